@@ -33,7 +33,9 @@ func series(mu, epsilon float64) float64 {
 		}
 		return sum
 	}
-	pi, _, _ := big.ParseFloat("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651328230664709384460955058223172535940812848111745", 10, bits, big.ToNearestEven)
+	pi, _,
+		_ := big.ParseFloat("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651328230664709384460955058223172535940812848111745",
+		10, bits, big.ToNearestEven)
 	root := new(big.Float).SetPrec(bits).Sqrt(newFloat(0).Mul(pi, newFloat(2)))
 	phi := func(x *big.Float) *big.Float {
 		square := newFloat(0).Mul(x, x)
@@ -112,7 +114,8 @@ func TestEpsilonAndSigmaInvertDelta(t *testing.T) {
 		}
 		back, err := Exact{}.Delta(events, epsilon)
 		if err != nil || back > delta*(1+1e-12) || epsilon > 0 && math.Abs(back/delta-1) > 1e-9 {
-			t.Errorf("sigma %g, %d rounds: epsilon %g at delta %g, back to %g (%v)", sigma, rounds, epsilon, delta, back, err)
+			t.Errorf("sigma %g, %d rounds: epsilon %g at delta %g, back to %g (%v)", sigma, rounds, epsilon, delta,
+				back, err)
 		}
 		for _, a := range []Accountant{Exact{}, RDP{}} {
 			target := math.Exp(2 * r.NormFloat64())
@@ -123,7 +126,8 @@ func TestEpsilonAndSigmaInvertDelta(t *testing.T) {
 			within, _ := a.Epsilon([]Event{{Sigma: found, Count: rounds}}, delta)
 			beyond, _ := a.Epsilon([]Event{{Sigma: found * (1 - 1e-6), Count: rounds}}, delta)
 			if within > target || beyond <= target {
-				t.Errorf("%s: sigma %g for epsilon %g spends %g, a little less noise %g", a.Name(), found, target, within, beyond)
+				t.Errorf("%s: sigma %g for epsilon %g spends %g, a little less noise %g", a.Name(), found, target,
+					within, beyond)
 			}
 			n, err := roundsOf(a, found, 1, target, delta, 1000)
 			if err != nil || n != rounds {
@@ -137,7 +141,8 @@ func TestEpsilonAndSigmaInvertDelta(t *testing.T) {
 func TestRDPIsAboveExact(t *testing.T) {
 	r := rng.New(1, t.Name())
 	for range 300 {
-		events := []Event{{Sigma: math.Exp(1 + 2*r.NormFloat64()), Count: 1 + r.IntN(50)}, {Sigma: 5, SamplingRate: 1, Count: r.IntN(3)}}
+		events := []Event{{Sigma: math.Exp(1 + 2*r.NormFloat64()), Count: 1 + r.IntN(50)},
+			{Sigma: 5, SamplingRate: 1, Count: r.IntN(3)}}
 		delta := math.Pow(10, -2-8*r.Float64())
 		exact, err := Exact{}.Epsilon(events, delta)
 		if err != nil {
@@ -170,7 +175,8 @@ func TestSampledDivergence(t *testing.T) {
 			previous := 0.0
 			for _, a := range []float64{1.1, 1.5, 2, 2.5, 3.3, 7, 20.5, 64} {
 				r := sampledDivergence(q, sigma, a)
-				if r < previous || r > a/(2*sigma*sigma) || r < sampledDivergence(q/2, sigma, a) || r < sampledDivergence(q, sigma*2, a) {
+				if r < previous || r > a/(2*sigma*sigma) || r < sampledDivergence(q/2, sigma, a) ||
+					r < sampledDivergence(q, sigma*2, a) {
 					t.Errorf("q %g, sigma %g, order %g: divergence %g out of order", q, sigma, a, r)
 				}
 				previous = r
@@ -180,7 +186,8 @@ func TestSampledDivergence(t *testing.T) {
 	if r := sampledDivergence(1-1e-12, 2, 5); math.Abs(r-5.0/8) > 1e-9 {
 		t.Errorf("nearly everybody: %g, want %g", r, 5.0/8)
 	}
-	if a, b := sampledDivergence(0.1, 0.04, 2.5), sampledDivergence(0.1, 0.04, 3); !(a > 0 && a <= b) || math.IsInf(a, 1) {
+	if a, b := sampledDivergence(0.1, 0.04, 2.5), sampledDivergence(0.1, 0.04, 3); !(a > 0 && a <= b) ||
+		math.IsInf(a, 1) {
 		t.Errorf("little noise: %g at order 2.5, %g at order 3", a, b)
 	}
 	if r := sampledDivergence(0.1, 0, 2); !math.IsInf(r, 1) {
@@ -201,7 +208,8 @@ func TestCompositionAddsInverseSquares(t *testing.T) {
 
 // TestEdges is what every accountant must do, whatever it knows.
 func TestEdges(t *testing.T) {
-	for _, a := range []Accountant{Exact{}, RDP{}, PLD{}, clt{}, Exact{Relation: Replace}, RDP{Relation: Replace}, PLD{Relation: Replace}} {
+	for _, a := range []Accountant{Exact{}, RDP{}, PLD{}, clt{}, Exact{Relation: Replace}, RDP{Relation: Replace},
+		PLD{Relation: Replace}} {
 		for _, c := range []struct {
 			events []Event
 			want   float64
@@ -243,7 +251,8 @@ func TestEdges(t *testing.T) {
 			t.Errorf("%s: no rounds need sigma %g (%v)", a.Name(), s, err)
 		}
 	}
-	if _, err := (Exact{}).Epsilon([]Event{{Sigma: 1, SamplingRate: 0.5, Count: 1}}, 1e-5); !errors.Is(err, ErrNotApplicable) {
+	if _, err := (Exact{}).Epsilon([]Event{{Sigma: 1, SamplingRate: 0.5, Count: 1}}, 1e-5); !errors.Is(err,
+		ErrNotApplicable) {
 		t.Errorf("exact with sampling: %v", err)
 	}
 }
@@ -274,7 +283,8 @@ func TestZeroOutCostsWhatAddOrRemoveCosts(t *testing.T) {
 			got, err := a.Epsilon(list, 1e-5)
 			want, otherErr := removed[i].Epsilon(list, 1e-5)
 			if got != want || errors.Is(err, ErrNotApplicable) != errors.Is(otherErr, ErrNotApplicable) {
-				t.Errorf("%s, %s: epsilon %g (%v), under add_or_remove %g (%v)", name, a.Name(), got, err, want, otherErr)
+				t.Errorf("%s, %s: epsilon %g (%v), under add_or_remove %g (%v)", name, a.Name(), got, err, want,
+					otherErr)
 			}
 			if a.Neighbours() != ZeroOut {
 				t.Errorf("%s: the bound is said to hold for %q", a.Name(), a.Neighbours())
@@ -282,7 +292,8 @@ func TestZeroOutCostsWhatAddOrRemoveCosts(t *testing.T) {
 		}
 	}
 	for _, a := range All(ZeroOut) {
-		if _, err := a.Epsilon([]Event{{Sigma: 2, Population: 100, Cohort: 10, Count: 1}}, 1e-5); !errors.Is(err, ErrNotApplicable) {
+		if _, err := a.Epsilon([]Event{{Sigma: 2, Population: 100, Cohort: 10, Count: 1}}, 1e-5); !errors.Is(err,
+			ErrNotApplicable) {
 			t.Errorf("%s takes a cohort of fixed size under %q: %v", a.Name(), ZeroOut, err)
 		}
 	}
@@ -299,8 +310,10 @@ func TestRelationWords(t *testing.T) {
 				t.Errorf("%s: %q lacks %q", r, r.GroupWords(1), w)
 			}
 		}
-		if three := r.GroupWords(3); !strings.Contains(three, "up to 3 clients") || strings.Contains(three, "one client") ||
-			!strings.Contains(three, map[Relation]string{ZeroOut: "3 times", AddOrRemove: "3 times", Replace: "6 times"}[r]+" the norm bound") {
+		if three := r.GroupWords(3); !strings.Contains(three, "up to 3 clients") ||
+			strings.Contains(three, "one client") ||
+			!strings.Contains(three, map[Relation]string{ZeroOut: "3 times", AddOrRemove: "3 times",
+				Replace: "6 times"}[r]+" the norm bound") {
 			t.Errorf("%s, of three clients: %q", r, three)
 		}
 		if err := r.Validate(); err != nil {

@@ -7,9 +7,8 @@ import (
 	"popri/accountant"
 )
 
-// TestAugPENoise: the noise multipliers of Aug-PE's ten rounds for ε 1, 2 and 4 at δ = 1/(N ln N), of the N train records that its
-// paper counts (Xie et al. 2024). The exact
-// ones lie within 0.5 % of them.
+// TestAugPENoise: the noise multipliers of Aug-PE's ten rounds for ε 1, 2 and 4 at δ = 1/(N ln N), of the N train
+// records that its paper counts (Xie et al. 2024). The exact ones lie within 0.5 % of them.
 func TestAugPENoise(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -25,7 +24,8 @@ func TestAugPENoise(t *testing.T) {
 			plan := accountant.Plan{Each: accountant.Event{SamplingRate: 1, Count: 10}}
 			sigma, err := plan.Sigma(accountant.Exact{}, epsilon, delta)
 			if err != nil || math.Abs(sigma/c.sigma[i]-1) > 0.005 {
-				t.Errorf("%s at ε = %g: the noise multiplier is %.4f, published %.2f (%v)", c.name, epsilon, sigma, c.sigma[i], err)
+				t.Errorf("%s at ε = %g: the noise multiplier is %.4f, published %.2f (%v)", c.name, epsilon, sigma,
+					c.sigma[i], err)
 			}
 		}
 	}

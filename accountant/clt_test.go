@@ -48,7 +48,8 @@ func limitMu(events []Event) (float64, error) {
 	var squares float64
 	for _, e := range events {
 		if !e.continuous() || e.group() > 1 {
-			return 0, fmt.Errorf("%w: the central limit is built for single clients and Gaussian noise", ErrNotApplicable)
+			return 0, fmt.Errorf("%w: the central limit is built for single clients and Gaussian noise",
+				ErrNotApplicable)
 		}
 		if q := e.SamplingRate; e.sampled() {
 			squares += float64(e.Count) * q * q * math.Expm1(1/(e.Sigma*e.Sigma))

@@ -21,9 +21,9 @@ const (
 // Event is a number of equal releases, each a noised sum over clients.
 type Event struct {
 	Mechanism Mechanism
-	// Sigma is the noise multiplier: the noise's standard deviation (Laplace, Gumbel: its scale) / the norm that no client's
-	// contribution exceeds. 0 means no noise and no privacy. Sigma refers to that norm under every relation: replacing
-	// a client moves the sum by up to twice the norm, which the accountants take into account.
+	// Sigma is the noise multiplier: the noise's standard deviation (Laplace, Gumbel: its scale) / the norm that no
+	// client's contribution exceeds. 0 means no noise and no privacy. Sigma refers to that norm under every relation:
+	// replacing a client moves the sum by up to twice the norm, which the accountants take into account.
 	Sigma float64
 	// SamplingRate is the probability with which each client takes part, independently (Poisson sampling). 0 and 1 mean
 	// that all take part.
@@ -35,8 +35,8 @@ type Event struct {
 	Group int
 	// Count is the number of releases. 0 means none.
 	Count int
-	// Picks and Slack belong to [Gumbel]: the most elements that a selection has, and the probability of what its divergence does not
-	// cover. Both are 0 of other mechanisms.
+	// Picks and Slack belong to [Gumbel]: the most elements that a selection has, and the probability of what its
+	// divergence does not cover. Both are 0 of other mechanisms.
 	Picks int
 	Slack float64
 }
@@ -138,12 +138,13 @@ func (e Event) validate() error {
 	switch e.Mechanism {
 	case "", Gaussian, Laplace, DiscreteGaussian, Gumbel:
 	default:
-		return fmt.Errorf("accountant: mechanism is %q, want %q, %q, %q or %q", e.Mechanism, Gaussian, Laplace, DiscreteGaussian, Gumbel)
+		return fmt.Errorf("accountant: mechanism is %q, want %q, %q, %q or %q", e.Mechanism, Gaussian, Laplace,
+			DiscreteGaussian, Gumbel)
 	}
-	if selects := e.Mechanism == Gumbel; selects != (e.Picks > 0) || !(e.Slack >= 0 && e.Slack < 1) || !selects && e.Slack != 0 ||
-		selects && (e.sampled() || e.fixed()) {
-		return fmt.Errorf("accountant: a release by %s with %d picks, slack %g, a sampling rate of %g and cohorts of %d", e.Mechanism, e.Picks,
-			e.Slack, e.SamplingRate, e.Cohort)
+	if selects := e.Mechanism == Gumbel; selects != (e.Picks > 0) || !(e.Slack >= 0 && e.Slack < 1) ||
+		!selects && e.Slack != 0 || selects && (e.sampled() || e.fixed()) {
+		return fmt.Errorf("accountant: a release by %s with %d picks, slack %g, a sampling rate of %g and cohorts of %d",
+			e.Mechanism, e.Picks, e.Slack, e.SamplingRate, e.Cohort)
 	}
 	if !(e.Sigma >= 0) {
 		return fmt.Errorf("accountant: noise multiplier is %g, want 0 or more", e.Sigma)
@@ -165,7 +166,8 @@ func (e Event) validate() error {
 			return fmt.Errorf("accountant: a group of %d of %d clients", e.Group, e.Population)
 		}
 		if e.SamplingRate != 0 {
-			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate, e.Cohort)
+			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate,
+				e.Cohort)
 		}
 	}
 	return nil
@@ -187,7 +189,8 @@ func (e Event) covered(r Relation) error {
 			e.Population, Replace)
 	}
 	if e.Mechanism == Gumbel && r == Replace {
-		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable, Replace)
+		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable,
+			Replace)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ const largestExactOrder = 256
 
 // fixedDivergence bounds the Rényi divergence of one Gaussian release on a share rate of the clients, drawn without
 // replacement, where one client is replaced and sigma is relative to the distance of neighbouring sums (Wang, Balle and
-// Kasiviswanathan 2019, theorem 27). With f(x) = exp((x−1)·r(x)) and r(x) = x/2σ² of the release on everybody, for whole
-// orders a,
+// Kasiviswanathan 2019, theorem 27). With f(x) = exp((x−1)·r(x)) and r(x) = x/2σ² of the release on everybody, for
+// whole orders a,
 //
 //	e^((a−1)r) ≤ 1 + C(a,2)·γ²·min(4(f(2) − 1), 2f(2)) + Σ_{j=3..a} C(a,j)·γ^j·min(4·√(B(2⌊j/2⌋)·B(2⌈j/2⌉)), 2f(j))
 //
@@ -61,10 +61,10 @@ func fixedDivergence(rate, sigma float64) func(order float64) float64 {
 	}
 }
 
-// centralMoment returns ln E[(Y − 1)^l] for even l, where Y = e^(x/σ − 1/2σ²), x ~ N(0, 1), is the ratio of the densities
-// of two neighbours. As E[Y^k] = e^(k(k−1)/2σ²) = f(k), that is the forward difference Δ^l f(0) as an integral over
-// something that is never negative, where the sum of alternating signs would lose all digits for large σ. The trapezoid
-// rule converges faster than any power of the step, for the integrand is analytic everywhere.
+// centralMoment returns ln E[(Y − 1)^l] for even l, where Y = e^(x/σ − 1/2σ²), x ~ N(0, 1), is the ratio of the
+// densities of two neighbours. As E[Y^k] = e^(k(k−1)/2σ²) = f(k), that is the forward difference Δ^l f(0) as an
+// integral over something that is never negative, where the sum of alternating signs would lose all digits for large σ.
+// The trapezoid rule converges faster than any power of the step, for the integrand is analytic everywhere.
 func centralMoment(sigma, l float64) float64 {
 	if l == 0 {
 		return 0

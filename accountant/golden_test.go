@@ -60,7 +60,8 @@ func (r *testEvent) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &raw); err != nil {
 		return err
 	}
-	for key, into := range map[string]any{"type": &r.Type, "sigma": &r.Sigma, "b": &r.B, "q": &r.Q, "N": &r.Size, "n": &r.Drawn, "T": &r.T} {
+	for key, into := range map[string]any{"type": &r.Type, "sigma": &r.Sigma, "b": &r.B, "q": &r.Q, "N": &r.Size,
+		"n": &r.Drawn, "T": &r.T} {
 		if v, ok := raw[key]; ok {
 			if err := json.Unmarshal(v, into); err != nil {
 				return fmt.Errorf("%s: %w", key, err)
@@ -110,7 +111,8 @@ func (c testTree) sumSquares() (int, error) {
 		return c.SumSquares, nil
 	}
 	if c.StepsPerEpoch == nil {
-		tree := Tree{Steps: c.Steps, RealSteps: c.RealSteps, MaxParticipation: c.MaxParticipation, MinSeparation: c.MinSeparation}
+		tree := Tree{Steps: c.Steps, RealSteps: c.RealSteps, MaxParticipation: c.MaxParticipation,
+			MinSeparation: c.MinSeparation}
 		if c.ExactSeparation != nil {
 			tree.MinSeparation, tree.Periodic = *c.ExactSeparation, true
 		}
@@ -170,7 +172,8 @@ func TestGoldenAccountant(t *testing.T) {
 		}
 		counts[kind+"/"+c.Quantity]++
 		if !(got >= float64(c.Accept[0]) && got <= float64(c.Accept[1])) {
-			t.Errorf("%s (%s): %s is %.15g, want %.15g to %.15g", c.ID, kind, c.Quantity, got, float64(c.Accept[0]), float64(c.Accept[1]))
+			t.Errorf("%s (%s): %s is %.15g, want %.15g to %.15g", c.ID, kind, c.Quantity, got, float64(c.Accept[0]),
+				float64(c.Accept[1]))
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -214,7 +217,8 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 		}
 		events = []Event{e}
 	}
-	relation, known := map[string]Relation{"": AddOrRemove, "ADD_OR_REMOVE_ONE": AddOrRemove, "REPLACE_ONE": Replace}[c.Params.Relation]
+	relation, known := map[string]Relation{"": AddOrRemove, "ADD_OR_REMOVE_ONE": AddOrRemove,
+		"REPLACE_ONE": Replace}[c.Params.Relation]
 	if !known {
 		return 0, false, nil
 	}
@@ -289,7 +293,8 @@ func FuzzCase(f *testing.F) {
 		small := func(r testEvent) bool {
 			return r.T < 1000 && (r.Sigma == 0 || r.Sigma > 0.1) && (r.B == 0 || r.B > 0.1)
 		}
-		ok := small(c.Params.testEvent) && c.Params.Steps < 100 && c.Params.MinSeparation < 20 && len(c.Params.StepsPerEpoch) < 5 && len(c.Params.Events) < 5 &&
+		ok := small(c.Params.testEvent) && c.Params.Steps < 100 && c.Params.MinSeparation < 20 &&
+			len(c.Params.StepsPerEpoch) < 5 && len(c.Params.Events) < 5 &&
 			c.Params.Alpha < 100 && c.Quantity != "sigma" && len(c.Params.OrderList) == len(c.Params.RDP)
 		for _, n := range c.Params.StepsPerEpoch {
 			ok = ok && n < 1000

@@ -82,9 +82,9 @@ func (e Event) pair(r Relation) (pair, error) {
 	case e.continuous() && e.sampled():
 		return sampledPair(e.SamplingRate, int(e.group()), e.Sigma), nil
 	case e.continuous() && e.fixed():
-		// The advanced joint convexity of Balle, Barthe and Gaboardi 2018 (theorem 10) gives δ'(1 + γ(e^ε − 1)) = γ·δ(ε),
-		// which is the curve of a mixture against the unshifted noise where e^ε ≥ 1; below, neighbours being each other's,
-		// the mirrored one (Dong, Roth and Su 2022, theorem 9: the operator C_p).
+		// The advanced joint convexity of Balle, Barthe and Gaboardi 2018 (theorem 10) gives δ'(1 + γ(e^ε − 1)) =
+		// γ·δ(ε), which is the curve of a mixture against the unshifted noise where e^ε ≥ 1; below, neighbours being
+		// each other's, the mirrored one (Dong, Roth and Su 2022, theorem 9: the operator C_p).
 		p := sampledPair(e.hit(), 1, e.Sigma/shift)
 		p.folded = true
 		return p, nil
@@ -212,8 +212,8 @@ func replacedPair(rate, group, sigma float64) pair {
 		}}
 }
 
-// laplacePair is Laplace noise with neighbouring sums shift scales apart, one of them entered with chance q. Below 0 and
-// above shift the loss is constant.
+// laplacePair is Laplace noise with neighbouring sums shift scales apart, one of them entered with chance q. Below 0
+// and above shift the loss is constant.
 func laplacePair(q, shift float64) pair {
 	inverseMixed := func(u float64) float64 { // of the release on everybody: its loss 2z − shift between ∓shift
 		switch {

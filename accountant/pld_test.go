@@ -43,7 +43,8 @@ func TestOneSampledReleaseIsExact(t *testing.T) {
 		}
 		lower, upper := deltaBounds(t, PLD{Direction: Remove}, events, epsilon)
 		if !(lower <= want*(1+1e-9) && upper >= want*(1-1e-9) && upper <= want*1.01) {
-			t.Errorf("q %g, sigma %g, epsilon %g: delta between %g and %g, want %g", q, sigma, epsilon, lower, upper, want)
+			t.Errorf("q %g, sigma %g, epsilon %g: delta between %g and %g, want %g", q, sigma, epsilon, lower, upper,
+				want)
 		}
 		low, high := bounds(t, PLD{Direction: Remove}, events, want)
 		if low > epsilon*(1+1e-9) || high < epsilon*(1-1e-9) || high > epsilon*(1+1e-4)+1e-5 {
@@ -82,7 +83,8 @@ func TestTwoReleasesAgainstAllOutcomes(t *testing.T) {
 	mix := func(q float64, a, b func(float64) float64) func(float64) float64 {
 		return func(x float64) float64 { return (1-q)*a(x) + q*b(x) }
 	}
-	for _, c := range []struct{ q, sigma, epsilon float64 }{{0.1, 1, 0.5}, {0.4, 1.3, 0.9}, {1, 2, 0.7}, {0.02, 0.8, 0.2}} {
+	for _, c := range []struct{ q, sigma, epsilon float64 }{{0.1, 1, 0.5}, {0.4, 1.3, 0.9}, {1, 2, 0.7},
+		{0.02, 0.8, 0.2}} {
 		none, plus, minus := density(0, c.sigma), density(1, c.sigma), density(-1, c.sigma)
 		for name, x := range map[string]struct {
 			p    PLD
@@ -137,7 +139,8 @@ func TestFixedCohortAgainstAllCohorts(t *testing.T) {
 			worst = max(worst, hockeyStick(a, b, epsilon), hockeyStick(b, a, epsilon))
 		}
 		if worst > upper || worst < lower/4 {
-			t.Errorf("epsilon %g: the worst of some populations has delta %g, claimed is %g (at least %g)", epsilon, worst, upper, lower)
+			t.Errorf("epsilon %g: the worst of some populations has delta %g, claimed is %g (at least %g)", epsilon,
+				worst, upper, lower)
 		}
 	}
 	// A person who is two of the five: both values are replaced.
@@ -274,7 +277,8 @@ func TestEverybodySampledIsNoSampling(t *testing.T) {
 			t.Errorf("sigma %g: exact %g, everybody %g, nearly everybody %g to %g", sigma, exact, all, lower, nearly)
 		}
 		// The grid against the closed form, through a Laplace release that tells next to nothing.
-		_, mixed := bounds(t, PLD{}, []Event{{Sigma: sigma, Count: 7}, {Mechanism: Laplace, Sigma: 1e7, Count: 1}}, 1e-5)
+		_, mixed := bounds(t, PLD{}, []Event{{Sigma: sigma, Count: 7}, {Mechanism: Laplace, Sigma: 1e7, Count: 1}},
+			1e-5)
 		if mixed < exact*(1-1e-6) || mixed > exact*(1+1e-4) {
 			t.Errorf("sigma %g: exact %g, on the grid %g", sigma, exact, mixed)
 		}
@@ -351,7 +355,8 @@ func TestDiscreteGaussian(t *testing.T) {
 // Fractional Rényi orders of sampled releases, where one library adds absolute values of an alternating series: the
 // definition, as a sum over a fine grid, decides.
 func TestFractionalOrdersByDefinition(t *testing.T) {
-	for _, c := range []struct{ q, sigma, a float64 }{{0.01, 1, 1.5}, {0.2, 0.8, 2.3}, {0.5, 3, 1.1}, {0.003, 0.7, 3.7}} {
+	for _, c := range []struct{ q, sigma, a float64 }{{0.01, 1, 1.5}, {0.2, 0.8, 2.3}, {0.5, 3, 1.1},
+		{0.003, 0.7, 3.7}} {
 		const h = 1e-3
 		var sum float64
 		for x := -40 * c.sigma; x <= 60*c.sigma; x += h {
@@ -410,12 +415,14 @@ func TestTreeAgainstAllPlacements(t *testing.T) {
 			t.Errorf("%+v: %d (%v) with exact separation, %d with any", tree, periodic, err, got)
 		}
 	}
-	for _, bad := range []Tree{{}, {Steps: 4}, {Steps: 4, MaxParticipation: 1, RealSteps: 5}, {Steps: 4, MaxParticipation: 1, MinSeparation: -1}} {
+	for _, bad := range []Tree{{}, {Steps: 4}, {Steps: 4, MaxParticipation: 1, RealSteps: 5},
+		{Steps: 4, MaxParticipation: 1, MinSeparation: -1}} {
 		if _, err := bad.SumSquares(); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
 	}
-	if _, err := (Tree{Steps: 1 << 20, MaxParticipation: 100, MinSeparation: 5000}).SumSquares(); !errors.Is(err, ErrNotApplicable) {
+	if _, err := (Tree{Steps: 1 << 20, MaxParticipation: 100, MinSeparation: 5000}).SumSquares(); !errors.Is(err,
+		ErrNotApplicable) {
 		t.Errorf("too much work: %v", err)
 	}
 }
@@ -427,7 +434,8 @@ func TestCalibrationIsConservative(t *testing.T) {
 		p Plan
 	}{
 		{PLD{}, Plan{Each: Event{SamplingRate: 0.014, Count: 20}}},
-		{PLD{Accuracy: 1e-4}, Plan{Each: Event{SamplingRate: 0.05, Count: 100}, Before: []Event{{Sigma: 20, Count: 2}}}},
+		{PLD{Accuracy: 1e-4}, Plan{Each: Event{SamplingRate: 0.05, Count: 100},
+			Before: []Event{{Sigma: 20, Count: 2}}}},
 		{PLD{Relation: Replace}, Plan{Each: Event{SamplingRate: 0.1, Count: 10}}},
 		{PLD{Relation: Replace}, Plan{Each: Event{Population: 1000, Cohort: 100, Count: 10}}},
 		{RDP{Relation: Replace}, Plan{Each: Event{Population: 1000, Cohort: 100, Count: 10}}},
@@ -542,9 +550,11 @@ func TestOneStepCoversDiscreteness(t *testing.T) {
 		for _, x := range []float64{0.02, 0.3, 1.1, 2.7} {
 			shift := math.Round(x * sigma)
 			for _, epsilon := range []float64{0, 0.01, 0.4, 1, 3, 8} {
-				discrete, covered := discreteDelta(sigma, shift, epsilon), math.Exp(gaussianLogDelta((shift+1)/sigma, epsilon))
+				discrete, covered := discreteDelta(sigma, shift,
+					epsilon), math.Exp(gaussianLogDelta((shift+1)/sigma, epsilon))
 				if discrete > covered*(1+1e-10) {
-					t.Errorf("sigma %g, shift %g, epsilon %g: discrete %g, continuous %g at one step more", sigma, shift, epsilon, discrete, covered)
+					t.Errorf("sigma %g, shift %g, epsilon %g: discrete %g, continuous %g at one step more", sigma,
+						shift, epsilon, discrete, covered)
 				}
 			}
 		}

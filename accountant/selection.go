@@ -2,23 +2,26 @@ package accountant
 
 import "math"
 
-// A selection ([Gumbel]) publishes which counts are the largest: LimitedDomain (Durfee and Rogers 2019, algorithm 2). Each client gives
-// one vote. With counts h, K of them the domain D, b the scale of the noise, g clients in a group, and an element ⊥ with the score
+// A selection ([Gumbel]) publishes which counts are the largest: LimitedDomain (Durfee and Rogers 2019, algorithm 2).
+// Each client gives one vote. With counts h, K of them the domain D, b the scale of the noise, g clients in a group,
+// and an element ⊥ with the score
 //
 //	h_⊥ = h_(K+1) + g + b·ln(min(g, K, n−K)/δ0)
 //
-// the elements of D ∪ {⊥} are taken in falling order of their scores plus Gumbel noise of scale b, at most k of them, up to ⊥. That is the
-// same as drawing one after another of those that are left, with probabilities in proportion to e^(score/b).
+// the elements of D ∪ {⊥} are taken in falling order of their scores plus Gumbel noise of scale b, at most k of them,
+// up to ⊥. That is the same as drawing one after another of those that are left, with probabilities in proportion to
+// e^(score/b).
 //
-// Without one client's texts, scores fall by 0 or 1, all in the same direction; so do the sorted counts, and with them h_⊥. Elements that
-// are in D for one of two neighbours alone are fewer than g+1, and each is above h_(K+1) by g at most, so that one of them is taken before
-// ⊥ with probability δ0 at most, for all draws together. Matched with each other, their scores differ as all others do. So, but for an
-// event of probability δ0, a selection is k draws by the exponential mechanism whose scores move by 0 to 1: the privacy loss of a draw
-// lies in an interval of width η = g/b (bounded range: Dong, Durfee and Rogers 2020), and its Rényi divergence of order α is at most
-// αη²/8 (Cesar and Rogers 2021, lemma 3.4) and at most η. Selections compose by adding divergences, and their δ0.
+// Without one client's texts, scores fall by 0 or 1, all in the same direction; so do the sorted counts, and with them
+// h_⊥. Elements that are in D for one of two neighbours alone are fewer than g+1, and each is above h_(K+1) by g at
+// most, so that one of them is taken before ⊥ with probability δ0 at most, for all draws together. Matched with each
+// other, their scores differ as all others do. So, but for an event of probability δ0, a selection is k draws by the
+// exponential mechanism whose scores move by 0 to 1: the privacy loss of a draw lies in an interval of width η = g/b
+// (bounded range: Dong, Durfee and Rogers 2020), and its Rényi divergence of order α is at most αη²/8 (Cesar and Rogers
+// 2021, lemma 3.4) and at most η. Selections compose by adding divergences, and their δ0.
 //
-// The published analysis of genetic EDA has b = 2/ε0, which serves replacement, too; see [SelectionEpsilon]. Here, with the same b, η is
-// ε0/2: texts are taken away, so that counts move in one direction.
+// The published analysis of genetic EDA has b = 2/ε0, which serves replacement, too; see [SelectionEpsilon]. Here, with
+// the same b, η is ε0/2: texts are taken away, so that counts move in one direction.
 
 // selectionDivergence is the Rényi divergence of order a of k draws in a range of width eta.
 func selectionDivergence(k int, eta, a float64) float64 {
@@ -38,13 +41,14 @@ func SelectionThreshold(scale, slack float64, group, domain, n int) float64 {
 	return float64(group) + scale*math.Log(float64(min(group, domain, n-domain))/slack)
 }
 
-// SelectionEpsilon is the ε of one selection of k elements as its paper states it, for noise of scale 2/ε0 and any neighbours, beside
-// δ0 + δ′ (Durfee and Rogers 2019, theorem 2): the least of
+// SelectionEpsilon is the ε of one selection of k elements as its paper states it, for noise of scale 2/ε0 and any
+// neighbours, beside δ0 + δ′ (Durfee and Rogers 2019, theorem 2): the least of
 //
 //	k·ε0,   k·ε0·(e^ε0 − 1)/(e^ε0 + 1) + ε0·√(2k ln(1/δ′)),   k·ε0²/2 + ε0·√(½·k·ln(1/δ′))
 //
 // The ledger does not use it: the divergences of [Gumbel] events give less.
 func SelectionEpsilon(k int, epsilon0, delta float64) float64 {
 	n, log := float64(k), math.Log(1/delta)
-	return min(n*epsilon0, n*epsilon0*math.Tanh(epsilon0/2)+epsilon0*math.Sqrt(2*n*log), n*epsilon0*epsilon0/2+epsilon0*math.Sqrt(n*log/2))
+	return min(n*epsilon0, n*epsilon0*math.Tanh(epsilon0/2)+epsilon0*math.Sqrt(2*n*log),
+		n*epsilon0*epsilon0/2+epsilon0*math.Sqrt(n*log/2))
 }

@@ -18,7 +18,8 @@ func TestSelectionEpsilon(t *testing.T) {
 	}
 }
 
-// TestSelections: what the ledger counts is within the published bound for the same noise, adds up over selections, and holds for groups.
+// TestSelections: what the ledger counts is within the published bound for the same noise, adds up over selections, and
+// holds for groups.
 func TestSelections(t *testing.T) {
 	r := RDP{Relation: ZeroOut}
 	for _, epsilon0 := range []float64{.05, .1, .3, .5, 1} {
@@ -52,7 +53,8 @@ func TestSelections(t *testing.T) {
 	if got, err := r.Delta([]Event{e}, 1000); err != nil || math.Abs(got-1e-4) > 1e-9 {
 		t.Errorf("at a large ε, δ = %g (%v), want the slack", got, err)
 	}
-	if got, err := r.Epsilon([]Event{{Mechanism: Gumbel, Picks: 3, Count: 1}}, 1e-4); err != nil || !math.IsInf(got, 1) {
+	if got, err := r.Epsilon([]Event{{Mechanism: Gumbel, Picks: 3, Count: 1}}, 1e-4); err != nil ||
+		!math.IsInf(got, 1) {
 		t.Errorf("without noise, ε = %g (%v)", got, err)
 	}
 	// Pure: k draws of range η cost kη at most, at any δ.
@@ -72,8 +74,10 @@ func TestSelections(t *testing.T) {
 			t.Errorf("%s under %s: %v", a.Name(), a.Neighbours(), err)
 		}
 	}
-	for _, bad := range []Event{{Mechanism: Gumbel, Sigma: 1, Count: 1}, {Sigma: 1, Picks: 2, Count: 1}, {Sigma: 1, Slack: .1, Count: 1},
-		{Mechanism: Gumbel, Sigma: 1, Picks: 1, Slack: 2, Count: 1}, {Mechanism: Gumbel, Sigma: 1, Picks: 1, SamplingRate: .5, Count: 1}} {
+	for _, bad := range []Event{{Mechanism: Gumbel, Sigma: 1, Count: 1}, {Sigma: 1, Picks: 2, Count: 1},
+		{Sigma: 1, Slack: .1, Count: 1},
+		{Mechanism: Gumbel, Sigma: 1, Picks: 1, Slack: 2, Count: 1},
+		{Mechanism: Gumbel, Sigma: 1, Picks: 1, SamplingRate: .5, Count: 1}} {
 		if _, err := r.Epsilon([]Event{bad}, 1e-5); err == nil {
 			t.Errorf("%+v is taken", bad)
 		}
@@ -83,7 +87,8 @@ func TestSelections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := r.Epsilon([]Event{{Mechanism: Gumbel, Sigma: sigma, Picks: 30, Slack: 1e-6, Count: 5}}, 2e-5); err != nil || got > 3 || got < 2.999 {
+	if got, err := r.Epsilon([]Event{{Mechanism: Gumbel, Sigma: sigma, Picks: 30, Slack: 1e-6, Count: 5}},
+		2e-5); err != nil || got > 3 || got < 2.999 {
 		t.Errorf("σ = %g gives ε = %g (%v)", sigma, got, err)
 	}
 }

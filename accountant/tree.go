@@ -25,23 +25,25 @@ type Tree struct {
 // MostLeaves bounds the trees of ledgers.
 const MostLeaves = 1 << 20
 
-// NodeStart is the first leaf of the node that leaf t, from 1, completes and that sums of the first leaves are made of: the node
-// has as many leaves as the lowest binary digit of t says. The nodes of the binary digits of t, each beginning where the one
-// before ends, make up the sum of the first t leaves, whose noise has popcount(t) times the variance of a node's.
+// NodeStart is the first leaf of the node that leaf t, from 1, completes and that sums of the first leaves are made of:
+// the node has as many leaves as the lowest binary digit of t says. The nodes of the binary digits of t, each beginning
+// where the one before ends, make up the sum of the first t leaves, whose noise has popcount(t) times the variance of a
+// node's.
 //
 //	t              1  2  3  4  5  6  7  8
 //	NodeStart(t)   1  1  3  1  5  5  7  1
 func NodeStart(t int) int { return t - t&-t + 1 }
 
-// PrefixSquares is the largest number of these nodes, of the first t leaves, that one leaf is in: ⌊log2 t⌋ + 1, as for all nodes
-// of the tree ([Tree.SumSquares] with one participation). It is the squared L2 sensitivity of their release.
+// PrefixSquares is the largest number of these nodes, of the first t leaves, that one leaf is in: ⌊log2 t⌋ + 1, as for
+// all nodes of the tree ([Tree.SumSquares] with one participation). It is the squared L2 sensitivity of their release.
 func PrefixSquares(t int) int { return bits.Len(uint(t)) }
 
 // mostTreeWork bounds the loops of SumSquares to about a minute.
 const mostTreeWork = 1 << 36
 
-// SumSquares returns the largest sum, over all nodes, of the square of one client's contributions to the node, when each
-// contribution has norm 1: the squared L2 sensitivity of the whole tree, whose release is one Gaussian release with it.
+// SumSquares returns the largest sum, over all nodes, of the square of one client's contributions to the node, when
+// each contribution has norm 1: the squared L2 sensitivity of the whole tree, whose release is one Gaussian release
+// with it.
 func (t Tree) SumSquares() (int, error) {
 	real := t.RealSteps
 	if real == 0 {
@@ -209,8 +211,8 @@ func raise(row, values []int, more int) {
 	}
 }
 
-// TreeEvent is the release of trees with the given sum of squares, sigma being the standard deviation of the noise in each
-// node / the norm bound of one contribution.
+// TreeEvent is the release of trees with the given sum of squares, sigma being the standard deviation of the noise in
+// each node / the norm bound of one contribution.
 func TreeEvent(sigma float64, sumSquares int) Event {
 	return Event{Sigma: sigma / math.Sqrt(float64(sumSquares)), Count: 1}
 }

@@ -2,8 +2,8 @@ package accountant
 
 import "testing"
 
-// The nodes that prefixes are made of cover each leaf of the prefix once; one leaf is in PrefixSquares of them at most, as in
-// the whole tree.
+// The nodes that prefixes are made of cover each leaf of the prefix once; one leaf is in PrefixSquares of them at most,
+// as in the whole tree.
 func TestPrefixNodes(t *testing.T) {
 	for n := 1; n <= 70; n++ {
 		covered := make([]int, n+1)
@@ -24,7 +24,8 @@ func TestPrefixNodes(t *testing.T) {
 		}
 		whole, err := Tree{Steps: n, MaxParticipation: 1}.SumSquares()
 		if err != nil || most != PrefixSquares(n) || whole != most {
-			t.Errorf("%d leaves: %d nodes above one, PrefixSquares %d, SumSquares %d (%v)", n, most, PrefixSquares(n), whole, err)
+			t.Errorf("%d leaves: %d nodes above one, PrefixSquares %d, SumSquares %d (%v)", n, most, PrefixSquares(n),
+				whole, err)
 		}
 	}
 }

@@ -49,16 +49,17 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// What viper and mapstructure take without a word: a section that is none is dropped, keys count in any case, an empty value
-// is no value, a fraction is cut to a whole number, a large one becomes negative.
+// What viper and mapstructure take without a word: a section that is none is dropped, keys count in any case, an empty
+// value is no value, a fraction is cut to a whole number, a large one becomes negative.
 func TestWhatViperAccepts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for content, text := range map[string]string{
-		"synthetic: 3":                              "c.yaml:1: synthetic: is 3, must be a section of settings",
-		"dpo:\n  Beta: 1":                           "c.yaml:2: dpo.Beta: unknown key; did you mean dpo.beta?",
-		"dpo:\n  beta:":                             "c.yaml:2: dpo.beta: is empty, must be a number",
-		"model: {threads: 1.5}":                     "c.yaml:1: model.threads: is 1.5, must be a whole number",
-		"model: {threads: 18446744073709551615}":    "c.yaml:1: model.threads: is 18446744073709551615, which is out of range",
+		"synthetic: 3":          "c.yaml:1: synthetic: is 3, must be a section of settings",
+		"dpo:\n  Beta: 1":       "c.yaml:2: dpo.Beta: unknown key; did you mean dpo.beta?",
+		"dpo:\n  beta:":         "c.yaml:2: dpo.beta: is empty, must be a number",
+		"model: {threads: 1.5}": "c.yaml:1: model.threads: is 1.5, must be a whole number",
+		"model: {threads: 18446744073709551615}": "c.yaml:1: model.threads: is 18446744073709551615, which is out " +
+			"of range",
 		"seed: {a: 1}":                              "c.yaml:1: seed: is a section, must be a whole number",
 		"data: {since: 1945-06-30}":                 "data.since: is 1945-06-30 00:00:00 +0000 UTC, must be a text",
 		"dpo: {beta: \"0.1\"}":                      `dpo.beta: is the text "0.1", must be a number`,

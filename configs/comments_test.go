@@ -100,8 +100,8 @@ func (r *reader) walk(s *ast.StructType, prefix string) error {
 // camel matches names of fields that are no English words.
 var camel = regexp.MustCompile(`\b[A-Z][A-Za-z]*[a-z][A-Z][A-Za-z]*\b`)
 
-// oneLine joins the lines of a comment and replaces the names of fields, which only readers of the source know: the first
-// word, its own name, by "This", and others by their keys.
+// oneLine joins the lines of a comment and replaces the names of fields, which only readers of the source know: the
+// first word, its own name, by "This", and others by their keys.
 func oneLine(doc, own string, names map[string]string) string {
 	text := strings.Join(strings.Fields(doc), " ")
 	if rest, ok := strings.CutPrefix(text, own+" "); ok {

@@ -16,12 +16,12 @@ type Config struct {
 	// Method is how a run learns from the clients' answers: "popri" trains the generator on preference pairs;
 	// "private_evolution" varies a population of texts that the clients vote on; "private_evolution_sft" trains the
 	// generator on the samples that the clients score highest; "grpo" trains it on all samples of a prompt by a
-	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release; "wasp" lets several
-	// generators write labelled texts, which the clients' votes for near and far ones improve. "dp_fedavg" and
-	// "dp_ftrl" write no text: clients train the small model itself, whose noised average is the product, by federated averaging
-	// or with the noise of a tree. "hot_pate" tunes nothing: prompts of the clients' texts vote for each token of a text.
-	// "genetic_eda" tunes nothing, either: a population of embeddings evolves by the clients' votes, and is turned into texts. Default
-	// "popri".
+	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release; "wasp"
+	// lets several generators write labelled texts, which the clients' votes for near and far ones improve. "dp_fedavg"
+	// and "dp_ftrl" write no text: clients train the small model itself, whose noised average is the product, by
+	// federated averaging or with the noise of a tree. "hot_pate" tunes nothing: prompts of the clients' texts vote for
+	// each token of a text. "genetic_eda" tunes nothing, either: a population of embeddings evolves by the clients'
+	// votes, and is turned into texts. Default "popri".
 	Method string `yaml:"method"`
 
 	Data       Data       `yaml:"data"`
@@ -40,8 +40,8 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, GRPO, PublicSelection, WASP, HotPATE and GeneticEDA have the settings of the methods of these names, FedAvg those of
-	// "dp_fedavg" and "dp_ftrl"; other methods ignore them.
+	// PrivateEvolution, GRPO, PublicSelection, WASP, HotPATE and GeneticEDA have the settings of the methods of these
+	// names, FedAvg those of "dp_fedavg" and "dp_ftrl"; other methods ignore them.
 	PrivateEvolution PrivateEvolution `yaml:"private_evolution"`
 	GRPO             GRPO             `yaml:"grpo"`
 	PublicSelection  PublicSelection  `yaml:"public_selection"`
@@ -58,35 +58,37 @@ type Config struct {
 // Trainer says how long the training is.
 type Trainer struct {
 	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
-	// "rounds", the noise of a round grows as √T. "auto" stands for 32 with a Patience of 3 and Select "distance": rounds go on
-	// as long as the samples come nearer.
+	// "rounds", the noise of a round grows as √T. "auto" stands for 32 with a Patience of 3 and Select "distance":
+	// rounds go on as long as the samples come nearer.
 	Rounds int `yaml:"rounds"`
-	// Select says which adapters write the product: those of the "last" round; those whose samples have the least released
-	// distance from the clients' mean embedding ("distance"); or those whose samples have the least Fréchet distance from the
-	// validation clients' texts ("fid", as in the paper). The released distance follows from the release of scoring.release
-	// "once", which it needs, so it costs no privacy and no validation text. The Fréchet distance is computed without noise, so
-	// validation clients are not protected; reports say so. A round's samples measure the adapters before the round; the last
-	// adapters are measured on the samples that one more round would begin with. Distances of a few hundred samples differ by
-	// chance. Methods that train the small model itself (dp_fedavg, dp_ftrl) have "last" and "validation": the model of the round,
-	// or before the first, with the least loss on the validation clients; "fid" stands for "validation" there. Default "last". Other
-	// methods that train no adapters have none to choose from and leave it, and Patience, aside.
+	// Select says which adapters write the product: those of the "last" round; those whose samples have the least
+	// released distance from the clients' mean embedding ("distance"); or those whose samples have the least Fréchet
+	// distance from the validation clients' texts ("fid", as in the paper). The released distance follows from the
+	// release of scoring.release "once", which it needs, so it costs no privacy and no validation text. The Fréchet
+	// distance is computed without noise, so validation clients are not protected; reports say so. A round's samples
+	// measure the adapters before the round; the last adapters are measured on the samples that one more round would
+	// begin with. Distances of a few hundred samples differ by chance. Methods that train the small model itself
+	// (dp_fedavg, dp_ftrl) have "last" and "validation": the model of the round, or before the first, with the least
+	// loss on the validation clients; "fid" stands for "validation" there. Default "last". Other methods that train no
+	// adapters have none to choose from and leave it, and Patience, aside.
 	Select string `yaml:"select"`
-	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that Select goes by
-	// did not fall below its last fall by more than chance. Rounds is then the most that are done, and the rate of a schedule
-	// falls as if all were. Default 0: all rounds are done. 3 or more: distances of single rounds go up and down.
+	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that
+	// Select goes by did not fall below its last fall by more than chance. Rounds is then the most that are done, and
+	// the rate of a schedule falls as if all were. Default 0: all rounds are done. 3 or more: distances of single
+	// rounds go up and down.
 	Patience int `yaml:"patience"`
-	// MaxHours bounds the time that rounds take: no round begins that would end later, if it took as long as the one before.
-	// One round is done in any case. A process that resumes the run counts anew, unless the bound had ended the rounds.
-	// Default 0: no bound. Rounds is then the most that are done, as with Patience. Where a run stops depends on the machine's
-	// speed, so that a seed does not repeat it.
+	// MaxHours bounds the time that rounds take: no round begins that would end later, if it took as long as the one
+	// before. One round is done in any case. A process that resumes the run counts anew, unless the bound had ended the
+	// rounds. Default 0: no bound. Rounds is then the most that are done, as with Patience. Where a run stops depends
+	// on the machine's speed, so that a seed does not repeat it.
 	MaxHours float64 `yaml:"max_hours"`
 }
 
 // ValidationLoss is the figure of a round that the methods which train the small model are chosen by: nats a token.
 const ValidationLoss = "validation_loss"
 
-// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the last ones
-// and where the method trains none.
+// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the
+// last ones and where the method trains none.
 func (c Config) SelectsBy() string {
 	if c.Learns() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {
 		return ValidationLoss
@@ -111,20 +113,20 @@ const WarmupBatch = 32
 type Synthetic struct {
 	// Texts is the number of texts that the model writes. Default 4000. More cost time and no privacy.
 	Texts int `yaml:"texts"`
-	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights (public_selection).
-	// It needs scoring.release "once". Default 16000; 0 is none.
+	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights
+	// (public_selection). It needs scoring.release "once". Default 16000; 0 is none.
 	PublicTexts int `yaml:"public_texts"`
-	// Kept is the share of the written texts that carry weight. Below 1, the set's rows are drawn from the written texts by
-	// weights with which their mean embedding comes near the clients', and Kept is the least effective share of texts that
-	// these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
+	// Kept is the share of the written texts that carry weight. Below 1, the set's rows are drawn from the written
+	// texts by weights with which their mean embedding comes near the clients', and Kept is the least effective share
+	// of texts that these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
 	Kept float64 `yaml:"kept"`
-	// Mix says which rows are the set: "fixed", those named above; or "validated", the best of these, of the written ones
-	// alone and of 16000 public texts alone, by the accuracy of a small model (section downstream) on the
-	// validation clients, who are not protected. It takes three trainings of the small model. Far public text dilutes what
-	// the model writes, and near public text is better than that. Default "fixed".
+	// Mix says which rows are the set: "fixed", those named above; or "validated", the best of these, of the written
+	// ones alone and of 16000 public texts alone, by the accuracy of a small model (section downstream) on the
+	// validation clients, who are not protected. It takes three trainings of the small model. Far public text dilutes
+	// what the model writes, and near public text is better than that. Default "fixed".
 	Mix string `yaml:"mix"`
-	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text, so
-	// 1 takes twice the time and gives slightly more variety.
+	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text,
+	// so 1 takes twice the time and gives slightly more variety.
 	Samples int `yaml:"samples"`
 	// Temperature is as in generate. Default 0.9, which gives slightly more correct and less varied text than 1.
 	Temperature float64 `yaml:"temperature"`

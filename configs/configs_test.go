@@ -38,7 +38,8 @@ func TestDefaultIsValidAndNamesEveryKey(t *testing.T) {
 
 // Every preset loads; those that need a user's data and models say so and nothing else.
 func TestPresets(t *testing.T) {
-	needed := map[string]string{"data.private": "a.parquet", "data.public": "b.parquet", "model.path": "m", "scoring.encoder": "./e", "downstream.model": "d"}
+	needed := map[string]string{"data.private": "a.parquet", "data.public": "b.parquet", "model.path": "m",
+		"scoring.encoder": "./e", "downstream.model": "d"}
 	for _, name := range Presets() {
 		c, err := Load(LoadOptions{Preset: name})
 		if name == DefaultPreset {
@@ -48,18 +49,20 @@ func TestPresets(t *testing.T) {
 			continue
 		}
 		if name == "demo-rounds" || name == "paper" { // as in the paper, clients are asked in each round
-			if err != nil || c.Scoring.Release != "rounds" || c.Synthetic.PublicTexts != 0 || c.Generate.Quote != "public" ||
-				c.Warmup.Steps != 0 || c.Data.Private != Default().Data.Private {
+			if err != nil || c.Scoring.Release != "rounds" || c.Synthetic.PublicTexts != 0 ||
+				c.Generate.Quote != "public" || c.Warmup.Steps != 0 || c.Data.Private != Default().Data.Private {
 				t.Errorf("%s: %v", name, err)
 			}
-			if s := c.Scoring; (name == "paper") != (s.Normalize == "none" && s.Denoise == "none" && s.Objective == "similarity" &&
-				!s.LengthRegression && s.Duplicates == "index" && c.DPO.Best == "fid" && c.Trainer.Select == "fid") {
+			if s := c.Scoring; (name == "paper") != (s.Normalize == "none" && s.Denoise == "none" &&
+				s.Objective == "similarity" && !s.LengthRegression && s.Duplicates == "index" && c.DPO.Best == "fid" &&
+				c.Trainer.Select == "fid") {
 				t.Errorf("%s is the paper's loop, or is not: %+v", name, s)
 			}
 			continue
 		}
 		if model, ok := strings.CutPrefix(name, DefaultPreset+"-"); ok { // the demo with another generator
-			if err != nil || c.Model.Path != model || c.Data.Private != Default().Data.Private || !c.Eval.ReferencePrivate {
+			if err != nil || c.Model.Path != model || c.Data.Private != Default().Data.Private ||
+				!c.Eval.ReferencePrivate {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
@@ -85,7 +88,8 @@ func TestPresets(t *testing.T) {
 		} else if c.Synthetic.Samples != 1 || c.Generate.Prompts != 1800 || c.Data.LongTexts != "cut" ||
 			!c.Generate.CutSamples {
 			t.Errorf("%s does not do what the paper and its code do: %+v", name, *c)
-		} else if published := name == "published-code"; published != (c.Optimizer.Epochs == 1 && c.Optimizer.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
+		} else if published := name == "published-code"; published != (c.Optimizer.Epochs == 1 &&
+			c.Optimizer.LearningRate == 8e-7 && c.Scoring.Duplicates == "published") {
 			t.Errorf("%s trains otherwise: %+v", name, c.DPO)
 		}
 	}
@@ -188,7 +192,9 @@ func TestBadFiles(t *testing.T) {
 
 func TestLaterLayersWin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("seed: 2\noptimizer: {epochs: 2}\ndpo: {beta: 2, loss: sigmoid}\nlora: {targets: [a]}\n"), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("seed: 2\noptimizer: {epochs: 2}\ndpo: {beta: 2, loss: sigmoid}\nlora: {targets: [a]}\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("POPRI_DPO_BETA", "3")
@@ -218,7 +224,9 @@ func TestMistakesInFlagsAndEnvironmentAreNamed(t *testing.T) {
 	t.Setenv("POPRI_DPO_BETTA", "3")
 	t.Setenv("POPRI_OPTIMIZER_EPOCHS", "two")
 	t.Setenv("POPRI_PRIVACY_EPSILON", "-3")
-	_, err := Load(LoadOptions{Env: true, Set: []string{"dpo.beta", "=1", "trainer.round=3", "dpo.beta=x", "seed=-1", "lora.targets=[a, [b]]", "dpo=1", "privacy.delta=2"}})
+	_, err := Load(LoadOptions{Env: true,
+		Set: []string{"dpo.beta", "=1", "trainer.round=3", "dpo.beta=x", "seed=-1", "lora.targets=[a, [b]]", "dpo=1",
+			"privacy.delta=2"}})
 	for _, want := range []string{
 		"POPRI_DPO_BETTA: dpo.betta: unknown key; did you mean dpo.beta?",
 		`POPRI_OPTIMIZER_EPOCHS: optimizer.epochs: is the text "two"`,
@@ -240,7 +248,8 @@ func TestMistakesInFlagsAndEnvironmentAreNamed(t *testing.T) {
 
 func TestSetAndGet(t *testing.T) {
 	c := Default()
-	for name, text := range map[string]string{"seed": "7", "dpo.beta": "0.5", "model.path": "x", "lora.rank": "3", "lora.targets": "a,b"} {
+	for name, text := range map[string]string{"seed": "7", "dpo.beta": "0.5", "model.path": "x", "lora.rank": "3",
+		"lora.targets": "a,b"} {
 		if err := c.Set(name, text); err != nil {
 			t.Error(err)
 		}
@@ -274,7 +283,9 @@ func TestLongValuesAreCut(t *testing.T) {
 			}
 		}
 	}
-	contents := []string{long, long + ": 1", "dpo: {" + long + ": 1}", "a: [" + long, "lora: {targets: [\"" + long + "\", \"" + long + "\"]}", "seed: " + strings.Repeat("9", 5000), "provenance: " + long}
+	contents := []string{long, long + ": 1", "dpo: {" + long + ": 1}", "a: [" + long,
+		"lora: {targets: [\"" + long + "\", \"" + long + "\"]}", "seed: " + strings.Repeat("9", 5000),
+		"provenance: " + long}
 	for _, k := range Keys() {
 		section, name, found := strings.Cut(k.Name, ".")
 		if !found {
@@ -390,7 +401,8 @@ func TestReferencePrivateIsWithdrawn(t *testing.T) {
 		{env: map[string]string{"POPRI_DATA_PRIVATE": "mine.parquet"}},
 		{env: map[string]string{"POPRI_EVAL_REFERENCE_PRIVATE": "true"}, set: []string{"data.private=other.parquet"}},
 		{preset: "paper-biorxiv", set: append([]string{"data.private=biorxiv.parquet"}, bring...)},
-		{preset: "paper-biorxiv", set: append([]string{"data.private=biorxiv.parquet", "eval.reference_private=true"}, bring...), want: true},
+		{preset: "paper-biorxiv", set: append([]string{"data.private=biorxiv.parquet", "eval.reference_private=true"},
+			bring...), want: true},
 		{preset: "paper-biorxiv", file: own, set: append([]string{"eval.reference_private=false"}, bring...)},
 	} {
 		for k, v := range c.env {
@@ -436,7 +448,8 @@ func TestAutoRounds(t *testing.T) {
 	if _, err := Load(LoadOptions{Set: []string{"trainer.rounds=auto", "scoring.release=rounds"}}); err == nil {
 		t.Error("auto without a release that serves all rounds is accepted")
 	}
-	if _, err := Load(LoadOptions{Set: []string{"trainer.rounds=many"}}); err == nil || !strings.Contains(err.Error(), "trainer.rounds") {
+	if _, err := Load(LoadOptions{Set: []string{"trainer.rounds=many"}}); err == nil ||
+		!strings.Contains(err.Error(), "trainer.rounds") {
 		t.Errorf("many: %v", err)
 	}
 }
@@ -451,7 +464,8 @@ func TestEnvironmentWithoutSection(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	t.Setenv("POPRI_SEEED", "8")
-	if _, err := Load(LoadOptions{Env: true}); err == nil || !strings.Contains(err.Error(), "POPRI_SEEED") || !strings.Contains(err.Error(), "did you mean seed?") {
+	if _, err := Load(LoadOptions{Env: true}); err == nil || !strings.Contains(err.Error(), "POPRI_SEEED") ||
+		!strings.Contains(err.Error(), "did you mean seed?") {
 		t.Errorf("POPRI_SEEED: %v", err)
 	}
 }

@@ -9,44 +9,47 @@ import (
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
 type Downstream struct {
-	// Task is what the small model learns: "next_token", to write text like its training text; or "classification", to give
-	// a text its label, judged by accuracy and macro F1. The latter needs labelled texts: the column label of data.private
-	// and data.public, and generate.by_label for those of the product. Its ε = 0 point is the same model trained on the
-	// public text. Default "next_token".
+	// Task is what the small model learns: "next_token", to write text like its training text; or "classification", to
+	// give a text its label, judged by accuracy and macro F1. The latter needs labelled texts: the column label of
+	// data.private and data.public, and generate.by_label for those of the product. Its ε = 0 point is the same model
+	// trained on the public text. Default "next_token".
 	Task string `yaml:"task"`
-	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the texts
-	// that prompts quote and kept in the user's cache folder; a Hugging Face folder; or a name that popri model get has fetched. It was trained on public text and is
-	// the ε = 0 point of next_token. For classification it gets a new head, unless the folder has a trained one. Default "embedded"; "" is refused.
+	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the
+	// texts that prompts quote and kept in the user's cache folder; a Hugging Face folder; or a name that popri model
+	// get has fetched. It was trained on public text and is the ε = 0 point of next_token. For classification it gets a
+	// new head, unless the folder has a trained one. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
-	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with epochs.
+	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with
+	// epochs.
 	Steps int `yaml:"steps"`
 	// Epochs is the number of passes over the training texts, in place of steps: larger sets then take more updates.
 	// Default 0: steps counts.
 	Epochs int `yaml:"epochs"`
 	// Batch is the number of texts of an update. Default 32.
 	Batch int `yaml:"batch"`
-	// MicroTexts is the number of texts in one forward and backward pass. Default 0: all of a batch, and the models of a
-	// table are trained side by side, one a thread, which suits models of a few million parameters. With a number, the
-	// passes of an update are computed side by side and the models one after another, which needs the memory of one; 8
-	// suits DistilGPT2. Another number rounds differently.
+	// MicroTexts is the number of texts in one forward and backward pass. Default 0: all of a batch, and the models of
+	// a table are trained side by side, one a thread, which suits models of a few million parameters. With a number,
+	// the passes of an update are computed side by side and the models one after another, which needs the memory of
+	// one; 8 suits DistilGPT2. Another number rounds differently.
 	MicroTexts int `yaml:"micro_texts"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length"`
-	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on which the
-	// models that come with the program were trained (the end-of-text token, the text and a line's end), a warm-up of 30 updates,
-	// a cosine, weight decay 0.01, gradients clipped to a norm of 1. "distilgpt2" is that of the POPri paper's DistilGPT2: rows of
-	// the begin-of-text token, the text and the end-of-text token, a constant learning rate, no decay, no clipping, dropout 0.1.
-	// "bert" is that of Aug-PE's BERT: the same rows and dropout, a linear schedule to 0, decay 0.01, clipping to 1. Every token
-	// after the first one of a row counts; for classification, the last one is read (of BERT, the first one). Default "brief".
+	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on
+	// which the models that come with the program were trained (the end-of-text token, the text and a line's end), a
+	// warm-up of 30 updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "distilgpt2" is that of the
+	// POPri paper's DistilGPT2: rows of the begin-of-text token, the text and the end-of-text token, a constant
+	// learning rate, no decay, no clipping, dropout 0.1. "bert" is that of Aug-PE's BERT: the same rows and dropout, a
+	// linear schedule to 0, decay 0.01, clipping to 1. Every token after the first one of a row counts; for
+	// classification, the last one is read (of BERT, the first one). Default "brief".
 	Recipe string `yaml:"recipe"`
 	// LearningRates are AdamW's peak learning rates, above 0. Of several, each is tried for each training set, and the
 	// validation clients choose. Default [5e-4].
 	LearningRates []float64 `yaml:"learning_rates"`
-	// EvalEvery is the number of updates between two measurements on the validation clients, which choose the best step.
-	// Default 100. 0, with epochs, measures after each epoch.
+	// EvalEvery is the number of updates between two measurements on the validation clients, which choose the best
+	// step. Default 100. 0, with epochs, measures after each epoch.
 	EvalEvery int `yaml:"eval_every"`
-	// Best is the figure of the validation clients that chooses the step: loss or accuracy. Default "loss", which varies
-	// less.
+	// Best is the figure of the validation clients that chooses the step: loss or accuracy. Default "loss", which
+	// varies less.
 	Best string `yaml:"best"`
 }
 
@@ -71,11 +74,12 @@ func (d Downstream) Training() Recipe { return recipes[d.Recipe] }
 
 // Eval says what the evaluation may use.
 type Eval struct {
-	// ReferencePrivate declares the train clients' text to be public or test data, so that a small model may be trained on
-	// the text itself. This gives the table's ε = ∞ row and the share of the gap closed, which are exact functions of the
-	// text and outside of ε. Default true, because the embedded default is published source code. The declaration holds for
-	// the data.private of the same layer: a later layer (file, variable, --set) that names other private data withdraws
-	// it, unless that layer declares it again. For a finished run, popri eval --reference-private declares it.
+	// ReferencePrivate declares the train clients' text to be public or test data, so that a small model may be trained
+	// on the text itself. This gives the table's ε = ∞ row and the share of the gap closed, which are exact functions
+	// of the text and outside of ε. Default true, because the embedded default is published source code. The
+	// declaration holds for the data.private of the same layer: a later layer (file, variable, --set) that names other
+	// private data withdraws it, unless that layer declares it again. For a finished run, popri eval
+	// --reference-private declares it.
 	ReferencePrivate bool `yaml:"reference_private"`
 }
 

@@ -25,9 +25,10 @@ func (v *validator) engine(c Config) {
 		return
 	}
 	u, err := url.Parse(g.Server())
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		v.add("generate.engine", "is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000",
-			g.Engine)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		v.add("generate.engine",
+			"is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000", g.Engine)
 	}
 	if c.LoRA.DoRA {
 		v.add("lora.dora", "is true, must be false where generate.engine is %q: vLLM has no DoRA", g.Engine)
@@ -46,7 +47,8 @@ func (v *validator) trl(c Config) {
 		v.add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
 	}
 	if d.EvalSteps > 0 {
-		v.add("dpo.eval_steps", "is %d, must be 0 %s: held-out pairs are measured after the last step", d.EvalSteps, where)
+		v.add("dpo.eval_steps", "is %d, must be 0 %s: held-out pairs are measured after the last step", d.EvalSteps,
+			where)
 	}
 	if d.Patience > 0 {
 		v.add("dpo.patience", "is %d, must be 0 %s", d.Patience, where)
@@ -55,10 +57,12 @@ func (v *validator) trl(c Config) {
 		v.add("dpo.micro_tokens", "is %d, must be 0 %s: TRL counts pairs (dpo.micro_pairs)", d.MicroTokens, where)
 	}
 	if d.RefModelSyncSteps > 0 {
-		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 %s: TRL does not do it with adapters", d.RefModelSyncSteps, where)
+		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 %s: TRL does not do it with adapters", d.RefModelSyncSteps,
+			where)
 	}
 	if c.LoRA.Dropout > 0 {
-		v.add("lora.dropout", "is %v, must be 0 %s: TRL turns dropout off, or on in the model, too", c.LoRA.Dropout, where)
+		v.add("lora.dropout", "is %v, must be 0 %s: TRL turns dropout off, or on in the model, too", c.LoRA.Dropout,
+			where)
 	}
 	if slices.Contains(d.EngineCommand, "") {
 		v.add("dpo.engine_command", "holds an empty word")
@@ -69,7 +73,8 @@ func (v *validator) trl(c Config) {
 // public refuses an engine where the model or its prompts may hold private text.
 func (v *validator) public(c Config, key, engine string) {
 	if c.Privacy.UnsafeCeiling {
-		v.add(key, "is %q, must be \"local\" where privacy.unsafe_ceiling is true: the adapters have learnt from private text, "+
-			"which goes to no engine", engine)
+		v.add(key,
+			"is %q, must be \"local\" where privacy.unsafe_ceiling is true: the adapters have learnt from private "+
+				"text, which goes to no engine", engine)
 	}
 }

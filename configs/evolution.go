@@ -1,42 +1,47 @@
 package configs
 
 // PrivateEvolution says how a population of texts evolves by the clients' votes, without training the generator (Lin et
-// al. 2024). A prompt of it quotes at most generate.examples texts, which are drawn at generate.temperature. A client's votes are
-// bounded by scoring.clip_norm, in texts: PrE-Text as published has the most texts of a client there, a number that must be public.
+// al. 2024). A prompt of it quotes at most generate.examples texts, which are drawn at generate.temperature. A client's
+// votes are bounded by scoring.clip_norm, in texts: PrE-Text as published has the most texts of a client there, a
+// number that must be public.
 type PrivateEvolution struct {
-	// Variant is "pre_text" (Hou et al. 2024), for short texts: the population is resampled in proportion to the votes and
-	// replaced by a variation of each, in which a model writes dropped words anew, and clients vote on the mean embedding of
-	// four such variations of each text; or "aug_pe" (Xie et al. 2024), for long ones: the texts with the most votes stay in the
-	// population together with variations of each, and the model must follow instructions. Default "pre_text".
+	// Variant is "pre_text" (Hou et al. 2024), for short texts: the population is resampled in proportion to the votes
+	// and replaced by a variation of each, in which a model writes dropped words anew, and clients vote on the mean
+	// embedding of four such variations of each text; or "aug_pe" (Xie et al. 2024), for long ones: the texts with the
+	// most votes stay in the population together with variations of each, and the model must follow instructions.
+	// Default "pre_text".
 	Variant string `yaml:"variant"`
-	// Population is N, the number of texts that are selected in a round. Default 1000. More texts share the same votes, so
-	// that each text's count is small compared with the noise; fewer are less varied. Clients vote on N texts under
+	// Population is N, the number of texts that are selected in a round. Default 1000. More texts share the same votes,
+	// so that each text's count is small compared with the noise; fewer are less varied. Clients vote on N texts under
 	// "pre_text" and on N·(1 + variations) under "aug_pe".
 	Population int `yaml:"population"`
-	// Variations is L−1, the variations of each selected text under "aug_pe". Default 6, its paper's for open models, which takes 3
-	// for GPT-3.5 on reviews. More explore faster and share the votes among more texts. "pre_text" makes one.
+	// Variations is L−1, the variations of each selected text under "aug_pe". Default 6, its paper's for open models,
+	// which takes 3 for GPT-3.5 on reviews. More explore faster and share the votes among more texts. "pre_text" makes
+	// one.
 	Variations int `yaml:"variations"`
-	// Variation says how a text is varied. "fill" writes dropped words anew: 30 % of the tokens, twice, or under "aug_pe" half of
-	// them, once. "rephrase" asks the model to say the text in a style that is drawn for each; "blank" shows it half of the words and
-	// asks it to fill in the others. Default "", which is "fill" under "pre_text" and "rephrase" under "aug_pe".
+	// Variation says how a text is varied. "fill" writes dropped words anew: 30 % of the tokens, twice, or under
+	// "aug_pe" half of them, once. "rephrase" asks the model to say the text in a style that is drawn for each; "blank"
+	// shows it half of the words and asks it to fill in the others. Default "", which is "fill" under "pre_text" and
+	// "rephrase" under "aug_pe".
 	Variation string `yaml:"variation"`
-	// MaskedModel is the folder or the name of an encoder that fills masked tokens in "fill", BERT or RoBERTa, which reads what
-	// stands on both sides of a blank; PrE-Text takes RoBERTa-large. One that does not tell capitals from small letters gives texts
-	// without capitals. Default "": the generator writes the ends of texts anew, behind a beginning of random length.
+	// MaskedModel is the folder or the name of an encoder that fills masked tokens in "fill", BERT or RoBERTa, which
+	// reads what stands on both sides of a blank; PrE-Text takes RoBERTa-large. One that does not tell capitals from
+	// small letters gives texts without capitals. Default "": the generator writes the ends of texts anew, behind a
+	// beginning of random length.
 	MaskedModel string `yaml:"masked_model"`
-	// Votes is k, the number of nearest samples to which a text gives one vote each. Default 1, the papers'; more make the counts
-	// smoother and less precise, and the noise √k times as large. At most 64.
+	// Votes is k, the number of nearest samples to which a text gives one vote each. Default 1, the papers'; more make
+	// the counts smoother and less precise, and the noise √k times as large. At most 64.
 	Votes int `yaml:"votes"`
-	// Select says how "aug_pe" selects N texts: "rank" takes those with the most votes, "sample" draws with replacement in
-	// proportion to the votes. Default "rank", its paper's. "pre_text" always draws.
+	// Select says how "aug_pe" selects N texts: "rank" takes those with the most votes, "sample" draws with replacement
+	// in proportion to the votes. Default "rank", its paper's. "pre_text" always draws.
 	Select string `yaml:"select"`
-	// Threshold is H, in votes: it is subtracted from each released count, and negative results count as 0. Default 1, about
-	// half the standard deviation of the preset's noise. Smaller lets samples survive by noise alone; larger selects few
-	// texts, and 8 rounds of that leave little variety: at 1 some 600 of 1000 counts are above 0, at 5 some 150. 0 only
-	// drops negative counts.
+	// Threshold is H, in votes: it is subtracted from each released count, and negative results count as 0. Default 1,
+	// about half the standard deviation of the preset's noise. Smaller lets samples survive by noise alone; larger
+	// selects few texts, and 8 rounds of that leave little variety: at 1 some 600 of 1000 counts are above 0, at 5 some
+	// 150. 0 only drops negative counts.
 	Threshold float64 `yaml:"threshold"`
-	// Product is "expansion", synthetic.texts texts by prompts that quote what all rounds selected, as in PrE-Text; or "selected",
-	// the texts that the last round selected, as in Aug-PE. Default "", the variant's own.
+	// Product is "expansion", synthetic.texts texts by prompts that quote what all rounds selected, as in PrE-Text; or
+	// "selected", the texts that the last round selected, as in Aug-PE. Default "", the variant's own.
 	Product string `yaml:"product"`
 }
 

@@ -15,7 +15,8 @@ func (v *validator) fed(c Config) {
 	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
 	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
 	if c.Fed.Sampling == "full" && c.Fed.ClientsPerRound > 0 {
-		v.add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"", c.Fed.ClientsPerRound)
+		v.add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"",
+			c.Fed.ClientsPerRound)
 	}
 
 	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(samplings, c.Fed.Sampling) {
@@ -32,17 +33,22 @@ func (v *validator) aggregate(c Config) {
 	if p := c.Aggregate.Available; !(p > 0 && p <= 1) {
 		v.add("aggregate.available", "is %g, must be above 0 and at most 1", p)
 	} else if p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
-		v.add("aggregate.available", "is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0", p)
+		v.add("aggregate.available",
+			"is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
+			p)
 	}
 	if d := c.Aggregate.Delay; !(d >= 0 && d <= maxMinutes) {
 		v.add("aggregate.delay", "is %g, must be 0 or more and at most %d", d, maxMinutes)
 	} else if d > 0 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
-		v.add("aggregate.delay", "is %g, must be 0 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0", d)
+		v.add("aggregate.delay",
+			"is %g, must be 0 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
+			d)
 	}
 	v.oneOf("aggregate.proof", c.Aggregate.Proof, proofs)
 	if c.Aggregate.Least == 0 {
 		if c.Aggregate.Proof == proofs[1] {
-			v.add("aggregate.proof", "is %q, must be %q where aggregate.least is 0: there are no aggregators", proofs[1], proofs[0])
+			v.add("aggregate.proof", "is %q, must be %q where aggregate.least is 0: there are no aggregators",
+				proofs[1], proofs[0])
 		}
 		return
 	}
@@ -78,7 +84,8 @@ func (v *validator) shards(c Config) {
 		v.add("data.train_clients", "is %d, must be 0 %s: the clients are elsewhere", n, where)
 	}
 	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) && c.Aggregate.Least == 0 {
-		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s, where)
+		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s,
+			where)
 	}
 	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
 		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// formerly has the keys of earlier versions, so that their files, variables and --set still mean what they meant, and the
-// folders of their runs can be resumed, reported and audited.
+// formerly has the keys of earlier versions, so that their files, variables and --set still mean what they meant, and
+// the folders of their runs can be resumed, reported and audited.
 var formerly = map[string]struct {
 	now  string            // the key that holds its values today; "" if the program decides
 	as   map[string]string // the texts that are spelt otherwise today; nil: none is
@@ -74,7 +74,8 @@ var formerly = map[string]struct {
 	}, why: "fed.clients above 0 means clients in shards"},
 
 	"scoring.client_texts": {is: always(4), why: "it is of little weight, and how many texts clients have is private"},
-	"fed.dropout":          {is: always(0), why: "the clients of a run are in memory or in shards, where none drops out"},
+	"fed.dropout": {is: always(0),
+		why: "the clients of a run are in memory or in shards, where none drops out"},
 
 	"downstream.schedule": {now: "downstream.recipe", as: map[string]string{"cosine": "brief", "constant": "distilgpt2",
 		"linear": "bert"}},
@@ -85,16 +86,20 @@ var formerly = map[string]struct {
 	"downstream.dropout":       {is: trained(func(r Recipe) any { return r.Dropout }), why: recipe},
 
 	"downstream.gradient_checkpointing": {is: always(false), why: "downstream.micro_texts bounds the memory"},
-	"downstream.patience":               {is: always(0), why: "training sets are compared after the same number of updates"},
-	"downstream.bootstrap":              {is: always(1000), why: "fewer resamples make intervals that vary from seed to seed"},
+	"downstream.patience": {is: always(0),
+		why: "training sets are compared after the same number of updates"},
+	"downstream.bootstrap": {is: always(1000),
+		why: "fewer resamples make intervals that vary from seed to seed"},
 
-	"private_evolution.metric":       {is: always("l2"), why: papers},
-	"private_evolution.per_text":     {is: always(false), why: "shorter vectors than the bound hide more texts behind the noise"},
-	"private_evolution.clip":         {now: "scoring.clip_norm", when: by("private_evolution")},
-	"private_evolution.noise_factor": {is: always(1), why: "more noise than the budget needs helps nobody; privacy.noise_multiplier sets it"},
-	"private_evolution.mask_share":   {is: always(0.3), why: papers},
-	"private_evolution.accumulate":   {is: always("all"), why: papers},
-	"private_evolution.look_ahead":   {is: evolving(0, 4), why: papers},
+	"private_evolution.metric": {is: always("l2"), why: papers},
+	"private_evolution.per_text": {is: always(false),
+		why: "shorter vectors than the bound hide more texts behind the noise"},
+	"private_evolution.clip": {now: "scoring.clip_norm", when: by("private_evolution")},
+	"private_evolution.noise_factor": {is: always(1),
+		why: "more noise than the budget needs helps nobody; privacy.noise_multiplier sets it"},
+	"private_evolution.mask_share": {is: always(0.3), why: papers},
+	"private_evolution.accumulate": {is: always("all"), why: papers},
+	"private_evolution.look_ahead": {is: evolving(0, 4), why: papers},
 	"private_evolution_sft.share": {is: of("private_evolution_sft", 0.1),
 		why: "a larger share dilutes what clients like, a smaller one is memorised"},
 
@@ -145,7 +150,8 @@ var formerly = map[string]struct {
 	},
 		why: "generate.quote says what the prompts of rounds and product quote"},
 
-	"grpo.epsilon_high": {zero: true, is: func(c Config) any { return c.GRPO.Epsilon }, why: "grpo.epsilon bounds both sides"},
+	"grpo.epsilon_high": {zero: true, is: func(c Config) any { return c.GRPO.Epsilon },
+		why: "grpo.epsilon bounds both sides"},
 	"grpo.micro_samples": {is: func(c Config) any {
 		if c.Method != "grpo" {
 			return nil
@@ -213,13 +219,14 @@ func (l *loader) checkGone(c Config) {
 	for name, v := range l.gone {
 		f := formerly[name]
 		if is := f.is(c); is != nil && fmt.Sprint(is) != fmt.Sprint(v.value) {
-			l.add(v.where, name, "is %s, but the key is gone: the value is %v, because %s", describe(v.value), is, f.why)
+			l.add(v.where, name, "is %s, but the key is gone: the value is %v, because %s", describe(v.value), is,
+				f.why)
 		}
 	}
 }
 
-// Present returns the settings of an earlier version's run under today's names. A value of a key that is gone stays only
-// where the program works by another one with c.
+// Present returns the settings of an earlier version's run under today's names. A value of a key that is gone stays
+// only where the program works by another one with c.
 func (c Config) Present(settings map[string]string) map[string]string {
 	l, old, out := newLoader(c), layer{}, map[string]string{}
 	for name, text := range settings {

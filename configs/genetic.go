@@ -1,33 +1,36 @@
 package configs
 
-// GeneticEDA says how the method "genetic_eda" evolves a population of embeddings by the clients' votes, without training anything
-// ("Generate Synthetic Text Approximating the Private Distribution with Differential Privacy").
+// GeneticEDA says how the method "genetic_eda" evolves a population of embeddings by the clients' votes, without
+// training anything ("Generate Synthetic Text Approximating the Private Distribution with Differential Privacy").
 type GeneticEDA struct {
 	// Population is the number of public texts whose embeddings are the first population. Default 1000, the paper's.
 	Population int `yaml:"population"`
-	// Children is the number of embeddings of each later population, drawn from a normal distribution that the parents describe. Default
-	// 3000, the paper's. More divide the votes among more.
+	// Children is the number of embeddings of each later population, drawn from a normal distribution that the parents
+	// describe. Default 3000, the paper's. More divide the votes among more.
 	Children int `yaml:"children"`
 	// Parents is the most individuals that a round selects. Default 30, the paper's. Noise grows with its root.
 	Parents int `yaml:"parents"`
-	// Domain is K: only the individuals with the K highest counts can be selected by "limited_domain". Default 300, the paper's.
+	// Domain is K: only the individuals with the K highest counts can be selected by "limited_domain". Default 300, the
+	// paper's.
 	Domain int `yaml:"domain"`
-	// Selection is how individuals are selected. "limited_domain", the paper's: a list of those with the most votes, by Gumbel noise,
-	// above a noisy threshold; it needs the exact counts in one place, so neither shards nor aggregators. "gaussian": noise on all
-	// counts, as other methods have it, and those with the highest above its bound. Default "limited_domain".
+	// Selection is how individuals are selected. "limited_domain", the paper's: a list of those with the most votes, by
+	// Gumbel noise, above a noisy threshold; it needs the exact counts in one place, so neither shards nor aggregators.
+	// "gaussian": noise on all counts, as other methods have it, and those with the highest above its bound. Default
+	// "limited_domain".
 	Selection string `yaml:"selection"`
-	// Decoder turns an embedding into a text. The paper trains an inverter of the encoder for it; both of these stand in for that.
-	// "lookup": the nearest of the public texts and of those that the generator wrote before round 1. "prompt": what the generator
-	// writes when it is shown the generate.examples nearest of these. Default "lookup".
+	// Decoder turns an embedding into a text. The paper trains an inverter of the encoder for it; both of these stand
+	// in for that. "lookup": the nearest of the public texts and of those that the generator wrote before round 1.
+	// "prompt": what the generator writes when it is shown the generate.examples nearest of these. Default "lookup".
 	Decoder string `yaml:"decoder"`
-	// Written is the number of texts that the generator writes before round 1, with prompts that quote public texts, for the decoder to
-	// choose from beside the public ones. Default 200; 0 is none.
+	// Written is the number of texts that the generator writes before round 1, with prompts that quote public texts,
+	// for the decoder to choose from beside the public ones. Default 200; 0 is none.
 	Written int `yaml:"written"`
-	// Perplexity is H: texts whose perplexity for the generator is as high are no parents. Default 0, no bound, because perplexities
-	// depend on the model; the paper has 50, by GPT-2.
+	// Perplexity is H: texts whose perplexity for the generator is as high are no parents. Default 0, no bound, because
+	// perplexities depend on the model; the paper has 50, by GPT-2.
 	Perplexity float64 `yaml:"perplexity"`
-	// Keep says which parents' texts are the product: those of the "last" round that has some, as in the paper, or of "all" rounds, which
-	// costs nothing more. Default "all": 30 texts are few for training a model, though enough for examples in a prompt.
+	// Keep says which parents' texts are the product: those of the "last" round that has some, as in the paper, or of
+	// "all" rounds, which costs nothing more. Default "all": 30 texts are few for training a model, though enough for
+	// examples in a prompt.
 	Keep string `yaml:"keep"`
 }
 
@@ -63,11 +66,15 @@ func (v *validator) genetic(c Config) {
 		return
 	}
 	if g.Decoder == "prompt" && c.Generate.Examples == 0 {
-		v.add("generate.examples", "is 0, must be 1 or more where genetic_eda.decoder is \"prompt\": it shows the nearest texts")
+		v.add("generate.examples",
+			"is 0, must be 1 or more where genetic_eda.decoder is \"prompt\": it shows the nearest texts")
 	}
-	for key, wrong := range map[string]bool{"generate.by_label": c.Generate.ByLabel, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling} {
+	for key, wrong := range map[string]bool{"generate.by_label": c.Generate.ByLabel,
+		"privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling} {
 		if wrong {
-			v.add(key, "is true, must be false where method is \"genetic_eda\": its texts have no label, and nothing is trained")
+			v.add(key,
+				"is true, must be false where method is \"genetic_eda\": its texts have no label, and nothing is "+
+					"trained")
 		}
 	}
 	if !c.Selects() {
@@ -77,8 +84,9 @@ func (v *validator) genetic(c Config) {
 		"fed.sampling": c.Fed.Sampling != "full", "privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics} {
 		if wrong {
 			value, _ := c.Get(key)
-			v.add(key, "is %v, must be as in the preset demo where genetic_eda.selection is \"limited_domain\": it needs the exact counts of all "+
-				"clients in one place (\"gaussian\" does not)", value)
+			v.add(key,
+				"is %v, must be as in the preset demo where genetic_eda.selection is \"limited_domain\": it needs "+
+					"the exact counts of all clients in one place (\"gaussian\" does not)", value)
 		}
 	}
 }

@@ -160,7 +160,8 @@ type loader struct {
 }
 
 func newLoader(run Config) *loader {
-	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{}, run: run}
+	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{},
+		run: run}
 }
 
 const roundsKey = "trainer.rounds"
@@ -420,7 +421,8 @@ func (l *loader) environment(environ []string) layer {
 				name = section + "." + strings.ToLower(rest)
 			}
 		}
-		if rest, ours := strings.CutPrefix(variable, EnvPrefix+"_"); ours && name == "" && nearTop(strings.ToLower(rest)) {
+		if rest, ours := strings.CutPrefix(variable, EnvPrefix+"_"); ours && name == "" &&
+			nearTop(strings.ToLower(rest)) {
 			name = strings.ToLower(rest)
 		}
 		if name != "" && text != "" { // an empty variable is as good as none
@@ -430,8 +432,8 @@ func (l *loader) environment(environ []string) layer {
 	return out
 }
 
-// nearTop reports whether a name is a slip of the pen for a key without a section. Other variables with the prefix, such as
-// POPRI_CACHE, are not of the configuration.
+// nearTop reports whether a name is a slip of the pen for a key without a section. Other variables with the prefix,
+// such as POPRI_CACHE, are not of the configuration.
 func nearTop(name string) bool {
 	return slices.ContainsFunc(keys, func(k Key) bool {
 		return !strings.Contains(k.Name, ".") && levenshtein(name, k.Name) == 1

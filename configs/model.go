@@ -2,19 +2,20 @@ package configs
 
 // Model says which language model generates the samples.
 type Model struct {
-	// Path is "embedded" for the small GPT that comes with the program; "trained" for a small GPT that is trained on the
-	// public text alone and kept in the user's cache folder; "smollm2" for the model that make demo MODEL=smollm2 fetches;
-	// a Hugging Face folder (config.json, safetensors, tokenizer.json); or the name of a model on Hugging Face's hub that popri model get
-	// has fetched. Default "embedded"; "" is refused.
+	// Path is "embedded" for the small GPT that comes with the program; "trained" for a small GPT that is trained on
+	// the public text alone and kept in the user's cache folder; "smollm2" for the model that make demo MODEL=smollm2
+	// fetches; a Hugging Face folder (config.json, safetensors, tokenizer.json); or the name of a model on Hugging
+	// Face's hub that popri model get has fetched. Default "embedded"; "" is refused.
 	Path string `yaml:"path"`
-	// DType is the type in which the model computes: float32, or bfloat16, which is faster on some processors and rounds
-	// more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512 BF16, AMX, a
-	// GPU), else float32.
+	// DType is the type in which the model computes: float32, or bfloat16, which is faster on some processors and
+	// rounds more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512
+	// BF16, AMX, a GPU), else float32.
 	DType string `yaml:"dtype"`
-	// Weights is the type in which the generator's own weights are kept: float32, or "compute", the type in which the model
-	// computes. "compute" holds the weights once: half of the memory in bfloat16, with weights that are rounded to it, and no
-	// second copy for sampling, for which the adapters are added to the weights and the folder's weights read again
-	// afterwards. For models whose float32 weights do not fit. The adapters are float32 in any case. Default float32.
+	// Weights is the type in which the generator's own weights are kept: float32, or "compute", the type in which the
+	// model computes. "compute" holds the weights once: half of the memory in bfloat16, with weights that are rounded
+	// to it, and no second copy for sampling, for which the adapters are added to the weights and the folder's weights
+	// read again afterwards. For models whose float32 weights do not fit. The adapters are float32 in any case. Default
+	// float32.
 	Weights string `yaml:"weights"`
 	// Device is where the model computes: cpu, cuda (the first GPU that CUDA_VISIBLE_DEVICES shows; the program must be
 	// built with a CUDA libtorch), or auto, the default: cuda if it is available, else cpu.
@@ -26,56 +27,58 @@ type Model struct {
 
 // Generate says how samples are drawn in each round.
 type Generate struct {
-	// Engine is what draws samples: "local", this program; or "vllm:URL", a vLLM server that holds the model of model.path,
-	// such as vllm:https://host:8000. The server is started with --enable-lora, a --max-lora-rank of lora.rank or more and
-	// VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, and reads the run's folder under the same path; VLLM_API_KEY in the environment
-	// is its key. Each round's adapter is loaded under a new name and must show its effect on the first prompts. Samples are
-	// stored, so a finished stage needs no server; no equal samples are promised. Default "local".
+	// Engine is what draws samples: "local", this program; or "vllm:URL", a vLLM server that holds the model of
+	// model.path, such as vllm:https://host:8000. The server is started with --enable-lora, a --max-lora-rank of
+	// lora.rank or more and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, and reads the run's folder under the same path;
+	// VLLM_API_KEY in the environment is its key. Each round's adapter is loaded under a new name and must show its
+	// effect on the first prompts. Samples are stored, so a finished stage needs no server; no equal samples are
+	// promised. Default "local".
 	Engine string `yaml:"engine"`
-	// Weights is what the copy of the model that draws samples is rounded to: "compute", the type in which the model computes; or
-	// "int8", bytes, with one scale for each output of a projection and one for each token of its input (W8A8), while head and
-	// attention stay as they are. It draws faster and from a slightly different distribution. It needs model.weights "float32", and a
-	// CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
+	// Weights is what the copy of the model that draws samples is rounded to: "compute", the type in which the model
+	// computes; or "int8", bytes, with one scale for each output of a projection and one for each token of its input
+	// (W8A8), while head and attention stay as they are. It draws faster and from a slightly different distribution. It
+	// needs model.weights "float32", and a CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
 	Weights string `yaml:"weights"`
-	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the noise
-	// that the projection leaves grows as 1/√(K·J); more cost time in proportion.
+	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the
+	// noise that the projection leaves grows as 1/√(K·J); more cost time in proportion.
 	Prompts int `yaml:"prompts"`
-	// Samples is J, the number of samples of each prompt. The best one and the one of rank dpo.rejected_rank become a pair.
-	// Default 10; below 2 there is no pair.
+	// Samples is J, the number of samples of each prompt. The best one and the one of rank dpo.rejected_rank become a
+	// pair. Default 10; below 2 there is no pair.
 	Samples int `yaml:"samples"`
-	// Examples is the number of public texts in a prompt. Default 2, which fits the embedded model's context; 0 leaves the
-	// header alone. More leave less room for the sample.
+	// Examples is the number of public texts in a prompt. Default 2, which fits the embedded model's context; 0 leaves
+	// the header alone. More leave less room for the sample.
 	Examples int `yaml:"examples"`
-	// Quote says which texts the prompts of the rounds and of the synthetic set quote: "public", all public texts, as in the
-	// paper; "relevant", those that are most relevant to the clients (public_selection), which needs scoring.release "once";
-	// or "scored", the tenth of all earlier rounds' samples with the highest noised scores, and in round 1 "relevant" or
-	// "public" texts. Quoting samples costs no privacy, because their scores are already charged; the texts become more like
-	// them and less varied. Default "relevant".
+	// Quote says which texts the prompts of the rounds and of the synthetic set quote: "public", all public texts, as
+	// in the paper; "relevant", those that are most relevant to the clients (public_selection), which needs
+	// scoring.release "once"; or "scored", the tenth of all earlier rounds' samples with the highest noised scores, and
+	// in round 1 "relevant" or "public" texts. Quoting samples costs no privacy, because their scores are already
+	// charged; the texts become more like them and less varied. Default "relevant".
 	Quote string `yaml:"quote"`
-	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and what is written for it bears that
-	// label; public texts of the product bear their own. data.public then needs a column label. The first text of a prompt
-	// is drawn from all that may be quoted, so that labels come in the proportion of the public text, because the clients'
-	// are private. Default false; downstream.task "classification" needs true.
+	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and what is written for it bears
+	// that label; public texts of the product bear their own. data.public then needs a column label. The first text of
+	// a prompt is drawn from all that may be quoted, so that labels come in the proportion of the public text, because
+	// the clients' are private. Default false; downstream.task "classification" needs true.
 	ByLabel bool `yaml:"by_label"`
-	// Kinds names kinds of text, such as "political speeches", for which the model is asked before round 1: "general", the list
-	// that comes with the program, or a file of yours with one on each line. What the model writes for each is compared with the
-	// clients' release; the prompts of all rounds ask for the kinds that come nearest, in the place {kind} of template_header, and
-	// those of round 1 quote what was written. It costs no privacy: the list must be public. It needs quote "scored" and
-	// scoring.release "once". Default "", which asks for no kind.
+	// Kinds names kinds of text, such as "political speeches", for which the model is asked before round 1: "general",
+	// the list that comes with the program, or a file of yours with one on each line. What the model writes for each is
+	// compared with the clients' release; the prompts of all rounds ask for the kinds that come nearest, in the place
+	// {kind} of template_header, and those of round 1 quote what was written. It costs no privacy: the list must be
+	// public. It needs quote "scored" and scoring.release "once". Default "", which asks for no kind.
 	Kinds string `yaml:"kinds"`
-	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label) and {kind} for the
-	// kind of text that is asked for, or the word text where none is known; "", the default, leaves it out.
+	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label) and {kind}
+	// for the kind of text that is asked for, or the word text where none is known; "", the default, leaves it out.
 	TemplateHeader string `yaml:"template_header"`
-	// Chat makes template_header a user's turn, which the model answers, by the chat template of its folder; a model without one
-	// gets the header as it is. Default false, where a header for a chat model has the marks of the turns itself.
+	// Chat makes template_header a user's turn, which the model answers, by the chat template of its folder; a model
+	// without one gets the header as it is. Default false, where a header for a chat model has the marks of the turns
+	// itself.
 	Chat bool `yaml:"chat"`
-	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the line
-	// occurs again. No empty line separates texts, and no text occurs twice in a prompt, as in the published code. "", the
-	// default, puts one text on each line after the end-of-text token, as in the embedded model's training; each is drawn from
-	// all, because with thousands of texts a repetition is rare.
+	// TemplateItem is the line before each text; {i} in it becomes the text's number, from 1. A sample ends where the
+	// line occurs again. No empty line separates texts, and no text occurs twice in a prompt, as in the published code.
+	// "", the default, puts one text on each line after the end-of-text token, as in the embedded model's training;
+	// each is drawn from all, because with thousands of texts a repetition is rare.
 	TemplateItem string `yaml:"template_item"`
-	// Temperature divides the logits. Default 1, the model's own distribution. Lower values make the J samples alike, so
-	// that their ranking carries little information; much higher values make them noise. Above 0.
+	// Temperature divides the logits. Default 1, the model's own distribution. Lower values make the J samples alike,
+	// so that their ranking carries little information; much higher values make them noise. Above 0.
 	Temperature float64 `yaml:"temperature"`
 	// TopP keeps the likeliest tokens up to this total probability. Default 1, all; above 0.
 	TopP float64 `yaml:"top_p"`
@@ -83,26 +86,26 @@ type Generate struct {
 	TopK int `yaml:"top_k"`
 	// MaxNewTokens is the largest length of a sample in tokens. Default 64; the time of a round is proportional to it.
 	MaxNewTokens int `yaml:"max_new_tokens"`
-	// MinNewTokens is the least length of a sample in tokens; end of text is not drawn before it. Default 8, because shorter
-	// samples embed badly; 0 allows empty samples.
+	// MinNewTokens is the least length of a sample in tokens; end of text is not drawn before it. Default 8, because
+	// shorter samples embed badly; 0 allows empty samples.
 	MinNewTokens int `yaml:"min_new_tokens"`
 	// CutSamples cuts samples to data.max_tokens before they are embedded and trained on, and puts an end-of-text token
-	// behind every completion, wherever it was cut. The published code does both: it draws 85 tokens and keeps 64, and TRL
-	// adds the token, which teaches the model to end there. Default false: max_new_tokens alone bounds samples, and those
-	// alone that ended by themselves are trained on with the token.
+	// behind every completion, wherever it was cut. The published code does both: it draws 85 tokens and keeps 64, and
+	// TRL adds the token, which teaches the model to end there. Default false: max_new_tokens alone bounds samples, and
+	// those alone that ended by themselves are trained on with the token.
 	CutSamples bool `yaml:"cut_samples"`
-	// BatchTokens is the number of tokens whose keys and values are held at once, which bounds the memory: a token takes
-	// 2 · layers · width values, fewer if heads share them. Default 32768, 200 MB of bfloat16 for the embedded model.
-	// Smaller saves memory and is slower; much larger is no faster.
+	// BatchTokens is the number of tokens whose keys and values are held at once, which bounds the memory: a token
+	// takes 2 · layers · width values, fewer if heads share them. Default 32768, 200 MB of bfloat16 for the embedded
+	// model. Smaller saves memory and is slower; much larger is no faster.
 	BatchTokens int `yaml:"batch_tokens"`
 }
 
 // KindPlace is the place of the kind of text in template_header.
 const KindPlace = "{kind}"
 
-// FIDDraws returns the number of prompts, and of samples of each, in a measurement of the Fréchet distance: the prompts of a
-// round, one sample of each as in the published code, but more of few prompts, because the distance of fewer than 500 texts is
-// imprecise.
+// FIDDraws returns the number of prompts, and of samples of each, in a measurement of the Fréchet distance: the prompts
+// of a round, one sample of each as in the published code, but more of few prompts, because the distance of fewer than
+// 500 texts is imprecise.
 func (g Generate) FIDDraws() (prompts, samples int) {
 	return g.Prompts, min(g.Samples, max(1, (500+g.Prompts-1)/g.Prompts))
 }

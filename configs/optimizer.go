@@ -5,40 +5,41 @@ import (
 	"slices"
 )
 
-// Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999 and 1e-8 in
-// its divisor, as everywhere. Whatever the method, a run has one learning rate, which depends on the model more than on what
-// it learns from; for private_evolution_sft and the warm-up it is constant. The small model of downstream is trained by a recipe
-// of its own.
+// Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999 and
+// 1e-8 in its divisor, as everywhere. Whatever the method, a run has one learning rate, which depends on the model more
+// than on what it learns from; for private_evolution_sft and the warm-up it is constant. The small model of downstream
+// is trained by a recipe of its own.
 type Optimizer struct {
-	// LearningRate is AdamW's peak learning rate, above 0. Default 5e-4, found for the embedded model with rank 8; large
-	// models need about a thousandth for preference pairs. Twice as much overshoots: texts degenerate.
+	// LearningRate is AdamW's peak learning rate, above 0. Default 5e-4, found for the embedded model with rank 8;
+	// large models need about a thousandth for preference pairs. Twice as much overshoots: texts degenerate.
 	LearningRate float64 `yaml:"learning_rate"`
-	// Batch is the number of examples of an update: pairs ("popri"), prompts with all their samples ("grpo"), chosen samples
-	// ("private_evolution_sft"). Default 20; fewer make updates noisier. The samples of "private_evolution_sft" are all in
-	// memory at once.
+	// Batch is the number of examples of an update: pairs ("popri"), prompts with all their samples ("grpo"), chosen
+	// samples ("private_evolution_sft"). Default 20; fewer make updates noisier. The samples of "private_evolution_sft"
+	// are all in memory at once.
 	Batch int `yaml:"batch"`
-	// Epochs is the number of passes over a round's examples. Default 1; the examples come from the model before the round,
-	// and a second pass overfits them.
+	// Epochs is the number of passes over a round's examples. Default 1; the examples come from the model before the
+	// round, and a second pass overfits them.
 	Epochs int `yaml:"epochs"`
-	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers' names: all
-	// but "constant" begin with the warm-up. It is over all steps of all rounds unless Carry is false. Default "cosine".
+	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers'
+	// names: all but "constant" begin with the warm-up. It is over all steps of all rounds unless Carry is false.
+	// Default "cosine".
 	Schedule string `yaml:"schedule"`
-	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for other
-	// schedules.
+	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for
+	// other schedules.
 	MinLearningRate float64 `yaml:"min_learning_rate"`
-	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of the
-	// schedule's steps, rounded up. Default 5; 0 for none.
+	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of
+	// the schedule's steps, rounded up. Default 5; 0 for none.
 	WarmupSteps float64 `yaml:"warmup_steps"`
-	// Carry keeps AdamW's moments from round to round and runs one schedule over all rounds, as in the paper; false resets the
-	// moments in each round and runs a whole schedule with warm-up in it. TRL (dpo.engine) always begins with new moments. Default
-	// true.
+	// Carry keeps AdamW's moments from round to round and runs one schedule over all rounds, as in the paper; false
+	// resets the moments in each round and runs a whole schedule with warm-up in it. TRL (dpo.engine) always begins
+	// with new moments. Default true.
 	Carry bool `yaml:"carry"`
 	// MaxGradNorm is the L2 norm to which the gradient is clipped; 0 does not clip. Default 1.
 	MaxGradNorm float64 `yaml:"max_grad_norm"`
 	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
 	WeightDecay float64 `yaml:"weight_decay"`
-	// GradientCheckpointing keeps only the inputs of the model's blocks in the forward pass and computes the rest again in
-	// the backward pass: less memory, a third more work, the same gradients. Default false.
+	// GradientCheckpointing keeps only the inputs of the model's blocks in the forward pass and computes the rest again
+	// in the backward pass: less memory, a third more work, the same gradients. Default false.
 	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 }
 
@@ -54,10 +55,11 @@ func (v *validator) optimizer(c Config) {
 	v.oneOf("optimizer.schedule", o.Schedule, schedules)
 	v.between("optimizer.min_learning_rate", o.MinLearningRate, 0, 10)
 	if m := o.MinLearningRate; m > o.LearningRate {
-		v.add("optimizer.min_learning_rate", "is %v, must be at most optimizer.learning_rate, which is %v", m, o.LearningRate)
+		v.add("optimizer.min_learning_rate", "is %v, must be at most optimizer.learning_rate, which is %v", m,
+			o.LearningRate)
 	} else if m > 0 && o.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, o.Schedule) {
-		v.add("optimizer.min_learning_rate", "is %v, must be 0 where optimizer.schedule is %q: cosine_with_min_lr ends above 0",
-			m, o.Schedule)
+		v.add("optimizer.min_learning_rate",
+			"is %v, must be 0 where optimizer.schedule is %q: cosine_with_min_lr ends above 0", m, o.Schedule)
 	}
 	v.between("optimizer.warmup_steps", o.WarmupSteps, 0, maxCount)
 	if w := o.WarmupSteps; w > 1 && w != math.Trunc(w) {

@@ -25,7 +25,8 @@ func TestMarkdown(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	for comment, want := range map[string]string{"is the number": "The number", "says which": "Says which", "σ is": "Σ is"} {
+	for comment, want := range map[string]string{"is the number": "The number", "says which": "Says which",
+		"σ is": "Σ is"} {
 		if got := meaning(comment); got != want {
 			t.Errorf("%q: %q, want %q", comment, got, want)
 		}

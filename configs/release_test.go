@@ -21,7 +21,8 @@ func TestReleaseSettings(t *testing.T) {
 		{"demo", []string{"scoring.form=-1"}, "scoring.form: is -1, must be 0 to 10"},
 		{"demo", []string{"scoring.words=300"}, "scoring.words: is 300, but the key is gone"},
 		{"demo", []string{"scoring.features=fourier"}, "scoring.features"},
-		{"demo", []string{"scoring.denoise=pool"}, `scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},
+		{"demo", []string{"scoring.denoise=pool"},
+			`scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},
 	} {
 		_, err := Load(LoadOptions{Preset: c.preset, Set: c.set})
 		if c.want == "" {

@@ -1,28 +1,29 @@
 package configs
 
 // PublicSelection says which public texts are taken to be the most relevant to the clients, and how often each: as the
-// product of the method "public_selection", and in "popri" for prompts, warm-up and a part of the product. The clients are
-// asked once, for their mean embedding (norm bound scoring.clip_norm).
+// product of the method "public_selection", and in "popri" for prompts, warm-up and a part of the product. The clients
+// are asked once, for their mean embedding (norm bound scoring.clip_norm).
 type PublicSelection struct {
-	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like the
-	// clients' texts, and fewer repeat more often in the small model's training.
+	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like
+	// the clients' texts, and fewer repeat more often in the small model's training.
 	Texts int `yaml:"texts"`
-	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the candidates'
-	// mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay spread over 1000 texts;
-	// "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three times the weight of the others.
-	// Default "matched".
+	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the
+	// candidates' mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay
+	// spread over 1000 texts; "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three
+	// times the weight of the others. Default "matched".
 	Weights string `yaml:"weights"`
 }
 
-// SelectedRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs its
-// share of them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows would
-// only round the shares less.
+// SelectedRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs
+// its share of them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows
+// would only round the shares less.
 const SelectedRows = 16000
 
-// Head is the number of the most relevant of so many candidates that have three times the weight of the others before the
-// weights are matched.
+// Head is the number of the most relevant of so many candidates that have three times the weight of the others before
+// the weights are matched.
 func Head(candidates int) int { return candidates * 7 / 18 }
 
-// Effective is the least effective number of texts, 1/Σ weight², that matched weights leave of so many candidates: 1000, with
-// which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of few candidates.
+// Effective is the least effective number of texts, 1/Σ weight², that matched weights leave of so many candidates:
+// 1000, with which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of
+// few candidates.
 func Effective(candidates int) int { return min(1000, max(1, candidates/2)) }

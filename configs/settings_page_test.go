@@ -54,8 +54,9 @@ func settingsPage(dir string) ([]byte, error) {
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, show(value), about)
 	}
 	page.WriteString("\n## Presets\n" +
-		"Each preset sets the keys below and is otherwise like `demo`, whose values are the defaults above, or like the preset that " +
-		"it is based on. A file of your own may begin with `base: NAME`, which is the same as `--preset NAME`.\n")
+		"Each preset sets the keys below and is otherwise like `demo`, whose values are the defaults above, or like " +
+		"the preset that it is based on. A file of your own may begin with `base: NAME`, which is the same as " +
+		"`--preset NAME`.\n")
 	for _, name := range configs.Presets() {
 		if err := preset(&page, dir, name); err != nil {
 			return nil, err
@@ -75,7 +76,8 @@ func contents(page *bytes.Buffer) {
 			links = append(links, fmt.Sprintf("[%s](#%s)", title(section), anchor))
 		}
 	}
-	fmt.Fprintf(page, "\nSections: %s. [Presets](#presets) and where each differs from the defaults.\n", strings.Join(links, ", "))
+	fmt.Fprintf(page, "\nSections: %s. [Presets](#presets) and where each differs from the defaults.\n",
+		strings.Join(links, ", "))
 }
 
 func sectionOf(key string) string {
@@ -179,7 +181,8 @@ func markdown(text string) string {
 			return "`" + strings.Trim(s, `"`) + "`"
 		case strings.ContainsAny(s, "<>*"):
 			return `\` + s
-		case !strings.ContainsAny(s, "_-") && !slices.ContainsFunc(known, func(k configs.Key) bool { return k.Name == s }):
+		case !strings.ContainsAny(s, "_-") &&
+			!slices.ContainsFunc(known, func(k configs.Key) bool { return k.Name == s }):
 			return s // a file's name
 		}
 		return "`" + s + "`"

@@ -18,13 +18,14 @@ var (
 	objectives  = []string{"similarity", "witness"}
 	samplings   = []string{"full", "poisson", "fixed", "tree"}
 	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, together)
-	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair", "bco_pair",
-		"sppo_hard", "apo_zero", "apo_down", "sft"}
-	noReference   = []string{"cpo", "simpo", "orpo", "sft"}
-	together      = []string{"aot", "aot_unpaired", "kto_pair"} // depend on all pairs of an update
-	smoothed      = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
-	unweighted    = slices.Concat(together, []string{"sft", "orpo"})
-	diverging     = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
+	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair",
+		"bco_pair", "sppo_hard", "apo_zero", "apo_down", "sft"}
+	noReference = []string{"cpo", "simpo", "orpo", "sft"}
+	together    = []string{"aot", "aot_unpaired", "kto_pair"} // depend on all pairs of an update
+	smoothed    = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
+	unweighted  = slices.Concat(together, []string{"sft", "orpo"})
+	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair",
+		"discopop"}
 	divergences   = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
 	trainers      = []string{Local, TRL}
 	references    = []string{"base", "round_start"}
@@ -41,8 +42,8 @@ var (
 	truncations   = []string{"keep_start", "keep_end"}
 	duplicates    = []string{"skip", "index", "published"}
 
-	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg", "dp_ftrl", "wasp",
-		"hot_pate", "genetic_eda"}
+	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg",
+		"dp_ftrl", "wasp", "hot_pate", "genetic_eda"}
 	learning = []string{"dp_fedavg", "dp_ftrl"}                   // methods that train the small model at the clients
 	tuning   = []string{"popri", "private_evolution_sft", "grpo"} // methods that train the generator
 
@@ -105,7 +106,8 @@ func (c Config) check(v *validator) error {
 			v.add("generate.weights", "is int8, which generate.engine %q does not have", c.Generate.Engine)
 		}
 		if c.Model.Weights == "compute" {
-			v.add("generate.weights", "is int8: model.weights must be float32, because a copy of the model draws the samples")
+			v.add("generate.weights",
+				"is int8: model.weights must be float32, because a copy of the model draws the samples")
 		}
 		if c.Model.DType == "float32" {
 			v.add("generate.weights", "is int8: model.dtype must be bfloat16 or auto, not float32")
@@ -115,7 +117,8 @@ func (c Config) check(v *validator) error {
 	v.count("generate.samples", c.Generate.Samples, 2, 1<<16)
 	v.count("generate.examples", c.Generate.Examples, 0, 1000)
 	if c.Generate.ByLabel && c.Generate.Examples == 0 {
-		v.add("generate.examples", "is 0, must be at least 1 where generate.by_label is true: the quoted texts show the label")
+		v.add("generate.examples",
+			"is 0, must be at least 1 where generate.by_label is true: the quoted texts show the label")
 	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
@@ -141,8 +144,11 @@ func (c Config) check(v *validator) error {
 		v.add("scoring.encoder", "is not set: it is required, the path of a sentence-transformers folder such as "+
 			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
 			strings.Join(Encoders, " or "))
-	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != Fetched && !strings.ContainsAny(c.Scoring.Encoder, `/\`) {
-		v.add("scoring.encoder", "is %q, available: %s, %s, the path of a folder (./name) or a name on the hub (org/name)", c.Scoring.Encoder,
+	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != Fetched &&
+		!strings.ContainsAny(c.Scoring.Encoder, `/\`) {
+		v.add("scoring.encoder",
+			"is %q, available: %s, %s, the path of a folder (./name) or a name on the hub (org/name)",
+			c.Scoring.Encoder,
 			strings.Join(Encoders, ", "), Fetched)
 	}
 	v.count("scoring.dim", c.Scoring.Dim, 2, maxDimension)
@@ -178,7 +184,8 @@ func (c Config) check(v *validator) error {
 	v.count("trainer.patience", c.Trainer.Patience, 0, 1<<20)
 	v.between("trainer.max_hours", c.Trainer.MaxHours, 0, 1e6)
 	if c.Trainer.Patience > 0 && c.Trainer.Select == "last" {
-		v.add("trainer.patience", "is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
+		v.add("trainer.patience",
+			"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
 			c.Trainer.Patience)
 	}
 
@@ -224,8 +231,9 @@ func (v *validator) lora(c Config) {
 	}
 	v.between("lora.dropout", l.Dropout, 0, 0.9)
 	if l.Dropout > 0 && c.Method == "grpo" {
-		v.add("lora.dropout", "is %v, must be 0 where method is \"grpo\": it compares the policy with itself before the update, and "+
-			"masks would be taken for a change", l.Dropout)
+		v.add("lora.dropout",
+			"is %v, must be 0 where method is \"grpo\": it compares the policy with itself before the update, and "+
+				"masks would be taken for a change", l.Dropout)
 	}
 }
 
@@ -246,17 +254,19 @@ func (v *validator) preference(c Config) {
 	v.between("dpo.sft_weight", d.SFTWeight, 0, 1e3)
 	v.oneOf("dpo.f_divergence", d.FDivergence, divergences)
 	if d.FDivergence != "reverse_kl" && slices.Contains(losses, d.Loss) && !slices.Contains(diverging, d.Loss) {
-		v.add("dpo.f_divergence", "is %q, must be \"reverse_kl\" where dpo.loss is %q: only %s have another", d.FDivergence, d.Loss,
-			strings.Join(diverging, ", "))
+		v.add("dpo.f_divergence", "is %q, must be \"reverse_kl\" where dpo.loss is %q: only %s have another",
+			d.FDivergence, d.Loss, strings.Join(diverging, ", "))
 	}
 	v.between("dpo.ld_alpha", d.LDAlpha, 0, 1)
 	if d.LDAlpha < 1 && (d.SFTWeight > 0 || d.Loss == "sft" || d.Loss == "orpo") {
-		v.add("dpo.ld_alpha", "is %v, must be 1 with dpo.sft_weight above 0 and the losses \"sft\" and \"orpo\": the likelihood of "+
-			"the chosen completions counts all their tokens", d.LDAlpha)
+		v.add("dpo.ld_alpha",
+			"is %v, must be 1 with dpo.sft_weight above 0 and the losses \"sft\" and \"orpo\": the likelihood of "+
+				"the chosen completions counts all their tokens", d.LDAlpha)
 	}
 	if d.UseWeighting && (d.SFTWeight > 0 || slices.Contains(unweighted, d.Loss)) {
-		v.add("dpo.use_weighting", "is true, must be false with dpo.sft_weight above 0 and the losses %s: they depend on all pairs "+
-			"of an update", strings.Join(unweighted, ", "))
+		v.add("dpo.use_weighting",
+			"is true, must be false with dpo.sft_weight above 0 and the losses %s: they depend on all pairs "+
+				"of an update", strings.Join(unweighted, ", "))
 	}
 	v.between("dpo.simpo_gamma", d.SimPOGamma, 0, 1e3)
 	v.count("dpo.max_length", d.MaxLength, 0, maxTokens)
@@ -267,13 +277,15 @@ func (v *validator) preference(c Config) {
 	v.oneOf("dpo.reference", d.Reference, references)
 	v.count("dpo.ref_model_sync_steps", d.RefModelSyncSteps, 0, maxCount)
 	if d.RefModelSyncSteps > 0 && slices.Contains(noReference, d.Loss) {
-		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 where dpo.loss is %q, which has no reference", d.RefModelSyncSteps, d.Loss)
+		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 where dpo.loss is %q, which has no reference",
+			d.RefModelSyncSteps, d.Loss)
 	}
 	v.above("dpo.ref_model_mixup_alpha", d.RefModelMixupAlpha, 0, 1)
 	v.oneOf("dpo.pairs", d.Pairs, pairings)
 	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)
 	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
-		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank, c.Generate.Samples)
+		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank,
+			c.Generate.Samples)
 	}
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
 	v.count("dpo.micro_tokens", d.MicroTokens, 0, maxCount)
@@ -303,19 +315,22 @@ func (v *validator) once(c Config) {
 	v.kinds(c)
 	if c.Scoring.Release == "once" {
 		if c.Scoring.Denoise == "pool" {
-			v.add("scoring.denoise", "is \"pool\", which needs scoring.release \"rounds\" or \"compact\": one release has no others "+
-				"to be pooled with")
+			v.add("scoring.denoise",
+				"is \"pool\", which needs scoring.release \"rounds\" or \"compact\": one release has no others "+
+					"to be pooled with")
 		}
 		return
 	}
-	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known before " +
-		"the first round"
+	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known " +
+		"before the first round"
 	if c.Trainer.Select == "distance" {
-		v.add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
-			"from the clients", c.Scoring.Release)
+		v.add("trainer.select",
+			"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
+				"from the clients", c.Scoring.Release)
 	}
 	if c.Scoring.Form > 0 && slices.Contains(tuning, c.Method) {
-		v.add("scoring.form", "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", c.Scoring.Form)
+		v.add("scoring.form", "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines",
+			c.Scoring.Form)
 	}
 	if c.Generate.Quote == "relevant" {
 		v.add("generate.quote", "is \"relevant\", which %s", reason)

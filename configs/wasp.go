@@ -5,36 +5,41 @@ import (
 	"strings"
 )
 
-// WASP says how several generators write labelled text that the clients' votes compare (Zou et al. 2025), in the method "wasp".
-// trainer.rounds is T: synthetic.texts / T texts are written in each of T parts, of which all but the last are voted on. Texts are
-// drawn as the section generate says. The labels are those of data.public, and a client votes within the labels of its texts.
+// WASP says how several generators write labelled text that the clients' votes compare (Zou et al. 2025), in the method
+// "wasp". trainer.rounds is T: synthetic.texts / T texts are written in each of T parts, of which all but the last are
+// voted on. Texts are drawn as the section generate says. The labels are those of data.public, and a client votes
+// within the labels of its texts.
 type WASP struct {
-	// Generators are the models that write beside that of model.path: folders or names as there, or servers with a completions API
-	// like OpenAI's, "https://host/#model", whose key is OPENAI_API_KEY in the environment; with generate.chat they are asked by chats.
-	// A server gets what prompts are made of: public words and texts that models wrote. Default [], one generator.
+	// Generators are the models that write beside that of model.path: folders or names as there, or servers with a
+	// completions API like OpenAI's, "https://host/#model", whose key is OPENAI_API_KEY in the environment; with
+	// generate.chat they are asked by chats. A server gets what prompts are made of: public words and texts that models
+	// wrote. Default [], one generator.
 	Generators []string `yaml:"generators"`
 	// Item is what a text is called in prompts, such as "movie review". Default "text".
 	Item string `yaml:"item"`
-	// Words are what labels are called in prompts, as "label=words": "pos=positive sentiment". Default []: a label is called by its
-	// name, with spaces for its underscores.
+	// Words are what labels are called in prompts, as "label=words": "pos=positive sentiment". Default []: a label is
+	// called by its name, with spaces for its underscores.
 	Words []string `yaml:"words"`
-	// Attributes are what texts may be about besides their label, such as kinds of films; each prompt names one, drawn at random.
-	// Default [], none.
+	// Attributes are what texts may be about besides their label, such as kinds of films; each prompt names one, drawn
+	// at random. Default [], none.
 	Attributes []string `yaml:"attributes"`
-	// VotesFrom is "private", the clients' votes; "public", those of the labelled public texts; or "written", those of the texts that
-	// were written so far, so that generators agree on what is good without any data, in the manner of FuseGen (Zou et al. 2024, which
-	// compares small models instead). The latter two ask no client and cost no privacy. Default "private".
+	// VotesFrom is "private", the clients' votes; "public", those of the labelled public texts; or "written", those of
+	// the texts that were written so far, so that generators agree on what is good without any data, in the manner of
+	// FuseGen (Zou et al. 2024, which compares small models instead). The latter two ask no client and cost no privacy.
+	// Default "private".
 	VotesFrom string `yaml:"votes_from"`
-	// Votes is Q: a text votes 1, 1/2, 1/4, … for the Q nearest texts of its label, and the same for the Q furthest. Default 8, its
-	// paper's. 1 is the vote of Private Evolution. More let few clients tell more texts apart, at hardly more noise. At most 64.
+	// Votes is Q: a text votes 1, 1/2, 1/4, … for the Q nearest texts of its label, and the same for the Q furthest.
+	// Default 8, its paper's. 1 is the vote of Private Evolution. More let few clients tell more texts apart, at hardly
+	// more noise. At most 64.
 	Votes int `yaml:"votes"`
-	// Shown is S, the texts of a label with the most votes for near, and as many with the most for far, from which prompts draw; a
-	// prompt shows S of them. Default 8; more do not fit short contexts.
+	// Shown is S, the texts of a label with the most votes for near, and as many with the most for far, from which
+	// prompts draw; a prompt shows S of them. Default 8; more do not fit short contexts.
 	Shown int `yaml:"shown"`
-	// Contrast shows half good texts and half bad ones, and asks for one that is better than the good ones. Default true; false
-	// shows good ones alone.
+	// Contrast shows half good texts and half bad ones, and asks for one that is better than the good ones. Default
+	// true; false shows good ones alone.
 	Contrast bool `yaml:"contrast"`
-	// Weights lets generators write in proportion to the votes of their texts. Default true; false gives each an equal share.
+	// Weights lets generators write in proportion to the votes of their texts. Default true; false gives each an equal
+	// share.
 	Weights bool `yaml:"weights"`
 }
 
@@ -54,7 +59,9 @@ func (v *validator) wasp(c Config) {
 	for i, g := range w.Generators {
 		if url, model, _ := strings.Cut(g, "#"); g == "" || slices.Contains(w.Generators[:i], g) || g == c.Model.Path ||
 			Remote(g) && (model == "" || url == "") {
-			v.add("wasp.generators", "holds %q: each must be there once, beside model.path, and a server must name its model (https://host/#model)", g)
+			v.add("wasp.generators",
+				"holds %q: each must be there once, beside model.path, and a server must name its model "+
+					"(https://host/#model)", g)
 		}
 	}
 	v.text("wasp.item", w.Item, "what a text is called")
@@ -75,13 +82,16 @@ func (v *validator) wasp(c Config) {
 		return
 	}
 	if !c.Generate.ByLabel {
-		v.add("generate.by_label", "is false, must be true where method is \"wasp\": texts are written for labels, and voted on within them")
+		v.add("generate.by_label",
+			"is false, must be true where method is \"wasp\": texts are written for labels, and voted on within them")
 	}
 	if c.Trainer.Rounds < 2 {
-		v.add("trainer.rounds", "is %d, must be at least 2 where method is \"wasp\": the last part is not voted on", c.Trainer.Rounds)
+		v.add("trainer.rounds", "is %d, must be at least 2 where method is \"wasp\": the last part is not voted on",
+			c.Trainer.Rounds)
 	}
 	if c.Synthetic.Texts < c.Trainer.Rounds {
-		v.add("synthetic.texts", "is %d, must be at least trainer.rounds, %d, where method is \"wasp\"", c.Synthetic.Texts, c.Trainer.Rounds)
+		v.add("synthetic.texts", "is %d, must be at least trainer.rounds, %d, where method is \"wasp\"",
+			c.Synthetic.Texts, c.Trainer.Rounds)
 	}
 	if c.Fed.Elsewhere() {
 		v.add("fed.clients", "is set, must not be where method is \"wasp\": a question with labels does not travel")

@@ -25,8 +25,8 @@ func beginsDate(text string) bool {
 	return false
 }
 
-// Borrowed returns the keys with public text or models of the embedded default in a run on other clients, which these say
-// nothing of.
+// Borrowed returns the keys with public text or models of the embedded default in a run on other clients, which these
+// say nothing of.
 func (c Config) Borrowed() (names []string) {
 	const godoc, embedded = "godoc", "embedded"
 	if c.Data.Private == godoc {

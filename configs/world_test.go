@@ -7,14 +7,15 @@ import (
 
 // A world lies over the preset and under file, environment and --set.
 func TestWorldIsALayer(t *testing.T) {
-	world := World{Name: "world w", Set: []string{"data.private=clients.parquet", "trainer.rounds=3", "privacy.epsilon=2",
-		"eval.reference_private=true"}}
+	world := World{Name: "world w", Set: []string{"data.private=clients.parquet", "trainer.rounds=3",
+		"privacy.epsilon=2", "eval.reference_private=true"}}
 	t.Setenv("POPRI_TRAINER_ROUNDS", "4")
 	c, err := Load(LoadOptions{World: world, Env: true, Set: []string{"privacy.epsilon=1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Data.Private != "clients.parquet" || c.Trainer.Rounds != 4 || c.Privacy.Epsilon != 1 || !c.Eval.ReferencePrivate {
+	if c.Data.Private != "clients.parquet" || c.Trainer.Rounds != 4 || c.Privacy.Epsilon != 1 ||
+		!c.Eval.ReferencePrivate {
 		t.Errorf("%+v", c)
 	}
 	for _, set := range [][]string{{"data.private=other.parquet"}, {"data.private=other.parquet", "seed=2"}} {
@@ -27,8 +28,10 @@ func TestWorldIsALayer(t *testing.T) {
 	if err != nil || c.Eval.ReferencePrivate {
 		t.Errorf("a world that declares nothing: %v", err)
 	}
-	_, err = Load(LoadOptions{World: World{Name: "world w", Set: []string{"data.privat=x", "nothing", "trainer.rounds=many"}}})
-	for _, want := range []string{"world w: data.privat: unknown key", `"nothing" is not of the form`, "trainer.rounds", "world w"} {
+	_, err = Load(LoadOptions{World: World{Name: "world w",
+		Set: []string{"data.privat=x", "nothing", "trainer.rounds=many"}}})
+	for _, want := range []string{"world w: data.privat: unknown key", `"nothing" is not of the form`, "trainer.rounds",
+		"world w"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}

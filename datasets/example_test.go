@@ -16,7 +16,8 @@ func ExampleReadPublic() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "public.txt")
-	if err := os.WriteFile(path, []byte("Rain is likely in the north.\nThe last train leaves at ten.\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("Rain is likely in the north.\nThe last train leaves at ten.\n"),
+		0o644); err != nil {
 		panic(err)
 	}
 	texts, err := datasets.ReadPublic(path)

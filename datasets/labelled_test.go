@@ -47,7 +47,8 @@ func TestReadLabelled(t *testing.T) {
 	}
 	for path, want := range map[string][]Text{
 		table: {{"good one", "a", "1", ""}, {"bad", "b", "0", ""}},
-		file("l.jsonl", "{\"text\": \"good\", \"label\": \"pos\", \"source\": \"s\"}\n\n{\"label\": 3, \"text\": \"bad\"}\n"): {
+		file("l.jsonl",
+			"{\"text\": \"good\", \"label\": \"pos\", \"source\": \"s\"}\n\n{\"label\": 3, \"text\": \"bad\"}\n"): {
 			{"good", "s", "pos", ""}, {"bad", "", "3", ""}},
 		file("l.json", `[{"text": "good", "label": "pos"}, {"text": "bad", "label": "neg"}]`): {
 			{"good", "", "pos", ""}, {"bad", "", "neg", ""}},
@@ -70,9 +71,11 @@ func TestReadLabelled(t *testing.T) {
 		file("m.jsonl", "{\"text\": \"good\", \"label\": \"pos\"}\n{\"text\": \"bad\"}\n"): "line 2 has no label",
 		file("n.jsonl", "{\"text\": \"good\", \"label\": \" \"}\n"):                        "blank",
 		file("o.json", `["good", "bad"]`):                                                  "entry 0 has no label",
-		file("p.txt", "good\nbad\n"):                                                       "lines of text have no labels",
+		file("p.txt",
+			"good\nbad\n"): "lines of text have no labels",
 	} {
-		if _, err := ReadLabelled(path); err == nil || !strings.Contains(err.Error(), fault) || !errors.Is(err, parquetio.ErrFormat) {
+		if _, err := ReadLabelled(path); err == nil || !strings.Contains(err.Error(), fault) ||
+			!errors.Is(err, parquetio.ErrFormat) {
 			t.Errorf("%s: %v, want %q", path, err, fault)
 		}
 	}

@@ -28,8 +28,8 @@ import (
 // ill-formed text is an error that names the file and the row or line and wraps parquetio.ErrFormat.
 func ReadPublic(path string) ([]Text, error) { return read(path, false) }
 
-// ReadLabelled is [ReadPublic] for texts with a class each: the column or field label, a text or a number. A text without
-// one, and a format that has no labels, are errors as there.
+// ReadLabelled is [ReadPublic] for texts with a class each: the column or field label, a text or a number. A text
+// without one, and a format that has no labels, are errors as there.
 func ReadLabelled(path string) ([]Text, error) { return read(path, true) }
 
 func read(path string, labelled bool) ([]Text, error) {

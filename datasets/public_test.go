@@ -47,13 +47,18 @@ func TestReadPublic(t *testing.T) {
 		fault   string
 	}{
 		{"a.txt", []byte("\ufeffone  line\r\n\n two\n"), []Text{{"one line", "", "", ""}, {"two", "", "", ""}}, ""},
-		{"b.jsonl", []byte(`{"text": "a\nb", "source": "s", "other": 1}` + "\n\n" + `{"text": "c"}`), []Text{{"a b", "s", "", ""}, {"c", "", "", ""}}, ""},
+		{"b.jsonl", []byte(`{"text": "a\nb", "source": "s", "other": 1}` + "\n\n" + `{"text": "c"}`),
+			[]Text{{"a b", "s", "", ""}, {"c", "", "", ""}}, ""},
 		{"c.parquet", table(func(b *bytes.Buffer) error {
 			return parquetio.Write(b, []row{{ptr("x  y"), "s"}, {ptr("z"), ""}}, nil)
 		}), []Text{{"x y", "s", "", ""}, {"z", "", "", ""}}, ""},
-		{"d.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"x"}}, nil) }), []Text{{"x", "", "", ""}}, ""},
-		{"e.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []row{{ptr("x"), "s"}, {nil, "s"}}, nil) }), nil, "row 1: text is null"},
-		{"f.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"\xff"}}, nil) }), nil, "row 0: text or source is not UTF-8"},
+		{"d.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"x"}}, nil) }),
+			[]Text{{"x", "", "", ""}}, ""},
+		{"e.parquet",
+			table(func(b *bytes.Buffer) error { return parquetio.Write(b, []row{{ptr("x"), "s"}, {nil, "s"}}, nil) }),
+			nil, "row 1: text is null"},
+		{"f.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{{"\xff"}}, nil) }), nil,
+			"row 0: text or source is not UTF-8"},
 		{"g.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []bare{}, nil) }), nil, "no texts"},
 		{"h.parquet", []byte("no"), nil, "too few"},
 		{"i.txt", []byte("a\nb\xff\n"), nil, "line 2: text or source is not UTF-8"},
@@ -62,9 +67,11 @@ func TestReadPublic(t *testing.T) {
 		{"l.jsonl", []byte(`{"text": " "}`), nil, "line 1: text is blank"},
 		{"m.jsonl", []byte("{"), nil, "line 1:"},
 		{"n.jsonl", []byte("{\"text\": \"\xff\"}"), nil, "line 1: wrong encoding: not UTF-8"},
-		{"p.jsonl", []byte("{\"text\": \"a\"}\n{\"text\": \"a\", \"text\": \"b\"}"), nil, `line 2: "text" stands twice`},
+		{"p.jsonl", []byte("{\"text\": \"a\"}\n{\"text\": \"a\", \"text\": \"b\"}"), nil,
+			`line 2: "text" stands twice`},
 		{"q.jsonl", []byte(`{"text": [` + strings.Repeat("1,", 500) + `1]}`), nil, "it is a number, want a text"},
-		{"unread.jsonl", []byte(`{"text": "a", "label": [1], "date": {"day": 1}, "split": 3}`), []Text{{"a", "", "", ""}}, ""},
+		{"unread.jsonl", []byte(`{"text": "a", "label": [1], "date": {"day": 1}, "split": 3}`),
+			[]Text{{"a", "", "", ""}}, ""},
 		{"r.jsonl", []byte("\ufeff" + `{"text": "a", "Text": "b", "source": null}`), []Text{{"a", "", "", ""}}, ""},
 		{"s." + strings.Repeat("c", 120), []byte("a"), nil, "… (121 bytes), want .parquet"},
 		{"t.json", []byte("\ufeff" + `["a  b", "c"]`), []Text{{"a b", "", "", ""}, {"c", "", "", ""}}, ""},
@@ -73,7 +80,9 @@ func TestReadPublic(t *testing.T) {
 		{"w.json", []byte(`["a", null]`), nil, "entry 1: text is null"},
 		{"x.json", []byte(`{"ann": ["a"]}`), nil, "it is a file of clients, not public text"},
 		{"y.json", []byte(`[{"client_id": "ann", "text": "a"}]`), nil, "it is a file of clients, not public text"},
-		{"z.parquet", table(func(b *bytes.Buffer) error { return parquetio.Write(b, []list{{"ann", []string{"a"}}}, nil) }), nil, "it is a file of clients"},
+		{"z.parquet",
+			table(func(b *bytes.Buffer) error { return parquetio.Write(b, []list{{"ann", []string{"a"}}}, nil) }), nil,
+			"it is a file of clients"},
 		{"o.csv", []byte("a"), nil, `extension ".csv"`},
 	} {
 		path := file(c.name, c.content)
@@ -82,7 +91,8 @@ func TestReadPublic(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
 			}
-		} else if err == nil || !strings.Contains(err.Error(), c.fault) || !strings.Contains(err.Error(), path) || !errors.Is(err, parquetio.ErrFormat) {
+		} else if err == nil || !strings.Contains(err.Error(), c.fault) || !strings.Contains(err.Error(), path) ||
+			!errors.Is(err, parquetio.ErrFormat) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.fault)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"popri/internal/places"
 )
 
-// aot aligns distributions instead of pairs (Melnyk et al. 2024, arXiv 2406.05882, algorithm 1): it is the [conservative] loss
-// of the differences of sorted values. Paired, these are log π(chosen) − log π(rejected) and the same of the reference; unpaired,
-// the log-ratios of the chosen and those of the rejected completions.
+// aot aligns distributions instead of pairs (Melnyk et al. 2024, arXiv 2406.05882, algorithm 1): it is the
+// [conservative] loss of the differences of sorted values. Paired, these are log π(chosen) − log π(rejected) and the
+// same of the reference; unpaired, the log-ratios of the chosen and those of the rejected completions.
 type aot struct {
 	conservative
 	unpaired bool

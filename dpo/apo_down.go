@@ -1,7 +1,7 @@
 package dpo
 
-// apoDown (D'Oosterlinck et al. 2024, arXiv 2408.06266, equation 8) makes both completions less likely, the rejected one more so,
-// where even the chosen ones are worse than the model's own: σ(β·c) + 1 − σ(β·d).
+// apoDown (D'Oosterlinck et al. 2024, arXiv 2408.06266, equation 8) makes both completions less likely, the rejected
+// one more so, where even the chosen ones are worse than the model's own: σ(β·c) + 1 − σ(β·d).
 type apoDown struct{ beta float64 }
 
 func (l apoDown) Eval(e Example) (loss, gradChosen, gradRejected float64) {

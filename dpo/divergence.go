@@ -2,8 +2,8 @@ package dpo
 
 import "math"
 
-// divergences are the regularizers of f-DPO (Wang et al. 2023, arXiv 2309.16240, section 3) under TRL's names. Each is f' as a
-// function of a log-ratio x = ln t, with its derivative with respect to x.
+// divergences are the regularizers of f-DPO (Wang et al. 2023, arXiv 2309.16240, section 3) under TRL's names. Each is
+// f' as a function of a log-ratio x = ln t, with its derivative with respect to x.
 var divergences = map[string]func(x float64) (score, slope float64){
 	"reverse_kl": func(x float64) (score, slope float64) { return x, 1 }, // f' = ln t, up to a constant: DPO
 	"forward_kl": func(x float64) (score, slope float64) { // f' = 1 − 1/t
@@ -21,8 +21,10 @@ var divergences = map[string]func(x float64) (score, slope float64){
 	},
 }
 
-// ofDifference are the losses that take any divergence: functions of the difference of the log-ratios, or of their averages.
-var ofDifference = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair", "discopop"}
+// ofDifference are the losses that take any divergence: functions of the difference of the log-ratios, or of their
+// averages.
+var ofDifference = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair",
+	"discopop"}
 
 // withDivergence is a loss whose log-ratios are replaced by f' of a divergence.
 type withDivergence struct {

@@ -19,8 +19,8 @@ func dropoutTuner(t *testing.T, share float64, micro int) *Tuner {
 	return tr
 }
 
-// The masks of a pair follow from the seed, the update and its place: not from passes, threads, computing blocks again, nor
-// the place of a pair's row in its pass. Reference and evaluation have none.
+// The masks of a pair follow from the seed, the update and its place: not from passes, threads, computing blocks again,
+// nor the place of a pair's row in its pass. Reference and evaluation have none.
 func TestDropout(t *testing.T) {
 	type result struct {
 		Metrics Metrics
@@ -54,13 +54,15 @@ func TestDropout(t *testing.T) {
 		}
 		return worst < 1e-4
 	}
-	for what, other := range map[string]result{"passes": run(0.2, 5, 1, 0, 2, false), "order in passes": run(0.2, 5, 8, 100, 2, false),
+	for what, other := range map[string]result{"passes": run(0.2, 5, 1, 0, 2, false),
+		"order in passes":                run(0.2, 5, 8, 100, 2, false),
 		"blocks that are computed again": run(0.2, 5, 3, 0, 2, true)} {
 		if !near(other, want) {
 			t.Errorf("%s change the masks", what)
 		}
 	}
-	for what, other := range map[string]result{"no dropout": run(0, 5, 3, 0, 2, false), "another seed": run(0.2, 6, 3, 0, 2, false)} {
+	for what, other := range map[string]result{"no dropout": run(0, 5, 3, 0, 2, false),
+		"another seed": run(0.2, 6, 3, 0, 2, false)} {
 		if near(other, want) {
 			t.Errorf("%s gives the same", what)
 		}
@@ -86,14 +88,16 @@ func TestDropoutResumes(t *testing.T) {
 	run := func(path string, stops int) (*Outcome, trainer.State) {
 		tr := dropoutTuner(t, 0.3, 3)
 		pairs := referenced(t, tr, testPairs(12, 5))
-		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(12), Checkpoint: trainer.Checkpoint{Path: path, Key: "a"}}
+		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(12),
+			Checkpoint: trainer.Checkpoint{Path: path, Key: "a"}}
 		return interrupted(t, f, stops), tr.Optimizer.State().Clone()
 	}
 	want, wantState := run("", 0)
 	path := filepath.Join(t.TempDir(), "training.safetensors")
 	run(path, 1)
 	run(path, 1)
-	if got, state := run(path, 0); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(state, wantState) || got.Updates != 4 {
+	if got, state := run(path, 0); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(state, wantState) ||
+		got.Updates != 4 {
 		t.Errorf("resumed %+v, whole %+v", got, want)
 	}
 }

@@ -61,9 +61,9 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected}, nil
 }
 
-// HoldOut separates the pairs of about the given share of the prompts, and of at least one prompt where there are two. perm
-// draws a permutation of the prompts. All pairs of a prompt go to the same side, because training on some of them changes
-// the loss of the others.
+// HoldOut separates the pairs of about the given share of the prompts, and of at least one prompt where there are two.
+// perm draws a permutation of the prompts. All pairs of a prompt go to the same side, because training on some of them
+// changes the loss of the others.
 func HoldOut(pairs []Pair, share float64, perm func(n int) []int) (train, held []Pair) {
 	if share <= 0 {
 		return pairs, nil

@@ -11,8 +11,8 @@ import (
 	"popri/trainer"
 )
 
-// Preference training of a model's adapter on pairs of token ids. lm.Load and lora.Load read folders of Hugging Face's and
-// PEFT's form; here both are made at random.
+// Preference training of a model's adapter on pairs of token ids. lm.Load and lora.Load read folders of Hugging Face's
+// and PEFT's form; here both are made at random.
 func Example() {
 	random := rand.New(rand.NewPCG(1, 2))
 	model, err := lm.New(lm.Config{Type: "gpt2", Vocab: 64, Context: 32, Hidden: 32, Layers: 2, Heads: 2, Inner: 64,

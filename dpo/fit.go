@@ -20,19 +20,22 @@ type Fit struct {
 	Epochs int
 	Order  func(epoch int) []int // permutation of the pairs in an epoch, from 0
 
-	// EvalSteps is after how many updates a measurement is made; 0 measures after each epoch. The end is always measured.
+	// EvalSteps is after how many updates a measurement is made; 0 measures after each epoch. The end is always
+	// measured.
 	EvalSteps int
 	// Judge, if not nil, measures the adapters; less is better. nil takes the loss on Held.
 	Judge func(ctx context.Context) (float64, error)
 	// KeepBest ends with the adapters, and AdamW's moments, of the best measurement instead of the last ones.
 	KeepBest bool
-	// Patience is the number of measurements in a row without an improvement after which the training ends; 0 means never.
+	// Patience is the number of measurements in a row without an improvement after which the training ends; 0 means
+	// never.
 	Patience int
 
 	// Sync makes the reference follow the policy; the zero value keeps it.
 	Sync Sync
 
-	// Checkpoint holds the state after each update. An interrupted training resumes from it and ends with the same bits.
+	// Checkpoint holds the state after each update. An interrupted training resumes from it and ends with the same
+	// bits.
 	Checkpoint trainer.Checkpoint
 
 	OnStep func(m Metrics, done, total int)
@@ -120,8 +123,8 @@ func (f *Fit) named(err error) error {
 	}
 	at := failed.Places[refused[0]]
 	first := f.Pairs[at]
-	return fmt.Errorf("%w; pair %d of the step is number %d of all, prompt %d, samples %d and %d; the adapters stay as they "+
-		"were", err, refused[0], at, first.PromptIndex, first.ChosenIndex, first.RejectedIndex)
+	return fmt.Errorf("%w; pair %d of the step is number %d of all, prompt %d, samples %d and %d; the adapters stay "+
+		"as they were", err, refused[0], at, first.PromptIndex, first.ChosenIndex, first.RejectedIndex)
 }
 
 // measure evaluates the adapters.

@@ -37,8 +37,10 @@ func doraTuner(t *testing.T) *Tuner {
 func tunerOf(t *testing.T, c lora.Config, loss Loss, rate float64, micro int) *Tuner {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: testVocab, Context: 48, Hidden: 32, Layers: 2, Heads: 2, Inner: 64, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true,
-		EOS: []int32{0}, ScaleAttn: true}, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, func() float64 { return 4 * r.NormFloat64() })
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: testVocab, Context: 48, Hidden: 32, Layers: 2, Heads: 2, Inner: 64,
+		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true,
+		EOS: []int32{0}, ScaleAttn: true}, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32},
+		func() float64 { return 4 * r.NormFloat64() })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +50,8 @@ func tunerOf(t *testing.T, c lora.Config, loss Loss, rate float64, micro int) *T
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Free)
-	tr, err := NewTuner(m, a, Options{Loss: loss, Beta: 0.5, Schedule: trainer.Schedule{Kind: "constant", Peak: rate, Total: 1000},
+	tr, err := NewTuner(m, a, Options{Loss: loss, Beta: 0.5,
+		Schedule:   trainer.Schedule{Kind: "constant", Peak: rate, Total: 1000},
 		BatchPairs: 8, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +80,9 @@ func testPairs(n int, seed uint64) []Pair {
 	}
 	pairs := make([]Pair, n)
 	for i := range pairs {
-		pairs[i] = Pair{PromptIndex: i, Prompt: ids(1+r.IntN(12), 1, testVocab), Chosen: append(ids(1+r.IntN(6), 1, testVocab/2), 0),
-			Rejected: append(ids(1+r.IntN(6), testVocab/2, testVocab), 0), RejectedIndex: 1}
+		pairs[i] = Pair{PromptIndex: i, Prompt: ids(1+r.IntN(12), 1, testVocab),
+			Chosen: append(ids(1+r.IntN(6), 1, testVocab/2),
+				0), Rejected: append(ids(1+r.IntN(6), testVocab/2, testVocab), 0), RejectedIndex: 1}
 	}
 	return pairs
 }
@@ -110,7 +114,8 @@ func disturb(tr *Tuner) {
 // TestFirstStep: the policy still is the reference, so the loss is what a margin of 0 gives.
 func TestFirstStep(t *testing.T) {
 	beta := 0.3
-	for name, want := range map[string]float64{"sigmoid": math.Ln2, "sigmoid_norm": math.Ln2, "cdpo": math.Ln2, "robust": math.Ln2, "hinge": 1, "ipo": 1 / (4 * beta * beta), "ipo_sum": 1 / (4 * beta * beta)} {
+	for name, want := range map[string]float64{"sigmoid": math.Ln2, "sigmoid_norm": math.Ln2, "cdpo": math.Ln2,
+		"robust": math.Ln2, "hinge": 1, "ipo": 1 / (4 * beta * beta), "ipo_sum": 1 / (4 * beta * beta)} {
 		for _, tokens := range []int{0, 60} {
 			tr := testTuner(t, testLoss(t, name, Params{Beta: beta, LabelSmoothing: 0.1}), 1e-3, 3)
 			tr.MicroTokens = tokens
@@ -119,7 +124,8 @@ func TestFirstStep(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !(math.Abs(m.Loss-want) <= 1e-6*max(1, want)) || !(math.Abs(m.RewardsMargins) <= 1e-6) {
-				t.Errorf("%s, %d tokens at a time: the first loss is %v, want %v; margin %g", name, tokens, m.Loss, want, m.RewardsMargins)
+				t.Errorf("%s, %d tokens at a time: the first loss is %v, want %v; margin %g", name, tokens, m.Loss,
+					want, m.RewardsMargins)
 			}
 		}
 	}
@@ -205,8 +211,10 @@ func TestModelGradients(t *testing.T) {
 				}
 				// Richardson's extrapolation takes the curvature's share out.
 				wide, narrow := (at(h)-at(-h))/(2*h), (at(h/2)-at(-h/2))/h
-				if got := (4*narrow - wide) / 3; !(math.Abs(got-want) <= 2e-3*math.Max(math.Abs(want), 0.05*norm)) || norm < 1e-3 {
-					t.Errorf("%s, SFT %g: in %s direction the loss changes by %g, the gradient says %g (norm %g)", name, sft, what, got, want, norm)
+				if got := (4*narrow - wide) / 3; !(math.Abs(got-want) <= 2e-3*math.Max(math.Abs(want), 0.05*norm)) ||
+					norm < 1e-3 {
+					t.Errorf("%s, SFT %g: in %s direction the loss changes by %g, the gradient says %g (norm %g)", name,
+						sft, what, got, want, norm)
 				}
 			}
 		}
@@ -220,7 +228,8 @@ func TestGrouping(t *testing.T) {
 	disturb(tr)
 	start := tr.Optimizer.State().Clone()
 	var want []float64
-	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000}, {23, 100000}} {
+	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000},
+		{23, 100000}} {
 		tr.MicroPairs, tr.MicroTokens = c.pairs, c.tokens
 		passes := tr.passes(pairs, 1)
 		seen := slices.Sorted(slices.Values(slices.Concat(passes...)))
@@ -241,7 +250,8 @@ func TestGrouping(t *testing.T) {
 			again[i].Reference = [2]float64{}
 		}
 		for i, p := range referenced(t, tr, again) {
-			if math.Abs(p.Reference[0]-pairs[i].Reference[0]) > 1e-4 || math.Abs(p.Reference[1]-pairs[i].Reference[1]) > 1e-4 {
+			if math.Abs(p.Reference[0]-pairs[i].Reference[0]) > 1e-4 ||
+				math.Abs(p.Reference[1]-pairs[i].Reference[1]) > 1e-4 {
 				t.Fatalf("%+v: the reference of pair %d is %v, want %v", c, i, p.Reference, pairs[i].Reference)
 			}
 		}
@@ -260,7 +270,8 @@ func TestGrouping(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := []float64{m.Loss, m.RewardsChosen, m.RewardsRejected, m.RewardsMargins, m.Accuracy, m.LogpsChosen, m.LogpsRejected, m.GradNorm}
+		got := []float64{m.Loss, m.RewardsChosen, m.RewardsRejected, m.RewardsMargins, m.Accuracy, m.LogpsChosen,
+			m.LogpsRejected, m.GradNorm}
 		for _, moment := range tr.Optimizer.State().M { // proportional to the gradient
 			for _, x := range moment {
 				got = append(got, float64(x))
@@ -312,13 +323,15 @@ func TestNonFinite(t *testing.T) {
 			if !ok || !slices.Equal(n.Examples, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
 				t.Fatalf("%+v: %+v, %v", c, m, err)
 			}
-			if !reflect.DeepEqual(before, tr.Optimizer.State()) || tr.Optimizer.Done.Steps != 0 || tr.Optimizer.Done.Tokens != 0 {
+			if !reflect.DeepEqual(before, tr.Optimizer.State()) || tr.Optimizer.Done.Steps != 0 ||
+				tr.Optimizer.Done.Tokens != 0 {
 				t.Errorf("%+v: the step has changed something", c)
 			}
 
 			f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(16)}
 			o, err := f.Run(t.Context())
-			if _, ok := errors.AsType[*trainer.NonFinite](err); !ok || !strings.Contains(err.Error(), "number 11 of all, prompt 11") {
+			if _, ok := errors.AsType[*trainer.NonFinite](err); !ok ||
+				!strings.Contains(err.Error(), "number 11 of all, prompt 11") {
 				t.Errorf("%+v: %v", c, err)
 			}
 			if len(o.Steps) > 1 || tr.Optimizer.Done.Steps != len(o.Steps) {
@@ -333,13 +346,14 @@ func TestNonFinite(t *testing.T) {
 			pairs[i].Reference[0] = math.NaN()
 		}
 	}
-	if _, err := tr.Evaluate(t.Context(), pairs); err == nil || !strings.Contains(err.Error(), "pair 0") || !strings.Contains(err.Error(), "6 more") {
+	if _, err := tr.Evaluate(t.Context(), pairs); err == nil || !strings.Contains(err.Error(), "pair 0") ||
+		!strings.Contains(err.Error(), "6 more") {
 		t.Error(err)
 	}
 }
 
-// TestResume interrupts a training after each of its updates and in its measurements; however often, it ends with the same
-// bits.
+// TestResume interrupts a training after each of its updates and in its measurements; however often, it ends with the
+// same bits.
 func TestResume(t *testing.T) {
 	judged := errors.New("interrupted while judging")
 	run := func(t *testing.T, checkpoint string, interrupt bool) (*Outcome, trainer.State, trainer.Counters) {
@@ -352,7 +366,8 @@ func TestResume(t *testing.T) {
 			train, held := HoldOut(pairs, 0.2, rand.New(rand.NewPCG(1, 1)).Perm)
 			ctx, stop := context.WithCancel(t.Context())
 			calls := 0
-			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2, KeepBest: true, Checkpoint: trainer.Checkpoint{Path: checkpoint, Key: "a"},
+			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2,
+				KeepBest: true, Checkpoint: trainer.Checkpoint{Path: checkpoint, Key: "a"},
 				OnStep: func(Metrics, int, int) {
 					if interrupt {
 						stop()
@@ -379,8 +394,10 @@ func TestResume(t *testing.T) {
 		}
 	}
 	want, wantMoments, wantCounters := run(t, "", false)
-	if want.Updates != 12 || len(want.Evals) != 6 || want.Best == len(want.Evals)-1 || want.Best < 1 || want.Steps[11].NumTokens <= want.Steps[10].NumTokens {
-		t.Fatalf("the training is too plain to tell much: %d updates, %d measurements, best %d", want.Updates, len(want.Evals), want.Best)
+	if want.Updates != 12 || len(want.Evals) != 6 || want.Best == len(want.Evals)-1 || want.Best < 1 ||
+		want.Steps[11].NumTokens <= want.Steps[10].NumTokens {
+		t.Fatalf("the training is too plain to tell much: %d updates, %d measurements, best %d", want.Updates,
+			len(want.Evals), want.Best)
 	}
 	path := filepath.Join(t.TempDir(), "training.safetensors")
 	for range 2 { // the second time everything is done already
@@ -395,8 +412,10 @@ func TestResume(t *testing.T) {
 
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
 	pairs := referenced(t, tr, testPairs(29, 5))
-	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29), Checkpoint: trainer.Checkpoint{Path: path, Key: "b"}}
-	if _, err := f.Run(t.Context()); !errors.Is(err, trainer.ErrForeignCheckpoint) || !strings.Contains(err.Error(), path) {
+	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 9, Order: inOrder(29),
+		Checkpoint: trainer.Checkpoint{Path: path, Key: "b"}}
+	if _, err := f.Run(t.Context()); !errors.Is(err, trainer.ErrForeignCheckpoint) ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("another training's checkpoint gives %v", err)
 	}
 	content, err := os.ReadFile(path)
@@ -427,7 +446,8 @@ func TestBestAndPatience(t *testing.T) {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 		pairs := referenced(t, tr, testPairs(8, 6))
 		var states []trainer.State
-		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep, Patience: c.patience}
+		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep,
+			Patience: c.patience}
 		f.Judge = func(context.Context) (float64, error) {
 			states = append(states, tr.Optimizer.State().Clone())
 			return values[len(states)-1], nil
@@ -440,7 +460,8 @@ func TestBestAndPatience(t *testing.T) {
 		if c.keep {
 			want = states[c.best]
 		}
-		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] || *o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.Optimizer.State(), want) {
+		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] ||
+			*o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.Optimizer.State(), want) {
 			t.Errorf("%+v: best %d of %d, stopped %v, value %g", c, o.Best, len(o.Evals), o.Stopped, o.Value)
 		}
 		if tr.Optimizer.Done.Steps != c.evals {
@@ -448,7 +469,8 @@ func TestBestAndPatience(t *testing.T) {
 		}
 	}
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
-	f := &Fit{Tuner: tr, Pairs: referenced(t, tr, testPairs(8, 6)), Epochs: 1, Order: inOrder(8), Judge: func(context.Context) (float64, error) { return math.NaN(), nil }}
+	f := &Fit{Tuner: tr, Pairs: referenced(t, tr, testPairs(8, 6)), Epochs: 1, Order: inOrder(8),
+		Judge: func(context.Context) (float64, error) { return math.NaN(), nil }}
 	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no number") {
 		t.Error(err)
 	}
@@ -575,8 +597,8 @@ func stillRead(t *testing.T, path string, tr *Tuner) bool {
 	return err == nil && c.Read
 }
 
-// TestLearning: pairs with a plain rule are learnt, and the rule holds for pairs never seen; where chance decides which of
-// the two is chosen there is nothing to learn.
+// TestLearning: pairs with a plain rule are learnt, and the rule holds for pairs never seen; where chance decides which
+// of the two is chosen there is nothing to learn.
 func TestLearning(t *testing.T) {
 	learn := func(shuffle bool) (first, last, train Evaluation) {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 4e-3, 8)
@@ -601,13 +623,16 @@ func TestLearning(t *testing.T) {
 		return o.Evals[0], o.Evals[len(o.Evals)-1], train
 	}
 	first, last, train := learn(false)
-	t.Logf("planted: held-out accuracy %.3f, margin %.3f to %.3f, loss %.3f", last.Accuracy, first.RewardsMargins, last.RewardsMargins, last.Loss)
-	if !(last.Accuracy > 0.95) || !(last.RewardsMargins > first.RewardsMargins+0.3) || !(last.Loss < first.Loss) || !(train.Accuracy > 0.95) {
+	t.Logf("planted: held-out accuracy %.3f, margin %.3f to %.3f, loss %.3f", last.Accuracy, first.RewardsMargins,
+		last.RewardsMargins, last.Loss)
+	if !(last.Accuracy > 0.95) || !(last.RewardsMargins > first.RewardsMargins+0.3) || !(last.Loss < first.Loss) ||
+		!(train.Accuracy > 0.95) {
 		t.Errorf("planted: %+v, at first %+v, on what it was trained on %+v", last, first, train)
 	}
 	// Of 900 coins half fall one way, give or take 15 (one standard deviation): the bound is four times that.
 	_, last, train = learn(true)
-	t.Logf("shuffled: held-out accuracy %.3f, margin %.3f, accuracy in training %.3f", last.Accuracy, last.RewardsMargins, train.Accuracy)
+	t.Logf("shuffled: held-out accuracy %.3f, margin %.3f, accuracy in training %.3f", last.Accuracy,
+		last.RewardsMargins, train.Accuracy)
 	if math.Abs(last.Accuracy-0.5) > 0.067 {
 		t.Errorf("shuffled: %+v, on what it was trained on %+v", last, train)
 	}

@@ -73,15 +73,18 @@ func TestGoldenLosses(t *testing.T) {
 		var m Metrics
 		n := float64(len(b.PolicyChosen))
 		for j := range b.PolicyChosen {
-			e := Example{b.PolicyChosen[j], b.PolicyRejected[j], b.RefChosen[j], b.RefRejected[j], b.ChosenLen[j], b.RejectedLen[j], 1}
+			e := Example{b.PolicyChosen[j], b.PolicyRejected[j], b.RefChosen[j], b.RefRejected[j], b.ChosenLen[j],
+				b.RejectedLen[j], 1}
 			loss, gc, gr := l.Eval(e)
 			if !close(loss, k.Losses[j]) || !close(gc, k.GradChosen[j]) || !close(gr, k.GradRejected[j]) {
-				t.Errorf("case %d (%s, %s, beta %g) row %d: %g, %g, %g, want %g, %g, %g", i, k.Loss, k.Batch, k.Beta, j, loss, gc, gr, k.Losses[j], k.GradChosen[j], k.GradRejected[j])
+				t.Errorf("case %d (%s, %s, beta %g) row %d: %g, %g, %g, want %g, %g, %g", i, k.Loss, k.Batch, k.Beta, j,
+					loss, gc, gr, k.Losses[j], k.GradChosen[j], k.GradRejected[j])
 			}
 			m.add(loss/n, e, k.Beta, n)
 		}
 		if !close(m.Loss, k.Mean) || !close(m.RewardsMargins, k.Margins) || math.Abs(m.Accuracy-k.Accuracy) > 1e-12 {
-			t.Errorf("case %d (%s, %s): mean %g margin %g accuracy %g, want %g, %g, %g", i, k.Loss, k.Batch, m.Loss, m.RewardsMargins, m.Accuracy, k.Mean, k.Margins, k.Accuracy)
+			t.Errorf("case %d (%s, %s): mean %g margin %g accuracy %g, want %g, %g, %g", i, k.Loss, k.Batch, m.Loss,
+				m.RewardsMargins, m.Accuracy, k.Mean, k.Margins, k.Accuracy)
 		}
 		checked[k.Loss]++
 	}
@@ -117,7 +120,8 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 		} `json:"ld_alpha"`
 	}
 	golden.ReadJSON(t, filepath.Join(golden.Folder(t, "dpo-losses"), "cases.json"), &file)
-	// example sums the tokens of a pair, and returns their weights: those of the chosen completion, then of the rejected one.
+	// example sums the tokens of a pair, and returns their weights: those of the chosen completion, then of the
+	// rejected one.
 	example := func(i int, alpha float64) (Example, []float64) {
 		p := file.Pairs[i]
 		n, m := len(p.PolicyChosen), len(p.PolicyRejected)
@@ -132,7 +136,8 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 	checked := map[string]int{}
 	for _, k := range file.Cases {
 		close := func(got, want float64) bool { return math.Abs(got-want) <= k.Tolerance*(1+math.Abs(want)) }
-		l, err := NewLoss(k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing, Divergence: k.Divergence, Gamma: k.Gamma})
+		l, err := NewLoss(k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing, Divergence: k.Divergence,
+			Gamma: k.Gamma})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +145,8 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 			e, _ := example(i, 1)
 			loss, gc, gr := l.Eval(e)
 			if !close(loss, k.Losses[i]) || !close(gc, k.GradChosen[i]) || !close(gr, k.GradRejected[i]) {
-				t.Errorf("%s, %s, beta %g, pair %d: %g, %g, %g, want %g, %g, %g", k.Loss, k.Divergence, k.Beta, i, loss, gc, gr,
-					k.Losses[i], k.GradChosen[i], k.GradRejected[i])
+				t.Errorf("%s, %s, beta %g, pair %d: %g, %g, %g, want %g, %g, %g", k.Loss, k.Divergence, k.Beta, i, loss,
+					gc, gr, k.Losses[i], k.GradChosen[i], k.GradRejected[i])
 			}
 		}
 		name := "loss/" + k.Loss
@@ -159,8 +164,10 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 		for i := range file.Pairs {
 			e, weights := example(i, k.Alpha)
 			loss, gc, gr := l.Eval(e)
-			if !close(loss, k.Losses[i]) || !close(e.PolicyChosen, k.LogPs[i][0]) || !close(e.PolicyRejected, k.LogPs[i][1]) {
-				t.Errorf("%s, alpha %g, pair %d: %g of %+v, want %g of %v", k.Loss, k.Alpha, i, loss, e, k.Losses[i], k.LogPs[i])
+			if !close(loss, k.Losses[i]) || !close(e.PolicyChosen, k.LogPs[i][0]) ||
+				!close(e.PolicyRejected, k.LogPs[i][1]) {
+				t.Errorf("%s, alpha %g, pair %d: %g of %+v, want %g of %v", k.Loss, k.Alpha, i, loss, e, k.Losses[i],
+					k.LogPs[i])
 			}
 			for j, want := range slices.Concat(k.GradTokens[i][0], k.GradTokens[i][1]) {
 				g := gc
@@ -168,7 +175,8 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 					g = gr
 				}
 				if !close(g*weights[j], want) {
-					t.Errorf("%s, alpha %g, pair %d, token %d: gradient %g, want %g", k.Loss, k.Alpha, i, j, g*weights[j], want)
+					t.Errorf("%s, alpha %g, pair %d, token %d: gradient %g, want %g", k.Loss, k.Alpha, i, j,
+						g*weights[j], want)
 				}
 			}
 		}
@@ -214,7 +222,8 @@ func TestGoldenBatches(t *testing.T) {
 	var weights []float64
 	for i, p := range pairs.Pairs {
 		n, m := len(p.PolicyChosen), len(p.PolicyRejected)
-		list = append(list, Example{sum(p.PolicyChosen), sum(p.PolicyRejected), sum(p.RefChosen), sum(p.RefRejected), n, m, 1})
+		list = append(list, Example{sum(p.PolicyChosen), sum(p.PolicyRejected), sum(p.RefChosen), sum(p.RefRejected), n,
+			m, 1})
 		pair := []Pair{{Chosen: make([]int32, n), Rejected: make([]int32, m)}}
 		row := slices.Concat(slices.Repeat([]int{0}, n), slices.Repeat([]int{1}, m))
 		weights = append(weights, agreements(slices.Concat(p.PolicyChosen, p.PolicyRejected),
@@ -326,7 +335,8 @@ func TestGoldenTraces(t *testing.T) {
 			}
 			options := Options{Loss: l, Beta: c.Beta, BatchPairs: c.Batch * c.Accumulate, MicroPairs: c.Batch,
 				Schedule: trainer.Schedule{Kind: c.Schedule, Peak: c.LR, Min: c.Min, Warmup: c.Warmup, Total: c.Steps},
-				AdamW:    trainer.AdamW{Beta1: c.Adam[0], Beta2: c.Adam[1], Epsilon: c.Adam[2], WeightDecay: c.WD, MaxNorm: c.MaxNorm}}
+				AdamW: trainer.AdamW{Beta1: c.Adam[0], Beta2: c.Adam[1], Epsilon: c.Adam[2], WeightDecay: c.WD,
+					MaxNorm: c.MaxNorm}}
 			tr, err := NewTuner(m, a, options)
 			if err != nil {
 				t.Fatal(err)
@@ -399,7 +409,8 @@ func TestGoldenTraces(t *testing.T) {
 			if err := a.Save(final); err != nil {
 				t.Fatal(err)
 			}
-			goldentensor.NearFiles(t, filepath.Join(final, "adapter_model.safetensors"), filepath.Join(dir, "adapter-final", "adapter_model.safetensors"), 2e-5)
+			goldentensor.NearFiles(t, filepath.Join(final, "adapter_model.safetensors"),
+				filepath.Join(dir, "adapter-final", "adapter_model.safetensors"), 2e-5)
 			golden.Checked(t, "dpo/"+name, len(k.Steps))
 		})
 	}

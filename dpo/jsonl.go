@@ -13,13 +13,15 @@ import (
 	"popri/internal/bom"
 )
 
-// Read reads pairs in the forms of TRL's preference data sets: Parquet if the file is named so, otherwise JSON lines, with
-// "prompt", "chosen" and "rejected"; other fields are ignored. They are texts or lists of messages. Without a prompt, or with a
-// prompt that is a text beside lists of messages, the prompt is what both completions begin with. A prompt may be empty, and so
-// may one of the completions, which then is the end of text alone. Parquet may also be the output of [WritePairs].
+// Read reads pairs in the forms of TRL's preference data sets: Parquet if the file is named so, otherwise JSON lines,
+// with "prompt", "chosen" and "rejected"; other fields are ignored. They are texts or lists of messages. Without a
+// prompt, or with a prompt that is a text beside lists of messages, the prompt is what both completions begin with. A
+// prompt may be empty, and so may one of the completions, which then is the end of text alone. Parquet may also be the
+// output of [WritePairs].
 //
-// Errors name the file and the line or row: completions that begin with the prompt of their own, that are equal and so express
-// no preference, text that is not UTF-8, a duplicate field, and any row of another form. Cut says what did not fit.
+// Errors name the file and the line or row: completions that begin with the prompt of their own, that are equal and so
+// express no preference, text that is not UTF-8, a duplicate field, and any row of another form. Cut says what did not
+// fit.
 func Read(path string, o ReadOptions) ([]Pair, Cut, error) {
 	x, err := newTexts(o)
 	if err != nil {
@@ -32,7 +34,8 @@ func Read(path string, o ReadOptions) ([]Pair, Cut, error) {
 		pairs, err = x.readJSONL(path)
 	}
 	if err == nil && len(pairs) == 0 {
-		err = fmt.Errorf("%s: of %d pairs, none is left: nothing of them that differs is within dpo.max_length, %d tokens", path, x.rows,
+		err = fmt.Errorf("%s: of %d pairs, none is left: nothing of them that differs is within dpo.max_length, %d "+
+			"tokens", path, x.rows,
 			x.MaxLength)
 	}
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 
 func lineTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	t.Helper()
-	tok, err := tokenizer.TrainBPE(slices.Values([]string{"the cat and the hat"}), tokenizer.TrainOptions{VocabSize: 262, SpecialTokens: []string{"<|endoftext|>"}})
+	tok, err := tokenizer.TrainBPE(slices.Values([]string{"the cat and the hat"}),
+		tokenizer.TrainOptions{VocabSize: 262, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,9 @@ func TestReadJSONL(t *testing.T) {
 	eos, _ := tok.EOS()
 	path := filepath.Join(t.TempDir(), "pairs.jsonl")
 	long := strings.TrimSpace(strings.Repeat("the cat ", 40))
-	content := fmt.Sprintf("\ufeff{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": 1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n{\"prompt\": %q, \"chosen\": \" a\", \"rejected\": \" b\"}", long)
+	content := fmt.Sprintf("\ufeff{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": "+
+		"1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n{\"prompt\": %q, \"chosen\": \" a\", "+
+		"\"rejected\": \" b\"}", long)
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -41,19 +44,23 @@ func TestReadJSONL(t *testing.T) {
 		t.Fatalf("%v: %d pairs", err, len(pairs))
 	}
 	end := func(text string) []int32 { return append(tok.Encode(text), eos) }
-	if p := pairs[0]; !slices.Equal(p.Prompt, tok.Encode("the")) || !slices.Equal(p.Chosen, end(" cat")) || !slices.Equal(p.Rejected, end(" hat")) || p.PromptText != "the" {
+	if p := pairs[0]; !slices.Equal(p.Prompt, tok.Encode("the")) || !slices.Equal(p.Chosen, end(" cat")) ||
+		!slices.Equal(p.Rejected, end(" hat")) || p.PromptText != "the" {
 		t.Errorf("%+v", p)
 	}
-	if p := pairs[1]; !slices.Equal(p.Prompt, []int32{eos}) || !slices.Equal(p.Chosen, []int32{eos}) || !slices.Equal(p.Rejected, end("é")) {
+	if p := pairs[1]; !slices.Equal(p.Prompt, []int32{eos}) || !slices.Equal(p.Chosen, []int32{eos}) ||
+		!slices.Equal(p.Rejected, end("é")) {
 		t.Errorf("%+v", p)
 	}
-	if p, ids := pairs[2], tok.Encode(long); !slices.Equal(p.Prompt, ids[len(ids)-30+max(len(p.Chosen), len(p.Rejected)):]) {
+	if p, ids := pairs[2], tok.Encode(long); !slices.Equal(p.Prompt,
+		ids[len(ids)-30+max(len(p.Chosen), len(p.Rejected)):]) {
 		t.Errorf("a long prompt keeps %q", tok.Decode(p.Prompt, false))
 	}
 
 	// The same cut at the end: the pair whose prompt fills the length is left out.
 	options.KeepEnd, options.MaxLength = false, 3
-	if short, lost, err := Read(path, options); err != nil || len(short) != 2 || lost != (Cut{Truncated: 2, Dropped: 1}) || len(short[0].Rejected) != 2 {
+	if short, lost, err := Read(path, options); err != nil || len(short) != 2 ||
+		lost != (Cut{Truncated: 2, Dropped: 1}) || len(short[0].Rejected) != 2 {
 		t.Errorf("%v: %+v, %+v", err, short, lost)
 	}
 	options.KeepEnd, options.MaxLength = true, 30
@@ -62,27 +69,37 @@ func TestReadJSONL(t *testing.T) {
 		{"\n \n", "no pairs"},
 		{`{"prompt": "a", "chosen": "b", "rejected": "c"}` + "\n[1]", "line 2"},
 		{`{"prompt": "a", "chosen": "b"}`, `line 1: "rejected" is missing`},
-		{`{"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"}`, `"chosen" is a list whose message 1 is {"role": "user"}: "content" is missing`},
+		{`{"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"}`,
+			`"chosen" is a list whose message 1 is {"role": "user"}: "content" is missing`},
 		{`{"prompt": null, "chosen": "b", "rejected": "c"}`, `"prompt" is null`},
 		{fmt.Sprintf(`{"prompt": "a", "chosen": %q, "rejected": "c"}`, long), "dpo.max_length, 30 tokens"},
 		{`{"prompt": "a"`, "line 1"},
-		{`{"prompt": "the", "chosen": "the cat", "rejected": "the hat"}`, "line 1: chosen and rejected begin with the prompt"},
-		{`{"prompt": [{"role": "u", "content": "a"}], "chosen": "b", "rejected": "c"}`, "\"prompt\" is a list of messages and the completions are texts"},
-		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": "c"}`, `"chosen" is a list of messages and "rejected" is a text`},
+		{`{"prompt": "the", "chosen": "the cat", "rejected": "the hat"}`,
+			"line 1: chosen and rejected begin with the prompt"},
+		{`{"prompt": [{"role": "u", "content": "a"}], "chosen": "b", "rejected": "c"}`,
+			"\"prompt\" is a list of messages and the completions are texts"},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": "c"}`,
+			`"chosen" is a list of messages and "rejected" is a text`},
 		{`{"prompt": "a", "chosen": [], "rejected": []}`, `"chosen" is a list without messages`},
 		{`{"chosen": [{"role": "u", "content": ["a"]}], "rejected": "c"}`, `"content" is ["a"], want a text`},
-		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}], "tools": [{"name": "t"}]}`, `"tools" is [{`},
-		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}]}`, "the model's folder has no chat template"},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}], "tools": [{"name": "t"}]}`,
+			`"tools" is [{`},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}]}`,
+			"the model's folder has no chat template"},
 		{`{"prompt": "", "chosen": "b", "rejected": "b"}`, "line 1: chosen and rejected are the same"},
 		{`{"prompt": "a", "chosen": "", "rejected": ""}`, "line 1: chosen and rejected are the same"},
-		{"\n" + `{"prompt": "a", "prompt": "b", "chosen": "b", "rejected": "c"}`, `line 2: want an object with prompt, chosen and rejected: "prompt" stands twice`},
-		{"{\"prompt\": \"a\", \"chosen\": \"b\xff\", \"rejected\": \"c\"}", "line 1: want an object with prompt, chosen and rejected: not UTF-8"},
-		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long), "… (321 bytes): want an object with role and content"},
+		{"\n" + `{"prompt": "a", "prompt": "b", "chosen": "b", "rejected": "c"}`,
+			`line 2: want an object with prompt, chosen and rejected: "prompt" stands twice`},
+		{"{\"prompt\": \"a\", \"chosen\": \"b\xff\", \"rejected\": \"c\"}",
+			"line 1: want an object with prompt, chosen and rejected: not UTF-8"},
+		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long),
+			"… (321 bytes): want an object with role and content"},
 	} {
 		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%q gives %v", c.content, err)
 		}
 	}
@@ -109,7 +126,8 @@ func FuzzPairs(f *testing.F) {
 			return
 		}
 		for _, p := range pairs {
-			if len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0 || len(p.Prompt)+max(len(p.Chosen), len(p.Rejected)) > 50 {
+			if len(p.Prompt) == 0 || len(p.Chosen) == 0 || len(p.Rejected) == 0 ||
+				len(p.Prompt)+max(len(p.Chosen), len(p.Rejected)) > 50 {
 				t.Fatalf("%+v", p)
 			}
 		}
@@ -143,9 +161,10 @@ func TestGoldenTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := x.text(row{&content{text: c.Prompt}, content{text: c.Chosen}, content{text: c.Rejected}})
-		if err != nil || !slices.Equal(p.Prompt, c.PromptIDs) || !slices.Equal(p.Chosen, c.ChosenIDs) || !slices.Equal(p.Rejected, c.RejectedIDs) {
-			t.Errorf("%s: %q, %q, %q: %v %v %v, want %v %v %v (%v)", c.Tokenizer, c.Prompt, c.Chosen, c.Rejected, p.Prompt, p.Chosen,
-				p.Rejected, c.PromptIDs, c.ChosenIDs, c.RejectedIDs, err)
+		if err != nil || !slices.Equal(p.Prompt, c.PromptIDs) || !slices.Equal(p.Chosen, c.ChosenIDs) ||
+			!slices.Equal(p.Rejected, c.RejectedIDs) {
+			t.Errorf("%s: %q, %q, %q: %v %v %v, want %v %v %v (%v)", c.Tokenizer, c.Prompt, c.Chosen, c.Rejected,
+				p.Prompt, p.Chosen, p.Rejected, c.PromptIDs, c.ChosenIDs, c.RejectedIDs, err)
 		}
 		n++
 	}
@@ -198,9 +217,10 @@ func TestGoldenForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		pairs, err := x.parseJSONL(bytes.NewReader(c.Row))
-		if err != nil || len(pairs) != 1 || !slices.Equal(pairs[0].Prompt, c.PromptIDs) || !slices.Equal(pairs[0].Chosen, c.ChosenIDs) ||
-			!slices.Equal(pairs[0].Rejected, c.RejectedIDs) {
-			t.Errorf("%s, template %q: %s: %v, %+v, want %v %v %v", c.Tokenizer, c.Template, c.Row, err, pairs, c.PromptIDs, c.ChosenIDs, c.RejectedIDs)
+		if err != nil || len(pairs) != 1 || !slices.Equal(pairs[0].Prompt, c.PromptIDs) ||
+			!slices.Equal(pairs[0].Chosen, c.ChosenIDs) || !slices.Equal(pairs[0].Rejected, c.RejectedIDs) {
+			t.Errorf("%s, template %q: %s: %v, %+v, want %v %v %v", c.Tokenizer, c.Template, c.Row, err, pairs,
+				c.PromptIDs, c.ChosenIDs, c.RejectedIDs)
 		}
 		checked[cmp.Or(c.Template, "implicit")]++
 	}

@@ -1,12 +1,13 @@
 package dpo
 
-// ktoPair is KTO (Ethayarajh et al. 2024, arXiv 2402.01306, equation 7) of pairs: each completion is judged by itself, against
-// how far the policy has moved on the other halves of the pairs,
+// ktoPair is KTO (Ethayarajh et al. 2024, arXiv 2402.01306, equation 7) of pairs: each completion is judged by itself,
+// against how far the policy has moved on the other halves of the pairs,
 //
 //	½ [1 − σ(β(c − z_r))] + ½ [1 − σ(β(z_c − r))], z = max(0, mean of the update's log-ratios)
 //
-// The z are estimates of the divergence from the reference and count as constants in gradients. KTOTrainer of TRL estimates one z
-// on completions of other prompts instead, because it has no pairs; kto_pair of TRL up to 0.8 had these estimates.
+// The z are estimates of the divergence from the reference and count as constants in gradients. KTOTrainer of TRL
+// estimates one z on completions of other prompts instead, because it has no pairs; kto_pair of TRL up to 0.8 had these
+// estimates.
 type ktoPair struct{ beta float64 }
 
 // Eval is the loss of an update on one pair.

@@ -9,9 +9,9 @@ import (
 	"popri/trainer"
 )
 
-// scoredRows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see each
-// other. The prompt's tokens are not scored. Sequence 2i is pair i with its chosen completion, 2i+1 with its rejected one.
-// A pair that is too long for one row of context tokens takes two rows.
+// scoredRows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see
+// each other. The prompt's tokens are not scored. Sequence 2i is pair i with its chosen completion, 2i+1 with its
+// rejected one. A pair that is too long for one row of context tokens takes two rows.
 func scoredRows(pairs []Pair, context int) []lm.Row {
 	out := make([]lm.Row, 0, len(pairs))
 	for _, p := range pairs {
@@ -24,8 +24,8 @@ func scoredRows(pairs []Pair, context int) []lm.Row {
 	return out
 }
 
-// rowPlaces numbers the rows of pairs, which have the given places in an update: two numbers a pair, of which a pair in one row
-// uses the first.
+// rowPlaces numbers the rows of pairs, which have the given places in an update: two numbers a pair, of which a pair in
+// one row uses the first.
 func rowPlaces(pairs []Pair, places []int, context int) (numbers []int) {
 	for i, p := range pairs {
 		numbers = append(numbers, 2*places[i])
@@ -36,10 +36,10 @@ func rowPlaces(pairs []Pair, places []int, context int) (numbers []int) {
 	return numbers
 }
 
-// tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of each
-// token, numbered as by [scoredRows], whose tokens follow each other. All count 1, or, beyond the length of the shorter
-// completion of the pair, alpha (LD-DPO, Liu et al. 2024, arXiv 2409.06411: the longer completion's excess is mostly
-// verbosity).
+// tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of
+// each token, numbered as by [scoredRows], whose tokens follow each other. All count 1, or, beyond the length of the
+// shorter completion of the pair, alpha (LD-DPO, Liu et al. 2024, arXiv 2409.06411: the longer completion's excess is
+// mostly verbosity).
 func tokenWeights(row []int, pairs []Pair, alpha float64) []float64 {
 	weights := make([]float64, len(row))
 	seen := make([]int, 2*len(pairs))
@@ -54,8 +54,8 @@ func tokenWeights(row []int, pairs []Pair, alpha float64) []float64 {
 	return weights
 }
 
-// sums returns the weighted sum of the log-probabilities of pair i's chosen completion at 2i and of its rejected one at 2i+1.
-// Equal completions get equal sums; computed in one row, they would differ by rounding.
+// sums returns the weighted sum of the log-probabilities of pair i's chosen completion at 2i and of its rejected one at
+// 2i+1. Equal completions get equal sums; computed in one row, they would differ by rounding.
 func sums(sc *lm.Scored, pairs []Pair, weights []float64) []float64 {
 	out := make([]float64, 2*len(pairs))
 	for i, lp := range sc.LogProbs {

@@ -67,8 +67,8 @@ func Losses() []string { return slices.Sorted(maps.Keys(losses)) }
 // Divergences returns the names that [Params.Divergence] may have, sorted.
 func Divergences() []string { return slices.Sorted(maps.Keys(divergences)) }
 
-// NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo, kto_pair and the reference-free cpo,
-// simpo and orpo are no values of its loss_type today.
+// NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo, kto_pair and the
+// reference-free cpo, simpo and orpo are no values of its loss_type today.
 func NewLoss(name string, p Params) (Loss, error) {
 	make, ok := losses[name]
 	p.Divergence = cmp.Or(p.Divergence, "reverse_kl")

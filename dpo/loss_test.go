@@ -19,7 +19,8 @@ func TestLossGradients(t *testing.T) {
 		if name == "kto_pair" { // its gradients take means of the update for constants; TestGoldenBatches compares them
 			continue
 		}
-		for _, p := range []Params{{Beta: 0.1, LabelSmoothing: 0.01}, {Beta: 1, LabelSmoothing: 0.1}, {Beta: 0.01, LabelSmoothing: 0.45},
+		for _, p := range []Params{{Beta: 0.1, LabelSmoothing: 0.01}, {Beta: 1, LabelSmoothing: 0.1},
+			{Beta: 0.01, LabelSmoothing: 0.45},
 			{Beta: 0.5, LabelSmoothing: 1e-3, SFT: 0.7, Gamma: 0.5}} {
 			l, err := NewLoss(name, p)
 			if err != nil {
@@ -29,7 +30,8 @@ func TestLossGradients(t *testing.T) {
 			for _, x := range margins {
 				for _, lengths := range [][2]int{{1, 1}, {5, 17}, {64, 3}} {
 					d := x / p.Beta
-					e := Example{PolicyChosen: -60 + 0.6*d, PolicyRejected: -70 - 0.4*d, RefChosen: -60, RefRejected: -70, ChosenLen: lengths[0], RejectedLen: lengths[1], MeanChosenLen: 7.5}
+					e := Example{PolicyChosen: -60 + 0.6*d, PolicyRejected: -70 - 0.4*d, RefChosen: -60,
+						RefRejected: -70, ChosenLen: lengths[0], RejectedLen: lengths[1], MeanChosenLen: 7.5}
 					if kink, ok := kinked[name]; ok && math.Abs(x-kink) < 0.01 {
 						continue
 					}
@@ -44,12 +46,23 @@ func TestLossGradients(t *testing.T) {
 						down, _, _ := l.Eval(b)
 						return (up - down) / (2 * h)
 					}
-					tolerance := func(g float64) float64 { return 1e-6*math.Max(math.Abs(g), p.Beta) + 1e-14*math.Abs(loss)/h }
-					if f := difference(func(e *Example, h float64) { e.PolicyChosen += h }); !(math.Abs(f-gc) <= tolerance(gc)) {
-						t.Errorf("%s %+v at margin %g, lengths %v: the chosen gradient is %g, differences give %g", name, p, x, lengths, gc, f)
+					tolerance := func(g float64) float64 {
+						return 1e-6*math.Max(math.Abs(g),
+							p.Beta) + 1e-14*math.Abs(loss)/h
 					}
-					if f := difference(func(e *Example, h float64) { e.PolicyRejected += h }); !(math.Abs(f-gr) <= tolerance(gr)) {
-						t.Errorf("%s %+v at margin %g, lengths %v: the rejected gradient is %g, differences give %g", name, p, x, lengths, gr, f)
+					if f := difference(func(e *Example,
+						h float64) {
+						e.PolicyChosen += h
+					}); !(math.Abs(f-gc) <= tolerance(gc)) {
+						t.Errorf("%s %+v at margin %g, lengths %v: the chosen gradient is %g, differences give %g",
+							name, p, x, lengths, gc, f)
+					}
+					if f := difference(func(e *Example,
+						h float64) {
+						e.PolicyRejected += h
+					}); !(math.Abs(f-gr) <= tolerance(gr)) {
+						t.Errorf("%s %+v at margin %g, lengths %v: the rejected gradient is %g, differences give %g",
+							name, p, x, lengths, gr, f)
 					}
 					checked++
 				}

@@ -52,8 +52,8 @@ func (m *Metrics) add(loss float64, e Example, beta, n float64) {
 	m.LogpsRejected += e.PolicyRejected / n
 }
 
-// addDistribution adds the mean entropy and the mean logits of a pass with the given share of the update's pairs. They are
-// averaged over the tokens of each pass and then over the passes, as TRL logs them.
+// addDistribution adds the mean entropy and the mean logits of a pass with the given share of the update's pairs. They
+// are averaged over the tokens of each pass and then over the passes, as TRL logs them.
 func (m *Metrics) addDistribution(s *tensor.Scope, sc *lm.Scored, share float64) {
 	entropy := 0.0
 	for _, h := range sc.Entropy {

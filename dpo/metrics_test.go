@@ -25,7 +25,8 @@ func TestEntropyAndTokens(t *testing.T) {
 					ids = append(ids, int64(id))
 				}
 				tokens += int64(len(ids))
-				logits := tr.Model.Logits(s, tr.Model.Hidden(s, lm.Input{IDs: s.FromInt64(ids, 1, int64(len(ids)))}, tr.Adapter))
+				logits := tr.Model.Logits(s,
+					tr.Model.Hidden(s, lm.Input{IDs: s.FromInt64(ids, 1, int64(len(ids)))}, tr.Adapter))
 				probabilities := s.Float64s(s.Softmax(logits, 2))
 				for at := len(p.Prompt) - 1; at < len(ids)-1; at++ {
 					for _, x := range probabilities[at*testVocab : (at+1)*testVocab] {
@@ -55,8 +56,8 @@ func TestEntropyAndTokens(t *testing.T) {
 	}
 }
 
-// TestSFTCountsTokens: the loss of an update on chosen texts alone is the mean over all their tokens, however the pairs are
-// cut into passes, and so is that of a measurement.
+// TestSFTCountsTokens: the loss of an update on chosen texts alone is the mean over all their tokens, however the pairs
+// are cut into passes, and so is that of a measurement.
 func TestSFTCountsTokens(t *testing.T) {
 	for _, micro := range []int{1, 3, 8} {
 		tr := testTuner(t, testLoss(t, "sft", Params{Beta: 0.5}), 1e-3, micro)

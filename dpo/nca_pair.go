@@ -1,7 +1,7 @@
 package dpo
 
-// ncaPair (Chen et al. 2024, arXiv 2402.05369, "Noise contrastive alignment", for pairs) raises the chosen reward and keeps
-// both near 0: −ln σ(β·c) − ½ ln σ(−β·c) − ½ ln σ(−β·r).
+// ncaPair (Chen et al. 2024, arXiv 2402.05369, "Noise contrastive alignment", for pairs) raises the chosen reward and
+// keeps both near 0: −ln σ(β·c) − ½ ln σ(−β·c) − ½ ln σ(−β·r).
 type ncaPair struct{ beta float64 }
 
 func (l ncaPair) Eval(e Example) (loss, gradChosen, gradRejected float64) {

@@ -11,8 +11,8 @@ import (
 //
 //	L = 1/n Σ_i ℓ(log π(c_i), log π(r_i), log π_ref(c_i), log π_ref(r_i))
 //
-// with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of the
-// update after it.
+// with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of
+// the update after it.
 func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer.Batch, error) {
 	values, err := t.together(pairs)
 	if err != nil {
@@ -26,8 +26,8 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer
 	}
 	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, values, []int{i}, new(Metrics)) }
 	b.Done = func(u trainer.Update) {
-		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm, NumTokens: u.Tokens,
-			Pairs: len(pairs)}
+		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm,
+			NumTokens: u.Tokens, Pairs: len(pairs)}
 		for _, s := range shares {
 			m.addPart(s)
 		}
@@ -36,8 +36,8 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer
 	return b, nil
 }
 
-// pass is the forward and backward pass of the pairs at places, among all of an update. values are those of a [BatchLoss], or
-// none. It adds their share of the update's figures to m.
+// pass is the forward and backward pass of the pairs at places, among all of an update. values are those of a
+// [BatchLoss], or none. It adds their share of the update's figures to m.
 func (t *Tuner) pass(all []Pair, values []Value, places []int, m *Metrics) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {

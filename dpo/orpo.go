@@ -2,8 +2,9 @@ package dpo
 
 import "math"
 
-// orpo needs no reference: the [sft] loss, plus β times −ln σ of the logarithm of the odds ratio of both completions, whose
-// probability is the geometric mean over tokens (Hong et al. 2024, arXiv 2403.07691, equations 6 and 7; β is their λ).
+// orpo needs no reference: the [sft] loss, plus β times −ln σ of the logarithm of the odds ratio of both completions,
+// whose probability is the geometric mean over tokens (Hong et al. 2024, arXiv 2403.07691, equations 6 and 7; β is
+// their λ).
 type orpo struct{ beta float64 }
 
 func (l orpo) Eval(e Example) (loss, gradChosen, gradRejected float64) {

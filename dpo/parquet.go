@@ -10,8 +10,8 @@ import (
 	"popri/model/chat"
 )
 
-// readParquet reads the output of [WritePairs], with its token ids, or preference data in TRL's forms, whose conversations are
-// lists of structs with role and content. Errors name file, column and row (from 1).
+// readParquet reads the output of [WritePairs], with its token ids, or preference data in TRL's forms, whose
+// conversations are lists of structs with role and content. Errors name file, column and row (from 1).
 func (x *texts) readParquet(path string) ([]Pair, error) {
 	f, err := parquetio.Open(path)
 	if err != nil {
@@ -88,8 +88,8 @@ func readMessages(f *parquetio.File, path, name string) ([]content, error) {
 	for i, roles := range fields[0] {
 		contents := fields[1][i]
 		if len(roles) == 0 || len(roles) != len(contents) {
-			return nil, fmt.Errorf("%s: row %d: %s is a list of %d roles and %d contents, want messages", path, i+1, name,
-				len(roles), len(contents))
+			return nil, fmt.Errorf("%s: row %d: %s is a list of %d roles and %d contents, want messages", path, i+1,
+				name, len(roles), len(contents))
 		}
 		for j := range roles {
 			for _, c := range []parquetio.Cell{roles[j], contents[j]} {
@@ -97,7 +97,8 @@ func readMessages(f *parquetio.File, path, name string) ([]content, error) {
 					return nil, fmt.Errorf("%s: row %d: %s: message %d %w", path, i+1, name, j+1, err)
 				}
 			}
-			out[i].messages = append(out[i].messages, chat.Message{"role": roles[j].Value, "content": contents[j].Value})
+			out[i].messages = append(out[i].messages,
+				chat.Message{"role": roles[j].Value, "content": contents[j].Value})
 		}
 	}
 	return out, nil

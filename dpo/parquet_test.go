@@ -41,13 +41,15 @@ func TestReadParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := filepath.Join(t.TempDir(), "pairs.jsonl")
-	if err := os.WriteFile(lines, []byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`+"\n"+`{"prompt": "", "chosen": "", "rejected": "é"}`), 0o644); err != nil {
+	if err := os.WriteFile(lines, []byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`+"\n"+
+		`{"prompt": "", "chosen": "", "rejected": "é"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if want, _, err := Read(lines, options); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
 	}
-	own := []Pair{{Prompt: []int32{1}, Chosen: []int32{2, 3}, Rejected: []int32{4}, PromptText: "a", ChosenText: "b", RejectedText: "c", PromptIndex: 5, ChosenIndex: 6, RejectedIndex: 7,
+	own := []Pair{{Prompt: []int32{1}, Chosen: []int32{2, 3}, Rejected: []int32{4}, PromptText: "a", ChosenText: "b",
+		RejectedText: "c", PromptIndex: 5, ChosenIndex: 6, RejectedIndex: 7,
 		ChosenScore: 0.5, RejectedScore: -0.25, RejectedRank: 3, Round: 2}}
 	if err := WritePairs(path, own); err != nil {
 		t.Fatal(err)
@@ -58,11 +60,20 @@ func TestReadParquet(t *testing.T) {
 
 	long := strings.Repeat("the cat ", 40)
 	for want, write := range map[string]func(){
-		"row 2: chosen is null":                   func() { writeParquet(t, path, []textRow{{"a", new("b"), "c", 0}, {"a", nil, "c", 0}}) },
-		"row 2: rejected is not UTF-8":            func() { writeParquet(t, path, []textRow{{"a", new("b"), "c", 0}, {"a", new("b"), "\xff", 0}}) },
+		"row 2: chosen is null": func() {
+			writeParquet(t, path,
+				[]textRow{{"a", new("b"), "c", 0}, {"a", nil, "c", 0}})
+		},
+		"row 2: rejected is not UTF-8": func() {
+			writeParquet(t, path,
+				[]textRow{{"a", new("b"), "c", 0}, {"a", new("b"), "\xff", 0}})
+		},
 		"row 1: chosen and rejected are the same": func() { writeParquet(t, path, []textRow{{"a", new("b"), "b", 0}}) },
-		"of 1 pairs, none is left":                func() { writeParquet(t, path, []textRow{{long, new("b"), "c", 0}}) },
-		"no pairs":                                func() { writeParquet(t, path, []textRow{}) },
+		"of 1 pairs, none is left": func() {
+			writeParquet(t, path,
+				[]textRow{{long, new("b"), "c", 0}})
+		},
+		"no pairs": func() { writeParquet(t, path, []textRow{}) },
 		"column rejected is missing": func() {
 			writeParquet(t, path, []struct {
 				Prompt string `parquet:"prompt"`
@@ -76,7 +87,8 @@ func TestReadParquet(t *testing.T) {
 		},
 	} {
 		write()
-		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
@@ -102,16 +114,19 @@ func TestParquetConversations(t *testing.T) {
 		return list
 	}
 	dir := t.TempDir()
-	first, second, lines := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet"), filepath.Join(dir, "c.jsonl")
+	first, second, lines := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet"), filepath.Join(dir,
+		"c.jsonl")
 	writeParquet(t, first, []explicit{{turns("the"), turns("the", "cat")[1:], turns("the", "hat")[1:]}})
-	writeParquet(t, second, []beside{{"the", turns("the", "cat"), turns("the", "hat"), 1}, {"a", turns("a", "b", "c", "d"), turns("a", "b", "c", "e", "f"), 2}})
+	writeParquet(t, second, []beside{{"the", turns("the", "cat"), turns("the", "hat"), 1},
+		{"a", turns("a", "b", "c", "d"), turns("a", "b", "c", "e", "f"), 2}})
 	content := `{"chosen": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"}], "rejected": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "hat"}]}
 		{"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}],
 		"rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "e"}, {"role": "user", "content": "f"}]}`
 	if err := os.WriteFile(lines, []byte(strings.ReplaceAll(content, ",\n\t\t", ", ")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	options := ReadOptions{Tokenizer: lineTokenizer(t), Folder: chatFolder(t, "chatml", "tokenizers/gpt2-512"), MaxLength: 1000}
+	options := ReadOptions{Tokenizer: lineTokenizer(t), Folder: chatFolder(t, "chatml", "tokenizers/gpt2-512"),
+		MaxLength: 1000}
 	want, _, err := Read(lines, options)
 	if err != nil || len(want) != 2 {
 		t.Fatalf("%v: %d pairs", err, len(want))
@@ -123,11 +138,13 @@ func TestParquetConversations(t *testing.T) {
 		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
 	}
 	options.Folder = t.TempDir()
-	if _, _, err := Read(first, options); err == nil || !strings.Contains(err.Error(), "a.parquet: row 1: the pairs are conversations") {
+	if _, _, err := Read(first, options); err == nil ||
+		!strings.Contains(err.Error(), "a.parquet: row 1: the pairs are conversations") {
 		t.Error(err)
 	}
 	writeParquet(t, first, []explicit{{turns("the"), turns("cat"), nil}})
-	if _, _, err := Read(first, options); err == nil || !strings.Contains(err.Error(), "a.parquet: row 1: rejected is a list of 0 roles") {
+	if _, _, err := Read(first, options); err == nil ||
+		!strings.Contains(err.Error(), "a.parquet: row 1: rejected is a list of 0 roles") {
 		t.Error(err)
 	}
 }
@@ -147,7 +164,8 @@ func TestPairsBomb(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "pairs.parquet")
 	writeParquet(t, path, rows)
-	if _, _, err := Read(path, ReadOptions{Tokenizer: lineTokenizer(t), MaxLength: 30}); err == nil || !strings.Contains(err.Error(), "column prompt, after") || !strings.Contains(err.Error(), "limit") {
+	if _, _, err := Read(path, ReadOptions{Tokenizer: lineTokenizer(t), MaxLength: 30}); err == nil ||
+		!strings.Contains(err.Error(), "column prompt, after") || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("a bomb: %v", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"popri/model/chat"
 )
 
-// row is a row of TRL's preference data. Its fields are texts, or all of them lists of messages. A row without a prompt has an
-// implicit one: what both completions begin with.
+// row is a row of TRL's preference data. Its fields are texts, or all of them lists of messages. A row without a prompt
+// has an implicit one: what both completions begin with.
 type row struct {
 	prompt           *content
 	chosen, rejected content
@@ -33,13 +33,14 @@ func (c content) kind() string {
 	return "a text"
 }
 
-// explicit returns the row with a prompt of its own, as TRL's maybe_extract_prompt does: a prompt that is missing, or a text
-// beside lists of messages (as in UltraFeedback), is taken from the beginning that chosen and rejected share.
+// explicit returns the row with a prompt of its own, as TRL's maybe_extract_prompt does: a prompt that is missing, or a
+// text beside lists of messages (as in UltraFeedback), is taken from the beginning that chosen and rejected share.
 func (r row) explicit() (row, error) {
 	conversation := r.chosen.messages != nil
 	switch {
 	case conversation != (r.rejected.messages != nil):
-		return r, fmt.Errorf("\"chosen\" is %s and \"rejected\" is %s, want two of a kind", r.chosen.kind(), r.rejected.kind())
+		return r, fmt.Errorf("\"chosen\" is %s and \"rejected\" is %s, want two of a kind", r.chosen.kind(),
+			r.rejected.kind())
 	case reflect.DeepEqual(r.chosen, r.rejected):
 		return r, errors.New("chosen and rejected are the same: they prefer nothing, leave the pair out")
 	case r.prompt == nil, conversation && r.prompt.messages == nil:
@@ -50,17 +51,19 @@ func (r row) explicit() (row, error) {
 	inside := strings.HasPrefix(r.chosen.text, r.prompt.text) && strings.HasPrefix(r.rejected.text, r.prompt.text) &&
 		strings.TrimSpace(r.prompt.text) != ""
 	if n := len(r.prompt.messages); conversation && len(r.chosen.messages) >= n && len(r.rejected.messages) >= n {
-		inside = reflect.DeepEqual(r.chosen.messages[:n], r.prompt.messages) && reflect.DeepEqual(r.rejected.messages[:n], r.prompt.messages)
+		inside = reflect.DeepEqual(r.chosen.messages[:n], r.prompt.messages) &&
+			reflect.DeepEqual(r.rejected.messages[:n], r.prompt.messages)
 	}
 	if inside {
-		return r, errors.New("chosen and rejected begin with the prompt, which then would be read twice: remove \"prompt\" from the " +
-			"file, for what both begin with is the prompt then, or remove it from the completions")
+		return r,
+			errors.New("chosen and rejected begin with the prompt, which then would be read twice: remove \"prompt\" " +
+				"from the file, for what both begin with is the prompt then, or remove it from the completions")
 	}
 	return r, nil
 }
 
-// extract divides completions from what both begin with, as TRL's extract_prompt does: before the first message, or the first
-// character, that differs, or is the last of the shorter one. A space before it belongs to the completions.
+// extract divides completions from what both begin with, as TRL's extract_prompt does: before the first message, or the
+// first character, that differs, or is the last of the shorter one. A space before it belongs to the completions.
 func (r row) extract() row {
 	out := row{prompt: &content{}}
 	if r.chosen.messages != nil {
@@ -109,7 +112,8 @@ func parseRow(line []byte) (r row, err error) {
 	}
 	for _, name := range templateArguments {
 		if raw, ok := fields[name]; ok && r.chosen.messages != nil && !empty(raw) {
-			return r, fmt.Errorf("%q is %s, which is not supported in conversations: %s", name, quote.Raw(raw), withoutArguments)
+			return r, fmt.Errorf("%q is %s, which is not supported in conversations: %s", name, quote.Raw(raw),
+				withoutArguments)
 		}
 	}
 	return r, nil

@@ -7,9 +7,10 @@ import (
 	"popri/model/safetensors"
 )
 
-// Sync makes the reference follow the policy in a training (TR-DPO, Gorbatovski et al. 2024, arXiv 2404.09656, equation 5): after
-// each Steps updates, θ_ref becomes α·θ + (1 − α)·θ_ref. θ are the adapter's parameters, and the reference begins as the adapter
-// that changes nothing. With α = 1 it is the policy itself; below, the mixture of A and of B is not quite that of their products.
+// Sync makes the reference follow the policy in a training (TR-DPO, Gorbatovski et al. 2024, arXiv 2404.09656, equation
+// 5): after each Steps updates, θ_ref becomes α·θ + (1 − α)·θ_ref. θ are the adapter's parameters, and the reference
+// begins as the adapter that changes nothing. With α = 1 it is the policy itself; below, the mixture of A and of B is
+// not quite that of their products.
 type Sync struct {
 	Steps   int     // TRL's ref_model_sync_steps; 0 keeps the reference
 	Alpha   float64 // TRL's ref_model_mixup_alpha, above 0 up to 1
@@ -58,7 +59,8 @@ func (f *Fit) follow(update int) {
 	}
 }
 
-// upToDate gives pairs the log-probabilities under a reference that has moved. Until it has, they are those that pairs have.
+// upToDate gives pairs the log-probabilities under a reference that has moved. Until it has, they are those that pairs
+// have.
 func (f *Fit) upToDate(ctx context.Context, pairs []Pair) error {
 	if f.Sync.Steps == 0 || f.outcome.Updates < f.Sync.Steps {
 		return nil
@@ -95,7 +97,8 @@ func (f *Fit) Restore(file *safetensors.File) error {
 			return fmt.Errorf("%s: %w", file.Path(), err)
 		}
 		if int64(len(data)) != r.NumElements() {
-			return fmt.Errorf("%s: tensor %s has %d values, the reference %d", file.Path(), referenceName(i), len(data), r.NumElements())
+			return fmt.Errorf("%s: tensor %s has %d values, the reference %d", file.Path(), referenceName(i), len(data),
+				r.NumElements())
 		}
 		r.Store(data)
 	}

@@ -39,19 +39,23 @@ func TestGoldenSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Free()
-	tr, err := NewTuner(m, a, Options{Loss: testLoss(t, "sigmoid", Params{Beta: k.Beta}), Beta: k.Beta, BatchPairs: k.Batch, MicroPairs: 3,
-		Schedule: trainer.Constant(k.Rate), AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: k.MaxNorm}})
+	tr, err := NewTuner(m, a, Options{Loss: testLoss(t, "sigmoid", Params{Beta: k.Beta}), Beta: k.Beta,
+		BatchPairs: k.Batch, MicroPairs: 3, Schedule: trainer.Constant(k.Rate), AdamW: trainer.AdamW{Beta1: 0.9,
+			Beta2: 0.999, Epsilon: 1e-8, MaxNorm: k.MaxNorm}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pairs := referenced(t, tr, readPairs(t, filepath.Join(source, "pairs.jsonl"))[:k.Pairs])
 	whole := func(int) (places []int) { return everyPair(pairs) }
-	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(k.Steps) * k.Batch / k.Pairs, Order: whole, Sync: Sync{Steps: k.Every, Alpha: k.Alpha}}
+	f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(k.Steps) * k.Batch / k.Pairs, Order: whole,
+		Sync: Sync{Steps: k.Every, Alpha: k.Alpha}}
 	f.OnStep = func(got Metrics, done, _ int) {
 		want := k.Steps[done-1]
-		for what, pair := range map[string][2]float64{"loss": {got.Loss, want.Loss}, "norm": {got.GradNorm, want.GradNorm},
-			"rewards/chosen": {got.RewardsChosen, want.RewardsChosen}, "rewards/rejected": {got.RewardsRejected, want.RewardsRejected},
-			"logps/chosen": {got.LogpsChosen, want.LogpsChosen}, "logps/rejected": {got.LogpsRejected, want.LogpsRejected}} {
+		for what, pair := range map[string][2]float64{"loss": {got.Loss, want.Loss},
+			"norm": {got.GradNorm, want.GradNorm}, "rewards/chosen": {got.RewardsChosen, want.RewardsChosen},
+			"rewards/rejected": {got.RewardsRejected, want.RewardsRejected},
+			"logps/chosen":     {got.LogpsChosen, want.LogpsChosen},
+			"logps/rejected":   {got.LogpsRejected, want.LogpsRejected}} {
 			if !(math.Abs(pair[0]-pair[1]) <= 2e-4*(1+math.Abs(pair[1])/10)) {
 				t.Errorf("step %d: %s is %g, want %g", done, what, pair[0], pair[1])
 			}
@@ -76,8 +80,8 @@ func TestGoldenSync(t *testing.T) {
 	golden.Checked(t, "dpo-sync", len(k.Steps))
 }
 
-// With α = 1, the reference is the policy after each mixing: nothing is rewarded then. A training that is interrupted ends with
-// the same bits. Measurements have the reference of their update.
+// With α = 1, the reference is the policy after each mixing: nothing is rewarded then. A training that is interrupted
+// ends with the same bits. Measurements have the reference of their update.
 func TestSync(t *testing.T) {
 	run := func(s Sync, dora bool, path string, stops int) (*Outcome, trainer.State) {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
@@ -127,7 +131,8 @@ func TestSync(t *testing.T) {
 		}
 	}
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
-	f := &Fit{Tuner: tr, Pairs: referenced(t, tr, testPairs(2, 1)), Epochs: 1, Order: inOrder(2), Sync: Sync{Steps: 1, Alpha: 1.5}}
+	f := &Fit{Tuner: tr, Pairs: referenced(t, tr, testPairs(2, 1)), Epochs: 1, Order: inOrder(2),
+		Sync: Sync{Steps: 1, Alpha: 1.5}}
 	if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "1.5") {
 		t.Errorf("a share of 1.5 gives %v", err)
 	}

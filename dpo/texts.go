@@ -27,10 +27,10 @@ type Cut struct {
 	Dropped   int // pairs that are left out: no completion, or no difference between both, was left of them
 }
 
-// texts turns preference data into tokens as TRL 1.16 does (DPOTrainer._prepare_dataset). The prompt alone and the prompt with
-// each completion are tokenized, and the completions begin where these first differ: words that merge across the border belong
-// to the completion. A completion that is text gets an end of text, unless it ends with one; messages get what the chat template
-// writes.
+// texts turns preference data into tokens as TRL 1.16 does (DPOTrainer._prepare_dataset). The prompt alone and the
+// prompt with each completion are tokenized, and the completions begin where these first differ: words that merge
+// across the border belong to the completion. A completion that is text gets an end of text, unless it ends with one;
+// messages get what the chat template writes.
 type texts struct {
 	ReadOptions
 	Cut
@@ -93,8 +93,8 @@ func (x *texts) conversation(r row) (Pair, error) {
 		var err error
 		if x.chat, err = chat.Load(x.Folder); errors.Is(err, chat.ErrNone) {
 			return Pair{}, fmt.Errorf("the pairs are conversations, and the model's folder has no chat template "+
-				"(chat_template.jinja, or chat_template in tokenizer_config.json): take a model that has one, or write prompt, chosen "+
-				"and rejected as texts: %w", err)
+				"(chat_template.jinja, or chat_template in tokenizer_config.json): take a model that has one, or "+
+				"write prompt, chosen and rejected as texts: %w", err)
 		} else if err != nil {
 			return Pair{}, err
 		}
@@ -120,7 +120,8 @@ func (x *texts) divide(p *Pair, prompt, chosen, rejected []int32) error {
 		p.Prompt = []int32{x.eos} // the first token of a completion needs a token before it
 	}
 	if slices.Equal(p.Chosen, p.Rejected) {
-		return fmt.Errorf("chosen and rejected are the same (%d bytes, %d tokens): they prefer nothing, leave the pair out",
+		return fmt.Errorf("chosen and rejected are the same (%d bytes, %d tokens): they prefer nothing, leave the "+
+			"pair out",
 			len(p.ChosenText), len(p.Chosen))
 	}
 	if len(p.Chosen) == 0 || len(p.Rejected) == 0 {
@@ -139,8 +140,9 @@ func same[T comparable](a, b []T) (n int) {
 
 // fit cuts a pair to the length that is allowed, and returns whether anything is left to learn from.
 //
-// Cutting the end is TRL's keep_start: a pair whose prompt alone is too long is left out. Cutting the beginning resembles its
-// keep_end, but cuts a prompt once, by the longer completion, where TRL has the two completions follow different beginnings.
+// Cutting the end is TRL's keep_start: a pair whose prompt alone is too long is left out. Cutting the beginning
+// resembles its keep_end, but cuts a prompt once, by the longer completion, where TRL has the two completions follow
+// different beginnings.
 func (x *texts) fit(p *Pair) (kept bool, err error) {
 	longest := max(len(p.Chosen), len(p.Rejected))
 	room := x.MaxLength - len(p.Prompt)
@@ -149,8 +151,9 @@ func (x *texts) fit(p *Pair) (kept bool, err error) {
 	}
 	if x.KeepEnd {
 		if longest >= x.MaxLength {
-			return false, fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in dpo.max_length, %d tokens "+
-				"(dpo.truncation_mode keep_start cuts completions)", len(p.Chosen), len(p.Rejected), x.MaxLength)
+			return false,
+				fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in dpo.max_length, %d tokens "+
+					"(dpo.truncation_mode keep_start cuts completions)", len(p.Chosen), len(p.Rejected), x.MaxLength)
 		}
 		p.Prompt = p.Prompt[longest-room:]
 		x.Truncated++

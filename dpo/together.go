@@ -6,8 +6,8 @@ import (
 	"popri/model/lm"
 )
 
-// BatchLoss is a loss of all pairs of an update together, which depends on the order of their log-ratios. The loss of the update
-// is the mean.
+// BatchLoss is a loss of all pairs of an update together, which depends on the order of their log-ratios. The loss of
+// the update is the mean.
 type BatchLoss interface {
 	Loss // of an update on one pair
 	// EvalAll returns what belongs to each pair, the derivatives being those of the sum of all losses.
@@ -31,8 +31,8 @@ func evalAll(l Loss, list []Example) []Value {
 	return values
 }
 
-// together evaluates a [BatchLoss] on all pairs of an update before its passes, which then need not know of each other. It
-// costs a further forward pass, with the same masks of dropout. nil for other losses.
+// together evaluates a [BatchLoss] on all pairs of an update before its passes, which then need not know of each other.
+// It costs a further forward pass, with the same masks of dropout. nil for other losses.
 func (t *Tuner) together(pairs []Pair) ([]Value, error) {
 	l, ok := t.Loss.(BatchLoss)
 	if !ok {

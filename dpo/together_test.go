@@ -12,8 +12,8 @@ import (
 	"popri/trainer"
 )
 
-// A loss that sorts sorts the whole update: passes and threads change nothing but rounding, with and without dropout. An
-// interrupted training ends with the same bits.
+// A loss that sorts sorts the whole update: passes and threads change nothing but rounding, with and without dropout.
+// An interrupted training ends with the same bits.
 func TestBatchLosses(t *testing.T) {
 	for _, name := range []string{"aot", "aot_unpaired"} {
 		for _, share := range []float64{0, 0.2} {
@@ -38,13 +38,15 @@ func TestBatchLosses(t *testing.T) {
 			want, moments := step(8, 2)
 			for _, micro := range []int{1, 3} {
 				got, other := step(micro, 2)
-				if !(math.Abs(got.Loss-want.Loss) < 1e-5) || !(math.Abs(got.GradNorm-want.GradNorm) < 1e-5*(1+want.GradNorm)) {
-					t.Errorf("%s, dropout %g, %d pairs at a time: loss %g and norm %g, want %g and %g", name, share, micro, got.Loss,
-						got.GradNorm, want.Loss, want.GradNorm)
+				if !(math.Abs(got.Loss-want.Loss) < 1e-5) ||
+					!(math.Abs(got.GradNorm-want.GradNorm) < 1e-5*(1+want.GradNorm)) {
+					t.Errorf("%s, dropout %g, %d pairs at a time: loss %g and norm %g, want %g and %g", name, share,
+						micro, got.Loss, got.GradNorm, want.Loss, want.GradNorm)
 				}
 				for i, x := range other {
 					if !(math.Abs(x-moments[i]) < 1e-5) {
-						t.Fatalf("%s, dropout %g, %d pairs at a time: moment %d is %g, want %g", name, share, micro, i, x, moments[i])
+						t.Fatalf("%s, dropout %g, %d pairs at a time: moment %d is %g, want %g", name, share, micro, i,
+							x, moments[i])
 					}
 				}
 			}
@@ -59,7 +61,8 @@ func TestBatchLosses(t *testing.T) {
 		tr := dropoutTuner(t, 0.1, 3)
 		tr.Loss = testLoss(t, "aot", Params{Beta: 0.5})
 		pairs := referenced(t, tr, testPairs(20, 5))
-		f := &Fit{Tuner: tr, Pairs: pairs[:16], Held: pairs[16:], Epochs: 2, Order: inOrder(16), Checkpoint: trainer.Checkpoint{Path: path, Key: "a"}}
+		f := &Fit{Tuner: tr, Pairs: pairs[:16], Held: pairs[16:], Epochs: 2, Order: inOrder(16),
+			Checkpoint: trainer.Checkpoint{Path: path, Key: "a"}}
 		return interrupted(t, f, stops), tr.Optimizer.State().Clone()
 	}
 	want, wantState := run("", 0)
@@ -81,7 +84,8 @@ func TestWeighting(t *testing.T) {
 	for _, p := range pairs {
 		weight := 0.0
 		tr.Weighting = true
-		if err := tr.logProbs(t.Context(), []Pair{p}, always(tr.Adapter), func(_ int, x logProb) { weight = x.weight }); err != nil {
+		if err := tr.logProbs(t.Context(), []Pair{p}, always(tr.Adapter),
+			func(_ int, x logProb) { weight = x.weight }); err != nil {
 			t.Fatal(err)
 		}
 		// Per token, ln p is at most 0 and ln Σ p² at least −ln V.

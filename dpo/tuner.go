@@ -17,10 +17,11 @@ type Options struct {
 	Loss Loss
 	// Beta is the β of the rewards β·(log π − log π_ref) that are reported. The loss has a β of its own.
 	Beta float64
-	// LengthDiscount is 1 − α of LD-DPO: how much less the tokens of a completion count beyond the length of the other one. 0,
-	// the default, counts all tokens alike; 1 leaves those out.
+	// LengthDiscount is 1 − α of LD-DPO: how much less the tokens of a completion count beyond the length of the other
+	// one. 0, the default, counts all tokens alike; 1 leaves those out.
 	LengthDiscount float64
-	// Weighting weights each pair by how likely the policy would have written its completions (WPO). A [BatchLoss] cannot have it.
+	// Weighting weights each pair by how likely the policy would have written its completions (WPO). A [BatchLoss]
+	// cannot have it.
 	Weighting bool
 	Schedule  trainer.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
@@ -32,8 +33,8 @@ type Options struct {
 	// MicroPairs at a time in the given order.
 	MicroTokens int
 	AdamW       trainer.AdamW
-	// Seed is that of the masks of an adapter with dropout. A pair's masks follow from it, the number of the update and the
-	// pair's place in it.
+	// Seed is that of the masks of an adapter with dropout. A pair's masks follow from it, the number of the update and
+	// the pair's place in it.
 	Seed uint64
 }
 
@@ -56,7 +57,8 @@ func NewTuner(m *lm.Model, a *lora.Adapter, o Options) (*Tuner, error) {
 		return nil, fmt.Errorf("dpo: batch of %d pairs in parts of %d", o.BatchPairs, o.MicroPairs)
 	}
 	if _, together := o.Loss.(BatchLoss); together && o.Weighting {
-		return nil, errors.New("dpo: weighting by the policy is for losses of single pairs, not for one that sorts them")
+		return nil,
+			errors.New("dpo: weighting by the policy is for losses of single pairs, not for one that sorts them")
 	}
 	o.MicroPairs = min(o.MicroPairs, o.BatchPairs)
 	params, err := a.Trainable()

@@ -8,13 +8,13 @@ import (
 	"popri/model/tensor"
 )
 
-// agreements are the weights of pairs in WPO (Zhou et al. 2024, arXiv 2406.11827, equation 2, with the alignment of section 3.2):
-// how likely the policy would have written a pair's completions itself,
+// agreements are the weights of pairs in WPO (Zhou et al. 2024, arXiv 2406.11827, equation 2, with the alignment of
+// section 3.2): how likely the policy would have written a pair's completions itself,
 //
 //	w = Π_y exp(1/|y| Σ_t [log π(y_t) − ln Σ_v π(v)²])
 //
-// over both completions y. They count as constants in gradients. squares has ln Σ π(v)² of each token, and row its sequence, as
-// for [tokenWeights].
+// over both completions y. They count as constants in gradients. squares has ln Σ π(v)² of each token, and row its
+// sequence, as for [tokenWeights].
 func agreements(logProbs []float32, squares []float64, row []int, pairs []Pair) []float64 {
 	weights := make([]float64, len(pairs))
 	for i, r := range row {

@@ -29,8 +29,8 @@ var aggregatorSeed = uint64(5)
 func questions(t *testing.T) map[string]query.Mergeable {
 	t.Helper()
 	out := map[string]query.Mergeable{}
-	for name, kind := range map[string]string{"cosine": "cosine/standardize", "compact": "compact/none", "mean": "mean/full+7",
-		"votes": "votes/cosine/1/total"} {
+	for name, kind := range map[string]string{"cosine": "cosine/standardize", "compact": "compact/none",
+		"mean": "mean/full+7", "votes": "votes/cosine/1/total"} {
 		q, err := scoring.Ask(kind, 4, samples(30), "k")
 		if err != nil {
 			t.Fatal(err)
@@ -40,8 +40,8 @@ func questions(t *testing.T) map[string]query.Mergeable {
 	return out
 }
 
-// twoAggregators has the reporting clients send their vectors to two aggregators, and returns both noised shares. take, if not
-// nil, says whether a report arrives.
+// twoAggregators has the reporting clients send their vectors to two aggregators, and returns both noised shares. take,
+// if not nil, says whether a report arrives.
 func twoAggregators(t *testing.T, proof string, q query.Query, all query.Clients, reporting []int, take func(client int,
 	role aggregate.Role) bool) (
 	*aggregate.Announcement, [2]*aggregate.Share) {
@@ -50,7 +50,8 @@ func twoAggregators(t *testing.T, proof string, q query.Query, all query.Clients
 	hash := sha256.Sum256([]byte(q.Key()))
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: q.Name(),
 		Values: uint64(q.Len()),
-		Bound:  q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true, Proof: proof}
+		Bound:  q.Bound(), Sigma: sigma, Clients: uint64(all.Clients), Least: 5, Deadline: 1000, InsecureSeed: true,
+		Proof: proof}
 	grid, err := a.Grid()
 	if err != nil {
 		t.Fatal(err)
@@ -74,14 +75,15 @@ func twoAggregators(t *testing.T, proof string, q query.Query, all query.Clients
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := ledger.Create(filepath.Join(dir, "ledger"), ledger.Budget{Epsilon: 100, Delta: 1e-3, Mechanism: "gaussian",
-			Unit: "a client", Relation: accountant.ZeroOut, Clients: all.Clients, InsecureSeededNoise: true})
+		l, err := ledger.Create(filepath.Join(dir, "ledger"),
+			ledger.Budget{Epsilon: 100, Delta: 1e-3, Mechanism: "gaussian",
+				Unit: "a client", Relation: accountant.ZeroOut, Clients: all.Clients, InsecureSeededNoise: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		side, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(dir,
-			"batches"),
+		side, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l,
+			Dir:          filepath.Join(dir, "batches"),
 			InsecureSeed: &aggregatorSeed, Now: func() time.Time { return time.Unix(now, 0) }})
 		if err != nil {
 			t.Fatal(err)
@@ -193,8 +195,8 @@ func (r *run) behind(noised Noised, change func(*Config)) (*release.Release, err
 	return f.Collect(r.request(1))
 }
 
-// TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or between
-// their two uploads, give the release of the simulation with those who are left, with and without range proofs.
+// TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or
+// between their two uploads, give the release of the simulation with those who are left, with and without range proofs.
 func TestAggregatedIsTheSimulation(t *testing.T) {
 	for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
 		testAggregated(t, proof)
@@ -207,9 +209,10 @@ func testAggregated(t *testing.T, proof string) {
 	there := newRun(t, 1, &aggregatorSeed)
 	there.config.Sigma = 2.5
 	got, err := there.behind(func(q release.Request) ([]int64, int, error) {
-		a, shares := twoAggregators(t, proof, q.Query.(query.Query), embedded(t, testClients), reporting, func(i int, role aggregate.Role) bool {
-			return i%7 != 2 || role == aggregate.Helper == (i%2 == 0)
-		})
+		a, shares := twoAggregators(t, proof, q.Query.(query.Query), embedded(t, testClients), reporting,
+			func(i int, role aggregate.Role) bool {
+				return i%7 != 2 || role == aggregate.Helper == (i%2 == 0)
+			})
 		return aggregate.Merge(a, shares[0], shares[1])
 	}, nil)
 	if err != nil {
@@ -224,7 +227,8 @@ func testAggregated(t *testing.T, proof string) {
 	if !bytes.Equal(got.Encode(), want.Encode()) || got.Clients != len(left) || got.Noises != 2 {
 		t.Errorf("the release of %d clients is not that of the simulation with %d", got.Clients, len(left))
 	}
-	if got, want := here.charges(), there.charges(); !slices.Equal(got, want) || got[0].Clients != len(left) || got[0].Sigma != 2.5 {
+	if got, want := here.charges(), there.charges(); !slices.Equal(got, want) || got[0].Clients != len(left) ||
+		got[0].Sigma != 2.5 {
 		t.Errorf("charges %+v, want %+v", got, want)
 	}
 }
@@ -232,7 +236,8 @@ func testAggregated(t *testing.T, proof string) {
 // TestFewReports: below the least number nothing is summed, drawn or charged.
 func TestFewReports(t *testing.T) {
 	r := newRun(t, 1, nil)
-	if _, err := r.behind(nil, func(c *Config) { c.Reports = func(int) []int { return []int{1, 2, 3, 4} } }); !errors.Is(err,
+	if _, err := r.behind(nil,
+		func(c *Config) { c.Reports = func(int) []int { return []int{1, 2, 3, 4} } }); !errors.Is(err,
 		ErrFew) ||
 		len(r.charges()) != 0 {
 		t.Errorf("%v, charges %+v", err, r.charges())
@@ -254,12 +259,13 @@ func TestUnusableSumIsCharged(t *testing.T) {
 	}
 }
 
-// TestOwnCoin: if each client's own coin decides, a Poisson sample is charged at its rate, and the published number of clients
-// follows from the number of reports alone.
+// TestOwnCoin: if each client's own coin decides, a Poisson sample is charged at its rate, and the published number of
+// clients follows from the number of reports alone.
 func TestOwnCoin(t *testing.T) {
 	r := newRun(t, 1, nil)
 	got, err := r.behind(nil, func(c *Config) {
-		c.Sampling, c.Cohort, c.Reports = ledger.Poisson, testClients/4, func(int) []int { return places.All(testClients - 8) }
+		c.Sampling, c.Cohort, c.Reports = ledger.Poisson, testClients/4,
+			func(int) []int { return places.All(testClients - 8) }
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -269,8 +275,8 @@ func TestOwnCoin(t *testing.T) {
 	}
 }
 
-// TestArriving: each client's reports arrive with the stated probability on average over a day, rounds near each other hear much
-// the same clients, and nothing depends on the clients' texts.
+// TestArriving: each client's reports arrive with the stated probability on average over a day, rounds near each other
+// hear much the same clients, and nothing depends on the clients' texts.
 func TestArriving(t *testing.T) {
 	const clients, probability = 4000, 0.4
 	arriving := Participation{Clients: clients, Available: probability, Seed: 3}.Arriving
@@ -316,8 +322,9 @@ func TestArriving(t *testing.T) {
 	}
 }
 
-// TestLateReports: reports that arrive after the deadline do not count. Their share is that of the stated delays, a longer deadline
-// hears everybody whom a shorter one hears, slow clients are slow again, and without delays the draw is that of before.
+// TestLateReports: reports that arrive after the deadline do not count. Their share is that of the stated delays, a
+// longer deadline hears everybody whom a shorter one hears, slow clients are slow again, and without delays the draw is
+// that of before.
 func TestLateReports(t *testing.T) {
 	const clients, rounds = 4000, 20
 	at := Participation{Clients: clients, Available: 0.7, Delay: 5, Minutes: 10, Seed: 3}
@@ -354,7 +361,8 @@ func TestLateReports(t *testing.T) {
 	}
 	p := mean / rounds
 	if variance := squares - mean*mean; variance < 2*rounds*p*(1-p) {
-		t.Errorf("a client is in time %.1f of %d times with variance %.2f: nobody is slow again", mean, rounds, variance)
+		t.Errorf("a client is in time %.1f of %d times with variance %.2f: nobody is slow again", mean, rounds,
+			variance)
 	}
 	// The charge and the noise are those of all clients, the divisor is that of the reports in time.
 	small := Participation{Clients: testClients, Available: 1, Delay: 5, Minutes: 10, Seed: 3}
@@ -369,7 +377,8 @@ func TestLateReports(t *testing.T) {
 	}
 	small.Minutes = 0.01
 	late := newRun(t, 1, nil)
-	if _, err := late.behind(nil, func(c *Config) { c.Reports = small.Arriving }); !errors.Is(err, ErrFew) || len(late.charges()) != 0 {
+	if _, err := late.behind(nil, func(c *Config) { c.Reports = small.Arriving }); !errors.Is(err, ErrFew) ||
+		len(late.charges()) != 0 {
 		t.Errorf("almost all are late: %v, charges %+v", err, late.charges())
 	}
 }

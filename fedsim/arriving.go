@@ -15,8 +15,8 @@ const day = 24
 type Participation struct {
 	Clients int
 	// Available is the probability with which a client sends a report at all, on average over a day. A client's chance
-	// rises and falls with the round, so that two rounds near each other hear much the same clients. One that is off, or
-	// gone between its two uploads, sends none.
+	// rises and falls with the round, so that two rounds near each other hear much the same clients. One that is off,
+	// or gone between its two uploads, sends none.
 	Available float64
 	// Delay is the mean number of minutes until a report arrives, over all clients; 0: at once. Delays are exponential;
 	// each client's mean is Delay times a log-normal factor of its own, of which the mean is 1.

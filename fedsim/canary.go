@@ -29,14 +29,14 @@ type Game struct {
 	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
 	// clipping out. Required, unless Clip, Votes or Picks is set.
 	Ask func(samples embedding.Matrix, loose float64) (query.Query, error)
-	// Clip, above 0, is the norm bound of model updates, which are asked instead: made-up ones, since clipping bounds whatever
-	// clients' training gives.
+	// Clip, above 0, is the norm bound of model updates, which are asked instead: made-up ones, since clipping bounds
+	// whatever clients' training gives.
 	Clip float64
-	// Votes, above 0, is the norm bound of teachers' votes (package ensemble), which are asked instead. What is released of them, a
-	// token with its noised count, is all that the attacker sees.
+	// Votes, above 0, is the norm bound of teachers' votes (package ensemble), which are asked instead. What is
+	// released of them, a token with its noised count, is all that the attacker sees.
 	Votes float64
-	// Picks, above 0, plays with selections of so many counts by LimitedDomain instead, with the slack Slack, of which the attacker sees
-	// the list. GaussianBound is then 0: the noise is none.
+	// Picks, above 0, plays with selections of so many counts by LimitedDomain instead, with the slack Slack, of which
+	// the attacker sees the list. GaussianBound is then 0: the noise is none.
 	Picks  int
 	Slack  float64
 	Sigma  float64
@@ -273,8 +273,8 @@ func (p playing) Each(q update.Question, which []int, use func(worker, client in
 	return nil
 }
 
-// voted are teachers who all vote for token 0, so many that it is released nearly always. The canary is another such teacher, or the
-// client by whose texts a teacher votes for token 0 instead of token 1.
+// voted are teachers who all vote for token 0, so many that it is released nearly always. The canary is another such
+// teacher, or the client by whose texts a teacher votes for token 0 instead of token 1.
 func (g Game) voted() (w opponents, err error) {
 	w.grid, err = noise.NewGrid(g.Sigma, g.Votes, gameSamples, 1<<20)
 	if err != nil {
@@ -307,8 +307,8 @@ func (g Game) voted() (w opponents, err error) {
 	return w, nil
 }
 
-// ranked are clients who give one of the samples about as many votes as the noisy threshold has. The canary gives it another one. The
-// attacker sees whether it is selected.
+// ranked are clients who give one of the samples about as many votes as the noisy threshold has. The canary gives it
+// another one. The attacker sees whether it is selected.
 func (g Game) ranked() (w opponents, err error) {
 	l := noise.LimitedDomain{Scale: g.Sigma * g.NoiseFactor, Domain: gameSamples / 2, Picks: g.Picks, Slack: g.Slack}
 	random := noise.Secure()
@@ -397,7 +397,8 @@ func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 
 func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free float64, err error) {
 	if mu := g.separation(truePositive, falsePositive, trials); mu > 0 && g.Picks == 0 {
-		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}}, g.Delta); err != nil {
+		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}},
+			g.Delta); err != nil {
 			return 0, 0, err
 		}
 	}

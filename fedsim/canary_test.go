@@ -22,7 +22,8 @@ func asking(o scoring.Options) func(embedding.Matrix, float64) (query.Query, err
 // Votes are protected as scores are.
 func TestCanaryOfVotes(t *testing.T) {
 	ask := func(samples embedding.Matrix, loose float64) (query.Query, error) {
-		return scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.L2, Choices: 3, Bound: 0.5 * loose}, "canary")
+		return scoring.NewVotes(samples, scoring.VoteOptions{Metric: scoring.L2, Choices: 3, Bound: 0.5 * loose},
+			"canary")
 	}
 	g := Game{Ask: ask, Sigma: 0.5, Rounds: 2, Delta: 1e-5, Trials: 800, Confidence: 1 - 1e-7}
 	if o, err := g.Play(); err != nil || !o.Holds() || !(o.LowerBound() > 0.05*o.Claimed) {
@@ -42,7 +43,8 @@ func TestCanaryOfUpdates(t *testing.T) {
 		trials  int
 		shows   float64 // that this many trials show, but once in a million
 	}{{7, 3, 1500, 2.1}, {1, 2, 15000, .15}} {
-		sigma, err := accountant.Plan{Each: accountant.Event{Count: c.rounds}}.Sigma(accountant.Exact{}, c.epsilon, 1e-5)
+		sigma, err := accountant.Plan{Each: accountant.Event{Count: c.rounds}}.Sigma(accountant.Exact{}, c.epsilon,
+			1e-5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +65,8 @@ func TestCanaryOfUpdates(t *testing.T) {
 // Selections protect as their accounting says.
 func TestCanaryOfSelections(t *testing.T) {
 	const rounds = 30
-	sigma, err := accountant.Plan{Each: accountant.Event{Mechanism: accountant.Gumbel, Picks: 1, Slack: 1e-7, Count: rounds}}.Sigma(accountant.RDP{}, 2, 1e-5)
+	sigma, err := accountant.Plan{Each: accountant.Event{Mechanism: accountant.Gumbel, Picks: 1, Slack: 1e-7,
+		Count: rounds}}.Sigma(accountant.RDP{}, 2, 1e-5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +111,8 @@ func TestCanaryOfTeachers(t *testing.T) {
 // The mechanism as it is stays below what is claimed, and not far; with half the noise or without clipping it does not.
 // Confidences are so high that chance does not decide.
 func TestCanary(t *testing.T) {
-	standardized, plain := scoring.Options{Normalize: scoring.Standardized, Clip: 1}, scoring.Options{Normalize: scoring.None, Clip: 0.5}
+	standardized, plain := scoring.Options{Normalize: scoring.Standardized,
+		Clip: 1}, scoring.Options{Normalize: scoring.None, Clip: 0.5}
 	for _, c := range []struct {
 		options scoring.Options
 		epsilon float64
@@ -123,7 +127,8 @@ func TestCanary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := Game{Ask: asking(c.options), Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: c.trials, Confidence: 1 - 1e-7}
+		g := Game{Ask: asking(c.options), Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: c.trials,
+			Confidence: 1 - 1e-7}
 		o, err := g.Play()
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +184,8 @@ func TestClopperPearson(t *testing.T) {
 }
 
 func TestGamesAreValidated(t *testing.T) {
-	good := Game{Ask: asking(scoring.Options{Normalize: scoring.None, Clip: 1}), Sigma: 1, Rounds: 1, Delta: 1e-5, Trials: 100}
+	good := Game{Ask: asking(scoring.Options{Normalize: scoring.None, Clip: 1}), Sigma: 1, Rounds: 1, Delta: 1e-5,
+		Trials: 100}
 	if _, err := good.Play(); err != nil {
 		t.Fatal(err)
 	}

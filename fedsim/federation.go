@@ -33,15 +33,17 @@ type Config struct {
 	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed
 	// can subtract the noise. For tests. The ledger's budget must say so too.
 	InsecureSeed *uint64
-	// Least, above 0, makes the sum as two aggregators do (package aggregate): each client rounds its own vector to the grid, and
-	// both aggregators add the full noise, of which one is charged. It is the number of reports below which nothing is summed.
+	// Least, above 0, makes the sum as two aggregators do (package aggregate): each client rounds its own vector to the
+	// grid, and both aggregators add the full noise, of which one is charged. It is the number of reports below which
+	// nothing is summed.
 	Least int
-	// Reports, if not nil, are the clients whose reports arrive in a round, in ascending order; Least must be above 0. Whether a
-	// client's report arrives must not depend on its texts. The number of reports is public.
+	// Reports, if not nil, are the clients whose reports arrive in a round, in ascending order; Least must be above 0.
+	// Whether a client's report arrives must not depend on its texts. The number of reports is public.
 	Reports func(round int) []int
-	// Picks, above 0, says that the clients are asked for the largest counts of their votes ([query.Ranking]) instead of sums, so many at
-	// most in a release, and Slack is the δ of each that goes to the threshold of counts. Sigma is then the scale of Gumbel noise. The exact
-	// histogram is in this process: neither shards nor aggregators can give it.
+	// Picks, above 0, says that the clients are asked for the largest counts of their votes ([query.Ranking]) instead
+	// of sums, so many at most in a release, and Slack is the δ of each that goes to the threshold of counts. Sigma is
+	// then the scale of Gumbel noise. The exact histogram is in this process: neither shards nor aggregators can give
+	// it.
 	Picks int
 	Slack float64
 	// UnsafeDiagnostics, if not nil, writes figures without noise to disk. For experiments on public data.
@@ -89,7 +91,8 @@ func (c Config) validate(train int) error {
 			fault("fedsim: a cohort of %d of %d clients, want at least 1 and fewer than all", c.Cohort, train)
 		}
 	default:
-		fault("fedsim: sampling is %q, want %q, %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed, ledger.Tree)
+		fault("fedsim: sampling is %q, want %q, %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed,
+			ledger.Tree)
 	}
 	switch {
 	case c.Least < 0 || c.Least > train:
@@ -99,9 +102,10 @@ func (c Config) validate(train int) error {
 	case c.Least == 0 && c.Reports != nil:
 		fault("fedsim: some clients' reports do not arrive, and no least number is stated")
 	}
-	if c.Picks != 0 && (c.Picks < 0 || !(c.Slack > 0 && c.Slack < 1) || c.Sampling != ledger.Full || c.Least > 0 || c.UnsafeDiagnostics != nil) ||
-		c.Picks == 0 && c.Slack != 0 {
-		fault("fedsim: selections of %d with slack %g: all clients vote each time, in one place, and there are no diagnostics", c.Picks, c.Slack)
+	if c.Picks != 0 && (c.Picks < 0 || !(c.Slack > 0 && c.Slack < 1) || c.Sampling != ledger.Full || c.Least > 0 ||
+		c.UnsafeDiagnostics != nil) || c.Picks == 0 && c.Slack != 0 {
+		fault("fedsim: selections of %d with slack %g: all clients vote each time, in one place, and there are no "+
+			"diagnostics", c.Picks, c.Slack)
 	}
 	if train == 0 {
 		fault("fedsim: the population has no train clients")
@@ -111,7 +115,8 @@ func (c Config) validate(train int) error {
 	} else {
 		budget := c.Ledger.Budget()
 		if budget.Clients != train {
-			fault("fedsim: the ledger's budget is for %d clients, the population has %d train clients", budget.Clients, train)
+			fault("fedsim: the ledger's budget is for %d clients, the population has %d train clients", budget.Clients,
+				train)
 		}
 		if c.Sampling == ledger.Fixed && budget.Relation != accountant.Replace {
 			fault("fedsim: cohorts of fixed size are accounted under the relation %q, want %q: their bound "+
@@ -169,14 +174,15 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 	}
 	for i, v := range all.Data {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v, i/dim)
+			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v,
+				i/dim)
 		}
 	}
 	return all, nil
 }
 
-// Label notes the labels of the clients' texts, which [Embed] kept, by their numbers in a list of classes. A text whose label is none
-// of them, or that has none, gets -1: it answers no question about labels.
+// Label notes the labels of the clients' texts, which [Embed] kept, by their numbers in a list of classes. A text whose
+// label is none of them, or that has none, gets -1: it answers no question about labels.
 func Label(embedded *query.Clients, train []clients.Client, classes []string) {
 	embedded.Labels = make([]int32, 0, embedded.Texts.Rows)
 	for _, label := range clients.Labels(train) {

@@ -54,7 +54,8 @@ func population(n int) *clients.Population {
 		}
 		p.Clients = append(p.Clients, c)
 	}
-	p.Clients = append(p.Clients, clients.Client{ID: "t", Split: clients.Test, Texts: []string{"held out"}}, clients.Client{ID: "v", Split: clients.Validation, Texts: []string{"held out"}})
+	p.Clients = append(p.Clients, clients.Client{ID: "t", Split: clients.Test, Texts: []string{"held out"}},
+		clients.Client{ID: "v", Split: clients.Validation, Texts: []string{"held out"}})
 	return p
 }
 
@@ -81,14 +82,15 @@ const testClients = 40
 
 func newRun(t *testing.T, rounds int, seed *uint64) *run {
 	t.Helper()
-	b := ledger.Budget{Epsilon: 5, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut,
-		Clients: testClients, InsecureSeededNoise: seed != nil}
+	b := ledger.Budget{Epsilon: 5, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: seed != nil}
 	sigma, err := accountant.Plan{Each: accountant.Event{Count: rounds}}.Sigma(accountant.Exact{}, b.Epsilon, b.Delta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &run{t: t, dir: t.TempDir(), budget: b, seed: seed,
-		asked: scoring.Options{Normalize: scoring.Standardized, Clip: 1}, config: Config{Sigma: sigma, InsecureSeed: seed}}
+		asked: scoring.Options{Normalize: scoring.Standardized, Clip: 1}, config: Config{Sigma: sigma,
+			InsecureSeed: seed}}
 	l, err := ledger.Create(r.ledgerPath(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +178,8 @@ var errCrash = errors.New("crash")
 func TestCrashAtEveryStage(t *testing.T) {
 	seed := uint64(5)
 	for _, seeded := range []*uint64{nil, &seed} {
-		for _, stages := range [][]string{{"drawn"}, {"pending"}, {"charged"}, {"renamed"}, {"drawn", "pending", "charged", "renamed"}, {"pending", "pending", "charged", "charged"}} {
+		for _, stages := range [][]string{{"drawn"}, {"pending"}, {"charged"}, {"renamed"},
+			{"drawn", "pending", "charged", "renamed"}, {"pending", "pending", "charged", "charged"}} {
 			t.Run(fmt.Sprint(seeded != nil, stages), func(t *testing.T) {
 				r := newRun(t, 2, seeded)
 				pending := filepath.Join(r.request(1).Dir, release.PendingFile)
@@ -214,7 +217,8 @@ func TestCrashAtEveryStage(t *testing.T) {
 					t.Errorf("the release is not the first noise drawn (%v)", err)
 				}
 				entries := r.charges()
-				if len(entries) != 1 || entries[0].ReleaseHash != answer.Hash || release.ContentHash(content) != answer.Hash {
+				if len(entries) != 1 || entries[0].ReleaseHash != answer.Hash ||
+					release.ContentHash(content) != answer.Hash {
 					t.Errorf("%d charges, release %s", len(entries), answer.Hash)
 				}
 				if _, err := os.Stat(pending); err == nil {
@@ -259,7 +263,8 @@ func TestLostRelease(t *testing.T) {
 		t.Fatalf("drawn again: %v, %d charges", err, len(r.charges()))
 	}
 	os.Remove(final)
-	if _, err := r.process(1, nil); !errors.Is(err, ledger.ErrBudget) || !strings.Contains(err.Error(), "charged 2 times") {
+	if _, err := r.process(1, nil); !errors.Is(err, ledger.ErrBudget) ||
+		!strings.Contains(err.Error(), "charged 2 times") {
 		t.Errorf("lost once more: %v", err)
 	}
 
@@ -299,7 +304,8 @@ func TestForeignReleasesAreRefused(t *testing.T) {
 	_, err := r.process(1, nil)
 	if !errors.Is(err, release.ErrOtherSamples) || !errors.Is(err, release.ErrOtherSettings) {
 		t.Errorf("another sigma: %v", err)
-	} else if text := err.Error(); !strings.Contains(text, "noise multiplier is ") || strings.ContainsAny(text, "{}") || strings.Contains(text, "normalize") {
+	} else if text := err.Error(); !strings.Contains(text, "noise multiplier is ") || strings.ContainsAny(text, "{}") ||
+		strings.Contains(text, "normalize") {
 		t.Errorf("another sigma is told as %q", text)
 	}
 	r.config.Sigma /= 2
@@ -338,7 +344,8 @@ func TestKeyIdentifiesSamples(t *testing.T) {
 		t.Errorf("same key: %v", err)
 	}
 	request.Query = question(t, other, r.asked, "texts 2")
-	if _, err := f.Collect(request); !errors.Is(err, release.ErrOtherSamples) || strings.Contains(err.Error(), "texts 2") {
+	if _, err := f.Collect(request); !errors.Is(err, release.ErrOtherSamples) ||
+		strings.Contains(err.Error(), "texts 2") {
 		t.Errorf("other key: %v", err)
 	}
 }
@@ -443,7 +450,9 @@ func TestSources(t *testing.T) {
 	if source(&seed, "noise", release.Request{Round: 1}).Uint64() != want {
 		t.Error("seeded noise does not repeat itself")
 	}
-	for name, s := range map[string]noise.Source{"round": source(&seed, "noise", release.Request{Round: 2}), "purpose": source(&seed, "cohort", release.Request{Round: 1}), "seed": source(&other, "noise", release.Request{Round: 1}),
+	for name, s := range map[string]noise.Source{"round": source(&seed, "noise", release.Request{Round: 2}),
+		"purpose": source(&seed, "cohort", release.Request{Round: 1}),
+		"seed":    source(&other, "noise", release.Request{Round: 1}),
 		"entropy": source(nil, "noise", release.Request{Round: 1})} {
 		if s.Uint64() == want {
 			t.Errorf("noise of another %s is the same", name)
@@ -482,7 +491,8 @@ func TestCohorts(t *testing.T) {
 				t.Errorf("%s: %g clients, variance %g", sampling, mean, spread)
 			}
 		case ledger.Poisson:
-			if want := train * p * (1 - p); math.Abs(mean-wanted) > 6*math.Sqrt(want/rounds) || math.Abs(spread/want-1) > 6*math.Sqrt(2.0/rounds) {
+			if want := train * p * (1 - p); math.Abs(mean-wanted) > 6*math.Sqrt(want/rounds) ||
+				math.Abs(spread/want-1) > 6*math.Sqrt(2.0/rounds) {
 				t.Errorf("%s: %g clients, variance %g, want %d and %g", sampling, mean, spread, wanted, want)
 			}
 		}
@@ -523,7 +533,8 @@ func TestSampledRounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries := r.charges()
-		if len(entries) != 1 || entries[0].Sampling != sampling || entries[0].Cohort != 10 || entries[0].Clients != 10 || entries[0].Sigma != r.config.Sigma {
+		if len(entries) != 1 || entries[0].Sampling != sampling || entries[0].Cohort != 10 ||
+			entries[0].Clients != 10 || entries[0].Sigma != r.config.Sigma {
 			t.Fatalf("%s: charges %+v", sampling, entries)
 		}
 		if want := 10.0 / testClients; sampling == ledger.Poisson && entries[0].SamplingRate != want {
@@ -599,10 +610,12 @@ func TestOnlyTheNoisedSumLeaves(t *testing.T) {
 
 func TestUnsafeDiagnostics(t *testing.T) {
 	r := newRun(t, 1, nil)
-	r.config.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: r.dir, Compare: func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error) {
-		figures, err := scoring.Recovered(truth, noised, func(sum []float64) ([]float64, error) { return sum, nil }, 10, 5)
-		return map[string]map[string]float64{q.Name(): figures}, err
-	}}
+	r.config.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: r.dir,
+		Compare: func(q query.Query, truth, noised []float64) (map[string]map[string]float64, error) {
+			figures, err := scoring.Recovered(truth, noised, func(sum []float64) ([]float64, error) { return sum, nil },
+				10, 5)
+			return map[string]map[string]float64{q.Name(): figures}, err
+		}}
 	if _, err := r.process(1, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -625,7 +638,8 @@ func TestUnsafeDiagnostics(t *testing.T) {
 		}
 	}
 	f := d.Figures[scoring.CosineName(scoring.Standardized)]
-	if !(f["pairs"] >= 0 && f["pairs"] <= f["chosen"] && f["chosen"] <= 1 && f["ordered"] > 0 && f["ordered"] <= 1) || d.Warning == "" {
+	if !(f["pairs"] >= 0 && f["pairs"] <= f["chosen"] && f["chosen"] <= 1 && f["ordered"] > 0 && f["ordered"] <= 1) ||
+		d.Warning == "" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -679,7 +693,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if _, err := New(embedded(t, testClients+1), good); err == nil || !strings.Contains(err.Error(), "41 train clients") {
+	if _, err := New(embedded(t, testClients+1), good); err == nil ||
+		!strings.Contains(err.Error(), "41 train clients") {
 		t.Errorf("another population: %v", err)
 	}
 	f, err := New(embedded(r.t, testClients), good)
@@ -722,7 +737,8 @@ func TestNothingIsReleasedWithoutTheLedgerOnDisk(t *testing.T) {
 	if err := os.Remove(r.ledgerPath()); err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := f.Collect(request); err == nil || answer != nil || !strings.Contains(err.Error(), "removed or moved") {
+	if answer, err := f.Collect(request); err == nil || answer != nil ||
+		!strings.Contains(err.Error(), "removed or moved") {
 		t.Errorf("without a ledger: %v, %v", answer, err)
 	}
 	if files, err := os.ReadDir(request.Dir); err != nil || len(files) > 0 {

@@ -75,7 +75,8 @@ func (f *Federation) addNoise(steps []int64, grid noise.Grid, r release.Request)
 		return aggregate.AddNoise(steps, grid, source(f.config.InsecureSeed, "noise", r))
 	}
 	for _, role := range aggregate.Roles {
-		if err := aggregate.AddNoise(steps, grid, aggregate.NoiseSource(f.config.InsecureSeed, role, r.Round)); err != nil {
+		if err := aggregate.AddNoise(steps, grid,
+			aggregate.NoiseSource(f.config.InsecureSeed, role, r.Round)); err != nil {
 			return err
 		}
 	}

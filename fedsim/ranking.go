@@ -18,7 +18,8 @@ func (f *Federation) rank(r release.Request, q query.Ranking, answer *release.Re
 	if err != nil {
 		return err
 	}
-	l := noise.LimitedDomain{Scale: f.config.Sigma, Domain: domain, Picks: picks, Group: f.config.Ledger.Budget().Group, Slack: f.config.Slack}
+	l := noise.LimitedDomain{Scale: f.config.Sigma, Domain: domain, Picks: picks, Group: f.config.Ledger.Budget().Group,
+		Slack: f.config.Slack}
 	selected, err := l.Select(source(f.config.InsecureSeed, "selection", r), counts)
 	answer.Sum = []float64{}
 	for _, i := range selected {

@@ -27,13 +27,14 @@ func ballot(t *testing.T, round int) scoring.Ballot {
 
 func ranking(t *testing.T, dir string, sigma float64, seed *uint64) (*Federation, *ledger.Ledger) {
 	t.Helper()
-	b := ledger.Budget{Epsilon: 1e4, Delta: 1e-3, Mechanism: string(accountant.Gumbel), Unit: "a client is a test", Relation: accountant.ZeroOut,
-		Clients: testClients, InsecureSeededNoise: seed != nil}
+	b := ledger.Budget{Epsilon: 1e4, Delta: 1e-3, Mechanism: string(accountant.Gumbel), Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: seed != nil}
 	l, err := ledger.Obtain(filepath.Join(dir, "ledger.jsonl"), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := New(withTexts(t, testClients), Config{Ledger: l, Sigma: sigma, Picks: 4, Slack: slack, InsecureSeed: seed})
+	f, err := New(withTexts(t, testClients),
+		Config{Ledger: l, Sigma: sigma, Picks: 4, Slack: slack, InsecureSeed: seed})
 	if err != nil {
 		l.Close()
 		t.Fatal(err)
@@ -51,8 +52,8 @@ func withTexts(t *testing.T, n int) query.Clients {
 	return all
 }
 
-// TestRanking: a release has the places of the largest counts in their order and no count, is charged as a selection, and where
-// no count reaches the threshold it has none and is charged all the same.
+// TestRanking: a release has the places of the largest counts in their order and no count, is charged as a selection,
+// and where no count reaches the threshold it has none and is charged all the same.
 func TestRanking(t *testing.T) {
 	seed := uint64(3)
 	dir := t.TempDir()
@@ -81,10 +82,13 @@ func TestRanking(t *testing.T) {
 	if err != nil || !again.Resumed || again.Hash != r.Hash {
 		t.Errorf("asked again: %v", err)
 	}
-	if e := l.Entries()[0]; e.Mechanism != accountant.Gumbel || e.Picks != 4 || e.Slack != slack || e.Sigma != .02 || e.Sensitivity != 1 || !e.Chosen {
+	if e := l.Entries()[0]; e.Mechanism != accountant.Gumbel || e.Picks != 4 || e.Slack != slack || e.Sigma != .02 ||
+		e.Sensitivity != 1 || !e.Chosen {
 		t.Errorf("the charge is %+v", e)
 	}
-	if _, err := f.Collect(release.Request{Round: 2, Query: question(t, samples(30), scoring.Options{Normalize: scoring.None, Clip: 1}, "k"), Dir: dir}); err == nil {
+	if _, err := f.Collect(release.Request{Round: 2,
+		Query: question(t, samples(30), scoring.Options{Normalize: scoring.None, Clip: 1},
+			"k"), Dir: dir}); err == nil {
 		t.Error("a sum is released where selections are charged")
 	}
 	other := t.TempDir()
@@ -119,7 +123,8 @@ func TestRankingAfterCrashes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(pending) > 0 && release.ContentHash(pending) != r.Hash || len(l.Entries()) != 1 || l.Entries()[0].ReleaseHash != r.Hash {
+		if len(pending) > 0 && release.ContentHash(pending) != r.Hash || len(l.Entries()) != 1 ||
+			l.Entries()[0].ReleaseHash != r.Hash {
 			t.Errorf("after %q: another selection, or charges %+v", stage, l.Entries())
 		}
 		l.Close()
@@ -161,8 +166,9 @@ func TestOneVote(t *testing.T) {
 		t.Error("all clients vote by the same text in each round")
 	}
 	for _, c := range []Config{{Sampling: ledger.Poisson, Cohort: 3}, {Least: 5}} {
-		l, err := ledger.Create(filepath.Join(t.TempDir(), "l"), ledger.Budget{Epsilon: 9, Delta: 1e-3, Mechanism: "gumbel", Unit: "a test",
-			Relation: accountant.ZeroOut, Clients: testClients})
+		l, err := ledger.Create(filepath.Join(t.TempDir(), "l"),
+			ledger.Budget{Epsilon: 9, Delta: 1e-3, Mechanism: "gumbel", Unit: "a test",
+				Relation: accountant.ZeroOut, Clients: testClients})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,22 +52,26 @@ func (f *Federation) validate(r release.Request) error {
 	case r.Query.Key() == "":
 		return fmt.Errorf("fedsim: the query of round %d does not say what it is about", r.Round)
 	case !(r.Query.Bound() > 0) || math.IsInf(r.Query.Bound(), 1) || r.Query.Len() < 1:
-		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(), r.Query.Bound())
+		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(),
+			r.Query.Bound())
 	}
 	asked, embedded := r.Query.(query.Query)
 	_, updates := r.Query.(update.Question)
 	_, votes := r.Query.(ensemble.Question)
 	ranking, ranks := r.Query.(query.Ranking)
 	switch {
-	case updates != (f.learner != nil) || votes != (f.teachers != nil) || ranks != (f.config.Picks > 0) || ranks && (f.sums != nil || f.noised != nil) ||
-		!updates && !votes && !ranks && !embedded:
+	case updates != (f.learner != nil) || votes != (f.teachers != nil) || ranks != (f.config.Picks > 0) ||
+		ranks && (f.sums != nil || f.noised != nil) || !updates && !votes && !ranks && !embedded:
 		return fmt.Errorf("fedsim: the clients cannot answer %s", r.Query.Name())
 	case ranks && ranking.NeedsTexts() && !f.clients.HasTexts():
-		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept", r.Query.Name())
+		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept",
+			r.Query.Name())
 	case !updates && f.config.Sampling == ledger.Tree:
-		return fmt.Errorf("fedsim: %s is no question about weights, whose sums alone are those of a tree", r.Query.Name())
+		return fmt.Errorf("fedsim: %s is no question about weights, whose sums alone are those of a tree",
+			r.Query.Name())
 	case f.sums == nil && f.noised == nil && embedded && asked.NeedsTexts() && !f.clients.HasTexts():
-		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept", r.Query.Name())
+		return fmt.Errorf("fedsim: %s needs each text's embedding, and only the clients' means were kept",
+			r.Query.Name())
 	}
 	return nil
 }
@@ -143,8 +147,8 @@ func (f *Federation) release(r release.Request) (*release.Release, error) {
 	return f.pay(fresh, pending, final)
 }
 
-// Unusable is the error of a noised sum that was seen and is no answer. It is charged under its hash, once, before the error is
-// returned.
+// Unusable is the error of a noised sum that was seen and is no answer. It is charged under its hash, once, before the
+// error is returned.
 type Unusable struct {
 	Hash    string // hex SHA-256 of what was seen
 	Reports int
@@ -312,7 +316,8 @@ func (f *Federation) sum(r release.Request, grid noise.Grid, answer *release.Rel
 // ErrFew marks a round in which fewer clients reported than were stated to be the least. Nothing was summed or charged.
 var ErrFew = errors.New("too few clients reported")
 
-// answering is the number of clients in a sum of so many reports, as far as it is public: of a Poisson sample, what is expected.
+// answering is the number of clients in a sum of so many reports, as far as it is public: of a Poisson sample, what is
+// expected.
 func (c Config) answering(reports, train int) int {
 	if c.Sampling == ledger.Poisson {
 		return aggregate.Expected(float64(c.Cohort)/float64(train), reports)
@@ -325,8 +330,10 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 	c := f.config
 	charge := c.charge(f.train, r.Round)
 	if _, ok := r.Query.(query.Ranking); ok {
-		return &release.Release{Part: r.Part, Chosen: true, Round: r.Round, Sampling: charge.Sampling, Cohort: charge.Cohort, Clients: charge.Clients,
-			Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(), Sensitivity: r.Query.Bound(), Picks: c.Picks, Slack: c.Slack,
+		return &release.Release{Part: r.Part, Chosen: true, Round: r.Round, Sampling: charge.Sampling,
+			Cohort: charge.Cohort, Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(),
+			Bound:       r.Query.Bound(),
+			Sensitivity: r.Query.Bound(), Picks: c.Picks, Slack: c.Slack,
 			Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, noise.Grid{}, nil
 	}
 	// The largest sum is that of all clients, and a cohort is never larger.
@@ -341,7 +348,8 @@ func (f *Federation) planned(r release.Request) (*release.Release, noise.Grid, e
 	_, narrow := r.Query.(update.Question)
 	_, chosen := r.Query.(query.Choosing)
 	return &release.Release{Part: r.Part, Chosen: chosen, Tree: charge.Tree, Leaf: charge.Leaf, Leaves: charge.Leaves,
-		Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling, Cohort: charge.Cohort,
+		Narrow: narrow, Noises: noises, Round: r.Round, Step: grid.Step, Sampling: charge.Sampling,
+		Cohort:  charge.Cohort,
 		Clients: charge.Clients, Planned: c.Sigma, Sigma: c.Sigma, Query: r.Query.Name(), Bound: r.Query.Bound(),
 		Sensitivity: grid.Sensitivity, Seeded: c.InsecureSeed != nil, Key: r.Query.Key()}, grid, nil
 }
@@ -366,7 +374,8 @@ func (f *Federation) load(path string, r release.Request) (*release.Release, err
 		return found, fmt.Errorf("%s: %w: it has %d values, now there would be %d", path, release.ErrOtherSamples,
 			len(found.Sum), n)
 	} else if found.Key != r.Query.Key() {
-		return found, fmt.Errorf("%s: %w: there are as many, %d, but not the same ones", path, release.ErrOtherSamples, n)
+		return found, fmt.Errorf("%s: %w: there are as many, %d, but not the same ones", path, release.ErrOtherSamples,
+			n)
 	}
 	if differences := want.Differs(found); len(differences) > 0 {
 		return found, fmt.Errorf("%s: %w: %s", path, release.ErrOtherSettings, strings.Join(differences, "; "))

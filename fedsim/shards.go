@@ -13,13 +13,13 @@ import (
 	"popri/scoring/query"
 )
 
-// Sums returns the exact sum over all clients, who are on other machines: their merged partial sums. It is called when a
-// request is neither on disk nor beyond the budget. An error ends the request; nothing was drawn or charged then.
+// Sums returns the exact sum over all clients, who are on other machines: their merged partial sums. It is called when
+// a request is neither on disk nor beyond the budget. An error ends the request; nothing was drawn or charged then.
 type Sums func(release.Request) (query.Partial, error)
 
-// NewRemote makes a federation of train clients whose sums come from elsewhere. The noise, the charge and the states of a
-// release are those of [New], and the same exact sum gives the same release. All clients take part in each round: a cohort
-// that is drawn for a round must be drawn from all clients at once, and in secret.
+// NewRemote makes a federation of train clients whose sums come from elsewhere. The noise, the charge and the states of
+// a release are those of [New], and the same exact sum gives the same release. All clients take part in each round: a
+// cohort that is drawn for a round must be drawn from all clients at once, and in secret.
 func NewRemote(train int, sums Sums, config Config) (*Federation, error) {
 	if config.Sampling == "" {
 		config.Sampling = ledger.Full
@@ -46,7 +46,8 @@ func NewAggregated(train int, noised Noised, config Config) (*Federation, error)
 	}
 	err := config.validate(train)
 	if config.Least == 0 || config.Reports != nil {
-		err = errors.Join(err, errors.New("fedsim: two aggregators need a least number of reports, and take those that arrive"))
+		err = errors.Join(err,
+			errors.New("fedsim: two aggregators need a least number of reports, and take those that arrive"))
 	}
 	return elsewhere(&Federation{config: config, train: train, noised: noised}, err)
 }
@@ -78,8 +79,8 @@ func (f *Federation) remote(r release.Request, grid noise.Grid) ([]int64, error)
 	return rounded(sum, grid), nil
 }
 
-// Partial adds clients to an exact sum of a query's vectors: the part of the sum that is theirs. The sum is private data.
-// A partial sum without blocks is zero.
+// Partial adds clients to an exact sum of a query's vectors: the part of the sum that is theirs. The sum is private
+// data. A partial sum without blocks is zero.
 func Partial(ctx context.Context, q query.Mergeable, encoder embedding.Encoder, some []clients.Client,
 	sum query.Partial) (query.Partial, error) {
 	embedded, err := Embed(ctx, some, encoder, q.NeedsTexts(), nil)

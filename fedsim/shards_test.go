@@ -24,7 +24,8 @@ func partials(t testing.TB, q query.Query, n int) query.Partial {
 	people := population(testClients).Split(clients.Train)
 	for i := range n {
 		var err error
-		if sum, err = Partial(context.Background(), q.(query.Mergeable), encoder{16}, people[i*len(people)/n:(i+1)*len(people)/n], sum); err != nil {
+		if sum, err = Partial(context.Background(), q.(query.Mergeable), encoder{16},
+			people[i*len(people)/n:(i+1)*len(people)/n], sum); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +60,10 @@ func TestRemoteIsTheSame(t *testing.T) {
 	}
 	for n := 1; n <= 5; n++ {
 		there := newRun(t, 2, &seed)
-		got, err := there.remote(func(r release.Request) (query.Partial, error) { return partials(t, r.Query.(query.Query), n), nil }, nil)
+		got, err := there.remote(func(r release.Request) (query.Partial,
+			error) {
+			return partials(t, r.Query.(query.Query), n), nil
+		}, nil)
 		if err != nil || !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Errorf("in %d parts the release is another one (%v)", n, err)
 		}
@@ -69,10 +73,11 @@ func TestRemoteIsTheSame(t *testing.T) {
 	}
 }
 
-// TestMergeKilled: a merge that dies at any stage, any number of times, leaves a round with one charge and one noise; and what
-// was drawn is used again even if other parts are given then.
+// TestMergeKilled: a merge that dies at any stage, any number of times, leaves a round with one charge and one noise;
+// and what was drawn is used again even if other parts are given then.
 func TestMergeKilled(t *testing.T) {
-	for _, stages := range [][]string{{"drawn"}, {"pending"}, {"charged"}, {"renamed"}, {"pending", "charged", "renamed"}} {
+	for _, stages := range [][]string{{"drawn"}, {"pending"}, {"charged"}, {"renamed"},
+		{"pending", "charged", "renamed"}} {
 		t.Run(fmt.Sprint(stages), func(t *testing.T) {
 			r := newRun(t, 2, nil)
 			pending := filepath.Join(r.request(1).Dir, release.PendingFile)
@@ -113,8 +118,8 @@ func TestMergeKilled(t *testing.T) {
 	}
 }
 
-// TestWaiting: while there are no sums, nothing is drawn, charged or on disk; a budget that does not cover the round is refused
-// before anybody is asked.
+// TestWaiting: while there are no sums, nothing is drawn, charged or on disk; a budget that does not cover the round is
+// refused before anybody is asked.
 func TestWaiting(t *testing.T) {
 	wait := errors.New("wait")
 	r := newRun(t, 1, nil)

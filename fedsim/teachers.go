@@ -8,8 +8,8 @@ import (
 	"popri/scoring/ensemble"
 )
 
-// Teachers are train clients whose texts are prompts of a language model, which votes for the next token of a common text (package
-// teachers). Each client is in one teacher at most. The votes are private data.
+// Teachers are train clients whose texts are prompts of a language model, which votes for the next token of a common
+// text (package teachers). Each client is in one teacher at most. The votes are private data.
 type Teachers interface {
 	// Clients is the number of train clients.
 	Clients() int
@@ -17,15 +17,17 @@ type Teachers interface {
 	Votes(q ensemble.Question) ([]int64, error)
 }
 
-// NewEnsemble makes a federation of train clients who vote as teachers. Noise, charge and the states of a release are those of this
-// package. What is released of a noised histogram is the token that its question chooses, with its noised count, or that there is none.
+// NewEnsemble makes a federation of train clients who vote as teachers. Noise, charge and the states of a release are
+// those of this package. What is released of a noised histogram is the token that its question chooses, with its noised
+// count, or that there is none.
 func NewEnsemble(teachers Teachers, config Config) (*Federation, error) {
 	if config.Sampling == "" {
 		config.Sampling = ledger.Full
 	}
 	err := config.validate(teachers.Clients())
 	if config.Sampling != ledger.Full || config.Least > 0 || config.UnsafeDiagnostics != nil {
-		err = errors.Join(err, errors.New("fedsim: all teachers vote each time, in one place: no cohorts, no aggregators, no diagnostics"))
+		err = errors.Join(err,
+			errors.New("fedsim: all teachers vote each time, in one place: no cohorts, no aggregators, no diagnostics"))
 	}
 	if err != nil {
 		return nil, err

@@ -32,13 +32,14 @@ func (v voters) Votes(q ensemble.Question) ([]int64, error) {
 }
 
 func vote(part int, prefix ...int32) ensemble.Question {
-	return ensemble.Question{Teachers: testClients, Vocab: 100, Coordinated: true, Temperature: 1, Seed: 1, Round: 1, Text: 1, Part: part, Prefix: prefix}
+	return ensemble.Question{Teachers: testClients, Vocab: 100, Coordinated: true, Temperature: 1, Seed: 1, Round: 1,
+		Text: 1, Part: part, Prefix: prefix}
 }
 
 func voting(t *testing.T, dir string, agree int, c Config, epsilon float64) (*Federation, *ledger.Ledger) {
 	t.Helper()
-	b := ledger.Budget{Epsilon: epsilon, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut,
-		Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
+	b := ledger.Budget{Epsilon: epsilon, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
 	l, err := ledger.Obtain(filepath.Join(dir, "ledger.jsonl"), b)
 	if err != nil {
 		t.Fatal(err)
@@ -51,8 +52,8 @@ func voting(t *testing.T, dir string, agree int, c Config, epsilon float64) (*Fe
 	return f, l
 }
 
-// TestTokens: a release is the token on which enough teachers agree, with its noised count, or none. Nothing else of the histogram is
-// on disk, and each part of a round has a charge and noise of its own.
+// TestTokens: a release is the token on which enough teachers agree, with its noised count, or none. Nothing else of
+// the histogram is on disk, and each part of a round has a charge and noise of its own.
 func TestTokens(t *testing.T) {
 	seed := uint64(5)
 	for _, c := range []struct {
@@ -67,7 +68,8 @@ func TestTokens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Sum) != 2 || r.Sum[0] != c.token || !r.Chosen || math.Abs(r.Sum[1]-float64(c.agree)) > 6 && c.token != ensemble.None ||
+			if len(r.Sum) != 2 || r.Sum[0] != c.token || !r.Chosen ||
+				math.Abs(r.Sum[1]-float64(c.agree)) > 6 && c.token != ensemble.None ||
 				c.token == ensemble.None && r.Sum[1] != 0 {
 				t.Errorf("part %d releases %v", part, r.Sum)
 			}
@@ -75,21 +77,23 @@ func TestTokens(t *testing.T) {
 			file, _ := release.Files(part)
 			content, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil || len(content)-bytes.IndexByte(content, '\n') != 17 {
-				t.Errorf("the release of part %d has %d bytes behind its header (%v)", part, len(content)-bytes.IndexByte(content, '\n')-1, err)
+				t.Errorf("the release of part %d has %d bytes behind its header (%v)", part,
+					len(content)-bytes.IndexByte(content, '\n')-1, err)
 			}
 			again, err := f.Collect(release.Request{Round: 1, Part: part, Query: vote(part), Dir: dir})
 			if err != nil || !again.Resumed || again.Hash != r.Hash {
 				t.Errorf("asked again, part %d has another answer (%v)", part, err)
 			}
 		}
-		if entries := l.Entries(); len(entries) != 4 || entries[2].Part != 3 || !entries[2].Chosen || entries[2].Sigma != 1 ||
-			math.Abs(entries[2].Sensitivity-1) > 1e-5 {
+		if entries := l.Entries(); len(entries) != 4 || entries[2].Part != 3 || !entries[2].Chosen ||
+			entries[2].Sigma != 1 || math.Abs(entries[2].Sensitivity-1) > 1e-5 {
 			t.Errorf("charges %+v", entries)
 		}
 		if c.token != ensemble.None && len(counts) != 4 {
 			t.Errorf("counts %v: parts have the same noise", counts)
 		}
-		if _, err := f.Collect(release.Request{Round: 1, Part: 2, Query: vote(2, 9), Dir: dir}); !errors.Is(err, release.ErrOtherSamples) {
+		if _, err := f.Collect(release.Request{Round: 1, Part: 2, Query: vote(2, 9), Dir: dir}); !errors.Is(err,
+			release.ErrOtherSamples) {
 			t.Errorf("another prefix: %v", err)
 		}
 		if _, err := f.Collect(release.Request{Round: 1, Query: updates(1), Dir: dir}); err == nil {
@@ -151,7 +155,8 @@ func TestTokensWithinBudget(t *testing.T) {
 	if spent, err := l.Spent(); err != nil || spent > 5 || spent < 4.999 {
 		t.Errorf("%g is spent (%v)", spent, err)
 	}
-	if _, err := NewEnsemble(voters{testClients, 2}, Config{Sigma: 1, Ledger: l, Sampling: ledger.Poisson, Cohort: 4}); err == nil {
+	if _, err := NewEnsemble(voters{testClients, 2},
+		Config{Sigma: 1, Ledger: l, Sampling: ledger.Poisson, Cohort: 4}); err == nil {
 		t.Error("a cohort of teachers is taken")
 	}
 }

@@ -19,22 +19,24 @@ import (
 type Learner interface {
 	// Clients is the number of train clients.
 	Clients() int
-	// Each trains the question's model at each of the given clients and hands its change to use, in any order and from several
-	// goroutines, each with a worker's number below Workers. Change is used again for the next client.
+	// Each trains the question's model at each of the given clients and hands its change to use, in any order and from
+	// several goroutines, each with a worker's number below Workers. Change is used again for the next client.
 	Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error
 	// Workers is the number of clients that are trained at once.
 	Workers() int
 }
 
-// NewLearning makes a federation of train clients who answer with updates of a model's weights. Clipping, rounding to the grid,
-// sum, noise, charge and the states of a release are those of this package; only the training is the learner's.
+// NewLearning makes a federation of train clients who answer with updates of a model's weights. Clipping, rounding to
+// the grid, sum, noise, charge and the states of a release are those of this package; only the training is the
+// learner's.
 func NewLearning(learner Learner, config Config) (*Federation, error) {
 	if config.Sampling == "" {
 		config.Sampling = ledger.Full
 	}
 	err := config.validate(learner.Clients())
 	if config.Least > 0 || config.UnsafeDiagnostics != nil {
-		err = errors.Join(err, errors.New("fedsim: model updates go through no two aggregators, and there are no diagnostics of them"))
+		err = errors.Join(err,
+			errors.New("fedsim: model updates go through no two aggregators, and there are no diagnostics of them"))
 	}
 	if err != nil {
 		return nil, err
@@ -42,8 +44,8 @@ func NewLearning(learner Learner, config Config) (*Federation, error) {
 	return &Federation{config: config, train: learner.Clients(), learner: learner}, nil
 }
 
-// prefix is the state of a tree: the sums of the nodes that make up the first leaves, without noise. It is private data, and
-// stays in memory: another process computes it again from the released weights.
+// prefix is the state of a tree: the sums of the nodes that make up the first leaves, without noise. It is private
+// data, and stays in memory: another process computes it again from the released weights.
 type prefix struct {
 	tree, leaf int
 	nodes      []node
@@ -55,16 +57,17 @@ type node struct {
 	sum   []int64
 }
 
-// members are the clients of a leaf, in ascending order. The order of a pass follows from the seed and need not be secret: the
-// accounting of trees gains nothing by it.
+// members are the clients of a leaf, in ascending order. The order of a pass follows from the seed and need not be
+// secret: the accounting of trees gains nothing by it.
 func (c Config) members(tree, leaf, train int) []int {
 	order := rng.New(c.Order, "tree", strconv.Itoa(tree)).Perm(train)
 	return slices.Sorted(slices.Values(order[(leaf-1)*c.Cohort : leaf*c.Cohort]))
 }
 
-// updates is the exact sum of the round's clipped updates in steps of the grid or, under [ledger.Tree], that of the node that the
-// round completes.
-func (f *Federation) updates(r release.Request, q update.Question, grid noise.Grid, answer *release.Release) ([]int64, error) {
+// updates is the exact sum of the round's clipped updates in steps of the grid or, under [ledger.Tree], that of the
+// node that the round completes.
+func (f *Federation) updates(r release.Request, q update.Question, grid noise.Grid, answer *release.Release) ([]int64,
+	error) {
 	c := f.config
 	if c.Sampling != ledger.Tree {
 		return f.updatesOf(q, c.cohort(source(c.InsecureSeed, "cohort", r), f.train), grid)
@@ -106,8 +109,8 @@ func (f *Federation) add(q update.Question, tree, leaf int, grid noise.Grid) err
 	return nil
 }
 
-// updatesOf adds up clients' updates as they come: a sum a worker is all that is in memory. Whole numbers give the same sum in
-// any order.
+// updatesOf adds up clients' updates as they come: a sum a worker is all that is in memory. Whole numbers give the same
+// sum in any order.
 func (f *Federation) updatesOf(q update.Question, which []int, grid noise.Grid) ([]int64, error) {
 	sums := make([][]int64, f.learner.Workers())
 	err := f.learner.Each(q, which, func(worker, client int, change []float64) error {

@@ -19,7 +19,8 @@ import (
 	"popri/scoring/update"
 )
 
-// learner makes up changes that depend on client and round: most are far beyond the bound, one is no number, one is zero.
+// learner makes up changes that depend on client and round: most are far beyond the bound, one is no number, one is
+// zero.
 type learner struct{ clients int }
 
 const changes = 300 // values
@@ -54,8 +55,9 @@ func (l learner) Each(q update.Question, which []int, use func(worker, client in
 const bound = .3
 
 func updates(round int) update.Question {
-	return update.Question{Training: update.Training{Rate: .1, Epochs: 1, Batch: 2, Clip: bound}, Weights: make([]float32, changes),
-		Round: round, Earlier: func(r int) (update.Question, error) { return updates(r), nil }}
+	return update.Question{Training: update.Training{Rate: .1, Epochs: 1, Batch: 2, Clip: bound},
+		Weights: make([]float32, changes),
+		Round:   round, Earlier: func(r int) (update.Question, error) { return updates(r), nil }}
 }
 
 // clipped is the sum of clients' changes of a round by definition.
@@ -73,8 +75,8 @@ func clipped(clients []int, round int) []float64 {
 
 func learning(t *testing.T, dir string, c Config) (*Federation, *ledger.Ledger) {
 	t.Helper()
-	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut,
-		Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
+	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
 	if c.Sampling == ledger.Fixed {
 		b.Relation = accountant.Replace
 	}
@@ -118,7 +120,8 @@ func TestSumOfUpdates(t *testing.T) {
 	f, l := learning(t, t.TempDir(), Config{})
 	defer l.Close()
 	dir := t.TempDir()
-	if r := collected(t, f, dir, 1); !near(r.Sum, clipped(places.All(testClients), 1)) || r.Query != updates(1).Name() || r.Clients != testClients {
+	if r := collected(t, f, dir, 1); !near(r.Sum, clipped(places.All(testClients), 1)) ||
+		r.Query != updates(1).Name() || r.Clients != testClients {
 		t.Error("all clients' sum is another")
 	}
 	seed := uint64(4)
@@ -131,8 +134,8 @@ func TestSumOfUpdates(t *testing.T) {
 	}
 }
 
-// TestUpdatesAreBounded: with or without any one client, the exact sum moves by no more than the charge says, which is the bound and
-// what rounding adds. Clients whose training diverged count as zero.
+// TestUpdatesAreBounded: with or without any one client, the exact sum moves by no more than the charge says, which is
+// the bound and what rounding adds. Clients whose training diverged count as zero.
 func TestUpdatesAreBounded(t *testing.T) {
 	f := &Federation{config: Config{Sampling: ledger.Full}, train: testClients, learner: learner{testClients}}
 	grid, err := noise.NewGrid(1, bound, changes, testClients)
@@ -145,7 +148,8 @@ func TestUpdatesAreBounded(t *testing.T) {
 	}
 	most := 0.0
 	for i := range testClients {
-		without, err := f.updatesOf(updates(1), slices.DeleteFunc(places.All(testClients), func(k int) bool { return k == i }), grid)
+		without, err := f.updatesOf(updates(1),
+			slices.DeleteFunc(places.All(testClients), func(k int) bool { return k == i }), grid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,8 +167,8 @@ func TestUpdatesAreBounded(t *testing.T) {
 	}
 }
 
-// TestNodesOfTree: without noise, the release of round t is the sum of the node that its leaf completes, over rounds in which no
-// client is twice; also where another process takes over within the tree.
+// TestNodesOfTree: without noise, the release of round t is the sum of the node that its leaf completes, over rounds in
+// which no client is twice; also where another process takes over within the tree.
 func TestNodesOfTree(t *testing.T) {
 	c := Config{Sampling: ledger.Tree, Cohort: 6, Order: 9} // 6 leaves of 40 clients
 	dir := t.TempDir()
@@ -193,7 +197,8 @@ func TestNodesOfTree(t *testing.T) {
 		}
 		r := collected(t, f, dir, round)
 		if !near(r.Sum, want) || r.Tree != tree || r.Leaf != leaf || r.Leaves != 6 || r.Clients != 6 {
-			t.Errorf("round %d: tree %d, leaf %d of %d, %d clients, or another sum", round, r.Tree, r.Leaf, r.Leaves, r.Clients)
+			t.Errorf("round %d: tree %d, leaf %d of %d, %d clients, or another sum", round, r.Tree, r.Leaf, r.Leaves,
+				r.Clients)
 		}
 	}
 	if first, second := c.members(1, 1, testClients), c.members(2, 1, testClients); slices.Equal(first, second) {
@@ -236,7 +241,8 @@ func TestUpdatesGetTheirNoise(t *testing.T) {
 func TestUpdatesAndEmbeddingsAreNotMixed(t *testing.T) {
 	f, l := learning(t, t.TempDir(), Config{})
 	defer l.Close()
-	if _, err := f.Collect(release.Request{Round: 1, Query: (newRun(t, 1, nil)).request(1).Query, Dir: t.TempDir()}); err == nil {
+	if _, err := f.Collect(release.Request{Round: 1, Query: (newRun(t, 1, nil)).request(1).Query,
+		Dir: t.TempDir()}); err == nil {
 		t.Error("clients without embeddings answer a question about them")
 	}
 	g, l2 := newRun(t, 1, nil).open()

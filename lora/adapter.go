@@ -19,10 +19,11 @@ type Config struct {
 	RSLoRA  bool     // scale by alpha/√r instead of alpha/r
 	DoRA    bool     // each output's weights have a trained length, too (use_dora)
 	Targets []string // module names, or their ends after a dot; empty means every projection of the model
-	// Base is the folder or the name of the model, from which PEFT's AutoPeftModel takes it (base_model_name_or_path); "" leaves
-	// it to the reader.
+	// Base is the folder or the name of the model, from which PEFT's AutoPeftModel takes it (base_model_name_or_path);
+	// "" leaves it to the reader.
 	Base string
-	// Dropout is the share of a projection's inputs that [Adapter.Training] hides from the adapter (lora_dropout); 0 for none.
+	// Dropout is the share of a projection's inputs that [Adapter.Training] hides from the adapter (lora_dropout); 0
+	// for none.
 	Dropout float64
 	// RankPattern and AlphaPattern give single projections another rank or alpha.
 	RankPattern, AlphaPattern Patterns
@@ -113,8 +114,9 @@ func (p *Pair) change(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
 }
 
-// Factors returns the matrices of the adapters of parts as one pair, down [in, r] and up [r, out] of type d: s·B·(A·x) of each
-// part, side by side, is x·down·up. They are none where no part has an adapter. ok is false of DoRA, whose change is not a sum.
+// Factors returns the matrices of the adapters of parts as one pair, down [in, r] and up [r, out] of type d: s·B·(A·x)
+// of each part, side by side, is x·down·up. They are none where no part has an adapter. ok is false of DoRA, whose
+// change is not a sum.
 func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear, d tensor.DType) (down, up tensor.Tensor, ok bool) {
 	var downs, ups []tensor.Tensor
 	before, after := int64(0), int64(0)
@@ -151,7 +153,8 @@ func join(s *tensor.Scope, dim int, parts []tensor.Tensor) tensor.Tensor {
 	return s.Cat(dim, parts...)
 }
 
-// Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by module.
+// Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by
+// module.
 func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	var params []tensor.Tensor
 	err := tensor.Run(func(s *tensor.Scope) error {
@@ -193,7 +196,8 @@ func (a *Adapter) Copy() (*Adapter, error) {
 	return c, err
 }
 
-// Neutral makes the adapter one that changes nothing, as [New] does: B is zero, and M the lengths of the model's weights.
+// Neutral makes the adapter one that changes nothing, as [New] does: B is zero, and M the lengths of the model's
+// weights.
 func (a *Adapter) Neutral() error {
 	return tensor.Run(func(s *tensor.Scope) error {
 		for _, p := range a.Modules {
@@ -229,11 +233,12 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 	for name, p := range a.Modules {
 		q := stored.Modules[name]
 		if p.Rank != q.Rank || p.Scale != q.Scale {
-			return fmt.Errorf("lora: %s: %s has rank %d and scale %g, the adapter that it replaces %d and %g", dir, name, q.Rank,
-				q.Scale, p.Rank, p.Scale)
+			return fmt.Errorf("lora: %s: %s has rank %d and scale %g, the adapter that it replaces %d and %g", dir,
+				name, q.Rank, q.Scale, p.Rank, p.Scale)
 		}
 		if p.M.Defined() != q.M.Defined() {
-			return fmt.Errorf("lora: %s: use_dora is %v, of the adapter that it replaces it is %v", dir, q.M.Defined(), p.M.Defined())
+			return fmt.Errorf("lora: %s: use_dora is %v, of the adapter that it replaces it is %v", dir, q.M.Defined(),
+				p.M.Defined())
 		}
 	}
 	for i := range to {
@@ -250,7 +255,8 @@ func (p *Pair) tensors() []tensor.Tensor {
 	return []tensor.Tensor{p.A, p.B}
 }
 
-// Merge returns a copy of m whose weights are W + s·B·A, or those of DoRA, for sampling at the speed of the plain model.
+// Merge returns a copy of m whose weights are W + s·B·A, or those of DoRA, for sampling at the speed of the plain
+// model.
 func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 	if err := a.fits(m); err != nil {
 		return nil, err
@@ -259,8 +265,8 @@ func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 }
 
 // MergeInPlace makes the weights of m, which was loaded from a folder, W + s·B·A, without a copy of the model. They are
-// rounded as those of [Adapter.Merge] to the same type. undo reads the folder's weights again; until it has, nothing else
-// may use m's weights. If it fails, m is unusable.
+// rounded as those of [Adapter.Merge] to the same type. undo reads the folder's weights again; until it has, nothing
+// else may use m's weights. If it fails, m is unusable.
 func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
 	if err := a.fits(m); err != nil {
 		return nil, err
@@ -293,7 +299,8 @@ func (a *Adapter) fits(m *lm.Model) error {
 			return fmt.Errorf("lora: the model has no projection %s", name)
 		}
 		if p.A.Size(1) != l.In || p.B.Size(0) != l.Out {
-			return fmt.Errorf("lora: %s maps %d to %d values, the adapter %d to %d", name, l.In, l.Out, p.A.Size(1), p.B.Size(0))
+			return fmt.Errorf("lora: %s maps %d to %d values, the adapter %d to %d", name, l.In, l.Out, p.A.Size(1),
+				p.B.Size(0))
 		}
 	}
 	return nil

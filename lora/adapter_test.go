@@ -19,7 +19,8 @@ import (
 
 // Models and adapters of every kind, small.
 func kinds() (models map[string]lm.Config, adapters map[string]Config) {
-	gated := lm.Config{Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 6, KVHeads: 2, Inner: 80, NormEps: 1e-5, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
+	gated := lm.Config{Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 6, KVHeads: 2, Inner: 80, NormEps: 1e-5,
+		ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
 	of := func(arch string, change func(c *lm.Config)) lm.Config {
 		c := gated
 		c.Type = arch
@@ -27,12 +28,15 @@ func kinds() (models map[string]lm.Config, adapters map[string]Config) {
 		return c
 	}
 	models = map[string]lm.Config{
-		"gpt2": {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
+		"gpt2": {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5,
+			Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
 		"llama": of("llama", func(c *lm.Config) {
-			c.Rotary = lm.Rotary{Theta: 500, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4, OriginalContext: 16}
+			c.Rotary = lm.Rotary{Theta: 500, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4,
+				OriginalContext: 16}
 		}),
 		"linear": of("llama", func(c *lm.Config) {
-			c.Dim, c.QKVBias, c.OutBias, c.MLPBias, c.Rotary.Scaling, c.Rotary.Factor = 12, true, true, true, "linear", 2
+			c.Dim, c.QKVBias, c.OutBias, c.MLPBias, c.Rotary.Scaling, c.Rotary.Factor = 12, true, true, true, "linear",
+				2
 		}),
 		"mistral": of("mistral", func(c *lm.Config) { c.KVHeads = 1 }),
 		"qwen2":   of("qwen2", func(c *lm.Config) { c.QKVBias, c.TiedHead = true, true }),
@@ -119,7 +123,8 @@ func TestExport(t *testing.T) {
 				}
 				defer again.Free()
 				for name, p := range a.Modules {
-					if q := again.Modules[name]; q == nil || q.Rank != p.Rank || q.Alpha != p.Alpha || q.Scale != p.Scale {
+					if q := again.Modules[name]; q == nil || q.Rank != p.Rank || q.Alpha != p.Alpha ||
+						q.Scale != p.Scale {
 						t.Errorf("%s: saved %+v, loaded %+v", name, p, q)
 					}
 				}
@@ -162,7 +167,8 @@ func TestExport(t *testing.T) {
 // An adapter takes the values of a stored one of the same shape, in the same tensors, and refuses any other.
 func TestRead(t *testing.T) {
 	models, _ := kinds()
-	m, err := lm.New(models["llama"], lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, rand.New(rand.NewPCG(1, 1)).NormFloat64)
+	m, err := lm.New(models["llama"], lm.Options{Weights: tensor.Float32, Compute: tensor.Float32},
+		rand.New(rand.NewPCG(1, 1)).NormFloat64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +200,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("tensor %d is not what was read", i)
 		}
 	}
-	for _, other := range []Config{{Rank: 2, Alpha: 8}, {Rank: 4, Alpha: 9}, {Rank: 4, Alpha: 8, Targets: []string{"q_proj"}}, {Rank: 4, Alpha: 8, DoRA: true}} {
+	for _, other := range []Config{{Rank: 2, Alpha: 8}, {Rank: 4, Alpha: 9},
+		{Rank: 4, Alpha: 8, Targets: []string{"q_proj"}}, {Rank: 4, Alpha: 8, DoRA: true}} {
 		a, err := New(m, other, rand.New(rand.NewPCG(9, 9)))
 		if err != nil {
 			t.Fatal(err)
@@ -215,12 +222,14 @@ func TestPatterns(t *testing.T) {
 	if err := c.check(); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{"model.layers.1.self_attn.q_proj": 2, "q_proj": 2, "model.xq_proj": 4, "a.v": 5, "a.v.b": 4} {
+	for name, want := range map[string]float64{"model.layers.1.self_attn.q_proj": 2, "q_proj": 2, "model.xq_proj": 4,
+		"a.v": 5, "a.v.b": 4} {
 		if got := lookup(c.ranks, name, 4); got != want {
 			t.Errorf("%s: %g, want %g", name, got, want)
 		}
 	}
-	if b, err := c.RankPattern.MarshalJSON(); err != nil || string(b) != `{"q_proj":2,"layers.1.self_attn.q_proj":3,"v":5}` {
+	if b, err := c.RankPattern.MarshalJSON(); err != nil ||
+		string(b) != `{"q_proj":2,"layers.1.self_attn.q_proj":3,"v":5}` {
 		t.Errorf("%s, %v", b, err)
 	}
 }
@@ -229,15 +238,20 @@ func TestPatterns(t *testing.T) {
 func TestRefusedSettings(t *testing.T) {
 	const plain = `"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"]`
 	for setting, refused := range map[string]bool{
-		`"use_dora": true`: false, `"use_bdlora": true`: true, `"modules_to_save": ["lm_head"]`: true, `"modules_to_save": null`: false, `"bias": "all"`: true, `"bias": "none"`: false,
-		`"lora_bias": true`: true, `"layers_to_transform": [0]`: true, `"trainable_token_indices": [1]`: true, `"init_lora_weights": "pissa"`: true, `"init_lora_weights": "gaussian"`: false,
-		`"init_lora_weights": true`: false, `"some_new_setting": 1`: true, `"some_new_setting": null`: false, `"peft_version": "0.21.2"`: false, `"lora_dropout": 0.1`: false,
-		`"rank_pattern": {"(": 2}`: true, `"rank_pattern": {"q": 1.5}`: true, `"rank_pattern": [1]`: true, `"alpha_pattern": {"q": 0}`: true, `"rank_pattern": {}`: false,
+		`"use_dora": true`: false, `"use_bdlora": true`: true, `"modules_to_save": ["lm_head"]`: true,
+		`"modules_to_save": null`: false, `"bias": "all"`: true, `"bias": "none"`: false,
+		`"lora_bias": true`: true, `"layers_to_transform": [0]`: true, `"trainable_token_indices": [1]`: true,
+		`"init_lora_weights": "pissa"`: true, `"init_lora_weights": "gaussian"`: false,
+		`"init_lora_weights": true`: false, `"some_new_setting": 1`: true, `"some_new_setting": null`: false,
+		`"peft_version": "0.21.2"`: false, `"lora_dropout": 0.1`: false,
+		`"rank_pattern": {"(": 2}`: true, `"rank_pattern": {"q": 1.5}`: true, `"rank_pattern": [1]`: true,
+		`"alpha_pattern": {"q": 0}`: true, `"rank_pattern": {}`: false,
 	} {
 		_, err := parseConfig([]byte(fmt.Sprintf("{%s, %s}", plain, setting)))
 		name, _, _ := strings.Cut(strings.Trim(setting, `"`), `"`)
 		switch {
-		case refused && (err == nil || !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "patterns")):
+		case refused && (err == nil || !strings.Contains(err.Error(), name) &&
+			!strings.Contains(err.Error(), "patterns")):
 			t.Errorf("%s: %v", setting, err)
 		case !refused && err != nil:
 			t.Errorf("%s: %v", setting, err)
@@ -249,7 +263,8 @@ func TestRefusedSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer model.Free()
-	for _, c := range []Config{{Alpha: 1}, {Rank: 1}, {Rank: 1, Alpha: math.Inf(1)}, {Rank: 1, Alpha: 1, Targets: []string{"c_attn"}}} {
+	for _, c := range []Config{{Alpha: 1}, {Rank: 1}, {Rank: 1, Alpha: math.Inf(1)},
+		{Rank: 1, Alpha: 1, Targets: []string{"c_attn"}}} {
 		if a, err := New(model, c, rand.New(rand.NewPCG(1, 1))); err == nil {
 			a.Free()
 			t.Errorf("%+v was accepted", c)
@@ -280,7 +295,8 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// TestMergeInPlace: the model computes as the merged copy of the same type does, bit for bit, and afterwards is as before.
+// TestMergeInPlace: the model computes as the merged copy of the same type does, bit for bit, and afterwards is as
+// before.
 func TestMergeInPlace(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	models, adapters := kinds()

@@ -4,6 +4,6 @@
 //
 //	y = W·x + b + s·B·(A·x)     A [r, in], B [out, r], s = alpha/r  (alpha/√r with rsLoRA)
 //
-// A starts as Kaiming-uniform noise and B as zero, so a new adapter changes nothing. A forward pass uses the adapter that
-// it is given; [Adapter.Merge] adds it to the weights of a copy of the model. Begin with [New] or [Load].
+// A starts as Kaiming-uniform noise and B as zero, so a new adapter changes nothing. A forward pass uses the adapter
+// that it is given; [Adapter.Merge] adds it to the weights of a copy of the model. Begin with [New] or [Load].
 package lora

@@ -6,8 +6,8 @@ import "popri/model/tensor"
 //
 //	W' = m ∘ (W + s·B·A) / ‖W + s·B·A‖
 //
-// with the norm over an output's weights, which counts as a constant in gradients (section 4.3). Each pass computes it anew, a
-// product and a norm of each adapted weight's size.
+// with the norm over an output's weights, which counts as a constant in gradients (section 4.3). Each pass computes it
+// anew, a product and a norm of each adapted weight's size.
 
 // norm is the length of each output's weights [out] of a weight that is laid out as the projection's.
 func (p *Pair) norm(s *tensor.Scope, w tensor.Tensor) tensor.Tensor {
@@ -27,8 +27,8 @@ func (p *Pair) factor(s *tensor.Scope) tensor.Tensor {
 	return s.Div(p.M, norm)
 }
 
-// scaled is y + (f−1)·base + f·change with the factor f, the projection's product base, without its bias, and the adapter's
-// change of it.
+// scaled is y + (f−1)·base + f·change with the factor f, the projection's product base, without its bias, and the
+// adapter's change of it.
 func (p *Pair) scaled(s *tensor.Scope, base, change, y tensor.Tensor) tensor.Tensor {
 	f := p.factor(s)
 	more := s.Mul(base, s.To(s.AddScalar(f, -1), base.DType()))

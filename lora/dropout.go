@@ -8,9 +8,9 @@ import (
 	"popri/model/tensor"
 )
 
-// Training returns the adapter as it works in a training pass: with dropout, if the configuration has it. rows are the seeds of
-// the pass's rows. A mask follows from the row's seed and the projection's name, so that it does not depend on the threads, nor
-// on how an update is divided into passes, and a block that is computed again gets the same one.
+// Training returns the adapter as it works in a training pass: with dropout, if the configuration has it. rows are the
+// seeds of the pass's rows. A mask follows from the row's seed and the projection's name, so that it does not depend on
+// the threads, nor on how an update is divided into passes, and a block that is computed again gets the same one.
 func (a *Adapter) Training(rows []uint64) lm.Adapter {
 	if a.Config.Dropout == 0 {
 		return a
@@ -18,8 +18,8 @@ func (a *Adapter) Training(rows []uint64) lm.Adapter {
 	return &dropping{a, rows}
 }
 
-// dropping is an adapter that does not see a share of its inputs: y + s·B·(A·drop(x)), as PEFT's lora_dropout. The projection
-// itself sees all of them, but for what DoRA adds to it.
+// dropping is an adapter that does not see a share of its inputs: y + s·B·(A·drop(x)), as PEFT's lora_dropout. The
+// projection itself sees all of them, but for what DoRA adds to it.
 type dropping struct {
 	*Adapter
 	rows []uint64

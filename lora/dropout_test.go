@@ -135,7 +135,8 @@ func TestDropoutOfNextToken(t *testing.T) {
 	}
 }
 
-// Without dropout, training uses the adapter itself. With it, only training does; the folder names the share, as PEFT's does.
+// Without dropout, training uses the adapter itself. With it, only training does; the folder names the share, as PEFT's
+// does.
 func TestDropoutInTrainingAlone(t *testing.T) {
 	models, _ := kinds()
 	m, err := lm.New(models["gpt2"], lm.Options{}, rand.New(rand.NewPCG(1, 1)).NormFloat64)
@@ -179,7 +180,8 @@ func TestDropoutInTrainingAlone(t *testing.T) {
 	if b.Config.Dropout != 0.3 || !slices.Equal(logits(b.Training([]uint64{1})), one) {
 		t.Errorf("the folder's lora_dropout is %g", b.Config.Dropout)
 	}
-	if _, err := parseConfig([]byte(`{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q"], "lora_dropout": 1}`)); err == nil {
+	if _,
+		err := parseConfig([]byte(`{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q"], "lora_dropout": 1}`)); err == nil {
 		t.Error("lora_dropout 1 is accepted")
 	}
 }

@@ -72,7 +72,9 @@ func TestGoldenPEFT(t *testing.T) {
 				if err == nil {
 					t.Fatalf("loaded, although %s cannot be represented", *entry.Refused)
 				}
-				if name := strings.FieldsFunc(*entry.Refused, func(r rune) bool { return !(r == '_' || r >= 'a' && r <= 'z') })[0]; !strings.Contains(err.Error(), name) {
+				if name := strings.FieldsFunc(*entry.Refused,
+					func(r rune) bool { return !(r == '_' || r >= 'a' && r <= 'z') })[0]; !strings.Contains(err.Error(),
+					name) {
 					t.Errorf("%q does not name %s", err, name)
 				}
 				golden.Checked(t, "peft/"+entry.Name, 1)
@@ -148,7 +150,8 @@ func TestGoldenPEFT(t *testing.T) {
 								both = append(both, mask[i]*mask[i-1])
 							}
 						}
-						if d := distance(s, lp, s.Reshape(s.Narrow(c.Load(s, "logprobs_on"), 1, 1, n-1), -1), both, 1); !(d <= 5e-5) {
+						if d := distance(s, lp, s.Reshape(s.Narrow(c.Load(s, "logprobs_on"), 1, 1, n-1), -1), both,
+							1); !(d <= 5e-5) {
 							t.Errorf("log-probabilities differ by %g", d)
 						}
 					}
@@ -157,7 +160,8 @@ func TestGoldenPEFT(t *testing.T) {
 				check("on", m, a)
 				check("on", m, b)
 				check("merged", merged, nil)
-				if d := distance(s, merged.Linears()[entry.MergedOf].Weight(), c.Load(s, "merged_weight"), nil, 1); !(d <= 1e-6) {
+				if d := distance(s, merged.Linears()[entry.MergedOf].Weight(), c.Load(s, "merged_weight"), nil,
+					1); !(d <= 1e-6) {
 					t.Errorf("the merged weight differs by %g", d)
 				}
 				return nil
@@ -225,7 +229,8 @@ func TestGoldenTrain(t *testing.T) {
 			}
 			o := k.Optimizer
 			schedule := trainer.Schedule{Kind: o.Kind, Peak: o.LR, Min: o.Min, Warmup: o.Warmup, Total: len(k.Trace)}
-			optimizer := trainer.NewOptimizer(params, trainer.AdamW{Beta1: o.Betas[0], Beta2: o.Betas[1], Epsilon: o.Eps, WeightDecay: o.WD, MaxNorm: o.Clip})
+			optimizer := trainer.NewOptimizer(params,
+				trainer.AdamW{Beta1: o.Betas[0], Beta2: o.Betas[1], Epsilon: o.Eps, WeightDecay: o.WD, MaxNorm: o.Clip})
 			nextToken := trainer.NextToken{Model: m, Adapter: adapter, Optimizer: optimizer}
 			c := goldentensor.Open(t, filepath.Join(dir, "batches.safetensors"))
 			err = tensor.Run(func(s *tensor.Scope) error {
@@ -282,7 +287,8 @@ func compareFinal(t *testing.T, dir string, m *lm.Model, a *Adapter) {
 			}
 			defer want.Free()
 			for name, p := range a.Modules {
-				if d := math.Max(distance(s, p.A, want.Modules[name].A, nil, 1), distance(s, p.B, want.Modules[name].B, nil, 1)); !(d <= 2e-5) {
+				if d := math.Max(distance(s, p.A, want.Modules[name].A, nil, 1),
+					distance(s, p.B, want.Modules[name].B, nil, 1)); !(d <= 2e-5) {
 					t.Errorf("%s differs by %g", name, d)
 				}
 			}

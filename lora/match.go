@@ -126,7 +126,8 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Targets reports whether a target module names the projection: its name or the end of it, or all of them by "all-linear".
+// Targets reports whether a target module names the projection: its name or the end of it, or all of them by
+// "all-linear".
 func Targets(target, projection string) bool {
 	return target == "all-linear" || projection == target || strings.HasSuffix(projection, "."+target)
 }

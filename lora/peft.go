@@ -197,7 +197,8 @@ func (a *Adapter) Save(dir string) error {
 			p := a.Modules[name]
 			fan = fan || p.linear.InOut
 			for i, x := range p.tensors() {
-				tensors = append(tensors, safetensors.FromFloat32(namePrefix+name+[]string{endA, endB, endM}[i], x.Shape(), s.Float32s(x)))
+				tensors = append(tensors,
+					safetensors.FromFloat32(namePrefix+name+[]string{endA, endB, endM}[i], x.Shape(), s.Float32s(x)))
 			}
 		}
 		return nil
@@ -205,7 +206,8 @@ func (a *Adapter) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := safetensors.Write(filepath.Join(dir, weightsFile), tensors, map[string]string{"format": "pt"}); err != nil {
+	if err := safetensors.Write(filepath.Join(dir, weightsFile), tensors,
+		map[string]string{"format": "pt"}); err != nil {
 		return fmt.Errorf("lora: %w", err)
 	}
 	var targets any = a.Config.Targets
@@ -220,7 +222,8 @@ func (a *Adapter) Save(dir string) error {
 	}
 	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
 		Rank: a.Config.Rank, Alpha: a.Config.Alpha, Dropout: a.Config.Dropout,
-		RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
+		RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets,
+		RankPattern:  a.Config.RankPattern,
 		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")
 	if err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 )
 
 // begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and
-// makes the folder a run's: of two processes that begin a run in one folder, one succeeds, and the other changes nothing.
+// makes the folder a run's: of two processes that begin a run in one folder, one succeeds, and the other changes
+// nothing.
 func (s *Session) begin(began inputs.Inputs, o Options) error {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fault.Userf("the run's folder cannot be made: %w", err)
@@ -31,9 +32,11 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 	if rundir.Exists(s.Dir) {
 		return overtaken(s.Dir)
 	}
-	s.Config.Provenance, err = provenance.Of(s.Config, provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
-		Clients: s.budget.Clients, Unit: s.Data.Private.Unit, Validation: len(s.Data.Private.Split(clients.Validation)),
-		Sigma: s.Sigma, Title: o.Title, Command: o.Command})
+	s.Config.Provenance, err = provenance.Of(s.Config,
+		provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
+			Clients: s.budget.Clients, Unit: s.Data.Private.Unit,
+			Validation: len(s.Data.Private.Split(clients.Validation)),
+			Sigma:      s.Sigma, Title: o.Title, Command: o.Command})
 	if err != nil {
 		return err
 	}
@@ -55,5 +58,6 @@ func taken(dir string) error {
 
 // overtaken is the error of a process that found the folder free when it started.
 func overtaken(dir string) error {
-	return fault.Userf("%s holds a run already, which another process has begun since this one started: name another folder", dir)
+	return fault.Userf("%s holds a run already, which another process has begun since this one started: name another "+
+		"folder", dir)
 }

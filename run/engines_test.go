@@ -6,7 +6,8 @@ import (
 	"popri/internal/engines"
 )
 
-// enginePython returns the interpreter of an engine's environment. The test is skipped, and says so, where there is none.
+// enginePython returns the interpreter of an engine's environment. The test is skipped, and says so, where there is
+// none.
 func enginePython(t *testing.T, engine string) string {
 	t.Helper()
 	path, ok := engines.Python(engine)

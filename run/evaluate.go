@@ -24,15 +24,17 @@ import (
 
 // untuned writes the text of the untuned model, from the prompts and seeds of the synthetic set, and returns it.
 func (s *Session) untuned(ctx context.Context) ([]sampling.Row, error) {
-	return s.once(rundir.Untuned, "synthesize untuned", func(stage rounds.Stage, file string) (text []sampling.Row, err error) {
-		writer := sampling.Writer{Config: s.Config.Generate}
-		env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
-		err = env.WithSampler(nil, func(model sampling.Sampler) error {
-			text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file, stage.Progress)
-			return err
+	return s.once(rundir.Untuned, "synthesize untuned",
+		func(stage rounds.Stage, file string) (text []sampling.Row, err error) {
+			writer := sampling.Writer{Config: s.Config.Generate}
+			env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
+			err = env.WithSampler(nil, func(model sampling.Sampler) error {
+				text, err = writer.Set(ctx, model, s.prompter, s.Config.Synthetic, s.Config.Seed, "untuned", file,
+					stage.Progress)
+				return err
+			})
+			return text, err
 		})
-		return text, err
-	})
 }
 
 // untrained writes what the method's own prompts and weights give without training; nil if the method has no such text.
@@ -44,14 +46,16 @@ func (s *Session) untrained() func(context.Context) ([]sampling.Row, error) {
 		return nil
 	}
 	return func(ctx context.Context) ([]sampling.Row, error) {
-		return s.once(rundir.Untrained, "synthesize without training", func(stage rounds.Stage, file string) ([]sampling.Row, error) {
-			return m.Untrained(ctx, stage, file)
-		})
+		return s.once(rundir.Untrained, "synthesize without training",
+			func(stage rounds.Stage, file string) ([]sampling.Row, error) {
+				return m.Untrained(ctx, stage, file)
+			})
 	}
 }
 
 // once writes rows to a file of the run in a stage, or reads the file if it is there.
-func (s *Session) once(name, stage string, write func(stage rounds.Stage, file string) ([]sampling.Row, error)) (text []sampling.Row, err error) {
+func (s *Session) once(name, stage string,
+	write func(stage rounds.Stage, file string) ([]sampling.Row, error)) (text []sampling.Row, err error) {
 	file := filepath.Join(s.Dir, name)
 	if rundir.Has(s.Dir, name) {
 		if err := os.RemoveAll(sampling.PartsOf(file)); err != nil { // a kill after the last part may have left them
@@ -67,8 +71,8 @@ func (s *Session) once(name, stage string, write func(stage rounds.Stage, file s
 }
 
 // Evaluate trains the small model on the synthetic set and on its comparators, and writes eval.json. An existing
-// eval.json with all wanted rows is read instead. only are the keys of the training texts besides ε = 0 and, if allowed,
-// ε = ∞; none is all.
+// eval.json with all wanted rows is read instead. only are the keys of the training texts besides ε = 0 and, if
+// allowed, ε = ∞; none is all.
 func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...string) (*evaluation.Outcome, error) {
 	e, err := s.evaluate(ctx, o, only)
 	if s.tracking.Fail(err) == nil {
@@ -77,8 +81,8 @@ func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...str
 	return e, err
 }
 
-// DeclareReference notes in the run's configuration that the train clients' texts are public or test data, so that evaluations
-// train a small model on them (eval.reference_private).
+// DeclareReference notes in the run's configuration that the train clients' texts are public or test data, so that
+// evaluations train a small model on them (eval.reference_private).
 func (s *Session) DeclareReference() error {
 	s.Config.Eval.ReferencePrivate = true
 	return atomicfile.WriteBytes(filepath.Join(s.Dir, rundir.Config), s.Config.YAML())
@@ -89,7 +93,8 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	if err := texts.Read(); err != nil {
 		return nil, err
 	}
-	keys := slices.DeleteFunc(texts.Keys(), func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
+	keys := slices.DeleteFunc(texts.Keys(),
+		func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
 	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
 	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
@@ -111,13 +116,14 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		}
 	}
 	err = s.timed(evaluator.Stage, func() error {
-		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name, sources, o)
+		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name,
+			sources, o)
 		return err
 	})
 	if err == nil && len(only) == 0 {
 		err = s.runner.Stage("compare public text", 0, func(stage rounds.Stage) (err error) {
-			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private, embedding.Sentence(s.encoder),
-				s.Config.Seed, stage.Progress)
+			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private,
+				embedding.Sentence(s.encoder), s.Config.Seed, stage.Progress)
 			return err
 		})
 	}

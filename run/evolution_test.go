@@ -51,7 +51,8 @@ func sailors(t *testing.T) string {
 	return path
 }
 
-// TestPopulationMovesToClients: with little noise, the subject that all clients write about becomes frequent under PrE-Text.
+// TestPopulationMovesToClients: with little noise, the subject that all clients write about becomes frequent under
+// PrE-Text.
 func TestPopulationMovesToClients(t *testing.T) {
 	for _, variant := range []string{evolution.PreText, evolution.AugPE} {
 		t.Run(variant, func(t *testing.T) {
@@ -79,7 +80,8 @@ func TestPopulationMovesToClients(t *testing.T) {
 			// Aug-PE asks the model for a text like another one, which the tests' model does not do.
 			moves := variant == evolution.PreText
 			if before, after := share(first), share(last); moves && after < before+0.3 {
-				t.Errorf("the share of the clients' subject was %.2f in the first population and is %.2f in the last", before, after)
+				t.Errorf("the share of the clients' subject was %.2f in the first population and is %.2f in the last",
+					before, after)
 			}
 			figures, err := rounds.ReadMetrics(dir)
 			if err != nil || len(figures) != 5 {
@@ -135,13 +137,16 @@ func TestMoreNoise(t *testing.T) {
 	}
 }
 
-// TestEvolutionAsPublished: PrE-Text with a masked model, and Aug-PE by rephrasing and by blanks, which gives the selected texts. A run
-// that is stopped where the texts of a round are written or chosen gives the same.
+// TestEvolutionAsPublished: PrE-Text with a masked model, and Aug-PE by rephrasing and by blanks, which gives the
+// selected texts. A run that is stopped where the texts of a round are written or chosen gives the same.
 func TestEvolutionAsPublished(t *testing.T) {
 	masked := filepath.Join(golden.Folder(t, "masked"), "roberta")
 	for name, set := range map[string]func(e *configs.PrivateEvolution){
-		"masked":   func(e *configs.PrivateEvolution) { e.MaskedModel = masked },
-		"rephrase": func(e *configs.PrivateEvolution) { e.Variant, e.Variations, e.Select = evolution.AugPE, 2, "sample" },
+		"masked": func(e *configs.PrivateEvolution) { e.MaskedModel = masked },
+		"rephrase": func(e *configs.PrivateEvolution) {
+			e.Variant, e.Variations, e.Select = evolution.AugPE, 2,
+				"sample"
+		},
 		"blank": func(e *configs.PrivateEvolution) {
 			e.Variant, e.Variations, e.Variation, e.Votes = evolution.AugPE, 2, "blank", 3
 		},

@@ -16,13 +16,15 @@ import (
 
 // systemCalls are calls that a disk or a limit can refuse, with the error that it gives.
 var systemCalls = []struct{ call, err string }{
-	{"openat", "EIO"}, {"openat", "EMFILE"}, {"openat", "ENOSPC"}, {"read", "EIO"}, {"pread64", "EIO"}, {"write", "ENOSPC"}, {"write", "EIO"},
-	{"fsync", "EIO"}, {"close", "EIO"}, {"renameat", "EIO"}, {"linkat", "EIO"}, {"mkdirat", "ENOSPC"}, {"unlinkat", "EIO"},
+	{"openat", "EIO"}, {"openat", "EMFILE"}, {"openat", "ENOSPC"}, {"read", "EIO"}, {"pread64", "EIO"},
+	{"write", "ENOSPC"}, {"write", "EIO"},
+	{"fsync", "EIO"}, {"close", "EIO"}, {"renameat", "EIO"}, {"linkat", "EIO"}, {"mkdirat", "ENOSPC"},
+	{"unlinkat", "EIO"},
 	{"getdents64", "EIO"}, {"newfstatat", "EIO"},
 }
 
-// TestSystemCallsFail lets system calls of a run fail at random moments, by strace. Whether the run ends with an error or does
-// without the call, it can be gone on with and ends as one that was left alone.
+// TestSystemCallsFail lets system calls of a run fail at random moments, by strace. Whether the run ends with an error
+// or does without the call, it can be gone on with and ends as one that was left alone.
 func TestSystemCallsFail(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil || exec.Command(strace, "-e", "trace=fsync", "true").Run() != nil {
@@ -42,8 +44,8 @@ func TestSystemCallsFail(t *testing.T) {
 		cmd, _ := testworld.Process(t, dir, w.File)
 		// Calls are counted by thread; some threads make a few, some a hundred.
 		from := int(math.Exp(random.Float64() * math.Log(100)))
-		cmd.Path, cmd.Args = strace, []string{"strace", "-f", "--seccomp-bpf", "-y", "-o", log, "-e", "trace=" + c.call, "-e",
-			fmt.Sprintf("inject=%s:error=%s:when=%d", c.call, c.err, from), os.Args[0]}
+		cmd.Path, cmd.Args = strace, []string{"strace", "-f", "--seccomp-bpf", "-y", "-o", log, "-e", "trace=" + c.call,
+			"-e", fmt.Sprintf("inject=%s:error=%s:when=%d", c.call, c.err, from), os.Args[0]}
 		err := cmd.Run()
 		traced, _ := os.ReadFile(log)
 		hit := false
@@ -57,7 +59,8 @@ func TestSystemCallsFail(t *testing.T) {
 		}
 		again, out := testworld.Process(t, dir, w.File)
 		if err := again.Run(); err != nil {
-			t.Fatalf("after %s failed by %s, call %d of a thread (seed %d): %v: %s", c.call, c.err, from, seed, err, out)
+			t.Fatalf("after %s failed by %s, call %d of a thread (seed %d): %v: %s", c.call, c.err, from, seed, err,
+				out)
 		}
 		if sameRun(t, dir, want); t.Failed() {
 			t.Fatalf("%s failed by %s, call %d of a thread (seed %d)", c.call, c.err, from, seed)

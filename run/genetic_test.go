@@ -27,7 +27,8 @@ import (
 func evolvingEmbeddings(t *testing.T) configs.Config {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "genetic_eda", 3, 500
-	c.GeneticEDA.Population, c.GeneticEDA.Children, c.GeneticEDA.Parents, c.GeneticEDA.Domain, c.GeneticEDA.Written = 40, 60, 6, 20, 12
+	c.GeneticEDA.Population, c.GeneticEDA.Children, c.GeneticEDA.Parents, c.GeneticEDA.Domain,
+		c.GeneticEDA.Written = 40, 60, 6, 20, 12
 	return c
 }
 
@@ -40,7 +41,8 @@ func selection(t *testing.T, dir string, round int) []genetic.Row {
 	return out
 }
 
-// TestGeneticRun: selections are charged as such, the product has the parents' texts, and report, audit and game cover the run.
+// TestGeneticRun: selections are charged as such, the product has the parents' texts, and report, audit and game cover
+// the run.
 func TestGeneticRun(t *testing.T) {
 	for _, decoder := range []string{"lookup", "prompt"} {
 		c := evolvingEmbeddings(t)
@@ -50,7 +52,8 @@ func TestGeneticRun(t *testing.T) {
 		s, dir := trainedSession(t, c)
 		budget, entries := testworld.Charges(t, dir)
 		spent, err := ledger.Spent(budget, entries)
-		if err != nil || len(entries) != 3 || spent > budget.Epsilon || spent < .99*budget.Epsilon || budget.Mechanism != "gumbel" {
+		if err != nil || len(entries) != 3 || spent > budget.Epsilon || spent < .99*budget.Epsilon ||
+			budget.Mechanism != "gumbel" {
 			t.Fatalf("%d charges, ε = %g of %g (%v)", len(entries), spent, budget.Epsilon, err)
 		}
 		for i, e := range entries {
@@ -90,8 +93,8 @@ func TestGeneticRun(t *testing.T) {
 			t.Errorf("%d of %d texts have the clients' subject", boats, len(product))
 		}
 		figures, err := rounds.ReadMetrics(dir)
-		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 60 || figures[0].Values["perplexity"] == 0 ||
-			figures[0].Values["wasserstein"] <= 0 {
+		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 60 ||
+			figures[0].Values["perplexity"] == 0 || figures[0].Values["wasserstein"] <= 0 {
 			t.Errorf("%+v (%v)", figures, err)
 		}
 		r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
@@ -103,7 +106,8 @@ func TestGeneticRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")
-		for _, want := range []string{"3 selections of the largest counts", "Gumbel noise", "must be trusted", "inverter", "LimitedDomain"} {
+		for _, want := range []string{"3 selections of the largest counts", "Gumbel noise", "must be trusted",
+			"inverter", "LimitedDomain"} {
 			if !strings.Contains(words, want) {
 				t.Errorf("the report does not say %q: %s", want, words)
 			}
@@ -116,7 +120,8 @@ func TestGeneticRun(t *testing.T) {
 	}
 }
 
-// TestGeneticInterrupted: a run that is stopped in several places ends with the same bytes, with both decoders and both selections.
+// TestGeneticInterrupted: a run that is stopped in several places ends with the same bytes, with both decoders and both
+// selections.
 func TestGeneticInterrupted(t *testing.T) {
 	for _, how := range [][2]string{{"lookup", "limited_domain"}, {"prompt", "gaussian"}} {
 		c := evolvingEmbeddings(t)
@@ -125,13 +130,13 @@ func TestGeneticInterrupted(t *testing.T) {
 		if len(selection(t, want, 3)) == 0 {
 			t.Errorf("%v: nothing is selected in round 3", how)
 		}
-		sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 1}, rounds.Stage{Name: rounds.StageCollect, Round: 2},
-			rounds.Stage{Name: "decode", Round: 2})
+		sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 1},
+			rounds.Stage{Name: rounds.StageCollect, Round: 2}, rounds.Stage{Name: "decode", Round: 2})
 	}
 }
 
-// TestEmptySelectionEnds: a selection of nothing is charged and ends the rounds, whether the run is interrupted there or not; the product
-// has no text then.
+// TestEmptySelectionEnds: a selection of nothing is charged and ends the rounds, whether the run is interrupted there
+// or not; the product has no text then.
 func TestEmptySelectionEnds(t *testing.T) {
 	c := evolvingEmbeddings(t)
 	c.Privacy.Epsilon = 1
@@ -168,12 +173,14 @@ func TestGeneticGame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := r.Runs[0]; a.Canary == nil || !a.Canary.Holds() || a.Canary.Claimed > 8 || a.Canary.Claimed < 7.9 || len(a.Problems) > 0 {
+	if a := r.Runs[0]; a.Canary == nil || !a.Canary.Holds() || a.Canary.Claimed > 8 || a.Canary.Claimed < 7.9 ||
+		len(a.Problems) > 0 {
 		t.Errorf("the game has %+v; %q", a.Canary, a.Problems)
 	}
 }
 
-// TestGeneticRefuses: selections need the exact counts in one place; what cannot give them is refused before there is a folder.
+// TestGeneticRefuses: selections need the exact counts in one place; what cannot give them is refused before there is a
+// folder.
 func TestGeneticRefuses(t *testing.T) {
 	for key, change := range map[string]func(*configs.Config){
 		"aggregate.least":        func(c *configs.Config) { c.Aggregate.Least = 5 },
@@ -187,7 +194,8 @@ func TestGeneticRefuses(t *testing.T) {
 		c := evolvingEmbeddings(t)
 		change(&c)
 		dir := filepath.Join(t.TempDir(), "run")
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) {
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
+			!strings.Contains(err.Error(), key) || exists(dir) {
 			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
 		}
 	}

@@ -88,8 +88,8 @@ func TestForeignCheckpoint(t *testing.T) {
 	}
 }
 
-// TestSelectByDistance: the product is written by the adapters whose samples were nearest, whichever these are, and a run
-// that is interrupted while it measures or writes chooses the same.
+// TestSelectByDistance: the product is written by the adapters whose samples were nearest, whichever these are, and a
+// run that is interrupted while it measures or writes chooses the same.
 func TestSelectByDistance(t *testing.T) {
 	w := testworld.Shared(t)
 	chosen := map[int]bool{}
@@ -158,11 +158,12 @@ func TestSelectByDistance(t *testing.T) {
 		}
 		for _, stage := range []string{"measure", "synthesize"} {
 			ctx, cancel := context.WithCancel(t.Context())
-			o := Options{Config: c, Dir: dir, Resume: rundir.Exists(dir), Events: rounds.Events{StageBegin: func(s rounds.Stage) {
-				if strings.HasPrefix(s.Name, stage) {
-					cancel()
-				}
-			}}}
+			o := Options{Config: c, Dir: dir, Resume: rundir.Exists(dir),
+				Events: rounds.Events{StageBegin: func(s rounds.Stage) {
+					if strings.HasPrefix(s.Name, stage) {
+						cancel()
+					}
+				}}}
 			if err := train(ctx, o); !errors.Is(err, context.Canceled) {
 				t.Fatalf("%s: %v", stage, err)
 			}
@@ -178,8 +179,8 @@ func TestSelectByDistance(t *testing.T) {
 	}
 }
 
-// TestSelectByFID: the product is written by the adapters whose samples lie nearest to the validation clients' texts, in runs that
-// release in each round, and a run that was interrupted chooses the same.
+// TestSelectByFID: the product is written by the adapters whose samples lie nearest to the validation clients' texts,
+// in runs that release in each round, and a run that was interrupted chooses the same.
 func TestSelectByFID(t *testing.T) {
 	w := testworld.Shared(t)
 	for _, rate := range []float64{1e-3, 0.3} { // the second ruins the adapters
@@ -216,7 +217,8 @@ func TestSelectByFID(t *testing.T) {
 			t.Errorf("%d texts, the first one %s; distances %v (%v)", len(product), product[0].Model, values, err)
 		}
 		page, err := reporting.Of(want)
-		if notes := strings.Join(page.Notes, " "); err != nil || !strings.Contains(notes, "trainer.select=fid") || !strings.Contains(notes, "validation clients are not protected") {
+		if notes := strings.Join(page.Notes, " "); err != nil || !strings.Contains(notes, "trainer.select=fid") ||
+			!strings.Contains(notes, "validation clients are not protected") {
 			t.Errorf("the report's notes: %q (%v)", page.Notes, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -236,8 +238,8 @@ func TestSelectByFID(t *testing.T) {
 	}
 }
 
-// TestEveryMethodThatTunesMeasures: what the configuration takes for methods that can be selected by distance are those whose
-// rounds have one.
+// TestEveryMethodThatTunesMeasures: what the configuration takes for methods that can be selected by distance are those
+// whose rounds have one.
 func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	for _, d := range methods.All {
 		c := configs.Default()

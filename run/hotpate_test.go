@@ -112,7 +112,8 @@ func TestHotPATERun(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")
-	for _, want := range []string{"a choice", "releases asked every client", "Target Charging", "abstains", "with its noised count"} {
+	for _, want := range []string{"a choice", "releases asked every client", "Target Charging", "abstains",
+		"with its noised count"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the report does not say %q: %s", want, words)
 		}
@@ -121,7 +122,8 @@ func TestHotPATERun(t *testing.T) {
 		t.Error(err)
 	}
 	// A release that is taken away, or put in another's place, is found.
-	first, second := filepath.Join(rundir.Round(dir, 1), "release-00001.bin"), filepath.Join(rundir.Round(dir, 1), "release-00002.bin")
+	first, second := filepath.Join(rundir.Round(dir, 1), "release-00001.bin"), filepath.Join(rundir.Round(dir, 1),
+		"release-00002.bin")
 	if err := os.Rename(first, second); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,8 @@ func (s *Session) releases() int {
 func TestHotPATEInterrupted(t *testing.T) {
 	for _, failure := range []string{"base", "repeat"} {
 		c := voting(t)
-		c.HotPATE.OnFailure, c.HotPATE.Ensemble, c.HotPATE.Teachers, c.Privacy.Epsilon = failure, "heterogeneous", 10, 60
+		c.HotPATE.OnFailure, c.HotPATE.Ensemble, c.HotPATE.Teachers, c.Privacy.Epsilon = failure, "heterogeneous", 10,
+			60
 		want := trained(t, c)
 		failed := 0
 		for _, r := range votes(t, want, 1) {
@@ -163,7 +166,8 @@ func TestHotPATEInterrupted(t *testing.T) {
 		if failed == 0 {
 			t.Error("no vote fails")
 		}
-		sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 1}, rounds.Stage{Name: rounds.StageCollect, Round: 2})
+		sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 1},
+			rounds.Stage{Name: rounds.StageCollect, Round: 2})
 	}
 }
 
@@ -213,7 +217,8 @@ func TestHotPATERefuses(t *testing.T) {
 		c := voting(t)
 		change(&c)
 		dir := filepath.Join(t.TempDir(), "run")
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) {
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
+			!strings.Contains(err.Error(), key) || exists(dir) {
 			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
 		}
 	}

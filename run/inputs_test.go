@@ -30,8 +30,8 @@ func copied(t *testing.T) *testworld.World {
 	if err := os.CopyFS(dir, os.DirFS(w.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []*string{&w.Private, &w.Public, &w.Generator, &w.Device, &w.File, &w.Config.Data.Private, &w.Config.Data.Public,
-		&w.Config.Model.Path, &w.Config.Downstream.Model} {
+	for _, path := range []*string{&w.Private, &w.Public, &w.Generator, &w.Device, &w.File, &w.Config.Data.Private,
+		&w.Config.Data.Public, &w.Config.Model.Path, &w.Config.Downstream.Model} {
 		*path = filepath.Join(dir, filepath.Base(*path))
 	}
 	w.Dir = dir
@@ -54,8 +54,8 @@ func edit(t *testing.T, path, old, new string) {
 	}
 }
 
-// TestSmallModelThatCannotBeLookedAt: a run does not begin without noting a small model that is there and cannot be looked at now,
-// because it could not be gone on with when it can; one that is not there is the evaluation's concern.
+// TestSmallModelThatCannotBeLookedAt: a run does not begin without noting a small model that is there and cannot be
+// looked at now, because it could not be gone on with when it can; one that is not there is the evaluation's concern.
 func TestSmallModelThatCannotBeLookedAt(t *testing.T) {
 	w := copied(t)
 	w.Config.Downstream.Model = filepath.Join(w.Dir, "missing")
@@ -82,7 +82,8 @@ func TestResumeChecksRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, round := range []int{1, 2} {
-		for _, name := range []string{release.File, "adapter/adapter_model.safetensors", "optimizer.safetensors", rundir.Scores, rundir.Metrics} {
+		for _, name := range []string{release.File, "adapter/adapter_model.safetensors", "optimizer.safetensors",
+			rundir.Scores, rundir.Metrics} {
 			for _, gone := range []bool{false, true} {
 				run := filepath.Join(t.TempDir(), "run")
 				if err := os.CopyFS(run, os.DirFS(done)); err != nil {
@@ -105,8 +106,8 @@ func TestResumeChecksRounds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := train(t.Context(), Options{Dir: run, Resume: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) ||
-					!strings.Contains(err.Error(), path) {
+				if err := train(t.Context(), Options{Dir: run, Resume: true}); !fault.IsUser(err) ||
+					!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 					t.Errorf("round %d, %s, gone %v: %v", round, name, gone, err)
 				}
 			}
@@ -286,8 +287,14 @@ func TestNewerKeys(t *testing.T) {
 // TestNothingIsLeftOfARunThatCannotBegin: data, models and budget are looked at before a folder is made.
 func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, w *testworld.World){
-		"no model":        func(t *testing.T, w *testworld.World) { w.Config.Model.Path = filepath.Join(w.Dir, "nowhere") },
-		"no encoder":      func(t *testing.T, w *testworld.World) { w.Config.Scoring.Encoder = filepath.Join(w.Dir, "nowhere") },
+		"no model": func(t *testing.T,
+			w *testworld.World) {
+			w.Config.Model.Path = filepath.Join(w.Dir, "nowhere")
+		},
+		"no encoder": func(t *testing.T,
+			w *testworld.World) {
+			w.Config.Scoring.Encoder = filepath.Join(w.Dir, "nowhere")
+		},
 		"delta":           func(t *testing.T, w *testworld.World) { w.Config.Privacy.Delta = 0.5 },
 		"few prompts":     func(t *testing.T, w *testworld.World) { w.Config.Generate.Examples = 500 },
 		"nothing to best": func(t *testing.T, w *testworld.World) { w.Config.DPO.Best = "pairs" },
@@ -327,7 +334,8 @@ func TestPublicTextOfClients(t *testing.T) {
 		public func(t *testing.T, w *testworld.World) string
 		want   string
 	}{
-		"the client file": {func(_ *testing.T, w *testworld.World) string { return w.Private }, "the file of the clients"},
+		"the client file": {func(_ *testing.T, w *testworld.World) string { return w.Private },
+			"the file of the clients"},
 		"a copy of it": {func(t *testing.T, w *testworld.World) string {
 			b, err := os.ReadFile(w.Private)
 			if err != nil {
@@ -341,7 +349,8 @@ func TestPublicTextOfClients(t *testing.T) {
 		}, "a column client_id"},
 		"a column split": {func(t *testing.T, w *testworld.World) string {
 			path := filepath.Join(w.Dir, "split.jsonl")
-			if err := os.WriteFile(path, []byte(`{"split": "train", "text": "the boat is red"}`+"\n"), 0o644); err != nil {
+			if err := os.WriteFile(path, []byte(`{"split": "train", "text": "the boat is red"}`+"\n"),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 			return path
@@ -369,7 +378,8 @@ func TestPublicTextOfClients(t *testing.T) {
 			w, run := copied(t), filepath.Join(t.TempDir(), "run")
 			w.Config.Data.Public = c.public(t, w)
 			err := train(t.Context(), Options{Config: w.Config, Dir: run})
-			if !fault.IsUser(err) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "data.allow_overlap") {
+			if !fault.IsUser(err) || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "data.allow_overlap") {
 				t.Errorf("the error is %v", err)
 			}
 			if name != "some of their texts" {
@@ -385,7 +395,8 @@ func TestPublicTextOfClients(t *testing.T) {
 				t.Errorf("told: %q", told)
 			}
 			page, err := reporting.Of(run)
-			if words := strings.Join(page.Privacy.Warnings, " "); err != nil || !strings.Contains(words, "data.allow_overlap") || strings.Contains(words, "3 of") {
+			if words := strings.Join(page.Privacy.Warnings, " "); err != nil ||
+				!strings.Contains(words, "data.allow_overlap") || strings.Contains(words, "3 of") {
 				t.Errorf("the report says %q (%v)", words, err)
 			}
 		})
@@ -419,11 +430,13 @@ func TestLedgerTellsNothingOfTheData(t *testing.T) {
 	if other := tag(filepath.Join(t.TempDir(), "three")); other == tag(one) {
 		t.Error("the tag does not depend on the key")
 	}
-	if _, err := Open(t.Context(), Options{Dir: one, Resume: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), datakey.Variable) {
+	if _, err := Open(t.Context(), Options{Dir: one, Resume: true}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), datakey.Variable) {
 		t.Errorf("resumed with another key: %v", err)
 	}
 	w.Config.Privacy.Continues, w.Config.Privacy.Epsilon = two, 40
-	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: filepath.Join(t.TempDir(), "four")}); !fault.IsUser(err) {
+	if _, err := Open(t.Context(), Options{Config: w.Config,
+		Dir: filepath.Join(t.TempDir(), "four")}); !fault.IsUser(err) {
 		t.Errorf("continued with another key: %v", err)
 	}
 }
@@ -448,11 +461,13 @@ func TestBudgetEndsBeforeTheRounds(t *testing.T) {
 		}
 	}
 	page, err := reporting.Of(run)
-	if err != nil || page.Interrupted != "after round 2 of 4: the budget covers no more" || len(page.Rounds) != 2 || !page.Rounds[1].Selected {
+	if err != nil || page.Interrupted != "after round 2 of 4: the budget covers no more" || len(page.Rounds) != 2 ||
+		!page.Rounds[1].Selected {
 		t.Errorf("%q, %+v (%v)", page.Interrupted, page.Rounds, err)
 	}
 	w.Config.Privacy.NoiseMultiplier = sigma / 100
-	if err := train(t.Context(), Options{Config: w.Config, Dir: run + "-none"}); !errors.Is(err, ledger.ErrBudget) || exists(filepath.Join(run+"-none", rundir.Synthetic)) {
+	if err := train(t.Context(), Options{Config: w.Config, Dir: run + "-none"}); !errors.Is(err, ledger.ErrBudget) ||
+		exists(filepath.Join(run+"-none", rundir.Synthetic)) {
 		t.Errorf("without any round: %v", err)
 	}
 }
@@ -500,7 +515,8 @@ func TestNoReference(t *testing.T) {
 			t.Errorf("%s: a share of the gap", r.Key)
 		}
 	}
-	if strings.Contains(page, "Gap closed") || strings.Contains(page, guarantee.Reference) || !strings.Contains(page, "eval.reference_private=true shows them") {
+	if strings.Contains(page, "Gap closed") || strings.Contains(page, guarantee.Reference) ||
+		!strings.Contains(page, "eval.reference_private=true shows them") {
 		t.Error("the page shows the reference, or does not say that it is missing")
 	}
 	// Declared later, the row is made.

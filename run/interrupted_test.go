@@ -9,8 +9,8 @@ import (
 	"popri/methods/rounds"
 )
 
-// sameInterrupted compares an uninterrupted run with one of the same configuration that is stopped where each of the given
-// stages begins, and resumed.
+// sameInterrupted compares an uninterrupted run with one of the same configuration that is stopped where each of the
+// given stages begins, and resumed.
 func sameInterrupted(t *testing.T, c configs.Config, want string, stages ...rounds.Stage) {
 	t.Helper()
 	dir := t.TempDir()

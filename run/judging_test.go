@@ -19,8 +19,8 @@ import (
 	"popri/show/datacard"
 )
 
-// TestJudging: a run's product is judged against its clients. Page and figures lie in a folder of their own, which what is published
-// leaves out. Texts that no run made are judged, too.
+// TestJudging: a run's product is judged against its clients. Page and figures lie in a folder of their own, which what
+// is published leaves out. Texts that no run made are judged, too.
 func TestJudging(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -37,8 +37,8 @@ func TestJudging(t *testing.T) {
 			Messages []struct{ Role, Content string }
 		}
 		err := json.NewDecoder(q.Body).Decode(&body)
-		if err != nil || q.URL.Path != "/v1/chat/completions" || q.Header.Get("Authorization") != "Bearer secret" || body.Model != "one" ||
-			len(body.Messages) != 1 || !strings.Contains(body.Messages[0].Content, "Text B: ") {
+		if err != nil || q.URL.Path != "/v1/chat/completions" || q.Header.Get("Authorization") != "Bearer secret" ||
+			body.Model != "one" || len(body.Messages) != 1 || !strings.Contains(body.Messages[0].Content, "Text B: ") {
 			t.Errorf("%s %v %+v (%v)", q.URL, q.Header, body, err)
 		}
 		asked.Add(1)
@@ -49,7 +49,8 @@ func TestJudging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.Membership); n != 3 || r.Membership[2].Name != judging.TunedModel || !(r.Membership[2].AUC > 0 && r.Membership[2].AUC < 1) {
+	if n := len(r.Membership); n != 3 || r.Membership[2].Name != judging.TunedModel ||
+		!(r.Membership[2].AUC > 0 && r.Membership[2].AUC < 1) {
 		t.Errorf("attacks %+v", r.Membership)
 	}
 	// The noise comes from the seed, so the run states no ε.
@@ -60,7 +61,8 @@ func TestJudging(t *testing.T) {
 		t.Errorf("%+v after %d questions", p, asked.Load())
 	}
 	// The generator itself has too short a context here, and says so.
-	if _, _, err := judging.Judge(t.Context(), judging.Options{Run: dir, Self: true, Pairs: 3, Out: t.TempDir()}); err == nil ||
+	if _, _, err := judging.Judge(t.Context(),
+		judging.Options{Run: dir, Self: true, Pairs: 3, Out: t.TempDir()}); err == nil ||
 		!strings.Contains(err.Error(), "context has 128") {
 		t.Errorf("the generator is asked: %v", err)
 	}
@@ -68,7 +70,8 @@ func TestJudging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"For the owner of the data alone", "Repeats nobody that could be found", "MAUVE", "one takes a text of the product for the real one in 50 %"} {
+	for _, want := range []string{"For the owner of the data alone", "Repeats nobody that could be found", "MAUVE",
+		"one takes a text of the product for the real one in 50 %"} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -78,7 +81,8 @@ func TestJudging(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = filepath.WalkDir(out, func(path string, _ os.DirEntry, err error) error {
-		if strings.Contains(path, judging.Folder) || strings.Contains(path, judging.Figures) || strings.Contains(path, judging.Page) {
+		if strings.Contains(path, judging.Folder) || strings.Contains(path, judging.Figures) ||
+			strings.Contains(path, judging.Page) {
 			t.Errorf("published: %s", path)
 		}
 		return err
@@ -104,7 +108,8 @@ func TestJudging(t *testing.T) {
 	if err := os.WriteFile(canaries, []byte("Two three four\n\nnever said\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r, _, err = judging.Judge(t.Context(), judging.Options{Product: file, Config: c, Canaries: canaries, Out: filepath.Join(t.TempDir(), "judged")})
+	r, _, err = judging.Judge(t.Context(),
+		judging.Options{Product: file, Config: c, Canaries: canaries, Out: filepath.Join(t.TempDir(), "judged")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +117,8 @@ func TestJudging(t *testing.T) {
 		t.Errorf("canaries %+v", r.Canaries)
 	}
 	for _, o := range []judging.Options{{Run: t.TempDir()}, {Product: "none.parquet", Config: c, Out: t.TempDir()},
-		{Product: file, Config: c, Out: t.TempDir(), Pattern: "("}, {Product: file, Config: c, Out: t.TempDir(), Names: "none.txt"}} {
+		{Product: file, Config: c, Out: t.TempDir(), Pattern: "("},
+		{Product: file, Config: c, Out: t.TempDir(), Names: "none.txt"}} {
 		if _, _, err := judging.Judge(t.Context(), o); !fault.IsUser(err) {
 			t.Errorf("%+v: %v, want an error of the user's", o, err)
 		}

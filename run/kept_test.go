@@ -16,8 +16,8 @@ import (
 	"popri/methods/target"
 )
 
-// TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part of
-// the product is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
+// TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part
+// of the product is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
 func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -86,5 +86,6 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 		t.Errorf("%d different texts of 60 were kept", len(different))
 	}
 
-	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 3}, rounds.Stage{Name: "synthesize after round 3"})
+	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 3},
+		rounds.Stage{Name: "synthesize after round 3"})
 }

@@ -32,9 +32,9 @@ func askForKinds(t *testing.T, c *configs.Config) {
 	c.Synthetic.PublicTexts = 0
 }
 
-// TestKinds: before round 1, the model is asked for each kind of text; round 1 quotes what it wrote, under the kind that it was
-// asked for; what is written and published bears its kind; one release is charged; and a run that was killed in the search goes on
-// to the same bytes.
+// TestKinds: before round 1, the model is asked for each kind of text; round 1 quotes what it wrote, under the kind
+// that it was asked for; what is written and published bears its kind; one release is charged; and a run that was
+// killed in the search goes on to the same bytes.
 func TestKinds(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -116,12 +116,14 @@ func TestKinds(t *testing.T) {
 		t.Errorf("the report says %q (%v)", page.Notes, err)
 	}
 
-	sameInterrupted(t, c, want, rounds.Stage{Name: "find kinds of text", Round: 1}, rounds.Stage{Name: "generate", Round: 1})
+	sameInterrupted(t, c, want, rounds.Stage{Name: "find kinds of text", Round: 1},
+		rounds.Stage{Name: "generate", Round: 1})
 
 	if err := os.WriteFile(c.Generate.Kinds, []byte("storms at sea\nbread\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := train(t.Context(), Options{Dir: want, Resume: true}); !fault.IsUser(err) || !strings.Contains(err.Error(), "generate.kinds: the list of kinds of text has changed") {
+	if err := train(t.Context(), Options{Dir: want, Resume: true}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "generate.kinds: the list of kinds of text has changed") {
 		t.Errorf("with another list, a run goes on: %v", err)
 	}
 }

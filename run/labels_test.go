@@ -93,7 +93,8 @@ func TestLabelledRuns(t *testing.T) {
 				}
 				for _, key := range []string{downstream.Public, evaluation.KeyUntuned, m.Name, downstream.Private} {
 					r := e.Result(key)
-					if r == nil || r.MacroF1 == nil || r.AccuracyCI == nil || r.MacroF1CI == nil || r.Perplexity != 0 || r.Texts == 0 {
+					if r == nil || r.MacroF1 == nil || r.AccuracyCI == nil || r.MacroF1CI == nil || r.Perplexity != 0 ||
+						r.Texts == 0 {
 						t.Errorf("%s: %+v", key, r)
 					}
 				}
@@ -101,8 +102,10 @@ func TestLabelledRuns(t *testing.T) {
 				if private.Accuracy < 0.9 {
 					t.Errorf("trained on the clients' texts: %.2f", private.Accuracy)
 				}
-				if gap := e.Result(m.Name).GapClosed != nil; gap != (private.Accuracy > zero.Accuracy) || gap != (len(e.Notes) == 0) {
-					t.Errorf("from %.2f to %.2f there is a gap: %v; notes %q", zero.Accuracy, private.Accuracy, gap, e.Notes)
+				if gap := e.Result(m.Name).GapClosed != nil; gap != (private.Accuracy > zero.Accuracy) ||
+					gap != (len(e.Notes) == 0) {
+					t.Errorf("from %.2f to %.2f there is a gap: %v; notes %q", zero.Accuracy, private.Accuracy, gap,
+						e.Notes)
 				}
 				if e.Result(evaluation.KeyPublicAll) != nil || e.Verdict() == "" {
 					t.Errorf("all public text is the ε = 0 point, and what wins is said: %q", e.Verdict())
@@ -115,7 +118,8 @@ func TestLabelledRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for text, want := range map[string]bool{"Macro F1": true, "of 2 labels": true, "Perplexity</th>": false, "next tokens": false} {
+				for text, want := range map[string]bool{"Macro F1": true, "of 2 labels": true, "Perplexity</th>": false,
+					"next tokens": false} {
 					if strings.Contains(string(content), text) != want {
 						t.Errorf("the report has %q: %v", text, !want)
 					}
@@ -123,11 +127,14 @@ func TestLabelledRuns(t *testing.T) {
 
 				// The product alone, judged by popri eval --synthetic, gets the same figures.
 				judge := c
-				alone, err := evaluator.Texts(t.Context(), judge, filepath.Join(dir, rundir.Synthetic), evaluator.TextsOptions{})
+				alone, err := evaluator.Texts(t.Context(), judge, filepath.Join(dir, rundir.Synthetic),
+					evaluator.TextsOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if a, b := alone.Result(evaluation.KeyText), e.Result(m.Name); a.Accuracy != b.Accuracy || *a.MacroF1 != *b.MacroF1 || alone.Result(downstream.Public).Accuracy != e.Result(downstream.Public).Accuracy {
+				if a, b := alone.Result(evaluation.KeyText), e.Result(m.Name); a.Accuracy != b.Accuracy ||
+					*a.MacroF1 != *b.MacroF1 ||
+					alone.Result(downstream.Public).Accuracy != e.Result(downstream.Public).Accuracy {
 					t.Errorf("alone: %+v, in its run: %+v", a, b)
 				}
 			})
@@ -167,7 +174,8 @@ func TestLabelMistakes(t *testing.T) {
 	for i := range p.Clients { // of each split, the first client has another label
 		x := &p.Clients[i]
 		if strings.HasSuffix(x.ID, "-00") {
-			x.Label, x.Labels = map[clients.Split]string{clients.Train: "own", clients.Validation: "held", clients.Test: "held"}[x.Split], nil
+			x.Label, x.Labels = map[clients.Split]string{clients.Train: "own", clients.Validation: "held",
+				clients.Test: "held"}[x.Split], nil
 		}
 	}
 	c.Generate.ByLabel, c.Data.Private = true, filepath.Join(t.TempDir(), "odd.parquet")
@@ -175,7 +183,9 @@ func TestLabelMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := filepath.Join(t.TempDir(), "text.jsonl")
-	if err := os.WriteFile(text, []byte("{\"text\": \"the cat sees\", \"label\": \"alive\"}\n{\"text\": \"the house\", \"label\": \"thing\"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(text,
+		[]byte("{\"text\": \"the cat sees\", \"label\": \"alive\"}\n{\"text\": \"the house\", \"label\": \"thing\"}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	e, err := evaluator.Texts(t.Context(), c, text, evaluator.TextsOptions{})
@@ -183,7 +193,8 @@ func TestLabelMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Labels != 3 || len(e.Notes) < 2 ||
-		!strings.HasPrefix(e.Notes[0], "3 of 24 test texts have labels that no text of \"public text (ε = 0)\" has (1 of 3 labels)") {
+		!strings.HasPrefix(e.Notes[0],
+			"3 of 24 test texts have labels that no text of \"public text (ε = 0)\" has (1 of 3 labels)") {
 		t.Errorf("%d labels, notes %q", e.Labels, e.Notes)
 	}
 	if r := e.Result(downstream.Private); r.Skipped != 3 {
@@ -193,16 +204,19 @@ func TestLabelMistakes(t *testing.T) {
 	if err := rows.Write(plain, []sampling.Row{{}, {Text: "one", Finish: "stop"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := evaluator.Texts(t.Context(), c, plain, evaluator.TextsOptions{}); err == nil || !strings.Contains(err.Error(), "row 1 has no label") {
+	if _, err := evaluator.Texts(t.Context(), c, plain, evaluator.TextsOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "row 1 has no label") {
 		t.Errorf("a product without labels: %v", err)
 	}
 	c.Data.Public = "godoc" // no ε = 0 point
-	if e, err = evaluator.Texts(t.Context(), c, text, evaluator.TextsOptions{}); err != nil || e.Result(downstream.Public) != nil {
+	if e, err = evaluator.Texts(t.Context(), c, text, evaluator.TextsOptions{}); err != nil ||
+		e.Result(downstream.Public) != nil {
 		t.Errorf("without public text: %+v (%v)", e, errors.Unwrap(err))
 	}
 }
 
-// TestTrainLabelsStayPrivate: other labels of train clients change neither the product nor, without the ε = ∞ row, a figure.
+// TestTrainLabelsStayPrivate: other labels of train clients change neither the product nor, without the ε = ∞ row, a
+// figure.
 func TestTrainLabelsStayPrivate(t *testing.T) {
 	w := testworld.Shared(t)
 	p, err := clients.Read(w.LabelledPrivate)
@@ -229,7 +243,8 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 		if products[i], err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil {
 			t.Fatal(err)
 		}
-		if results[i], err = evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Synthetic), evaluator.TextsOptions{}); err != nil {
+		if results[i], err = evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Synthetic),
+			evaluator.TextsOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for k := range results[i].Results { // the folder's name

@@ -38,8 +38,8 @@ func (s *Session) learning(e *method.Env) error {
 	return nil
 }
 
-// learners opens the small model once for each thread, beside the train clients' texts as rows of tokens, and returns what makes them
-// a federation.
+// learners opens the small model once for each thread, beside the train clients' texts as rows of tokens, and returns
+// what makes them a federation.
 func (s *Session) learners(ctx context.Context) (func(fedsim.Config) (*fedsim.Federation, error), error) {
 	dir, rows, err := rowsOf(s.Config)
 	if err != nil {

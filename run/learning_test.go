@@ -27,20 +27,22 @@ import (
 	"popri/show/datacard"
 )
 
-// oneTree makes a run of DP-FTRL with leaves of 7 of the 30 clients: trees of four leaves, of which the second is not finished.
+// oneTree makes a run of DP-FTRL with leaves of 7 of the 30 clients: trees of four leaves, of which the second is not
+// finished.
 func oneTree(c *configs.Config) {
 	c.Method, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_ftrl", "tree", 7
 	c.Trainer.Rounds, c.Trainer.Select = 7, "validation"
 	c.FedAvg.LearningRate, c.FedAvg.ClipNorm, c.FedAvg.Momentum = 0.5, 0.2, 0.5
 }
 
-// TestTreeInterrupted: a run that is stopped within a tree, twice, adds up the earlier leaves again and ends with the same bytes. Its
-// ledger spends what account tree says of one tree of four leaves and one of three: 3 + 2 squares.
+// TestTreeInterrupted: a run that is stopped within a tree, twice, adds up the earlier leaves again and ends with the
+// same bytes. Its ledger spends what account tree says of one tree of four leaves and one of three: 3 + 2 squares.
 func TestTreeInterrupted(t *testing.T) {
 	c := testworld.Shared(t).Config
 	oneTree(&c)
 	want := trained(t, c)
-	sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 4}, rounds.Stage{Name: "measure", Round: 6})
+	sameInterrupted(t, c, want, rounds.Stage{Name: rounds.StageCollect, Round: 4},
+		rounds.Stage{Name: "measure", Round: 6})
 	budget, entries := testworld.Charges(t, want)
 	spent, err := ledger.Spent(budget, entries)
 	if err != nil {
@@ -58,8 +60,8 @@ func TestTreeInterrupted(t *testing.T) {
 	}
 }
 
-// TestLearningRun: a run of federated averaging ends in a model that an evaluation tests as it is, and in a report and an audit of
-// what was done. The chosen model is no worse on validation clients than the one it began with.
+// TestLearningRun: a run of federated averaging ends in a model that an evaluation tests as it is, and in a report and
+// an audit of what was done. The chosen model is no worse on validation clients than the one it began with.
 func TestLearningRun(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Trainer.Select, c.Privacy.Epsilon = "dp_fedavg", 4, "validation", 5000 // hardly any noise
@@ -84,13 +86,15 @@ func TestLearningRun(t *testing.T) {
 	}
 	c.Eval.ReferencePrivate = false
 	again, err := evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Model), evaluator.TextsOptions{})
-	if err != nil || again.Result("text") == nil || again.Result("text").Accuracy != product.Accuracy || again.Result("text").Perplexity != product.Perplexity {
+	if err != nil || again.Result("text") == nil || again.Result("text").Accuracy != product.Accuracy ||
+		again.Result("text").Perplexity != product.Perplexity {
 		t.Errorf("popri eval of the model's folder: %+v (%v)", again, err)
 	}
 	hub := t.TempDir()
 	card, err := datacard.Write(dir, hub, datacard.Options{Unprotected: true})
 	readme, unread := os.ReadFile(filepath.Join(hub, datacard.Card))
-	if err != nil || unread != nil || !bytes.Contains(readme, []byte(card.SHA256)) || !bytes.Contains(readme, []byte("AutoModelForCausalLM")) {
+	if err != nil || unread != nil || !bytes.Contains(readme, []byte(card.SHA256)) ||
+		!bytes.Contains(readme, []byte("AutoModelForCausalLM")) {
 		t.Errorf("the model card: %v, %v:\n%s", err, unread, readme)
 	}
 	if m, err := lm.Load(hub, lm.Options{}); err != nil {
@@ -103,12 +107,14 @@ func TestLearningRun(t *testing.T) {
 		t.Errorf("the report says %q, %q (%v)", page.Product, page.Interrupted, err)
 	}
 	words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")
-	for _, want := range []string{"for the whole of a client's text", "least loss on the validation clients", "discrete Gaussian", "sends and receives"} {
+	for _, want := range []string{"for the whole of a client's text", "least loss on the validation clients",
+		"discrete Gaussian", "sends and receives"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the report does not say %q", want)
 		}
 	}
-	if cost, err := reporting.CostOf(dir); err != nil || cost.Sent != 2*cost.Received || cost.Received == 0 || cost.Received%16 != 0 {
+	if cost, err := reporting.CostOf(dir); err != nil || cost.Sent != 2*cost.Received || cost.Received == 0 ||
+		cost.Received%16 != 0 {
 		t.Errorf("costs %+v (%v)", cost, err)
 	}
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
@@ -117,7 +123,8 @@ func TestLearningRun(t *testing.T) {
 	}
 }
 
-// TestLearningGame: the canary game is played on the path of the run's releases, as often as one client's updates are in a tree's nodes.
+// TestLearningGame: the canary game is played on the path of the run's releases, as often as one client's updates are
+// in a tree's nodes.
 func TestLearningGame(t *testing.T) {
 	c := testworld.Shared(t).Config
 	oneTree(&c)
@@ -127,12 +134,14 @@ func TestLearningGame(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := r.Runs[0]
-	if a.Canary == nil || !a.Canary.Holds() || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-6*a.Epsilon || len(a.Problems) > 0 {
+	if a.Canary == nil || !a.Canary.Holds() || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-6*a.Epsilon ||
+		len(a.Problems) > 0 {
 		t.Errorf("the game has %+v, the ledger ε = %g; %q", a.Canary, a.Epsilon, a.Problems)
 	}
 }
 
-// TestStrengthOfNoise: a step of all weights has the noise of norm σ·C·√d/m, beside which an update of norm C at most is little.
+// TestStrengthOfNoise: a step of all weights has the noise of norm σ·C·√d/m, beside which an update of norm C at most
+// is little.
 func TestStrengthOfNoise(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "dp_fedavg", 2, .5
@@ -148,7 +157,8 @@ func TestStrengthOfNoise(t *testing.T) {
 	}
 	want := entries[0].Sigma * c.FedAvg.ClipNorm * math.Sqrt(float64(shape.Parameters)) / 30
 	for _, r := range figures {
-		if moved, said := r.Values["moved"], r.Values["noise"]; math.Abs(moved/want-1) > .05 || math.Abs(said/want-1) > 1e-3 {
+		if moved, said := r.Values["moved"], r.Values["noise"]; math.Abs(moved/want-1) > .05 ||
+			math.Abs(said/want-1) > 1e-3 {
 			t.Errorf("round %d moves the weights by %g, is said to by %g, want %g", r.Number, moved, said, want)
 		}
 	}
@@ -179,14 +189,18 @@ func TestLearningRefuses(t *testing.T) {
 		"aggregate.least":    func(c *configs.Config) { c.Aggregate.Least = 5 },
 		"trainer.select":     func(c *configs.Config) { c.Method, c.Trainer.Select = "popri", "validation" },
 		"unsafe_diagnostics": func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },
-		"needs the method":   func(c *configs.Config) { c.Method, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_fedavg", "tree", 5 },
+		"needs the method": func(c *configs.Config) {
+			c.Method, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_fedavg",
+				"tree", 5
+		},
 	} {
 		c := testworld.Shared(t).Config
 		c.Method = "dp_ftrl"
 		change(&c)
 		dir := filepath.Join(t.TempDir(), "run")
 		err := train(t.Context(), Options{Config: c, Dir: dir})
-		if !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) || errors.Is(err, ledger.ErrBudget) {
+		if !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) ||
+			errors.Is(err, ledger.ErrBudget) {
 			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
 		}
 	}

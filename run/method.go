@@ -47,13 +47,16 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 		return nil, err
 	}
 	if c.SelectsBy() == rounds.FID && reference == nil {
-		return nil, fault.Userf("trainer.select is \"fid\", and %s has no validation clients to choose by", s.Data.Private.Name)
+		return nil, fault.Userf("trainer.select is \"fid\", and %s has no validation clients to choose by",
+			s.Data.Private.Name)
 	}
 	if c.SelectsBy() == configs.ValidationLoss && reference == nil {
-		return nil, fault.Userf("trainer.select is %q, and %s has no validation clients to choose by", c.Trainer.Select, s.Data.Private.Name)
+		return nil, fault.Userf("trainer.select is %q, and %s has no validation clients to choose by", c.Trainer.Select,
+			s.Data.Private.Name)
 	}
 	if d.ChoosesMix(c) && reference == nil {
-		return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by", s.Data.Private.Name)
+		return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by",
+			s.Data.Private.Name)
 	}
 	var unprotected *ceiling.Texts
 	if c.Privacy.UnsafeCeiling {
@@ -68,7 +71,8 @@ func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
 	s.engine = s.server()
 	e := method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
 		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
-		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder, Kinds: asking,
+		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
+		Kinds:     asking,
 		Reference: reference}
 	if c.FillsMasks() {
 		if e.MaskedDir, err = assembly.ModelDir(c.PrivateEvolution.MaskedModel, ""); err != nil {

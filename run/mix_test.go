@@ -22,8 +22,8 @@ import (
 	"popri/run/reporting"
 )
 
-// TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for each
-// part, the guarantee says what validation clients were used for, and a run that was killed ends the same.
+// TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for
+// each part, the guarantee says what validation clients were used for, and a run that was killed ends the same.
 func TestValidatedMix(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -42,7 +42,8 @@ func TestValidatedMix(t *testing.T) {
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 || mixed.Mixes[2].Rows != configs.SelectedRows {
+	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 ||
+		mixed.Mixes[2].Rows != configs.SelectedRows {
 		t.Fatalf("chosen from %+v", mixed)
 	}
 	// Of mixes that are equally good, the first one is taken.
@@ -51,7 +52,10 @@ func TestValidatedMix(t *testing.T) {
 	if err != nil || len(product) != best.Rows || mixed.Chosen != best.Name {
 		t.Errorf("the product has %d rows, and %+v was the best (%v)", len(product), best, err)
 	}
-	if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, mixed.Chosen) && strings.Contains(s, "validation") }) {
+	if !slices.ContainsFunc(said, func(s string) bool {
+		return strings.Contains(s, mixed.Chosen) &&
+			strings.Contains(s, "validation")
+	}) {
 		t.Errorf("the user is not told what was chosen: %q", said)
 	}
 	sameInterrupted(t, c, dir, rounds.Stage{Name: "synthesize after round 2"})
@@ -65,15 +69,16 @@ func TestValidatedMix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Result(evaluation.KeyWritten) == nil || e.Result(evaluation.KeyWritten).Texts != 40 || e.Result(evaluation.KeySelected) == nil || e.Result(evaluation.KeySelected).Texts != 10 {
+	if e.Result(evaluation.KeyWritten) == nil || e.Result(evaluation.KeyWritten).Texts != 40 ||
+		e.Result(evaluation.KeySelected) == nil || e.Result(evaluation.KeySelected).Texts != 10 {
 		t.Errorf("the table's parts: %+v", e.Results)
 	}
 	page, err := reporting.Of(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(append(page.Privacy.Statement, page.Privacy.Warnings...), " "); strings.Count(all, "synthetic.mix=validated") != 2 ||
-		s.Config.Provenance[guarantee.ValidationKey] != string(guarantee.Mixing) {
+	if all := strings.Join(append(page.Privacy.Statement, page.Privacy.Warnings...), " "); strings.Count(all,
+		"synthetic.mix=validated") != 2 || s.Config.Provenance[guarantee.ValidationKey] != string(guarantee.Mixing) {
 		t.Errorf("the guarantee does not name the choice: %s", all)
 	}
 	// A method whose product is public text alone has nothing to choose.
@@ -96,7 +101,8 @@ func TestValidatedMix(t *testing.T) {
 	if err := clients.Write(noValidation.Data.Private, p); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Options{Config: noValidation, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), "synthetic.mix") {
+	if _, err := Open(t.Context(), Options{Config: noValidation, Dir: t.TempDir()}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "synthetic.mix") {
 		t.Errorf("without validation clients: %v", err)
 	}
 }

@@ -31,8 +31,10 @@ func TestOtherModels(t *testing.T) {
 	}
 	eos, _ := tok.EOS()
 	random := rand.New(rand.NewPCG(1, 2))
-	m, err := lm.New(lm.Config{Type: "qwen2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 64, NormEps: 1e-6, TiedHead: true,
-		EOS: []int32{eos}, ScaleAttn: true, QKVBias: true, Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{}, random.NormFloat64)
+	m, err := lm.New(lm.Config{Type: "qwen2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 4,
+		KVHeads: 2, Inner: 64, NormEps: 1e-6, TiedHead: true, EOS: []int32{eos}, ScaleAttn: true, QKVBias: true,
+		Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{},
+		random.NormFloat64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +68,14 @@ func TestOtherModels(t *testing.T) {
 
 	bad := c
 	bad.Scoring.Encoder = filepath.Join(dir, "none")
-	if _, err := Open(t.Context(), Options{Config: bad, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), "scoring.encoder") {
+	if _, err := Open(t.Context(), Options{Config: bad, Dir: t.TempDir()}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "scoring.encoder") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
 
-// TestFamilies: every family of today writes, is tuned and gives a product, in bfloat16, with the header of its prompts as a user's turn
-// of its chat template; the adapters of the last round are read again.
+// TestFamilies: every family of today writes, is tuned and gives a product, in bfloat16, with the header of its prompts
+// as a user's turn of its chat template; the adapters of the last round are read again.
 func TestFamilies(t *testing.T) {
 	w := testworld.Shared(t)
 	tok, err := tokenizer.Load(w.Generator)
@@ -80,8 +83,8 @@ func TestFamilies(t *testing.T) {
 		t.Fatal(err)
 	}
 	eos, _ := tok.EOS()
-	base := lm.Config{Vocab: tok.VocabSize(), Context: 160, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 48, NormEps: 1e-6,
-		EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
+	base := lm.Config{Vocab: tok.VocabSize(), Context: 160, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 48,
+		NormEps: 1e-6, EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
 	for name, change := range map[string]func(c *lm.Config){
 		"gemma2": func(c *lm.Config) { c.TiedHead, c.AttnScale, c.AttnCap, c.LogitsCap = true, 0.3, 2, 5 },
 		"gemma3_text": func(c *lm.Config) {
@@ -104,8 +107,10 @@ func TestFamilies(t *testing.T) {
 			dir := t.TempDir()
 			err = errors.Join(m.Save(dir, safetensors.BF16), tok.Save(filepath.Join(dir, tokenizer.FileName)))
 			m.Free()
-			template := "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[model]\n{% endif %}"
-			if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644)); err != nil {
+			template := "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if " +
+				"add_generation_prompt %}[model]\n{% endif %}"
+			if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template),
+				0o644)); err != nil {
 				t.Fatal(err)
 			}
 			c := w.Config
@@ -157,10 +162,11 @@ func TestWeightsHeldOnce(t *testing.T) {
 	}
 	a, b := testworld.Content(t, copied), testworld.Content(t, once)
 	last := filepath.Join("rounds", fmt.Sprintf("%04d", c.Trainer.Rounds))
-	for _, name := range []string{filepath.Join(last, rundir.Samples), filepath.Join(last, "adapter", "adapter_model.safetensors"),
-		rundir.Synthetic} {
+	for _, name := range []string{filepath.Join(last, rundir.Samples),
+		filepath.Join(last, "adapter", "adapter_model.safetensors"), rundir.Synthetic} {
 		if len(a[name]) == 0 || !bytes.Equal(a[name], b[name]) {
-			t.Errorf("%s: %d bytes with a copy for sampling, %d without, and they differ", name, len(a[name]), len(b[name]))
+			t.Errorf("%s: %d bytes with a copy for sampling, %d without, and they differ", name, len(a[name]),
+				len(b[name]))
 		}
 	}
 	c.Model.DType = "bfloat16"

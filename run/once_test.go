@@ -61,7 +61,8 @@ func TestAskedOnce(t *testing.T) {
 	}
 	// Values of 8 bytes go to the server; embeddings, of 4 bytes a value, come from it.
 	answers := int64(3 * each.Generate.Prompts * each.Generate.Samples)
-	for run, want := range map[string][2]int64{dir: {8 * (16 + 1024), 4 * 16}, everyRound: {8 * answers, 4 * answers * 8}} {
+	for run, want := range map[string][2]int64{dir: {8 * (16 + 1024), 4 * 16},
+		everyRound: {8 * answers, 4 * answers * 8}} {
 		cost, err := reporting.CostOf(run)
 		if err != nil || cost.Rounds != 3 || [2]int64{cost.Sent, cost.Received} != want || !(cost.Server > 0) ||
 			!(cost.Client > 0) || cost.Client > cost.Server {
@@ -125,14 +126,15 @@ func TestAskedOnce(t *testing.T) {
 		t.Errorf("the audit: %d releases, %q, noise %+v (%v)", r.Releases, r.Problems, r.Noise, err)
 	}
 	page, err := reporting.Of(dir)
-	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 || page.Interrupted != "" {
+	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 ||
+		page.Interrupted != "" {
 		t.Errorf("the report: %d of %d releases, %d rounds, %q (%v)", page.Privacy.Rounds, page.Privacy.Planned,
 			len(page.Rounds), page.Interrupted, err)
 	}
 }
 
-// TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other; what it tells is
-// in the run's folder and the report; and a run that was killed goes on to the same bytes.
+// TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other;
+// what it tells is in the run's folder and the report; and a run that was killed goes on to the same bytes.
 func TestForm(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -157,13 +159,15 @@ func TestForm(t *testing.T) {
 		len(found.Measures) != len(embedding.FormMeasures) {
 		t.Errorf("%d measures are stored (%v)", len(found.Measures), err)
 	}
-	audited, err := auditing.Runs([]string{want}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
+	audited, err := auditing.Runs([]string{want},
+		auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 0.999, NoiseFactor: 1}})
 	if err != nil || audited.Verdict() != nil || audited.Runs[0].Canary == nil || len(audited.Runs[0].Noise) != 1 ||
 		audited.Runs[0].Noise[0].Freedom != target.Checks {
 		t.Errorf("the audit: %+v (%v)", audited.Runs, err)
 	}
 	page, err := reporting.Of(want)
-	if err != nil || !slices.ContainsFunc(page.Privacy.Statement, func(s string) bool { return strings.Contains(s, "measures of form") }) {
+	if err != nil || !slices.ContainsFunc(page.Privacy.Statement,
+		func(s string) bool { return strings.Contains(s, "measures of form") }) {
 		t.Errorf("the report says %q (%v)", page.Privacy.Statement, err)
 	}
 	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 2}, rounds.Stage{Name: "pairs", Round: 2})
@@ -196,7 +200,8 @@ func TestStyle(t *testing.T) {
 		t.Fatal(err)
 	}
 	var form policy.Form
-	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err != nil || form.Style != "in capitals" {
+	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err != nil ||
+		form.Style != "in capitals" {
 		t.Fatalf("the style is %q (%v)", form.Style, err)
 	}
 	prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(dir, 1), rundir.Prompts))
@@ -251,8 +256,8 @@ func TestCompact(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
-	if err != nil || answer.Query != scoring.CheckedName(scoring.CompactName(scoring.Standardized), scoring.RoundChecks) ||
-		len(answer.Sum) > c.Scoring.Dim+scoring.RoundChecks {
+	if err != nil || answer.Query != scoring.CheckedName(scoring.CompactName(scoring.Standardized),
+		scoring.RoundChecks) || len(answer.Sum) > c.Scoring.Dim+scoring.RoundChecks {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
 	}
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
@@ -319,8 +324,8 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	sameRun(t, dir, want)
 }
 
-// TestPatience: rounds that do not bring the samples nearer end the run, which is complete then, also for a process that
-// resumes it.
+// TestPatience: rounds that do not bring the samples nearer end the run, which is complete then, also for a process
+// that resumes it.
 func TestPatience(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config

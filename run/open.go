@@ -150,7 +150,8 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 				return taken(o.Dir)
 			}
 			if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
-				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder", path, rundir.Config)
+				return fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder",
+					path, rundir.Config)
 			}
 			s.Sigma, err = assembly.Plan(c, s.budget)
 			return err
@@ -185,8 +186,10 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 		return nil, err
 	}
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
-	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(), Patience: s.Config.Trainer.Patience,
-		MaxTime: time.Duration(s.Config.Trainer.MaxHours * float64(time.Hour)), Method: s.method, Clients: federation, Spent: s.ledger.Spent,
+	all := rounds.Options{Dir: o.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(),
+		Patience: s.Config.Trainer.Patience, MaxTime: time.Duration(s.Config.Trainer.MaxHours * float64(time.Hour)),
+		Method: s.method, Clients: federation,
+		Spent:  s.ledger.Spent,
 		Events: rounds.Tee(s.log.Events(), told, s.tracking.Events())}
 	if d.ChoosesMix(s.Config) {
 		all.Choose = s.chooseMix
@@ -216,23 +219,29 @@ func (o *Options) configuration() error {
 	return evaluator.CheckTask(o.Config)
 }
 
-// clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a federation.
-func (s *Session) clients(ctx context.Context, o Options, tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation,
-	error), error) {
+// clients embeds the texts of the train clients, where they are not elsewhere, and returns what makes them a
+// federation.
+func (s *Session) clients(ctx context.Context, o Options,
+	tell func(done, total int)) (func(fedsim.Config) (*fedsim.Federation, error), error) {
 	behind := s.Config.Fed.Elsewhere() && s.Config.Aggregate.Least > 0
 	if behind != (o.Aggregators != nil) {
-		return nil, fault.Userf("two aggregators are given: %v; fed.clients is %d and aggregate.least %d, which needs them: %v",
-			o.Aggregators != nil, s.Config.Fed.Clients, s.Config.Aggregate.Least, behind)
+		return nil,
+			fault.Userf("two aggregators are given: %v; fed.clients is %d and aggregate.least %d, which needs them: %v",
+				o.Aggregators != nil, s.Config.Fed.Clients, s.Config.Aggregate.Least, behind)
 	}
 	if behind {
 		return func(f fedsim.Config) (*fedsim.Federation, error) {
-			noised := sharding.Gather(ctx, s.Dir, s.Config, f.Sigma, s.budget.Clients, s.encoder, o.Aggregators, o.Announced)
+			noised := sharding.Gather(ctx, s.Dir, s.Config, f.Sigma, s.budget.Clients, s.encoder, o.Aggregators,
+				o.Announced)
 			return fedsim.NewAggregated(s.budget.Clients, noised, f)
 		}, nil
 	}
 	if s.Config.Fed.Elsewhere() {
 		ask := sharding.Ask(s.Dir, s.Config, s.budget.Clients, s.encoder)
-		return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewRemote(s.budget.Clients, ask, o) }, nil
+		return func(o fedsim.Config) (*fedsim.Federation,
+			error) {
+			return fedsim.NewRemote(s.budget.Clients, ask, o)
+		}, nil
 	}
 	if s.Config.Learns() {
 		return s.learners(ctx)

@@ -39,8 +39,8 @@ func interrupted(t *testing.T, o Options, listen func(stop func()) rounds.Events
 	}
 }
 
-// TestPreferenceOptions runs rounds with the options of preference training, and the same interrupted after every third step and
-// resumed: the files must be the same.
+// TestPreferenceOptions runs rounds with the options of preference training, and the same interrupted after every third
+// step and resumed: the files must be the same.
 func TestPreferenceOptions(t *testing.T) {
 	w := testworld.Shared(t)
 	for name, change := range map[string]func(d *configs.DPO, o *configs.Optimizer){
@@ -110,17 +110,23 @@ func TestPreferenceOptions(t *testing.T) {
 					steps = append(steps, s)
 				}
 				v, n := m.Values, m.Values["steps"]
-				if float64(len(steps)) != n || n == 0 || v["eval_step"] < 1 || v["eval_step"] > n || steps[len(steps)-1].NumTokens <= steps[0].NumTokens {
+				if float64(len(steps)) != n || n == 0 || v["eval_step"] < 1 || v["eval_step"] > n ||
+					steps[len(steps)-1].NumTokens <= steps[0].NumTokens {
 					t.Errorf("round %d: %d steps, %+v", m.Number, len(steps), m)
 				}
-				if name == "held-out" && (v["held_out"] < 2 || v["held_out"] >= v["pairs"]/2 || m.Get("eval_loss") == nil || steps[0].LearningRate != 0 || m.Get("eval_fid") != nil) {
+				if name == "held-out" &&
+					(v["held_out"] < 2 || v["held_out"] >= v["pairs"]/2 || m.Get("eval_loss") == nil ||
+						steps[0].LearningRate != 0 || m.Get("eval_fid") != nil) {
 					t.Errorf("round %d: %+v, the first rate %g", m.Number, m, steps[0].LearningRate)
 				}
-				// The reference is the model as the round found it, so that its first step begins at a margin of 0 again.
-				if atStart := math.Abs(steps[0].Loss-math.Ln2) < 1e-6; atStart != (name == "held-out" || m.Number == 1) {
+				// The reference is the model as the round found it, so that its first step begins at a margin of 0
+				// again.
+				if atStart := math.Abs(steps[0].Loss-math.Ln2) < 1e-6; atStart != (name == "held-out" ||
+					m.Number == 1) {
 					t.Errorf("round %d begins with the loss %g", m.Number, steps[0].Loss)
 				}
-				if name == "fid" && (!(v["eval_fid"] > 0) || m.Get("eval_loss") != nil || v["pairs"] <= float64(c.Generate.Prompts)) {
+				if name == "fid" && (!(v["eval_fid"] > 0) || m.Get("eval_loss") != nil ||
+					v["pairs"] <= float64(c.Generate.Prompts)) {
 					t.Errorf("round %d: %+v", m.Number, m)
 				}
 			}
@@ -128,7 +134,8 @@ func TestPreferenceOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if warned := strings.Contains(strings.Join(page.Privacy.Warnings, " "), "Validation clients are not protected"); warned != (name == "fid") {
+			if warned := strings.Contains(strings.Join(page.Privacy.Warnings, " "),
+				"Validation clients are not protected"); warned != (name == "fid") {
 				t.Errorf("the report warns: %v", page.Privacy.Warnings)
 			}
 		})
@@ -139,7 +146,8 @@ func TestPreferenceOptions(t *testing.T) {
 	} {
 		c := w.Config
 		change(&c.DPO, &c.Optimizer)
-		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
+		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); !fault.IsUser(err) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v", err)
 		}
 	}

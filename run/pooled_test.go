@@ -18,8 +18,8 @@ import (
 	"popri/run/reporting"
 )
 
-// TestPooledReleases: a run whose scores use all releases so far has the charges of any other, keeps less noise from round
-// to round, and goes on after a kill to the same bytes.
+// TestPooledReleases: a run whose scores use all releases so far has the charges of any other, keeps less noise from
+// round to round, and goes on after a kill to the same bytes.
 func TestPooledReleases(t *testing.T) {
 	w := testworld.Shared(t)
 	for _, kind := range []string{"rounds", "compact"} {
@@ -45,7 +45,8 @@ func TestPooledReleases(t *testing.T) {
 			t.Fatal(len(figures), err)
 		}
 		for i := 1; i < 3; i++ {
-			if before, now := figures[i-1].Values["noise_kept"], figures[i].Values["noise_kept"]; !(now > 0 && now < 0.95*before) {
+			if before, now := figures[i-1].Values["noise_kept"], figures[i].Values["noise_kept"]; !(now > 0 &&
+				now < 0.95*before) {
 				t.Errorf("%s: round %d keeps %g of the noise, the round before %g", kind, i+1, now, before)
 			}
 		}
@@ -54,7 +55,8 @@ func TestPooledReleases(t *testing.T) {
 	}
 }
 
-// TestPooledBeginsAsProjected: round 1 gives the scores of the projection. Later rounds need the sums of the round before.
+// TestPooledBeginsAsProjected: round 1 gives the scores of the projection. Later rounds need the sums of the round
+// before.
 func TestPooledBeginsAsProjected(t *testing.T) {
 	w := testworld.Shared(t)
 	scores := map[string][]policy.ScoreRow{}
@@ -74,7 +76,8 @@ func TestPooledBeginsAsProjected(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if scores[denoise], err = rows.Read[policy.ScoreRow](filepath.Join(rundir.Round(o.Dir, 1), policy.ScoresFile)); err != nil {
+		if scores[denoise], err = rows.Read[policy.ScoreRow](filepath.Join(rundir.Round(o.Dir, 1),
+			policy.ScoresFile)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"popri/show/series"
 )
 
-// Every part of a run that embeds texts or trains small models says how much of it is done, also before the run has a folder and
-// after its rounds.
+// Every part of a run that embeds texts or trains small models says how much of it is done, also before the run has a
+// folder and after its rounds.
 func TestLongPartsTellProgress(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -39,7 +39,8 @@ func TestLongPartsTellProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	want := []string{"read data", "load the generator", "prepare the encoder", "prepare the method", "check inputs", "embed the clients' texts"}
+	want := []string{"read data", "load the generator", "prepare the encoder", "prepare the method", "check inputs",
+		"embed the clients' texts"}
 	if !slices.Equal(opening, want) {
 		t.Errorf("before the run: %q", opening)
 	}
@@ -55,8 +56,9 @@ func TestLongPartsTellProgress(t *testing.T) {
 	if _, err := s.Evaluate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"prepare the method", "embed the clients' texts", "embed public texts", "generate", "embed", "dpo",
-		"synthesize after round 1", "synthesize untuned", "synthesize without training", "compare public text"} {
+	for _, name := range []string{"prepare the method", "embed the clients' texts", "embed public texts", "generate",
+		"embed", "dpo", "synthesize after round 1", "synthesize untuned", "synthesize without training",
+		"compare public text"} {
 		if !told[name] {
 			t.Errorf("%s tells nothing; told: %v", name, told)
 		}

@@ -25,8 +25,8 @@ import (
 	"popri/show/series"
 )
 
-// TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often it
-// was killed, and must end as one that was left alone.
+// TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often
+// it was killed, and must end as one that was left alone.
 func TestKilledAtAnyMoment(t *testing.T) {
 	for _, m := range methods.All {
 		t.Run(m.Name, func(t *testing.T) {
@@ -108,7 +108,8 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 				}
 				break
 			}
-			if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() || state.Signal() != syscall.SIGKILL {
+			if state, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !state.Signaled() ||
+				state.Signal() != syscall.SIGKILL {
 				t.Fatalf("after %d kills a run does not go on: %v: %s", inThis, err, out)
 			}
 			inThis++
@@ -182,7 +183,8 @@ func TestSecondSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "resume") {
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "resume") {
 		t.Errorf("a new run in the folder of another gives %v", err)
 	}
 	_, err = Open(t.Context(), Options{Dir: dir, Resume: true})
@@ -190,7 +192,8 @@ func TestSecondSession(t *testing.T) {
 		t.Errorf("resuming a run that another process works on gives %v", err)
 	}
 	cmd, out := testworld.Process(t, dir, w.File)
-	if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "locked") || !strings.Contains(out.String(), dir) {
+	if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "locked") ||
+		!strings.Contains(out.String(), dir) {
 		t.Errorf("a second process: %v, %s", err, out)
 	}
 	if err := s.Train(t.Context()); err != nil {
@@ -199,8 +202,8 @@ func TestSecondSession(t *testing.T) {
 	sameRun(t, dir, want)
 }
 
-// TestTwoBeginnings: of processes that begin runs in one folder, one does, and the others leave its files as they are, so that it
-// can be gone on with.
+// TestTwoBeginnings: of processes that begin runs in one folder, one does, and the others leave its files as they are,
+// so that it can be gone on with.
 func TestTwoBeginnings(t *testing.T) {
 	w := testworld.Shared(t)
 	for range 4 {
@@ -311,7 +314,8 @@ func TestUnwritableFolder(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: filepath.Join(file, "run")}); !fault.IsUser(err) || !strings.Contains(err.Error(), file) {
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: filepath.Join(file, "run")}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), file) {
 		t.Errorf("a folder under a file gives %v", err)
 	}
 	dir := t.TempDir()
@@ -323,17 +327,20 @@ func TestUnwritableFolder(t *testing.T) {
 			t.Skip("no folder is closed to root here")
 		}
 	}
-	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("a folder without permission to write gives %v", err)
 	}
 }
 
-// TestRefusedEarly: public text of which nothing can be learned, and settings that a run's files cannot hold, are refused before
-// there is a folder, so that the corrected run can be made where the refused one was asked for.
+// TestRefusedEarly: public text of which nothing can be learned, and settings that a run's files cannot hold, are
+// refused before there is a folder, so that the corrected run can be made where the refused one was asked for.
 func TestRefusedEarly(t *testing.T) {
 	w := testworld.Shared(t)
-	same, two := `{"text": "the cat sees the hat in the garden at noon."}`+"\n", `{"text": "a small dog, a long rope."}`+"\n"
-	for name, texts := range map[string]string{"alike": strings.Repeat(same, 200), "alternating": strings.Repeat(same+two, 100)} {
+	same, two := `{"text": "the cat sees the hat in the garden at noon."}`+
+		"\n", `{"text": "a small dog, a long rope."}`+"\n"
+	for name, texts := range map[string]string{"alike": strings.Repeat(same, 200),
+		"alternating": strings.Repeat(same+two, 100)} {
 		c := w.Config
 		testworld.AskOnce(&c)
 		c.Scoring.Encoder, c.Data.Public = "hashing", filepath.Join(t.TempDir(), name+".jsonl")
@@ -343,8 +350,8 @@ func TestRefusedEarly(t *testing.T) {
 		for _, m := range []string{"popri", "grpo", "private_evolution_sft", "public_selection"} {
 			c.Method = m
 			dir := filepath.Join(t.TempDir(), "run")
-			if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "200 public texts are all alike") ||
-				exists(dir) {
+			if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
+				!strings.Contains(err.Error(), "200 public texts are all alike") || exists(dir) {
 				t.Errorf("%s, %s: the error is %v; there is a folder: %v", m, name, err, exists(dir))
 			}
 		}
@@ -354,7 +361,8 @@ func TestRefusedEarly(t *testing.T) {
 	if err := os.WriteFile(c.Data.Public, []byte(strings.Repeat(same+two, 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "too few") || exists(dir) {
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "too few") || exists(dir) {
 		t.Errorf("two texts for the latent encoder give %v; there is a folder: %v", err, exists(dir))
 	}
 	c = w.Config
@@ -362,7 +370,8 @@ func TestRefusedEarly(t *testing.T) {
 	if err := os.Symlink(w.Private, c.Data.Private); err != nil {
 		t.Skip(err) // a file system whose names are all UTF-8
 	}
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "data.private") || exists(dir) {
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "data.private") || exists(dir) {
 		t.Errorf("a path that is not UTF-8 gives %v; there is a folder: %v", err, exists(dir))
 	}
 }
@@ -398,8 +407,8 @@ func TestNoRoom(t *testing.T) {
 	sameRun(t, dir, want)
 }
 
-// TestNoRoomAtEachStage: the disk is full from one stage on. What fails is named, nothing is lost, and the report leaves
-// what was there.
+// TestNoRoomAtEachStage: the disk is full from one stage on. What fails is named, nothing is lost, and the report
+// leaves what was there.
 func TestNoRoomAtEachStage(t *testing.T) {
 	w := testworld.Shared(t)
 	want := t.TempDir()
@@ -420,7 +429,8 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		dir := t.TempDir()
 		cmd, out := testworld.Process(t, dir, w.File)
 		cmd.Env = append(cmd.Env, childStage+"="+c.stage, childLimit+"="+c.limit)
-		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "file too large") || !strings.Contains(out.String(), c.file) {
+		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "file too large") ||
+			!strings.Contains(out.String(), c.file) {
 			t.Errorf("%s with files of at most %s bytes: %v: %s, want %s", c.stage, c.limit, err, out, c.file)
 		}
 		cmd, out = testworld.Process(t, dir, w.File)

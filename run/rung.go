@@ -21,7 +21,8 @@ import (
 // JudgeStage is the stage in which a small model is trained and judged by an adaptive ablation.
 const JudgeStage = "judge"
 
-// Rung is what the text of a run after some of its rounds did for the small model on the validation clients, in rungs.json.
+// Rung is what the text of a run after some of its rounds did for the small model on the validation clients, in
+// rungs.json.
 type Rung struct {
 	Rounds   int     `json:"rounds"`
 	Texts    int     `json:"texts"`
@@ -29,12 +30,14 @@ type Rung struct {
 	Loss     float64 `json:"loss"` // nats a token
 }
 
-// Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the validation
-// clients and keeps the figures in rungs.json. Whether the run goes on, the caller decides.
+// Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the
+// validation clients and keeps the figures in rungs.json. Whether the run goes on, the caller decides.
 func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	if s.Config.Learns() {
-		return r, fault.Userf("method is %q: an adaptive order trains small models on text, and its product is a model. Leave --adaptive out",
-			s.Config.Method)
+		return r,
+			fault.Userf("method is %q: an adaptive order trains small models on text, and its product is a model. "+
+				"Leave --adaptive out",
+				s.Config.Method)
 	}
 	known, err := Rungs(s.Dir)
 	if err != nil {
@@ -54,15 +57,16 @@ func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	return r, nil
 }
 
-// measure trains up to a round, and the small model on the text of that state. A run that is beyond the round, such as one
-// of a plain ablation, has that state no more.
+// measure trains up to a round, and the small model on the text of that state. A run that is beyond the round, such as
+// one of a plain ablation, has that state no more.
 func (s *Session) measure(ctx context.Context, last int) (m Rung, err error) {
 	m.Rounds = last
 	if err := s.clearRung(); err != nil {
 		return m, err
 	}
 	if done := s.runner.Done(); done > last {
-		return m, fault.Userf("%s is beyond round %d, after which --adaptive would judge it: name another folder", s.Dir, last)
+		return m, fault.Userf("%s is beyond round %d, after which --adaptive would judge it: name another folder",
+			s.Dir, last)
 	}
 	s.tellPublicTexts()
 	if err := s.runner.TrainTo(ctx, last); err != nil {

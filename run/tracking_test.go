@@ -79,7 +79,8 @@ func TestTrackedRun(t *testing.T) {
 	}
 	server, dir := newTracker(t), t.TempDir()
 	var warned []string
-	o := Options{Config: c, Dir: dir, Trackers: trackers.Names(), Warn: func(text string) { warned = append(warned, text) }}
+	o := Options{Config: c, Dir: dir, Trackers: trackers.Names(),
+		Warn: func(text string) { warned = append(warned, text) }}
 	ctx, stop := context.WithCancel(t.Context())
 	o.Listen = func([]series.Series) rounds.Events {
 		return rounds.Events{Log: func(event string, round int, _ any) {
@@ -121,7 +122,8 @@ func TestTrackedRun(t *testing.T) {
 	want := filed(t, dir)
 	for _, r := range e.Results {
 		if r.Key != "private" {
-			want["downstream/accuracy/"+r.Key+"@2"], want["downstream/perplexity/"+r.Key+"@2"] = r.Accuracy, r.Perplexity
+			want["downstream/accuracy/"+r.Key+"@2"], want["downstream/perplexity/"+r.Key+
+				"@2"] = r.Accuracy, r.Perplexity
 		}
 	}
 	if !maps.Equal(server.Values, want) || len(server.Twice) > 0 {
@@ -135,7 +137,8 @@ func TestTrackedRun(t *testing.T) {
 	if server.Status != "FINISHED" || len(warned) > 0 {
 		t.Errorf("the status is %q, the warnings %q", server.Status, warned)
 	}
-	for _, name := range []string{"round", "generate", "dpo", "collect", "synthesize after round 2", "evaluate", "popri.guarantee", "popri.fid"} {
+	for _, name := range []string{"round", "generate", "dpo", "collect", "synthesize after round 2", "evaluate",
+		"popri.guarantee", "popri.fid"} {
 		if !bytes.Contains(server.Traced, []byte(name)) {
 			t.Errorf("the trace lacks %q", name)
 		}
@@ -156,7 +159,8 @@ func TestTrackedPrefer(t *testing.T) {
 	pairs := filepath.Join(dir, "pairs.jsonl")
 	var lines []map[string]string
 	for i := range 12 {
-		lines = append(lines, map[string]string{"prompt": fmt.Sprint("the cat ", i), "chosen": " sees", "rejected": " finds"})
+		lines = append(lines, map[string]string{"prompt": fmt.Sprint("the cat ", i), "chosen": " sees",
+			"rejected": " finds"})
 	}
 	if err := rows.WriteLines(pairs, lines); err != nil {
 		t.Fatal(err)
@@ -164,7 +168,8 @@ func TestTrackedPrefer(t *testing.T) {
 	server := newTracker(t)
 	c := w.Config
 	c.Optimizer.Epochs, c.Optimizer.Batch, c.DPO.EvalShare = 3, 4, 0.25
-	o := standalone.Options{Config: c, Pairs: pairs, Out: filepath.Join(dir, "adapter"), Trackers: []string{"mlflow", "tensorboard"}}
+	o := standalone.Options{Config: c, Pairs: pairs, Out: filepath.Join(dir, "adapter"),
+		Trackers: []string{"mlflow", "tensorboard"}}
 	ctx, stop := context.WithCancel(t.Context())
 	o.Step = func(m dpo.Metrics, _, _ int) {
 		if m.Step == 4 {

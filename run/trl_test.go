@@ -41,8 +41,8 @@ func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 	return steps
 }
 
-// TestTrainsInTRL: a run whose rounds TRL trains has the trace of one that trains here, within the tolerances of the golden
-// traces of preference training, and ends with the same adapter.
+// TestTrainsInTRL: a run whose rounds TRL trains has the trace of one that trains here, within the tolerances of the
+// golden traces of preference training, and ends with the same adapter.
 func TestTrainsInTRL(t *testing.T) {
 	enginePython(t, "trl")
 	for name, set := range map[string]func(c *configs.Config){
@@ -106,7 +106,8 @@ func trainsInTRL(t *testing.T, set func(c *configs.Config)) {
 			t.Errorf("round %d still has what TRL was given", round)
 		}
 		file := filepath.Join("adapter", "adapter_model.safetensors")
-		goldentensor.NearFiles(t, filepath.Join(rundir.Round(dir, round), file), filepath.Join(rundir.Round(here, round), file), 2e-5)
+		goldentensor.NearFiles(t, filepath.Join(rundir.Round(dir, round), file),
+			filepath.Join(rundir.Round(here, round), file), 2e-5)
 	}
 	t.Logf("the largest difference of a loss is %.1e", largest)
 	events, err := os.ReadFile(filepath.Join(dir, rundir.Synthetic))

@@ -26,8 +26,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// llamaFolder writes a small LLaMA of random weights, with heads as wide as vLLM's CPU kernels need them and the tokenizer of
-// another model.
+// llamaFolder writes a small LLaMA of random weights, with heads as wide as vLLM's CPU kernels need them and the
+// tokenizer of another model.
 func llamaFolder(t *testing.T, other string) string {
 	t.Helper()
 	tok, err := tokenizer.Load(other)
@@ -35,8 +35,8 @@ func llamaFolder(t *testing.T, other string) string {
 		t.Fatal(err)
 	}
 	eos, _ := tok.EOS()
-	m, err := lm.New(lm.Config{Type: "llama", Vocab: tok.VocabSize(), Context: 128, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1,
-		Inner: 128, NormEps: 1e-5, EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 10000}},
+	m, err := lm.New(lm.Config{Type: "llama", Vocab: tok.VocabSize(), Context: 128, Hidden: 64, Layers: 2, Heads: 2,
+		KVHeads: 1, Inner: 128, NormEps: 1e-5, EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 10000}},
 		lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, rand.New(rand.NewPCG(5, 5)).NormFloat64)
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +62,13 @@ func serveVLLM(t *testing.T, python, dir string, port int) (kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(python, "-m", "vllm.entrypoints.cli.main", "serve", dir, "--host", "127.0.0.1", "--port", fmt.Sprint(port),
-		"--served-model-name", "base", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "1", "--dtype", "float32",
+	cmd := exec.Command(python, "-m", "vllm.entrypoints.cli.main", "serve", dir, "--host", "127.0.0.1", "--port",
+		fmt.Sprint(port), "--served-model-name", "base", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "1",
+		"--dtype",
+		"float32",
 		"--max-model-len", "128", "--max-num-seqs", "32", "--enforce-eager")
-	cmd.Env = append(os.Environ(), "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True", "VLLM_CPU_KVCACHE_SPACE=1", "HF_HUB_OFFLINE=1",
-		"VLLM_NO_USAGE_STATS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1",
+	cmd.Env = append(os.Environ(), "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True", "VLLM_CPU_KVCACHE_SPACE=1",
+		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1",
 		// A busy machine compiles for minutes, and vLLM takes that for a failure.
 		"TORCHDYNAMO_DISABLE=1", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS=1800")
 	cmd.Stdout, cmd.Stderr = log, log

@@ -47,8 +47,8 @@ func productOf(t *testing.T, dir string) []waspRow {
 	return product
 }
 
-// TestWASP: all parts are in the product with label and generator, there is a release less than parts, the audit finds it sound, and a
-// run that is stopped gives the same.
+// TestWASP: all parts are in the product with label and generator, there is a release less than parts, the audit finds
+// it sound, and a run that is stopped gives the same.
 func TestWASP(t *testing.T) {
 	c := wasped(t)
 	dir := trained(t, c)
@@ -95,8 +95,8 @@ func TestWASP(t *testing.T) {
 		rounds.Stage{Round: 2, Name: "generate"})
 }
 
-// TestWASPWithoutNoise: with hardly any noise, the released counts are votes within labels, of the bound's norm for a client at most,
-// and the good and bad texts are those with the most of them.
+// TestWASPWithoutNoise: with hardly any noise, the released counts are votes within labels, of the bound's norm for a
+// client at most, and the good and bad texts are those with the most of them.
 func TestWASPWithoutNoise(t *testing.T) {
 	c := wasped(t)
 	c.Privacy.Epsilon, c.Scoring.ClipNorm = 1e4, 100
@@ -131,13 +131,14 @@ func TestWASPWithoutNoise(t *testing.T) {
 		}
 		// Each text has 1 + 1/2 + 1/4 votes of each kind.
 		if good != 4 || bad != 4 || most > least || near < 10 || far < near-10 || far > near+10 {
-			t.Errorf("%s: %d good texts with %g votes or more, others with %g or less, %d bad; %g near and %g far votes", label, good,
-				least, most, bad, near, far)
+			t.Errorf("%s: %d good texts with %g votes or more, others with %g or less, %d bad; %g near and %g far votes",
+				label, good, least, most, bad, near, far)
 		}
 	}
 }
 
-// TestWASPAblations: one vote, no contrast, no weights and one generator run, and generators without weights write as much.
+// TestWASPAblations: one vote, no contrast, no weights and one generator run, and generators without weights write as
+// much.
 func TestWASPAblations(t *testing.T) {
 	for name, change := range map[string]func(*configs.WASP){
 		"one vote": func(w *configs.WASP) { w.Votes = 1 },
@@ -190,7 +191,8 @@ func withoutClients(t *testing.T, voters string) {
 	}
 }
 
-// TestWASPWithServer: a server that gives completions writes, too, and a run that goes on does not ask it again for finished parts.
+// TestWASPWithServer: a server that gives completions writes, too, and a run that goes on does not ask it again for
+// finished parts.
 func TestWASPWithServer(t *testing.T) {
 	var asked, refusing atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,8 +213,10 @@ func TestWASPWithServer(t *testing.T) {
 		n := asked.Add(1)
 		choice := map[string]any{"finish_reason": "stop", "text": fmt.Sprintf("the quiet boat number %d", n)}
 		switch {
-		case r.URL.Path == "/v1/chat/completions" && len(q.Messages) == 1 && !strings.HasSuffix(q.Messages[0].Content, `"`):
-			choice = map[string]any{"finish_reason": "stop", "message": map[string]any{"content": fmt.Sprintf("%q\nas you like", choice["text"])}}
+		case r.URL.Path == "/v1/chat/completions" && len(q.Messages) == 1 &&
+			!strings.HasSuffix(q.Messages[0].Content, `"`):
+			choice = map[string]any{"finish_reason": "stop",
+				"message": map[string]any{"content": fmt.Sprintf("%q\nas you like", choice["text"])}}
 		case r.URL.Path != "/v1/completions" || !strings.HasSuffix(q.Prompt, `"`) || !slices.Contains(q.Stop, `"`):
 			http.Error(w, "what is this?", http.StatusBadRequest)
 			return
@@ -241,7 +245,8 @@ func TestWASPWithServer(t *testing.T) {
 			t.Errorf("the product has %d texts of a server that was asked for %d", theirs, asked.Load())
 		}
 		refusing.Store(1)
-		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "answers 403") {
+		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil ||
+			!strings.Contains(err.Error(), "answers 403") {
 			t.Errorf("a server that refuses: %v", err)
 		}
 		refusing.Store(0)
@@ -263,7 +268,8 @@ func TestWASPMistakes(t *testing.T) {
 	} {
 		c := wasped(t)
 		change(&c)
-		if _, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in the error: %v", want, err)
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"popri/scoring/query"
 )
 
-// Ballot asks which samples most clients would choose: each client gives one vote, to the sample nearest to one of its texts by cosine.
-// The histogram stays exact and secret; what is released is a list of its largest counts (query.Ranking).
+// Ballot asks which samples most clients would choose: each client gives one vote, to the sample nearest to one of its
+// texts by cosine. The histogram stays exact and secret; what is released is a list of its largest counts
+// (query.Ranking).
 type Ballot struct {
 	samples embedding.Matrix
 	round   int
@@ -21,14 +22,16 @@ type Ballot struct {
 
 const ballots = "ballot/"
 
-// NewBallot prepares the question of a round about samples; key identifies them. Clients take their texts in turn: in round t, a client
-// votes by its text number t modulo the number of its texts. Picks of the domain largest counts may be released.
+// NewBallot prepares the question of a round about samples; key identifies them. Clients take their texts in turn: in
+// round t, a client votes by its text number t modulo the number of its texts. Picks of the domain largest counts may
+// be released.
 func NewBallot(samples embedding.Matrix, round, domain, picks int, key string) (Ballot, error) {
 	if err := samples.Check(); err != nil {
 		return Ballot{}, fmt.Errorf("scoring: samples: %w", err)
 	}
 	if samples.Rows < 2 || round < 1 || domain < 1 || picks < 1 {
-		return Ballot{}, fmt.Errorf("scoring: a ballot of round %d for %d of the largest %d of %d samples", round, picks, domain, samples.Rows)
+		return Ballot{}, fmt.Errorf("scoring: a ballot of round %d for %d of the largest %d of %d samples", round,
+			picks, domain, samples.Rows)
 	}
 	for i, x := range samples.Data {
 		if x != x || math.IsInf(float64(x), 0) {

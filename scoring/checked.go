@@ -9,8 +9,8 @@ import (
 	"popri/scoring/query"
 )
 
-// RoundChecks is the number of check values of a question that is asked in every round and whose sums fill the whole space.
-// With 256 of them, an audit finds noise of 0.7 of what was charged or less in one release, and 0.9 in eight.
+// RoundChecks is the number of check values of a question that is asked in every round and whose sums fill the whole
+// space. With 256 of them, an audit finds noise of 0.7 of what was charged or less in one release, and 0.9 in eight.
 const RoundChecks = 256
 
 // WithChecks is a question whose answers end in n check values. They move no sum and cost no privacy.
@@ -72,8 +72,8 @@ func Unchecked(q query.Query) (inner query.Query, checks int) {
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.
 type Checked struct{ values, checks int }
 
-// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean] or of a question
-// [WithChecks]. A number of values that the name does not allow is an error.
+// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean] or of a
+// question [WithChecks]. A number of values that the name does not allow is an error.
 func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 	mean, ok := parseMean(name)
 	c = Checked{values, mean.Checks}
@@ -81,7 +81,8 @@ func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 		c.checks, ok = n, true
 	}
 	if ok && values-c.checks < 1 {
-		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks", name, values, c.checks)
+		return Checked{}, true, fmt.Errorf("scoring: a release of %q with %d values, of which %d are checks", name,
+			values, c.checks)
 	}
 	return c, ok, nil
 }

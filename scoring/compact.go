@@ -42,8 +42,8 @@ func NewCompact(samples embedding.Matrix, options Options, key string) (Compact,
 	return compact(s, root, key), nil
 }
 
-// RestoreCompact prepares the question with the matrix R (rank×d) of another machine ([Compact.Root]). Eigenvectors are not
-// unique, and machines compute them differently, but all parts of a sum need the same ones.
+// RestoreCompact prepares the question with the matrix R (rank×d) of another machine ([Compact.Root]). Eigenvectors are
+// not unique, and machines compute them differently, but all parts of a sum need the same ones.
 func RestoreCompact(samples embedding.Matrix, root []float64, options Options, key string) (Compact, error) {
 	s, err := Prepare(samples, options)
 	if err != nil {
@@ -60,7 +60,8 @@ func RestoreCompact(samples embedding.Matrix, root []float64, options Options, k
 		difference = math.Max(difference, math.Abs(v-s.gram[j]))
 	}
 	if !(difference <= 1e-9*s.trace) {
-		return Compact{}, fmt.Errorf("scoring: the root is not that of the samples: their Gram matrices differ by %g", difference)
+		return Compact{}, fmt.Errorf("scoring: the root is not that of the samples: their Gram matrices differ by %g",
+			difference)
 	}
 	return compact(s, root, key), nil
 }
@@ -123,8 +124,8 @@ func (c Compact) Vector(clients query.Clients, i int) ([]float64, error) {
 // product writes R·mean for each row of means into a row of y. A row does not depend on the others.
 func (c Compact) product(means, y []float64) {
 	rows := len(y) / c.rank
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(rows, c.samples.d, means), general(c.samples.d, c.rank, c.columns), 0,
-		general(rows, c.rank, y))
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, general(rows, c.samples.d, means),
+		general(c.samples.d, c.rank, c.columns), 0, general(rows, c.rank, y))
 }
 
 // finish turns R·mean in y into the client's vector.
@@ -167,7 +168,8 @@ func (c Compact) Finish(p query.Partial) ([]float64, error) { return finished(c,
 func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
 	d := c.samples.d
 	if clients.Dim != d {
-		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, d)
+		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim,
+			d)
 	}
 	return vectors(c, clients.Clients, func(sum query.Block, from, to int) error {
 		const block = 256 // bounds the memory of M·Rᵀ

@@ -24,9 +24,9 @@ const (
 // slack is the rounding error of a norm, as a share of the bound, that package noise allows.
 const slack = 1e-9
 
-// conforms checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the fast
-// sum is the sum of the clients' vectors, that partial sums merge to it, that no client moves it by more than the bound,
-// and that a client without texts answers zeros.
+// conforms checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the
+// fast sum is the sum of the clients' vectors, that partial sums merge to it, that no client moves it by more than the
+// bound, and that a client without texts answers zeros.
 func conforms(t *testing.T, make makeQuery) {
 	t.Helper()
 	for name, samples := range worlds() {

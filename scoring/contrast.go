@@ -12,10 +12,10 @@ import (
 	"popri/scoring/query"
 )
 
-// Contrast asks for the samples that are nearest to a client's texts and those that are furthest from them, within each text's
-// label (WASP, Zou et al. 2025, algorithm 2). A text gives 1, 1/2, 1/4, … to its q nearest samples of its label, and the same to the
-// q furthest ones. A client's vector has the votes for near samples of all samples, then those for far ones, and is clipped as a
-// whole.
+// Contrast asks for the samples that are nearest to a client's texts and those that are furthest from them, within each
+// text's label (WASP, Zou et al. 2025, algorithm 2). A text gives 1, 1/2, 1/4, … to its q nearest samples of its label,
+// and the same to the q furthest ones. A client's vector has the votes for near samples of all samples, then those for
+// far ones, and is clipped as a whole.
 //
 //	‖one text's vector‖ = √(2·Σ_{k<q} 4^-k) < √(8/3)       [ContrastNorm]
 type Contrast struct {
@@ -26,7 +26,8 @@ type Contrast struct {
 	key     string
 }
 
-// ContrastNorm is the norm of the vector of one text with q choices, if its label has as many samples: the sensitivity to a text.
+// ContrastNorm is the norm of the vector of one text with q choices, if its label has as many samples: the sensitivity
+// to a text.
 func ContrastNorm(q int) float64 {
 	sum, weight := 0.0, 1.0
 	for range q {
@@ -45,9 +46,9 @@ func parseContrast(name string) (q int, ok bool) {
 	return q, ok && err == nil && ContrastName(q) == name
 }
 
-// NewContrast prepares the question about samples with the numbers of their labels; nil gives all of them one label, and asks
-// clients for none. key identifies the samples and labels. A text votes for q samples, or for all of its label where these are
-// fewer; bound is the norm that a client's vector is clipped to.
+// NewContrast prepares the question about samples with the numbers of their labels; nil gives all of them one label,
+// and asks clients for none. key identifies the samples and labels. A text votes for q samples, or for all of its label
+// where these are fewer; bound is the norm that a client's vector is clipped to.
 func NewContrast(samples embedding.Matrix, labels []int32, q int, bound float64, key string) (Contrast, error) {
 	o := VoteOptions{Metric: L2, Choices: q, Bound: bound}
 	if err := o.validate(); err != nil {

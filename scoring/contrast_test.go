@@ -37,8 +37,8 @@ func contrast(t *testing.T, samples embedding.Matrix, labels []int32, q int, bou
 	return c
 }
 
-// TestContrastByHand: the votes of one text within its label, also where the label has fewer samples than votes, where it has none,
-// and where the text's label is not in the list.
+// TestContrastByHand: the votes of one text within its label, also where the label has fewer samples than votes, where
+// it has none, and where the text's label is not in the list.
 func TestContrastByHand(t *testing.T) {
 	samples, labels := line(1, 2, 3, 4, 9, 0), []int32{0, 0, 0, 0, 1, 2}
 	for _, c := range []struct {
@@ -68,7 +68,8 @@ func TestContrastByHand(t *testing.T) {
 	}
 }
 
-// TestContrastNorm: the norm of one text's vector, and that of a client with m texts, which is at most m times as large.
+// TestContrastNorm: the norm of one text's vector, and that of a client with m texts, which is at most m times as
+// large.
 func TestContrastNorm(t *testing.T) {
 	for q, want := range map[int]float64{1: math.Sqrt2, 8: 1.632981} {
 		if got := scoring.ContrastNorm(q); math.Abs(got-want) > 1e-6 || !(got < math.Sqrt(8.0/3)) {
@@ -112,8 +113,16 @@ func TestContrastNorm(t *testing.T) {
 
 func TestContrastRefuses(t *testing.T) {
 	for want, f := range map[string]func() error{
-		"labels of 2 samples": func() error { _, err := scoring.NewContrast(line(1, 2), []int32{0}, 1, 1, "k"); return err },
-		"label number -1":     func() error { _, err := scoring.NewContrast(line(1, 2), []int32{0, -1}, 1, 1, "k"); return err },
+		"labels of 2 samples": func() error {
+			_,
+				err := scoring.NewContrast(line(1, 2), []int32{0}, 1, 1, "k")
+			return err
+		},
+		"label number -1": func() error {
+			_,
+				err := scoring.NewContrast(line(1, 2), []int32{0, -1}, 1, 1, "k")
+			return err
+		},
 		"votes for 0 samples": func() error { _, err := scoring.NewContrast(line(1, 2), nil, 0, 1, "k"); return err },
 		"need the labels": func() error {
 			q := contrast(t, line(1, 2), []int32{0, 1}, 1, 1)

@@ -28,8 +28,8 @@ func unevaluate(b query.Block) unevaluated {
 	return u
 }
 
-// exactDot returns the product of v with u to about twice the digits of a float64 (Ogita, Rump and Oishi 2005, Dot2), as
-// two numbers that add up to it.
+// exactDot returns the product of v with u to about twice the digits of a float64 (Ogita, Rump and Oishi 2005, Dot2),
+// as two numbers that add up to it.
 func exactDot(v []float64, u unevaluated) (high, low float64) {
 	uh, ul := u.high[:len(v)], u.low[:len(v)]
 	for j, x := range v {
@@ -67,7 +67,8 @@ func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
 	})
 }
 
-// textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts at once.
+// textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts
+// at once.
 func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []float64) (query.Partial, error) {
 	return vectors(q, clients.Clients, func(sum query.Block, from, to int) error {
 		for i := from; i < to; i++ {
@@ -79,9 +80,10 @@ func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []f
 	})
 }
 
-// summed adds up n clients on all processors: add adds those of a range to a sum that empty made. Sums are exact, so they do
-// not depend on how the clients are divided. Of several errors, it returns that of the first clients.
-func summed(n int, empty func() (query.Partial, error), add func(p query.Partial, from, to int) error) (query.Partial, error) {
+// summed adds up n clients on all processors: add adds those of a range to a sum that empty made. Sums are exact, so
+// they do not depend on how the clients are divided. Of several errors, it returns that of the first clients.
+func summed(n int, empty func() (query.Partial, error), add func(p query.Partial, from, to int) error) (query.Partial,
+	error) {
 	sum, err := empty()
 	if err != nil {
 		return query.Partial{}, err
@@ -122,7 +124,8 @@ func checkShape(p query.Partial, lengths ...int) error {
 		ok = len(p.Blocks[k].Values) == lengths[k]
 	}
 	if !ok {
-		return fmt.Errorf("scoring: %w: it has blocks of %v (exponent, values), want %d values", query.ErrOtherSum, p.Shape(), lengths)
+		return fmt.Errorf("scoring: %w: it has blocks of %v (exponent, values), want %d values", query.ErrOtherSum,
+			p.Shape(), lengths)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"popri/scoring/query"
 )
 
-// Two clients score three samples by cosine, each with a vector of norm 1 at most. The sum is private until noise is added
-// (package fedsim does both). It ranks the samples of a prompt.
+// Two clients score three samples by cosine, each with a vector of norm 1 at most. The sum is private until noise is
+// added (package fedsim does both). It ranks the samples of a prompt.
 func Example() {
 	samples := scoring.Unit(embedding.Matrix{Rows: 3, Dim: 2, Data: []float32{1, 0, 1, 1, 0, 1}})
 	texts := scoring.Unit(embedding.Matrix{Rows: 3, Dim: 2, Data: []float32{2, 1, 1, 0, 3, 1}})

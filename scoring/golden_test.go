@@ -154,7 +154,8 @@ func TestGoldenScoring(t *testing.T) {
 				t.Errorf("%s: client %d has zero variance: want %v", s.Name, i, slices.Contains(s.Zero, i))
 			}
 		}
-		byName := map[string][][]float64{"none": scores, "standardize": standard, "mean_cosine": scores, "standardized": standard}
+		byName := map[string][][]float64{"none": scores, "standardize": standard, "mean_cosine": scores,
+			"standardized": standard}
 		for _, name := range s.file.Names() {
 			kind := strings.SplitN(name, "_", 2)[0]
 			switch kind {

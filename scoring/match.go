@@ -20,8 +20,8 @@ type Weighting struct {
 	Effective float64
 }
 
-// Match returns the weights nearest to prior, in relative entropy, with which the weighted mean of texts (one a row) lies
-// within radius of target:
+// Match returns the weights nearest to prior, in relative entropy, with which the weighted mean of texts (one a row)
+// lies within radius of target:
 //
 //	b_j ∝ prior_j·exp⟨λ, x_j⟩        λ minimises  ln Σ_j prior_j·exp⟨λ, x_j⟩ − ⟨λ, target⟩ + radius·‖λ‖₂
 //
@@ -32,7 +32,8 @@ type Weighting struct {
 func Match(texts embedding.Matrix, prior, target []float64, radius, floor float64) (Weighting, error) {
 	switch {
 	case texts.Rows == 0 || len(target) != texts.Dim:
-		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim, len(target))
+		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim,
+			len(target))
 	case !(radius > 0) || math.IsInf(radius, 1):
 		return Weighting{}, fmt.Errorf("scoring: radius is %g, want a number above 0", radius)
 	case !(floor >= 0) || floor > float64(texts.Rows):
@@ -54,8 +55,8 @@ func Match(texts embedding.Matrix, prior, target []float64, radius, floor float6
 	best, floor := unmatched, min(floor, unmatched.Effective)
 	best.Radius = max(radius, unmatched.Distance)
 	start := make([]float64, texts.Dim)
-	// Smaller and smaller radii, each from the λ of the one before: without a start nearby, a small radius takes many times
-	// as many steps. Where one is out of reach, the last steps halve the logarithm of the radius in between.
+	// Smaller and smaller radii, each from the λ of the one before: without a start nearby, a small radius takes many
+	// times as many steps. Where one is out of reach, the last steps halve the logarithm of the radius in between.
 	out := 0.0
 	for halved := 0; best.Radius > radius && halved < matchHalvings; {
 		next := max(radius, best.Radius/matchShrink)
@@ -128,8 +129,8 @@ const (
 	mostMatchSteps = 500
 	// matchSlack is by which share of the radius the distance may exceed it when the minimisation ends.
 	matchSlack = 0.05
-	// matchShrink is the ratio of one radius to the next, and matchHalvings the number of steps that look for the smallest
-	// one within reach.
+	// matchShrink is the ratio of one radius to the next, and matchHalvings the number of steps that look for the
+	// smallest one within reach.
 	matchShrink, matchHalvings = 1.5, 4
 	// smoothing keeps the norm of λ differentiable at 0.
 	smoothing = 1e-6
@@ -150,7 +151,8 @@ type dual struct {
 }
 
 func (d *dual) weighting() Weighting {
-	return Weighting{Weights: d.weights, Radius: d.radius, Distance: d.distance, Effective: 1 / floats.Dot(d.weights, d.weights)}
+	return Weighting{Weights: d.weights, Radius: d.radius, Distance: d.distance,
+		Effective: 1 / floats.Dot(d.weights, d.weights)}
 }
 
 // at returns the value at lambda and, in grad if it is not nil, the gradient.
@@ -196,7 +198,8 @@ func (d *dual) compute(lambda []float64) {
 	d.distance = math.Sqrt(distance)
 }
 
-// weightedMean returns Σ_i w_i x_i, added in fixed blocks so that the result does not depend on the number of processors.
+// weightedMean returns Σ_i w_i x_i, added in fixed blocks so that the result does not depend on the number of
+// processors.
 func weightedMean(texts embedding.Matrix, weights []float64) []float64 {
 	const block = 1024
 	blocks := (texts.Rows + block - 1) / block

@@ -78,7 +78,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// logLinear returns the largest residual of ln w as an affine function of the rows, fitted by gradient-free elimination.
+// logLinear returns the largest residual of ln w as an affine function of the rows, fitted by gradient-free
+// elimination.
 func logLinear(t *testing.T, m embedding.Matrix, w []float64) float64 {
 	t.Helper()
 	k := m.Dim + 1
@@ -146,7 +147,8 @@ func TestMatchFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if free.Effective >= 200 || floored.Effective < 200 || floored.Radius <= free.Radius {
-		t.Errorf("effective sizes %g and %g, radii %g and %g", free.Effective, floored.Effective, free.Radius, floored.Radius)
+		t.Errorf("effective sizes %g and %g, radii %g and %g", free.Effective, floored.Effective, free.Radius,
+			floored.Radius)
 	}
 }
 
@@ -160,7 +162,8 @@ func TestMatchOutOfReach(t *testing.T) {
 	}
 	w, err := Match(m, nil, target, 0.1, 10)
 	if err != nil || w.Effective < 10 || w.Effective > 25 || !(w.Distance < unmatched.Distance-0.3) {
-		t.Errorf("%g effective texts at a distance of %g, unmatched %g (%v)", w.Effective, w.Distance, unmatched.Distance, err)
+		t.Errorf("%g effective texts at a distance of %g, unmatched %g (%v)", w.Effective, w.Distance,
+			unmatched.Distance, err)
 	}
 }
 

@@ -22,8 +22,8 @@ type MeanOptions struct {
 	// the noise is wasted on a client with a short vector.
 	Full  bool
 	Bound float64 // the L2 norm; above 0
-	// Checks is the number of zeros that every client appends. They move no sum and cost no privacy: in a release they hold
-	// noise alone, by which an audit measures the noise.
+	// Checks is the number of zeros that every client appends. They move no sum and cost no privacy: in a release they
+	// hold noise alone, by which an audit measures the noise.
 	Checks int
 }
 

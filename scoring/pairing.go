@@ -15,8 +15,8 @@ type Pairing interface {
 	Check(perPrompt int) error
 }
 
-// AgainstRank pairs the best sample with the one of this rank, from 2 (POPri, section 3.1). A prompt with fewer different
-// samples gives no pair.
+// AgainstRank pairs the best sample with the one of this rank, from 2 (POPri, section 3.1). A prompt with fewer
+// different samples gives no pair.
 type AgainstRank int
 
 // Pair implements [Pairing].

@@ -15,7 +15,8 @@ func random() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 func TestPairings(t *testing.T) {
 	r := random()
 	for name, p := range map[string]Pairing{
-		"rank": AgainstRank(3), "all": AgainstAll{}, "worst": AgainstWorst{}, "random": AgainstRandom{random()}, "margin": WithMargin{AgainstAll{}, 0.2},
+		"rank": AgainstRank(3), "all": AgainstAll{}, "worst": AgainstWorst{}, "random": AgainstRandom{random()},
+		"margin": WithMargin{AgainstAll{}, 0.2},
 	} {
 		if err := p.Check(4); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -78,10 +79,12 @@ func TestPairingChoices(t *testing.T) {
 		p    Pairing
 		want string
 	}{
-		{AgainstRank(1), "rank 1"}, {AgainstRank(5), "rank 5"}, {AgainstRandom{}, "source"}, {WithMargin{AgainstAll{}, -1}, "-1"}, {WithMargin{AgainstAll{}, math.NaN()}, "NaN"},
+		{AgainstRank(1), "rank 1"}, {AgainstRank(5), "rank 5"}, {AgainstRandom{}, "source"},
+		{WithMargin{AgainstAll{}, -1}, "-1"}, {WithMargin{AgainstAll{}, math.NaN()}, "NaN"},
 		{WithMargin{AgainstRank(9), 1}, "rank 9"},
 	} {
-		if _, err := RankBy[string]([]float64{1, 2, 3, 4}, nil, 4, c.p, ByIndex); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := RankBy[string]([]float64{1, 2, 3, 4}, nil, 4, c.p, ByIndex); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T %v gives %v", c.p, c.p, err)
 		}
 	}
@@ -96,7 +99,8 @@ func TestRankByCounts(t *testing.T) {
 	}
 	texts := []string{"a", "b", "c", "d", "a", "b", "c", "d", "a", "b", "c", "d", "a", "b", "a", "c"}
 	r, err := RankBy(scores, texts, 4, AgainstRank(2), SkipDuplicates)
-	want := Ranking{Pairs: []Pair{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {3, 0, 1}}, Ranks: []int{2, 2, 2, 2}, Duplicates: 1, Ties: 3}
+	want := Ranking{Pairs: []Pair{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {3, 0, 1}}, Ranks: []int{2, 2, 2, 2}, Duplicates: 1,
+		Ties: 3}
 	if err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("%v: %+v, want %+v", err, r, want)
 	}

@@ -11,17 +11,18 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Pooled estimates the clients' mean embedding m from the releases of several rounds, by least squares weighted by their
-// noise. With round r's samples V_r (as prepared), gain g_r ([Samples.Gain]), released mean y_r over the clients, and noise
-// of standard deviation ν_r in each of its values:
+// Pooled estimates the clients' mean embedding m from the releases of several rounds, by least squares weighted by
+// their noise. With round r's samples V_r (as prepared), gain g_r ([Samples.Gain]), released mean y_r over the clients,
+// and noise of standard deviation ν_r in each of its values:
 //
 //	y_r = g_r·V_r·m + noise            m̂ minimises Σ_r ‖y_r − g_r·V_r·m‖²/ν_r²
 //	m̂ = A⁺·b                           A = Σ_r (g_r/ν_r)²·V_rᵀV_r,  b = Σ_r g_r/ν_r²·V_rᵀ·y_r
 //	scores of round t: g_t·V_t·m̂
 //
-// With one release these are its projection ([Samples.Project]). With more, their noise is at most that of the projection,
-// in every direction (Gauss-Markov), so they need no ridge however small an eigenvalue of A is. The model neglects that a
-// client's weight, which normalising and clipping decide, changes with the samples otherwise than the mean weight g does.
+// With one release these are its projection ([Samples.Project]). With more, their noise is at most that of the
+// projection, in every direction (Gauss-Markov), so they need no ridge however small an eigenvalue of A is. The model
+// neglects that a client's weight, which normalising and clipping decide, changes with the samples otherwise than the
+// mean weight g does.
 type Pooled struct {
 	dim      int
 	releases int
@@ -41,7 +42,8 @@ func RestorePooled(releases int, a, b []float64) (*Pooled, error) {
 	if len(b) == 0 || len(a) != len(b)*len(b) || releases < 0 {
 		return nil, fmt.Errorf("scoring: pooled sums of %d and %d values over %d releases", len(a), len(b), releases)
 	}
-	if floats.HasNaN(a) || floats.HasNaN(b) || math.IsInf(floats.Norm(a, math.Inf(1)), 1) || math.IsInf(floats.Norm(b, math.Inf(1)), 1) {
+	if floats.HasNaN(a) || floats.HasNaN(b) || math.IsInf(floats.Norm(a, math.Inf(1)), 1) ||
+		math.IsInf(floats.Norm(b, math.Inf(1)), 1) {
 		return nil, fmt.Errorf("scoring: pooled sums that are no finite numbers")
 	}
 	return &Pooled{dim: len(b), releases: releases, a: slices.Clone(a), b: slices.Clone(b)}, nil
@@ -134,8 +136,8 @@ func (p *Pooled) Noise(s *Samples, gain float64) (float64, error) {
 	trace := 0.0
 	gv := make([]float64, p.dim)
 	for k, λ := range b.values {
-		blas64.Gemv(blas.NoTrans, 1, general(p.dim, p.dim, s.gram), blas64.Vector{N: p.dim, Data: b.vectors[k], Inc: 1}, 0,
-			blas64.Vector{N: p.dim, Data: gv, Inc: 1})
+		blas64.Gemv(blas.NoTrans, 1, general(p.dim, p.dim, s.gram), blas64.Vector{N: p.dim, Data: b.vectors[k], Inc: 1},
+			0, blas64.Vector{N: p.dim, Data: gv, Inc: 1})
 		trace += dot(b.vectors[k], gv) / λ
 	}
 	return gain * math.Sqrt(max(0, trace)/float64(s.n)), nil

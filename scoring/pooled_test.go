@@ -11,7 +11,8 @@ import (
 )
 
 // noisedMean is the noised mean of clients' scores of samples, and the samples prepared.
-func noisedMean(t *testing.T, r *rand.Rand, samples embedding.Matrix, means query.Means, o Options, noise float64) PooledRelease {
+func noisedMean(t *testing.T, r *rand.Rand, samples embedding.Matrix, means query.Means, o Options,
+	noise float64) PooledRelease {
 	t.Helper()
 	s, err := Prepare(samples, o)
 	if err != nil {
@@ -107,8 +108,8 @@ func TestPooledBeginsAsTheProjection(t *testing.T) {
 	}
 }
 
-// TestPooledErrorFalls: with R releases about the same samples, the error of the scores falls as 1/√R, as [Pooled.Noise]
-// says; and with other samples in each round about as much.
+// TestPooledErrorFalls: with R releases about the same samples, the error of the scores falls as 1/√R, as
+// [Pooled.Noise] says; and with other samples in each round about as much.
 func TestPooledErrorFalls(t *testing.T) {
 	r := rng.New(2, t.Name())
 	const n, d, noise = 200, 8, 0.5
@@ -149,10 +150,12 @@ func TestPooledErrorFalls(t *testing.T) {
 		for _, releases := range []int{4, 16} {
 			measured, stated := errorOf(releases)
 			if ratio := measured / one * math.Sqrt(float64(releases)); math.Abs(ratio-1) > 0.15 {
-				t.Errorf("same samples: %v, %d releases: the error is %g of that of one, times √R %g", same, releases, measured/one, ratio)
+				t.Errorf("same samples: %v, %d releases: the error is %g of that of one, times √R %g", same, releases,
+					measured/one, ratio)
 			}
 			if math.Abs(measured/stated-1) > 0.15 {
-				t.Errorf("same samples: %v, %d releases: the error is %g, stated is %g", same, releases, measured, stated)
+				t.Errorf("same samples: %v, %d releases: the error is %g, stated is %g", same, releases, measured,
+					stated)
 			}
 		}
 	}

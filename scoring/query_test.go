@@ -14,10 +14,12 @@ func TestQueriesConform(t *testing.T) {
 	asks := map[string]makeQuery{}
 	for _, n := range []scoring.Normalize{scoring.None, scoring.Standardized} {
 		for _, bound := range []float64{0.3, 1, 1e6} {
-			asks[fmt.Sprintf("%s at %g", scoring.CosineName(n), bound)] = func(m embedding.Matrix) (query.Query, error) {
+			asks[fmt.Sprintf("%s at %g", scoring.CosineName(n), bound)] = func(m embedding.Matrix) (query.Query,
+				error) {
 				return scoring.NewCosine(m, scoring.Options{Normalize: n, Clip: bound}, "k")
 			}
-			asks[fmt.Sprintf("%s at %g", scoring.CompactName(n), bound)] = func(m embedding.Matrix) (query.Query, error) {
+			asks[fmt.Sprintf("%s at %g", scoring.CompactName(n), bound)] = func(m embedding.Matrix) (query.Query,
+				error) {
 				return scoring.NewCompact(m, scoring.Options{Normalize: n, Clip: bound}, "k")
 			}
 		}
@@ -25,7 +27,8 @@ func TestQueriesConform(t *testing.T) {
 	for _, o := range []scoring.VoteOptions{
 		{Metric: scoring.L2, Choices: 1, Bound: 1}, {Metric: scoring.CosineMetric, Choices: 3, Bound: 4},
 		{Metric: scoring.L2, Choices: 5, PerText: true, Bound: 0.5}, {Metric: scoring.L2, Choices: 1, Bound: 1e6},
-		{Metric: scoring.L2, Choices: 4, Equal: true, Bound: 2}, {Metric: scoring.L2, Choices: 40, Equal: true, Bound: 1},
+		{Metric: scoring.L2, Choices: 4, Equal: true, Bound: 2},
+		{Metric: scoring.L2, Choices: 40, Equal: true, Bound: 1},
 	} {
 		asks[fmt.Sprintf("%s at %g", o.Name(), o.Bound)] = func(m embedding.Matrix) (query.Query, error) {
 			return scoring.NewVotes(m, o, "k")
@@ -38,7 +41,8 @@ func TestQueriesConform(t *testing.T) {
 				labels[i] = int32(i % 2)
 			}
 			labels[5], labels[6] = 2, 2
-			asks[fmt.Sprintf("%s at %g", scoring.ContrastName(choices), bound)] = func(m embedding.Matrix) (query.Query, error) {
+			asks[fmt.Sprintf("%s at %g", scoring.ContrastName(choices), bound)] = func(m embedding.Matrix) (query.Query,
+				error) {
 				return scoring.NewContrast(m, labels, choices, bound, "k")
 			}
 		}
@@ -57,10 +61,14 @@ func TestQueriesConform(t *testing.T) {
 		centre[j] = 0.1 * float64(j)
 	}
 	for _, o := range []scoring.MeanOptions{
-		{Bound: 0.5}, {Bound: 10}, {Bound: 1, Centre: centre}, {Bound: 1, Full: true}, {Bound: 10, Full: true, Centre: centre},
+		{Bound: 0.5}, {Bound: 10}, {Bound: 1, Centre: centre}, {Bound: 1, Full: true},
+		{Bound: 10, Full: true, Centre: centre},
 		{Bound: 1, Full: true, Centre: centre, Checks: 5},
 	} {
-		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query, error) { return scoring.NewMean(clientDim, o, "k") }
+		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query,
+			error) {
+			return scoring.NewMean(clientDim, o, "k")
+		}
 	}
 	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
@@ -80,8 +88,8 @@ func TestQueriesConform(t *testing.T) {
 
 func TestUnknownQueries(t *testing.T) {
 	samples := embedding.NewMatrix(4, 3)
-	for _, name := range []string{"", "cosine", "cosine/x", "votes/l2/1", "votes/l2/0/total", "votes/x/1/mean", "votes/l2/01/mean", "votes/l2/5/mean",
-		"mean+0", "mean+", "mean/full+-1", "mean/full+01", "mean/half+1",
+	for _, name := range []string{"", "cosine", "cosine/x", "votes/l2/1", "votes/l2/0/total", "votes/x/1/mean",
+		"votes/l2/01/mean", "votes/l2/5/mean", "mean+0", "mean+", "mean/full+-1", "mean/full+01", "mean/half+1",
 		"mean/full/", "mean/full/words", "mean/full/words/2/0.3", "mean/full/poly/2/0.3", "mean/words/2/0.3"} {
 		if q, err := scoring.Ask(name, 1, samples, "k"); err == nil {
 			t.Errorf("%q is %v", name, q)

@@ -34,19 +34,22 @@ type Ranking struct {
 // Rank pairs, for each prompt, the sample of rank 1 with the one of rank rejectedRank (2 to J), highest score first,
 // ties to the lower index. Samples of a prompt are perPrompt (J) successive entries of scores. texts decides what is
 // equal; nil means that all differ.
-func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int, duplicates Duplicates) (Ranking, error) {
+func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int, duplicates Duplicates) (Ranking,
+	error) {
 	return RankBy(scores, texts, perPrompt, AgainstRank(rejectedRank), duplicates)
 }
 
 // RankBy is [Rank] with the pairs that the pairing chooses.
-func RankBy[T comparable](scores []float64, texts []T, perPrompt int, pairing Pairing, duplicates Duplicates) (Ranking, error) {
+func RankBy[T comparable](scores []float64, texts []T, perPrompt int, pairing Pairing, duplicates Duplicates) (Ranking,
+	error) {
 	switch {
 	case perPrompt < 2 || len(scores)%perPrompt != 0:
 		return Ranking{}, fmt.Errorf("scoring: %d scores are not %d a prompt, or fewer than 2", len(scores), perPrompt)
 	case texts != nil && len(texts) != len(scores):
 		return Ranking{}, fmt.Errorf("scoring: %d scores for %d texts", len(scores), len(texts))
 	case duplicates != ByIndex && duplicates != SkipDuplicates && duplicates != Published:
-		return Ranking{}, fmt.Errorf("scoring: duplicates is %q, want %q, %q or %q", duplicates, ByIndex, SkipDuplicates, Published)
+		return Ranking{}, fmt.Errorf("scoring: duplicates is %q, want %q, %q or %q", duplicates, ByIndex,
+			SkipDuplicates, Published)
 	}
 	if err := pairing.Check(perPrompt); err != nil {
 		return Ranking{}, err

@@ -21,8 +21,8 @@ type Level struct {
 //	r_i = s_i + Σ_levels weight · Σ_{j in i's group} s_j / (n_group + prior)
 //
 // with s standardised to mean 0 and deviation 1. One text's embedding says little about its domain; a document's texts
-// are of one domain, and their mean says much. Groups are public, so this is post-processing. Scores that are all equal give
-// zeros.
+// are of one domain, and their mean says much. Groups are public, so this is post-processing. Scores that are all equal
+// give zeros.
 func Relevance(scores []float64, levels ...Level) ([]float64, error) {
 	for i, v := range scores {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -61,14 +61,21 @@ func TestRelevanceGathersWhatADocumentSays(t *testing.T) {
 }
 
 func TestRelevanceRefusals(t *testing.T) {
-	if v, err := Relevance([]float64{2, 2, 2}, Level{[]string{"a", "a", "b"}, 1, 1}); err != nil || v[0] != 0 || v[2] != 0 {
+	if v, err := Relevance([]float64{2, 2, 2}, Level{[]string{"a", "a", "b"}, 1, 1}); err != nil || v[0] != 0 ||
+		v[2] != 0 {
 		t.Errorf("equal scores give %v (%v)", v, err)
 	}
 	for name, f := range map[string]func() ([]float64, error){
 		"not a number": func() ([]float64, error) { return Relevance([]float64{1, math.NaN()}) },
 		"lengths":      func() ([]float64, error) { return Relevance([]float64{1, 2}, Level{[]string{"a"}, 1, 1}) },
-		"weight":       func() ([]float64, error) { return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, -1, 1}) },
-		"prior":        func() ([]float64, error) { return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, 1, math.NaN()}) },
+		"weight": func() ([]float64,
+			error) {
+			return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, -1, 1})
+		},
+		"prior": func() ([]float64,
+			error) {
+			return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, 1, math.NaN()})
+		},
 	} {
 		if _, err := f(); err == nil {
 			t.Errorf("%s: no error", name)

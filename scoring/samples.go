@@ -69,7 +69,8 @@ func Prepare(samples embedding.Matrix, options Options) (*Samples, error) {
 	if samples.Rows < 1 {
 		return nil, fmt.Errorf("scoring: there are no samples")
 	}
-	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples, v: make([]float64, len(samples.Data))}
+	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples,
+		v: make([]float64, len(samples.Data))}
 	for i, x := range samples.Data {
 		if x != x || math.IsInf(float64(x), 0) {
 			return nil, fmt.Errorf("scoring: sample %d has value %g", i/s.d, x)
@@ -138,12 +139,12 @@ func (s *Samples) Contribution(texts embedding.Matrix) ([]float64, error) {
 
 // Sum adds the clipped vectors of all clients by the fast path: n values. It is private data until noise is added.
 //
-// A client's vector is w·V·mean, so that Σ w·mean, of d values, is all that is gathered, and V is applied to it once. The
-// norm that w divides by comes from the Gram matrix, which has digits enough for nearly every client; the others, whose
-// scores are nearly constant or nearly zero, add their own vector, computed and clipped by the reference path. (Their w
-// would be so large that rounding alone moved the sum, beyond what noise.Grid allows.) Clients are added up in whole
-// numbers and V is applied with twice the digits of a float64: taking a client away changes the sum by that client's
-// vector and by nothing else.
+// A client's vector is w·V·mean, so that Σ w·mean, of d values, is all that is gathered, and V is applied to it once.
+// The norm that w divides by comes from the Gram matrix, which has digits enough for nearly every client; the others,
+// whose scores are nearly constant or nearly zero, add their own vector, computed and clipped by the reference path.
+// (Their w would be so large that rounding alone moved the sum, beyond what noise.Grid allows.) Clients are added up in
+// whole numbers and V is applied with twice the digits of a float64: taking a client away changes the sum by that
+// client's vector and by nothing else.
 func (s *Samples) Sum(clients query.Means) ([]float64, error) {
 	p, err := s.gather(clients)
 	if err != nil {
@@ -152,10 +153,12 @@ func (s *Samples) Sum(clients query.Means) ([]float64, error) {
 	return s.spread(p)
 }
 
-// gather adds up clients: a block of Σ w·mean, of d values, and one of the vectors that were computed by themselves, of n.
+// gather adds up clients: a block of Σ w·mean, of d values, and one of the vectors that were computed by themselves, of
+// n.
 func (s *Samples) gather(clients query.Means) (query.Partial, error) {
 	if clients.Dim != s.d {
-		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)
+		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim,
+			s.d)
 	}
 	// What [Samples.weight] trusts has ‖V·mean‖² > trusted·‖V‖²·‖mean‖² and w·‖V·mean‖ ≤ C.
 	limit := s.options.Clip
@@ -232,9 +235,9 @@ func (s *Samples) apply(u []float64) []float64 {
 	return sum
 }
 
-// trusted is the least share of the scale ‖V‖²·‖mean‖² that a squared norm from the Gram matrix must have. Rounding errs
-// by a few parts in 1e16 of that scale, so by less than 1e-10 of a norm that passes: a tenth of what noise.Grid allows
-// for clipping.
+// trusted is the least share of the scale ‖V‖²·‖mean‖² that a squared norm from the Gram matrix must have. Rounding
+// errs by a few parts in 1e16 of that scale, so by less than 1e-10 of a norm that passes: a tenth of what noise.Grid
+// allows for clipping.
 const trusted = 1e-5
 
 // weight returns w such that the client's clipped vector is w·V·mean, or false if its own vector must be computed. gm
@@ -312,7 +315,8 @@ func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 	for i := range scores {
 		sum := s.score(i, mean)
 		if math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return nil, fmt.Errorf("scoring: the score of sample %d is %g: the client's embedding is no finite vector", i, sum)
+			return nil, fmt.Errorf("scoring: the score of sample %d is %g: the client's embedding is no finite vector",
+				i, sum)
 		}
 		scores[i] = sum
 	}

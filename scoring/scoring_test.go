@@ -43,7 +43,8 @@ func difference(a, b []float64) float64 {
 	return worst
 }
 
-var bothOptions = []Options{{None, 1}, {None, 0.1}, {None, 1e6}, {Standardized, 1}, {Standardized, 3}, {Standardized, 1e6}}
+var bothOptions = []Options{{None, 1}, {None, 0.1}, {None, 1e6}, {Standardized, 1}, {Standardized, 3},
+	{Standardized, 1e6}}
 
 func TestFastPathEqualsReferencePath(t *testing.T) {
 	r := rng.New(1, t.Name())
@@ -96,7 +97,8 @@ func TestFastPathEqualsReferencePath(t *testing.T) {
 			}
 			// A client whose standardised scores are rounding noise may differ by its whole vector; none here is.
 			if d := difference(fast, reference); d > 1e-6*max(1, o.Clip/math.Sqrt(float64(n)))+1e-9*float64(clients) {
-				t.Errorf("trial %d, %+v, n %d, d %d, %d clients: paths differ by %g", trial, o, n, samples.Dim, clients, d)
+				t.Errorf("trial %d, %+v, n %d, d %d, %d clients: paths differ by %g", trial, o, n, samples.Dim, clients,
+					d)
 			}
 		}
 	}
@@ -224,7 +226,8 @@ func TestProjectWithDependentColumnsAndFewSamples(t *testing.T) {
 	}
 	y = normals(r, 5, 1)
 	if got, _ := few.Project(y); few.Rank() != 5 || difference(got, y) > 1e-9 {
-		t.Errorf("with fewer samples than dimensions nothing can be taken out: rank %d, moved by %g", few.Rank(), difference(got, y))
+		t.Errorf("with fewer samples than dimensions nothing can be taken out: rank %d, moved by %g", few.Rank(),
+			difference(got, y))
 	}
 	alike := embedding.NewMatrix(5, 3)
 	for i := range 5 {
@@ -367,7 +370,8 @@ func TestLengthRegression(t *testing.T) {
 	for i := range same {
 		same[i] = 7
 	}
-	if got, slope, err := LengthRegression(scores, same, perPrompt); err != nil || slope != 0 || difference(got, scores) != 0 {
+	if got, slope, err := LengthRegression(scores, same, perPrompt); err != nil || slope != 0 ||
+		difference(got, scores) != 0 {
 		t.Errorf("equal lengths: slope %g, moved by %g, %v", slope, difference(got, scores), err)
 	}
 	for _, f := range []func() error{
@@ -436,12 +440,16 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, f := range map[string]func() error{
-		"normalize":   func() error { _, err := Prepare(good, Options{"z", 1}); return err },
-		"clip":        func() error { _, err := Prepare(good, Options{None, 0}); return err },
-		"NaN clip":    func() error { _, err := Prepare(good, Options{None, math.NaN()}); return err },
-		"NaN sample":  func() error { _, err := Prepare(bad, Options{None, 1}); return err },
-		"no samples":  func() error { _, err := Prepare(embedding.NewMatrix(0, 2), Options{None, 1}); return err },
-		"torn matrix": func() error { _, err := Prepare(embedding.Matrix{Rows: 2, Dim: 2}, Options{None, 1}); return err },
+		"normalize":  func() error { _, err := Prepare(good, Options{"z", 1}); return err },
+		"clip":       func() error { _, err := Prepare(good, Options{None, 0}); return err },
+		"NaN clip":   func() error { _, err := Prepare(good, Options{None, math.NaN()}); return err },
+		"NaN sample": func() error { _, err := Prepare(bad, Options{None, 1}); return err },
+		"no samples": func() error { _, err := Prepare(embedding.NewMatrix(0, 2), Options{None, 1}); return err },
+		"torn matrix": func() error {
+			_,
+				err := Prepare(embedding.Matrix{Rows: 2, Dim: 2}, Options{None, 1})
+			return err
+		},
 		"dimensions": func() error {
 			_, err := prepared.Sum(query.Means{Clients: 1, Dim: 3, Data: make([]float64, 3)})
 			return err

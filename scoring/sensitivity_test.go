@@ -97,8 +97,8 @@ func moved(t testing.TB, s *Samples, means query.Means, client int, grid noise.G
 	return math.Sqrt(squares)
 }
 
-// Clients whose scores are almost constant move the rounded sum by no more than is charged for them, whether one of them
-// is taken away or one of the others.
+// Clients whose scores are almost constant move the rounded sum by no more than is charged for them, whether one of
+// them is taken away or one of the others.
 func TestNearlyConstantClientsMoveTheSumNoFurther(t *testing.T) {
 	r := rng.New(11, t.Name())
 	for trial := range 60 {
@@ -114,14 +114,15 @@ func TestNearlyConstantClientsMoveTheSumNoFurther(t *testing.T) {
 		}
 		for _, client := range []int{clients - 1, 0} {
 			if m := moved(t, s, means, client, grid); !(m <= grid.Sensitivity) {
-				t.Errorf("trial %d, n %d, d %d: client %d of %d moves the sum by %.12g, charged are %.12g", trial, n, d, client, clients, m, grid.Sensitivity)
+				t.Errorf("trial %d, n %d, d %d: client %d of %d moves the sum by %.12g, charged are %.12g", trial, n, d,
+					client, clients, m, grid.Sensitivity)
 			}
 		}
 	}
 }
 
-// Whatever the embeddings, no client moves the rounded sum by more than the grid's sensitivity, its own vector is within
-// the clip norm, and where scores are no rounding noise both paths agree.
+// Whatever the embeddings, no client moves the rounded sum by more than the grid's sensitivity, its own vector is
+// within the clip norm, and where scores are no rounding noise both paths agree.
 func FuzzSensitivity(f *testing.F) {
 	for kind := range kinds {
 		f.Add(uint64(kind), byte(kind), uint16(120), byte(16), byte(9), 1e-12, false)
@@ -148,7 +149,8 @@ func FuzzSensitivity(f *testing.F) {
 		}
 		for _, client := range []int{clients - 1, r.IntN(clients)} {
 			if m := moved(t, s, means, client, grid); !(m <= grid.Sensitivity) {
-				t.Errorf("kind %d, n %d, d %d, %+v: client %d of %d moves the sum by %.12g, charged are %.12g", int(kind)%kinds, n, d, o, client, clients, m, grid.Sensitivity)
+				t.Errorf("kind %d, n %d, d %d, %+v: client %d of %d moves the sum by %.12g, charged are %.12g",
+					int(kind)%kinds, n, d, o, client, clients, m, grid.Sensitivity)
 			}
 		}
 		reference := make([]float64, n)

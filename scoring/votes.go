@@ -65,7 +65,8 @@ func parseVotes(name string) (VoteOptions, error) {
 		return VoteOptions{}, fmt.Errorf("not a name of votes")
 	}
 	choices, err := strconv.Atoi(parts[2])
-	o := VoteOptions{Metric: Metric(parts[1]), Choices: choices, PerText: parts[3] == "mean", Equal: parts[3] == "equal"}
+	o := VoteOptions{Metric: Metric(parts[1]), Choices: choices, PerText: parts[3] == "mean",
+		Equal: parts[3] == "equal"}
 	if err != nil || o.Name() != name {
 		return o, fmt.Errorf("not a name of votes")
 	}

@@ -36,13 +36,13 @@ func (s *Samples) Gain(clients query.Means) (float64, error) {
 	return sum / float64(counted), nil
 }
 
-// ClientTexts is the assumed number of texts of a client, where the scale of the clients' scores is measured on public texts
-// because clipping hides it. Twice as many make the clients' mean count at most 1.4 times as much.
+// ClientTexts is the assumed number of texts of a client, where the scale of the clients' scores is measured on public
+// texts because clipping hides it. Twice as many make the clients' mean count at most 1.4 times as much.
 const ClientTexts = 4
 
-// Groups returns where groups of each successive texts begin, at most most of them, spread evenly over n texts, and their
-// size: n if there are fewer than each. Groups of public texts stand for clients where the scale of a released mean is
-// measured, since successive texts are as similar as one client's.
+// Groups returns where groups of each successive texts begin, at most most of them, spread evenly over n texts, and
+// their size: n if there are fewer than each. Groups of public texts stand for clients where the scale of a released
+// mean is measured, since successive texts are as similar as one client's.
 func Groups(n, each, most int) (starts []int, size int) {
 	size = min(each, n)
 	groups := min(most, n/max(1, size))
@@ -52,15 +52,15 @@ func Groups(n, each, most int) (starts []int, size int) {
 	return starts, size
 }
 
-// Witness turns mean scores per client into the witness function of the maximum mean discrepancy (Gretton et al., JMLR 13,
-// 2012, section 2.3, with the cosine as kernel) between the clients' texts and the samples, at each sample x, up to a
-// constant:
+// Witness turns mean scores per client into the witness function of the maximum mean discrepancy (Gretton et al., JMLR
+// 13, 2012, section 2.3, with the cosine as kernel) between the clients' texts and the samples, at each sample x, up to
+// a constant:
 //
 //	f(x) = mean over clients of ⟨x, m_i⟩ − mean over samples y of ⟨x, y⟩
 //
-// What the clients have and the samples lack scores high; what the samples already hold as much of as the clients scores
-// nothing. Plain similarity goes on praising the texts nearest to the clients' centre, however many of them are written.
-// gain is from [Samples.Gain]. It is post-processing.
+// What the clients have and the samples lack scores high; what the samples already hold as much of as the clients
+// scores nothing. Plain similarity goes on praising the texts nearest to the clients' centre, however many of them are
+// written. gain is from [Samples.Gain]. It is post-processing.
 func (s *Samples) Witness(scores []float64, gain float64) ([]float64, error) {
 	if len(scores) != s.n {
 		return nil, fmt.Errorf("scoring: %d scores for %d samples", len(scores), s.n)

@@ -92,10 +92,18 @@ func TestWitnessRefusals(t *testing.T) {
 	r := rng.New(3, t.Name())
 	s, mean, _ := released(t, unitMatrix(r, 5, 3), unitMatrix(r, 5, 3), Options{Standardized, 1})
 	for name, f := range map[string]func() error{
-		"short":     func() error { _, err := s.Witness(mean[1:], 1); return err },
-		"gain":      func() error { _, err := s.Witness(mean, 0); return err },
-		"dimension": func() error { _, err := s.Gain(query.Means{Clients: 1, Dim: 2, Data: make([]float64, 2)}); return err },
-		"silent":    func() error { _, err := s.Gain(query.Means{Clients: 1, Dim: 3, Data: make([]float64, 3)}); return err },
+		"short": func() error { _, err := s.Witness(mean[1:], 1); return err },
+		"gain":  func() error { _, err := s.Witness(mean, 0); return err },
+		"dimension": func() error {
+			_,
+				err := s.Gain(query.Means{Clients: 1, Dim: 2, Data: make([]float64, 2)})
+			return err
+		},
+		"silent": func() error {
+			_,
+				err := s.Gain(query.Means{Clients: 1, Dim: 3, Data: make([]float64, 3)})
+			return err
+		},
 	} {
 		if f() == nil {
 			t.Errorf("%s: no error", name)

@@ -1,6 +1,6 @@
-// Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for, on this
-// machine or as the tasks of a cluster ([RunTask]), and other methods on the same data ([CompareMethods]). It states what all
-// runs spend together, because whoever chooses among runs by their results spends that.
+// Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for,
+// on this machine or as the tasks of a cluster ([RunTask]), and other methods on the same data ([CompareMethods]). It
+// states what all runs spend together, because whoever chooses among runs by their results spends that.
 package study
 
 import (
@@ -33,8 +33,8 @@ type Ablation struct {
 	Rows  []Row       `json:"rows"` // of the runs that did not fail; a combination of which all did has none
 	// Failed are the runs that failed. The same ablation tries them again.
 	Failed []FailedRun `json:"failed,omitempty"`
-	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a plain
-	// order.
+	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a
+	// plain order.
 	Adaptive *Halved      `json:"adaptive,omitempty"`
 	Dropped  []DroppedRun `json:"dropped,omitempty"`
 	// Composed is the total that all runs spend, for each private data set: the price of choosing among them.
@@ -81,10 +81,10 @@ func (o Options) say(format string, args ...any) {
 	}
 }
 
-// Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are done;
-// a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the figures
-// and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is resumed. A cell is
-// evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
+// Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are
+// done; a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the
+// figures and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is
+// resumed. A cell is evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)

@@ -24,8 +24,8 @@ import (
 type Halved struct {
 	Eta   int          `json:"eta"`
 	Rungs []HalvedRung `json:"rungs"`
-	// Fixed says that all settings spend alike, so that the total was known before the first run. Otherwise it depended on
-	// results, and Planned is what was fixed beforehand: all runs to their end.
+	// Fixed says that all settings spend alike, so that the total was known before the first run. Otherwise it depended
+	// on results, and Planned is what was fixed beforehand: all runs to their end.
 	Fixed   bool              `json:"spending_fixed"`
 	Planned []ledger.Composed `json:"composed_as_planned"`
 }
@@ -66,8 +66,8 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 		return nil, err
 	}
 	for number, rung := range plan {
-		o.say("rung %d of %d: the best %d of %d settings go on after %s", number+1, len(plan), rung.Keep, len(cells)/len(a.Seeds),
-			roundsOf(rung.Rounds))
+		o.say("rung %d of %d: the best %d of %d settings go on after %s", number+1, len(plan), rung.Keep,
+			len(cells)/len(a.Seeds), roundsOf(rung.Rounds))
 		var judged []JudgedSetting
 		var theirs [][]grid.Cell
 		for from := 0; from < len(cells); from += len(a.Seeds) {
@@ -84,9 +84,12 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 		done := HalvedRung{Rung: rung}
 		if n := len(order); n > rung.Keep {
 			if same(judged[order[0]], judged[order[n-1]]) {
-				return nil, fault.Userf("--adaptive: after %s, the texts of all settings serve the small model equally: it learns from none of "+
-					"them, or the settings do not differ yet. Repeat the command with more --min-rounds, which goes on with the "+
-					"same runs, or begin anew with more texts (synthetic.texts) or more updates (downstream.steps)", roundsOf(rung.Rounds))
+				return nil,
+					fault.Userf("--adaptive: after %s, the texts of all settings serve the small model equally: it "+
+						"learns from none of them, or the settings do not differ yet. Repeat the command with more "+
+						"--min-rounds, which goes on with the same runs, or begin anew with more texts "+
+						"(synthetic.texts) or more updates (downstream.steps)",
+						roundsOf(rung.Rounds))
 			}
 			if done.Tied = same(judged[order[rung.Keep-1]], judged[order[rung.Keep]]); done.Tied {
 				o.say("settings on both sides of the border have equal figures; those that come first in the grid go on")
@@ -100,8 +103,10 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 				on = append(on, i)
 				continue
 			}
-			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d went on",
-				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), place+1, len(order), rung.Keep)
+			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d "+
+				"went on",
+				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), place+1, len(order),
+				rung.Keep)
 			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
 			a.drop(theirs[i], rung.Rounds, why)
 		}
@@ -129,7 +134,8 @@ func same(x, y JudgedSetting) bool {
 // ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.
 func ranked(list []JudgedSetting) []int {
 	return places.Sorted(len(list), func(x, y int) int {
-		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean), cmp.Compare(list[x].Loss.Mean, list[y].Loss.Mean))
+		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean),
+			cmp.Compare(list[x].Loss.Mean, list[y].Loss.Mean))
 	})
 }
 
@@ -142,7 +148,8 @@ func (a *Ablation) drop(cells []grid.Cell, rounds int, why string) {
 }
 
 // judge runs the seeds of a setting up to a rung and returns its figures, nil if a run failed.
-func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, rung halving.Rung, o Options) (*JudgedSetting, error) {
+func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, rung halving.Rung,
+	o Options) (*JudgedSetting, error) {
 	var accuracy, loss []float64
 	for i, c := range group {
 		m, err := climb(ctx, c, from+i, n, rung.Rounds, o)

@@ -22,8 +22,8 @@ import (
 	"popri/study/halving"
 )
 
-// An adaptive ablation goes on after an interruption at any stage as if there had been none. Dropped runs have the noise of
-// the full plan, have made the first releases of it, which count, and were not measured on test clients.
+// An adaptive ablation goes on after an interruption at any stage as if there had been none. Dropped runs have the
+// noise of the full plan, have made the first releases of it, which count, and were not measured on test clients.
 func TestHalving(t *testing.T) {
 	for _, releases := range []int{2, 1} {
 		t.Run(fmt.Sprintf("%d releases", releases), func(t *testing.T) { testHalving(t, releases) })
@@ -48,12 +48,14 @@ func testHalving(t *testing.T, releases int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(want.Rows) != 1 || len(want.Dropped) != 2 || want.Adaptive == nil || len(want.Adaptive.Rungs) != 1 || !want.Adaptive.Fixed {
+	if len(want.Rows) != 1 || len(want.Dropped) != 2 || want.Adaptive == nil || len(want.Adaptive.Rungs) != 1 ||
+		!want.Adaptive.Fixed {
 		t.Fatalf("%+v", want)
 	}
 	rung := want.Adaptive.Rungs[0]
 	if rung.Rounds != 1 || len(rung.Settings) != 3 || !rung.Settings[0].WentOn || rung.Settings[1].WentOn ||
-		!slices.Equal(rung.Settings[0].Values, want.Rows[0].Values) || rung.Settings[0].Accuracy.Mean < rung.Settings[1].Accuracy.Mean {
+		!slices.Equal(rung.Settings[0].Values, want.Rows[0].Values) ||
+		rung.Settings[0].Accuracy.Mean < rung.Settings[1].Accuracy.Mean {
 		t.Errorf("%+v", rung)
 	}
 	_, full := testworld.Charges(t, want.Rows[0].Runs[0])
@@ -63,11 +65,13 @@ func testHalving(t *testing.T, releases int) {
 		if len(entries) != 1 || entries[0].Sigma != full[0].Sigma || len(full) != releases || d.Rounds != 1 {
 			t.Errorf("%s: charges %+v, the whole run has %+v", d.Name, entries, full)
 		}
-		if rundir.Has(dir, rundir.Eval) || rundir.Has(dir, rundir.Synthetic) || rundir.Has(dir, rundir.Rung) || !rundir.Has(dir, rundir.Report) {
+		if rundir.Has(dir, rundir.Eval) || rundir.Has(dir, rundir.Synthetic) || rundir.Has(dir, rundir.Rung) ||
+			!rundir.Has(dir, rundir.Report) {
 			t.Errorf("%s was finished, or has no report", d.Name)
 		}
 		facts, err := guarantee.Read(dir)
-		if words := strings.Join(facts.Warnings(), " "); err != nil || !strings.Contains(words, "an adaptive ablation decided") {
+		if words := strings.Join(facts.Warnings(), " "); err != nil ||
+			!strings.Contains(words, "an adaptive ablation decided") {
 			t.Errorf("%s does not say that validation clients ended it: %s (%v)", d.Name, words, err)
 		}
 	}
@@ -80,7 +84,8 @@ func testHalving(t *testing.T, releases int) {
 	}
 	stored := testworld.Content(t, "grid")
 	page := string(stored[rundir.Report])
-	for _, words := range []string{"Which settings went on", "dropped after 1 round of 2: place 2 of 3", "</a> dropped", "was fixed before the first run"} {
+	for _, words := range []string{"Which settings went on", "dropped after 1 round of 2: place 2 of 3", "</a> dropped",
+		"was fixed before the first run"} {
 		if !strings.Contains(page, words) {
 			t.Errorf("the page lacks %q", words)
 		}
@@ -105,7 +110,8 @@ func testHalving(t *testing.T, releases int) {
 		}
 	}
 
-	for _, stage := range map[int][]string{2: {"generate", "dpo"}, 1: {"synthesize after round 1", "generate"}}[releases] {
+	for _, stage := range map[int][]string{2: {"generate", "dpo"},
+		1: {"synthesize after round 1", "generate"}}[releases] {
 		if err := os.RemoveAll("grid"); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +150,8 @@ func testHalving(t *testing.T, releases int) {
 	if err := os.Remove(filepath.Join(want.Rows[0].Runs[0], rundir.Rungs)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Ablate(t.Context(), axes, cells, o); !fault.IsUser(err) || !strings.Contains(err.Error(), "beyond round 1") {
+	if _, err := Ablate(t.Context(), axes, cells, o); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "beyond round 1") {
 		t.Errorf("a run beyond the rung: %v", err)
 	}
 	o.Dir = "other"
@@ -158,15 +165,19 @@ func testHalving(t *testing.T, releases int) {
 func TestHalvingWithFailure(t *testing.T) {
 	w, _, _ := smallGrid(t, 1, "0.1")
 	w.Config.Trainer.Rounds = 2
-	axes, cells, err := grid.OneAtATime(w.Config, []grid.Change{{Keys: []string{"generate.top_k"}, Values: []string{"1"}}, {Keys: []string{"synthetic.temperature"}, Values: []string{"0.5"}}}, 2)
+	axes, cells, err := grid.OneAtATime(w.Config,
+		[]grid.Change{{Keys: []string{"generate.top_k"}, Values: []string{"1"}},
+			{Keys: []string{"synthetic.temperature"}, Values: []string{"0.5"}}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
+	got, err := Ablate(t.Context(), axes, cells,
+		Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Failed) != 2 || len(got.Rows) != 1 || len(got.Rows[0].Runs) != 2 || len(got.Dropped) != 2 || len(got.Adaptive.Rungs[0].Settings) != 2 {
+	if len(got.Failed) != 2 || len(got.Rows) != 1 || len(got.Rows[0].Runs) != 2 || len(got.Dropped) != 2 ||
+		len(got.Adaptive.Rungs[0].Settings) != 2 {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Composed) != 1 || len(got.Composed[0].Ledgers) != 6 {
@@ -182,7 +193,8 @@ func TestHalvingOfEquals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
+	_, err = Ablate(t.Context(), axes, cells,
+		Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "equally") {
 		t.Errorf("all settings are equal: %v", err)
 	}

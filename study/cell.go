@@ -37,7 +37,8 @@ func matches(c grid.Cell, dir string) error {
 		return err
 	}
 	if key, have, want := c.Differs(*found); key != "" {
-		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have, want)
+		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have,
+			want)
 	}
 	return nil
 }
@@ -63,8 +64,8 @@ func Finished(c grid.Cell, dir string) (bool, error) {
 // open opens the cell's run, or goes on with it.
 func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 	dir := filepath.Join(o.Dir, c.Name)
-	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen, Trackers: o.Trackers,
-		Warn: o.Warn})
+	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen,
+		Trackers: o.Trackers, Warn: o.Warn})
 }
 
 // complete runs and evaluates the cell, or reads its figures if an earlier call did.

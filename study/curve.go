@@ -7,8 +7,8 @@ import (
 	"popri/methods/rounds"
 )
 
-// TrueOrder is the figure of a round that only runs with privacy.unsafe_diagnostics have: the share of the pairs whose chosen
-// sample has the higher score without noise, too (POPri, Figure 6).
+// TrueOrder is the figure of a round that only runs with privacy.unsafe_diagnostics have: the share of the pairs whose
+// chosen sample has the higher score without noise, too (POPri, Figure 6).
 const TrueOrder = "true_order"
 
 // Curve is a figure of each round in one row of an ablation.
@@ -18,7 +18,8 @@ type Curve struct {
 	Rounds []float64 `json:"rounds"` // the means over the seeds
 }
 
-// Curves returns figures of each round, by their keys in metrics.json, or [TrueOrder]. What a run does not have is left out.
+// Curves returns figures of each round, by their keys in metrics.json, or [TrueOrder]. What a run does not have is left
+// out.
 func (a *Ablation) Curves(keys []string) ([]Curve, error) {
 	var out []Curve
 	for _, row := range a.Rows {

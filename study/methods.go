@@ -35,7 +35,8 @@ func (c *Comparison) Results(e *evaluation.Outcome) *evaluation.Outcome {
 	all := *e
 	all.Results = slices.Clone(e.Results)
 	at := len(all.Results)
-	if i := slices.IndexFunc(all.Results, func(r downstream.Result) bool { return r.Key == downstream.Private }); i >= 0 {
+	if i := slices.IndexFunc(all.Results,
+		func(r downstream.Result) bool { return r.Key == downstream.Private }); i >= 0 {
 		at = i
 	}
 	for _, o := range c.Others {
@@ -68,8 +69,8 @@ func OtherMethods(c configs.Config, names []string) error {
 // OtherRun is the folder of another method's run that is compared with the run in dir.
 func OtherRun(dir, method string) string { return filepath.Join(dir, "with", method) }
 
-// CompareMethods runs other methods with the configuration of the finished run in o.Dir, each in its own folder with its own
-// ledger. Finished runs are read, and an interrupted one is resumed.
+// CompareMethods runs other methods with the configuration of the finished run in o.Dir, each in its own folder with
+// its own ledger. Finished runs are read, and an interrupted one is resumed.
 func CompareMethods(ctx context.Context, c configs.Config, names []string, o Options) (*Comparison, error) {
 	first := o.Dir
 	o.Dir = OtherRun(first, "")

@@ -42,16 +42,20 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	if err != nil {
 		return err
 	}
-	g := report.Grid{Title: cmp.Or(o.Title, "Ablation over "+a.Keys()), Command: o.Command, Finished: time.Now().UTC().Truncate(time.Second),
-		Subtitle:  fmt.Sprintf("%s with a result, %d seeds", plural.Of(len(a.Rows), "setting", ""), len(a.Seeds)),
+	g := report.Grid{Title: cmp.Or(o.Title, "Ablation over "+a.Keys()), Command: o.Command,
+		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %d seeds",
+			plural.Of(len(a.Rows), "setting", ""), len(a.Seeds)),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
 		Notes: []string{
-			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own budget on the same "+
-				"clients: publishing all of them, or choosing the best one, spends more than one of them states.", a.Rows[0].Runs[0]),
-			"Accuracy, perplexity or macro F1, and the gap closed are those of the small model that was trained on a run's text, on the test " +
-				"clients. The choice of a setting by these figures uses the test clients, who are not protected. FID is the " +
-				"Fréchet distance of the newest round's samples from the validation clients. The time is that of a run's " +
-				"stages without its evaluation, of which runs share parts."}}
+			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own "+
+				"budget on the same clients: publishing all of them, or choosing the best one, spends more than one "+
+				"of them states.",
+				a.Rows[0].Runs[0]),
+			"Accuracy, perplexity or macro F1, and the gap closed are those of the small model that was trained on a " +
+				"run's text, on the test clients. The choice of a setting by these figures uses the test clients, " +
+				"who are not protected. FID is the Fréchet distance of the newest round's samples from the " +
+				"validation clients. The time is that of a run's stages without its evaluation, of which runs share " +
+				"parts."}}
 	for _, c := range a.Composed {
 		g.Composed = append(g.Composed, c.Words("runs")+".")
 	}
@@ -112,7 +116,8 @@ func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, err
 	}
 	for _, c := range cells {
 		path := filepath.Join(dir, c.Name)
-		r := report.GridRun{Seed: c.Seed, Name: c.Name, Report: rundir.Has(path, rundir.Report), Figures: map[string]float64{}}
+		r := report.GridRun{Seed: c.Seed, Name: c.Name, Report: rundir.Has(path, rundir.Report),
+			Figures: map[string]float64{}}
 		if i := slices.IndexFunc(a.Failed, func(f FailedRun) bool { return f.Name == c.Name }); i >= 0 {
 			r.Error = a.Failed[i].Error
 		} else if i := slices.IndexFunc(a.Dropped, func(d DroppedRun) bool { return d.Name == c.Name }); i >= 0 {
@@ -159,8 +164,8 @@ func (a *Ablation) row(c grid.Cell) *Row {
 
 // figures adds those of the run with the number i of its seeds.
 func (r *Row) figures(i int, to map[string]float64) {
-	for key, s := range map[string]*Summary{"gap_closed": r.GapClosed, "accuracy": &r.Accuracy, "perplexity": r.Perplexity,
-		"macro_f1": r.MacroF1, "fid": r.FID, "epsilon": &r.Epsilon} {
+	for key, s := range map[string]*Summary{"gap_closed": r.GapClosed, "accuracy": &r.Accuracy,
+		"perplexity": r.Perplexity, "macro_f1": r.MacroF1, "fid": r.FID, "epsilon": &r.Epsilon} {
 		if s != nil {
 			to[key] = s.Values[i]
 		}
@@ -184,13 +189,14 @@ func trainingSeconds(dir string) (sum float64, err error) {
 // rungs is the page's table of an adaptive order.
 func (a *Ablation) rungs() *report.GridRungs {
 	h := a.Adaptive
-	g := &report.GridRungs{Figure: "Next-token accuracy in % of the small model on the validation clients, ± standard deviation over " +
-		"seeds. It was trained on the text that a run would publish if it ended after those rounds. Equal accuracies are told " +
-		"apart by loss."}
+	g := &report.GridRungs{Figure: "Next-token accuracy in % of the small model on the validation clients, ± " +
+		"standard deviation over seeds. It was trained on the text that a run would publish if it ended after those " +
+		"rounds. Equal accuracies are told apart by loss."}
 	for _, rung := range h.Rungs {
 		g.Heads = append(g.Heads, "after "+roundsOf(rung.Rounds))
 		if rung.Tied {
-			g.Figure += fmt.Sprintf(" After %s, settings on both sides of the border had equal figures: their order in the grid decided.",
+			g.Figure += fmt.Sprintf(" After %s, settings on both sides of the border had equal figures: their order "+
+				"in the grid decided.",
 				roundsOf(rung.Rounds))
 		}
 	}
@@ -212,8 +218,9 @@ func (a *Ablation) rungs() *report.GridRungs {
 					text += fmt.Sprintf(" ± %.2f", 100**o.Accuracy.SD)
 				}
 				if !o.WentOn {
-					row.Went, row.Outcome = false, fmt.Sprintf("dropped after %s: place %d of %d, and the best %d went on",
-						roundsOf(rung.Rounds), i+1, len(rung.Settings), rung.Keep)
+					row.Went, row.Outcome = false,
+						fmt.Sprintf("dropped after %s: place %d of %d, and the best %d went on",
+							roundsOf(rung.Rounds), i+1, len(rung.Settings), rung.Keep)
 				}
 			}
 			row.Cells = append(row.Cells, text)
@@ -225,14 +232,15 @@ func (a *Ablation) rungs() *report.GridRungs {
 
 // adaptiveNote says what an adaptive order means for the total.
 func (a *Ablation) adaptiveNote() string {
-	note := "The validation clients decided which settings went on; they are not protected, and test clients had no part in it. The " +
-		"releases of dropped runs count: their noise is that of the full plan, of which they made the first rounds."
+	note := "The validation clients decided which settings went on; they are not protected, and test clients had no " +
+		"part in it. The releases of dropped runs count: their noise is that of the full plan, of which they made the first rounds."
 	if a.Adaptive.Fixed {
-		return note + " All settings spend alike, so the number of releases was fixed before the first run, whichever settings went on."
+		return note +
+			" All settings spend alike, so the number of releases was fixed before the first run, whichever settings went on."
 	}
 	for _, c := range a.Adaptive.Planned {
-		note += " Settings spend differently, so what is spent depended on which of them went on. Fixed beforehand was this bound, of all " +
-			"runs to their end: " + c.Words("runs") + "."
+		note += " Settings spend differently, so what is spent depended on which of them went on. Fixed beforehand " +
+			"was this bound, of all runs to their end: " + c.Words("runs") + "."
 	}
 	return note
 }

@@ -67,7 +67,8 @@ func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, 
 		popri, zero, infinite := e.Result(methods.Of(cells[i].Config).Name), e.Result(downstream.Public),
 			e.Result(downstream.Private)
 		if popri == nil || zero == nil || (infinite == nil) != (results[0].Result(downstream.Private) == nil) {
-			return row, fmt.Errorf("%s lacks results: remove it to have it made again", filepath.Join(path, rundir.Eval))
+			return row, fmt.Errorf("%s lacks results: remove it to have it made again",
+				filepath.Join(path, rundir.Eval))
 		}
 		spent, err := spentBy(path)
 		if err != nil {

@@ -38,7 +38,8 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 		return err
 	}
 	if version := version.Program(); version != p.Program && o.Warn != nil {
-		o.Warn(fmt.Sprintf("the ablation was planned by version %s, and this is version %s: results may differ", p.Program, version))
+		o.Warn(fmt.Sprintf("the ablation was planned by version %s, and this is version %s: results may differ",
+			p.Program, version))
 	}
 	state := plan.Dir(o.Dir)
 	fail := func(err error) error {
@@ -62,7 +63,8 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 	if err := os.MkdirAll(leases, 0o755); err != nil {
 		return fail(err)
 	}
-	held, lease, err := jobs.Hold(ctx, filepath.Join(leases, fmt.Sprintf("%04d", o.Cell)), cmp.Or(o.Clock, jobs.Standard), o.Waiting)
+	held, lease, err := jobs.Hold(ctx, filepath.Join(leases, fmt.Sprintf("%04d", o.Cell)),
+		cmp.Or(o.Clock, jobs.Standard), o.Waiting)
 	if err != nil {
 		return fail(err)
 	}

@@ -116,7 +116,8 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := plan.Write(dir, other, grid.Varied{Axes: axes, Seeds: 2}, changed); !fault.IsUser(err) || !strings.Contains(err.Error(), "lora.rank") {
+	if _, _, err := plan.Write(dir, other, grid.Varied{Axes: axes, Seeds: 2}, changed); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "lora.rank") {
 		t.Errorf("other settings under the same names: %v", err)
 	}
 
@@ -147,7 +148,8 @@ func TestPlan(t *testing.T) {
 		if !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("cell %d: %v, want %q", cell, err, want)
 		}
-		if f, err := jobs.ReadFailure(plan.Dir(dir), cell); err != nil || f == nil || !f.Final || !strings.Contains(f.Error, want) {
+		if f, err := jobs.ReadFailure(plan.Dir(dir), cell); err != nil || f == nil || !f.Final ||
+			!strings.Contains(f.Error, want) {
 			t.Errorf("cell %d: %v: recorded %+v", cell, err, f)
 		}
 	}

@@ -15,12 +15,12 @@ type Objective interface {
 
 // Batch is an update on some examples.
 type Batch struct {
-	// Passes are the forward and backward passes whose gradients add up to the batch's: gradient accumulation, if there are
-	// several. They are computed side by side and added in their order. None leaves the update out.
+	// Passes are the forward and backward passes whose gradients add up to the batch's: gradient accumulation, if there
+	// are several. They are computed side by side and added in their order. None leaves the update out.
 	Passes []Pass
 	Tokens int64 // that the passes read
-	// Alone is the pass of one example alone, with its weight in the batch. It finds the examples that are to blame for a
-	// gradient that is not finite. nil blames the whole batch.
+	// Alone is the pass of one example alone, with its weight in the batch. It finds the examples that are to blame for
+	// a gradient that is not finite. nil blames the whole batch.
 	Alone func(example int) Pass
 	// Examples is the number of examples, and What is what one of them is called ("pair").
 	Examples int
@@ -31,8 +31,8 @@ type Batch struct {
 	Free func()
 }
 
-// Pass computes the gradients of a part of a batch's loss with respect to the optimizer's parameters. Examples whose loss
-// is not finite give a [*NonFinite] with their places in the batch.
+// Pass computes the gradients of a part of a batch's loss with respect to the optimizer's parameters. Examples whose
+// loss is not finite give a [*NonFinite] with their places in the batch.
 type Pass func(s *tensor.Scope) ([]tensor.Tensor, error)
 
 // Update describes an update that was made.
@@ -45,8 +45,8 @@ type Update struct {
 	Tokens       int64   // read so far, over all trainings of the parameters
 }
 
-// Update does one update at learning rate lr. A loss or gradient that is not finite changes nothing and is a [*NonFinite],
-// which names the examples.
+// Update does one update at learning rate lr. A loss or gradient that is not finite changes nothing and is a
+// [*NonFinite], which names the examples.
 func (o *Optimizer) Update(b Batch, lr float64) (Update, error) {
 	return o.update(b, Update{LearningRate: lr})
 }
@@ -71,8 +71,8 @@ func (o *Optimizer) update(b Batch, u Update) (Update, error) {
 }
 
 // step updates the parameters by the sum of the passes' gradients and returns its norm before clipping. The passes are
-// computed in parallel, one a thread, and added in their order, so that the bits do not depend on the threads. An error of
-// a pass, or a norm that is not finite, changes nothing.
+// computed in parallel, one a thread, and added in their order, so that the bits do not depend on the threads. An error
+// of a pass, or a norm that is not finite, changes nothing.
 func (o *Optimizer) step(passes []Pass, lr float64) (norm float64, err error) {
 	if len(passes) == 0 {
 		return 0, errors.New("a batch without a pass")

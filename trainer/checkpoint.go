@@ -17,8 +17,8 @@ import (
 type Checkpoint struct {
 	Path string // "" keeps none
 	Key  string // is stored, and must be the same when the training goes on
-	// Every is the least time between two writes, for trainings whose updates take less time than a write; 0 writes after
-	// each update.
+	// Every is the least time between two writes, for trainings whose updates take less time than a write; 0 writes
+	// after each update.
 	Every time.Duration
 
 	last time.Time

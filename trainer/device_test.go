@@ -9,8 +9,8 @@ import (
 	"popri/model/tensor"
 )
 
-// TestDeviceAdam: the update on the device is that of the CPU to rounding, also clipped and with weight decay, and its state
-// is saved, loaded and cleared alike. Here the device is the CPU's tensors; make cuda computes it on a GPU.
+// TestDeviceAdam: the update on the device is that of the CPU to rounding, also clipped and with weight decay, and its
+// state is saved, loaded and cleared alike. Here the device is the CPU's tensors; make cuda computes it on a GPU.
 func TestDeviceAdam(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	o := AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.1, MaxNorm: 1.5}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Loop trains on an objective's examples, update by update: it measures between updates, can keep the best parameters, and
-// goes on where an interrupted training was, with the same bits.
+// Loop trains on an objective's examples, update by update: it measures between updates, can keep the best parameters,
+// and goes on where an interrupted training was, with the same bits.
 type Loop struct {
 	Optimizer *Optimizer
 	Objective Objective
@@ -21,7 +21,8 @@ type Loop struct {
 	MeasureFirst bool // measure the beginning, too
 	// Keep says what of the best measurement the training ends with.
 	Keep Keep
-	// Patience is the number of measurements in a row without a better one after which the training ends; 0 means never.
+	// Patience is the number of measurements in a row without a better one after which the training ends; 0 means
+	// never.
 	Patience int
 
 	Checkpoint Checkpoint

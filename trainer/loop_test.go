@@ -31,7 +31,8 @@ func (p *pull) Batch(places []int) (Batch, error) {
 			for _, i := range places[from:to] {
 				for k, y := range p.targets[i] {
 					if math.IsNaN(float64(y)) {
-						return nil, &NonFinite{What: b.What, Examples: []int{slices.Index(places, i)}, Why: []string{"NaN"}}
+						return nil, &NonFinite{What: b.What, Examples: []int{slices.Index(places, i)},
+							Why: []string{"NaN"}}
 					}
 					g[k] += (p.x.Host()[k] - y + p.began) / float32(len(places))
 				}
@@ -112,7 +113,8 @@ func TestEpochs(t *testing.T) {
 			all = append(all, batch...)
 		}
 		for epoch := range len(all) / 10 {
-			if got := slices.Sorted(slices.Values(all[10*epoch : 10*epoch+10])); !slices.Equal(got, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+			if got := slices.Sorted(slices.Values(all[10*epoch : 10*epoch+10])); !slices.Equal(got,
+				[]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
 				t.Errorf("across %v: epoch %d has %v", across, epoch, got)
 			}
 		}
@@ -140,7 +142,8 @@ func TestLoopResumes(t *testing.T) {
 				loop.Record = &o
 				loop.Measure = func(_ context.Context, done int) (bool, error) {
 					o.Values = append(o.Values, math.Abs(float64(p.x.Host()[2])-4.55))
-					return o.Values[len(o.Values)-1] < slices.Min(append([]float64{math.Inf(1)}, o.Values[:len(o.Values)-1]...)), nil
+					return o.Values[len(o.Values)-1] < slices.Min(append([]float64{math.Inf(1)},
+						o.Values[:len(o.Values)-1]...)), nil
 				}
 				loop.OnUpdate = func(int) error {
 					if stop {
@@ -200,7 +203,8 @@ func TestPatience(t *testing.T) {
 		if err := loop.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(states) != c.measured || p.x.Host()[0] != states[c.best] || loop.Record.progress().Stopped != (c.patience > 0) {
+		if len(states) != c.measured || p.x.Host()[0] != states[c.best] ||
+			loop.Record.progress().Stopped != (c.patience > 0) {
 			t.Errorf("%+v: %d measurements, %+v", c, len(states), loop.Record.progress())
 		}
 	}

@@ -13,8 +13,9 @@ type masked interface {
 	Training(rows []uint64) lm.Adapter
 }
 
-// InTraining returns an adapter as it works in a training pass: with masks, if it has dropout. They follow from the seed, the
-// number of the next update and the rows' places in it, so that neither threads, nor passes, nor interruptions change them.
+// InTraining returns an adapter as it works in a training pass: with masks, if it has dropout. They follow from the
+// seed, the number of the next update and the rows' places in it, so that neither threads, nor passes, nor
+// interruptions change them.
 func (o *Optimizer) InTraining(a lm.Adapter, seed uint64, places []int) lm.Adapter {
 	m, ok := a.(masked)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"popri/model/tensor"
 )
 
-// NextToken is the loss of language models: the mean over a batch's N counted tokens of −log π(x_t | x_<t), in nats. For a
-// model that classifies, it is the cross-entropy of the rows' labels.
+// NextToken is the loss of language models: the mean over a batch's N counted tokens of −log π(x_t | x_<t), in nats.
+// For a model that classifies, it is the cross-entropy of the rows' labels.
 //
 //	L = −1/N Σ_rows Σ_t log π(x_t | x_<t)
 type NextToken struct {
@@ -24,11 +24,11 @@ type NextToken struct {
 	Rows func(places []int) ([]lm.Row, error)
 	// Parts returns the number of passes for a batch with the given number of rows; nil takes one pass.
 	Parts func(rows int) int
-	// ByLength puts the longest rows of a batch first: rows of one length in a pass need little padding, and shorter ones fit
-	// into the memory that longer ones leave.
+	// ByLength puts the longest rows of a batch first: rows of one length in a pass need little padding, and shorter
+	// ones fit into the memory that longer ones leave.
 	ByLength bool
-	// Dropout is the share of activations that are set to zero, where GPT-2 does; 0 for none. The masks follow from Seed, the
-	// number of the update and the pass. Those of an adapter with dropout follow from Seed, too.
+	// Dropout is the share of activations that are set to zero, where GPT-2 does; 0 for none. The masks follow from
+	// Seed, the number of the update and the pass. Those of an adapter with dropout follow from Seed, too.
 	Dropout float64
 	Seed    uint64
 	// Done receives each update with its loss, the mean before the update.
@@ -57,8 +57,8 @@ func InParts(n int) func(rows int) int { return func(rows int) int { return max(
 // PassesOf divides a batch into passes of at most n rows.
 func PassesOf(n int) func(rows int) int { return func(rows int) int { return (rows + n - 1) / n } }
 
-// Step does one update on rows at learning rate lr and returns the mean loss before it: a loop of one's own, without batches
-// and checkpoints.
+// Step does one update on rows at learning rate lr and returns the mean loss before it: a loop of one's own, without
+// batches and checkpoints.
 func (o *NextToken) Step(rows []lm.Row, lr float64) (loss float64, u Update, err error) {
 	b, err := o.batch(rows, func(_ Update, l float64) { loss = l })
 	if err != nil {
@@ -68,8 +68,8 @@ func (o *NextToken) Step(rows []lm.Row, lr float64) (loss float64, u Update, err
 	return loss, u, err
 }
 
-// Batch implements [Objective]. Another number of passes gives another rounding; the same number gives the same bits on any
-// number of threads.
+// Batch implements [Objective]. Another number of passes gives another rounding; the same number gives the same bits on
+// any number of threads.
 func (o *NextToken) Batch(places []int) (Batch, error) {
 	rows, err := o.Rows(places)
 	if err != nil {
@@ -141,7 +141,8 @@ func (o *NextToken) dropout(pass int) lm.Dropout {
 // sortByLength puts the longest rows first, and their places with them.
 func sortByLength(rows []lm.Row, at []int) {
 	sorted, from := slices.Clone(rows), slices.Clone(at)
-	for i, k := range places.Sorted(len(rows), func(a, b int) int { return len(sorted[b].Tokens) - len(sorted[a].Tokens) }) {
+	for i, k := range places.Sorted(len(rows),
+		func(a, b int) int { return len(sorted[b].Tokens) - len(sorted[a].Tokens) }) {
 		rows[i], at[i] = sorted[k], from[k]
 	}
 }

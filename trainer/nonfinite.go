@@ -34,8 +34,9 @@ func (e *NonFinite) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// blame returns a [*NonFinite] for a batch whose gradient is not finite. It computes the gradient of each example by itself
-// and names the examples whose gradient is not finite; if there are none, because only the sum is too large, it names all.
+// blame returns a [*NonFinite] for a batch whose gradient is not finite. It computes the gradient of each example by
+// itself and names the examples whose gradient is not finite; if there are none, because only the sum is too large, it
+// names all.
 func (b Batch) blame(norm float64) error {
 	e := &NonFinite{What: b.What}
 	if b.Alone == nil {

@@ -30,7 +30,8 @@ func NewOptimizer(params []tensor.Tensor, a AdamW) *Optimizer {
 	for i, p := range params {
 		sizes[i] = int(p.NumElements())
 	}
-	o := &Optimizer{Params: params, adam: tensor.NewAdamW(a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, sizes), maxNorm: a.MaxNorm}
+	o := &Optimizer{Params: params, adam: tensor.NewAdamW(a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, sizes),
+		maxNorm: a.MaxNorm}
 	if tensor.OnDevice() {
 		o.device = newDeviceAdam(params)
 	}
@@ -45,8 +46,8 @@ func (o *Optimizer) Free() {
 	}
 }
 
-// apply clips the gradients, applies them at learning rate lr and returns their norm before the clip. If the norm is not
-// finite, apply changes nothing and returns an error. The update is computed where the parameters are.
+// apply clips the gradients, applies them at learning rate lr and returns their norm before the clip. If the norm is
+// not finite, apply changes nothing and returns an error. The update is computed where the parameters are.
 func (o *Optimizer) apply(grads []tensor.Tensor, lr float64) (norm float64, err error) {
 	if o.device != nil {
 		return o.device.apply(o, grads, lr)

@@ -38,8 +38,8 @@ func (s Schedule) Check() error {
 }
 
 // At returns the rate of step k, counted from 0: lr·k/w below the warm-up w; then constant, or falling over the
-// remaining steps by a line to 0, by half a cosine to 0, or by half a cosine to the minimum. As in transformers, "constant" is
-// constant from the first step on.
+// remaining steps by a line to 0, by half a cosine to 0, or by half a cosine to the minimum. As in transformers,
+// "constant" is constant from the first step on.
 func (s Schedule) At(k int) float64 {
 	if k < s.Warmup && s.Kind != "constant" {
 		return s.Peak * float64(k) / float64(s.Warmup)

@@ -9,7 +9,8 @@ import (
 	"popri/model/safetensors"
 )
 
-// State is what an update changes: the parameters and AdamW's moments. A state without moments is of the parameters alone.
+// State is what an update changes: the parameters and AdamW's moments. A state without moments is of the parameters
+// alone.
 type State struct {
 	Params, M, V [][]float32
 	Steps        int // AdamW's, for its bias correction
@@ -89,7 +90,8 @@ func (x State) tensors(prefix string, params bool) (list []safetensors.Tensor) {
 	kinds := x.kinds(params)
 	for _, kind := range []string{"m", "v", "p"} {
 		for i, v := range kinds[kind] {
-			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, kind, i), []int64{int64(len(v))}, v))
+			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, kind, i),
+				[]int64{int64(len(v))}, v))
 		}
 	}
 	return list
@@ -109,7 +111,8 @@ func (x State) read(f *safetensors.File, prefix string, params bool) error {
 				return fmt.Errorf("%s: %w", f.Path(), err)
 			}
 			if len(data) != len(into[i]) {
-				return fmt.Errorf("%s: tensor %s has %d values, the parameter %d", f.Path(), name, len(data), len(into[i]))
+				return fmt.Errorf("%s: tensor %s has %d values, the parameter %d", f.Path(), name, len(data),
+					len(into[i]))
 			}
 			copy(into[i], data)
 		}

@@ -16,8 +16,8 @@ import (
 	"popri/internal/rundir"
 )
 
-// Use says what the validation clients' texts were used for, which are read without noise: one of the constants, or several of
-// those on which the product depends, joined by "+".
+// Use says what the validation clients' texts were used for, which are read without noise: one of the constants, or
+// several of those on which the product depends, joined by "+".
 type Use string
 
 // The uses.
@@ -40,15 +40,18 @@ var choices = []struct {
 	words  string
 	chosen func(configs.Config) bool // nil: the configuration does not tell
 }{
-	{Halving, "an adaptive ablation decided whether this run went on by what a small model learns about their texts", nil},
+	{Halving, "an adaptive ablation decided whether this run went on by what a small model learns about their texts",
+		nil},
 	{Selection, "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
 		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.Learns() }},
 	{Rounds, "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
 	{Validated, "the product is the model of the round with the least loss on their texts (trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
-	{Mixing, "whether the product is public text, written text or both was chosen by what a small model learns about their " +
-		"texts (synthetic.mix=validated)", func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},
+	{Mixing,
+		"whether the product is public text, written text or both was chosen by what a small model learns about their " +
+			"texts (synthetic.mix=validated)",
+		func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},
 }
 
 // chooses says what of the product depends on the validation clients; nil if nothing.

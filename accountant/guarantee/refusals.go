@@ -8,8 +8,8 @@ import (
 	"popri/internal/rundir"
 )
 
-// Refusals counts what clients sent to two aggregators and no sum has. Each client sends to both, so of the counts of both the larger
-// one is taken.
+// Refusals counts what clients sent to two aggregators and no sum has. Each client sends to both, so of the counts of
+// both the larger one is taken.
 type Refusals struct {
 	Unproved int `json:"unproved"` // reports whose proof did not hold
 	Late     int `json:"late"`     // uploads after a deadline
@@ -39,6 +39,6 @@ func (r Refusals) String() string {
 	if n == 0 {
 		return "The aggregators refused no upload."
 	}
-	return fmt.Sprintf("The aggregators refused %s, of which no sum has anything: %d whose proofs did not hold, %d after a deadline, "+
-		"%d that were no valid reports.", plural.Of(n, "upload", ""), r.Unproved, r.Late, r.Invalid)
+	return fmt.Sprintf("The aggregators refused %s, of which no sum has anything: %d whose proofs did not hold, %d "+
+		"after a deadline, %d that were no valid reports.", plural.Of(n, "upload", ""), r.Unproved, r.Late, r.Invalid)
 }

@@ -35,7 +35,8 @@ func (f Facts) neighbours() string {
 		return fmt.Sprintf("Two data sets are neighbours if they differ in the texts of %s; the number of clients "+
 			"is public. A sum moves by at most twice %s.", whose, norm)
 	case accountant.AddOrRemove:
-		return fmt.Sprintf("Two data sets are neighbours if one of them lacks %s. A sum moves by at most %s.", whose, norm)
+		return fmt.Sprintf("Two data sets are neighbours if one of them lacks %s. A sum moves by at most %s.", whose,
+			norm)
 	}
 	return fmt.Sprintf("Two data sets are neighbours if the texts of %s are taken away in one of them; the number "+
 		"of clients is public. A sum moves by at most %s.", whose, norm)
@@ -76,8 +77,8 @@ func (f Facts) Statement() []string {
 			accountant.RoundUp(math.Exp(f.Spent), 4), b.Delta)
 		say("The guarantee is for the %d train clients only.", b.Clients)
 		if f.Since != "" {
-			say("These are the clients with a text of %s or later (data.since). Their number is public: it is stated without noise, "+
-				"outside of ε.", f.Since)
+			say("These are the clients with a text of %s or later (data.since). Their number is public: it is stated "+
+				"without noise, outside of ε.", f.Since)
 		}
 		if limit := 1 / float64(b.Clients); b.Delta < limit {
 			say("δ is %s times smaller than 1/clients.", accountant.RoundDown(limit/b.Delta, 2))
@@ -85,19 +86,21 @@ func (f Facts) Statement() []string {
 	}
 	out = append(out, f.validation())
 	if f.selected() {
-		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d individuals at most, and no count. "+
-			"The noise was Gumbel noise%s, drawn exactly with whole numbers; a noisy threshold hides which individuals have votes at all. The exact "+
-			"counts were in one place, the memory of the program that made the selections, which must be trusted.",
+		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d "+
+			"individuals at most, and no count. The noise was Gumbel noise%s, drawn exactly with whole numbers; a "+
+			"noisy threshold hides which individuals have votes at all. The exact counts were in one place, the "+
+			"memory of the program that made the selections, which must be trusted.",
 			plural.Of(own, "selection", ""), b.Clients, plural.Word(own, "was", "were"), f.picks(), f.scale())
 	} else if f.chosen() {
-		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was none); the sums were "+
-			"made%s.", plural.Of(own, "sum", ""), f.whose(), f.noise())
+		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was "+
+			"none); the sums were made%s.", plural.Of(own, "sum", ""), f.whose(), f.noise())
 	} else {
 		say("%s of %s %s released%s.", plural.Of(own, "sum", ""), f.whose(), plural.Word(own, "was", "were"), f.noise())
 	}
 	if f.Aggregated {
-		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is honest; a sum " +
-			"has the noise of both, which is √2 as much. The number of clients whose reports arrived is public.")
+		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is " +
+			"honest; a sum has the noise of both, which is √2 as much. The number of clients whose reports arrived " +
+			"is public.")
 	}
 	if inherited > 0 {
 		say("%s of earlier runs on the same clients %s counted in ε.", plural.Of(inherited, "release", ""),
@@ -112,7 +115,8 @@ func (f Facts) Statement() []string {
 
 // selected reports whether selections of counts were released, and no sum.
 func (f Facts) selected() bool {
-	return slices.ContainsFunc(f.Record.Entries, func(e ledger.Entry) bool { return e.Mechanism == accountant.Gumbel && !e.Inherited })
+	return slices.ContainsFunc(f.Record.Entries,
+		func(e ledger.Entry) bool { return e.Mechanism == accountant.Gumbel && !e.Inherited })
 }
 
 // picks is the most individuals that a selection has.
@@ -127,7 +131,8 @@ func (f Facts) picks() (most int) {
 func (f Facts) scale() string {
 	var scales []string
 	for _, e := range f.Record.Entries {
-		if s := fmt.Sprintf("%.6g", e.Sigma); e.Mechanism == accountant.Gumbel && !e.Inherited && !slices.Contains(scales, s) {
+		if s := fmt.Sprintf("%.6g", e.Sigma); e.Mechanism == accountant.Gumbel && !e.Inherited &&
+			!slices.Contains(scales, s) {
 			scales = append(scales, s)
 		}
 	}
@@ -156,12 +161,13 @@ func (f Facts) whose() string {
 func (f Facts) validation() string {
 	switch chosen := f.Validation.chooses(); {
 	case len(chosen) > 0:
-		return "Validation clients are not protected: their texts are read without noise, and the product depends on them: " +
+		return "Validation clients are not protected: their texts are read without noise, and the product depends on " +
+			"them: " +
 			strings.Join(chosen, "; ") + ". Test clients are measured without noise in evaluations."
 	case f.Validation == Evaluation && f.Evaluated:
 		return "Validation and test clients are not protected: their texts are read without noise for the " +
-			"distance of each round's samples and of public text, the best step of the small models and the table. The rounds and " +
-			"the synthetic texts do not depend on them."
+			"distance of each round's samples and of public text, the best step of the small models and the table. " +
+			"The rounds and the synthetic texts do not depend on them."
 	case f.Validation == Evaluation:
 		return "Validation clients are not protected: their texts are read without noise for the distance of each " +
 			"round's samples. The rounds and the synthetic texts do not depend on them."
@@ -202,11 +208,14 @@ func (f Facts) sampling() []string {
 		case ledger.Poisson:
 			s = fmt.Sprintf("asked each client with probability %.6g, in secret", e.SamplingRate)
 		case ledger.Fixed:
-			s = fmt.Sprintf("asked %d of %d clients, drawn without replacement and in secret", e.Cohort, f.Record.Budget.Clients)
+			s = fmt.Sprintf("asked %d of %d clients, drawn without replacement and in secret", e.Cohort,
+				f.Record.Budget.Clients)
 		case ledger.Tree:
-			s = fmt.Sprintf("asked %d clients each, in a shuffled order in which each of %d clients comes once at most; every %d of these "+
-				"rounds are a tree, and a sum is that of a node. A client's vectors are in at most %d released nodes of a tree, which is "+
-				"counted as so many sums", e.Cohort, f.Record.Budget.Clients, e.Leaves, accountant.PrefixSquares(e.Leaves))
+			s = fmt.Sprintf("asked %d clients each, in a shuffled order in which each of %d clients comes once at "+
+				"most; every %d of these rounds are a tree, and a sum is that of a node. A client's vectors are in "+
+				"at most %d released nodes of a tree, which is counted as so many sums", e.Cohort,
+				f.Record.Budget.Clients, e.Leaves,
+				accountant.PrefixSquares(e.Leaves))
 		}
 		if kinds[s]++; kinds[s] == 1 {
 			order = append(order, s)
@@ -244,23 +253,25 @@ func (f Facts) Warnings() []string {
 			"outside of ε, also where their folder is gone.")
 	}
 	if f.AllowOverlap {
-		warn("Public text was allowed to be text of clients (data.allow_overlap). What prompts quote of it, and what the product " +
-			"repeats of it as public rows or in written texts, is outside of ε.")
+		warn("Public text was allowed to be text of clients (data.allow_overlap). What prompts quote of it, and what " +
+			"the product repeats of it as public rows or in written texts, is outside of ε.")
 	}
 	if f.Elsewhere {
-		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public text. If " +
-			"public text that the prompts quote is a client's too, that is outside of ε.")
+		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public " +
+			"text. If public text that the prompts quote is a client's too, that is outside of ε.")
 	}
 	switch {
 	case f.Elsewhere && f.Aggregated:
 		bounded := "Nobody proved that vectors are bounded: that is each client's own work."
 		if f.Proved {
-			bounded = "Clients proved that no value is larger than the bound; that the whole vector is bounded is each client's own work."
+			bounded = "Clients proved that no value is larger than the bound; that the whole vector is bounded is " +
+				"each client's own work."
 		}
-		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, see each "+
-			"client's vector, outside of ε. %s", bounded)
+		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, "+
+			"see each client's vector, outside of ε. %s", bounded)
 	case f.Elsewhere:
-		warn("Partial sums have no noise: whoever holds the merger's private key and the partial sums sees them, outside of ε.")
+		warn("Partial sums have no noise: whoever holds the merger's private key and the partial sums sees them, " +
+			"outside of ε.")
 	}
 	if f.Reference {
 		warn(Reference)

@@ -19,13 +19,19 @@ func TestSpending(t *testing.T) {
 		entries []ledger.Entry
 		seeded  bool
 	}{
-		"Nothing of ε = 7 (δ = 0.0001) is spent yet.":                                                                                                {},
-		"All of ε = 7 was spent by the one release (δ = 0.0001), a noised sum of 998 clients' vectors.":                                              {7, []ledger.Entry{entry(false)}, false},
-		"ε = 3.101 of 7 was spent by the one release (δ = 0.0001), a noised sum of 998 clients' vectors.":                                            {3.10001, []ledger.Entry{entry(false)}, false},
-		"All of ε = 7 was spent by 2 releases (δ = 0.0001), each a noised sum of 998 clients' vectors.":                                              {6.9999, []ledger.Entry{entry(false), entry(false)}, false},
-		"ε = 5 of 7 was spent by 2 releases, 1 of them of earlier runs on the same clients (δ = 0.0001), each a noised sum of 998 clients' vectors.": {5, []ledger.Entry{entry(true), entry(false)}, false},
-		"ε = 5 of 7 was spent by the one release of an earlier run on the same clients (δ = 0.0001), a noised sum of 998 clients' vectors.":          {5, []ledger.Entry{entry(true)}, false},
-		"No privacy budget holds: this run protects nobody.":                                                                                         {5, []ledger.Entry{entry(false)}, true},
+		"Nothing of ε = 7 (δ = 0.0001) is spent yet.": {},
+		"All of ε = 7 was spent by the one release (δ = 0.0001), a noised sum of 998 clients' vectors.": {7,
+			[]ledger.Entry{entry(false)}, false},
+		"ε = 3.101 of 7 was spent by the one release (δ = 0.0001), a noised sum of 998 clients' vectors.": {3.10001,
+			[]ledger.Entry{entry(false)}, false},
+		"All of ε = 7 was spent by 2 releases (δ = 0.0001), each a noised sum of 998 clients' vectors.": {6.9999,
+			[]ledger.Entry{entry(false), entry(false)}, false},
+		"ε = 5 of 7 was spent by 2 releases, 1 of them of earlier runs on the same clients (δ = 0.0001), each a noised sum of 998 clients' vectors.": {5,
+			[]ledger.Entry{entry(true), entry(false)}, false},
+		"ε = 5 of 7 was spent by the one release of an earlier run on the same clients (δ = 0.0001), a noised sum of 998 clients' vectors.": {5,
+			[]ledger.Entry{entry(true)}, false},
+		"No privacy budget holds: this run protects nobody.": {5,
+			[]ledger.Entry{entry(false)}, true},
 	} {
 		f := Facts{Spent: c.spent}
 		f.Record.Budget = ledger.Budget{Epsilon: 7, Delta: 1e-4, Clients: 998, InsecureSeededNoise: c.seeded}
@@ -38,7 +44,8 @@ func TestSpending(t *testing.T) {
 
 // What is said of clients behind two aggregators depends on whether they proved anything.
 func TestProved(t *testing.T) {
-	for proved, want := range map[bool]string{false: "Nobody proved that vectors are bounded", true: "Clients proved that no value is larger"} {
+	for proved, want := range map[bool]string{false: "Nobody proved that vectors are bounded",
+		true: "Clients proved that no value is larger"} {
 		f := Facts{Elsewhere: true, Aggregated: true, Proved: proved}
 		f.Record.Budget = ledger.Budget{Epsilon: 7, Delta: 1e-4, Clients: 998}
 		if said := strings.Join(f.Warnings(), "\n"); !strings.Contains(said, want) {
@@ -53,8 +60,9 @@ func TestRefusals(t *testing.T) {
 	if r, err := readRefusals(dir); r != nil || err != nil {
 		t.Errorf("without rounds: %v, %v", r, err)
 	}
-	want := map[int]string{1: "refused no upload", 2: "refused 1 upload, of which", 3: "refused 7 uploads, of which no sum has anything: " +
-		"1 whose proofs did not hold, 2 after a deadline, 4 that were no valid reports"}
+	want := map[int]string{1: "refused no upload", 2: "refused 1 upload, of which",
+		3: "refused 7 uploads, of which no sum has anything: " +
+			"1 whose proofs did not hold, 2 after a deadline, 4 that were no valid reports"}
 	for round, one := range []Refusals{{}, {Unproved: 1}, {Late: 2, Invalid: 4}} {
 		folder := rundir.Round(dir, round+1)
 		if err := os.MkdirAll(folder, 0o700); err != nil {

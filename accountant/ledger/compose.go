@@ -24,16 +24,17 @@ type Composed struct {
 	Charges    int                 `json:"charges"` // each once, even of a ledger and one that continues it
 	// Seeded says that a ledger's noise was seeded: nobody is protected, whatever Epsilon says.
 	Seeded bool `json:"insecure_seeded_noise"`
-	// IfShared says that the ledgers are of several data sets, and that the figure holds for a client who is in all of them.
-	// Data sets are told apart by their content: an edited copy, or another range of dates, can have the same clients.
+	// IfShared says that the ledgers are of several data sets, and that the figure holds for a client who is in all of
+	// them. Data sets are told apart by their content: an edited copy, or another range of dates, can have the same
+	// clients.
 	IfShared bool `json:"if_clients_are_shared,omitempty"`
 	// Unknown says why there is no figure; "" where there is one.
 	Unknown string `json:"unknown,omitempty"`
 }
 
 // Compose groups ledgers by their private data and composes the charges of each group. A charge that several ledgers
-// hold, such as a continued ledger and its successor, counts once. If there are several groups, the last result composes all
-// charges, for clients who are in all of the data sets.
+// hold, such as a continued ledger and its successor, counts once. If there are several groups, the last result
+// composes all charges, for clients who are in all of the data sets.
 //
 // Ledgers that state [accountant.AddOrRemove] and ledgers that state [accountant.ZeroOut] are composed under the
 // latter, which has the same bounds. Compose gives no figure where relations or privacy units differ otherwise, or
@@ -117,8 +118,8 @@ type budgeted struct {
 	count  int // of releases, see releases
 }
 
-// union joins the charges of several ledgers. If ledgers share a charge, the result holds it as often as the ledger that
-// holds it most often: a run that was copied has not asked twice.
+// union joins the charges of several ledgers. If ledgers share a charge, the result holds it as often as the ledger
+// that holds it most often: a run that was copied has not asked twice.
 func union(records []Record) []budgeted {
 	var out []budgeted
 	have := map[Entry]int{}

@@ -34,16 +34,19 @@ func TestComposeAddsUpRunsOnTheSameData(t *testing.T) {
 	other.Data, unknown.Data = "d2", ""
 	smaller := b
 	smaller.Delta = 1e-6
-	got, err := Compose([]Record{recorded(b, 1, sigma), recorded(other, 2, sigma), recorded(smaller, 3, sigma), recorded(unknown, 4, sigma), recorded(b, 5, sigma)})
+	got, err := Compose([]Record{recorded(b, 1, sigma), recorded(other, 2, sigma), recorded(smaller, 3, sigma),
+		recorded(unknown, 4, sigma), recorded(b, 5, sigma)})
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%+v (%v)", got, err)
 	}
 	five, _ := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: sigma, Count: 5}}, b.Delta)
-	if c := got[3]; !c.IfShared || c.Epsilon != five || len(c.Ledgers) != 5 || !strings.Contains(c.Words("runs"), "If a client is in all of these data sets") {
+	if c := got[3]; !c.IfShared || c.Epsilon != five || len(c.Ledgers) != 5 ||
+		!strings.Contains(c.Words("runs"), "If a client is in all of these data sets") {
 		t.Errorf("a client of all runs: %+v, want epsilon %g", c, five)
 	}
 	want, _ := accountant.Exact{}.Epsilon([]accountant.Event{{Sigma: sigma, Count: 3}}, b.Delta)
-	if c := got[0]; c.Epsilon != want || c.Delta != b.Delta || c.Charges != 3 || !reflect.DeepEqual(c.Ledgers, []int{0, 2, 4}) || c.Unknown != "" {
+	if c := got[0]; c.Epsilon != want || c.Delta != b.Delta || c.Charges != 3 ||
+		!reflect.DeepEqual(c.Ledgers, []int{0, 2, 4}) || c.Unknown != "" {
 		t.Errorf("three runs: %+v, want epsilon %g", c, want)
 	}
 	if c := got[1]; !(math.Abs(c.Epsilon-7) < 1e-6) || !reflect.DeepEqual(c.Ledgers, []int{1}) {
@@ -52,7 +55,9 @@ func TestComposeAddsUpRunsOnTheSameData(t *testing.T) {
 	if c := got[2]; c.Unknown == "" || !strings.Contains(c.Words("runs"), "1 run cannot be composed") {
 		t.Errorf("a run on unknown data: %+v", c)
 	}
-	if text := got[0].Words("runs"); !strings.Contains(text, "3 runs") || !strings.Contains(text, "ε = "+accountant.RoundUp(want, 4)) || !strings.Contains(text, "δ = 0.0001, the largest") {
+	if text := got[0].Words("runs"); !strings.Contains(text, "3 runs") ||
+		!strings.Contains(text, "ε = "+accountant.RoundUp(want, 4)) ||
+		!strings.Contains(text, "δ = 0.0001, the largest") {
 		t.Errorf("%q", text)
 	}
 	for _, c := range append(got, Composed{Data: "x", Ledgers: []int{0}, Epsilon: math.Inf(1)}) {
@@ -102,7 +107,8 @@ func TestComposeCountsInheritedChargesOnce(t *testing.T) {
 func TestComposeMixedStatements(t *testing.T) {
 	b := budget()
 	earlier, replace, unit, group, seeded := b, b, b, b, b
-	earlier.Relation, replace.Relation, unit.Unit, group.Group, seeded.InsecureSeededNoise = accountant.AddOrRemove, accountant.Replace, "a text", 2, true
+	earlier.Relation, replace.Relation, unit.Unit, group.Group, seeded.InsecureSeededNoise = accountant.AddOrRemove,
+		accountant.Replace, "a text", 2, true
 	for name, c := range map[string]struct {
 		second   Budget
 		unknown  string
@@ -123,7 +129,9 @@ func TestComposeMixedStatements(t *testing.T) {
 			if !strings.Contains(got[0].Unknown, c.unknown) {
 				t.Errorf("%s: %+v", name, got[0])
 			}
-		} else if want, _ := (accountant.Exact{}).Epsilon([]accountant.Event{c.epsilon}, b.Delta); got[0].Epsilon != want || got[0].Relation != accountant.ZeroOut {
+		} else if want,
+			_ := (accountant.Exact{}).Epsilon([]accountant.Event{c.epsilon}, b.Delta); got[0].Epsilon != want ||
+			got[0].Relation != accountant.ZeroOut {
 			t.Errorf("%s: %+v, want epsilon %g", name, got[0], want)
 		}
 		if !strings.Contains(got[0].Words("runs"), c.contains) {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Continue makes a ledger at path that continues the one at old, on the same private data: the charges of the old ledger
-// count in the new one, under the new budget, and the old one accepts no more charges. A second call opens the ledger that
-// the first one made. The new ledger is on disk before the old one is closed. After a crash between the two, the next call
-// closes the old ledger, or returns an error if the old ledger was charged in the meantime.
+// Continue makes a ledger at path that continues the one at old, on the same private data: the charges of the old
+// ledger count in the new one, under the new budget, and the old one accepts no more charges. A second call opens the
+// ledger that the first one made. The new ledger is on disk before the old one is closed. After a crash between the
+// two, the next call closes the old ledger, or returns an error if the old ledger was charged in the meantime.
 //
 // Errors: [ErrContinued] where the old ledger is continued by another one, [ErrBadBudget] where the budgets do not fit.
 func Continue(old, path string, b Budget) (*Ledger, error) {

@@ -15,8 +15,8 @@ const (
 	Full    Sampling = "full"    // every client in every round
 	Poisson Sampling = "poisson" // each client with the same chance, independently; how many they are stays secret
 	Fixed   Sampling = "fixed"   // a given number of clients, drawn without replacement
-	// Tree takes the clients in a shuffled order, a given number of them a round, and each once in a pass. A round's sum is that
-	// of a node of a binary tree over the pass's rounds (DP-FTRL), which the round completes.
+	// Tree takes the clients in a shuffled order, a given number of them a round, and each once in a pass. A round's
+	// sum is that of a node of a binary tree over the pass's rounds (DP-FTRL), which the round completes.
 	Tree Sampling = "tree"
 )
 
@@ -43,12 +43,13 @@ type Entry struct {
 	// sampling it is the number expected of those who could answer, because the true number depends on the data.
 	Clients     int    `json:"clients"`
 	ReleaseHash string `json:"release"` // hex SHA-256 of the released file
-	// Mechanism is "" for a noised sum, and [accountant.Gumbel] for a selection of the largest counts: Sigma is then the scale of the
-	// noise by Sensitivity, which is 1, Picks the most elements that it has, and Slack its δ0.
+	// Mechanism is "" for a noised sum, and [accountant.Gumbel] for a selection of the largest counts: Sigma is then
+	// the scale of the noise by Sensitivity, which is 1, Picks the most elements that it has, and Slack its δ0.
 	Mechanism accountant.Mechanism `json:"mechanism,omitempty"`
 	Picks     int                  `json:"picks,omitempty"`
 	Slack     float64              `json:"slack,omitempty"`
-	// Tree, Leaf and Leaves are the place of the sum under the sampling [Tree], else 0: it is that of the node of tree Tree (from
+	// Tree, Leaf and Leaves are the place of the sum under the sampling [Tree], else 0: it is that of the node of tree
+	// Tree (from
 	// 1) whose last leaf is Leaf (from 1 to Leaves), as [accountant.NodeStart] has it. A leaf is the clients of one round. Cohort
 	// and Clients are those of the leaf. A client is in one leaf of each tree.
 	Tree   int `json:"tree,omitempty"`
@@ -80,9 +81,10 @@ func (e Entry) validate(b Budget) error {
 			return fail("a sum with %d picks and slack %g", e.Picks, e.Slack)
 		}
 	case accountant.Gumbel:
-		if e.Picks < 1 || !(e.Slack >= 0 && e.Slack < 1) || e.Sampling != Full || e.Sensitivity != 1 || b.Relation == accountant.Replace {
-			return fail("a selection of %d with slack %g, sensitivity %g, by %s sampling under %q", e.Picks, e.Slack, e.Sensitivity, e.Sampling,
-				b.Relation)
+		if e.Picks < 1 || !(e.Slack >= 0 && e.Slack < 1) || e.Sampling != Full || e.Sensitivity != 1 ||
+			b.Relation == accountant.Replace {
+			return fail("a selection of %d with slack %g, sensitivity %g, by %s sampling under %q", e.Picks, e.Slack,
+				e.Sensitivity, e.Sampling, b.Relation)
 		}
 	default:
 		return fail("mechanism %q, want none or %q", e.Mechanism, accountant.Gumbel)
@@ -110,7 +112,8 @@ func (e Entry) validate(b Budget) error {
 
 // Event converts the charge for the accountants, by itself: a node of a tree counts fully.
 func (e Entry) Event(b Budget) accountant.Event {
-	event := accountant.Event{Mechanism: e.Mechanism, Sigma: e.Sigma, Group: b.Group, Count: 1, Picks: e.Picks, Slack: e.Slack}
+	event := accountant.Event{Mechanism: e.Mechanism, Sigma: e.Sigma, Group: b.Group, Count: 1, Picks: e.Picks,
+		Slack: e.Slack}
 	switch e.Sampling {
 	case Poisson:
 		event.SamplingRate = e.SamplingRate

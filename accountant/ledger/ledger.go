@@ -40,8 +40,8 @@ type Ledger struct {
 	content content
 }
 
-// Obtain opens the ledger at path, which must have the wanted budget, or starts it. A lock of another process, a bad budget and
-// another one than wanted are the user's mistakes.
+// Obtain opens the ledger at path, which must have the wanted budget, or starts it. A lock of another process, a bad
+// budget and another one than wanted are the user's mistakes.
 func Obtain(path string, want Budget) (*Ledger, error) {
 	l, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +235,8 @@ func (l *Ledger) check() error {
 	}
 	found, err := os.Stat(l.path)
 	if err != nil {
-		return fmt.Errorf("ledger: %w: it was removed or moved while the run was going on, so nothing can be released", err)
+		return fmt.Errorf("ledger: %w: it was removed or moved while the run was going on, so nothing can be released",
+			err)
 	}
 	if !os.SameFile(opened, found) {
 		return fmt.Errorf("ledger: %s is another file than the one that was opened: it was replaced while the run "+
@@ -243,7 +244,8 @@ func (l *Ledger) check() error {
 			"so nothing can be released", l.path)
 	}
 	if found.Size() != l.size {
-		return fmt.Errorf("ledger: %s: %w: it has %d bytes and had %d: something else wrote to it while the run was going on",
+		return fmt.Errorf("ledger: %s: %w: it has %d bytes and had %d: something else wrote to it while the run was "+
+			"going on",
 			l.path, ErrDamaged, found.Size(), l.size)
 	}
 	if err := checkHead(l.path, l.content); err != nil {

@@ -21,7 +21,8 @@ import (
 )
 
 func budget() Budget {
-	return Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut, Data: "d1", Clients: 1000}
+	return Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Data: "d1", Clients: 1000}
 }
 
 func calibrated(t testing.TB, b Budget, rounds int) float64 {
@@ -34,7 +35,8 @@ func calibrated(t testing.TB, b Budget, rounds int) float64 {
 }
 
 func charge(round int, sigma float64) Entry {
-	return Entry{Round: round, Sigma: sigma, Sensitivity: 1, Sampling: Full, Cohort: 1000, Clients: 1000, ReleaseHash: fmt.Sprintf("%064x", round)}
+	return Entry{Round: round, Sigma: sigma, Sensitivity: 1, Sampling: Full, Cohort: 1000, Clients: 1000,
+		ReleaseHash: fmt.Sprintf("%064x", round)}
 }
 
 // filled makes a ledger of n charges, closed.
@@ -73,7 +75,8 @@ func TestCalibratedRoundsFitAndNoMore(t *testing.T) {
 		before, _ := os.ReadFile(path)
 		err = l.Charge(charge(rounds+1, sigma))
 		var refused *BudgetError
-		if !errors.Is(err, ErrBudget) || !errors.As(err, &refused) || refused.After <= 7 || !strings.Contains(err.Error(), path) {
+		if !errors.Is(err, ErrBudget) || !errors.As(err, &refused) || refused.After <= 7 ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("one round too many: %v", err)
 		}
 		if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
@@ -223,7 +226,8 @@ func TestEditsAreNamedByLine(t *testing.T) {
 		}
 	}
 	write(t, path, bytes.Join(l, nil))
-	for name, h := range map[string]string{"garbage": "x", "empty": "", "no line": "0 " + strings.Repeat("0", 64), "other hash": "4 " + strings.Repeat("0", 64)} {
+	for name, h := range map[string]string{"garbage": "x", "empty": "", "no line": "0 " + strings.Repeat("0", 64),
+		"other hash": "4 " + strings.Repeat("0", 64)} {
 		write(t, path+headName, []byte(h))
 		if _, err := Open(path); !errors.Is(err, ErrDamaged) {
 			t.Errorf("head %s: %v", name, err)
@@ -554,7 +558,8 @@ func FuzzLines(f *testing.F) {
 	continuing, last := seal(budget().record(strings.Repeat("a", 64)), "")
 	inherited := charge(1, 5)
 	inherited.Inherited = true
-	for _, record := range []func(string) any{charge(1, 10).record(0.5), inherited.record(0.5), func(p string) any { return continuedRecord{"continued", hash, p} }} {
+	for _, record := range []func(string) any{charge(1, 10).record(0.5), inherited.record(0.5),
+		func(p string) any { return continuedRecord{"continued", hash, p} }} {
 		line, _ := seal(record, "PREVIOUS")
 		body, _, err := unseal(line[:len(line)-1])
 		if err != nil {
@@ -616,7 +621,8 @@ func TestRelations(t *testing.T) {
 // A refused charge that passes the budget by less than six digits show is still shown to pass it.
 func TestBudgetErrorRoundsUp(t *testing.T) {
 	err := &BudgetError{Path: "x", Spent: 6.50000001, After: 7.00000001, Epsilon: 7, Delta: 1e-4}
-	if text := err.Error(); !strings.Contains(text, "epsilon 6.50001 is spent") || !strings.Contains(text, "make it 7.00001 of 7 ") {
+	if text := err.Error(); !strings.Contains(text, "epsilon 6.50001 is spent") ||
+		!strings.Contains(text, "make it 7.00001 of 7 ") {
 		t.Errorf("%q", text)
 	}
 }
@@ -628,14 +634,15 @@ func TestBudgetsDiffer(t *testing.T) {
 	}
 	is := was
 	is.Epsilon, is.Clients, is.Group, is.Data, is.Unit = 3, 999, 2, strings.Repeat("a", 64), "a person"
-	want := []string{"epsilon is 3, was 7", "the private data is not what it was", "number of clients is 999, was 1000", "clients in a group is 2, was 1",
-		`privacy unit is "a person", was "a client is a test"`}
+	want := []string{"epsilon is 3, was 7", "the private data is not what it was", "number of clients is 999, was 1000",
+		"clients in a group is 2, was 1", `privacy unit is "a person", was "a client is a test"`}
 	if d := is.Differs(was); !slices.Equal(d, want) {
 		t.Errorf("%q, want %q", d, want)
 	}
 	// Continuing names all that differs, and no hash or Go value.
 	old := filled(t, 1)
-	if _, err := Continue(old, old+"2", is); err == nil || strings.Contains(err.Error(), "aaaa") || !strings.Contains(err.Error(), strings.Join(want[1:], "; ")) {
+	if _, err := Continue(old, old+"2", is); err == nil || strings.Contains(err.Error(), "aaaa") ||
+		!strings.Contains(err.Error(), strings.Join(want[1:], "; ")) {
 		t.Errorf("continued on other data: %v", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"popri/accountant"
 )
 
-// TestSelectionsAreCharged: selections fit the budget that their noise was found for and no more, also beside sums, and what is no
-// selection is refused.
+// TestSelectionsAreCharged: selections fit the budget that their noise was found for and no more, also beside sums, and
+// what is no selection is refused.
 func TestSelectionsAreCharged(t *testing.T) {
 	b := budget()
 	b.Mechanism = string(accountant.Gumbel)
@@ -33,8 +33,10 @@ func TestSelectionsAreCharged(t *testing.T) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 	}
-	for _, change := range []func(*Entry){func(e *Entry) { e.Mechanism = "" }, func(e *Entry) { e.Picks = 0 }, func(e *Entry) { e.Slack = 1 },
-		func(e *Entry) { e.Sensitivity = 2 }, func(e *Entry) { e.Mechanism = accountant.Laplace }, func(e *Entry) { e.Part = -1 },
+	for _, change := range []func(*Entry){func(e *Entry) { e.Mechanism = "" }, func(e *Entry) { e.Picks = 0 },
+		func(e *Entry) { e.Slack = 1 },
+		func(e *Entry) { e.Sensitivity = 2 }, func(e *Entry) { e.Mechanism = accountant.Laplace },
+		func(e *Entry) { e.Part = -1 },
 		func(e *Entry) { e.Sampling, e.SamplingRate = Poisson, .1 }} {
 		bad := e
 		bad.Sigma = 1e6
@@ -53,7 +55,8 @@ func TestSelectionsAreCharged(t *testing.T) {
 	}
 	defer l.Close()
 	again, err := l.Spent()
-	if last := l.Entries()[3]; err != nil || again != spent || again > b.Epsilon || last.Mechanism != accountant.Gumbel || last.Picks != 30 {
+	if last := l.Entries()[3]; err != nil || again != spent || again > b.Epsilon ||
+		last.Mechanism != accountant.Gumbel || last.Picks != 30 {
 		t.Errorf("read again, the ledger spends %g of %g (%v); the last charge is %+v", again, spent, err, last)
 	}
 }

@@ -10,8 +10,8 @@ import (
 // ErrSecondLeaf marks a charge by which a client could take part in a second leaf of a tree. Nothing was written.
 var ErrSecondLeaf = errors.New("a client may take part in one leaf of a tree")
 
-// At completes the charge of a round as the plan of its sampling has it for so many clients. Under [Tree], a pass over the clients is a tree of as
-// many leaves as cohorts of this size have clients, and the next pass begins another tree.
+// At completes the charge of a round as the plan of its sampling has it for so many clients. Under [Tree], a pass over
+// the clients is a tree of as many leaves as cohorts of this size have clients, and the next pass begins another tree.
 func (e Entry) At(round, clients int) Entry {
 	e.Round = round
 	if e.Sampling == Tree && e.Cohort > 0 {
@@ -34,14 +34,14 @@ func (e Entry) validateTree(b Budget) error {
 	case e.Tree < 1 || e.Leaf < 1 || e.Leaf > e.Leaves || e.Leaves > accountant.MostLeaves:
 		return fail("leaf %d of %d of tree %d", e.Leaf, e.Leaves, e.Tree)
 	case e.Leaves > b.Clients/e.Cohort:
-		return fmt.Errorf("ledger: charge for %d leaves of %d clients each, and there are %d: %w", e.Leaves, e.Cohort, b.Clients,
-			ErrSecondLeaf)
+		return fmt.Errorf("ledger: charge for %d leaves of %d clients each, and there are %d: %w", e.Leaves, e.Cohort,
+			b.Clients, ErrSecondLeaf)
 	}
 	return nil
 }
 
-// follows refuses a leaf that is out of its order. The leaves of a tree are charged one after another, or one again that was
-// lost; a tree that was left for the next one takes no further leaf. So each client has its one leaf.
+// follows refuses a leaf that is out of its order. The leaves of a tree are charged one after another, or one again
+// that was lost; a tree that was left for the next one takes no further leaf. So each client has its one leaf.
 func (e Entry) follows(entries []Entry) error {
 	if e.Sampling != Tree {
 		return nil
@@ -58,13 +58,15 @@ func (e Entry) follows(entries []Entry) error {
 	case e.Tree == last.Tree && (again || next) && e.Leaves == last.Leaves && e.Cohort == last.Cohort:
 	case e.Tree == last.Tree+1 && e.Leaf == 1:
 	default:
-		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d (%d of %d): %w",
+		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d "+
+			"(%d of %d): %w",
 			e.Leaf, e.Tree, e.Leaves, e.Cohort, last.Leaf, last.Tree, last.Leaves, last.Cohort, ErrSecondLeaf)
 	}
 	return nil
 }
 
-// Releases is the number of Gaussian releases that so many rounds count as, planned as e is: each of them, or under [Tree] fewer.
+// Releases is the number of Gaussian releases that so many rounds count as, planned as e is: each of them, or under
+// [Tree] fewer.
 func Releases(e Entry, rounds int, b Budget) int {
 	planned := make([]Entry, rounds)
 	for i := range planned {
@@ -77,9 +79,9 @@ func Releases(e Entry, rounds int, b Budget) int {
 	return total
 }
 
-// releases is by how many Gaussian releases each charge counts. A sum of clients is one. The nodes of a tree count together as
-// the most of them that one leaf is in: a client's updates are in the nodes above its one leaf, each of which has noise of its
-// own, so that a charge costs only what it adds to that number.
+// releases is by how many Gaussian releases each charge counts. A sum of clients is one. The nodes of a tree count
+// together as the most of them that one leaf is in: a client's updates are in the nodes above its one leaf, each of
+// which has noise of its own, so that a charge costs only what it adds to that number.
 func releases(entries []Entry) []int {
 	counts := make([]int, len(entries))
 	var above []int // of the current tree: the nodes charged so far above each leaf

@@ -12,17 +12,19 @@ import (
 )
 
 func leaf(round int, b Budget, sigma float64, cohort int) Entry {
-	e := Entry{Sigma: sigma, Sensitivity: 1, Sampling: Tree, Cohort: cohort, Clients: cohort, ReleaseHash: fmt.Sprintf("%064x", round)}
+	e := Entry{Sigma: sigma, Sensitivity: 1, Sampling: Tree, Cohort: cohort, Clients: cohort,
+		ReleaseHash: fmt.Sprintf("%064x", round)}
 	return e.At(round, b.Clients)
 }
 
-// A ledger of whole trees spends what account tree says: 20 passes of n leaves have 20·(⌊log2 n⌋ + 1) squares. The figures are
-// those of the specification's table, which was computed apart from this code.
+// A ledger of whole trees spends what account tree says: 20 passes of n leaves have 20·(⌊log2 n⌋ + 1) squares. The
+// figures are those of the specification's table, which was computed apart from this code.
 func TestTreesSpendWhatTheTableSays(t *testing.T) {
 	for _, c := range []struct {
 		clients, cohort int
 		sigma, want     float64
-	}{{2000, 1000, 4.8, 6.401}, {2000, 1000, 28, .894}, {4000, 1000, 5.8, 6.502}, {10000, 2000, 34, .903}, {10000, 1000, 6.7, 6.499},
+	}{{2000, 1000, 4.8, 6.401}, {2000, 1000, 28, .894}, {4000, 1000, 5.8, 6.502}, {10000, 2000, 34, .903}, {10000, 1000,
+		6.7, 6.499},
 		{10000, 500, 43, .923}, {17000, 1000, 44, .900}, {10000, 7500, 3.35, 6.499}, {10000, 10000, 19.5, .909}} {
 		b := budget()
 		b.Clients, b.Delta, b.Epsilon = c.clients, 3e-6, math.Inf(1)

@@ -31,10 +31,12 @@ var Settings = []Setting{
 	{10000, 500, 7, .67, 7.5}, {10000, 500, 1, 1.6, 43}, {10000, 1000, 7, .82, 6.7}, {10000, 1000, 1, 2.5, 39},
 	{10000, 2000, 7, 1.09, 5.8}, {10000, 2000, 1, 4.3, 34}, {10000, 2500, 7, 1.23, 5.8}, {10000, 2500, 1, 5.2, 34},
 	{10000, 5000, 7, 1.92, 4.8}, {10000, 5000, 1, 9.9, 28}, {10000, 7500, 7, 2.63, 3.35}, {10000, 7500, 1, 14.7, 19.5},
-	{10000, 10000, 7, 3.35, 3.35}, {10000, 10000, 1, 19.3, 19.5}, {1000, 1000, 7, 3.35, 3.35}, {1000, 1000, 1, 19.3, 19.5},
+	{10000, 10000, 7, 3.35, 3.35}, {10000, 10000, 1, 19.3, 19.5}, {1000, 1000, 7, 3.35, 3.35},
+	{1000, 1000, 1, 19.3, 19.5},
 	{2000, 1000, 7, 1.92, 4.8}, {2000, 1000, 1, 9.9, 28}, {4000, 1000, 7, 1.23, 5.8}, {4000, 1000, 1, 5.2, 34},
 	{17000, 1000, 7, .70, 7.5}, {17000, 1000, 1, 1.8, 44}, {72000, 1000, 7, .52, 8.9}, {72000, 1000, 1, 1.14, 52},
-	{133000, 1000, 7, .475, 9.5}, {133000, 1000, 1, 1.05, 55}, {72000, 72000, 7, 3.35, 3.35}, {72000, 72000, 1, 19.3, 19.5},
+	{133000, 1000, 7, .475, 9.5}, {133000, 1000, 1, 1.05, 55}, {72000, 72000, 7, 3.35, 3.35},
+	{72000, 72000, 1, 19.3, 19.5},
 	{133000, 133000, 7, 3.35, 3.35}, {133000, 133000, 1, 19.3, 19.5},
 }
 
@@ -53,11 +55,12 @@ type Row struct {
 	NeededSigma      float64 `json:"needed_sigma"`
 	NeededFixedSigma float64 `json:"needed_fixed_sigma"`
 	// Tree is the exact ε of TreeSigma where clients take part once in each of Rounds trees, one for each pass over the
-	// clients, and a tree has a leaf for each of the pass's Clients / PerRound cohorts. The paper's noise fits this count. A run
-	// of Rounds rounds in all needs far less.
+	// clients, and a tree has a leaf for each of the pass's Clients / PerRound cohorts. The paper's noise fits this
+	// count. A run of Rounds rounds in all needs far less.
 	Tree float64 `json:"tree"`
-	// NeededTreeSigma is the least noise that keeps Epsilon, counted so. NeededTreeRounds is the same for Rounds rounds in all, as
-	// the paper's appendix C says: passes of Clients / PerRound rounds, each a tree, the last one ended early.
+	// NeededTreeSigma is the least noise that keeps Epsilon, counted so. NeededTreeRounds is the same for Rounds rounds
+	// in all, as the paper's appendix C says: passes of Clients / PerRound rounds, each a tree, the last one ended
+	// early.
 	NeededTreeSigma  float64 `json:"needed_tree_sigma"`
 	NeededTreeRounds float64 `json:"needed_tree_rounds_sigma"`
 }
@@ -104,7 +107,8 @@ func (s Setting) Compute() (Row, error) {
 			return fail(err)
 		}
 	}
-	if r.Tree, err = (accountant.Exact{}).Epsilon([]accountant.Event{accountant.TreeEvent(s.TreeSigma, Rounds*squares)}, Delta); err != nil {
+	if r.Tree, err = (accountant.Exact{}).Epsilon([]accountant.Event{accountant.TreeEvent(s.TreeSigma, Rounds*squares)},
+		Delta); err != nil {
 		return fail(err)
 	}
 	switch e, err := (accountant.Exact{}).Epsilon([]accountant.Event{poisson}, Delta); {

@@ -19,7 +19,8 @@ func TestRows(t *testing.T) {
 		if !(r.PLD <= s.Epsilon && r.NeededSigma <= s.Sigma && r.PLD <= r.RDP*(1+1e-6)) {
 			t.Errorf("%+v", r)
 		}
-		if !(r.FixedPLD > s.Epsilon && r.FixedPLD <= r.FixedRDP*(1+1e-6) && r.NeededFixedSigma > s.Sigma) && s.PerRound < s.Clients && s.Epsilon > 1 {
+		if !(r.FixedPLD > s.Epsilon && r.FixedPLD <= r.FixedRDP*(1+1e-6) && r.NeededFixedSigma > s.Sigma) &&
+			s.PerRound < s.Clients && s.Epsilon > 1 {
 			t.Errorf("fixed cohorts: %+v", r)
 		}
 		if !(r.Tree <= s.Epsilon && r.Tree > 0.89*s.Epsilon) {
@@ -32,15 +33,16 @@ func TestRows(t *testing.T) {
 			t.Errorf("exact: %+v", r)
 		}
 	}
-	for _, bad := range []Setting{{Clients: 10, PerRound: 20, Epsilon: 1, Sigma: 1}, {Clients: 10, PerRound: 5, Epsilon: 1, Sigma: -1, TreeSigma: 1}} {
+	for _, bad := range []Setting{{Clients: 10, PerRound: 20, Epsilon: 1, Sigma: 1},
+		{Clients: 10, PerRound: 5, Epsilon: 1, Sigma: -1, TreeSigma: 1}} {
 		if _, err := bad.Compute(); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}
 	}
 }
 
-// 20 rounds of 500 of 10 000 clients are one tree of 20 leaves, 5 squares. By the Rényi bound, as the paper's noise was made, that
-// needs the 1.68 of the specification at ε = 7; the exact bound needs less.
+// 20 rounds of 500 of 10 000 clients are one tree of 20 leaves, 5 squares. By the Rényi bound, as the paper's noise was
+// made, that needs the 1.68 of the specification at ε = 7; the exact bound needs less.
 func TestRoundsAreFewerThanPasses(t *testing.T) {
 	r, err := Settings[0].Compute()
 	if err != nil || RoundSquares(20, 20) != 5 || RoundSquares(20, 10) != 8 || RoundSquares(20, 13) != 7 {

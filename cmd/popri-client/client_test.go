@@ -20,8 +20,8 @@ import (
 	"popri/scoring/query"
 )
 
-// TestAnswers: the sums of two shards are, to the last bit, what their clients' vectors add up to, and a question for the same
-// weights on libtorch is answered too.
+// TestAnswers: the sums of two shards are, to the last bit, what their clients' vectors add up to, and a question for
+// the same weights on libtorch is answered too.
 func TestAnswers(t *testing.T) {
 	folder := filepath.Join(golden.Folder(t, "sentence"), "mpnet")
 	encoder, err := spago.Open(folder)
@@ -30,12 +30,14 @@ func TestAnswers(t *testing.T) {
 	}
 	var list []clients.Client
 	var texts []string
-	for i, text := range []string{"rain in the north", "the last train", "a boat on the river", "two clear days", "snow at night"} {
+	for i, text := range []string{"rain in the north", "the last train", "a boat on the river", "two clear days",
+		"snow at night"} {
 		list = append(list, clients.Client{ID: string(rune('a' + i)), Split: clients.Train, Texts: []string{text}})
 		texts = append(texts, text)
 	}
 	dir := t.TempDir()
-	private, key, question := filepath.Join(dir, "clients.parquet"), filepath.Join(dir, "key"), filepath.Join(dir, "question")
+	private, key, question := filepath.Join(dir, "clients.parquet"), filepath.Join(dir, "key"), filepath.Join(dir,
+		"question")
 	if err := clients.Write(private, &clients.Population{Name: "some", Clients: list}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +117,12 @@ func TestAnswers(t *testing.T) {
 	}
 	other := filepath.Join(golden.Folder(t, "sentence"), "roberta")
 	if _, err := run("--question", question, "--encoder", other, "--private", private, "--shard", "1/1", "--to",
-		key+sealing.PublicSuffix, "--out", filepath.Join(dir, "x")); !fault.IsUser(err) || !strings.Contains(err.Error(), other) {
+		key+sealing.PublicSuffix, "--out", filepath.Join(dir, "x")); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), other) {
 		t.Errorf("another encoder's weights give %v", err)
 	}
-	if _, err := run("--question", question, "--encoder", folder, "--private", private, "--shard", "3", "--to", "k", "--out",
-		"x"); !fault.IsUser(err) || !strings.Contains(err.Error(), "3") {
+	if _, err := run("--question", question, "--encoder", folder, "--private", private, "--shard", "3", "--to", "k",
+		"--out", "x"); !fault.IsUser(err) || !strings.Contains(err.Error(), "3") {
 		t.Errorf("a shard without a number gives %v", err)
 	}
 }

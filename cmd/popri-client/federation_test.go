@@ -73,10 +73,10 @@ func run(stdin string, args ...string) (string, string, error) {
 
 const seed = uint64(3)
 
-// TestPrograms: the federation of the documents, on this machine: certificates, two aggregators as processes, of which each is
-// killed once, and clients with texts in a folder, in a mailbox, in a file and on
-// standard input, of whom the last one's messages are carried by folders. Reports have range proofs. The sum is
-// that of the clients' vectors, with the seeded noise of both.
+// TestPrograms: the federation of the documents, on this machine: certificates, two aggregators as processes, of which
+// each is killed once, and clients with texts in a folder, in a mailbox, in a file and on standard input, of whom the
+// last one's messages are carried by folders. Reports have range proofs. The sum is that of the clients' vectors, with
+// the seeded noise of both.
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
 	fed := filepath.Join(dir, "fed")
@@ -95,9 +95,10 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	start := func(role aggregate.Role) *exec.Cmd {
-		return program(t, "aggregate", string(role), "--identity", filepath.Join(fed, string(role)), "--enrolled", filepath.Join(fed,
-			identity.EnrolledFile),
-			"--state", filepath.Join(dir, string(role)), "--epsilon", "5", "--delta", "1e-3", "--insecure-seed", fmt.Sprint(seed))
+		return program(t, "aggregate", string(role), "--identity", filepath.Join(fed, string(role)), "--enrolled",
+			filepath.Join(fed, identity.EnrolledFile),
+			"--state", filepath.Join(dir, string(role)), "--epsilon", "5", "--delta", "1e-3", "--insecure-seed",
+			fmt.Sprint(seed))
 	}
 	running := map[aggregate.Role]*exec.Cmd{}
 	for _, role := range aggregate.Roles {
@@ -106,7 +107,8 @@ func TestPrograms(t *testing.T) {
 
 	for _, role := range aggregate.Roles { // they answer as soon as they listen
 		for {
-			_, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile), string(role))
+			_, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile),
+				string(role))
 			if err == nil {
 				break
 			}
@@ -116,12 +118,14 @@ func TestPrograms(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	if _, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile), "trainer"); !fault.IsUser(err) {
+	if _, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile),
+		"trainer"); !fault.IsUser(err) {
 		t.Errorf("the health of a trainer: %v", err)
 	}
 
 	texts := []string{"rain in the north", "the last train home", "a boat on the river", "two clear days"}
-	encoder, err := embedding.FitHashing(append([]string{"snow at night", "a quiet harbour"}, texts...), embedding.HashingConfig{})
+	encoder, err := embedding.FitHashing(append([]string{"snow at night", "a quiet harbour"}, texts...),
+		embedding.HashingConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,20 +167,24 @@ func TestPrograms(t *testing.T) {
 		return path
 	}
 	sources := []string{filepath.Dir(write("folder/note.txt", texts[0]+"\n")),
-		write("mail.mbox", "From someone@example Mon Jan  1 00:00:00 2024\nDate: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: none\n\n> what did you see?\n"+texts[1]+"\n"),
-		write("texts.jsonl", fmt.Sprintf("{\"client_id\":\"x\",\"text\":\"another's\"}\n{\"client_id\":\"me\",\"text\":%q}\n",
-			texts[2])), "-"}
+		write("mail.mbox",
+			"From someone@example Mon Jan  1 00:00:00 2024\nDate: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: none\n\n> "+
+				"what did you see?\n"+texts[1]+"\n"),
+		write("texts.jsonl",
+			fmt.Sprintf("{\"client_id\":\"x\",\"text\":\"another's\"}\n{\"client_id\":\"me\",\"text\":%q}\n",
+				texts[2])), "-"}
 	answer := func(i int, stdin string, more ...string) (string, string, error) {
-		return run(stdin, append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile), "--key",
-			identity.ClientKeyPath(fed, i+1),
+		return run(stdin, append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile),
+			"--key", identity.ClientKeyPath(fed, i+1),
 			"--texts", sources[i], "--record", filepath.Join(dir, "records",
 				fmt.Sprint(i)), "--epsilon", "3", "--delta", "1e-3", "--once", "--every", "10ms",
 			"--insecure-seeds"}, more...)...)
 	}
 	// The first is asked, and says no before it says yes. It is told of the proof.
 	_, question, err := answer(0, "no\n")
-	if !errors.Is(err, client.ErrNotConfirmed) || !strings.Contains(question, urls[0]) || !strings.Contains(question, urls[1]) ||
-		!strings.Contains(question, "of 3") || !strings.Contains(question, "A proof that no number is larger") {
+	if !errors.Is(err, client.ErrNotConfirmed) || !strings.Contains(question, urls[0]) ||
+		!strings.Contains(question, urls[1]) || !strings.Contains(question, "of 3") ||
+		!strings.Contains(question, "A proof that no number is larger") {
 		t.Errorf("%v, after\n%s", err, question)
 	}
 	for i := range sources {
@@ -186,8 +194,8 @@ func TestPrograms(t *testing.T) {
 			more = []string{"--client", "me", "--yes"}
 		case 3:
 			carried := filepath.Join(dir, "carried")
-			if _, _, err := run("", "aggregate", "fetch", "--federation", filepath.Join(fed, identity.FederationFile), "--out",
-				carried); err != nil {
+			if _, _, err := run("", "aggregate", "fetch", "--federation", filepath.Join(fed, identity.FederationFile),
+				"--out", carried); err != nil {
 				t.Fatal(err)
 			}
 			stdin, more = texts[3]+"\n", []string{"--yes", "--folder", carried}
@@ -197,12 +205,13 @@ func TestPrograms(t *testing.T) {
 			Round uint64
 			Spent float64 `json:"epsilon_spent"`
 		}
-		if err != nil || json.Unmarshal([]byte(out), &said) != nil || said.Round != a.Round || !(said.Spent > 0 && said.Spent < 3) {
+		if err != nil || json.Unmarshal([]byte(out), &said) != nil || said.Round != a.Round ||
+			!(said.Spent > 0 && said.Spent < 3) {
 			t.Fatalf("client %d: %q, %v", i, out, err)
 		}
 		if i == 3 {
-			if _, _, err := run("", "aggregate", "send", "--federation", filepath.Join(fed, identity.FederationFile), filepath.Join(dir,
-				"carried")); err != nil {
+			if _, _, err := run("", "aggregate", "send", "--federation", filepath.Join(fed, identity.FederationFile),
+				filepath.Join(dir, "carried")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -240,13 +249,15 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(lines), "\n")
-	if _, _, err := run("", "aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled", write("enrolled", line+rest),
-		"--state", stopped(t, dir, running[aggregate.Leader]), "--epsilon", "5", "--delta", "1e-3", "--insecure-seed",
+	if _, _, err := run("", "aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled",
+		write("enrolled", line+rest), "--state", stopped(t, dir,
+			running[aggregate.Leader]), "--epsilon", "5", "--delta", "1e-3", "--insecure-seed",
 		fmt.Sprint(seed)); !fault.IsUser(err) || !strings.Contains(err.Error(), "other") {
 		t.Errorf("another list of clients: %v", err)
 	}
 	for _, role := range aggregate.Roles {
-		if _, charges, err := ledger.Read(filepath.Join(dir, string(role), "ledger.jsonl")); err != nil || len(charges) != 1 {
+		if _, charges, err := ledger.Read(filepath.Join(dir, string(role), "ledger.jsonl")); err != nil ||
+			len(charges) != 1 {
 			t.Errorf("the %s charged %+v (%v)", role, charges, err)
 		}
 	}
@@ -274,8 +285,8 @@ func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcem
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (shard.Question{Question: described, Round: 1, Clients: 4, Encoder: embedding.Key(encoder)}).Write(filepath.Join(dir,
-		"question")); err != nil {
+	if err := (shard.Question{Question: described, Round: 1, Clients: 4,
+		Encoder: embedding.Key(encoder)}).Write(filepath.Join(dir, "question")); err != nil {
 		t.Fatal(err)
 	}
 	if err := embedding.Save(filepath.Join(dir, "encoder"), encoder); err != nil {
@@ -291,9 +302,10 @@ func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcem
 		hash := sha256.Sum256(content)
 		files, hashes = append(files, content), append(hashes, hash[:])
 	}
-	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hashes[0], Encoder: hashes[1],
-		Query:  mean.Name(),
-		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 4, Least: 3, Deadline: uint64(time.Now().Add(time.Minute).Unix()), InsecureSeed: true}, files
+	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hashes[0],
+		Encoder: hashes[1], Query: mean.Name(),
+		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 4, Least: 3,
+		Deadline: uint64(time.Now().Add(time.Minute).Unix()), InsecureSeed: true}, files
 }
 
 // expected is the sum of the vectors of clients with a text each, with the seeded noise of both aggregators.
@@ -347,16 +359,16 @@ func TestClientMistakes(t *testing.T) {
 			"--delta", "1e-3"},
 		"no such file": {"answer", "--federation", federation, "--key", key, "--texts", "nothing", "--epsilon", "1",
 			"--delta", "1e-3"},
-		"is no popri client key": {"answer", "--federation", federation, "--key", federation, "--texts", dir, "--epsilon", "1",
-			"--delta", "1e-3"},
+		"is no popri client key": {"answer", "--federation", federation, "--key", federation, "--texts", dir,
+			"--epsilon", "1", "--delta", "1e-3"},
 		"not empty": {"aggregate", "ca", "--out", fed, "--leader", "https://127.0.0.1:1", "--helper",
 			"https://127.0.0.1:2"},
 		"want https://host": {"aggregate", "ca", "--out", fed + "2", "--leader", "http://127.0.0.1:1", "--helper",
 			"https://127.0.0.1:2"},
 		"the helper": {"aggregate", "ca", "--out", fed + "2", "--leader", "https://127.0.0.1:1", "--helper",
 			"127.0.0.1:2"},
-		"another key than": {"aggregate", "leader", "--identity", filepath.Join(fed, "helper"), "--enrolled", federation,
-			"--state", dir, "--delta", "1e-3"},
+		"another key than": {"aggregate", "leader", "--identity", filepath.Join(fed, "helper"), "--enrolled",
+			federation, "--state", dir, "--delta", "1e-3"},
 		"line 1": {"aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled", federation,
 			"--state", dir, "--delta", "1e-3"},
 		"0 clients, want at least 1": {"aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled",

@@ -1,5 +1,5 @@
-// Command popri-client answers a run's question near the clients' data: what "popri score --shard", "popri client" and "popri
-// aggregate" do, in pure Go, for machines without libtorch. It builds for every platform with CGO_ENABLED=0.
+// Command popri-client answers a run's question near the clients' data: what "popri score --shard", "popri client" and
+// "popri aggregate" do, in pure Go, for machines without libtorch. It builds for every platform with CGO_ENABLED=0.
 package main
 
 import (

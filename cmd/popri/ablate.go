@@ -54,7 +54,8 @@ func (f *ablateFlags) order() *halving.Halving {
 func (a *app) ablate() *cobra.Command {
 	var flags ablateFlags
 	cmd := &cobra.Command{
-		Use:   "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--adaptive] [--out DIR] [--on slurm|ray|kubernetes]",
+		Use: "ablate --over KEY=V1,V2,… [--over …] | --instead KEY=VALUE [--instead …] [--seeds N] [--adaptive] " +
+			"[--out DIR] [--on slurm|ray|kubernetes]",
 		Short: "Compare settings over a grid of runs",
 		Long: `Does a run for every combination of values (--over), or of the configuration as it is and of each change alone
 (--instead), and for every seed. Trains the small model on each run's text, and prints means and standard deviations over
@@ -81,11 +82,11 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 		Example: "  popri ablate --preset demo --over dpo.rejected_rank=2,5,8,10 --seeds 3 --out runs/rank\n" +
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
 			"  popri ablate --over generate.temperature+synthetic.temperature=0.6..1.2:0.2 --out runs/temperature\n" +
-			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out runs/without\n" +
-			"  popri ablate --preset demo-rounds --over dpo.beta=0.025..0.4:0.025 --adaptive --out runs/beta\n" +
-			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job partition=cpu --job time=4:00:00\n" +
-			"  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on kubernetes --dry-run\n" +
-			"  popri ablate --resume --out runs/beta",
+			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out " +
+			"runs/without\n  popri ablate --preset demo-rounds --over dpo.beta=0.025..0.4:0.025 --adaptive --out " +
+			"runs/beta\n  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job " +
+			"partition=cpu --job time=4:00:00\n  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta " +
+			"--on kubernetes --dry-run\n  popri ablate --resume --out runs/beta",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(cmd); err != nil {
@@ -105,13 +106,16 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 	}
 	flags.addRuns(cmd)
 	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
-		"a key and its values, which may be ranges: dpo.rejected_rank=2..10:2; keys with '+' between them take each value "+
-			"together; may be repeated for a grid")
+		"a key and its values, which may be ranges: dpo.rejected_rank=2..10:2; keys with '+' between them take each "+
+			"value together; may be repeated for a grid")
 	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
-	cmd.Flags().BoolVar(&flags.adaptive, "adaptive", false, "drop the settings that do worst on the validation clients early")
-	cmd.Flags().IntVar(&flags.halving.Eta, "eta", 3, "with --adaptive: one of ETA settings goes on, to ETA times the rounds")
-	cmd.Flags().IntVar(&flags.halving.MinRounds, "min-rounds", 1, "with --adaptive: the least number of rounds before a setting is dropped")
+	cmd.Flags().BoolVar(&flags.adaptive, "adaptive", false,
+		"drop the settings that do worst on the validation clients early")
+	cmd.Flags().IntVar(&flags.halving.Eta, "eta", 3,
+		"with --adaptive: one of ETA settings goes on, to ETA times the rounds")
+	cmd.Flags().IntVar(&flags.halving.MinRounds, "min-rounds", 1,
+		"with --adaptive: the least number of rounds before a setting is dropped")
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")
 	cmd.Flags().StringVar(&flags.cell, "cell", "",
 		"do one planned run of the ablation in --out, by its number; of a list, the one that $"+indexVariable+" counts")
@@ -167,7 +171,8 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 }
 
 // ablateCells does the runs of a grid here, and shows the results.
-func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axis, cells []grid.Cell, options study.Options) error {
+func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axis, cells []grid.Cell,
+	options study.Options) error {
 	options.Command = cmp.Or(options.Command, typed(cmd))
 	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
@@ -194,7 +199,8 @@ func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axi
 		return err
 	}
 	if n := len(result.Failed); n > 0 {
-		return fmt.Errorf("%s: %d of %d runs failed (above); the same command tries them again", cmd.Name(), n, len(cells))
+		return fmt.Errorf("%s: %d of %d runs failed (above); the same command tries them again", cmd.Name(), n,
+			len(cells))
 	}
 	return nil
 }
@@ -301,10 +307,11 @@ func (a *app) cost(dir string, cells []grid.Cell, h *halving.Halving) ([]ledger.
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
-	a.say("Each run spends its own budget. Whoever publishes all of them, or chooses among them by their results, spends what they " +
-		"spend together. As planned:")
+	a.say("Each run spends its own budget. Whoever publishes all of them, or chooses among them by their results, " +
+		"spends what they spend together. As planned:")
 	if h != nil && !fixed {
-		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to their end.)")
+		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to " +
+			"their end.)")
 	}
 	for _, c := range composed {
 		a.say("%s.", c.Words("runs"))
@@ -336,7 +343,8 @@ func ablationTable(w io.Writer, r *study.Ablation) {
 	if len(r.Rows) > 0 && r.Rows[0].MacroF1 != nil {
 		second = "macro F1 %"
 	}
-	fmt.Fprintln(w, strings.Join(keys, "\t")+"\taccuracy %\t"+second+"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
+	fmt.Fprintln(w, strings.Join(keys, "\t")+"\taccuracy %\t"+second+
+		"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
 	for _, row := range r.Rows {
 		gap, private, mark, figure := "–", "–", "", "–"
 		if row.MacroF1 != nil {
@@ -355,7 +363,8 @@ func ablationTable(w io.Writer, r *study.Ablation) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", strings.Join(row.Values, "\t"),
 			spread(row.Accuracy, 100, 2), figure, gap,
-			spread(row.Public, 100, 2), private, accountant.RoundUp(row.Epsilon.Mean, 4), len(row.Accuracy.Values), mark)
+			spread(row.Public, 100, 2), private, accountant.RoundUp(row.Epsilon.Mean,
+				4), len(row.Accuracy.Values), mark)
 	}
 }
 

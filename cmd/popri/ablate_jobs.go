@@ -63,7 +63,8 @@ func (f *ablateFlags) check(cmd *cobra.Command) error {
 	grid := []string{"config", "preset", "set", "over", "instead", "seeds", "adaptive"}
 	engine := []string{"job", "template", "print-template", "dry-run", "detach", "parallel"}
 	if f.cell != "" {
-		if other := changed(slices.Concat(grid, engine, []string{"on", "resume", "attempts", "every"})...); other != "" {
+		if other := changed(slices.Concat(grid, engine,
+			[]string{"on", "resume", "attempts", "every"})...); other != "" {
 			return fmt.Errorf("--cell takes everything from the plan in --out; do not combine it with --%s", other)
 		}
 	}
@@ -114,7 +115,8 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 		}
 		a.say("cell %d: %s%s", i, c.Name, state)
 	}
-	return study.RunTask(cmd.Context(), study.TaskOptions{Options: options, Cell: number, Threads: a.threads, Warn: a.warn,
+	return study.RunTask(cmd.Context(), study.TaskOptions{Options: options, Cell: number, Threads: a.threads,
+		Warn:    a.warn,
 		Waiting: func(holder string) { a.say("cell %d: another task does it: %s", number, holder) }})
 }
 
@@ -125,7 +127,8 @@ func cellNumber(text, index string) (int, error) {
 	if index != "" || len(list) > 1 {
 		var err error
 		if at, err = strconv.Atoi(index); err != nil || at < 0 || at >= len(list) {
-			return 0, fmt.Errorf("--cell lists %d cells, and $%s is %q, want 0 to %d", len(list), indexVariable, index, len(list)-1)
+			return 0, fmt.Errorf("--cell lists %d cells, and $%s is %q, want 0 to %d", len(list), indexVariable, index,
+				len(list)-1)
 		}
 	}
 	number, err := strconv.Atoi(list[at])
@@ -139,8 +142,9 @@ func cellNumber(text, index string) (int, error) {
 func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
 	planned, err := plan.Read(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
-		return base, v, usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
-			"repeating its command", flags.out))
+		return base, v,
+			usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
+				"repeating its command", flags.out))
 	}
 	if err != nil {
 		return base, v, err
@@ -182,10 +186,11 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	for i, number := range numbers {
 		byNumber[number] = cells[i]
 	}
-	f := &jobs.Follower{Array: array, Engine: engine, Tasks: numbers, Attempts: flags.jobs.attempts, Every: flags.jobs.every,
-		Done: func(task int) (bool, error) { return study.Finished(byNumber[task], flags.out) },
-		Tell: func(task int, state string) { a.say("cell %d  %s: %s", task, byNumber[task].Name, state) },
-		Say:  func(text string) { a.say("%s", text) }}
+	f := &jobs.Follower{Array: array, Engine: engine, Tasks: numbers, Attempts: flags.jobs.attempts,
+		Every: flags.jobs.every,
+		Done:  func(task int) (bool, error) { return study.Finished(byNumber[task], flags.out) },
+		Tell:  func(task int, state string) { a.say("cell %d  %s: %s", task, byNumber[task].Name, state) },
+		Say:   func(text string) { a.say("%s", text) }}
 	result := submitted{Engine: engine.Name(), Cells: len(cells), Composed: cost}
 	if flags.jobs.dryRun {
 		return false, a.writeJobs(f, result)
@@ -200,8 +205,8 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	if !flags.jobs.detach {
 		err := f.Follow(cmd.Context())
 		if errors.Is(err, context.Canceled) {
-			a.say("the jobs go on; follow them again with: popri ablate --resume --out %s\nor end them with: %s", flags.out,
-				strings.Join(f.Cancels(), "; "))
+			a.say("the jobs go on; follow them again with: popri ablate --resume --out %s\nor end them with: %s",
+				flags.out, strings.Join(f.Cancels(), "; "))
 		}
 		return err == nil, err
 	}
@@ -210,7 +215,8 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	}
 	result.Cancel = nonNil(f.Cancels())
 	return false, a.emit(result, func(w io.Writer) {
-		fmt.Fprintf(w, "open\t%d of %d cells\nfollow\tpopri ablate --resume --out %s\n", result.Open, result.Cells, flags.out)
+		fmt.Fprintf(w, "open\t%d of %d cells\nfollow\tpopri ablate --resume --out %s\n", result.Open, result.Cells,
+			flags.out)
 		for _, c := range result.Cancel {
 			fmt.Fprintf(w, "end\t%s\n", c)
 		}
@@ -253,8 +259,8 @@ func (a *app) array(flags ablateFlags, planned *plan.Plan) (jobs.Array, error) {
 	if err != nil {
 		return saved, err
 	}
-	n := jobs.Array{Name: "popri-" + planned.ID, State: state, Parallel: flags.jobs.parallel, Values: map[string]string{},
-		Arguments: []string{"ablate", "--out", folder}}
+	n := jobs.Array{Name: "popri-" + planned.ID, State: state, Parallel: flags.jobs.parallel,
+		Values: map[string]string{}, Arguments: []string{"ablate", "--out", folder}}
 	if len(flags.track.names) > 0 {
 		n.Arguments = append(n.Arguments, "--report-to", strings.Join(flags.track.names, ","))
 	}

@@ -47,8 +47,8 @@ func TestAblateOnSlurm(t *testing.T) {
 	queue := fakeSlurm(t)
 	t.Chdir(t.TempDir())
 	command := func(more ...string) []string {
-		return append([]string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.beta=0.05,0.1", "--out", "grid",
-			"--every", "10ms", "--on", "slurm"}, more...)
+		return append([]string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.beta=0.05,0.1",
+			"--out", "grid", "--every", "10ms", "--on", "slurm"}, more...)
 	}
 	// A dry run submits nothing, and says what would be spent.
 	code, out, errs := popri(t, command("--dry-run", "--json")...)
@@ -80,11 +80,13 @@ func TestAblateOnSlurm(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || len(got.Rows) != 2 {
 		t.Errorf("%v: %s", err, out)
 	}
-	if strings.Count(errs, ": submitted (slurm 2)") != 1 || strings.Count(errs, "(done before)") != 2 || strings.Count(string(log), "cell ") != 2 {
+	if strings.Count(errs, ": submitted (slurm 2)") != 1 || strings.Count(errs, "(done before)") != 2 ||
+		strings.Count(string(log), "cell ") != 2 {
 		t.Errorf("one task was lost, and nothing was done twice: %s\nthe tasks:\n%s", errs, log)
 	}
 	// Everything is done: the command reads it back, with and without jobs.
-	if code, _, errs := popri(t, command()...); code != 0 || strings.Contains(errs, "submitted") || strings.Contains(errs, "together") {
+	if code, _, errs := popri(t, command()...); code != 0 || strings.Contains(errs, "submitted") ||
+		strings.Contains(errs, "together") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if n, err := os.ReadFile(filepath.Join(queue, "n")); err != nil || string(n) != "2\n" {
@@ -99,7 +101,8 @@ func TestAblateTaskFails(t *testing.T) {
 	}
 	fakeSlurm(t)
 	t.Chdir(t.TempDir())
-	args := []string{"ablate", "--config", w.File, "--over", "dpo.beta=0.1", "--out", "grid", "--every", "10ms", "--on", "slurm"}
+	args := []string{"ablate", "--config", w.File, "--over", "dpo.beta=0.1", "--out", "grid", "--every", "10ms", "--on",
+		"slurm"}
 	if code, _, errs := popri(t, append(args, "--dry-run")...); code != 0 {
 		t.Fatal(errs)
 	}
@@ -108,7 +111,8 @@ func TestAblateTaskFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs := popri(t, args...)
-	if code != exitFailed || !strings.Contains(errs, "1 of 1 tasks failed") || strings.Contains(errs, "submitted again, 3") {
+	if code != exitFailed || !strings.Contains(errs, "1 of 1 tasks failed") ||
+		strings.Contains(errs, "submitted again, 3") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -135,7 +139,8 @@ func TestAblateJobMistakes(t *testing.T) {
 		{[]string{"--cell", "0"}, "no plan"},
 		{[]string{"--on", "cron", "--print-template"}, "slurm, ray, kubernetes"},
 	} {
-		if code, out, errs := popri(t, append([]string{"ablate"}, c.args...)...); code != exitUsage || out != "" || !strings.Contains(errs, c.want) {
+		if code, out, errs := popri(t, append([]string{"ablate"}, c.args...)...); code != exitUsage || out != "" ||
+			!strings.Contains(errs, c.want) {
 			t.Errorf("%q: exit code %d, %q, %s", c.args, code, out, errs)
 		}
 	}
@@ -154,7 +159,8 @@ func TestCellNumber(t *testing.T) {
 	for _, c := range []struct {
 		text, index string
 		want        int
-	}{{"3", "", 3}, {"3", "0", 3}, {"4,7,9", "2", 9}, {"4,7", "", -1}, {"4,7", "2", -1}, {"4,7", "x", -1}, {"-1", "", -1}, {"", "", -1}} {
+	}{{"3", "", 3}, {"3", "0", 3}, {"4,7,9", "2", 9}, {"4,7", "", -1}, {"4,7", "2", -1}, {"4,7", "x", -1}, {"-1", "",
+		-1}, {"", "", -1}} {
 		got, err := cellNumber(c.text, c.index)
 		if (err != nil) != (c.want < 0) || err == nil && got != c.want {
 			t.Errorf("--cell %s with index %q: %d, %v", c.text, c.index, got, err)

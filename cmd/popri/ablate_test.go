@@ -28,13 +28,15 @@ func TestAblate(t *testing.T) {
 	encoder := filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first")
 	command := func(more ...string) []string {
 		// The encoder has weights of its own, and so another length than the configuration says.
-		return append([]string{"ablate", "--config", w.File, "--set", "scoring.dim=12", "--set", "scoring.encoder=" + encoder,
-			"--set", "trainer.rounds=1", "--over", "dpo.rejected_rank=2,3", "--out", dir}, more...)
+		return append([]string{"ablate", "--config", w.File, "--set", "scoring.dim=12", "--set",
+			"scoring.encoder=" + encoder, "--set", "trainer.rounds=1", "--over", "dpo.rejected_rank=2,3", "--out", dir},
+			more...)
 	}
 
 	// Every configuration is checked before a run starts, and all that is wrong is told at once.
 	code, _, errs := popri(t, command("--over", "lora.rank=2,0,-1")...)
-	if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "rank=0") || !strings.Contains(errs, "rank=-1") {
+	if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "rank=0") ||
+		!strings.Contains(errs, "rank=-1") {
 		t.Fatalf("exit code %d, %v: %s", code, err, errs)
 	}
 
@@ -81,13 +83,15 @@ func TestAblate(t *testing.T) {
 	if len(got.Rows) != 2 || !reflect.DeepEqual(got.Seeds, []uint64{1, 2}) {
 		t.Fatalf("%+v", got)
 	}
-	// All runs are on the same data: what they spend together is more than each, and stands in the table and on the page.
-	// (With seeded noise the settings' first rounds give the very same releases, one for each seed.)
-	if len(got.Composed) != 1 || got.Composed[0].Charges != 2 || len(got.Composed[0].Ledgers) != 4 || got.Composed[0].Epsilon < 1.3*got.Rows[0].Epsilon.Mean {
+	// All runs are on the same data: what they spend together is more than each, and stands in the table and on the
+	// page. (With seeded noise the settings' first rounds give the very same releases, one for each seed.)
+	if len(got.Composed) != 1 || got.Composed[0].Charges != 2 || len(got.Composed[0].Ledgers) != 4 ||
+		got.Composed[0].Epsilon < 1.3*got.Rows[0].Epsilon.Mean {
 		t.Errorf("together: %+v, each run %+v", got.Composed, got.Rows[0].Epsilon)
 	}
 	for i, row := range got.Rows {
-		if len(row.Accuracy.Values) != 2 || row.Accuracy.SD == nil || row.Accuracy.Values[0] != one.Rows[i].Accuracy.Values[0] || row.Base != (row.Values[0] == "3") {
+		if len(row.Accuracy.Values) != 2 || row.Accuracy.SD == nil ||
+			row.Accuracy.Values[0] != one.Rows[i].Accuracy.Values[0] || row.Base != (row.Values[0] == "3") {
 			t.Errorf("row %d: %+v, with one seed %+v", i, row, one.Rows[i])
 		}
 		// What the rows have in common is equal, though it was computed once.
@@ -168,7 +172,8 @@ func TestAblateFailedRun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "grid")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
 		"--report-to", "tensorboard", "--instead", "generate.top_k=1", "--instead", "dpo.rejected_rank=3")
-	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") || !strings.Contains(errs, "no prompt gave a preference pair") {
+	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") ||
+		!strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	var got study.Ablation
@@ -182,7 +187,8 @@ func TestAblateFailedRun(t *testing.T) {
 		t.Errorf("the run that failed after its release does not count: %+v", got.Composed)
 	}
 	for _, row := range got.Rows { // each run is one there
-		if files, err := filepath.Glob(filepath.Join(row.Runs[0], rundir.TensorBoard, "*")); err != nil || len(files) != 1 {
+		if files, err := filepath.Glob(filepath.Join(row.Runs[0], rundir.TensorBoard, "*")); err != nil ||
+			len(files) != 1 {
 			t.Errorf("%s has the event files %q (%v)", row.Runs[0], files, err)
 		}
 	}
@@ -200,8 +206,8 @@ func TestAblateOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "changes")
-	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--seeds", "2", "--out", dir, "--json",
-		"--instead", "dpo.rejected_rank=2", "--instead", "dpo.loss=ipo dpo.beta=0.5")
+	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--seeds", "2", "--out", dir,
+		"--json", "--instead", "dpo.rejected_rank=2", "--instead", "dpo.loss=ipo dpo.beta=0.5")
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -210,7 +216,8 @@ func TestAblateOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"configured", "dpo.rejected_rank=2", "dpo.loss=ipo,dpo.beta=0.5"} {
-		if row := got.Rows[i]; !reflect.DeepEqual(row.Values, []string{want}) || row.Base != (i == 0) || len(row.Runs) != 2 {
+		if row := got.Rows[i]; !reflect.DeepEqual(row.Values, []string{want}) || row.Base != (i == 0) ||
+			len(row.Runs) != 2 {
 			t.Errorf("row %d: %+v, want %s", i, row, want)
 		}
 	}
@@ -221,7 +228,8 @@ func TestAblateOneAtATime(t *testing.T) {
 	first, second := got.Rows[0].GapClosed.Values, got.Rows[1].GapClosed.Values
 	want := fmt.Sprintf("%+.1f", 100*(second[0]-first[0]+second[1]-first[1])/2)
 	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
-	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil || !strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
+	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil ||
+		!strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
 		t.Errorf("%v: the page lacks the difference %s", err, want)
 	}
 }

@@ -113,7 +113,8 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 	for _, flag := range asked.given {
 		switch flag {
 		case "noise-multiplier":
-			f.Float64Var(&q.event.Sigma, flag, 0, "standard deviation of the noise (of Laplace noise: its scale) / norm bound of a client's vector")
+			f.Float64Var(&q.event.Sigma, flag, 0,
+				"standard deviation of the noise (of Laplace noise: its scale) / norm bound of a client's vector")
 		case "rounds":
 			f.IntVar(&q.event.Count, flag, 0, "releases of a noised sum")
 		case "epsilon":

@@ -89,11 +89,13 @@ does not do what it says. --noise-factor and --skip-clip break the mechanism on 
 	f := cmd.Flags()
 	f.IntVar(&asked.Game.Trials, "trials", 4000, "games with the canary, and as many without it (0: none)")
 	f.Float64Var(&asked.Game.Confidence, "confidence", 0.999, "confidence of the game's lower bound on ε")
-	f.Float64Var(&asked.Game.NoiseFactor, "noise-factor", 1, "for the game: the share of the noise that is really added")
+	f.Float64Var(&asked.Game.NoiseFactor, "noise-factor", 1,
+		"for the game: the share of the noise that is really added")
 	f.BoolVar(&asked.Game.SkipClip, "skip-clip", false, "for the game: do not clip the canary's vector")
 	f.StringVar(&asked.Head, "head", "",
 		"hash of a line that the ledger must have, or at least its first 12 digits; for one run")
-	f.BoolVar(&asked.SkipNoise, "skip-noise", false, "do not measure the noise, which encodes every round's samples again")
+	f.BoolVar(&asked.SkipNoise, "skip-noise", false,
+		"do not measure the noise, which encodes every round's samples again")
 	cmd.RunE = func(_ *cobra.Command, dirs []string) error {
 		found, err := auditing.Runs(dirs, asked)
 		if err != nil {

@@ -30,22 +30,28 @@ func (a *app) accountTable3() *cobra.Command {
 				}
 				rows = append(rows, r)
 			}
-			return a.emit(map[string]any{"rounds": table3.Rounds, "delta": table3.Delta, "rows": rows}, func(w io.Writer) {
-				fmt.Fprintf(w, "%d rounds, δ = %g; ε by accountant for the paper's σ, and the σ needed for its ε\n"+
-					"\n", table3.Rounds, table3.Delta)
-				fmt.Fprintln(w, "\t\t\t\tPoisson, add or remove\t\t\tfixed size, replace\t\tσ needed\t\tDP-FTRL\t20 passes\t\t20 rounds")
-				fmt.Fprintln(w, "clients\ta round\tε\tpaper's σ\texact\tpld\trdp\tpld\trdp\tPoisson\tfixed size\tpaper's σ\texact\tσ needed\tσ needed")
-				for _, r := range rows {
-					exact := ""
-					if r.Exact != nil {
-						exact = decimalsUp(*r.Exact)
+			return a.emit(map[string]any{"rounds": table3.Rounds, "delta": table3.Delta, "rows": rows},
+				func(w io.Writer) {
+					fmt.Fprintf(w, "%d rounds, δ = %g; ε by accountant for the paper's σ, and the σ needed for its ε\n"+
+						"\n", table3.Rounds, table3.Delta)
+					fmt.Fprintln(w,
+						"\t\t\t\tPoisson, add or remove\t\t\tfixed size, replace\t\tσ needed\t\tDP-FTRL\t20 "+
+							"passes\t\t20 rounds")
+					fmt.Fprintln(w,
+						"clients\ta round\tε\tpaper's σ\texact\tpld\trdp\tpld\trdp\tPoisson\tfixed size\tpaper's "+
+							"σ\texact\tσ needed\tσ needed")
+					for _, r := range rows {
+						exact := ""
+						if r.Exact != nil {
+							exact = decimalsUp(*r.Exact)
+						}
+						fmt.Fprintf(w, "%d\t%d\t%g\t%g\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%g\t%s\t%s\t%s\n", r.Clients,
+							r.PerRound, r.Epsilon, r.Sigma, exact, decimalsUp(r.PLD), decimalsUp(r.RDP),
+							decimalsUp(r.FixedPLD), decimalsUp(r.FixedRDP),
+							decimalsUp(r.NeededSigma), decimalsUp(r.NeededFixedSigma), r.TreeSigma, decimalsUp(r.Tree),
+							decimalsUp(r.NeededTreeSigma), decimalsUp(r.NeededTreeRounds))
 					}
-					fmt.Fprintf(w, "%d\t%d\t%g\t%g\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%g\t%s\t%s\t%s\n", r.Clients, r.PerRound, r.Epsilon, r.Sigma, exact,
-						decimalsUp(r.PLD), decimalsUp(r.RDP), decimalsUp(r.FixedPLD), decimalsUp(r.FixedRDP),
-						decimalsUp(r.NeededSigma), decimalsUp(r.NeededFixedSigma), r.TreeSigma, decimalsUp(r.Tree),
-						decimalsUp(r.NeededTreeSigma), decimalsUp(r.NeededTreeRounds))
-				}
-			})
+				})
 		},
 	}
 }

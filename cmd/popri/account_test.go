@@ -22,7 +22,8 @@ func number(t *testing.T, v map[string]any, key string) float64 {
 func TestAccountSampling(t *testing.T) {
 	ask := func(args string) map[string]any {
 		t.Helper()
-		code, out, errs := popri(t, strings.Fields("account epsilon --json --noise-multiplier 2 --rounds 10 --delta 1e-5 "+args)...)
+		code, out, errs := popri(t,
+			strings.Fields("account epsilon --json --noise-multiplier 2 --rounds 10 --delta 1e-5 "+args)...)
 		if code != 0 {
 			t.Fatalf("%s: exit code %d, %s", args, code, errs)
 		}
@@ -32,25 +33,34 @@ func TestAccountSampling(t *testing.T) {
 	if full["relation"] != "zero_out" || fixed["relation"] != "replace" || fixed["clients"] != nil {
 		t.Errorf("relations: %v, %v", full, fixed)
 	}
-	if number(t, full, "exact") != number(t, full, "pld") || number(t, poisson, "pld") >= number(t, full, "pld") || number(t, poisson, "pld_lower") > number(t, poisson, "pld") {
+	if number(t, full, "exact") != number(t, full, "pld") || number(t, poisson, "pld") >= number(t, full, "pld") ||
+		number(t, poisson, "pld_lower") > number(t, poisson, "pld") {
 		t.Errorf("everybody %v, a tenth %v", full, poisson)
 	}
-	if number(t, poisson, "pld") > number(t, poisson, "rdp") || number(t, fixed, "pld") > number(t, fixed, "rdp") || number(t, fixed, "pld") <= number(t, poisson, "pld") {
+	if number(t, poisson, "pld") > number(t, poisson, "rdp") || number(t, fixed, "pld") > number(t, fixed, "rdp") ||
+		number(t, fixed, "pld") <= number(t, poisson, "pld") {
 		t.Errorf("Poisson %v, fixed %v", poisson, fixed)
 	}
-	if two := ask("--group 2"); number(t, two, "exact") <= number(t, full, "exact") || !strings.Contains(two["unit"].(string), "up to 2 clients") || !strings.Contains(two["sensitivity"].(string), "2 times as far") {
+	if two := ask("--group 2"); number(t, two, "exact") <= number(t, full, "exact") ||
+		!strings.Contains(two["unit"].(string), "up to 2 clients") ||
+		!strings.Contains(two["sensitivity"].(string), "2 times as far") {
 		t.Errorf("a group of two: %v", two)
 	}
-	if _, out, _ := popri(t, strings.Fields("account epsilon --noise-multiplier 2 --rounds 10 --delta 1e-5 --group 2")...); strings.Contains(out, "one client") || !strings.Contains(out, "2 times the norm bound") {
+	if _, out, _ := popri(t,
+		strings.Fields("account epsilon --noise-multiplier 2 --rounds 10 --delta 1e-5 --group 2")...); strings.Contains(out,
+		"one client") || !strings.Contains(out, "2 times the norm bound") {
 		t.Errorf("a group of two is told of as one client: %s", out)
 	}
-	if replace := ask("--relation replace"); number(t, replace, "exact") <= number(t, full, "exact") || !strings.Contains(replace["sensitivity"].(string), "twice") {
+	if replace := ask("--relation replace"); number(t, replace, "exact") <= number(t, full, "exact") ||
+		!strings.Contains(replace["sensitivity"].(string), "twice") {
 		t.Errorf("replacement: %v", replace)
 	}
-	if laplace := ask("--mechanism laplace"); !strings.Contains(laplace["sensitivity"].(string), "L1") || number(t, laplace, "pld") > number(t, laplace, "rdp")*1.0001 {
+	if laplace := ask("--mechanism laplace"); !strings.Contains(laplace["sensitivity"].(string), "L1") ||
+		number(t, laplace, "pld") > number(t, laplace, "rdp")*1.0001 {
 		t.Errorf("Laplace: %v", laplace)
 	}
-	if more := ask("--relation add_or_remove"); number(t, more, "exact") != number(t, full, "exact") || more["relation"] != "add_or_remove" {
+	if more := ask("--relation add_or_remove"); number(t, more, "exact") != number(t, full, "exact") ||
+		more["relation"] != "add_or_remove" {
 		t.Errorf("one client more or less: %v", more)
 	}
 	if forced := ask("--clients 100000 --force-delta"); number(t, forced, "exact") != number(t, full, "exact") {
@@ -59,7 +69,8 @@ func TestAccountSampling(t *testing.T) {
 }
 
 func TestTableColumnsAreRoundedUp(t *testing.T) {
-	for v, want := range map[float64]string{6.49931: "6.4994", 7: "7.0000", 0.35295001: "0.3530", 0.000012: "1.2e-05", 31.62: "31.6200", 9.99999: "10.0000", 0: "0"} {
+	for v, want := range map[float64]string{6.49931: "6.4994", 7: "7.0000", 0.35295001: "0.3530", 0.000012: "1.2e-05",
+		31.62: "31.6200", 9.99999: "10.0000", 0: "0"} {
 		if got := decimalsUp(v); got != want {
 			t.Errorf("%g: %s, want %s", v, got, want)
 		}
@@ -92,7 +103,9 @@ func TestAccountMistakes(t *testing.T) {
 }
 
 func TestAccountTree(t *testing.T) {
-	code, out, errs := popri(t, strings.Fields("account tree --json --steps 8 --max-participation 8 --noise-multiplier 20 --delta 1e-5 --trees 2")...)
+	code, out, errs := popri(t,
+		strings.Fields("account tree --json --steps 8 --max-participation 8 --noise-multiplier 20 --delta 1e-5 "+
+			"--trees 2")...)
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -139,12 +152,15 @@ func FuzzAccount(f *testing.F) {
 	f.Add(byte(0), 1.0, 20, 1e-5, 7.0, 1.0, 0, 0, 1, byte(0))
 	f.Add(byte(1), 2.0, 3, 0.5, 0.1, 0.01, 0, 0, 2, byte(1))
 	f.Add(byte(2), 0.5, 10, 1e-9, 1.0, 1.0, 100, 10, 1, byte(0))
-	f.Fuzz(func(t *testing.T, verb byte, sigma float64, rounds int, delta, epsilon, rate float64, population, cohort, group int, mechanism byte) {
-		if rounds > 100 || sigma < 0.2 && sigma > 0 || group > 3 || epsilon > 50 && verb%4 == 3 || verb%4 == 3 && sigma > 10 || verb%4 == 2 && epsilon < 0.01 {
+	f.Fuzz(func(t *testing.T, verb byte, sigma float64, rounds int, delta, epsilon, rate float64, population, cohort,
+		group int, mechanism byte) {
+		if rounds > 100 || sigma < 0.2 && sigma > 0 || group > 3 || epsilon > 50 && verb%4 == 3 ||
+			verb%4 == 3 && sigma > 10 || verb%4 == 2 && epsilon < 0.01 {
 			return // takes long, and shows nothing else
 		}
 		q := quantities[verb%4]
-		args := []string{"account", q.name, "--json", fmt.Sprint("--group=", group), "--mechanism=" + []string{"gaussian", "laplace", "discrete_gaussian"}[mechanism%3]}
+		args := []string{"account", q.name, "--json", fmt.Sprint("--group=", group),
+			"--mechanism=" + []string{"gaussian", "laplace", "discrete_gaussian"}[mechanism%3]}
 		values := map[string]any{"noise-multiplier": sigma, "rounds": rounds, "delta": delta, "epsilon": epsilon}
 		for _, flag := range q.given {
 			args = append(args, fmt.Sprintf("--%s=%v", flag, values[flag]))

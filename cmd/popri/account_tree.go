@@ -28,7 +28,8 @@ func (a *app) accountTree() *cobra.Command {
 	f.BoolVar(&t.Periodic, "periodic", false,
 		"contributions are exactly --min-separation apart, as with the same order in every epoch")
 	f.IntVar(&restarts, "trees", 1, "number of such trees in sequence (restarts + 1)")
-	f.Float64Var(&sigma, "noise-multiplier", 0, "standard deviation of the noise of a node / norm bound of a contribution")
+	f.Float64Var(&sigma, "noise-multiplier", 0,
+		"standard deviation of the noise of a node / norm bound of a contribution")
 	f.Float64Var(&delta, "delta", 0, "δ, below 1/clients")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		fail := func(err error) error { return usage(fmt.Errorf("account tree: %w", err)) }

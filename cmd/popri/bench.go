@@ -17,8 +17,9 @@ import (
 
 func (a *app) bench() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "Time sampling, preference training, fine-tuning, embedding, scoring and reports to aggregators; compare votes",
+		Use: "bench",
+		Short: "Time sampling, preference training, fine-tuning, embedding, scoring and reports to aggregators; " +
+			"compare votes",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
 Loading is not timed.
 --profile also says where the time went: the lines add up to the wall clock times the threads.
@@ -50,7 +51,9 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 		}
 		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
 		if d := r.Divergence; d != nil {
-			fmt.Fprintf(w, "changed\tKullback-Leibler divergence %.4f nats on average, %.4f at most; the likeliest token is the same %.1f %% of the time\n",
+			fmt.Fprintf(w,
+				"changed\tKullback-Leibler divergence %.4f nats on average, %.4f at most; the likeliest token is the "+
+					"same %.1f %% of the time\n",
 				d.Mean, d.Most, 100*d.Same)
 		}
 		if p := r.Profile; p != nil {
@@ -110,7 +113,8 @@ func (a *app) benchGenerate() *cobra.Command {
 	f.IntVar(&o.New, "new", 64, "tokens of each sample")
 	f.Float64Var(&o.TopP, "top-p", 1, "keep the likeliest tokens that hold this share of the probability")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
-	f.BoolVar(&o.Bytes, "int8", false, "round weights and inputs of projections to bytes, and measure what this changes")
+	f.BoolVar(&o.Bytes, "int8", false,
+		"round weights and inputs of projections to bytes, and measure what this changes")
 	profileFlag(cmd, &o.Profile)
 	return cmd
 }
@@ -182,7 +186,8 @@ the mean embedding, from which the scores of any samples follow).`, benchmark.Sc
 			return a.emitBench(benchmark.Score(query, samples, population))
 		},
 	}
-	cmd.Flags().StringVar(&query, "query", "cosine/standardize", "what clients are asked: cosine/…, compact/… or mean/full")
+	cmd.Flags().StringVar(&query, "query", "cosine/standardize",
+		"what clients are asked: cosine/…, compact/… or mean/full")
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
 	return cmd

@@ -49,11 +49,13 @@ and a range proof takes 9 MB there.`,
 					all = append(all, t)
 				}
 			}
-			return a.emit(map[string]any{"stage": "aggregate", "results": all}, func(w io.Writer) { printReports(w, all) })
+			return a.emit(map[string]any{"stage": "aggregate", "results": all},
+				func(w io.Writer) { printReports(w, all) })
 		},
 	}
 	cmd.Flags().IntVar(&clients, "clients", 100, "made-up clients")
-	cmd.Flags().IntSliceVar(&values, "values", []int{384, 1400, 18000}, "values of a vector; separate several by commas")
+	cmd.Flags().IntSliceVar(&values, "values", []int{384, 1400, 18000},
+		"values of a vector; separate several by commas")
 	cmd.Flags().StringSliceVar(&proofs, "proof", []string{"none", aggregate.RangeProof},
 		"none, range, or both, separated by a comma")
 	return cmd
@@ -79,12 +81,14 @@ func printReports(w io.Writer, all []*workload.Times) {
 		}
 		return humanize.SIWithDigits(r, 1, "")
 	}
-	fmt.Fprintln(w, "values\tproof\tbytes of a client\tsplit/s\tseal/s\taggregator\ttake/s\tintersect/s\tverify/s\tdecide/s\tsum/s")
+	fmt.Fprintln(w,
+		"values\tproof\tbytes of a client\tsplit/s\tseal/s\taggregator\ttake/s\tintersect/s\tverify/s\tdecide/s\tsum/s")
 	for _, t := range all {
 		for _, role := range aggregate.Roles {
 			s := t.Sides[string(role)]
 			fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Values, t.Proof,
-				t.ClientBytes["leader"]+t.ClientBytes["helper"], rate(t.Split), rate(t.Seal), role, rate(s.Take), rate(s.Intersect),
+				t.ClientBytes["leader"]+t.ClientBytes["helper"], rate(t.Split), rate(t.Seal), role, rate(s.Take),
+				rate(s.Intersect),
 				rate(s.Verify), rate(s.Decide), rate(s.Sum))
 		}
 	}

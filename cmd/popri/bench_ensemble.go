@@ -55,7 +55,8 @@ tokens, the rest differs; the share of the votes with a majority is printed besi
 	f.IntVar(&o.Teachers, "teachers", 300, "prompts, or made-up teachers")
 	f.IntVar(&o.Common, "common", 20, "numbers that all prompts list, or tokens that made-up teachers have in common")
 	f.IntVar(&o.Histograms, "histograms", 1000, "votes of each kind")
-	f.Float64SliceVar(&o.Thresholds, "thresholds", []float64{.01, .02, .05, .1, .2, .5}, "shares of the teachers; separate several by commas")
+	f.Float64SliceVar(&o.Thresholds, "thresholds", []float64{.01, .02, .05, .1, .2, .5},
+		"shares of the teachers; separate several by commas")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of prompts and votes")
 	return cmd
 }
@@ -63,18 +64,21 @@ tokens, the rest differs; the share of the votes with a majority is printed besi
 func printVotes(w io.Writer, e *benchmark.Ensemble) {
 	fmt.Fprintf(w, "votes\t%d teachers, %d histograms of each kind, %.1f s\n", e.Teachers, e.Histograms, e.Seconds)
 	if e.Model != "" {
-		fmt.Fprintf(w, "mass\t%.3f on three-digit numbers, %.3f on the %d that all list, %.3f on the prompt's own; largest mean %.3f\n",
+		fmt.Fprintf(w,
+			"mass\t%.3f on three-digit numbers, %.3f on the %d that all list, %.3f on the prompt's own; largest mean "+
+				"%.3f\n",
 			e.Numbers, e.Listed, e.Common, e.Private, e.Largest)
 	}
 	limit := ""
 	if e.Limit > 0 {
 		limit = fmt.Sprintf("; the formula has %.4f", e.Limit)
 	}
-	fmt.Fprintf(w, "majority\t%.4f coordinated, %.4f independent%s\n", e.Majority.Coordinated, e.Majority.Independent, limit)
+	fmt.Fprintf(w, "majority\t%.4f coordinated, %.4f independent%s\n", e.Majority.Coordinated, e.Majority.Independent,
+		limit)
 	fmt.Fprintln(w, "threshold\tcoverage\tsparsity\ttotal variation\trobust")
 	for _, r := range e.Rows {
 		hot, cold := r.Coordinated, r.Independent
-		fmt.Fprintf(w, "%d\t%.1f / %.1f %%\t%d / %d\t%.3f / %.3f\t%.1f %%\n", r.Threshold, 100*hot.Coverage, 100*cold.Coverage, hot.Sparsity,
-			cold.Sparsity, hot.Distance, cold.Distance, 100*r.Robust)
+		fmt.Fprintf(w, "%d\t%.1f / %.1f %%\t%d / %d\t%.3f / %.3f\t%.1f %%\n", r.Threshold, 100*hot.Coverage,
+			100*cold.Coverage, hot.Sparsity, cold.Sparsity, hot.Distance, cold.Distance, 100*r.Robust)
 	}
 }

@@ -25,11 +25,14 @@ in one part. Clients exist in batches alone, so the memory does not grow with th
 				return fmt.Errorf("bench: %w", err)
 			}
 			return a.emit(r, func(w io.Writer) {
-				fmt.Fprintf(w, "query\t%s, %d samples of %d dimensions\nclients\t%d in %d shards\n", r.Query, r.Samples, r.Dim, r.Clients,
-					r.Shards)
-				fmt.Fprintf(w, "scoring\t%.1f s, %.2f s for a million clients, %.2f hours for 10⁹\nmerging\t%.3f s, parts of %d bytes\n",
+				fmt.Fprintf(w, "query\t%s, %d samples of %d dimensions\nclients\t%d in %d shards\n", r.Query, r.Samples,
+					r.Dim, r.Clients, r.Shards)
+				fmt.Fprintf(w,
+					"scoring\t%.1f s, %.2f s for a million clients, %.2f hours for 10⁹\nmerging\t%.3f s, parts of %d "+
+						"bytes\n",
 					r.Score, r.PerMillion, r.HoursBillion, r.Merge, r.PartBytes)
-				fmt.Fprintf(w, "one part\t%.1f s, the same to the last bit: %v\nmemory\t%d MiB at most\n", r.Whole, r.BitForBit, r.Peak>>20)
+				fmt.Fprintf(w, "one part\t%.1f s, the same to the last bit: %v\nmemory\t%d MiB at most\n", r.Whole,
+					r.BitForBit, r.Peak>>20)
 			})
 		},
 	}

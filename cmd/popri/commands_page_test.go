@@ -14,8 +14,8 @@ import (
 )
 
 const commandsHead = "# Commands\n" +
-	"All verbs and flags. `make docs` writes this page from the help of the commands, which `popri VERB --help` prints. " +
-	"[README.md](../README.md#your-own-data-and-model) has the exit codes.\n\n"
+	"All verbs and flags. `make docs` writes this page from the help of the commands, which `popri VERB --help` " +
+	"prints. [README.md](../README.md#your-own-data-and-model) has the exit codes.\n\n"
 
 // commandsPage returns the page about all verbs under root.
 func commandsPage(root *cobra.Command) []byte {
@@ -25,7 +25,8 @@ func commandsPage(root *cobra.Command) []byte {
 	all := verbs(root)
 	for _, c := range all {
 		path := c.CommandPath()
-		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"), reference.Cell(asCode(c.Short)))
+		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"),
+			reference.Cell(asCode(c.Short)))
 	}
 	page.WriteString("\n## Flags of all verbs\n")
 	flags(&page, root.PersistentFlags())
@@ -63,8 +64,9 @@ func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 }
 
 // kinds are pflag's names of values in plain words.
-var kinds = map[string]string{"string": "text", "stringArray": "text, repeatable", "strings": "list", "int": "whole number", "uint": "whole number",
-	"float": "number", "float64Slice": "list of numbers", "duration": "time"}
+var kinds = map[string]string{"string": "text", "stringArray": "text, repeatable", "strings": "list",
+	"int": "whole number", "uint": "whole number", "float": "number", "float64Slice": "list of numbers",
+	"duration": "time"}
 
 // prose writes paragraphs of a help text, and indented lines as they are.
 func prose(page *bytes.Buffer, text string) {

@@ -51,7 +51,8 @@ method that does not set it itself; --config takes a configuration in place of t
 				return fail(err)
 			}
 			if base := comparison.BaseOf(scale); flags.file == "" {
-				flags.preset, flags.set = cmp.Or(flags.preset, base.Preset), append(base.Set[:len(base.Set):len(base.Set)], flags.set...)
+				flags.preset, flags.set = cmp.Or(flags.preset,
+					base.Preset), append(base.Set[:len(base.Set):len(base.Set)], flags.set...)
 			}
 			if err := flags.track.check(); err != nil {
 				return fail(err)
@@ -71,7 +72,8 @@ method that does not set it itself; --config takes a configuration in place of t
 			if config, err = a.prepared(cmd, config); err != nil {
 				return fail(err)
 			}
-			axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: epsilon}, flags.seeds)
+			axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: epsilon},
+				flags.seeds)
 			if err != nil {
 				return fail(err)
 			}
@@ -91,7 +93,8 @@ method that does not set it itself; --config takes a configuration in place of t
 	flags.addGrid(cmd, "methods")
 	world.add(cmd)
 	cmd.Flags().StringSliceVar(&epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
-	cmd.Flags().StringSliceVar(&methods, "methods", nil, "methods to compare: "+strings.Join(comparison.Names(), ", ")+" (default: all)")
+	cmd.Flags().StringSliceVar(&methods, "methods", nil, "methods to compare: "+strings.Join(comparison.Names(), ", ")+
+		" (default: all)")
 	return cmd
 }
 
@@ -108,8 +111,8 @@ func (a *app) auditedAll(r *study.Ablation) ([]string, error) {
 	if err := result.Verdict(); err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf("Audited: the ledgers and releases of %s agree, and the noise in them is that which was charged, where it "+
-		"can be measured.", plural.Of(len(runs), "run", ""))
+	text := fmt.Sprintf("Audited: the ledgers and releases of %s agree, and the noise in them is that which was "+
+		"charged, where it can be measured.", plural.Of(len(runs), "run", ""))
 	a.say("%s", text)
 	return []string{text}, nil
 }

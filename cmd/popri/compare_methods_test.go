@@ -10,20 +10,22 @@ import (
 	"popri/internal/testworld"
 )
 
-// TestCompareMethods: methods are run at each ε and audited; a second call reads the runs, and the page has the picture.
+// TestCompareMethods: methods are run at each ε and audited; a second call reads the runs, and the page has the
+// picture.
 func TestCompareMethods(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "methods")
-	compare := []string{"compare-methods", "--config", w.File, "--out", dir, "--epsilon", "5,7", "--methods", "popri,private_evolution",
-		"--set", "trainer.rounds=1"}
+	compare := []string{"compare-methods", "--config", w.File, "--out", dir, "--epsilon", "5,7", "--methods",
+		"popri,private_evolution", "--set", "trainer.rounds=1"}
 	code, out, errs := popri(t, compare...)
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	for _, want := range []string{`method +privacy\.epsilon`, `popri +5 `, `private_evolution +7 `, "a client receives"} {
+	for _, want := range []string{`method +privacy\.epsilon`, `popri +5 `, `private_evolution +7 `,
+		"a client receives"} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}
@@ -35,7 +37,8 @@ func TestCompareMethods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"What it costs a client", "against what a client sends", "Audited:", "A client sends"} {
+	for _, want := range []string{"What it costs a client", "against what a client sends", "Audited:",
+		"A client sends"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -57,7 +60,8 @@ func TestCompareMethods(t *testing.T) {
 	if code, _, errs := popri(t, compare...); code == 0 {
 		t.Errorf("a ledger that lost a charge passes: %s", errs)
 	}
-	if code, _, errs := popri(t, "compare-methods", "--methods", "absent"); code != 2 || !strings.Contains(errs, "absent") {
+	if code, _, errs := popri(t, "compare-methods", "--methods", "absent"); code != 2 ||
+		!strings.Contains(errs, "absent") {
 		t.Errorf("a method that is not there: exit code %d, %s", code, errs)
 	}
 }

@@ -78,7 +78,8 @@ its prompts quote.`,
 	f.IntVar(&o.MinWords, "min-words", 5, "shortest text in words")
 	f.Float64Var(&validation, "validation", 0.1, "share of the clients for validation")
 	f.Float64Var(&test, "test", 0.2, "share of the clients for test")
-	f.StringVar(&o.Encoding, "encoding", "", "encoding of the files, such as latin1, windows-1252, utf-16 (default utf-8)")
+	f.StringVar(&o.Encoding, "encoding", "",
+		"encoding of the files, such as latin1, windows-1252, utf-16 (default utf-8)")
 	skipBadFlag(f, &o)
 	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
 	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")

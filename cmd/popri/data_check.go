@@ -134,7 +134,8 @@ func printStatistics(w io.Writer, s *clients.Statistics) {
 			fmt.Fprintf(w, "%d\thave %s\n", j.Texts, j.Kind)
 		}
 	}
-	fmt.Fprintf(w, "%d\trepeat an earlier text\n%d\tnearly do, of %d that were compared\n", s.Repeated, s.NearRepeated, s.Compared)
+	fmt.Fprintf(w, "%d\trepeat an earlier text\n%d\tnearly do, of %d that were compared\n", s.Repeated, s.NearRepeated,
+		s.Compared)
 }
 
 func rowOrNil(row int64) *int64 {

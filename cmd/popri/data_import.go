@@ -58,14 +58,16 @@ Files of any size are read as a stream and sorted on disk, beside --out. A recor
 A bad row ends the import, and the error names it; no cell is quoted. --skip-bad counts bad rows by what is wrong with them
 and leaves them out.`,
 		Example: "  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet\n" +
-			"  popri data import posts.jsonl.gz --client author --text body --date created --label topic --out clients.parquet\n" +
-			"  popri data import export.csv --client who --text entry --encoding latin1 --date when --date-format DD/MM/YYYY --skip-bad 1% --preview\n" +
-			"  popri data import data/*.parquet --client-per-text --text review --label stars --span-words 50 --out clients.parquet\n" +
-			"  popri data import debates.csv --client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n" +
-			"  popri data import speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl --out c.parquet\n" +
-			"  popri data import debates.csv --where country=uk,canada --where kind=speech --clients 5000 --validation-clients 200 --test-clients 300 --out d.parquet\n" +
-			"  popri data import news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n" +
-			"  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
+			"  popri data import posts.jsonl.gz --client author --text body --date created --label topic --out " +
+			"clients.parquet\n  popri data import export.csv --client who --text entry --encoding latin1 --date when " +
+			"--date-format DD/MM/YYYY --skip-bad 1% --preview\n  popri data import data/*.parquet --client-per-text " +
+			"--text review --label stars --span-words 50 --out clients.parquet\n  popri data import debates.csv " +
+			"--client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n  popri data import " +
+			"speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl " +
+			"--out c.parquet\n  popri data import debates.csv --where country=uk,canada --where kind=speech " +
+			"--clients 5000 --validation-clients 200 --test-clients 300 --out d.parquet\n  popri data import " +
+			"news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n  popri " +
+			"data import --published-json train.json,eval.json,test.json --out clients.parquet",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := importFiles(args, published)
@@ -100,21 +102,28 @@ and leaves them out.`,
 	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
 	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")
 	f.StringVar(&o.Format, "format", "", "format of the files: "+strings.Join(records.Formats, ", "))
-	f.StringVar(&o.Encoding, "encoding", "", "encoding of text files, such as latin1, windows-1252, utf-16, gbk (default utf-8)")
-	f.StringVar(&o.Delimiter, "delimiter", "", "sign between a CSV's cells: comma, semicolon, tab, pipe or a sign (default: the most frequent in the first line)")
+	f.StringVar(&o.Encoding, "encoding", "",
+		"encoding of text files, such as latin1, windows-1252, utf-16, gbk (default utf-8)")
+	f.StringVar(&o.Delimiter, "delimiter", "",
+		"sign between a CSV's cells: comma, semicolon, tab, pipe or a sign (default: the most frequent in the first "+
+			"line)")
 	f.BoolVar(&o.Backslash, "backslash", false, "a CSV's quotation marks are escaped by a backslash, not doubled")
-	f.StringVar(&o.DateFormat, "date-format", "", "form of dates, such as DD/MM/YYYY or MON DD, YYYY hh:mm (default: ISO 8601 or seconds since 1970)")
+	f.StringVar(&o.DateFormat, "date-format", "",
+		"form of dates, such as DD/MM/YYYY or MON DD, YYYY hh:mm (default: ISO 8601 or seconds since 1970)")
 	f.BoolVar(&o.HTML, "html", false, "texts are HTML: keep their plain text")
-	f.BoolVar(&preview, "preview", false, "write no file: show ten rows as they would become, on a terminal only, because they are private texts")
+	f.BoolVar(&preview, "preview", false,
+		"write no file: show ten rows as they would become, on a terminal only, because they are private texts")
 	skipBadFlag(f, &o)
 	f.StringVar(&o.Columns.Client, "client", "", "column of clients (default client_id)")
 	f.StringVar(&o.Columns.Text, "text", "", "column of texts or lists of texts (default text or texts)")
 	f.StringVar(&o.Columns.Date, "date", "", "column of dates (default date)")
 	f.StringVar(&o.Columns.Label, "label", "", "column of labels (default label)")
 	f.StringVar(&o.Columns.Split, "split", "", "column of splits (default split)")
-	f.StringArrayVar(&where, "where", nil, "COLUMN=VALUE or COLUMN=V1,V2: keep the rows whose column has one of the values; may be repeated")
+	f.StringArrayVar(&where, "where", nil,
+		"COLUMN=VALUE or COLUMN=V1,V2: keep the rows whose column has one of the values; may be repeated")
 	f.BoolVar(&o.ClientPerText, "client-per-text", false, "make a client of each text")
-	f.BoolVar(&o.SkipBlank, "skip-blank", false, "count blank and missing texts and leave them out; they are errors otherwise")
+	f.BoolVar(&o.SkipBlank, "skip-blank", false,
+		"count blank and missing texts and leave them out; they are errors otherwise")
 	f.StringVar(&shares, "split-shares", "", "draw splits by client with these shares for train,validation,test")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of all draws")
 	f.StringVar(&o.From, "from", "", "first date to keep (YYYY, YYYY-MM or YYYY-MM-DD)")
@@ -130,14 +139,18 @@ and leaves them out.`,
 	f.IntVar(&o.MinWords, "min-words", 0, "leave out shorter texts and spans")
 	f.IntVar(&o.MinTexts, "min-texts", 0, "leave out clients with fewer texts")
 	f.IntVar(&o.MaxTexts, "max-texts", 0, "keep at most N texts of a client, the first ones")
-	f.IntVar(&o.Clients, "clients", 0, "keep N train clients, drawn by --seed; a smaller N keeps a subset of a larger one")
+	f.IntVar(&o.Clients, "clients", 0,
+		"keep N train clients, drawn by --seed; a smaller N keeps a subset of a larger one")
 	f.IntVar(&o.ValidationClients, "validation-clients", 0, "keep N validation clients, drawn in the same way")
 	f.IntVar(&o.TestClients, "test-clients", 0, "keep N test clients, drawn in the same way")
-	f.StringVar(&o.Partition.Kind, "partition", "", "make --clients clients of texts without any: iid, or dirichlet (label skew)")
+	f.StringVar(&o.Partition.Kind, "partition", "",
+		"make --clients clients of texts without any: iid, or dirichlet (label skew)")
 	f.Float64Var(&o.Partition.Alpha, "alpha", 0, "concentration of the Dirichlet partition; smaller is more skewed")
 	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication,
-		"duplicates to take out between train, validation, test and --public: "+strings.Join(clients.Deduplications, ", "))
-	f.StringVar(&public, "public", "", "with --deduplicate: public texts that no client may have (.parquet, .jsonl, .json, .txt)")
+		"duplicates to take out between train, validation, test and --public: "+
+			strings.Join(clients.Deduplications, ", "))
+	f.StringVar(&public, "public", "",
+		"with --deduplicate: public texts that no client may have (.parquet, .jsonl, .json, .txt)")
 	return cmd
 }
 
@@ -148,8 +161,9 @@ func importFiles(args, published []string) ([]clients.ImportFile, error) {
 	case published != nil && len(args) > 0:
 		return nil, errors.New("--published-json names all files itself")
 	case published != nil && len(published) != len(clients.Splits):
-		return nil, fmt.Errorf("--published-json names %d files, want three: train, eval, test (an empty name leaves one out)",
-			len(published))
+		return nil,
+			fmt.Errorf("--published-json names %d files, want three: train, eval, test (an empty name leaves one out)",
+				len(published))
 	case published != nil && strings.Join(published, "") == "":
 		return nil, errors.New("--published-json names no file")
 	case published == nil && len(args) == 0:
@@ -237,7 +251,8 @@ func importResources(o *clients.ImportOptions, files []clients.ImportFile, publi
 }
 
 func skipBadFlag(f *pflag.FlagSet, o *clients.ImportOptions) {
-	f.StringVar(&o.SkipBad, "skip-bad", "", "count up to N bad rows, or N% of all rows, and leave them out; they are errors otherwise")
+	f.StringVar(&o.SkipBad, "skip-bad", "",
+		"count up to N bad rows, or N% of all rows, and leave them out; they are errors otherwise")
 }
 
 // previewData shows what an import would make of the first rows. They are private: a file or a pipe gets none.
@@ -269,13 +284,14 @@ func printPreview(w io.Writer, p *clients.Population, rows int) {
 			if c.Labels != nil {
 				label = c.Labels[i]
 			}
-			fmt.Fprintf(w, "\nclient %s, %s, date %s, label %s\n  %s\n", quote.Text(c.ID), c.Split, cmp.Or(date, "none"),
-				quote.Text(label), quote.Text(t))
+			fmt.Fprintf(w, "\nclient %s, %s, date %s, label %s\n  %s\n", quote.Text(c.ID), c.Split,
+				cmp.Or(date, "none"), quote.Text(label), quote.Text(t))
 		}
 	}
 }
 
-func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile, o clients.ImportOptions) error {
+func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile,
+	o clients.ImportOptions) error {
 	if err := checkOut(verb, out); err != nil {
 		return err
 	}
@@ -306,7 +322,8 @@ func (a *app) importData(ctx context.Context, verb, out string, files []clients.
 	for _, n := range m.Splits {
 		all.Clients, all.Texts, all.Words = all.Clients+n.Clients, all.Texts+n.Texts, all.Words+n.Words
 	}
-	result := dataImported{informationOf(clients.Information{Counts: all, Splits: m.Splits, Name: m.Name, Unit: m.Unit}, out), m}
+	result := dataImported{informationOf(clients.Information{Counts: all, Splits: m.Splits, Name: m.Name, Unit: m.Unit},
+		out), m}
 	return a.emit(result, func(w io.Writer) {
 		result.print(w)
 		fmt.Fprintf(w, "\nread\t%d texts\n", m.TextsRead)

@@ -76,7 +76,8 @@ swapped. All counts are without noise: they are for the owner of the file.`,
 				part := func(name string, texts []datasets.Text, use string) {
 					info.Public = append(info.Public, publicPart{name, len(texts), datasets.Words(texts), use})
 				}
-				part("prompts", corpus.Public.Prompts, "everybody: prompts quote it, and the small model (ε = 0) was trained on it")
+				part("prompts", corpus.Public.Prompts,
+					"everybody: prompts quote it, and the small model (ε = 0) was trained on it")
 				part("generator", corpus.Public.Generator, "everybody: the generator was trained on it")
 				part("in-domain", corpus.Public.InDomain,
 					"everybody: a public sample of the clients' domain, for comparison; a part of generator")
@@ -95,7 +96,8 @@ swapped. All counts are without noise: they are for the owner of the file.`,
 			return a.emit(info, info.print)
 		},
 	}
-	cmd.Flags().StringVar(&tokens, "tokenizer", "", "folder or file with a tokenizer.json whose tokens are counted instead of words")
+	cmd.Flags().StringVar(&tokens, "tokenizer", "",
+		"folder or file with a tokenizer.json whose tokens are counted instead of words")
 	cmd.Flags().BoolVar(&quoteLabels, "labels", false, "quote the labels, which are clients' data")
 	return cmd
 }
@@ -186,8 +188,8 @@ func (info dataInformation) printLabels(w io.Writer) {
 	}
 }
 
-// hideLabels replaces labels by their rank, unless they are to be quoted, and then those that may be somebody's text: long ones,
-// and all if most texts have one of their own.
+// hideLabels replaces labels by their rank, unless they are to be quoted, and then those that may be somebody's text:
+// long ones, and all if most texts have one of their own.
 func (info *dataInformation) hideLabels(quoted bool) {
 	const bytes, words, few = 40, 4, 100
 	most := len(info.Labels) > few && 2*len(info.Labels) > info.Texts

@@ -18,7 +18,8 @@ func (a *app) dataPushReady() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push-ready RUN --out DIR",
 		Short: "Make a folder of a run's product that a hub takes",
-		Long: `Writes ` + datacard.Data + ` and README.md, a dataset card with the guarantee, the settings and the hashes. A run whose product is a
+		Long: `Writes ` + datacard.Data +
+			` and README.md, a dataset card with the guarantee, the settings and the hashes. A run whose product is a
 model gives a folder of the model with a model card that says the same, which transformers opens.
 datasets.load_dataset(DIR) opens the folder. Where rows repeat, load_dataset(DIR, "weighted") has each of them once with
 its weight. The card counts what a model wrote and what is public text, word for word, capitals aside: a licence must suit both. The
@@ -37,7 +38,8 @@ included: read it before you publish it.`,
 			}
 			return a.emit(r, func(w io.Writer) {
 				if r.Texts == 0 { // a model
-					fmt.Fprintf(w, "model\t%s\nguarantee\t%s\ncard\t%s\n", r.SHA256, r.Guarantee, filepath.Join(out, datacard.Card))
+					fmt.Fprintf(w, "model\t%s\nguarantee\t%s\ncard\t%s\n", r.SHA256, r.Guarantee,
+						filepath.Join(out, datacard.Card))
 					return
 				}
 				fmt.Fprintf(w, "rows\t%d (%d empty ones were left out)\nwritten by a model\t%d\npublic texts\t%d\n",

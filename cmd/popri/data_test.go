@@ -31,7 +31,8 @@ func clientFile(t *testing.T, rows []clientRow) string {
 
 // What the verbs say of a file whose columns are swapped, in any order, quotes none of its cells.
 func TestDataVerbsQuoteNoCell(t *testing.T) {
-	cells := [4][]string{{"ann of the hill", "bob by the sea"}, {"train", "test"}, {"1999-12-31", "2001-02-03"}, {"She never told him why.", "The doctor said it twice."}}
+	cells := [4][]string{{"ann of the hill", "bob by the sea"}, {"train", "test"}, {"1999-12-31", "2001-02-03"},
+		{"She never told him why.", "The doctor said it twice."}}
 	refused := 0
 	for code := range 256 { // every choice of a source for each column, permutations among them
 		from := []int{code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6 & 3}
@@ -43,7 +44,8 @@ func TestDataVerbsQuoteNoCell(t *testing.T) {
 			rows = append(rows, clientRow{cells[from[0]][i], cells[from[1]][i], cells[from[2]][i], cells[from[3]][i]})
 		}
 		file := clientFile(t, rows)
-		for _, args := range [][]string{{"data", "check", file}, {"data", "check", file, "--json", "--all"}, {"data", "info", file}} {
+		for _, args := range [][]string{{"data", "check", file}, {"data", "check", file, "--json", "--all"},
+			{"data", "info", file}} {
 			code, out, errs := popri(t, args...)
 			if code != 0 {
 				refused++
@@ -70,8 +72,10 @@ func TestDataCheckBoundsItsList(t *testing.T) {
 	rows[3].Text, rows[99].Text = " ", " "
 	file := clientFile(t, rows)
 	code, out, errs := popri(t, "data", "check", file)
-	if lines := strings.Count(out, file+": "); code != exitUsage || lines != shownRows+2+1 || !strings.Contains(out, "80 more of 100: split is none of") ||
-		!strings.Contains(out, "row 99: text is blank") || !strings.Contains(errs, "data check: "+file+": 102 problems") {
+	if lines := strings.Count(out, file+": "); code != exitUsage || lines != shownRows+2+1 ||
+		!strings.Contains(out, "80 more of 100: split is none of") ||
+		!strings.Contains(out, "row 99: text is blank") ||
+		!strings.Contains(errs, "data check: "+file+": 102 problems") {
 		t.Errorf("exit code %d, %d lines:\n%s%s", code, lines, out, errs)
 	}
 	if _, out, _ := popri(t, "data", "check", file, "--all"); strings.Count(out, file+": ") != 102 {
@@ -86,9 +90,12 @@ func TestDataCheckBoundsItsList(t *testing.T) {
 
 // Lengths, junk and repetitions are counted, and nothing is quoted.
 func TestDataCheckDescribesTexts(t *testing.T) {
-	long := "Every evening he walked the length of the harbour wall and counted the boats that had come home before dark."
-	file := clientFile(t, []clientRow{{"a", "train", "", long}, {"a", "train", "", strings.ToUpper(long)}, {"b", "test", "", long + " Yes."},
-		{"b", "test", "", "<p>one</p>"}, {"b", "test", "", "bell\a \ufffd"}, {"c", "test", "", strings.Repeat("z", 30)}, {"c", "test", "", "3 + 4 = 7"}})
+	long := "Every evening he walked the length of the harbour wall and counted the boats that had come home before " +
+		"dark."
+	file := clientFile(t, []clientRow{{"a", "train", "", long}, {"a", "train", "", strings.ToUpper(long)},
+		{"b", "test", "", long + " Yes."}, {"b", "test", "", "<p>one</p>"}, {"b", "test", "", "bell\a \ufffd"},
+		{"c", "test", "", strings.Repeat("z", 30)},
+		{"c", "test", "", "3 + 4 = 7"}})
 	code, out, errs := popri(t, "data", "check", file)
 	want := `: no bad rows
 
@@ -109,7 +116,8 @@ of 7 texts
 		t.Errorf("exit code %d:\n%s%s", code, out, errs)
 	}
 	_, out, _ = popri(t, "data", "check", file, "--json")
-	if s := decode(t, out)["statistics"].(map[string]any); s["near_repeated"] != 1.0 || s["words"].(map[string]any)["max"] != 21.0 {
+	if s := decode(t, out)["statistics"].(map[string]any); s["near_repeated"] != 1.0 ||
+		s["words"].(map[string]any)["max"] != 21.0 {
 		t.Errorf("%s", out)
 	}
 }
@@ -161,7 +169,8 @@ func TestDataInfoListsLabels(t *testing.T) {
 	}
 	file := labelledFile(t, append(rows, labelledRow{"client 90", "validation", "", "a text"}))
 	code, out, errs := popri(t, "data", "info", file, "--labels")
-	for _, want := range []string{"label    texts of clients  train     validation  test", "topic 0  20 of 20          14 of 14  0 of 0      6 of 6",
+	for _, want := range []string{"label    texts of clients  train     validation  test",
+		"topic 0  20 of 20          14 of 14  0 of 0      6 of 6",
 		"(none)   1 of 1            0 of 0    1 of 1      0 of 0"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, no line %q:\n%s%s", code, want, out, errs)
@@ -176,7 +185,8 @@ func TestDataInfoListsLabels(t *testing.T) {
 
 	// Without being asked to, it quotes none.
 	for _, args := range [][]string{{"data", "info", file}, {"data", "info", file, "--json"}} {
-		if code, out, _ := popri(t, args...); code != 0 || strings.Contains(out, "topic") || !strings.Contains(out, "label 3") {
+		if code, out, _ := popri(t, args...); code != 0 || strings.Contains(out, "topic") ||
+			!strings.Contains(out, "label 3") {
 			t.Errorf("%v: exit code %d:\n%s", args, code, out)
 		}
 	}
@@ -185,8 +195,8 @@ func TestDataInfoListsLabels(t *testing.T) {
 		rows[i].Label = fmt.Sprintf("topic %02d", i/2)
 	}
 	rows[1].Label = ""
-	if _, out, _ = popri(t, "data", "info", labelledFile(t, rows), "--labels"); strings.Count(out, "\ntopic ") != shownLabels-1 ||
-		!strings.Contains(out, "(none)") || !strings.Contains(out, "… 11 more") {
+	if _, out, _ = popri(t, "data", "info", labelledFile(t, rows), "--labels"); strings.Count(out,
+		"\ntopic ") != shownLabels-1 || !strings.Contains(out, "(none)") || !strings.Contains(out, "… 11 more") {
 		t.Errorf("30 labels:\n%s", out)
 	}
 }
@@ -199,10 +209,12 @@ func TestDataVerbsQuoteNoLongLabel(t *testing.T) {
 	}
 	for name, rows := range map[string][]labelledRow{
 		"words": {{"a", "train", "my secret is that I", "x"}, {"b", "test", "x secret y z w", "y"}},
-		"bytes": {{"a", "train", "secret/" + strings.Repeat("x", 40), "x"}}, "lines": {{"a", "train", "secret\nline", "x"}}, "many": many,
+		"bytes": {{"a", "train", "secret/" + strings.Repeat("x", 40), "x"}},
+		"lines": {{"a", "train", "secret\nline", "x"}}, "many": many,
 	} {
 		file := labelledFile(t, rows)
-		for _, args := range [][]string{{"data", "info", file, "--labels"}, {"data", "info", file, "--json"}, {"data", "check", file, "--all"}} {
+		for _, args := range [][]string{{"data", "info", file, "--labels"}, {"data", "info", file, "--json"},
+			{"data", "check", file, "--all"}} {
 			if code, out, errs := popri(t, args...); code == exitFailed || strings.Contains(out+errs, "secret") {
 				t.Errorf("%s: %v: exit code %d:\n%.400s%s", name, args[:2], code, out, errs)
 			}
@@ -214,9 +226,11 @@ func TestDataVerbsQuoteNoLongLabel(t *testing.T) {
 }
 
 func TestDataCheckWarnsOfLabels(t *testing.T) {
-	file := labelledFile(t, []labelledRow{{"a", "train", "x", "one"}, {"a", "train", "", "two"}, {"b", "test", "hidden", "three"}})
+	file := labelledFile(t, []labelledRow{{"a", "train", "x", "one"}, {"a", "train", "", "two"},
+		{"b", "test", "hidden", "three"}})
 	code, out, _ := popri(t, "data", "check", file)
-	for _, want := range []string{"warning: row 1, of the client of row 0: label is missing", "warning: row 2: label is in test and in no train row"} {
+	for _, want := range []string{"warning: row 1, of the client of row 0: label is missing",
+		"warning: row 2: label is in test and in no train row"} {
 		if code != exitUsage || !strings.Contains(out, want) || strings.Contains(out, "hidden") {
 			t.Errorf("exit code %d, want %q:\n%s", code, want, out)
 		}

@@ -107,7 +107,8 @@ does nothing. docs/data.md says how to make such files. Worlds:
 					return err
 				}
 			}
-			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: withModel(layer, model), Set: settings, Env: true})
+			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: withModel(layer, model), Set: settings,
+				Env: true})
 			if err != nil {
 				return usage(err)
 			}
@@ -166,16 +167,20 @@ does nothing. docs/data.md says how to make such files. Worlds:
 	own.add(cmd)
 	addDryRun(cmd, &dry)
 	live.add(cmd)
-	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"), "folder of the run; the default takes the next free name")
+	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"),
+		"folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
-	cmd.Flags().StringVar(&encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): latent, "+
-		"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
+	cmd.Flags().StringVar(&encoder, "encoder", "",
+		"encoder in which clients compare texts (default: the preset's): latent, "+
+			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
-	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+joined(configs.Choices("method")[1:]))
-	cmd.Flags().StringArrayVar(&set, "set", nil, "change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
+	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+
+		joined(configs.Choices("method")[1:]))
+	cmd.Flags().StringArrayVar(&set, "set", nil,
+		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	track.add(cmd)
 	return cmd
 }
@@ -258,8 +263,8 @@ func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs
 		return c, nil, nil, err
 	}
 	defer s.Close()
-	a.say("read data and models in %s: %d train clients, noise multiplier %.4g", time.Since(begun).Round(100*time.Millisecond),
-		len(s.Data.Private.Split("train")), s.Sigma)
+	a.say("read data and models in %s: %d train clients, noise multiplier %.4g",
+		time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
 	ended = s.Train(cmd.Context())
 	if ended != nil && !refused(ended) {
 		return c, nil, nil, a.stopped(ended, o.Dir)
@@ -276,15 +281,16 @@ func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs
 func (a *app) evalProgress() evaluator.Progress {
 	p := a.progress()
 	var mutex sync.Mutex
-	return evaluator.Progress{Begin: func() { p.begin("small models") }, Done: p.end, Updated: p.update, End: func(r downstream.Result) {
-		if len(r.Curve) == 0 {
-			return
-		}
-		mutex.Lock()
-		defer mutex.Unlock()
-		a.say("small model on %-44s %6d texts, best of %d steps: %d", r.Name, r.Texts, r.Curve[len(r.Curve)-1].Step,
-			r.BestStep)
-	}}
+	return evaluator.Progress{Begin: func() { p.begin("small models") }, Done: p.end, Updated: p.update,
+		End: func(r downstream.Result) {
+			if len(r.Curve) == 0 {
+				return
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			a.say("small model on %-44s %6d texts, best of %d steps: %d", r.Name, r.Texts, r.Curve[len(r.Curve)-1].Step,
+				r.BestStep)
+		}}
 }
 
 // freeFolder returns dir if no finished run is in it, else the first of dir-2, dir-3, … without one. A run that is

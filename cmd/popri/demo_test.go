@@ -73,16 +73,19 @@ func TestDemoWith(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	for _, want := range []string{"POPri's text", "Private Evolution's text", "PE+SFT's text", "3 runs on the same private data, together"} {
+	for _, want := range []string{"POPri's text", "Private Evolution's text", "PE+SFT's text",
+		"3 runs on the same private data, together"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}
 	}
-	if after, err := os.ReadFile(filepath.Join(study.OtherRun(dir, others[0]), "ledger.jsonl")); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(filepath.Join(study.OtherRun(dir, others[0]), "ledger.jsonl")); err != nil ||
+		string(after) != string(before) {
 		t.Errorf("%v: a run that was done was charged again", err)
 	}
 
-	for with, want := range map[string]string{"nonsense": "no method", "popri": "twice", others[0] + "," + others[0]: "twice"} {
+	for with, want := range map[string]string{"nonsense": "no method", "popri": "twice",
+		others[0] + "," + others[0]: "twice"} {
 		free := filepath.Join(t.TempDir(), "demo")
 		code, _, errs := popri(t, worldDemo(t, w, "--out", free, "--with", with)...)
 		if code != exitUsage || !strings.Contains(errs, want) || rundir.Exists(free) {
@@ -98,8 +101,8 @@ func TestMethodsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "methods")
-	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=2", "--over", "method=popri,private_evolution",
-		"--out", dir, "--quiet", "--json")
+	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=2", "--over",
+		"method=popri,private_evolution", "--out", dir, "--quiet", "--json")
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -109,7 +112,8 @@ func TestMethodsTogether(t *testing.T) {
 		row := rows[i].(map[string]any)
 		runs = append(runs, row["runs"].([]any)[0].(string))
 		e, err := evaluation.Read(runs[i])
-		if err != nil || e.Result(name) == nil || number(t, row["accuracy"].(map[string]any), "mean") != e.Result(name).Accuracy {
+		if err != nil || e.Result(name) == nil ||
+			number(t, row["accuracy"].(map[string]any), "mean") != e.Result(name).Accuracy {
 			t.Errorf("%s: %v, %v", name, row, err)
 		}
 	}
@@ -121,13 +125,14 @@ func TestMethodsTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"POPri run", "Private Evolution run", "Distance to the clients", "Selected samples", "DPO loss"} {
+	for _, want := range []string{"POPri run", "Private Evolution run", "Distance to the clients", "Selected samples",
+		"DPO loss"} {
 		if !strings.Contains(string(content), want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if code, out, errs := popri(t, "account", "audit", runs[1], "--confidence", "0.9999999", "--trials", "400"); code != 0 ||
-		!strings.Contains(out, "degrees of freedom") || !strings.Contains(out, "canary game") {
+	if code, out, errs := popri(t, "account", "audit", runs[1], "--confidence", "0.9999999", "--trials",
+		"400"); code != 0 || !strings.Contains(out, "degrees of freedom") || !strings.Contains(out, "canary game") {
 		t.Errorf("the audit: exit code %d, %s, %s", code, out, errs)
 	}
 }

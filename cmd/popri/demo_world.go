@@ -23,7 +23,8 @@ type worldFlags struct {
 
 func (f *worldFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))
-	cmd.Flags().StringVar(&f.folder, "data", "", "folder of the files that a world reads (default: $"+worlds.FolderVariable+", or "+
+	cmd.Flags().StringVar(&f.folder, "data", "", "folder of the files that a world reads (default: $"+
+		worlds.FolderVariable+", or "+
 		strings.Join(worlds.Folders, " or ")+", whichever is there)")
 	cmd.Flags().StringVar(&f.private, "private", "", "Parquet file of clients, instead of a world; needs --public")
 	cmd.Flags().StringArrayVar(&f.public, "public", nil,
@@ -108,8 +109,8 @@ func (a *app) prepareProgress() pretraining.Progress {
 	}
 }
 
-// prepared is the configuration with the device of the command line, and with models that are trained on public text in the
-// place of the word "trained".
+// prepared is the configuration with the device of the command line, and with models that are trained on public text in
+// the place of the word "trained".
 func (a *app) prepared(cmd *cobra.Command, c configs.Config) (configs.Config, error) {
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	return pretraining.Prepare(cmd.Context(), c, a.prepareProgress())

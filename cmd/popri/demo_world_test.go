@@ -34,8 +34,8 @@ func without(args []string, keys ...string) []string {
 	return out
 }
 
-// TestDemoOnOwnFiles: any file of clients with any public file: the models are trained on the public text first, a second
-// run takes them from the cache, and the settings that name the same files are the same run.
+// TestDemoOnOwnFiles: any file of clients with any public file: the models are trained on the public text first, a
+// second run takes them from the cache, and the settings that name the same files are the same run.
 func TestDemoOnOwnFiles(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -45,10 +45,13 @@ func TestDemoOnOwnFiles(t *testing.T) {
 	t.Setenv("POPRI_CACHE", cache)
 	// One file as it is, one as plain lines.
 	more := filepath.Join(t.TempDir(), "more.txt")
-	if err := os.WriteFile(more, []byte("a red boat turns the river at noon.\nthe old house holds some bread for a while.\n"), 0o644); err != nil {
+	if err := os.WriteFile(more,
+		[]byte("a red boat turns the river at noon.\nthe old house holds some bread for a while.\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	base := without(worldDemo(t, w), "data.private", "data.public", "model.path", "downstream.model", "eval.reference_private", "data.max_tokens")
+	base := without(worldDemo(t, w), "data.private", "data.public", "model.path", "downstream.model",
+		"eval.reference_private", "data.max_tokens")
 	base = append(base, "--set", "synthetic.texts=16", "--set", "trainer.rounds=1")
 	dir := filepath.Join(t.TempDir(), "own")
 	args := append(base[:len(base):len(base)], "--private", w.Private, "--public", w.Public, "--public", more)
@@ -84,7 +87,8 @@ func TestDemoOnOwnFiles(t *testing.T) {
 	}
 	for role, path := range map[string]string{pretrain.Generator: c.Model.Path, pretrain.Device: c.Downstream.Model} {
 		p, ok := pretrain.ReadProvenance(path)
-		if !ok || !strings.HasPrefix(path, cache) || !strings.Contains(p.Command, "--public "+w.Public+" --public "+more+" --role "+role) {
+		if !ok || !strings.HasPrefix(path, cache) ||
+			!strings.Contains(p.Command, "--public "+w.Public+" --public "+more+" --role "+role) {
 			t.Errorf("%s lies in %s: %+v", role, path, p)
 		}
 	}
@@ -92,15 +96,19 @@ func TestDemoOnOwnFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Distance of public text from the clients", "all public text that the generator saw", "own", "of each round&#39;s samples and of public text"} {
-		if !bytes.Contains(page, []byte(want)) && !bytes.Contains(page, []byte(strings.ReplaceAll(want, "&#39;", "'"))) {
+	for _, want := range []string{"Distance of public text from the clients", "all public text that the generator saw",
+		"own", "of each round&#39;s samples and of public text"} {
+		if !bytes.Contains(page, []byte(want)) &&
+			!bytes.Contains(page, []byte(strings.ReplaceAll(want, "&#39;", "'"))) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 
 	again := filepath.Join(t.TempDir(), "own")
-	settings := append(base[:len(base):len(base)], "--set", "data.private="+w.Private, "--set", "data.public="+w.Public+","+more,
-		"--set", "model.path=trained", "--set", "downstream.model=trained", "--set", "data.long_texts=cut", "--out", again, "--json")
+	settings := append(base[:len(base):len(base)], "--set", "data.private="+w.Private, "--set",
+		"data.public="+w.Public+","+more, "--set", "model.path=trained", "--set", "downstream.model=trained", "--set",
+		"data.long_texts=cut", "--out",
+		again, "--json")
 	code, out, errs = popri(t, settings...)
 	if code != 0 {
 		t.Fatal(errs)
@@ -108,7 +116,8 @@ func TestDemoOnOwnFiles(t *testing.T) {
 	if got := decode(t, out)["accuracy"]; !equalJSON(t, got, v["accuracy"]) {
 		t.Errorf("the same by --set: %v, was %v", got, v["accuracy"])
 	}
-	if models, err := filepath.Glob(filepath.Join(cache, "trained", "*", "model.safetensors")); err != nil || len(models) != 2 {
+	if models, err := filepath.Glob(filepath.Join(cache, "trained", "*", "model.safetensors")); err != nil ||
+		len(models) != 2 {
 		t.Errorf("models in the cache: %v, %v", models, err)
 	}
 }
@@ -123,9 +132,8 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return bytes.Equal(x, y)
 }
 
-// Mistakes about the data of a demo end it before anything is trained or written.
-// TestDemoModelInAWorld: a generator that is named replaces the one that the world would train; the small model stays the
-// world's.
+// Mistakes about the data of a demo end it before anything is trained or written. TestDemoModelInAWorld: a generator
+// that is named replaces the one that the world would train; the small model stays the world's.
 func TestDemoModelInAWorld(t *testing.T) {
 	world := configs.World{Name: "world x", Set: []string{"model.path=trained", "downstream.model=trained"}}
 	for model, want := range map[string]string{embeddedModel: "trained", "smollm2": "smollm2"} {
@@ -183,9 +191,10 @@ func TestPretrainOnAnyText(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "small")
-	sizes := []string{"--layers", "1", "--width", "16", "--heads", "2", "--context", "32", "--batch", "4", "--steps", "20",
-		"--warmup", "2", "--vocab", "300", "--dtype", "float32", "--quiet"}
-	code, out, errs := popri(t, append([]string{"pretrain", "--public", w.Public, "--role", "device", "--out", dir, "--json"}, sizes...)...)
+	sizes := []string{"--layers", "1", "--width", "16", "--heads", "2", "--context", "32", "--batch", "4", "--steps",
+		"20", "--warmup", "2", "--vocab", "300", "--dtype", "float32", "--quiet"}
+	code, out, errs := popri(t,
+		append([]string{"pretrain", "--public", w.Public, "--role", "device", "--out", dir, "--json"}, sizes...)...)
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -198,7 +207,8 @@ func TestPretrainOnAnyText(t *testing.T) {
 	if err := os.WriteFile(prompts, []byte("{\"prompt\": \"the cat\"}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := popri(t, "generate", "--model", dir, "--prompts", prompts, "--samples", "2", "--max-new-tokens", "5"); code != 0 {
+	if code, _, errs := popri(t, "generate", "--model", dir, "--prompts", prompts, "--samples", "2", "--max-new-tokens",
+		"5"); code != 0 {
 		t.Errorf("the model cannot write: %s", errs)
 	}
 	for _, c := range []struct {
@@ -210,7 +220,8 @@ func TestPretrainOnAnyText(t *testing.T) {
 		{[]string{"--public", w.Public, "--goroot", "/go"}, "--goroot"},
 		{[]string{"--role", "reader"}, "reader"},
 	} {
-		code, _, errs := popri(t, append(append([]string{"pretrain", "--out", filepath.Join(t.TempDir(), "x")}, c.args...), sizes...)...)
+		code, _, errs := popri(t,
+			append(append([]string{"pretrain", "--out", filepath.Join(t.TempDir(), "x")}, c.args...), sizes...)...)
 		if code != exitUsage || !strings.Contains(errs, c.want) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, errs)
 		}

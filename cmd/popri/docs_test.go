@@ -161,9 +161,11 @@ func TestCommandsInPages(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"popri runs --out x", "popri data nonsense", "popri run --outs x", "popri run --set a.b=c",
-		"popri run --set trainer.rounds=many", "popri run --preset none", "popri account epsilon --rounds many",
-		"popri demo --world x --nonsense", "popri run --set data.private=c.parquet --set data.public=p.jsonl", "popri ablate --over dpo.betas=1"} {
+	for _, line := range []string{"popri runs --out x", "popri data nonsense", "popri run --outs x",
+		"popri run --set a.b=c", "popri run --set trainer.rounds=many", "popri run --preset none",
+		"popri account epsilon --rounds many",
+		"popri demo --world x --nonsense", "popri run --set data.private=c.parquet --set data.public=p.jsonl",
+		"popri ablate --over dpo.betas=1"} {
 		if checkCommand(line) == nil {
 			t.Errorf("%s is accepted", line)
 		}
@@ -216,7 +218,8 @@ func TestLinksInPages(t *testing.T) {
 	pages := markdown(t)
 	headings := map[string][]string{}
 	for name, page := range pages {
-		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fenced.ReplaceAllString(page, ""),
+			-1) {
 			headings[name] = append(headings[name], anchor(h[1]))
 		}
 	}

@@ -59,8 +59,9 @@ configuration, and which settings would need less.`,
 				}
 				return a.emit(plan, plan.print)
 			}
-			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(), findSource(),
-				findWeights("generator weights", shipped.Generator), findWeights("small model's weights", shipped.Device)}
+			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(),
+				findSource(), findWeights("generator weights", shipped.Generator), findWeights("small model's weights",
+					shipped.Device)}
 			for _, s := range modelcache.Sources {
 				findings = append(findings, findFetched(s))
 			}

@@ -41,7 +41,8 @@ func planMemory(c configs.Config) (*memoryPlan, error) {
 		}
 	}
 	smaller := c
-	for _, try := range []struct{ key, value string }{{"model.weights", "compute"}, {"optimizer.gradient_checkpointing", "true"},
+	for _, try := range []struct{ key, value string }{{"model.weights", "compute"},
+		{"optimizer.gradient_checkpointing", "true"},
 		{"dpo.micro_pairs", "1"}, {"generate.batch_tokens", "4096"}} {
 		before := smaller
 		if err := smaller.Set(try.key, try.value); err != nil {
@@ -49,7 +50,8 @@ func planMemory(c configs.Config) (*memoryPlan, error) {
 		}
 		_, was := assembly.Most(assembly.MemoryPlan(before, shape))
 		if _, is := assembly.Most(assembly.MemoryPlan(smaller, shape)); is < was {
-			p.Advice = append(p.Advice, fmt.Sprintf("%s=%s as well: %s at most", try.key, try.value, humanize.IBytes(uint64(is))))
+			p.Advice = append(p.Advice, fmt.Sprintf("%s=%s as well: %s at most", try.key, try.value,
+				humanize.IBytes(uint64(is))))
 		} else {
 			smaller = before
 		}

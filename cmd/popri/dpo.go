@@ -53,7 +53,8 @@ This training is not differentially private: the adapter can reveal the pairs to
 				return usage(errors.New("dpo: --out names no folder"))
 			case resume && (pairs != "" || evalPairs != "" || reference != "" || model != "" || flags.file != "" ||
 				flags.preset != "" || len(flags.set) > 0):
-				return usage(errors.New("dpo: --resume uses the training's own settings and files; give only --out with it"))
+				return usage(errors.New("dpo: --resume uses the training's own settings and files; give only --out " +
+					"with it"))
 			case !resume && (pairs == "" || out == ""):
 				return usage(errors.New("dpo: --pairs and --out must name a file and a folder"))
 			}
@@ -80,8 +81,8 @@ This training is not differentially private: the adapter can reveal the pairs to
 				}
 				a.say("%d pairs, %d held out, %d steps%s", r.Pairs, r.Held, r.Steps, begun)
 				if r.Cut != (dpo.Cut{}) {
-					a.say("longer than dpo.max_length: %d pairs were cut (dpo.truncation_mode), %d of which nothing is left to learn were "+
-						"left out", r.Cut.Truncated, r.Cut.Dropped)
+					a.say("longer than dpo.max_length: %d pairs were cut (dpo.truncation_mode), %d of which nothing "+
+						"is left to learn were left out", r.Cut.Truncated, r.Cut.Dropped)
 				}
 				p.begin("dpo")
 			}

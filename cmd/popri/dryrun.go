@@ -18,8 +18,9 @@ import (
 )
 
 func addDryRun(cmd *cobra.Command, dry *bool) {
-	cmd.Flags().BoolVar(dry, "dry-run", false, "print the clients, the noise, ε, the time and memory, and what would be published; "+
-		"train and spend nothing, write no run, and end")
+	cmd.Flags().BoolVar(dry, "dry-run", false,
+		"print the clients, the noise, ε, the time and memory, and what would be published; "+
+			"train and spend nothing, write no run, and end")
 }
 
 // dryRun prints what a new run would do. out is its folder, or "".
@@ -49,15 +50,19 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool) error {
 			n := d.Clients[split]
 			fmt.Fprintf(w, "%s clients\t%d, %d texts, %d words\n", split, n.Clients, n.Texts, n.Words)
 		}
-		fmt.Fprintf(w, "public texts\t%d\nnoise multiplier\t%.4g; releases: %d\nε, δ\tε = %s of %g, δ = %g\n", d.PublicTexts,
-			d.NoiseMultiplier, d.Releases, roundedUp(d.Epsilon), d.Budget, d.Delta)
-		fmt.Fprintf(w, "work\t%d samples, %d pairs, %d texts that the model writes, %d small models\n", d.Work.Samples, d.Work.Pairs,
-			d.Work.Product, d.Work.SmallModels)
+		fmt.Fprintf(w, "public texts\t%d\nnoise multiplier\t%.4g; releases: %d\nε, δ\tε = %s of %g, δ = %g\n",
+			d.PublicTexts, d.NoiseMultiplier, d.Releases, roundedUp(d.Epsilon), d.Budget, d.Delta)
+		fmt.Fprintf(w, "work\t%d samples, %d pairs, %d texts that the model writes, %d small models\n", d.Work.Samples,
+			d.Work.Pairs, d.Work.Product, d.Work.SmallModels)
 		if len(d.Trained) > 0 {
-			fmt.Fprintf(w, "trained first\t%s, on the public text, unless the cache has it\n", strings.Join(d.Trained, ", "))
+			fmt.Fprintf(w, "trained first\t%s, on the public text, unless the cache has it\n",
+				strings.Join(d.Trained, ", "))
 		}
-		fmt.Fprintf(w, "time\tabout %s on this machine, as busy as it is now; reading and embedding texts come on top\n", roughly(time))
-		fmt.Fprintf(w, "memory\t%s for the generator; encoder, texts and libraries come on top\n", humanize.IBytes(uint64(d.Work.Memory)))
+		fmt.Fprintf(w,
+			"time\tabout %s on this machine, as busy as it is now; reading and embedding texts come on top\n",
+			roughly(time))
+		fmt.Fprintf(w, "memory\t%s for the generator; encoder, texts and libraries come on top\n",
+			humanize.IBytes(uint64(d.Work.Memory)))
 		for _, p := range d.Publishes {
 			fmt.Fprintf(w, "publishes\t%s\n", p)
 		}
@@ -68,8 +73,8 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool) error {
 	})
 }
 
-// speed is the rate of large matrix products on this machine, and the time that floating-point operations of sampling and training
-// take, which reach about half of it (README, Speed).
+// speed is the rate of large matrix products on this machine, and the time that floating-point operations of sampling
+// and training take, which reach about half of it (README, Speed).
 func speed(c configs.Config) (rate float64, seconds func(flops float64) float64, err error) {
 	rate, err = benchmark.ProductRate(assembly.ComputeType(c.Model.DType))
 	return rate, func(flops float64) float64 { return 2 * flops / rate }, err

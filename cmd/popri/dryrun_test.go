@@ -35,7 +35,8 @@ func TestDryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	home, cache := t.TempDir(), t.TempDir()
-	own := []string{"demo", "--private", w.Private, "--public", w.Public, "--epsilon", "3", "--set", "privacy.delta=1e-3", "--dry-run"}
+	own := []string{"demo", "--private", w.Private, "--public", w.Public, "--epsilon", "3", "--set",
+		"privacy.delta=1e-3", "--dry-run"}
 	run := []string{"run", "--config", w.File, "--set", "privacy.epsilon=3", "--out", filepath.Join(home, "run")}
 
 	t.Run("leaves nothing", func(t *testing.T) {
@@ -47,8 +48,9 @@ func TestDryRun(t *testing.T) {
 		}
 		v := decode(t, out)
 		train := v["clients"].(map[string]any)["train"].(map[string]any)
-		if e := number(t, v, "epsilon"); !(e > 2.9 && e <= 3) || number(t, v, "delta") != 1e-3 || !(number(t, train, "clients") > 1) ||
-			!(number(t, v, "noise_multiplier") > 0) || !(number(t, v, "seconds") > 0) || len(v["trained_first"].([]any)) != 2 {
+		if e := number(t, v, "epsilon"); !(e > 2.9 && e <= 3) || number(t, v, "delta") != 1e-3 ||
+			!(number(t, train, "clients") > 1) || !(number(t, v, "noise_multiplier") > 0) ||
+			!(number(t, v, "seconds") > 0) || len(v["trained_first"].([]any)) != 2 {
 			t.Errorf("%v", v)
 		}
 		work := v["work"].(map[string]any)
@@ -56,13 +58,14 @@ func TestDryRun(t *testing.T) {
 			t.Errorf("work: %v", work)
 		}
 		code, out, errs = popri(t, own...)
-		for _, want := range []string{"train clients", "noise multiplier", "ε = 3 of 3, δ = 0.001", "memory", "synthetic.parquet: 4000 texts",
-			"trained first", "guarantee", "eval.json"} {
+		for _, want := range []string{"train clients", "noise multiplier", "ε = 3 of 3, δ = 0.001", "memory",
+			"synthetic.parquet: 4000 texts", "trained first", "guarantee", "eval.json"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%q is missing in %s", want, out)
 			}
 		}
-		if code, out, errs := popri(t, append(run, "--dry-run")...); code != 0 || strings.Contains(out, "eval.json") || !strings.Contains(out, "nobody is protected") {
+		if code, out, errs := popri(t, append(run, "--dry-run")...); code != 0 || strings.Contains(out, "eval.json") ||
+			!strings.Contains(out, "nobody is protected") {
 			t.Errorf("exit code %d, %s%s", code, out, errs)
 		}
 		if code != 0 || errs != "" {
@@ -81,12 +84,13 @@ func TestDryRun(t *testing.T) {
 	}
 	done := decode(t, out)
 	train := planned["clients"].(map[string]any)["train"].(map[string]any)
-	if math.Abs(number(t, planned, "epsilon")-number(t, done, "epsilon")) > 1e-12 || number(t, train, "clients") != number(t, done, "clients") ||
-		planned["guarantee"] != done["guarantee"] {
+	if math.Abs(number(t, planned, "epsilon")-number(t, done, "epsilon")) > 1e-12 ||
+		number(t, train, "clients") != number(t, done, "clients") || planned["guarantee"] != done["guarantee"] {
 		t.Errorf("planned %v, done %v", planned, done)
 	}
 
-	if _, out, errs := popri(t, append(own, "--set", "privacy.noise_multiplier=0.1")...); !strings.Contains(out, "before the last one (exit code 3)") {
+	if _, out, errs := popri(t, append(own, "--set", "privacy.noise_multiplier=0.1")...); !strings.Contains(out,
+		"before the last one (exit code 3)") {
 		t.Errorf("too little noise: %s%s", out, errs)
 	}
 	public := filepath.Join(t.TempDir(), "none.txt")

@@ -22,15 +22,16 @@ const engineVariable = "POPRI_TEST_ENGINES"
 func needsEngine(t *testing.T, name string) {
 	t.Helper()
 	if !slices.Contains(strings.Split(os.Getenv(engineVariable), ","), name) {
-		t.Skipf("%s is not among the engines that $%s names: make engines-jobs installs and starts them", name, engineVariable)
+		t.Skipf("%s is not among the engines that $%s names: make engines-jobs installs and starts them", name,
+			engineVariable)
 	}
 }
 
 // six runs six small cells in a folder of its own, with flags, and returns the bytes of ablation.json.
 func six(t *testing.T, w *testworld.World, flags ...string) []byte {
 	t.Helper()
-	args := append([]string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.beta=0.05,0.1,0.2", "--seeds", "2",
-		"--out", "grid"}, flags...)
+	args := append([]string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over",
+		"dpo.beta=0.05,0.1,0.2", "--seeds", "2", "--out", "grid"}, flags...)
 	code, _, errs := popri(t, args...)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)

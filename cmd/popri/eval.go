@@ -47,14 +47,16 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 		Example: "  popri eval --run runs/eps1\n  popri eval --run runs/eps1 --report-to mlflow\n" +
 			"  popri eval --synthetic texts.parquet --private clients.parquet " +
 			"--model small --set downstream.steps=300 --json\n" +
-			"  popri eval --task in-context --synthetic texts.parquet --private clients.parquet --model smollm2 --shots 2,6",
+			"  popri eval --task in-context --synthetic texts.parquet --private clients.parquet --model smollm2 " +
+			"--shots 2,6",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (run == "") == (synthetic == "") {
 				return usage(errors.New("eval: name either --run or --synthetic"))
 			}
 			if task != "" && task != evaluator.InContext {
-				return usage(fmt.Errorf("eval: --task is %q, must be %q: other tasks are downstream.task's", task, evaluator.InContext))
+				return usage(fmt.Errorf("eval: --task is %q, must be %q: other tasks are downstream.task's", task,
+					evaluator.InContext))
 			}
 			if task != "" {
 				for _, name := range []string{"reference-private", "report-to"} {
@@ -87,7 +89,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 				return fmt.Errorf("eval: %w", err)
 			}
 			if reference && run == "" {
-				return usage(errors.New("eval: --reference-private needs --run; with --synthetic, --set eval.reference_private=true says it"))
+				return usage(errors.New("eval: --reference-private needs --run; with --synthetic, --set " +
+					"eval.reference_private=true says it"))
 			}
 			if len(track.names) > 0 && run == "" && out == "" {
 				return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
@@ -95,7 +98,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			if run != "" {
 				for _, name := range []string{"private", "model", "out", "config", "preset", "set"} {
 					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own configuration", name))
+						return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
+							"configuration", name))
 					}
 				}
 				if err := a.evalRun(cmd, run, reference, track); err != nil {
@@ -130,16 +134,20 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	flags.add(cmd)
 	cmd.Flags().StringVar(&task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
 	shown.add(cmd.Flags())
-	cmd.Flags().Float64Var(&protect, "protect-test", 0, "ε for the test clients, whose noised mean accuracy is all that is seen")
+	cmd.Flags().Float64Var(&protect, "protect-test", 0,
+		"ε for the test clients, whose noised mean accuracy is all that is seen")
 	cmd.Flags().StringVar(&run, "run", "", "folder of a finished run")
-	cmd.Flags().StringVar(&synthetic, "synthetic", "", "file of texts to evaluate, or folder of a model to test as it is")
+	cmd.Flags().StringVar(&synthetic, "synthetic", "",
+		"file of texts to evaluate, or folder of a model to test as it is")
 	cmd.Flags().StringVar(&private, "private", "",
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
 	cmd.Flags().StringVar(&model, "model", "",
-		"folder of the small model, or embedded (default: the configuration's downstream.model); with --task in-context, the language model")
+		"folder of the small model, or embedded (default: the configuration's downstream.model); with --task "+
+			"in-context, the language model")
 	cmd.Flags().StringVar(&out, "out", "", "with --synthetic: folder for the figures and what --report-to writes")
-	cmd.Flags().BoolVar(&reference, "reference-private", false, "with --run: declare the train clients' texts to be public or test "+
-		"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
+	cmd.Flags().BoolVar(&reference, "reference-private", false,
+		"with --run: declare the train clients' texts to be public or test "+
+			"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
 	track.add(cmd)
 	return cmd
 }

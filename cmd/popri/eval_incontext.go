@@ -34,14 +34,18 @@ type inContextFlags struct {
 var inContextOnly = []string{"shots", "draws", "test-texts", "header", "item", "name", "membership"}
 
 func (x *inContextFlags) add(f *pflag.FlagSet) {
-	f.IntSliceVar(&x.Shots, "shots", []int{6}, "with --task in-context: demonstrations shown; several numbers, separated by commas, give a row each")
+	f.IntSliceVar(&x.Shots, "shots", []int{6},
+		"with --task in-context: demonstrations shown; several numbers, separated by commas, give a row each")
 	f.IntVar(&x.Draws, "draws", 10, "with --task in-context: sets of demonstrations for each number")
-	f.IntVar(&x.Texts, "test-texts", 200, "with --task in-context: test texts that are asked about, drawn at random; 0 for all")
+	f.IntVar(&x.Texts, "test-texts", 200,
+		"with --task in-context: test texts that are asked about, drawn at random; 0 for all")
 	f.IntVar(&x.Membership, "membership", 0, "with --task in-context: trials of a test of who is behind one "+
 		"demonstration (Duan et al. 2023); needs eval.reference_private")
 	f.StringVar(&x.Header, "header", "", "with --task in-context: text before the demonstrations")
-	f.StringVar(&x.Item, "item", incontext.DefaultItem, "with --task in-context: form of a demonstration, which ends in {label}")
-	f.StringArrayVar(&x.names, "name", nil, "with --task in-context: the word that stands for a label, such as pos=positive; may be repeated")
+	f.StringVar(&x.Item, "item", incontext.DefaultItem,
+		"with --task in-context: form of a demonstration, which ends in {label}")
+	f.StringArrayVar(&x.names, "name", nil,
+		"with --task in-context: the word that stands for a label, such as pos=positive; may be repeated")
 }
 
 // wordsOf reads the words that stand for labels, label=word.
@@ -58,7 +62,8 @@ func wordsOf(names []string) (map[string]string, error) {
 }
 
 // evalInContext evaluates the product of a run, or a file of texts with labels, as demonstrations.
-func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFlags, run, file, private, model, out string) error {
+func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFlags, run, file, private, model,
+	out string) error {
 	o := x.InContextOptions
 	var err error
 	if o.Names, err = wordsOf(x.names); err != nil {
@@ -103,8 +108,8 @@ func inContextTable(w io.Writer, e *incontext.Outcome) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "demonstrations of\tshown\taccuracy %\tmacro F1 %\tcalibrated accuracy %\tmacro F1 %")
 	for _, r := range e.Results {
-		fmt.Fprintf(t, "%s\t%d\t%.1f ± %.1f\t%.1f\t%.1f ± %.1f\t%.1f\n", r.Name, r.Shots, 100*r.Accuracy, 100*r.AccuracySD, 100*r.MacroF1,
-			100*r.Calibrated, 100*r.CalibratedSD, 100*r.CalibratedF1)
+		fmt.Fprintf(t, "%s\t%d\t%.1f ± %.1f\t%.1f\t%.1f ± %.1f\t%.1f\n", r.Name, r.Shots, 100*r.Accuracy,
+			100*r.AccuracySD, 100*r.MacroF1, 100*r.Calibrated, 100*r.CalibratedSD, 100*r.CalibratedF1)
 	}
 	t.Flush()
 	if len(e.Membership) > 0 {

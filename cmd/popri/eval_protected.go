@@ -15,7 +15,8 @@ import (
 )
 
 // evalProtected evaluates the product of a run, or a file of texts, on test clients who are protected.
-func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float64, run, file, private, model, out string) error {
+func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float64, run, file, private, model,
+	out string) error {
 	if !(epsilon > 0) {
 		return usage(fmt.Errorf("--protect-test is %g, must be above 0", epsilon))
 	}
@@ -24,7 +25,8 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 		case !rundir.Exists(run):
 			return usage(fmt.Errorf("%s holds no run", run))
 		case rundir.Has(run, rundir.Eval):
-			return usage(fmt.Errorf("%s has figures of the test clients without noise (%s): these clients are not protected", run, rundir.Eval))
+			return usage(fmt.Errorf("%s has figures of the test clients without noise (%s): these clients are not "+
+				"protected", run, rundir.Eval))
 		case out != "":
 			return usage(errors.New("--out cannot be combined with --run, whose folder gets the figures"))
 		}
@@ -55,7 +57,8 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 		for _, r := range e.Rows {
 			fmt.Fprintf(w, "%s\t%.2f\t%.2f\n", r.Name, 100*r.Accuracy, 100*r.Noise)
 		}
-		fmt.Fprintf(w, "\n%d test clients are protected: ε = %s at δ = %.3g is spent on them. Validation clients chose each model's "+
-			"step and are not.\n", e.Clients, accountant.RoundUp(e.Epsilon, 4), e.Delta)
+		fmt.Fprintf(w,
+			"\n%d test clients are protected: ε = %s at δ = %.3g is spent on them. Validation clients chose each "+
+				"model's step and are not.\n", e.Clients, accountant.RoundUp(e.Epsilon, 4), e.Delta)
 	})
 }

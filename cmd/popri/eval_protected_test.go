@@ -15,11 +15,13 @@ func TestEvalProtected(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	if code, _, errs := popri(t, "run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1"); code != 0 {
+	if code, _, errs := popri(t, "run", "--config", w.File, "--quiet", "--out", dir, "--set",
+		"trainer.rounds=1"); code != 0 {
 		t.Fatal(errs)
 	}
 	code, out, errs := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3")
-	if code != 0 || !strings.Contains(out, "synthetic.parquet") || !strings.Contains(out, "ε = 3 ") && !strings.Contains(out, "ε = 2.9") {
+	if code != 0 || !strings.Contains(out, "synthetic.parquet") ||
+		!strings.Contains(out, "ε = 3 ") && !strings.Contains(out, "ε = 2.9") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	if _, again, _ := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3"); again != out {
@@ -31,14 +33,16 @@ func TestEvalProtected(t *testing.T) {
 		"--out cannot be": {"--run", dir, "--out", t.TempDir(), "--protect-test", "1"},
 		"another budget":  {"--run", dir, "--protect-test", "1"},
 	} {
-		if code, _, errs := popri(t, append([]string{"eval", "--quiet"}, flags...)...); code != 2 || !strings.Contains(errs, mistake) {
+		if code, _, errs := popri(t, append([]string{"eval", "--quiet"}, flags...)...); code != 2 ||
+			!strings.Contains(errs, mistake) {
 			t.Errorf("%v: exit code %d, %s", flags, code, errs)
 		}
 	}
 	if code, _, errs := popri(t, "eval", "--run", dir, "--quiet"); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, _, errs := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3"); code != 2 || !strings.Contains(errs, "without noise") {
+	if code, _, errs := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3"); code != 2 ||
+		!strings.Contains(errs, "without noise") {
 		t.Errorf("after an evaluation without noise: exit code %d, %s", code, errs)
 	}
 }

@@ -104,7 +104,8 @@ func TestGenerate(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
 	prompts := write(t, dir, "prompts.jsonl", "{\"prompt\": \"the cat\"}\n\n{\"ids\": [3, 4, 5]}\n")
 	command := func(more ...string) []string {
-		return append([]string{"generate", "--model", model, "--prompts", prompts, "--samples", "3", "--max-new-tokens", "8", "--quiet"}, more...)
+		return append([]string{"generate", "--model", model, "--prompts", prompts, "--samples", "3", "--max-new-tokens",
+			"8", "--quiet"}, more...)
 	}
 	code, out, errs := popri(t, command()...)
 	if code != 0 || errs != "" {
@@ -115,7 +116,8 @@ func TestGenerate(t *testing.T) {
 		t.Fatalf("%d samples, want 6", len(drawn))
 	}
 	for i, s := range drawn {
-		if s.Prompt != i/3 || s.Sample != i%3 || len(s.IDs) > 8 || s.Finish != "stop" && s.Finish != "length" || (s.Finish == "length") != (len(s.IDs) == 8) {
+		if s.Prompt != i/3 || s.Sample != i%3 || len(s.IDs) > 8 || s.Finish != "stop" && s.Finish != "length" ||
+			(s.Finish == "length") != (len(s.IDs) == 8) {
 			t.Errorf("sample %d is %+v", i, s)
 		}
 	}
@@ -127,7 +129,8 @@ func TestGenerate(t *testing.T) {
 	jsonl, table := filepath.Join(dir, "s.jsonl"), filepath.Join(dir, "s.parquet")
 	for _, path := range []string{jsonl, table} {
 		code, out, errs := popri(t, command("--out", path, "--json")...)
-		if v := decode(t, out); code != 0 || v["prompts"] != 2.0 || v["samples_per_prompt"] != 3.0 || v["out"] != path || v["samples"] != nil {
+		if v := decode(t, out); code != 0 || v["prompts"] != 2.0 || v["samples_per_prompt"] != 3.0 ||
+			v["out"] != path || v["samples"] != nil {
 			t.Errorf("exit code %d, %v, %s", code, v, errs)
 		}
 	}
@@ -150,7 +153,8 @@ func TestGenerate(t *testing.T) {
 
 	// Nor does it matter how many are drawn at once, in float32.
 	_, whole, _ := popri(t, command("--dtype", "float32")...)
-	if _, out, errs := popri(t, command("--dtype", "float32", "--cache", "1B")...); !reflect.DeepEqual(lines(t, out), lines(t, whole)) {
+	if _, out, errs := popri(t, command("--dtype", "float32", "--cache", "1B")...); !reflect.DeepEqual(lines(t, out),
+		lines(t, whole)) {
 		t.Errorf("%s: with less memory the samples differ", errs)
 	}
 
@@ -205,7 +209,8 @@ func TestBadInput(t *testing.T) {
 			write(t, dir, model, string(b[:50]))
 		}, good, []string{model}},
 		{"empty weights", func(t *testing.T, dir, _ string) { write(t, dir, model, "") }, good, []string{model}},
-		{"no weights", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, model)) }, good, []string{model}},
+		{"no weights", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, model)) }, good,
+			[]string{model}},
 		{"NaN weight", func(t *testing.T, dir, _ string) {
 			rewrite(t, filepath.Join(dir, model), func(name string, values []float32) {
 				if strings.HasSuffix(name, "wte.weight") {
@@ -216,8 +221,10 @@ func TestBadInput(t *testing.T) {
 		{"weights of another shape", func(t *testing.T, dir, _ string) {
 			editJSON(t, filepath.Join(dir, "config.json"), func(v map[string]any) { v["n_embd"] = 32 })
 		}, good, []string{"wte.weight", "[270 16]", "[270 32]"}},
-		{"no config", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, "config.json")) }, good, []string{"config.json", "no such file"}},
-		{"config is no JSON", func(t *testing.T, dir, _ string) { write(t, dir, "config.json", "{") }, good, []string{"config.json"}},
+		{"no config", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, "config.json")) }, good,
+			[]string{"config.json", "no such file"}},
+		{"config is no JSON", func(t *testing.T, dir, _ string) { write(t, dir, "config.json", "{") }, good,
+			[]string{"config.json"}},
 		{"unknown architecture", func(t *testing.T, dir, _ string) {
 			editJSON(t, filepath.Join(dir, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
 		}, good, []string{"config.json", "mamba", "gpt2"}},
@@ -238,7 +245,8 @@ func TestBadInput(t *testing.T) {
 				}
 			})
 		}, good, []string{"tokenizer.json", "not in the vocabulary"}},
-		{"no tokenizer", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, "tokenizer.json")) }, good, []string{"tokenizer.json", "no such file"}},
+		{"no tokenizer", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, "tokenizer.json")) }, good,
+			[]string{"tokenizer.json", "no such file"}},
 		{"adapter cut off", func(t *testing.T, _, adapter string) {
 			write(t, adapter, "adapter_model.safetensors", "short")
 		}, good, []string{"adapter_model.safetensors"}},
@@ -249,9 +257,13 @@ func TestBadInput(t *testing.T) {
 			editJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["use_dora"] = true })
 		}, good, []string{"adapter_model.safetensors", "lora_magnitude_vector is missing"}},
 		{"adapter with NaN", func(t *testing.T, _, adapter string) {
-			rewrite(t, filepath.Join(adapter, "adapter_model.safetensors"), func(_ string, values []float32) { values[0] = float32(math.NaN()) })
+			rewrite(t, filepath.Join(adapter, "adapter_model.safetensors"),
+				func(_ string, values []float32) { values[0] = float32(math.NaN()) })
 		}, good, []string{"adapter_model.safetensors", "NaN"}},
-		{"no adapter", func(t *testing.T, _, adapter string) { os.Remove(filepath.Join(adapter, "adapter_config.json")) }, good, []string{"adapter_config.json", "no such file"}},
+		{"no adapter", func(t *testing.T, _,
+			adapter string) {
+			os.Remove(filepath.Join(adapter, "adapter_config.json"))
+		}, good, []string{"adapter_config.json", "no such file"}},
 		{"no prompts", nil, "\n\n", []string{"no prompts"}},
 		{"prompts are no JSON", nil, good + "\nthe cat\n", []string{"prompts.jsonl:2"}},
 		{"prompt cut off", nil, good + "\n" + good[:10], []string{"prompts.jsonl:2"}},
@@ -261,14 +273,17 @@ func TestBadInput(t *testing.T) {
 		{"prompt is not UTF-8", nil, "{\"prompt\": \"a\xff\"}", []string{"prompts.jsonl:1", "UTF-8"}},
 		{"long unknown name", nil, `{"` + strings.Repeat("x", 3000) + `": 1}`, []string{"prompts.jsonl:1", "… ("}},
 		{"neither prompt nor ids", nil, `{}`, []string{"prompts.jsonl:1", "one of"}},
-		{"messages without a template", nil, `{"messages": [{"role": "user", "content": "the cat"}]}`, []string{"prompts.jsonl:1", "chat template"}},
+		{"messages without a template", nil, `{"messages": [{"role": "user", "content": "the cat"}]}`,
+			[]string{"prompts.jsonl:1", "chat template"}},
 		{"a prompt that is a number", nil, `{"prompt": 3}`, []string{"prompts.jsonl:1", "list of messages"}},
 		{"two objects", nil, good + good, []string{"prompts.jsonl:1", "follows"}},
 		{"empty prompt", nil, `{"prompt": ""}`, []string{"prompts.jsonl:1", "no tokens"}},
-		{"token outside the vocabulary", nil, good + "\n" + `{"ids": [1, 270]}`, []string{"prompts.jsonl:2", "token 270", "vocabulary of 270"}},
+		{"token outside the vocabulary", nil, good + "\n" + `{"ids": [1, 270]}`,
+			[]string{"prompts.jsonl:2", "token 270", "vocabulary of 270"}},
 		{"negative token", nil, `{"ids": [-1]}`, []string{"prompts.jsonl:1", "token -1"}},
 		{"huge token", nil, `{"ids": [4294967296]}`, []string{"prompts.jsonl:1", "4294967296"}},
-		{"too long", nil, `{"ids": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}`, []string{"prompts.jsonl:1", "26 tokens", "context of 32"}},
+		{"too long", nil, `{"ids": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}`,
+			[]string{"prompts.jsonl:1", "26 tokens", "context of 32"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := tinyModel(t)
@@ -279,7 +294,8 @@ func TestBadInput(t *testing.T) {
 			work := t.TempDir()
 			prompts := write(t, work, "prompts.jsonl", c.prompts)
 			out := write(t, work, "out.jsonl", "what was there")
-			code, stdout, errs := popri(t, "generate", "--model", dir, "--adapter", adapter, "--prompts", prompts, "--max-new-tokens", "8", "--out", out, "--json", "--quiet")
+			code, stdout, errs := popri(t, "generate", "--model", dir, "--adapter", adapter, "--prompts", prompts,
+				"--max-new-tokens", "8", "--out", out, "--json", "--quiet")
 			if len(c.want) == 0 {
 				if code != 0 {
 					t.Errorf("exit code %d: %s", code, errs)
@@ -306,7 +322,8 @@ func TestUnwritable(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
 	prompts := write(t, dir, "prompts.jsonl", "not read yet")
 	for _, out := range []string{filepath.Join(dir, "missing", "out.jsonl"), filepath.Join(prompts, "out.jsonl")} {
-		code, stdout, errs := popri(t, "generate", "--model", model, "--prompts", prompts, "--max-new-tokens", "4", "--out", out, "--quiet")
+		code, stdout, errs := popri(t, "generate", "--model", model, "--prompts", prompts, "--max-new-tokens", "4",
+			"--out", out, "--quiet")
 		if code != exitUsage || stdout != "" || !strings.Contains(errs, out) {
 			t.Errorf("exit code %d, %q, %s", code, stdout, errs)
 		}

@@ -57,12 +57,14 @@ clients held out. Nothing about train clients is sent.`,
 				return usage(errors.New("judge: name either --ask or --ask-generator"))
 			}
 			if o.Server != "" && (o.Model == "" || !shown) {
-				return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server is shown texts of clients held out"))
+				return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server " +
+					"is shown texts of clients held out"))
 			}
 			if o.Run != "" {
 				for _, name := range []string{"against", "config", "preset", "set"} {
 					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own configuration", name))
+						return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own "+
+							"configuration", name))
 					}
 				}
 			} else {
@@ -96,8 +98,10 @@ clients held out. Nothing about train clients is sent.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Run, "run", "", "folder of a finished run")
 	f.StringVar(&o.Product, "product", "", "file of synthetic texts: Parquet, JSON lines or plain lines")
-	f.StringVar(&against, "against", "", "with --product: Parquet file of the clients; train clients are behind the product")
-	f.StringVar(&o.Controls, "controls", "", "Parquet file of clients who were held out (default: validation and test clients)")
+	f.StringVar(&against, "against", "",
+		"with --product: Parquet file of the clients; train clients are behind the product")
+	f.StringVar(&o.Controls, "controls", "",
+		"Parquet file of clients who were held out (default: validation and test clients)")
 	f.StringVar(&o.Canaries, "canaries", "", "file of planted texts, one on each line")
 	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
 	f.StringVar(&o.Schema, "schema", "", "file with the JSON schema that each text keeps")
@@ -118,9 +122,11 @@ func judgeTable(w io.Writer, r *judge.Result) {
 	}
 	fmt.Fprintln(w, "\ntexts\tMAUVE\tprecision %\trecall %\tFréchet distance")
 	for _, l := range r.Likeness {
-		fmt.Fprintf(w, "%s\t%.3f ± %.3f\t%.1f\t%.1f\t%.3f\n", l.Name, l.Mauve, l.MauveStd, 100*l.Precision, 100*l.Recall, l.Frechet)
+		fmt.Fprintf(w, "%s\t%.3f ± %.3f\t%.1f\t%.1f\t%.3f\n", l.Name, l.Mauve, l.MauveStd, 100*l.Precision,
+			100*l.Recall, l.Frechet)
 	}
-	fmt.Fprintf(w, "\nrun of words\tof %d clients behind it\tof %d held out\tchance of as many\n", r.Members, r.Controls)
+	fmt.Fprintf(w, "\nrun of words\tof %d clients behind it\tof %d held out\tchance of as many\n", r.Members,
+		r.Controls)
 	for _, m := range r.Memory.Runs {
 		fmt.Fprintf(w, "%d or more\t%d\t%d\t%.3f\n", m.Words, m.Members, m.Controls, m.P)
 	}

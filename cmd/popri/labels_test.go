@@ -25,14 +25,17 @@ func TestLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	task := []string{"--set", "downstream.task=classification", "--set", "data.private=" + w.LabelledPrivate, "--set", "eval.reference_private=true"}
+	task := []string{"--set", "downstream.task=classification", "--set", "data.private=" + w.LabelledPrivate, "--set",
+		"eval.reference_private=true"}
 	labels := append([]string{"--set", "data.public=" + w.LabelledPublic}, task...)
 	run := append([]string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1"}, labels...)
 	if code, _, errs := popri(t, run...); code != 2 || !strings.Contains(errs, "generate.by_label=true") {
 		t.Errorf("without labelled prompts: exit code %d: %s", code, errs)
 	}
-	plain := append([]string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "generate.by_label=true"}, task...)
-	if code, _, errs := popri(t, plain...); code != 2 || !strings.Contains(errs, w.Public+": bad file: line 1 has no label") {
+	plain := append([]string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "generate.by_label=true"},
+		task...)
+	if code, _, errs := popri(t, plain...); code != 2 ||
+		!strings.Contains(errs, w.Public+": bad file: line 1 has no label") {
 		t.Errorf("public text without labels: exit code %d: %s", code, errs)
 	}
 	if code, _, errs := popri(t, append(run, "--set", "generate.by_label=true")...); code != 0 {
@@ -43,8 +46,8 @@ func TestLabels(t *testing.T) {
 		t.Fatal(errs)
 	}
 	first, _, _ := strings.Cut(out, "\n")
-	if !strings.HasPrefix(first, "The product") || !strings.Contains(out, "macro F1 %") || !strings.Contains(out, "public text (ε = 0)") ||
-		strings.Contains(out, "perplexity") {
+	if !strings.HasPrefix(first, "The product") || !strings.Contains(out, "macro F1 %") ||
+		!strings.Contains(out, "public text (ε = 0)") || strings.Contains(out, "perplexity") {
 		t.Errorf("the table:\n%s", out)
 	}
 	var run1, alone evaluation.Outcome
@@ -52,17 +55,19 @@ func TestLabels(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &run1); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = popri(t, append([]string{"eval", "--config", w.File, "--quiet", "--json", "--synthetic", filepath.Join(dir, "synthetic.parquet")},
-		labels...)...)
+	code, out, errs = popri(t,
+		append([]string{"eval", "--config", w.File, "--quiet", "--json", "--synthetic",
+			filepath.Join(dir, "synthetic.parquet")}, labels...)...)
 	if err := json.Unmarshal([]byte(out), &alone); code != 0 || err != nil {
 		t.Fatal(code, err, errs)
 	}
 	a, b := run1.Result("popri"), alone.Result(evaluation.KeyText)
-	if a == nil || b == nil || a.MacroF1 == nil || *a.MacroF1 != *b.MacroF1 || a.Accuracy != b.Accuracy || strings.Contains(out, "perplexity") {
+	if a == nil || b == nil || a.MacroF1 == nil || *a.MacroF1 != *b.MacroF1 || a.Accuracy != b.Accuracy ||
+		strings.Contains(out, "perplexity") {
 		t.Errorf("in the run %+v, alone %+v", a, b)
 	}
-	shown := []string{"eval", "--task", "in-context", "--run", dir, "--quiet", "--json", "--shots", "1,2", "--draws", "3", "--test-texts", "5",
-		"--membership", "4", "--set", "downstream.length=24"}
+	shown := []string{"eval", "--task", "in-context", "--run", dir, "--quiet", "--json", "--shots", "1,2", "--draws",
+		"3", "--test-texts", "5", "--membership", "4", "--set", "downstream.length=24"}
 	code, out, errs = popri(t, shown...)
 	if code != 0 {
 		t.Fatal(errs)
@@ -71,7 +76,8 @@ func TestLabels(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &e); err != nil {
 		t.Fatal(err)
 	}
-	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.InContext), &again); err != nil || !reflect.DeepEqual(e, again) {
+	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.InContext), &again); err != nil ||
+		!reflect.DeepEqual(e, again) {
 		t.Errorf("in the run %+v (%v), printed %+v", again, err, e)
 	}
 	var kinds []string
@@ -100,8 +106,8 @@ func TestLabels(t *testing.T) {
 	if _, same, _ := popri(t, shown...); same != out {
 		t.Error("asked again, the model gives other figures")
 	}
-	code, out, errs = popri(t, "eval", "--task", "in-context", "--run", dir, "--quiet", "--draws", "1", "--test-texts", "5", "--shots", "1",
-		"--membership", "2", "--set", "downstream.length=24")
+	code, out, errs = popri(t, "eval", "--task", "in-context", "--run", dir, "--quiet", "--draws", "1", "--test-texts",
+		"5", "--shots", "1", "--membership", "2", "--set", "downstream.length=24")
 	if code != 0 || !strings.Contains(out, "calibrated accuracy %") || !strings.Contains(out, "no demonstrations") ||
 		!strings.Contains(out, "AUC") {
 		t.Errorf("the table: %s%s", out, errs)
@@ -116,7 +122,8 @@ func TestLabels(t *testing.T) {
 			"eval.reference_private=false"},
 		"cannot be combined": {"--task", "in-context", "--reference-private"},
 	} {
-		if code, _, errs := popri(t, append([]string{"eval", "--run", dir, "--quiet"}, flags...)...); code != 2 || !strings.Contains(errs, mistake) {
+		if code, _, errs := popri(t, append([]string{"eval", "--run", dir, "--quiet"}, flags...)...); code != 2 ||
+			!strings.Contains(errs, mistake) {
 			t.Errorf("%v: exit code %d, %s", flags, code, errs)
 		}
 	}

@@ -31,12 +31,14 @@ with that.
 This is not private in the sense of this program. A text is protected only by the choice of k texts among n, which gives
 δ = k/(n + 1) for each sample; publishing k texts as they are gives the same. So the command reads train clients' texts, writes what
 a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.json.`,
-		Example: "  popri lanfl --private reviews.parquet --model smollm2 --unsafe --out lanfl --name pos=positive --name neg=negative",
-		Args:    cobra.NoArgs,
+		Example: "  popri lanfl --private reviews.parquet --model smollm2 --unsafe --out lanfl --name pos=positive " +
+			"--name neg=negative",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			fail := func(err error) error { return fmt.Errorf("lanfl: %w", err) }
 			if !unsafe {
-				return usage(fail(errors.New("what it writes is made of train clients' texts and protects nobody; --unsafe says that this may be")))
+				return usage(fail(errors.New("what it writes is made of train clients' texts and protects nobody; " +
+					"--unsafe says that this may be")))
 			}
 			if o.Out == "" {
 				return usage(fail(errors.New("--out names the folder for the samples")))
@@ -67,9 +69,11 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 	}
 	flags.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&private, "private", "", "Parquet file of clients with labels (default: the configuration's data.private)")
+	f.StringVar(&private, "private", "",
+		"Parquet file of clients with labels (default: the configuration's data.private)")
 	f.StringVar(&model, "model", "", "language model that writes and answers (default: the configuration's model.path)")
-	f.BoolVar(&unsafe, "unsafe", false, "train clients' texts may be shown to the model, and what it writes may be shared")
+	f.BoolVar(&unsafe, "unsafe", false,
+		"train clients' texts may be shown to the model, and what it writes may be shared")
 	f.StringVar(&o.Out, "out", "", "folder for the samples and the figures")
 	f.IntVar(&o.Participants, "participants", 5, "train clients are pooled into as many participants, at random")
 	f.IntVar(&o.Records, "records", 3, "k, the texts behind a sample")
@@ -85,12 +89,17 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 
 func lanflTable(w io.Writer, e *lanfl.Outcome) {
 	fmt.Fprintln(w, e.Private)
-	fmt.Fprintln(w, "\nparticipant\ttexts\tshared\ttoo like\tmalformed\twrong without %\twrong with own %\town\twrong with others' %\tof others")
+	fmt.Fprintln(w,
+		"\nparticipant\ttexts\tshared\ttoo like\tmalformed\twrong without %\twrong with own %\town\twrong with "+
+			"others' %\tof others")
 	for i, p := range e.Participants {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%d\t%.1f\t%d\n", i+1, p.Texts, p.Shared, p.TooLike, p.Malformed, 100*p.ZeroShot,
-			100*p.Local, p.Shots, 100*p.Best, p.Synthetic)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%d\t%.1f\t%d\n", i+1, p.Texts, p.Shared, p.TooLike, p.Malformed,
+			100*p.ZeroShot, 100*p.Local, p.Shots, 100*p.Best, p.Synthetic)
 	}
-	fmt.Fprintf(w, "\n%s answers wrong, mean over participants: %.1f %% without texts, %.1f %% with own ones, %.1f %% with others' samples among "+
-		"them; others' samples help %d of %d. Each participant chose by these figures, so they flatter.\n", e.Model, 100*e.ZeroShot,
+	fmt.Fprintf(w,
+		"\n%s answers wrong, mean over participants: %.1f %% without texts, %.1f %% with own ones, %.1f %% with "+
+			"others' samples among them; others' samples help %d of %d. Each participant chose by these figures, so "+
+			"they flatter.\n", e.Model,
+		100*e.ZeroShot,
 		100*e.Local, 100*e.Best, e.Helped, len(e.Participants))
 }

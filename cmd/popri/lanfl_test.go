@@ -15,8 +15,9 @@ func TestLanFL(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "lanfl")
-	asked := []string{"lanfl", "--config", w.File, "--private", w.LabelledPrivate, "--out", out, "--quiet", "--participants", "2", "--records", "2",
-		"--samples", "3", "--shots", "0,1", "--repeats", "1", "--test-texts", "3", "--set", "downstream.length=6"}
+	asked := []string{"lanfl", "--config", w.File, "--private", w.LabelledPrivate, "--out", out, "--quiet",
+		"--participants", "2", "--records", "2", "--samples", "3", "--shots", "0,1", "--repeats", "1", "--test-texts",
+		"3", "--set", "downstream.length=6"}
 	if code, _, errs := popri(t, asked...); code != 2 || !strings.Contains(errs, "protects nobody") {
 		t.Errorf("without --unsafe: exit code %d, %s", code, errs)
 	}
@@ -24,7 +25,8 @@ func TestLanFL(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(text, "Not private in the sense of this program") {
 		t.Errorf("exit code %d: %s%s", code, text, errs)
 	}
-	if code, _, errs := popri(t, append(asked, "--unsafe", "--name", "x")...); code != 2 || !strings.Contains(errs, "want label=word") {
+	if code, _, errs := popri(t, append(asked, "--unsafe", "--name", "x")...); code != 2 ||
+		!strings.Contains(errs, "want label=word") {
 		t.Errorf("a name without a word: exit code %d, %s", code, errs)
 	}
 }

@@ -163,8 +163,8 @@ Start here:
 	return cmd
 }
 
-// hinted adds to the error of an unknown flag the setting of that name, which --set sets, or the flag or setting whose name is
-// nearest.
+// hinted adds to the error of an unknown flag the setting of that name, which --set sets, or the flag or setting whose
+// name is nearest.
 func hinted(cmd *cobra.Command, err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

@@ -59,8 +59,9 @@ func tinyModel(t *testing.T) (dir string) {
 	}
 	eos, _ := tok.EOS()
 	random := rand.New(rand.NewPCG(1, 2))
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2, Inner: 32,
-		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true}, lm.Options{}, random.NormFloat64)
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2,
+		Inner: 32, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true}, lm.Options{},
+		random.NormFloat64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,8 @@ func TestEveryVerbExplainsItself(t *testing.T) {
 			}
 		}
 		args := append(strings.Fields(path)[1:], "--help")
-		if code, out, errs := popri(t, args...); code != 0 || !strings.Contains(out, "Examples:") || !strings.Contains(out, "--json") || errs != "" {
+		if code, out, errs := popri(t, args...); code != 0 || !strings.Contains(out, "Examples:") ||
+			!strings.Contains(out, "--json") || errs != "" {
 			t.Errorf("%s --help: exit code %d, %q, standard error %q", path, code, out, errs)
 		}
 	}
@@ -167,8 +169,10 @@ func TestMistakes(t *testing.T) {
 		{"account epsilon --noise-multiplier NaN --rounds 20 --delta 1e-5", []string{"noise multiplier", "NaN"}},
 		{"account epsilon --noise-multiplier 1 --rounds -20 --delta 1e-5", []string{"-20"}},
 		{"account epsilon --noise-multiplier 1 --rounds 20 --delta 1", []string{"delta is 1"}},
-		{"account epsilon --noise-multiplier 1 --rounds 20 --delta 1e-5 --sampling-rate 1.5", []string{"--sampling-rate is 1.5"}},
-		{"account epsilon --noise-multiplier 1 --rounds 20 --delta 1e-5 --sampling-rate 0", []string{"--sampling-rate is 0"}},
+		{"account epsilon --noise-multiplier 1 --rounds 20 --delta 1e-5 --sampling-rate 1.5",
+			[]string{"--sampling-rate is 1.5"}},
+		{"account epsilon --noise-multiplier 1 --rounds 20 --delta 1e-5 --sampling-rate 0",
+			[]string{"--sampling-rate is 0"}},
 		{"account sigma --epsilon -7 --delta 1e-5 --rounds 3", []string{"epsilon is -7"}},
 		{"account rounds --epsilon 7 --delta 0 --noise-multiplier 1", []string{"delta is 0"}},
 		{"account delta --epsilon x --rounds 3 --noise-multiplier 1", []string{"--epsilon", `"x"`}},
@@ -183,7 +187,8 @@ func TestMistakes(t *testing.T) {
 		{"data import --published-json nowhere.json,, --out x.parquet", []string{"nowhere.json", "no such file"}},
 		{"generate", []string{"--prompts"}},
 		{"generate --prompts p --samples 0 --temperature -1 --top-p 0 --top-k -1 --max-new-tokens 0 --out x.csv",
-			[]string{"--samples is 0", "--temperature is -1", "--top-p is 0", "--top-k is -1", "--max-new-tokens is 0", "x.csv"}},
+			[]string{"--samples is 0", "--temperature is -1", "--top-p is 0", "--top-k is -1", "--max-new-tokens is 0",
+				"x.csv"}},
 		{"generate --prompts p --temperature NaN", []string{"--temperature is NaN"}},
 		{"generate --prompts p --dtype int8", []string{"int8", "float32"}},
 		{"generate --prompts p --cache much", []string{"--cache", "much", "512MiB"}},
@@ -205,7 +210,8 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestAccountForms(t *testing.T) {
-	code, out, errs := popri(t, strings.Fields("account epsilon --noise-multiplier 19.3 --rounds 20 --sampling-rate 1 --delta 3e-6 --json")...)
+	code, out, errs := popri(t,
+		strings.Fields("account epsilon --noise-multiplier 19.3 --rounds 20 --sampling-rate 1 --delta 3e-6 --json")...)
 	v := decode(t, out)
 	if code != 0 || errs != "" || v["relation"] != "zero_out" {
 		t.Fatalf("exit code %d, %v, %s", code, v, errs)
@@ -231,7 +237,8 @@ func TestAccountForms(t *testing.T) {
 		t.Errorf("ε without noise is %v", e)
 	}
 	// Sampling helps where an accountant covers it; one that does not is left out or the question is refused.
-	code, out, errs = popri(t, strings.Fields("account epsilon --noise-multiplier 19.3 --rounds 20 --sampling-rate 0.1 --delta 3e-6 --json")...)
+	code, out, errs = popri(t,
+		strings.Fields("account epsilon --noise-multiplier 19.3 --rounds 20 --sampling-rate 0.1 --delta 3e-6 --json")...)
 	switch code {
 	case 0:
 		v := decode(t, out)
@@ -248,14 +255,16 @@ func TestAccountForms(t *testing.T) {
 	default:
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	if _, out, _ := popri(t, strings.Fields("account sigma --epsilon 7 --delta 1e-4 --rounds 3")...); !strings.Contains(out, "relation") ||
+	if _, out, _ := popri(t,
+		strings.Fields("account sigma --epsilon 7 --delta 1e-4 --rounds 3")...); !strings.Contains(out, "relation") ||
 		!strings.Contains(out, "sensitivity") || !strings.Contains(out, "unit") {
 		t.Errorf("the table lacks relation, unit or sensitivity:\n%s", out)
 	}
 }
 
 func TestRoundedUp(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 1: "1", 1.0470491: "1.04705", 1.0470411: "1.04705", 1e-4: "0.0001", 9.999999: "10", 3.000001e-6: "3.00001e-06", 123456.7: "123457"} {
+	for v, want := range map[float64]string{0: "0", 1: "1", 1.0470491: "1.04705", 1.0470411: "1.04705", 1e-4: "0.0001",
+		9.999999: "10", 3.000001e-6: "3.00001e-06", 123456.7: "123457"} {
 		if got := roundedUp(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
@@ -267,21 +276,26 @@ func TestData(t *testing.T) {
 	train := write(t, dir, "train.json", `{"a": ["one two", "three"], "b": ["four"]}`)
 	eval := write(t, dir, "eval.json", `{"c": ["five six seven"]}`)
 	file := filepath.Join(dir, "clients.parquet")
-	if code, _, errs := popri(t, "data", "import", "--published-json", train+",,"+eval, "--out", file, "--unit", "a letter"); code != 0 {
+	if code, _, errs := popri(t, "data", "import", "--published-json", train+",,"+eval, "--out", file, "--unit",
+		"a letter"); code != 0 {
 		t.Fatal(code, errs)
 	}
 	code, out, errs := popri(t, "data", "info", file, "--json")
 	v := decode(t, out)
-	if code != 0 || errs != "" || v["clients"] != 3.0 || v["rows"] != 4.0 || v["words"] != 7.0 || v["unit"] != "a letter" {
+	if code != 0 || errs != "" || v["clients"] != 3.0 || v["rows"] != 4.0 || v["words"] != 7.0 ||
+		v["unit"] != "a letter" {
 		t.Errorf("exit code %d, %v, %s", code, v, errs)
 	}
-	if splits := v["splits"].(map[string]any); splits["test"].(map[string]any)["rows"] != 1.0 || splits["train"].(map[string]any)["clients"] != 2.0 {
+	if splits := v["splits"].(map[string]any); splits["test"].(map[string]any)["rows"] != 1.0 ||
+		splits["train"].(map[string]any)["clients"] != 2.0 {
 		t.Errorf("splits are %v", splits)
 	}
-	if code, out, _ := popri(t, "data", "info", file); code != 0 || !strings.Contains(out, "privacy unit") || !strings.Contains(out, "a letter") {
+	if code, out, _ := popri(t, "data", "info", file); code != 0 || !strings.Contains(out, "privacy unit") ||
+		!strings.Contains(out, "a letter") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
-	if code, out, errs := popri(t, "data", "check", file); code != 0 || !strings.Contains(out, "no bad rows") || errs != "" {
+	if code, out, errs := popri(t, "data", "check", file); code != 0 || !strings.Contains(out, "no bad rows") ||
+		errs != "" {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	// A file that is no client file keeps what was written before.
@@ -291,12 +305,15 @@ func TestData(t *testing.T) {
 	}
 	twice := write(t, dir, "twice.json", `{"a": ["x"]}`)
 	code, _, errs = popri(t, "data", "import", "--published-json", train+","+twice+",", "--out", file)
-	if after, err := os.ReadFile(file); code != exitUsage || !strings.Contains(errs, "key 0, text 0 of "+train+" puts the client in") || err != nil || !bytes.Equal(before, after) {
+	if after, err := os.ReadFile(file); code != exitUsage ||
+		!strings.Contains(errs, "key 0, text 0 of "+train+" puts the client in") || err != nil ||
+		!bytes.Equal(before, after) {
 		t.Errorf("exit code %d, %s: the file changed", code, errs)
 	}
 	cut := write(t, dir, "cut.parquet", string(before[:len(before)/2]))
 	code, out, errs = popri(t, "data", "check", cut, "--json")
-	if v := decode(t, out); code != exitUsage || v["ok"] != false || !strings.Contains(v["error"].(string), "cut off") || !strings.Contains(errs, cut) {
+	if v := decode(t, out); code != exitUsage || v["ok"] != false ||
+		!strings.Contains(v["error"].(string), "cut off") || !strings.Contains(errs, cut) {
 		t.Errorf("exit code %d, %v, %s", code, v, errs)
 	}
 }

@@ -22,8 +22,10 @@ func TestConfigMistakes(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--config", config}, []string{"3 problems", "dpo.beta", "-1", "rejected_rnak", "dpo.rejected_rank", "trainer.rounds", "many", "bad.yaml:5"}},
-		{[]string{"--set", "dpo.beta=-1", "--set", "seed=x", "--set", "nonsense=1"}, []string{"3 problems", "dpo.beta", "seed", "nonsense"}},
+		{[]string{"--config", config}, []string{"3 problems", "dpo.beta", "-1", "rejected_rnak", "dpo.rejected_rank",
+			"trainer.rounds", "many", "bad.yaml:5"}},
+		{[]string{"--set", "dpo.beta=-1", "--set", "seed=x", "--set", "nonsense=1"},
+			[]string{"3 problems", "dpo.beta", "seed", "nonsense"}},
 		{[]string{"--preset", "nonsense"}, []string{"nonsense", "demo"}},
 		{[]string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"missing.yaml", "no such file"}},
 	} {
@@ -63,16 +65,19 @@ func TestNoGPU(t *testing.T) {
 			t.Errorf("%v: a folder was made", args)
 		}
 	}
-	for want, args := range map[string][]string{"no-such": {"doctor", "--model", "no-such"}, "dpo.bta": {"doctor", "--model", "embedded", "--set", "dpo.bta=1"}} {
+	for want, args := range map[string][]string{"no-such": {"doctor", "--model", "no-such"},
+		"dpo.bta": {"doctor", "--model", "embedded", "--set", "dpo.bta=1"}} {
 		if code, _, errs := popri(t, args...); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%q: exit code %d, %s", args, code, errs)
 		}
 	}
-	if code, stdout, errs := popri(t, "--device", "cpu", "doctor", "--model", "embedded", "--set", "model.weights=compute"); code != 0 ||
-		!strings.Contains(stdout, "5,853,184 parameters") || !strings.Contains(stdout, "→ optimizer.gradient_checkpointing=true") {
+	if code, stdout, errs := popri(t, "--device", "cpu", "doctor", "--model", "embedded", "--set",
+		"model.weights=compute"); code != 0 || !strings.Contains(stdout, "5,853,184 parameters") ||
+		!strings.Contains(stdout, "→ optimizer.gradient_checkpointing=true") {
 		t.Errorf("a memory plan: exit code %d, %s%s", code, stdout, errs)
 	}
-	if code, stdout, errs := popri(t, "--device", "cpu", "doctor"); code == exitUsage || !strings.Contains(stdout, "device") {
+	if code, stdout, errs := popri(t, "--device", "cpu", "doctor"); code == exitUsage ||
+		!strings.Contains(stdout, "device") {
 		t.Errorf("doctor on the CPU: exit code %d, %q, %q", code, stdout, errs)
 	}
 }
@@ -93,7 +98,8 @@ func TestRunBadData(t *testing.T) {
 	public := write(t, dir, "public.txt", "the cat\nthe hat\n")
 	blank := write(t, dir, "blank.jsonl", `{"text": " "}`)
 	broken := tinyModel(t)
-	rewrite(t, filepath.Join(broken, safetensors.ModelFile), func(_ string, values []float32) { values[0] = float32(math.Inf(1)) })
+	rewrite(t, filepath.Join(broken, safetensors.ModelFile),
+		func(_ string, values []float32) { values[0] = float32(math.Inf(1)) })
 	for _, c := range []struct {
 		private, public, model string
 		want                   []string
@@ -105,8 +111,8 @@ func TestRunBadData(t *testing.T) {
 		{good, filepath.Join(dir, "missing.txt"), model, []string{"missing.txt", "no such file"}},
 		{good, public, filepath.Join(dir, "missing"), []string{filepath.Join(dir, "missing")}},
 	} {
-		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private, "--set", "data.public="+c.public, "--set", "model.path="+c.model,
-			"--set", "downstream.model="+model)
+		code, stdout, errs := popri(t, "run", "--out", filepath.Join(dir, "run"), "--set", "data.private="+c.private,
+			"--set", "data.public="+c.public, "--set", "model.path="+c.model, "--set", "downstream.model="+model)
 		if code != exitUsage || stdout != "" {
 			t.Errorf("%s: exit code %d, standard output %q", c.want[0], code, stdout)
 		}
@@ -122,7 +128,8 @@ func TestRunBadData(t *testing.T) {
 func TestUnwritableRun(t *testing.T) {
 	file := write(t, t.TempDir(), "file", "")
 	out := filepath.Join(file, "run")
-	if code, stdout, errs := popri(t, "run", "--preset", "demo", "--out", out); code == 0 || stdout != "" || !strings.Contains(errs, file) {
+	if code, stdout, errs := popri(t, "run", "--preset", "demo", "--out", out); code == 0 || stdout != "" ||
+		!strings.Contains(errs, file) {
 		t.Errorf("exit code %d, %q, %s", code, stdout, errs)
 	}
 }
@@ -159,7 +166,8 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 // A disk without room ends an import as a failure: the user's files are in order.
 func TestImportWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
-	file := write(t, dir, "in.jsonl", strings.Repeat(`{"client_id": "a", "text": "`+strings.Repeat("word ", 1000)+`"}`+"\n", 20))
+	file := write(t, dir, "in.jsonl", strings.Repeat(`{"client_id": "a", "text": "`+strings.Repeat("word ", 1000)+`"}`+
+		"\n", 20))
 	cmd := limitedTo(t, "-f 4", "data", "import", file, "--client-per-text", "--out", filepath.Join(dir, "out.parquet"))
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), syscall.EFBIG.Error()) {
@@ -179,11 +187,13 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, c.YAML(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"run", "--config", file, "--out", filepath.Join(t.TempDir(), "run")}, {"account", "table3", "--json"},
+	for _, args := range [][]string{{"run", "--config", file, "--out", filepath.Join(t.TempDir(), "run")},
+		{"account", "table3", "--json"},
 		{"version"}} {
 		var errs bytes.Buffer
 		a := &app{out: fullDisk{}, err: &errs}
-		if code := a.execute(t.Context(), args); code != exitFailed || !strings.Contains(errs.String(), syscall.ENOSPC.Error()) {
+		if code := a.execute(t.Context(), args); code != exitFailed ||
+			!strings.Contains(errs.String(), syscall.ENOSPC.Error()) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs.String())
 		}
 	}

@@ -36,7 +36,8 @@ only looks whether the model is there. For another revision than main, give the 
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s, ok := modelcache.Find(args[0]); ok {
-				return usage(fmt.Errorf("model get: %s is %s, which does not come from the hub: %s fetches it", s.Name, s.Title, s.Fetch))
+				return usage(fmt.Errorf("model get: %s is %s, which does not come from the hub: %s fetches it", s.Name,
+					s.Title, s.Fetch))
 			}
 			o, err := download.FromEnvironment()
 			if err != nil {
@@ -54,7 +55,8 @@ only looks whether the model is there. For another revision than main, give the 
 			return a.emit(r, func(w io.Writer) {
 				fmt.Fprintf(w, "model\t%s, revision %s\n", r.Name, r.Revision)
 				if !o.Offline {
-					fmt.Fprintf(w, "size\t%s, of which %s were fetched\n", humanize.Bytes(uint64(r.Bytes)), humanize.Bytes(uint64(r.Fetched)))
+					fmt.Fprintf(w, "size\t%s, of which %s were fetched\n", humanize.Bytes(uint64(r.Bytes)),
+						humanize.Bytes(uint64(r.Fetched)))
 				}
 				fmt.Fprintf(w, "folder\t%s\n", r.Folder)
 			})
@@ -71,6 +73,6 @@ func readable(config []byte) error {
 		return err
 	}
 	list := func(names []string) string { return strings.Join(names, ", ") }
-	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", list(lm.Generators()), list(lm.Families()),
-		list(sentence.Kinds)))
+	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", list(lm.Generators()),
+		list(lm.Families()), list(sentence.Kinds)))
 }

@@ -52,12 +52,14 @@ func hubOf(t *testing.T, folders map[string]string) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(server.Close)
-	for name, value := range map[string]string{"HF_ENDPOINT": server.URL, "HF_HUB_CACHE": t.TempDir(), "HF_TOKEN": "", "HF_HUB_OFFLINE": ""} {
+	for name, value := range map[string]string{"HF_ENDPOINT": server.URL, "HF_HUB_CACHE": t.TempDir(), "HF_TOKEN": "",
+		"HF_HUB_OFFLINE": ""} {
 		t.Setenv(name, value)
 	}
 }
 
-// A model that was fetched by its name is used by its name, without network, and before that the name tells how to fetch it.
+// A model that was fetched by its name is used by its name, without network, and before that the name tells how to
+// fetch it.
 func TestModelByName(t *testing.T) {
 	encoder := golden.Folder(t, "sentence") + "/bert-first"
 	other := tinyModel(t)
@@ -65,11 +67,13 @@ func TestModelByName(t *testing.T) {
 	hubOf(t, map[string]string{"tiny": tinyModel(t), "org/bert": encoder, "org/mamba": other})
 	prompts := write(t, t.TempDir(), "prompts.jsonl", "{\"prompt\": \"the\"}\n")
 	texts := write(t, t.TempDir(), "texts.jsonl", "{\"text\": \"the\"}\n")
-	generate := []string{"generate", "--model", "tiny", "--prompts", prompts, "--temperature", "0", "--max-new-tokens", "4"}
+	generate := []string{"generate", "--model", "tiny", "--prompts", prompts, "--temperature", "0", "--max-new-tokens",
+		"4"}
 	embed := []string{"bench", "embed", "--model", "org/bert", "--texts", texts, "--n", "1"}
 	for _, args := range [][]string{generate, embed, {"doctor", "--model", "tiny"}} {
 		code, _, errs := popri(t, args...)
-		if name := args[2]; code != exitUsage || args[0] == "generate" && !strings.Contains(errs, "popri model get "+name) {
+		if name := args[2]; code != exitUsage || args[0] == "generate" &&
+			!strings.Contains(errs, "popri model get "+name) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
 	}
@@ -111,12 +115,14 @@ func TestModelGetUnsupported(t *testing.T) {
 	editJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
 	hubOf(t, map[string]string{"org/mamba": other})
 	code, _, errs := popri(t, "model", "get", "org/mamba")
-	for _, want := range []string{"org/mamba", `"mamba"`, "generators: " + strings.Join(lm.Generators(), ", ") + ";", "encoders: bert, roberta"} {
+	for _, want := range []string{"org/mamba", `"mamba"`, "generators: " + strings.Join(lm.Generators(), ", ") + ";",
+		"encoders: bert, roberta"} {
 		if code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("exit code %d, %s", code, errs)
 		}
 	}
-	if blobs, err := filepath.Glob(filepath.Join(os.Getenv("HF_HUB_CACHE"), "*", "blobs", "*")); err != nil || len(blobs) != 1 {
+	if blobs, err := filepath.Glob(filepath.Join(os.Getenv("HF_HUB_CACHE"), "*", "blobs", "*")); err != nil ||
+		len(blobs) != 1 {
 		t.Errorf("fetched %q, %v; want config.json alone", blobs, err)
 	}
 }

@@ -25,7 +25,8 @@ func TestModelImport(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	prompts := write(t, t.TempDir(), "prompts.jsonl", "{\"prompt\": \"the\"}\n")
-	code, out, errs = popri(t, "generate", "--model", dir, "--prompts", prompts, "--temperature", "0", "--max-new-tokens", "4")
+	code, out, errs = popri(t, "generate", "--model", dir, "--prompts", prompts, "--temperature", "0",
+		"--max-new-tokens", "4")
 	if code != 0 || len(lines(t, out)) != 1 {
 		t.Errorf("generate: exit code %d, %s, %s", code, out, errs)
 	}
@@ -66,10 +67,12 @@ func TestDemoModel(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "run")
 		lines := [][]string{{"demo", "--model", s.Name}, {"run", "--preset", "demo-" + s.Name}}
 		if s.Encodes {
-			lines = [][]string{{"demo", "--encoder", s.Name}, {"run", "--preset", "demo", "--set", "scoring.encoder=" + s.Name}}
+			lines = [][]string{{"demo", "--encoder", s.Name},
+				{"run", "--preset", "demo", "--set", "scoring.encoder=" + s.Name}}
 		}
 		for _, line := range lines {
-			if code, _, errs := popri(t, append(line, "--out", out)...); code != exitUsage || !strings.Contains(errs, s.Fetch) {
+			if code, _, errs := popri(t, append(line, "--out", out)...); code != exitUsage ||
+				!strings.Contains(errs, s.Fetch) {
 				t.Errorf("%v: exit code %d, %s", line, code, errs)
 			}
 		}
@@ -77,7 +80,8 @@ func TestDemoModel(t *testing.T) {
 			t.Errorf("%s as a generator: exit code %d, %s", s.Name, code, errs)
 		}
 	}
-	if code, _, errs := popri(t, "demo", "--model", "none"); code != exitUsage || !strings.Contains(errs, "embedded, smollm2") {
+	if code, _, errs := popri(t, "demo", "--model", "none"); code != exitUsage ||
+		!strings.Contains(errs, "embedded, smollm2") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -20,8 +20,8 @@ func (f *ownFlag) add(cmd *cobra.Command) {
 		"take the embedded public text or models for clients of your own, which is refused otherwise")
 }
 
-// check refuses public text and models of the embedded default for the user's clients, before anything is read, trained or
-// charged. The error has the command with what is missing.
+// check refuses public text and models of the embedded default for the user's clients, before anything is read, trained
+// or charged. The error has the command with what is missing.
 func (f ownFlag) check(cmd *cobra.Command, c configs.Config) error {
 	keys := c.Borrowed()
 	if f.allow || len(keys) == 0 {
@@ -38,9 +38,10 @@ func (f ownFlag) check(cmd *cobra.Command, c configs.Config) error {
 		}
 		instead += fmt.Sprintf(" --set %s=%s", key, right)
 	}
-	return usage(fmt.Errorf("%s: data.private is %s, but %s: that is text of Go's source code, or learnt from it alone, and a run "+
-		"would spend ε on clients who write something else. With public text of your own, and models that are trained on it first (folders of "+
-		"models do as well):\n  %s\n--allow-embedded takes what is embedded nevertheless",
+	return usage(fmt.Errorf("%s: data.private is %s, but %s: that is text of Go's source code, or learnt from it "+
+		"alone, and a run would spend ε on clients who write something else. With public text of your own, and "+
+		"models that are trained on it first (folders of models do as well):\n  %s\n--allow-embedded takes what is "+
+		"embedded nevertheless",
 		cmd.Name(), c.Data.Private, strings.Join(have, ", "), instead))
 }
 

@@ -10,8 +10,9 @@ import (
 	"popri/internal/rundir"
 )
 
-// TestOwnDataWithEmbeddedModels: clients of the user's are not tuned for with the embedded default's text or models, unless
-// that is asked for by name. The refusal comes before the clients' file is looked for, and has the command that is right.
+// TestOwnDataWithEmbeddedModels: clients of the user's are not tuned for with the embedded default's text or models,
+// unless that is asked for by name. The refusal comes before the clients' file is looked for, and has the command that
+// is right.
 func TestOwnDataWithEmbeddedModels(t *testing.T) {
 	dir := t.TempDir()
 	private, public := filepath.Join(dir, "none.parquet"), filepath.Join(dir, "none.jsonl")
@@ -23,7 +24,8 @@ func TestOwnDataWithEmbeddedModels(t *testing.T) {
 		set   []string
 		names []string // keys that the error names; none: it is about the file that is not there
 	}{
-		{[]string{"run", "--preset", "demo"}, mine, []string{"data.public is godoc", "model.path is embedded", "downstream.model is embedded"}},
+		{[]string{"run", "--preset", "demo"}, mine,
+			[]string{"data.public is godoc", "model.path is embedded", "downstream.model is embedded"}},
 		{[]string{"run"}, text, []string{"model.path is embedded", "downstream.model is embedded"}},
 		{[]string{"run", "--preset", "demo-smollm2"}, text, []string{"downstream.model is embedded"}},
 		{[]string{"demo"}, mine, []string{"data.public is godoc", "model.path is embedded"}},
@@ -46,7 +48,8 @@ func TestOwnDataWithEmbeddedModels(t *testing.T) {
 				t.Errorf("%v: %q lacks %q", args, errs, name)
 			}
 		}
-		if refused := strings.Contains(errs, "--allow-embedded"); refused != (c.names != nil) || !refused && !strings.Contains(errs, "no such file") {
+		if refused := strings.Contains(errs, "--allow-embedded"); refused != (c.names != nil) ||
+			!refused && !strings.Contains(errs, "no such file") {
 			t.Errorf("%v: %s", args, errs)
 		}
 		if c.names == nil {
@@ -75,7 +78,8 @@ func TestOwnDataWithEmbeddedModels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"run", "--resume", "--out", begun}, append([]string{"ablate", "--over", "dpo.beta=0.1", "--out", grid}, mine...),
+	for _, args := range [][]string{{"run", "--resume", "--out", begun},
+		append([]string{"ablate", "--over", "dpo.beta=0.1", "--out", grid}, mine...),
 		append([]string{"demo", "--out", begun}, mine...)} {
 		if _, _, errs := popri(t, args...); !strings.Contains(errs, "no such file") {
 			t.Errorf("%v: %s", args, errs)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The time left follows from what happened after the first update, which may have taken minutes or be of an earlier process.
+// The time left follows from what happened after the first update, which may have taken minutes or be of an earlier
+// process.
 func TestPace(t *testing.T) {
 	begun := time.Now()
 	at := func(seconds float64) time.Time { return begun.Add(time.Duration(seconds * float64(time.Second))) }

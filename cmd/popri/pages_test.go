@@ -23,7 +23,8 @@ func pages(t *testing.T, dir, printed string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all["report"] = html.UnescapeString(regexp.MustCompile(`(?s)<style>.*?</style>|<script.*?</script>|<[^>]*>`).ReplaceAllString(string(content), " "))
+	all["report"] = html.UnescapeString(regexp.MustCompile(`(?s)<style>.*?</style>|<script.*?</script>|<[^>]*>`).ReplaceAllString(string(content),
+		" "))
 	_, all["audit"], _ = popri(t, "account", "audit", dir, "--trials", "0")
 	_, all["audit --json"], _ = popri(t, "account", "audit", dir, "--trials", "0", "--json")
 	return all
@@ -41,29 +42,32 @@ func TestPagesDoNotContradict(t *testing.T) {
 		evaluate bool
 		after    func(dir string) error // what somebody does to the folder
 	}{
-		"plain":               {set: secret},
-		"evaluated":           {set: append(secret, "eval.reference_private=false"), evaluate: true},
-		"reference":           {set: secret, evaluate: true},
-		"seeded":              {},
-		"seeded, evaluated":   {evaluate: true},
-		"group":               {set: append(secret, "privacy.group=3")},
-		"group, fixed":        {set: append(secret, "privacy.group=2", "fed.sampling=fixed", "fed.clients_per_round=10")},
-		"poisson":             {set: append(secret, "fed.sampling=poisson", "fed.clients_per_round=10")},
-		"selection":           {set: append(secret, "dpo.best=fid"), evaluate: true},
-		"round":               {set: append(secret, "trainer.select=fid"), evaluate: true},
-		"round and step":      {set: append(secret, "trainer.select=fid", "dpo.best=fid")},
-		"diagnostics":         {set: append(secret, "privacy.unsafe_diagnostics=true")},
-		"diagnostics, hidden": {set: append(secret, "privacy.unsafe_diagnostics=true"), after: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "unsafe_diagnostics")) }},
-		"evolution":           {set: append(secret, "method=private_evolution", "dpo.best=fid"), evaluate: true},
-		"asked once": {set: append(secret, "scoring.release=once", "generate.quote=relevant", "synthetic.public_texts=10"),
-			evaluate: true},
+		"plain":             {set: secret},
+		"evaluated":         {set: append(secret, "eval.reference_private=false"), evaluate: true},
+		"reference":         {set: secret, evaluate: true},
+		"seeded":            {},
+		"seeded, evaluated": {evaluate: true},
+		"group":             {set: append(secret, "privacy.group=3")},
+		"group, fixed": {set: append(secret, "privacy.group=2", "fed.sampling=fixed",
+			"fed.clients_per_round=10")},
+		"poisson":        {set: append(secret, "fed.sampling=poisson", "fed.clients_per_round=10")},
+		"selection":      {set: append(secret, "dpo.best=fid"), evaluate: true},
+		"round":          {set: append(secret, "trainer.select=fid"), evaluate: true},
+		"round and step": {set: append(secret, "trainer.select=fid", "dpo.best=fid")},
+		"diagnostics":    {set: append(secret, "privacy.unsafe_diagnostics=true")},
+		"diagnostics, hidden": {set: append(secret, "privacy.unsafe_diagnostics=true"),
+			after: func(dir string) error { return os.RemoveAll(filepath.Join(dir, "unsafe_diagnostics")) }},
+		"evolution": {set: append(secret, "method=private_evolution", "dpo.best=fid"), evaluate: true},
+		"asked once": {set: append(secret, "scoring.release=once", "generate.quote=relevant",
+			"synthetic.public_texts=10"), evaluate: true},
 		"ceiling": {set: append(secret, "scoring.release=once", "privacy.unsafe_ceiling=true", "warmup.steps=2"),
 			evaluate: true},
 		"forced delta": {set: append(secret, "privacy.delta=0.2", "privacy.force_delta=true")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			args := []string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1", "--set", "synthetic.texts=20"}
+			args := []string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1", "--set",
+				"synthetic.texts=20"}
 			for _, s := range c.set {
 				args = append(args, "--set", s)
 			}
@@ -136,7 +140,8 @@ func TestPagesDoNotContradict(t *testing.T) {
 				none("30 clients' vectors")
 			}
 			chosen := false
-			for use, key := range map[guarantee.Use]string{guarantee.Selection: "(dpo.best=fid)", guarantee.Rounds: "(trainer.select=fid)"} {
+			for use, key := range map[guarantee.Use]string{guarantee.Selection: "(dpo.best=fid)",
+				guarantee.Rounds: "(trainer.select=fid)"} {
 				if facts.Validation.Has(use) {
 					chosen = true
 					every(key)
@@ -160,7 +165,8 @@ func TestPagesDoNotContradict(t *testing.T) {
 				none(guarantee.Reference, "Gap closed")
 			}
 			if slices.Contains(c.set, "method=private_evolution") {
-				if !strings.Contains(all["report"], "Private Evolution run") || !strings.Contains(all["audit"], "256 degrees of freedom") {
+				if !strings.Contains(all["report"], "Private Evolution run") ||
+					!strings.Contains(all["audit"], "256 degrees of freedom") {
 					t.Errorf("the method's words are missing: %s %s", all["report"], all["audit"])
 				}
 				none("DPO", "POPri's", "POPri run", "adapters", "prompts ×", "preference", "clients' scores")

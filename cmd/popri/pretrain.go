@@ -37,11 +37,11 @@ On the embedded default, the role decides the corpus: "generator" uses all publi
 starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a file are for both roles.`,
 		Example: "  popri pretrain --public books.parquet --public notes.jsonl --role device --out small --layers 2 " +
 			"--width 128 --steps 1200\n" +
-			"  popri pretrain --public books.parquet --shape distilgpt2 --role device --out small --batch 4 --steps 20000\n" +
-			"  popri pretrain --role generator --out model/shipped/godoc/generator --layers 6 --width 256 --heads 4 " +
-			"--steps 3300\n" +
-			"  popri pretrain --role device --tokenizer model/shipped/godoc/generator --out model/shipped/godoc/device --layers " +
-			"2 --width 128 --heads 4 --steps 1500",
+			"  popri pretrain --public books.parquet --shape distilgpt2 --role device --out small --batch 4 --steps " +
+			"20000\n  popri pretrain --role generator --out model/shipped/godoc/generator --layers 6 --width 256 " +
+			"--heads 4 --steps 3300\n" +
+			"  popri pretrain --role device --tokenizer model/shipped/godoc/generator --out " +
+			"model/shipped/godoc/device --layers 2 --width 128 --heads 4 --steps 1500",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
@@ -100,7 +100,8 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 	f.StringVar(&out, "out", "", "folder for the model and its tokenizer")
 	f.StringVar(&role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
 	f.StringArrayVar(&files, "public", nil,
-		"file of public text: Parquet, JSON lines or plain lines; may be repeated (default: godoc, the embedded default)")
+		"file of public text: Parquet, JSON lines or plain lines; may be repeated (default: godoc, the embedded "+
+			"default)")
 	f.StringVar(&tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
 	f.StringVar(&goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
 	f.StringVar(&dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")

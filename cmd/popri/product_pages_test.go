@@ -53,7 +53,8 @@ func countProduct(t *testing.T, dir string) productCounts {
 var sampleCell = regexp.MustCompile(`(?s)<blockquote data-column="([^"]*)">(.*?)</blockquote>`)
 
 // TestPagesAgreeWithTheProduct counts the rows of three kinds of products in their files: what the model wrote beside
-// public texts, what the model wrote alone, and public texts alone. The card, the report and the comparison say the same.
+// public texts, what the model wrote alone, and public texts alone. The card, the report and the comparison say the
+// same.
 func TestPagesAgreeWithTheProduct(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -66,13 +67,15 @@ func TestPagesAgreeWithTheProduct(t *testing.T) {
 		set             []string
 		written, public bool
 	}{
-		{"both", []string{"scoring.release=once", "generate.quote=relevant", "synthetic.public_texts=30", "public_selection.texts=10"}, true, true},
+		{"both", []string{"scoring.release=once", "generate.quote=relevant", "synthetic.public_texts=30",
+			"public_selection.texts=10"}, true, true},
 		{"written", nil, true, false},
-		{"public", []string{"method=public_selection", "scoring.release=once", "public_selection.texts=10"}, false, true},
+		{"public", []string{"method=public_selection", "scoring.release=once", "public_selection.texts=10"}, false,
+			true},
 	} {
 		dir := filepath.Join(t.TempDir(), c.name)
-		args := []string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1", "--set", "synthetic.texts=20",
-			"--set", "privacy.insecure_seeded_noise=false"}
+		args := []string{"run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1", "--set",
+			"synthetic.texts=20", "--set", "privacy.insecure_seeded_noise=false"}
 		for _, s := range c.set {
 			args = append(args, "--set", s)
 		}
@@ -107,8 +110,9 @@ func cardAgrees(t *testing.T, dir string, p productCounts) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if got := (productCounts{rows: r.Texts, written: r.Written, public: r.Public, distinct: r.Distinct, repeated: r.Repeated}); got.rows != p.rows ||
-		got.written != p.written || got.public != p.public || got.distinct != p.distinct || got.repeated != p.repeated || r.LeftOut != 0 {
+	if got := (productCounts{rows: r.Texts, written: r.Written, public: r.Public, distinct: r.Distinct,
+		repeated: r.Repeated}); got.rows != p.rows || got.written != p.written || got.public != p.public ||
+		got.distinct != p.distinct || got.repeated != p.repeated || r.LeftOut != 0 {
 		t.Errorf("push-ready counts %+v, the file has %+v", got, p)
 	}
 	content, err := os.ReadFile(filepath.Join(hub, datacard.Card))
@@ -136,7 +140,8 @@ func reportAgrees(t *testing.T, dir string, p productCounts) {
 	page := string(content)
 	says(t, "the report", page, fmt.Sprintf(" %d texts that the model wrote", p.written), p.written > 0)
 	says(t, "the report", page, "that the model wrote", p.written > 0)
-	says(t, "the report", page, report.Readable(fmt.Sprintf(" %d public texts that the clients", p.public)), p.public > 0)
+	says(t, "the report", page, report.Readable(fmt.Sprintf(" %d public texts that the clients", p.public)),
+		p.public > 0)
 	shown := map[string]int{}
 	for _, q := range sampleCell.FindAllStringSubmatch(page, -1) {
 		column, text := q[1], html.UnescapeString(q[2])
@@ -165,7 +170,8 @@ func resultsAgree(t *testing.T, dir string, p productCounts) {
 		t.Fatal(err)
 	}
 	both := p.written > 0 && p.public > 0
-	for key, want := range map[string]int{c.Method: p.rows, evaluation.KeyWritten: p.written, evaluation.KeySelected: p.public} {
+	for key, want := range map[string]int{c.Method: p.rows, evaluation.KeyWritten: p.written,
+		evaluation.KeySelected: p.public} {
 		r := outcome.Result(key)
 		if (r != nil) != (both || key == c.Method) || r != nil && r.Texts != want {
 			t.Errorf("the row %q of the table: %+v, the file has %+v", key, r, p)
@@ -176,8 +182,8 @@ func resultsAgree(t *testing.T, dir string, p productCounts) {
 	}
 }
 
-// comparisonAgrees checks that the comparison of runs has a row for the product that fits all of them, and the product of
-// each in words.
+// comparisonAgrees checks that the comparison of runs has a row for the product that fits all of them, and the product
+// of each in words.
 func comparisonAgrees(t *testing.T, dirs []string, products []productCounts) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "compare.html")
@@ -196,7 +202,8 @@ func comparisonAgrees(t *testing.T, dirs []string, products []productCounts) {
 			says(t, "the comparison", page, fmt.Sprintf(" %d texts that the model wrote", p.written), true)
 		}
 		if p.public > 0 {
-			says(t, "the comparison", page, report.Readable(fmt.Sprintf(" %d public texts that the clients", p.public)), true)
+			says(t, "the comparison", page, report.Readable(fmt.Sprintf(" %d public texts that the clients", p.public)),
+				true)
 		}
 	}
 }

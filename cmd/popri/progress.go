@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows one stage after the other. A terminal gets a bar with rate and time left, a log a line at the end of each
-// stage and at most one every half minute. A stage that tells nothing of itself shows that it lasts.
+// progress shows one stage after the other. A terminal gets a bar with rate and time left, a log a line at the end of
+// each stage and at most one every half minute. A stage that tells nothing of itself shows that it lasts.
 type progress struct {
 	a     *app
 	tty   bool

@@ -47,8 +47,8 @@ func (l *lineLog) await(t *testing.T, want string) {
 	}
 }
 
-// A stage that tells nothing of itself shows in a log that it lasts, as often as one that does; a stage that failed is shown no
-// longer when another begins or the program ends.
+// A stage that tells nothing of itself shows in a log that it lasts, as often as one that does; a stage that failed is
+// shown no longer when another begins or the program ends.
 func TestSilentStageShowsThatItLasts(t *testing.T) {
 	log := &lineLog{lines: make(chan string, 1000)}
 	a := &app{err: log}

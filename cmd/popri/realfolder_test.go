@@ -9,11 +9,12 @@ import (
 	"popri/model/tokenizer"
 )
 
-// published turns a model's folder into one as people publish them: bookkeeping in config.json, a vocabulary without some
-// control characters, files that begin with a byte-order mark.
+// published turns a model's folder into one as people publish them: bookkeeping in config.json, a vocabulary without
+// some control characters, files that begin with a byte-order mark.
 func published(t *testing.T, dir string) {
 	t.Helper()
-	editJSON(t, filepath.Join(dir, "config.json"), func(c map[string]any) { c["_model_name_or_path"] = "someone/something" })
+	editJSON(t, filepath.Join(dir, "config.json"),
+		func(c map[string]any) { c["_model_name_or_path"] = "someone/something" })
 	editJSON(t, filepath.Join(dir, tokenizer.FileName), func(f map[string]any) {
 		for piece, id := range f["model"].(map[string]any)["vocab"].(map[string]any) {
 			if n := id.(float64); piece == "Ā" || piece == "ā" { // the bytes 0 and 1; their ids stay in use
@@ -40,7 +41,8 @@ func TestPublishedFolder(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
 	published(t, model)
 	prompts := write(t, dir, "prompts.jsonl", "\ufeff{\"prompt\": \"the\\u0001 cat\"}\n{\"prompt\": \"the cat\"}\n")
-	code, stdout, errs := popri(t, "generate", "--model", model, "--prompts", prompts, "--temperature", "0", "--max-new-tokens", "4")
+	code, stdout, errs := popri(t, "generate", "--model", model, "--prompts", prompts, "--temperature", "0",
+		"--max-new-tokens", "4")
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -63,7 +65,8 @@ func TestAcceptKey(t *testing.T) {
 		{"bench", "generate", "--model", model, "--k", "2", "--j", "1", "--new", "2"},
 	} {
 		code, _, errs := popri(t, args...)
-		if code != exitUsage || !strings.Contains(errs, "--accept-key mup_scale") || !strings.Contains(errs, "config.json") {
+		if code != exitUsage || !strings.Contains(errs, "--accept-key mup_scale") ||
+			!strings.Contains(errs, "config.json") {
 			t.Errorf("%s: exit code %d: %s", args[0], code, errs)
 		}
 		if code, _, errs := popri(t, append(args, "--accept-key", "mup_scale")...); code != 0 {

@@ -201,18 +201,20 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 			total += seconds(p.Flops)
 		}
 	}
-	return a.emit(map[string]any{"runs": plan, "composed": composed, "flops_per_second": rate, "seconds": total}, func(w io.Writer) {
-		fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\ttime, about\tGiB\tdone")
-		for _, p := range plan {
-			done := ""
-			if p.Done {
-				done = "yes"
+	return a.emit(map[string]any{"runs": plan, "composed": composed, "flops_per_second": rate, "seconds": total},
+		func(w io.Writer) {
+			fmt.Fprintln(w, "run\tsamples\tpairs\tproduct texts\tsmall models\tPFLOP\ttime, about\tGiB\tdone")
+			for _, p := range plan {
+				done := ""
+				if p.Done {
+					done = "yes"
+				}
+				fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.2g\t%s\t%.1f\t%s\n", p.Name, p.Samples, p.Pairs, p.Product,
+					p.SmallModels, p.Flops/1e15, roughly(seconds(p.Flops)), float64(p.Memory)/(1<<30), done)
 			}
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.2g\t%s\t%.1f\t%s\n", p.Name, p.Samples, p.Pairs, p.Product, p.SmallModels,
-				p.Flops/1e15, roughly(seconds(p.Flops)), float64(p.Memory)/(1<<30), done)
-		}
-		fmt.Fprintf(w, "\nIn all about %s for what is not done, on this machine (%.0f GFLOP/s in large matrix products).\n",
-			roughly(total), rate/1e9)
-		printComposed(w, composed)
-	})
+			fmt.Fprintf(w,
+				"\nIn all about %s for what is not done, on this machine (%.0f GFLOP/s in large matrix products).\n",
+				roughly(total), rate/1e9)
+			printComposed(w, composed)
+		})
 }

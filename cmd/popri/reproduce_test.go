@@ -52,11 +52,12 @@ func TestReproductions(t *testing.T) {
 				if _, err := worlds.Find(g.World); err != nil {
 					t.Errorf("%s, %s: %v", e.Name, scale, err)
 				}
-				set = append([]string{"data.private=a.parquet", "data.public=b.parquet", "downstream.model=" + configs.Trained}, set...)
+				set = append([]string{"data.private=a.parquet", "data.public=b.parquet",
+					"downstream.model=" + configs.Trained}, set...)
 			}
 			if g.Condition != "" {
-				set = append(set, "data.private=a.parquet", "data.public=b.parquet", "model.path=m", "scoring.encoder=./e",
-					"downstream.model=d")
+				set = append(set, "data.private=a.parquet", "data.public=b.parquet", "model.path=m",
+					"scoring.encoder=./e", "downstream.model=d")
 			}
 			base, err := configs.Load(configs.LoadOptions{Preset: g.Preset, Set: set})
 			if err != nil {

@@ -93,8 +93,8 @@ With fed.clients above 0 the run reads no train client. It writes the question o
 run announces each question to both, waits for aggregate.minutes and goes on with their sums.
 
 ` + trackersHelp,
-		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out runs/eps1\n" +
-			"  popri run --preset paper --dry-run\n" +
+		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out " +
+			"runs/eps1\n  popri run --preset paper --dry-run\n" +
 			"  popri run --preset demo --out runs/shown --report-to tensorboard,mlflow",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -121,7 +121,8 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 				return usage(errors.New("run: --accept-changes needs --resume"))
 			}
 			if dry && resume {
-				return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it with --dry-run"))
+				return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it " +
+					"with --dry-run"))
 			}
 			if !dry {
 				if err := checkFolder("run", out); err != nil {
@@ -141,7 +142,8 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 				}
 			}
 			if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
-				a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts themselves. " +
+				a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts " +
+					"themselves. " +
 					guarantee.Reference)
 			}
 			stop, err := a.watchRun(cmd, live, out)
@@ -153,9 +155,10 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 			if err != nil {
 				return fmt.Errorf("run: %w", err)
 			}
-			s, err := run.Open(cmd.Context(), run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
-				Dir: out, Resume: resume, AcceptChanges: accept,
-				Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
+			s, err := run.Open(cmd.Context(),
+				run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
+					Dir: out, Resume: resume, AcceptChanges: accept,
+					Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
 			if err != nil {
 				return a.stopped(err, out)
 			}
@@ -201,8 +204,10 @@ func (f *clientsFlag) connect() (*sharding.Aggregators, error) {
 		return nil, nil
 	}
 	if len(f.urls) != 2 || f.identity == "" {
-		return nil, usage(fmt.Errorf("--clients names %d addresses and --identity is %q, want two, the leader's first, and the trainer's folder",
-			len(f.urls), f.identity))
+		return nil,
+			usage(fmt.Errorf("--clients names %d addresses and --identity is %q, want two, the leader's first, and "+
+				"the trainer's folder",
+				len(f.urls), f.identity))
 	}
 	federation, err := identity.ReadFederation(filepath.Join(f.identity, identity.FederationFile))
 	if err != nil {
@@ -217,7 +222,8 @@ func (f *clientsFlag) connect() (*sharding.Aggregators, error) {
 			return nil, usage(fmt.Errorf("--clients: %w", err))
 		}
 	}
-	return &sharding.Aggregators{Leader: service.NewRemote(f.urls[0], secrets), Helper: service.NewRemote(f.urls[1], secrets)}, nil
+	return &sharding.Aggregators{Leader: service.NewRemote(f.urls[0], secrets),
+		Helper: service.NewRemote(f.urls[1], secrets)}, nil
 }
 
 // events prints the progress of a run: on a terminal, a moving line with rate and time left; in a log, a line a stage.
@@ -319,7 +325,8 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 	}
 	return a.emit(out, func(w io.Writer) {
 		for _, s := range r.Stages {
-			fmt.Fprintf(w, "%-32s %8s\n", s.Name, time.Duration(s.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+			fmt.Fprintf(w, "%-32s %8s\n", s.Name,
+				time.Duration(s.Seconds*float64(time.Second)).Round(100*time.Millisecond))
 		}
 		if e != nil {
 			fmt.Fprintln(w)
@@ -364,7 +371,8 @@ func (a *app) stopped(err error, dir string) error {
 			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
 			w.Round, w.Clients, w.Question, w.Encoder, dir)
 	case errors.As(err, new(*sharding.FewError)):
-		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …", dir)
+		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …",
+			dir)
 	case errors.As(err, new(rounds.Stopped)):
 		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
 	case errors.Is(err, context.Canceled):

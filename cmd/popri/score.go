@@ -42,8 +42,8 @@ the file of one shard alone, which nobody can check.
 release, to the last bit as if one process had read all clients. "popri run --resume" goes on from there. A merge that was
 killed can be repeated.`,
 		Example: "  popri score --keygen merger.key\n" +
-			"  popri score --run runs/far --round 1 --shard 2/3 --private clients.parquet --to merger.key.pub --out 2.part\n" +
-			"  popri score --merge --run runs/far --round 1 --key merger.key 1.part 2.part 3.part",
+			"  popri score --run runs/far --round 1 --shard 2/3 --private clients.parquet --to merger.key.pub --out " +
+			"2.part\n  popri score --merge --run runs/far --round 1 --key merger.key 1.part 2.part 3.part",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fail := func(err error) error {
@@ -70,7 +70,8 @@ killed can be repeated.`,
 	f.StringVar(&flags.shard, "shard", "", "shard i/N: add up the clients of the i-th of N shards")
 	f.StringVar(&flags.private, "private", "", "Parquet file of clients, or godoc")
 	f.StringVar(&flags.question, "question", "", "file of the question (default: that of --run and --round)")
-	f.StringVar(&flags.encoder, "encoder", "", "file or folder of the encoder, or minilm (default: "+rundir.Encoder+" of --run)")
+	f.StringVar(&flags.encoder, "encoder", "", "file or folder of the encoder, or minilm (default: "+rundir.Encoder+
+		" of --run)")
 	f.StringVar(&flags.dtype, "dtype", "auto", "in which an encoder with a folder computes: auto, float32 or bfloat16")
 	f.BoolVar(&flags.wholeFile, "whole-file", false, "the shard is all train clients of the file, whatever their IDs")
 	f.StringVar(&flags.to, "to", "", "file of the merger's public key")
@@ -163,13 +164,14 @@ func (a *app) scoreShard(cmd *cobra.Command, flags scoreFlags) error {
 		flags.out = fmt.Sprintf("shard-%d-of-%d.part", place.Shard, place.Of)
 	}
 	done, err := sharding.Score(cmd.Context(), sharding.ScoreOptions{DType: flags.dtype, Private: flags.private,
-		Options: client.Options{Question: flags.question, Path: flags.encoder, Place: place, To: flags.to, Out: flags.out}})
+		Options: client.Options{Question: flags.question, Path: flags.encoder, Place: place, To: flags.to,
+			Out: flags.out}})
 	if err != nil {
 		return err
 	}
 	return a.emit(done, func(w io.Writer) {
-		fmt.Fprintf(w, "round\t%d\nshard\t%s\nclients\t%d\nquery\t%s\npartial sum\t%s\n", done.Round, done.Shard, done.Clients,
-			done.Query, done.Out)
+		fmt.Fprintf(w, "round\t%d\nshard\t%s\nclients\t%d\nquery\t%s\npartial sum\t%s\n", done.Round, done.Shard,
+			done.Clients, done.Query, done.Out)
 	})
 }
 
@@ -195,7 +197,9 @@ func (a *app) mergeShards(flags scoreFlags, parts []string) error {
 		if r.Resumed {
 			fmt.Fprintf(w, "The round has its release already; nothing was drawn or charged.\n")
 		}
-		fmt.Fprintf(w, "round\t%d\nclients\t%d\nquery\t%s\nnoise multiplier\t%g\ngo on with\tpopri run --resume --out %s\n", r.Round,
+		fmt.Fprintf(w,
+			"round\t%d\nclients\t%d\nquery\t%s\nnoise multiplier\t%g\ngo on with\tpopri run --resume --out %s\n",
+			r.Round,
 			r.Clients, r.Query, r.Sigma, flags.run)
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"popri/internal/testworld"
 )
 
-// TestScoreVerb: a run waits with an exit code of its own, its question is answered in shards, by the run's folder or by files
-// alone, and it goes on from the merged release.
+// TestScoreVerb: a run waits with an exit code of its own, its question is answered in shards, by the run's folder or
+// by files alone, and it goes on from the merged release.
 func TestScoreVerb(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -34,20 +34,23 @@ func TestScoreVerb(t *testing.T) {
 		}
 		return out
 	}
-	begin := []string{"run", "--config", w.File, "--set", "trainer.rounds=1", "--set", "data.private=none", "--out", run}
+	begin := []string{"run", "--config", w.File, "--set", "trainer.rounds=1", "--set", "data.private=none", "--out",
+		run}
 	expect(exitUsage, []string{"data.private", "needs fed.clients above 0"}, begin...)
-	expect(exitWaiting, []string{"waiting for the partial sums", "of 30 clients", "popri score --question", "popri run --resume --out " + run, "nobody compares"},
-		append(begin, "--set", "fed.clients=30")...)
+	expect(exitWaiting, []string{"waiting for the partial sums", "of 30 clients", "popri score --question",
+		"popri run --resume --out " + run, "nobody compares"}, append(begin, "--set", "fed.clients=30")...)
 	expect(exitWaiting, []string{"waiting"}, "run", "--resume", "--out", run)
 
 	key := in("merger.key")
 	expect(0, []string{key, key + ".pub"}, "score", "--keygen", key)
 	expect(exitUsage, []string{"there already"}, "score", "--keygen", key)
-	one := []string{"score", "--run", run, "--shard", "1/2", "--private", w.Private, "--to", key + ".pub", "--out", in("1.part"), "--json"}
+	one := []string{"score", "--run", run, "--shard", "1/2", "--private", w.Private, "--to", key + ".pub", "--out",
+		in("1.part"), "--json"}
 	v := decode(t, expect(0, nil, one...))
 	first := number(t, v, "clients")
 	question, encoder := in("question"), in("encoder") // carried to another machine
-	for from, to := range map[string]string{filepath.Join(rundir.Round(run, 1), rundir.Question): question, filepath.Join(run, rundir.Encoder): encoder} {
+	for from, to := range map[string]string{filepath.Join(rundir.Round(run, 1), rundir.Question): question,
+		filepath.Join(run, rundir.Encoder): encoder} {
 		b, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(to, b, 0o644)
@@ -56,10 +59,11 @@ func TestScoreVerb(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	two := []string{"score", "--question", question, "--encoder", encoder, "--shard", "2/2", "--private", w.Private, "--to", key + ".pub",
-		"--out", in("2.part"), "--json"}
+	two := []string{"score", "--question", question, "--encoder", encoder, "--shard", "2/2", "--private", w.Private,
+		"--to", key + ".pub", "--out", in("2.part"), "--json"}
 	v = decode(t, expect(0, nil, two...))
-	if second := number(t, v, "clients"); first+second != 30 || first == 0 || second == 0 || v["round"] != 1.0 || v["shard"] != "2/2" {
+	if second := number(t, v, "clients"); first+second != 30 || first == 0 || second == 0 || v["round"] != 1.0 ||
+		v["shard"] != "2/2" {
 		t.Errorf("%g and %g clients: %v", first, second, v)
 	}
 
@@ -80,7 +84,8 @@ func TestScoreVerb(t *testing.T) {
 	}
 	expect(exitUsage, []string{"not waiting"}, append(merge, in("1.part"), in("2.part"))...)
 	expect(0, []string{"guarantee:"}, "run", "--resume", "--out", run)
-	expect(0, []string{"The files fit together", "1 round asked every client"}, "account", "audit", run, "--trials", "0")
+	expect(0, []string{"The files fit together", "1 round asked every client"}, "account", "audit", run, "--trials",
+		"0")
 }
 
 // TestScoreMistakes: what is missing or contradicts itself is named.
@@ -93,14 +98,18 @@ func TestScoreMistakes(t *testing.T) {
 		"--to is not given":                    {"--shard", "1/2", "--private", none},
 		"--run or --question is not given":     {"--shard", "1/2", "--private", none, "--to", none},
 		"--encoder is not given":               {"--shard", "1/2", "--private", none, "--to", none, "--question", none},
-		`--shard: the shard is "half"`:         {"--shard", "half", "--private", none, "--to", none, "--question", none, "--encoder", none},
-		"the shard is 3/2":                     {"--shard", "3/2", "--private", none, "--to", none, "--question", none, "--encoder", none},
-		none + ": no such file":                {"--shard", "1/2", "--private", none, "--to", none, "--question", none, "--encoder", none},
-		none + " holds no run":                 {"--shard", "1/2", "--private", none, "--to", none, "--run", none},
-		`--dtype is "float16"`:                 {"--shard", "1/2", "--private", none, "--to", none, "--run", none, "--dtype", "float16"},
-		"--key is not given":                   {"--merge", "--run", none},
-		`"1.part" is no flag`:                  {"--keygen", none, "1.part"},
-		"holds no run":                         {"--merge", "--run", none, "--key", none, "1.part"},
+		`--shard: the shard is "half"`: {"--shard", "half", "--private", none, "--to", none, "--question", none,
+			"--encoder", none},
+		"the shard is 3/2": {"--shard", "3/2", "--private", none, "--to", none, "--question", none,
+			"--encoder", none},
+		none + ": no such file": {"--shard", "1/2", "--private", none, "--to", none, "--question", none,
+			"--encoder", none},
+		none + " holds no run": {"--shard", "1/2", "--private", none, "--to", none, "--run", none},
+		`--dtype is "float16"`: {"--shard", "1/2", "--private", none, "--to", none, "--run", none,
+			"--dtype", "float16"},
+		"--key is not given":  {"--merge", "--run", none},
+		`"1.part" is no flag`: {"--keygen", none, "1.part"},
+		"holds no run":        {"--merge", "--run", none, "--key", none, "1.part"},
 	} {
 		code, stdout, errs := popri(t, append([]string{"score"}, args...)...)
 		if code != exitUsage || stdout != "" || !strings.Contains(errs, want) {

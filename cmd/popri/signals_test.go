@@ -14,16 +14,20 @@ import (
 	"time"
 )
 
-// TestImportEndedBySignals: Ctrl-C, TERM and a closed terminal (HUP) end an import in order, and no client's text is left. What a
-// killed one leaves is removed by the next import. A program that was started to outlive its terminal goes on.
+// TestImportEndedBySignals: Ctrl-C, TERM and a closed terminal (HUP) end an import in order, and no client's text is
+// left. What a killed one leaves is removed by the next import. A program that was started to outlive its terminal goes
+// on.
 func TestImportEndedBySignals(t *testing.T) {
-	// Where nohup started the tests, HUP is ignored, and it would be in what they start; a signal that is caught is not inherited.
+	// Where nohup started the tests, HUP is ignored, and it would be in what they start; a signal that is caught is not
+	// inherited.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	var lines strings.Builder
 	for i := range 60_000 {
-		fmt.Fprintf(&lines, "{\"client_id\": \"%d\", \"text\": \"The text of client number %d, who writes of %d things.\"}\n", i, i, i*i)
+		fmt.Fprintf(&lines,
+			"{\"client_id\": \"%d\", \"text\": \"The text of client number %d, who writes of %d things.\"}\n", i, i,
+			i*i)
 	}
 	in := write(t, t.TempDir(), "in.jsonl", lines.String())
 	// interrupted begins an import, sends the signal as soon as texts lie in the folder, and waits for the end.
@@ -34,13 +38,14 @@ func TestImportEndedBySignals(t *testing.T) {
 			return paths
 		}
 		before := spools()
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", trap+`exec "$0" "$@"`, os.Args[0], "data", "import", in, "--deduplicate", "near",
-			"--quiet", "--out", filepath.Join(dir, "out.parquet"))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", trap+`exec "$0" "$@"`, os.Args[0], "data", "import", in,
+			"--deduplicate", "near", "--quiet", "--out", filepath.Join(dir, "out.parquet"))
 		cmd.Env = append(os.Environ(), asCommand+"=1")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for begun := time.Now(); !slices.ContainsFunc(spools(), func(s string) bool { return !slices.Contains(before, s) }); time.Sleep(time.Millisecond) {
+		for begun := time.Now(); !slices.ContainsFunc(spools(),
+			func(s string) bool { return !slices.Contains(before, s) }); time.Sleep(time.Millisecond) {
 			if time.Since(begun) > time.Minute {
 				t.Fatal("the import writes nothing")
 			}

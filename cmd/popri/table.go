@@ -58,7 +58,8 @@ func evaluationColumns(e *evaluation.Outcome) []column {
 		list = append(list, column{"macro F1 %", func(r downstream.Result) string { return percent(r.MacroF1, 2) }},
 			interval(func(r downstream.Result) *downstream.Interval { return r.MacroF1CI }, 2))
 	} else {
-		list = append(list, column{"perplexity", func(r downstream.Result) string { return fmt.Sprintf("%.1f", r.Perplexity) }})
+		list = append(list, column{"perplexity",
+			func(r downstream.Result) string { return fmt.Sprintf("%.1f", r.Perplexity) }})
 	}
 	return append(list, column{"gap closed %", func(r downstream.Result) string { return percent(r.GapClosed, 1) }},
 		interval(func(r downstream.Result) *downstream.Interval { return r.GapClosedCI }, 1))

@@ -11,7 +11,8 @@ import (
 	"popri/run/evaluation"
 )
 
-// A table has no column in which every cell is empty, says why the gap is missing, and has a dash in a cell without a figure.
+// A table has no column in which every cell is empty, says why the gap is missing, and has a dash in a cell without a
+// figure.
 func TestTableHasNoEmptyColumns(t *testing.T) {
 	print := func(e evaluation.Outcome) (text string, head []string) {
 		t.Helper()
@@ -27,16 +28,21 @@ func TestTableHasNoEmptyColumns(t *testing.T) {
 		}
 		return out.String(), head
 	}
-	bare := []downstream.Result{{Key: downstream.Public, Name: "public", Accuracy: .1, Perplexity: 20}, {Key: "popri", Name: "product", Accuracy: .2, Perplexity: 10}}
+	bare := []downstream.Result{{Key: downstream.Public, Name: "public", Accuracy: .1, Perplexity: 20},
+		{Key: "popri", Name: "product", Accuracy: .2, Perplexity: 10}}
 	text, head := print(evaluation.Outcome{Results: bare})
-	if want := []string{"trained on", "texts", "accuracy %", "perplexity"}; !slices.Equal(head, want) || !strings.Contains(text, "no share of the gap closed") {
+	if want := []string{"trained on", "texts", "accuracy %", "perplexity"}; !slices.Equal(head, want) ||
+		!strings.Contains(text, "no share of the gap closed") {
 		t.Errorf("%q\n%s", head, text)
 	}
-	full := append(slices.Clone(bare), downstream.Result{Key: downstream.Private, Name: "private", Accuracy: .3, Perplexity: 5})
-	full[1].GapClosed, full[1].GapClosedCI, full[1].AccuracyCI = new(0.5), &downstream.Interval{.4, .6}, &downstream.Interval{.19, .21}
+	full := append(slices.Clone(bare), downstream.Result{Key: downstream.Private, Name: "private", Accuracy: .3,
+		Perplexity: 5})
+	full[1].GapClosed, full[1].GapClosedCI, full[1].AccuracyCI = new(0.5), &downstream.Interval{.4,
+		.6}, &downstream.Interval{.19, .21}
 	text, head = print(evaluation.Outcome{Results: full})
-	if want := []string{"trained on", "texts", "accuracy %", "95 % interval", "perplexity", "gap closed %", "95 % interval"}; !slices.Equal(head, want) ||
-		strings.Contains(text, "no share") || strings.Count(text, "–") != 6 {
+	if want := []string{"trained on", "texts", "accuracy %", "95 % interval", "perplexity", "gap closed %",
+		"95 % interval"}; !slices.Equal(head, want) || strings.Contains(text, "no share") ||
+		strings.Count(text, "–") != 6 {
 		t.Errorf("%q\n%s", head, text)
 	}
 	labelled := slices.Clone(bare)

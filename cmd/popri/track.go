@@ -11,7 +11,8 @@ import (
 type trackFlag struct{ names []string }
 
 func (f *trackFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.names, "report-to", nil, "programs that show the figures as they come: "+joined(trackers.Names()))
+	cmd.Flags().StringSliceVar(&f.names, "report-to", nil, "programs that show the figures as they come: "+
+		joined(trackers.Names()))
 }
 
 func (f *trackFlag) check() error { return tracking.Check(f.names) }

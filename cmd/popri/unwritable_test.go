@@ -24,7 +24,8 @@ func shut(t *testing.T) string {
 	return "/sys/kernel"
 }
 
-// refusedUnread checks that a command names the output that cannot be written before it reads an input, and leaves nothing in dir.
+// refusedUnread checks that a command names the output that cannot be written before it reads an input, and leaves
+// nothing in dir.
 func refusedUnread(t *testing.T, dir, output, input string, args []string) {
 	t.Helper()
 	before, err := os.ReadDir(dir)
@@ -32,7 +33,8 @@ func refusedUnread(t *testing.T, dir, output, input string, args []string) {
 		t.Fatal(err)
 	}
 	code, stdout, errs := popri(t, append(args, "--quiet")...)
-	if code != exitUsage || stdout != "" || !strings.Contains(errs, output+" cannot be written: ") || strings.Contains(errs, input) {
+	if code != exitUsage || stdout != "" || !strings.Contains(errs, output+" cannot be written: ") ||
+		strings.Contains(errs, input) {
 		t.Errorf("%v: exit code %d, %q, %s", args, code, stdout, errs)
 	}
 	if after, err := os.ReadDir(dir); err != nil || len(after) != len(before) {
@@ -56,15 +58,18 @@ func TestUnwritableFolders(t *testing.T) {
 		{"demo", "--set", "downstream.model=" + unread},
 	}
 	for _, verb := range verbs {
-		for _, out := range []string{file, filepath.Join(file, "new"), filepath.Join(file, "far", "new"), closed, filepath.Join(closed, "new")} {
+		for _, out := range []string{file, filepath.Join(file, "new"), filepath.Join(file, "far", "new"), closed,
+			filepath.Join(closed, "new")} {
 			refusedUnread(t, dir, out, unread, append(verb, "--out", out))
 		}
 	}
 	for _, parent := range []string{file, closed} { // a new folder is made in that of its name
-		refusedUnread(t, dir, parent, unread, []string{"model", "import", unread, "--out", filepath.Join(parent, "new")})
+		refusedUnread(t, dir, parent, unread,
+			[]string{"model", "import", unread, "--out", filepath.Join(parent, "new")})
 		t.Setenv("HF_HUB_CACHE", parent)
 		t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1/unread")
-		refusedUnread(t, dir, filepath.Join(parent, "models--org--name"), "unread", []string{"model", "get", "org/name"})
+		refusedUnread(t, dir, filepath.Join(parent, "models--org--name"), "unread",
+			[]string{"model", "get", "org/name"})
 	}
 }
 
@@ -81,12 +86,14 @@ func TestUnwritableFiles(t *testing.T) {
 		{"data", "import", unread, "--out"},
 		{"data", "build", unread, "--out"},
 		{"data", "build", "godoc", "--out", filepath.Join(dir, "clients.parquet"), "--public"},
-		{"score", "--shard", "1/2", "--private", unread, "--to", unread, "--question", unread, "--encoder", unread, "--out"},
+		{"score", "--shard", "1/2", "--private", unread, "--to", unread, "--question", unread, "--encoder", unread,
+			"--out"},
 		{"score", "--keygen"},
 		{"dpo", "--pairs", unread, "--model", unread, "--out", filepath.Join(dir, "adapter"), "--reference"},
 	}
 	for _, verb := range verbs {
-		for _, out := range []string{filepath.Join(dir, "missing", "new.svg"), filepath.Join(file, "new.svg"), filepath.Join(closed, "new.svg"), folder} {
+		for _, out := range []string{filepath.Join(dir, "missing", "new.svg"), filepath.Join(file, "new.svg"),
+			filepath.Join(closed, "new.svg"), folder} {
 			if out == folder && (verb[0] == "dpo" || verb[1] == "--keygen") {
 				continue // what is there is read, or not replaced
 			}

@@ -19,7 +19,8 @@ func (a *app) groups() []heading {
 	return []heading{
 		{"Runs", []*cobra.Command{a.demo(), a.run(), a.eval(), a.watch(), a.score()}},
 		{"Clients elsewhere", []*cobra.Command{federated.Client("client"), federated.Aggregate()}},
-		{"Results", []*cobra.Command{a.report(), a.judge(), a.compare(), a.ablate(), a.compareMethods(), a.reproduce()}},
+		{"Results", []*cobra.Command{a.report(), a.judge(), a.compare(), a.ablate(), a.compareMethods(),
+			a.reproduce()}},
 		{"Privacy", []*cobra.Command{a.account()}},
 		{"Data and models", []*cobra.Command{a.data(), a.model(), a.pretrain()}},
 		{"Parts of a run alone", []*cobra.Command{a.generate(), a.dpo()}},

@@ -25,9 +25,11 @@ type watchFlags struct {
 const anyPort = "127.0.0.1:0"
 
 func (f *watchFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.addr, "watch", "", "serve a live page and print its address: --watch takes a free port of this machine, --watch=HOST:PORT that one")
+	cmd.Flags().StringVar(&f.addr, "watch", "",
+		"serve a live page and print its address: --watch takes a free port of this machine, --watch=HOST:PORT that one")
 	cmd.Flags().Lookup("watch").NoOptDefVal = anyPort
-	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "with --watch: the page can stop the run after a round, and withdraw that")
+	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false,
+		"with --watch: the page can stop the run after a round, and withdraw that")
 }
 
 func (a *app) watch() *cobra.Command {
@@ -55,9 +57,10 @@ an interruption does; popri run --resume goes on. Until that round has ended, th
 			}
 			a.warnOfViewers(l)
 			url := address(l, token)
-			err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": args[0]}, func(w io.Writer) {
-				fmt.Fprintln(w, url)
-			})
+			err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": args[0]},
+				func(w io.Writer) {
+					fmt.Fprintln(w, url)
+				})
 			if err != nil {
 				return errors.Join(err, l.Close())
 			}
@@ -104,8 +107,9 @@ func serve(ctx context.Context, w *watch.Watcher, l net.Listener) error {
 	return w.Serve(ctx, l)
 }
 
-// watchRun serves the page of a run that this process is about to do, if --watch is given. stop ends it, with the run's error.
-// After a run without an error it waits for Ctrl-C if there is a terminal to press it on; a script goes on at once.
+// watchRun serves the page of a run that this process is about to do, if --watch is given. stop ends it, with the run's
+// error. After a run without an error it waits for Ctrl-C if there is a terminal to press it on; a script goes on at
+// once.
 func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(ended error), err error) {
 	if f.addr == "" {
 		if f.allowStop {

@@ -69,8 +69,8 @@ func TestRunIsWatchedAndStopped(t *testing.T) {
 	a := &app{out: io.Discard, err: errs}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- a.execute(t.Context(), []string{"run", "--config", w.File, "--out", dir, "--watch", "--allow-stop", "--set", "trainer.rounds=50",
-			"--set", "synthetic.texts=20"})
+		ended <- a.execute(t.Context(), []string{"run", "--config", w.File, "--out", dir, "--watch", "--allow-stop",
+			"--set", "trainer.rounds=50", "--set", "synthetic.texts=20"})
 	}()
 	var url, token string
 	for url == "" {
@@ -98,7 +98,8 @@ func TestRunIsWatchedAndStopped(t *testing.T) {
 	if code := <-ended; code != exitInterrupted {
 		t.Errorf("exit code %d: %s", code, errs.text.String())
 	}
-	if text := errs.text.String(); !strings.Contains(text, "popri run --resume --out "+dir) || !strings.Contains(text, "stopped after round ") ||
+	if text := errs.text.String(); !strings.Contains(text, "popri run --resume --out "+dir) ||
+		!strings.Contains(text, "stopped after round ") ||
 		!strings.Contains(text, "watch: the page has ended; this shows it again: popri watch "+dir) {
 		t.Errorf("the run says\n%s", text)
 	}
@@ -115,7 +116,8 @@ func TestRunIsWatchedAndStopped(t *testing.T) {
 		t.Fatalf("%+v (%v)", printed, err)
 	}
 	status := ""
-	for begun := time.Now(); !strings.Contains(status, `{status="stopped"} 1`) && time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
+	for begun := time.Now(); !strings.Contains(status, `{status="stopped"} 1`) &&
+		time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		_, status = fetch(t, "GET", printed.Metrics)
 	}
 	if !strings.Contains(status, `{status="stopped"} 1`) {
@@ -169,13 +171,15 @@ func TestWatchMistakes(t *testing.T) {
 	if code, _, errs := popri(t, "watch", dir); code != exitUsage || !strings.Contains(errs, dir) {
 		t.Errorf("no run: %d, %s", code, errs)
 	}
-	if code, _, errs := popri(t, "run", "--preset", "demo", "--out", filepath.Join(dir, "x"), "--allow-stop"); code != exitUsage || !strings.Contains(errs, "--watch") {
+	if code, _, errs := popri(t, "run", "--preset", "demo", "--out", filepath.Join(dir, "x"),
+		"--allow-stop"); code != exitUsage || !strings.Contains(errs, "--watch") {
 		t.Errorf("--allow-stop alone: %d, %s", code, errs)
 	}
 	if err := os.WriteFile(filepath.Join(dir, rundir.Config), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := popri(t, "watch", dir, "--addr", "nowhere:x"); code != exitUsage || !strings.Contains(errs, "nowhere") {
+	if code, _, errs := popri(t, "watch", dir, "--addr", "nowhere:x"); code != exitUsage ||
+		!strings.Contains(errs, "nowhere") {
 		t.Errorf("a bad address: %d, %s", code, errs)
 	}
 }

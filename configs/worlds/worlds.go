@@ -1,6 +1,6 @@
-// Package worlds names the data that popri demo runs on: clients, the public text beside them, and the settings that suit
-// both. A world is a layer of the configuration (configs.World) between preset and file, so every setting of it can be
-// changed, and popri run does the same with the same settings.
+// Package worlds names the data that popri demo runs on: clients, the public text beside them, and the settings that
+// suit both. A world is a layer of the configuration (configs.World) between preset and file, so every setting of it
+// can be changed, and popri run does the same with the same settings.
 //
 //	godoc      the embedded default: needs no file, and its models come with the program
 //	speeches   comes with the program, too; its small model and, without another, its generator are trained on its public text
@@ -56,8 +56,8 @@ type World struct {
 // trained are the settings of worlds whose models are trained on their public text. Their texts are spans that were cut
 // without regard to sentences, so cutting public texts once more teaches nothing wrong.
 func trained(more ...string) []string {
-	return append([]string{"model.path=" + configs.Trained, "downstream.model=" + configs.Trained, "data.long_texts=cut",
-		"eval.reference_private=true"}, more...)
+	return append([]string{"model.path=" + configs.Trained, "downstream.model=" + configs.Trained,
+		"data.long_texts=cut", "eval.reference_private=true"}, more...)
 }
 
 // Books are the files of public text of all worlds but the embedded default's.
@@ -73,7 +73,8 @@ var all = []World{
 		Set: []string{"data.private=godoc", "data.public=godoc-without-domain", "model.path=" + configs.Trained,
 			"eval.reference_private=true"}},
 	{Name: "speeches", Title: "addresses of presidents since 1945",
-		About: "stretches of addresses of United States presidents since 1945, split by time; public: Gutenberg books and plays",
+		About: "stretches of addresses of United States presidents since 1945, split by time; public: Gutenberg " +
+			"books and plays",
 		Files: speeches.Files, Set: trained()},
 	{Name: "congress", Title: "State of the Union messages since 1945", Client: "congress.parquet", Public: Books,
 		About: "stretches of State of the Union messages since 1945, split by time; " + aboutBooks,
@@ -112,7 +113,8 @@ func Find(name string) (World, error) {
 // Own is the world of anybody's files: no setting of it says more than that its models are trained on the public ones.
 func Own(private string, public ...string) World {
 	return World{Name: "own", Title: filepath.Base(private), Set: []string{"data.private=" + private,
-		"data.public=" + strings.Join(public, ","), "model.path=" + configs.Trained, "downstream.model=" + configs.Trained,
+		"data.public=" + strings.Join(public, ","), "model.path=" + configs.Trained,
+		"downstream.model=" + configs.Trained,
 		"data.long_texts=cut"}}
 }
 
@@ -140,9 +142,11 @@ func (w World) Layer(folder string) (configs.World, error) {
 		paths = append(paths, path)
 	}
 	if len(missing) > 0 {
-		return layer, fault.Userf("the world %s reads %s (clients) and %s (public text), which do not come with popri, and the folder %s "+
-			"has no %s: name the folder that has these files with --data, or your own files with --private and --public",
-			w.Name, w.Client, strings.Join(w.Public, ", "), folder, strings.Join(missing, ", no "))
+		return layer,
+			fault.Userf("the world %s reads %s (clients) and %s (public text), which do not come with popri, and the "+
+				"folder %s has no %s: name the folder that has these files with --data, or your own files with "+
+				"--private and --public",
+				w.Name, w.Client, strings.Join(w.Public, ", "), folder, strings.Join(missing, ", no "))
 	}
 	layer.Set = append([]string{"data.private=" + paths[0],
 		fmt.Sprintf("data.public=%s", strings.Join(paths[1:], ","))}, w.Set...)

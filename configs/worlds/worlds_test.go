@@ -58,7 +58,8 @@ func TestEveryWorldIsAConfiguration(t *testing.T) {
 	}
 }
 
-// A later layer that names other clients withdraws the declaration of the world, one that changes other settings does not.
+// A later layer that names other clients withdraws the declaration of the world, one that changes other settings does
+// not.
 func TestOwnSettingsOverAWorld(t *testing.T) {
 	w, err := Find("congress")
 	if err != nil {
@@ -96,13 +97,15 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = w.Layer(dir)
-	if !fault.IsUser(err) || !strings.Contains(err.Error(), "has no imdb.parquet: name") || !strings.Contains(err.Error(), dir) {
+	if !fault.IsUser(err) || !strings.Contains(err.Error(), "has no imdb.parquet: name") ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("%v", err)
 	}
 	if _, err := Find("nowhere"); !fault.IsUser(err) || !strings.Contains(err.Error(), strings.Join(Names(), ", ")) {
 		t.Errorf("an unknown world: %v", err)
 	}
-	if names := Names(); !slices.Contains(names, Default) || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+	if names := Names(); !slices.Contains(names, Default) ||
+		len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 		t.Errorf("names %v", names)
 	}
 }

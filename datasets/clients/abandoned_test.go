@@ -12,7 +12,8 @@ import (
 	"popri/internal/filelock"
 )
 
-// An import removes the clients' text that a killed one left beside its output, and leaves that of one that is still at work.
+// An import removes the clients' text that a killed one left beside its output, and leaves that of one that is still at
+// work.
 func TestAbandonedSpools(t *testing.T) {
 	dir := t.TempDir()
 	dead, alive := filepath.Join(dir, ".tmp-import-1"), filepath.Join(dir, ".tmp-import-2")
@@ -42,7 +43,8 @@ func TestAbandonedSpools(t *testing.T) {
 	}
 	run := func() {
 		t.Helper()
-		_, err := Import(t.Context(), filepath.Join(dir, "out.parquet"), []ImportFile{{Path: in}}, ImportOptions{Deduplicate: NoDeduplication})
+		_, err := Import(t.Context(), filepath.Join(dir, "out.parquet"), []ImportFile{{Path: in}},
+			ImportOptions{Deduplicate: NoDeduplication})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +75,10 @@ func TestImportIntoFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"a.parquet": "a.parquet cannot be written", "b.parquet": ManifestSuffix + " cannot be written"} {
-		_, err := Import(t.Context(), filepath.Join(dir, name), []ImportFile{{Path: "not read"}}, ImportOptions{Deduplicate: NoDeduplication})
+	for name, want := range map[string]string{"a.parquet": "a.parquet cannot be written",
+		"b.parquet": ManifestSuffix + " cannot be written"} {
+		_, err := Import(t.Context(), filepath.Join(dir, name), []ImportFile{{Path: "not read"}},
+			ImportOptions{Deduplicate: NoDeduplication})
 		if !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

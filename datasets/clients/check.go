@@ -56,8 +56,8 @@ func (e *InvalidError) Error() string {
 func (e *InvalidError) Unwrap() error { return parquetio.ErrFormat }
 
 // Check reads a client file and reports every bad row, in the order of rows, and warns of labels that are missing where
-// others are there, or are in validation or test and not in train. It describes the texts of sound rows. The error is for a file
-// that cannot be read at all: not Parquet, damaged, columns missing or of the wrong type, or without rows.
+// others are there, or are in validation or test and not in train. It describes the texts of sound rows. The error is
+// for a file that cannot be read at all: not Parquet, damaged, columns missing or of the wrong type, or without rows.
 func Check(path string) ([]Problem, *Statistics, error) {
 	var rows []labelledRow
 	b := newBuilder()

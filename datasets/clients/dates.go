@@ -9,8 +9,10 @@ import (
 	"popri/internal/fault"
 )
 
-// dateParts are the parts of a date format, longer ones before those that they begin with, and what package time calls them.
-var dateParts = []string{"YYYY", "2006", "YY", "06", "MONTH", "January", "MON", "Jan", "MM", "1", "DD", "2", "hh", "15", "mm", "04", "ss", "05"}
+// dateParts are the parts of a date format, longer ones before those that they begin with, and what package time calls
+// them.
+var dateParts = []string{"YYYY", "2006", "YY", "06", "MONTH", "January", "MON", "Jan", "MM", "1", "DD", "2", "hh", "15",
+	"mm", "04", "ss", "05"}
 
 // dateLayout returns package time's layout of a date format such as DD/MM/YYYY or YYYY.MM.DD hh:mm.
 func dateLayout(format string) (string, error) {
@@ -21,16 +23,18 @@ func dateLayout(format string) (string, error) {
 	if format != "" && (!strings.Contains(format, "YY") || strings.ContainsFunc(rest, func(r rune) bool {
 		return r != 'T' && (unicode.IsLetter(r) || unicode.IsDigit(r))
 	})) {
-		return "", fault.Userf("the date format is %q, want YYYY or YY, MM, MON (Jan) or MONTH, DD, hh, mm, ss and signs between them, as in DD/MM/YYYY",
-			format)
+		return "",
+			fault.Userf("the date format is %q, want YYYY or YY, MM, MON (Jan) or MONTH, DD, hh, mm, ss and signs "+
+				"between them, as in DD/MM/YYYY",
+				format)
 	}
 	return strings.NewReplacer(dateParts...).Replace(format), nil
 }
 
-// dateOf returns the day of a date in the layout, if one is given. Otherwise it knows the usual forms of ISO 8601: YYYY-MM-DD,
-// YYYYMMDD, or a year or a month, which stand for their first day; with a time with or without seconds and an offset, whose
-// day is the one that is written. Nine digits or more are seconds since 1970, twelve or more milliseconds; their day is that
-// of UTC.
+// dateOf returns the day of a date in the layout, if one is given. Otherwise it knows the usual forms of ISO 8601:
+// YYYY-MM-DD, YYYYMMDD, or a year or a month, which stand for their first day; with a time with or without seconds and
+// an offset, whose day is the one that is written. Nine digits or more are seconds since 1970, twelve or more
+// milliseconds; their day is that of UTC.
 func dateOf(s, layout string) (string, bool) {
 	if s == "" || layout == "" && validDate(s) {
 		return s, true
@@ -51,7 +55,8 @@ func dateOf(s, layout string) (string, bool) {
 		s = s[:10] + "T" + s[11:]
 	}
 	s = strings.NewReplacer(" UTC", "Z", " GMT", "Z", " +", "+", " -", "-").Replace(s)
-	for _, layout := range []string{"20060102", "2006-01", "2006", "2006-01-02T15:04:05", "2006-01-02T15:04", "20060102T150405Z0700", "20060102T150405"} {
+	for _, layout := range []string{"20060102", "2006-01", "2006", "2006-01-02T15:04:05", "2006-01-02T15:04",
+		"20060102T150405Z0700", "20060102T150405"} {
 		for _, zone := range []string{"", "Z07:00", "Z0700", "Z07"} {
 			if day, ok := parseDay(s, layout+zone); ok {
 				return day, true

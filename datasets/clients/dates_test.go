@@ -30,8 +30,9 @@ func TestDates(t *testing.T) {
 			t.Errorf("%q is %q, %v, want %q", s, day, ok, want)
 		}
 	}
-	for format, s := range map[string]string{"DD/MM/YYYY": "22/5/2021", "MM/DD/YY": "05/22/21", "MON DD, YYYY hh:mm": "May 22, 2021 14:05",
-		"DD MONTH YYYY": "22 May 2021", "YYYYMMDDThhmmss": "20210522T140506", "DDMMYYYY": "22052021"} {
+	for format, s := range map[string]string{"DD/MM/YYYY": "22/5/2021", "MM/DD/YY": "05/22/21",
+		"MON DD, YYYY hh:mm": "May 22, 2021 14:05", "DD MONTH YYYY": "22 May 2021",
+		"YYYYMMDDThhmmss": "20210522T140506", "DDMMYYYY": "22052021"} {
 		layout, err := dateLayout(format)
 		if err != nil {
 			t.Fatal(err)

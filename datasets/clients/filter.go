@@ -12,8 +12,8 @@ import (
 // Filter takes parts out of texts, as appendix F of the POPri paper does with transcripts: procedural language and
 // notation that nobody speaks (patterns), and sentences with few letters. The zero value takes nothing out.
 type Filter struct {
-	// NonLetters takes out sentences in which more than this share of the characters, white space aside, are no letters; 0
-	// takes none out. The paper's is 0.3.
+	// NonLetters takes out sentences in which more than this share of the characters, white space aside, are no
+	// letters; 0 takes none out. The paper's is 0.3.
 	NonLetters float64 `json:"non_letters,omitempty"`
 	// Drop are regular expressions (RE2) whose matches are taken out.
 	Drop []string `json:"drop,omitempty"`
@@ -23,7 +23,8 @@ type Filter struct {
 
 func (f *Filter) validate() error {
 	if !(f.NonLetters >= 0 && f.NonLetters < 1) {
-		return fault.Userf("the share of characters that are no letters is %g, want at least 0 and below 1", f.NonLetters)
+		return fault.Userf("the share of characters that are no letters is %g, want at least 0 and below 1",
+			f.NonLetters)
 	}
 	f.patterns = nil
 	for _, text := range f.Drop {
@@ -76,7 +77,8 @@ type Filtered struct {
 }
 
 func (f Filtered) String() string {
-	return fmt.Sprintf("%d matches of patterns and %d sentences with few letters were taken out of texts", f.Matches, f.Sentences)
+	return fmt.Sprintf("%d matches of patterns and %d sentences with few letters were taken out of texts", f.Matches,
+		f.Sentences)
 }
 
 // sentences cuts a text behind each line's end, and behind full stops, question and exclamation marks that white space

@@ -33,19 +33,19 @@ type ImportOptions struct {
 	// Where keeps the rows whose column of Columns.Others has one of the values, one list for each column.
 	Where [][]string `json:"where,omitempty"`
 
-	// ClientPerText makes a client of each text, for files that name no clients. Lists of texts for validation and test, as
-	// LargeFedBench's evaluation has them, need no such word.
+	// ClientPerText makes a client of each text, for files that name no clients. Lists of texts for validation and
+	// test, as LargeFedBench's evaluation has them, need no such word.
 	ClientPerText bool `json:"client_per_text,omitempty"`
 	SkipBlank     bool `json:"skip_blank,omitempty"` // counts missing and blank texts and leaves them out; else they are errors
 
-	// SkipBad is the most bad rows, or their largest share as in 2%, that are counted and left out; empty: every one is an
-	// error. A file that cannot be read to its end is an error all the same.
+	// SkipBad is the most bad rows, or their largest share as in 2%, that are counted and left out; empty: every one is
+	// an error. A file that cannot be read to its end is an error all the same.
 	SkipBad    string `json:"skip_bad,omitempty"`
 	DateFormat string `json:"date_format,omitempty"` // of dates, as DD/MM/YYYY hh:mm; empty: those of [dateOf]
 	HTML       bool   `json:"html,omitempty"`        // texts are HTML, of which the plain text is kept
 
-	// Shares of the clients for train, validation and test, by a hash of seed and ID. The zero value takes the splits from
-	// the files, and 0.7, 0.1, 0.2 where nothing names a split.
+	// Shares of the clients for train, validation and test, by a hash of seed and ID. The zero value takes the splits
+	// from the files, and 0.7, 0.1, 0.2 where nothing names a split.
 	Shares [3]float64 `json:"split_shares"`
 	Seed   uint64     `json:"seed"`
 
@@ -108,9 +108,9 @@ func (o *ImportOptions) Validate() (err error) {
 }
 
 // Import writes the client file out of other files and its manifest beside it, at out + [ManifestSuffix]. Records are
-// sorted by client in temporary files in the folder of out, so memory grows with the largest client, which is bounded, and
-// the number of texts that duplicates are looked for in, not with the files. Equal files and options give equal bytes. Errors name
-// files and rows, quote no cell, and leave out as it was.
+// sorted by client in temporary files in the folder of out, so memory grows with the largest client, which is bounded,
+// and the number of texts that duplicates are looked for in, not with the files. Equal files and options give equal
+// bytes. Errors name files and rows, quote no cell, and leave out as it was.
 func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions) (*Manifest, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
@@ -142,8 +142,8 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	return m, nil
 }
 
-// importer carries the stages: records are read and sorted by client, clients are shaped and stored by split, duplicates
-// over borders are taken out, and what is left is written in the order of IDs.
+// importer carries the stages: records are read and sorted by client, clients are shaped and stored by split,
+// duplicates over borders are taken out, and what is left is written in the order of IDs.
 type importer struct {
 	ctx      context.Context
 	files    []ImportFile
@@ -240,7 +240,8 @@ func (i *importer) bound(c *imported, texts, bytes int) error {
 		return nil
 	}
 	first := c.texts[0]
-	return fmt.Errorf("%s: %w: the client of %s has more than %d texts or %d MiB: name the column of clients, or divide it",
+	return fmt.Errorf("%s: %w: the client of %s has more than %d texts or %d MiB: name the column of clients, or "+
+		"divide it",
 		i.files[first.file].Path, parquetio.ErrFormat, first.place, mostTexts, mostTextBytes>>20)
 }
 
@@ -324,7 +325,8 @@ func (i *importer) unit() string {
 	case i.o.Unit != "":
 		return i.o.Unit
 	case p.Kind == Dirichlet:
-		return fmt.Sprintf("a client is simulated: %d clients, labels drawn from a Dirichlet distribution of concentration %g",
+		return fmt.Sprintf("a client is simulated: %d clients, labels drawn from a Dirichlet distribution of "+
+			"concentration %g",
 			i.o.Clients, p.Alpha)
 	case p.Kind != "":
 		return fmt.Sprintf("a client is simulated: %d clients, texts drawn uniformly", i.o.Clients)

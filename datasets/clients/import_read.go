@@ -73,8 +73,9 @@ func (i *importer) read() error {
 			return fmt.Errorf("%s: %w: it holds no texts", file.Path, parquetio.ErrFormat)
 		}
 		if in.noClient != nil {
-			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients (--client), make a client of each text "+
-				"(--client-per-text), or draw clients (--partition)", file.Path, parquetio.ErrFormat, in.noClient)
+			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients (--client), make a client of "+
+				"each text (--client-per-text), or draw clients (--partition)", file.Path, parquetio.ErrFormat,
+				in.noClient)
 		}
 	}
 	return i.skipBad()
@@ -117,7 +118,8 @@ func (i *importer) skipBad() error {
 		if i.o.SkipBad == "" {
 			return fmt.Errorf("%w (--skip-bad leaves out bad rows, --skip-blank blank texts)", i.problems.err())
 		}
-		return fmt.Errorf("%w; %d of %d rows are bad and %d may be (%s)", i.problems.err(), n, i.m.TextsRead, most, i.problems.kinds)
+		return fmt.Errorf("%w; %d of %d rows are bad and %d may be (%s)", i.problems.err(), n, i.m.TextsRead, most,
+			i.problems.kinds)
 	}
 	for _, k := range i.problems.kinds {
 		i.m.leaveOut(k.Reason, k.Texts, 0)

@@ -27,8 +27,8 @@ func importText(t testing.TB, name, content string, o ImportOptions) (*Populatio
 	return importFiles(t, []ImportFile{{Path: path}}, o)
 }
 
-// importFiles imports files and reads the result back. Nothing may be left in the folder but the output and its manifest,
-// and after an error nothing at all.
+// importFiles imports files and reads the result back. Nothing may be left in the folder but the output and its
+// manifest, and after an error nothing at all.
 func importFiles(t testing.TB, files []ImportFile, o ImportOptions) (*Population, *Manifest, error) {
 	t.Helper()
 	if o.Deduplicate == "" {
@@ -60,15 +60,17 @@ func importFiles(t testing.TB, files []ImportFile, o ImportOptions) (*Population
 func TestImportFormats(t *testing.T) {
 	columns := records.Columns{Client: "author", Text: "body", Date: "created", Label: "topic"}
 	want := []Client{
-		{ID: "ann", Split: Train, Texts: []string{"one", "two,\nlines"}, Dates: []string{"2001-02-03", "2001-02-04"}, Label: "x"},
+		{ID: "ann", Split: Train, Texts: []string{"one", "two,\nlines"}, Dates: []string{"2001-02-03", "2001-02-04"},
+			Label: "x"},
 		{ID: "bob", Split: Test, Texts: []string{"three"}},
 	}
 	for name, content := range map[string]string{
-		"a.jsonl": `{"author": "ann", "body": "one", "created": "2001-02-03T10:00:00Z", "topic": "x", "split": "train"}` + "\n\n" +
+		"a.jsonl": `{"author": "ann", "body": "one", "created": "2001-02-03T10:00:00Z", "topic": "x", "split": "train"}` +
+			"\n\n" +
 			`{"author": "bob", "body": "three", "created": null, "topic": "", "split": "test", "more": [1]}` + "\n" +
 			`{"author": "ann", "body": "two,\nlines", "created": "2001-02-04", "topic": "x", "split": "train"}`,
-		"a.csv": "\ufeffauthor,body,created,topic,split,more\nann,one,2001-02-03 10:00:00,x,train,\nbob,three,,,test,1\n" +
-			"ann,\"two,\nlines\",2001-02-04,x,train,2\n",
+		"a.csv": "\ufeffauthor,body,created,topic,split,more\nann,one,2001-02-03 " +
+			"10:00:00,x,train,\nbob,three,,,test,1\nann,\"two,\nlines\",2001-02-04,x,train,2\n",
 		"a.tsv": "body\tsplit\tauthor\ttopic\tcreated\none\ttrain\tann\tx\t2001-02-03\nthree\ttest\tbob\t\t\n\"two,\nlines\"\ttrain\tann\tx\t2001-02-04\n",
 		"a.json": `[{"author": "ann", "body": "one", "created": "2001-02-03", "topic": "x", "split": "train"},
 			{"author": "ann", "body": ["two,\nlines"], "created": "2001-02-04", "topic": "x", "split": "train"},
@@ -83,7 +85,8 @@ func TestImportFormats(t *testing.T) {
 
 func TestImportFolder(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"ann.txt": "One  two.\n\nThree.", "bob/1.md": "In\na folder.", "bob/deep/2.md": "Deeper.", ".x": "no"} {
+	for name, content := range map[string]string{"ann.txt": "One  two.\n\nThree.", "bob/1.md": "In\na folder.",
+		"bob/deep/2.md": "Deeper.", ".x": "no"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -93,14 +96,16 @@ func TestImportFolder(t *testing.T) {
 		}
 	}
 	p, _, err := importFiles(t, []ImportFile{{dir, Train}}, ImportOptions{})
-	want := []Client{{ID: "ann", Split: Train, Texts: []string{"One two.", "Three."}}, {ID: "bob", Split: Train, Texts: []string{"In a folder.", "Deeper."}}}
+	want := []Client{{ID: "ann", Split: Train, Texts: []string{"One two.", "Three."}},
+		{ID: "bob", Split: Train, Texts: []string{"In a folder.", "Deeper."}}}
 	if err != nil || !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "ann.md"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := importFiles(t, []ImportFile{{dir, Train}}, ImportOptions{}); err == nil || !strings.Contains(err.Error(), `both be client "ann"`) {
+	if _, _, err := importFiles(t, []ImportFile{{dir, Train}}, ImportOptions{}); err == nil ||
+		!strings.Contains(err.Error(), `both be client "ann"`) {
 		t.Error(err)
 	}
 }
@@ -108,7 +113,8 @@ func TestImportFolder(t *testing.T) {
 // Bad rows are counted by what is wrong with them, and left out if they are few.
 func TestImportSkipsBadRowsIfAsked(t *testing.T) {
 	content := "client_id,text,date\nann,x,2001-02-03\nann,,\n,y,\nbob\nbob,z,yesterday\nbob,w,\n"
-	for skip, want := range map[string]string{"4": "", "67%": "", "3": "; and 1 more; 4 of 6 rows are bad and 3 may be (bad row: text is blank: 1 texts, ",
+	for skip, want := range map[string]string{"4": "", "67%": "",
+		"3":   "; and 1 more; 4 of 6 rows are bad and 3 may be (bad row: text is blank: 1 texts, ",
 		"50%": "4 of 6 rows are bad and 3 may be", "": "line 5: column 1: wrong number of fields"} {
 		p, m, err := importText(t, "a.csv", content, ImportOptions{SkipBad: skip})
 		if want != "" {
@@ -122,7 +128,8 @@ func TestImportSkipsBadRowsIfAsked(t *testing.T) {
 		}
 	}
 	for _, skip := range []string{"-1", "1.5", "101%", "NaN", "%"} {
-		if _, _, err := importText(t, "a.csv", content, ImportOptions{SkipBad: skip}); err == nil || !strings.Contains(err.Error(), "the most bad rows are") {
+		if _, _, err := importText(t, "a.csv", content, ImportOptions{SkipBad: skip}); err == nil ||
+			!strings.Contains(err.Error(), "the most bad rows are") {
 			t.Errorf("%q: %v", skip, err)
 		}
 	}
@@ -136,7 +143,8 @@ func TestClientsAreBounded(t *testing.T) {
 		b.WriteString("ann,x y\n")
 	}
 	want := "bad file: the client of line 2 has more than 1048576 texts"
-	if _, _, err := importText(t, "a.csv", b.String(), ImportOptions{Shape: Shape{SpanWords: 1}}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, _, err := importText(t, "a.csv", b.String(), ImportOptions{Shape: Shape{SpanWords: 1}}); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	list := `{"ann": [` + strings.Repeat(`"x",`, mostTexts) + `"x"]}`
@@ -157,13 +165,17 @@ func TestImportPublished(t *testing.T) {
 		return path
 	}
 	train := file("train.json", "\ufeff"+`{"z": ["1", "2"], "a": ["3"]}`)
-	p, _, err := importFiles(t, []ImportFile{{train, Train}, {file("eval.json", `["4", "5"]`), Validation}, {file("test.json", `{"t": ["6"]}`), Test}}, ImportOptions{})
-	want := []Client{{ID: "a", Split: Train, Texts: []string{"3"}}, {ID: "eval/0000000", Split: Validation, Texts: []string{"4"}},
-		{ID: "eval/0000001", Split: Validation, Texts: []string{"5"}}, {ID: "t", Split: Test, Texts: []string{"6"}}, {ID: "z", Split: Train, Texts: []string{"1", "2"}}}
+	p, _, err := importFiles(t, []ImportFile{{train, Train}, {file("eval.json", `["4", "5"]`), Validation},
+		{file("test.json", `{"t": ["6"]}`), Test}}, ImportOptions{})
+	want := []Client{{ID: "a", Split: Train, Texts: []string{"3"}},
+		{ID: "eval/0000000", Split: Validation, Texts: []string{"4"}},
+		{ID: "eval/0000001", Split: Validation, Texts: []string{"5"}}, {ID: "t", Split: Test, Texts: []string{"6"}},
+		{ID: "z", Split: Train, Texts: []string{"1", "2"}}}
 	if err != nil || !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, _, err := importFiles(t, []ImportFile{{file("list.json", `["4", "5"]`), Train}}, ImportOptions{}); err == nil || !strings.Contains(err.Error(), "entry 0 names no client") {
+	if _, _, err := importFiles(t, []ImportFile{{file("list.json", `["4", "5"]`), Train}},
+		ImportOptions{}); err == nil || !strings.Contains(err.Error(), "entry 0 names no client") {
 		t.Errorf("a list for training: %v", err)
 	}
 	for content, want := range map[string]string{
@@ -184,11 +196,13 @@ func TestImportPublished(t *testing.T) {
 		`[]`:                       "no texts",
 		`{}`:                       "no texts",
 		"{\"a\": [\"\xff\"]}":      "not UTF-8: byte 8 is ill-formed",
-		`{"z": ["x"]}`:             `key 0, text 0: split is "validation", but key 0, text 0 of ` + train + ` puts the client in "train"`,
+		`{"z": ["x"]}`: `key 0, text 0: split is "validation", but key 0, text 0 of ` + train +
+			` puts the client in "train"`,
 	} {
 		path := file("bad.json", content)
 		_, _, err := importFiles(t, []ImportFile{{train, Train}, {path, Validation}}, ImportOptions{})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || !errors.Is(err, parquetio.ErrFormat) {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) ||
+			!errors.Is(err, parquetio.ErrFormat) {
 			t.Errorf("%s: %v, want %q", content, err, want)
 		}
 	}
@@ -205,19 +219,24 @@ func TestImportRefuses(t *testing.T) {
 		{"a.csv", "client_id,text\nann,\"x\n", "line 2: column", ImportOptions{}},
 		{"a.csv", "client_id,text\nann\n", "line 2: column 1: wrong number of fields", ImportOptions{}},
 		{"a.csv", "client_id,text\nann,x\nbob,\xff\n", "not UTF-8: byte 25 is ill-formed", ImportOptions{}},
-		{"a.csv", "client_id,text\nann,x\n", `it has no column "body" for the text`, ImportOptions{Columns: records.Columns{Text: "body"}}},
+		{"a.csv", "client_id,text\nann,x\n", `it has no column "body" for the text`,
+			ImportOptions{Columns: records.Columns{Text: "body"}}},
 		{"a.csv", "who,text\nann,x\n", "line 2 names no client", ImportOptions{}},
 		{"a.csv", "client_id,text\nann,x\nbob, \n", "line 3: text is blank (1 bytes)", ImportOptions{}},
 		{"a.csv", "client_id,text,date\nann,x,12/31/1999\n", "line 2: date is no date", ImportOptions{}},
 		{"a.csv", "client_id,text,split\nann,x,dev\n", "line 2: split is none of", ImportOptions{}},
-		{"a.csv", "client_id,text,split\nann,x,train\nann,y,test\n", `line 3: split is "test", but line 2 puts the client in "train"`, ImportOptions{}},
-		{"a.jsonl", `{"client_id": "a", "text": "x", "split": "train"}` + "\n" + `{"client_id": "b", "text": "x"}`, "line 2: some texts have a split", ImportOptions{}},
+		{"a.csv", "client_id,text,split\nann,x,train\nann,y,test\n",
+			`line 3: split is "test", but line 2 puts the client in "train"`, ImportOptions{}},
+		{"a.jsonl", `{"client_id": "a", "text": "x", "split": "train"}` + "\n" + `{"client_id": "b", "text": "x"}`,
+			"line 2: some texts have a split", ImportOptions{}},
 		{"a.jsonl", `{"client_id": "a", "text": 3}`, "line 1: the text is a number", ImportOptions{}},
 		{"a.jsonl", `{"client_id": "a", "text": "x"`, "line 1: ", ImportOptions{}},
 		{"a.jsonl", `{"client_id": "a"}`, `line 1: it has no column "text"`, ImportOptions{}},
-		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "100 train clients are asked for", ImportOptions{Shape: Shape{Clients: 100}}},
+		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "100 train clients are asked for",
+			ImportOptions{Shape: Shape{Clients: 100}}},
 		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "no date: 1 texts", ImportOptions{Shape: Shape{From: "2000"}}},
-		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "label is missing", ImportOptions{Shape: Shape{Clients: 3}, Partition: Partition{Dirichlet, 1}}},
+		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "label is missing",
+			ImportOptions{Shape: Shape{Clients: 3}, Partition: Partition{Dirichlet, 1}}},
 		{"a.jsonl", `{}`, `the date to is "2000-13"`, ImportOptions{Shape: Shape{To: "2000-13"}}},
 		{"a.jsonl", `{}`, "before they begin", ImportOptions{Shape: Shape{From: "2001", To: "2000-12"}}},
 		{"a.jsonl", `{}`, "add up to 0.9", ImportOptions{Shares: [3]float64{0.5, 0.2, 0.2}}},
@@ -235,7 +254,8 @@ func TestImportRefuses(t *testing.T) {
 }
 
 func TestImportSkipsBlankTextsIfAsked(t *testing.T) {
-	p, m, err := importText(t, "a.csv", "client_id,text,split\nann,x,train\nann, ,train\nbob,,train\n", ImportOptions{SkipBlank: true})
+	p, m, err := importText(t, "a.csv", "client_id,text,split\nann,x,train\nann, ,train\nbob,,train\n",
+		ImportOptions{SkipBlank: true})
 	if err != nil || len(p.Clients) != 1 || !reflect.DeepEqual(m.LeftOut, LeftOut{{blankText, 2, 0}}) {
 		t.Errorf("%+v, %+v, %v", p, m, err)
 	}
@@ -250,7 +270,8 @@ func TestImportStopsWhenCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Import(ctx, filepath.Join(dir, "out"), []ImportFile{{Path: path}}, ImportOptions{Deduplicate: NoDeduplication})
+	_, err := Import(ctx, filepath.Join(dir, "out"), []ImportFile{{Path: path}},
+		ImportOptions{Deduplicate: NoDeduplication})
 	if left, _ := os.ReadDir(dir); !errors.Is(err, context.Canceled) || len(left) != 1 {
 		t.Errorf("%v, %v is left", err, left)
 	}
@@ -300,7 +321,8 @@ func FuzzImport(f *testing.F) {
 	f.Add("jsonl", []byte(`{"client_id": "a", "text": ["x", null], "date": "2001-02-03 04:05:06"}`))
 	f.Add("json", []byte(`{"z": ["1", "2"], "a": ["3"]}`))
 	f.Add("json", []byte(`[{"client_id": 3, "text": "x"}, "y"]`))
-	f.Add("jsonl", []byte(`{"client_id": 1.0, "text": "x", "date": 1627812774}`+"\n{\n"+`{"client_id": 1, "text": "y", "date": "2001-02"}`))
+	f.Add("jsonl", []byte(`{"client_id": 1.0, "text": "x", "date": 1627812774}`+"\n{\n"+
+		`{"client_id": 1, "text": "y", "date": "2001-02"}`))
 	f.Add("csv", []byte("client_id;text;date\nann;x;20010203\nann\n;\"y\"z\n"))
 	f.Fuzz(func(t *testing.T, format string, content []byte) {
 		if format == records.Folder {
@@ -310,7 +332,9 @@ func FuzzImport(f *testing.F) {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, m, err := importFiles(t, []ImportFile{{Path: path}}, ImportOptions{Dialect: records.Dialect{Format: format}, SkipBlank: true, SkipBad: "50%", HTML: len(content)%2 == 0})
+		p, m, err := importFiles(t, []ImportFile{{Path: path}},
+			ImportOptions{Dialect: records.Dialect{Format: format}, SkipBlank: true, SkipBad: "50%",
+				HTML: len(content)%2 == 0})
 		if err != nil {
 			return
 		}
@@ -330,14 +354,16 @@ func leftOut(m *Manifest) (n int) {
 	return n
 }
 
-// Rows are chosen by columns in every format that has some, and each split has exactly as many clients as were asked for.
+// Rows are chosen by columns in every format that has some, and each split has exactly as many clients as were asked
+// for.
 func TestWhereAndExactCounts(t *testing.T) {
 	var csv, jsonl strings.Builder
 	csv.WriteString("client_id,text,country,year\n")
 	for i := range 60 {
 		country := []string{"uk", "us", "canada"}[i%3]
 		fmt.Fprintf(&csv, "c%02d,text %d,%s,%d\n", i, i, country, 2000+i/2%2)
-		fmt.Fprintf(&jsonl, `{"client_id": "c%02d", "text": "text %d", "country": "%s", "year": %d}`+"\n", i, i, country, 2000+i/2%2)
+		fmt.Fprintf(&jsonl, `{"client_id": "c%02d", "text": "text %d", "country": "%s", "year": %d}`+"\n", i, i,
+			country, 2000+i/2%2)
 	}
 	o := ImportOptions{Where: [][]string{{"uk", "canada"}, {"2001"}}, Shares: [3]float64{0.4, 0.3, 0.3},
 		Shape: Shape{Clients: 4, ValidationClients: 2, TestClients: 3}}
@@ -363,19 +389,24 @@ func TestWhereAndExactCounts(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]func(*ImportOptions){
-		`no column "planet"`:               func(o *ImportOptions) { o.Columns.Others = []string{"country", "planet"} },
-		"100 test clients are asked":       func(o *ImportOptions) { o.TestClients = 100 },
-		"validation clients is -1":         func(o *ImportOptions) { o.ValidationClients = -1 },
-		"nothing is left":                  func(o *ImportOptions) { o.Where, o.Shape = [][]string{{"france"}, {"2001"}}, Shape{} },
+		`no column "planet"`:         func(o *ImportOptions) { o.Columns.Others = []string{"country", "planet"} },
+		"100 test clients are asked": func(o *ImportOptions) { o.TestClients = 100 },
+		"validation clients is -1":   func(o *ImportOptions) { o.ValidationClients = -1 },
+		"nothing is left": func(o *ImportOptions) {
+			o.Where,
+				o.Shape = [][]string{{"france"}, {"2001"}}, Shape{}
+		},
 		"2 lists of values choose rows by": func(o *ImportOptions) { o.Columns.Others = nil },
 	} {
 		wrong := o
 		bad(&wrong)
-		if _, _, err := importText(t, "a.csv", csv.String(), wrong); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := importText(t, "a.csv", csv.String(), wrong); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, _, err := importText(t, "a.json", `{"a": ["x"]}`, o); err == nil || !strings.Contains(err.Error(), "no columns to choose rows by") {
+	if _, _, err := importText(t, "a.json", `{"a": ["x"]}`, o); err == nil ||
+		!strings.Contains(err.Error(), "no columns to choose rows by") {
 		t.Errorf("an object of clients: %v", err)
 	}
 }

@@ -23,7 +23,8 @@ func Labels(clients []Client) []string {
 	return out
 }
 
-// Unlabelled returns the first row without a label of a client file's splits, and the number of such rows. No row gives -1.
+// Unlabelled returns the first row without a label of a client file's splits, and the number of such rows. No row gives
+// -1.
 func Unlabelled(path string, splits ...Split) (first int64, n int, err error) {
 	f, err := parquetio.Open(path)
 	if err != nil {
@@ -63,8 +64,8 @@ type Labelled struct {
 	Texts   int `json:"rows"`
 }
 
-// CountLabels counts the labels of clients' texts, the most frequent first and the texts without one last; nil if no text
-// has one.
+// CountLabels counts the labels of clients' texts, the most frequent first and the texts without one last; nil if no
+// text has one.
 func CountLabels(list []Client) []LabelCounts {
 	counts := map[string]*LabelCounts{}
 	for _, c := range list {
@@ -105,8 +106,8 @@ type labelledRow struct {
 	label string
 }
 
-// checkLabels notes rows without a label where others have one, and labels of validation and test that no train text has.
-// Train texts need none: if all of them lack one, that is how their clients keep it.
+// checkLabels notes rows without a label where others have one, and labels of validation and test that no train text
+// has. Train texts need none: if all of them lack one, that is how their clients keep it.
 func (b *builder) checkLabels(rows []labelledRow) {
 	type key struct {
 		split Split
@@ -133,8 +134,8 @@ func (b *builder) checkLabels(rows []labelledRow) {
 			}
 		case split != Train && labelled[Train] && counts[key{Train, r.label}] == 0 && n > 0:
 			counts[key{split, r.label}] = 0 // one row stands for all of them
-			b.warn(r.row, r.at, "label is not in train", "label is in %s and in no train row (rows of %[1]s that have it: %d)",
-				split, n)
+			b.warn(r.row, r.at, "label is not in train",
+				"label is in %s and in no train row (rows of %[1]s that have it: %d)", split, n)
 		}
 	}
 	slices.SortStableFunc(b.problems, func(a, b Problem) int { return cmp.Compare(a.Row, b.Row) })

@@ -50,13 +50,15 @@ func labelRows(rows ...[3]string) (out []nullableRow) {
 }
 
 func TestCountLabels(t *testing.T) {
-	p, err := Read(save(t, labelRows([3]string{"a", "train", "x"}, [3]string{"a", "train", "x"}, [3]string{"a", "train", "y"},
-		[3]string{"b", "train", ""}, [3]string{"c", "test", "y"}, [3]string{"d", "test", "x"})))
+	p, err := Read(save(t, labelRows([3]string{"a", "train", "x"}, [3]string{"a", "train", "x"},
+		[3]string{"a", "train", "y"}, [3]string{"b", "train", ""}, [3]string{"c", "test", "y"}, [3]string{"d", "test",
+			"x"})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []LabelCounts{{"x", Labelled{2, 3}, map[Split]Labelled{Train: {1, 2}, Test: {1, 1}}},
-		{"y", Labelled{2, 2}, map[Split]Labelled{Train: {1, 1}, Test: {1, 1}}}, {"", Labelled{1, 1}, map[Split]Labelled{Train: {1, 1}}}}
+		{"y", Labelled{2, 2}, map[Split]Labelled{Train: {1, 1}, Test: {1, 1}}},
+		{"", Labelled{1, 1}, map[Split]Labelled{Train: {1, 1}}}}
 	if got := p.Info().Labels; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -75,9 +77,11 @@ func TestCheckLabels(t *testing.T) {
 		"all":  {rows{{"a", "train", "x"}, {"b", "test", "x"}}, nil},
 		"none": {rows{{"a", "train", ""}, {"b", "test", ""}}, nil},
 		"a missing one": {rows{{"a", "train", "x"}, {"a", "train", ""}, {"b", "test", ""}},
-			[]string{"row 1, of the client of row 0: label is missing, and other rows have one", "row 2: label is missing, and other rows have one"}},
-		"train has none":         {rows{{"a", "train", ""}, {"b", "test", "x"}, {"c", "validation", "y"}}, nil},
-		"one of test is missing": {rows{{"a", "train", ""}, {"b", "test", "x"}, {"c", "validation", ""}}, []string{"row 2: label is missing, and other rows have one"}},
+			[]string{"row 1, of the client of row 0: label is missing, and other rows have one",
+				"row 2: label is missing, and other rows have one"}},
+		"train has none": {rows{{"a", "train", ""}, {"b", "test", "x"}, {"c", "validation", "y"}}, nil},
+		"one of test is missing": {rows{{"a", "train", ""}, {"b", "test", "x"}, {"c", "validation", ""}},
+			[]string{"row 2: label is missing, and other rows have one"}},
 		"new in test": {rows{{"b", "test", "y"}, {"b", "test", "y"}, {"c", "validation", "y"}, {"a", "train", "x"}},
 			[]string{"row 0: label is in test and in no train row (rows of test that have it: 2)",
 				"row 2: label is in validation and in no train row (rows of validation that have it: 1)"}},
@@ -144,7 +148,8 @@ func TestLabelsOfNumbers(t *testing.T) {
 			t.Errorf("streamed labels %s, want %s; %v", streamed, want, err)
 		}
 		out := filepath.Join(t.TempDir(), "again.parquet")
-		if _, err := Import(t.Context(), out, []ImportFile{{Path: path}}, ImportOptions{Deduplicate: NoDeduplication}); err != nil {
+		if _, err := Import(t.Context(), out, []ImportFile{{Path: path}},
+			ImportOptions{Deduplicate: NoDeduplication}); err != nil {
 			t.Fatal(err)
 		}
 		again, err := Read(out)

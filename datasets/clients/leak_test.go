@@ -100,7 +100,8 @@ func TestDamagedCellsAreNotQuoted(t *testing.T) {
 		rows := good()
 		change(&rows[11])
 		problems, _, err := Check(save(t, rows))
-		if err != nil || len(problems) != 1 || problems[0].Row != 11 || strings.Contains(problems[0].String(), "secret") {
+		if err != nil || len(problems) != 1 || problems[0].Row != 11 ||
+			strings.Contains(problems[0].String(), "secret") {
 			t.Errorf("%s: %v, %v", name, problems, err)
 		}
 	}

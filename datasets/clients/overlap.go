@@ -13,8 +13,8 @@ type Overlap struct {
 	Counts map[Split]int
 }
 
-// Overlap looks for public texts of at least leastWords words that are nearly texts of clients: package minhash says how
-// near. Case, punctuation and white space do not count. The counts are private: they depend on single texts.
+// Overlap looks for public texts of at least leastWords words that are nearly texts of clients: package minhash says
+// how near. Case, punctuation and white space do not count. The counts are private: they depend on single texts.
 func (p *Population) Overlap(public []string, leastWords int) Overlap {
 	type owned struct {
 		text  string
@@ -83,5 +83,6 @@ func (o Overlap) String() string {
 			parts = append(parts, fmt.Sprintf("%d of %s clients", n, s))
 		}
 	}
-	return fmt.Sprintf("%d of its %d texts are texts of clients, or nearly (%s)", o.Total(), o.Public, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d of its %d texts are texts of clients, or nearly (%s)", o.Total(), o.Public,
+		strings.Join(parts, ", "))
 }

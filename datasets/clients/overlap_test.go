@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A public text is a client's if it differs by its full stop, its case or a word in many; short texts and others are not.
+// A public text is a client's if it differs by its full stop, its case or a word in many; short texts and others are
+// not.
 func TestOverlap(t *testing.T) {
 	long := func(i int) string {
 		var words []string
@@ -21,7 +22,8 @@ func TestOverlap(t *testing.T) {
 		if i%5 == 4 {
 			split = Validation
 		}
-		p.Clients = append(p.Clients, Client{ID: fmt.Sprint(i), Split: split, Texts: []string{long(i + 1), "Thank you very much."}})
+		p.Clients = append(p.Clients, Client{ID: fmt.Sprint(i), Split: split,
+			Texts: []string{long(i + 1), "Thank you very much."}})
 	}
 	p.Clients[9].Texts = append(p.Clients[9].Texts, long(1)) // a train client's, too
 	public := []string{

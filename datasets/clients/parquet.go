@@ -154,7 +154,8 @@ func Write(path string, p *Population) error {
 				Label: nullable(at(c.Label, c.Labels, j)), Text: t}
 			number := int64(len(rows))
 			place := b.client(number, parquetio.Cell{Value: c.ID}, parquetio.Cell{Value: r.Split})
-			date, label := parquetio.Cell{Value: at(c.Date, c.Dates, j)}, parquetio.Cell{Value: at(c.Label, c.Labels, j)}
+			date, label := parquetio.Cell{Value: at(c.Date, c.Dates, j)},
+				parquetio.Cell{Value: at(c.Label, c.Labels, j)}
 			b.attributes(number, place, date, label)
 			b.text(number, place, "text", parquetio.Cell{Value: t}, date, label)
 			rows = append(rows, r)

@@ -40,7 +40,8 @@ func good() []nullableRow {
 	var rows []nullableRow
 	for i := range 24 {
 		split := []string{"train", "train", "validation", "test"}[i/6]
-		rows = append(rows, nullableRow{ptr(fmt.Sprintf("c/%03d", i/6)), &split, ptr("1999-12-31"), nil, ptr(fmt.Sprintf("text number %d of the set", i))})
+		rows = append(rows, nullableRow{ptr(fmt.Sprintf("c/%03d", i/6)), &split, ptr("1999-12-31"), nil,
+			ptr(fmt.Sprintf("text number %d of the set", i))})
 	}
 	return rows
 }
@@ -70,20 +71,27 @@ func TestCheckNamesEveryBadRow(t *testing.T) {
 		want   []string // of Check, in order; a trailing "?" marks a warning
 	}{
 		{"good", func([]nullableRow) {}, nil},
-		{"bad date", func(r []nullableRow) { r[12].Date = ptr("12/31/99") }, []string{"row 12: date is no date of the form YYYY-MM-DD, it has 8 bytes"}},
+		{"bad date", func(r []nullableRow) { r[12].Date = ptr("12/31/99") },
+			[]string{"row 12: date is no date of the form YYYY-MM-DD, it has 8 bytes"}},
 		{"impossible date", func(r []nullableRow) { r[3].Date = ptr("1999-02-30") },
 			[]string{"row 3, of the client of row 0: date is no date of the form YYYY-MM-DD, it has 10 bytes"}},
-		{"unknown split", func(r []nullableRow) { r[12].Split = ptr("dev") }, []string{"row 12: split is none of train, validation and test, it has 3 bytes"}},
-		{"null split", func(r []nullableRow) { r[13].Split = nil }, []string{"row 13, of the client of row 12: split is null"}},
+		{"unknown split", func(r []nullableRow) { r[12].Split = ptr("dev") },
+			[]string{"row 12: split is none of train, validation and test, it has 3 bytes"}},
+		{"null split", func(r []nullableRow) { r[13].Split = nil },
+			[]string{"row 13, of the client of row 12: split is null"}},
 		{"two splits", func(r []nullableRow) { r[1].Split = ptr("test") },
 			[]string{`row 1, of the client of row 0: split is "test", but row 0 puts the client in "train"`}},
 		{"null client", func(r []nullableRow) { r[12].Client = nil }, []string{"row 12: client_id is null"}},
 		{"blank client", func(r []nullableRow) { r[12].Client = ptr(" ") }, []string{"row 12: client_id is blank"}},
-		{"bad bytes in client", func(r []nullableRow) { r[12].Client = ptr("a\xff") }, []string{"row 12: client_id is not UTF-8: byte 1 of 2 is ill-formed"}},
+		{"bad bytes in client", func(r []nullableRow) { r[12].Client = ptr("a\xff") },
+			[]string{"row 12: client_id is not UTF-8: byte 1 of 2 is ill-formed"}},
 		{"null text", func(r []nullableRow) { r[12].Text = nil }, []string{"row 12: text is null"}},
-		{"blank text", func(r []nullableRow) { r[12].Text = ptr(" \t\n") }, []string{"row 12: text is blank (3 bytes)"}},
-		{"bad bytes in text", func(r []nullableRow) { r[12].Text = ptr("it was \xff\xfe\xc3\x28") }, []string{"row 12: text is not UTF-8: byte 7 of 11 is ill-formed"}},
-		{"bad bytes in label", func(r []nullableRow) { r[12].Label = ptr("\xff") }, []string{"row 12: label is not UTF-8: byte 0 of 1 is ill-formed"}},
+		{"blank text", func(r []nullableRow) { r[12].Text = ptr(" \t\n") },
+			[]string{"row 12: text is blank (3 bytes)"}},
+		{"bad bytes in text", func(r []nullableRow) { r[12].Text = ptr("it was \xff\xfe\xc3\x28") },
+			[]string{"row 12: text is not UTF-8: byte 7 of 11 is ill-formed"}},
+		{"bad bytes in label", func(r []nullableRow) { r[12].Label = ptr("\xff") },
+			[]string{"row 12: label is not UTF-8: byte 0 of 1 is ill-formed"}},
 		{"clients apart", func(r []nullableRow) { r[0], r[12] = r[12], r[0] },
 			[]string{"row 12, of the client of row 1: the client's rows are not together: the one before is row 5?",
 				"row 13, of the client of row 0: the client's rows are not together: the one before is row 0?"}},
@@ -118,8 +126,9 @@ func TestCheckNamesEveryBadRow(t *testing.T) {
 			}
 			if fatal > 0 {
 				var invalid *InvalidError
-				if !errors.As(err, &invalid) || len(invalid.Problems) != fatal || !errors.Is(err, parquetio.ErrFormat) ||
-					!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), strings.TrimSuffix(c.want[0], "?")) {
+				if !errors.As(err, &invalid) || len(invalid.Problems) != fatal ||
+					!errors.Is(err, parquetio.ErrFormat) || !strings.Contains(err.Error(), path) ||
+					!strings.Contains(err.Error(), strings.TrimSuffix(c.want[0], "?")) {
 					t.Errorf("Read: %v", err)
 				}
 			}
@@ -183,7 +192,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{"corrupt page", saveBytes(t, corrupt), "column client_id, after 0 values: damaged"},
 		{"footer too long", saveBytes(t, longFooter), "footer claims"},
 		{"no rows", save(t, []nullableRow{}), "no rows"},
-		{"missing client_id", save(t, []noClient{{"train", "a"}}), "column client_id is missing; the file has split, text"},
+		{"missing client_id", save(t, []noClient{{"train", "a"}}),
+			"column client_id is missing; the file has split, text"},
 		{"missing text", save(t, []noText{{"a", "train"}}), "column text is missing"},
 		{"client_id of numbers", save(t, []numberClient{{1, "train", "a"}}), "column client_id holds INT"},
 		{"text of numbers", save(t, []numberText{{"a", "train", 1}}), "column text holds DOUBLE"},
@@ -195,7 +205,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, checked := Check(c.path)
 			for verb, err := range map[string]error{"Check": checked, "Read": second(Read(c.path))} {
-				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) || !errors.Is(err, parquetio.ErrFormat) {
+				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) ||
+					!errors.Is(err, parquetio.ErrFormat) {
 					t.Errorf("%s: %v, want %q", verb, err, c.want)
 				}
 			}
@@ -217,11 +228,13 @@ func TestReadListLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Client{{ID: "a", Split: Train, Date: "2001-01-01", Texts: []string{"one", "two"}}, {ID: "b", Split: Test, Label: "x", Texts: []string{"three"}}}
+	want := []Client{{ID: "a", Split: Train, Date: "2001-01-01", Texts: []string{"one", "two"}},
+		{ID: "b", Split: Test, Label: "x", Texts: []string{"three"}}}
 	if !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("got %+v", p.Clients)
 	}
-	problems, _, err := Check(save(t, []listRow{{"a", nil, nil, "train", []*string{ptr("one"), nil, ptr("")}}, {"b", nil, nil, "train", nil}}))
+	problems, _, err := Check(save(t, []listRow{{"a", nil, nil, "train", []*string{ptr("one"), nil, ptr("")}},
+		{"b", nil, nil, "train", nil}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +242,8 @@ func TestReadListLayout(t *testing.T) {
 	for _, p := range problems {
 		got = append(got, p.String())
 	}
-	if want := []string{"row 0: texts[1] is null", "row 0: texts[2] is blank (0 bytes)", "row 1: texts is empty"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"row 0: texts[1] is null", "row 0: texts[2] is blank (0 bytes)",
+		"row 1: texts is empty"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("Check gives %q, want %q", got, want)
 	}
 }
@@ -242,7 +256,8 @@ func TestReadGroupsClientsThatAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Client{{ID: "b", Split: Train, Texts: []string{"1", "3"}, Labels: []string{"", "x"}}, {ID: "a", Split: Test, Texts: []string{"2"}}}
+	want := []Client{{ID: "b", Split: Train, Texts: []string{"1", "3"}, Labels: []string{"", "x"}},
+		{ID: "a", Split: Test, Texts: []string{"2"}}}
 	if !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("got %+v", p.Clients)
 	}
@@ -252,10 +267,12 @@ func TestWriteReadsBack(t *testing.T) {
 	p := &Population{Name: "n", Unit: "a client is a test", Clients: []Client{
 		{ID: "b", Split: Test, Date: "2020-02-29", Texts: []string{"two\nlines", "ü"}},
 		{ID: "a", Split: Train, Label: "l", Texts: []string{"x"}},
-		{ID: "c", Split: Validation, Texts: []string{"x", "y"}, Dates: []string{"2020-01-01", ""}, Labels: []string{"p", "q"}},
+		{ID: "c", Split: Validation, Texts: []string{"x", "y"}, Dates: []string{"2020-01-01", ""},
+			Labels: []string{"p", "q"}},
 	}}
 	for i := range 30_000 {
-		p.Clients = append(p.Clients, Client{ID: fmt.Sprintf("d%05d", i), Split: Train, Texts: []string{fmt.Sprint("text ", i)}})
+		p.Clients = append(p.Clients, Client{ID: fmt.Sprintf("d%05d", i), Split: Train,
+			Texts: []string{fmt.Sprint("text ", i)}})
 	}
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	if err := Write(path, p); err != nil {
@@ -273,7 +290,8 @@ func TestWriteReadsBack(t *testing.T) {
 	if err != nil || slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		t.Errorf("Check finds %v, %v", problems[:1], err)
 	}
-	if info := q.Info(); info.Clients != 30_003 || info.Texts != 30_005 || info.Splits[Test] != (Counts{1, 2, 3}) || len(info.Labels) != 4 {
+	if info := q.Info(); info.Clients != 30_003 || info.Texts != 30_005 || info.Splits[Test] != (Counts{1, 2, 3}) ||
+		len(info.Labels) != 4 {
 		t.Errorf("Info: %+v", info)
 	}
 
@@ -294,8 +312,9 @@ func TestWriteReadsBack(t *testing.T) {
 
 func TestWriteRefusesWhatReadWouldRefuse(t *testing.T) {
 	for want, clients := range map[string][]Client{
-		"no clients":        nil,
-		"there twice":       {{ID: "a", Split: Train, Texts: []string{"x"}}, {ID: "a", Split: Train, Texts: []string{"y"}}},
+		"no clients": nil,
+		"there twice": {{ID: "a", Split: Train, Texts: []string{"x"}},
+			{ID: "a", Split: Train, Texts: []string{"y"}}},
 		"no texts":          {{ID: "a", Split: Train}},
 		"split is none of":  {{ID: "a", Split: "dev", Texts: []string{"x"}}},
 		"date is no date":   {{ID: "a", Split: Train, Date: "today", Texts: []string{"x"}}},

@@ -22,9 +22,10 @@ const (
 
 // Partition makes clients of texts that have none, as federated learning is simulated on data of one owner.
 //
-// Dirichlet is the label skew of Yurochkin et al. (2019) and Li et al. (2022): for each label k, the shares of the n clients
-// are p_k ~ Dir_n(α), and a text of the label goes to client j with probability p_kj. With α → 0 a label is with one client,
-// with α → ∞ the partition is uniform. If the texts have splits, each split has clients of its own, with the same shares.
+// Dirichlet is the label skew of Yurochkin et al. (2019) and Li et al. (2022): for each label k, the shares of the n
+// clients are p_k ~ Dir_n(α), and a text of the label goes to client j with probability p_kj. With α → 0 a label is
+// with one client, with α → ∞ the partition is uniform. If the texts have splits, each split has clients of its own,
+// with the same shares.
 type Partition struct {
 	Kind  string  `json:"kind"`
 	Alpha float64 `json:"alpha,omitempty"` // the concentration α, above 0; usually 0.1 to 1
@@ -96,8 +97,8 @@ func (a *assigner) client(label string) (string, error) {
 	return fmt.Sprintf("client-%0*d", a.width, at), nil
 }
 
-// dirichlet draws shares from the symmetric Dirichlet distribution and sums them up: gamma variates over their sum. Where a
-// small α makes all of them vanish, one client has the label.
+// dirichlet draws shares from the symmetric Dirichlet distribution and sums them up: gamma variates over their sum.
+// Where a small α makes all of them vanish, one client has the label.
 func dirichlet(random *rand.Rand, alpha float64, n int) []float64 {
 	gamma := distuv.Gamma{Alpha: alpha, Beta: 1, Src: random}
 	shares := make([]float64, n)

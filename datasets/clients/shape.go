@@ -12,13 +12,14 @@ import (
 
 // Shape says which texts and clients an import keeps, and in which form. The zero value keeps all as they are.
 type Shape struct {
-	// From and To are the first and the last date that is kept; a year or a month stands for all of its days. Texts without
-	// a date are left out if either is set.
+	// From and To are the first and the last date that is kept; a year or a month stands for all of its days. Texts
+	// without a date are left out if either is set.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 
-	// ValidationFrom and TestFrom split by date: texts from ValidationFrom on are for validation, from TestFrom on for test,
-	// the others for training. A client is in the split of its newest text, and its texts of another split are left out.
+	// ValidationFrom and TestFrom split by date: texts from ValidationFrom on are for validation, from TestFrom on for
+	// test, the others for training. A client is in the split of its newest text, and its texts of another split are
+	// left out.
 	ValidationFrom string `json:"validation_from,omitempty"`
 	TestFrom       string `json:"test_from,omitempty"`
 
@@ -33,9 +34,9 @@ type Shape struct {
 	MinTexts int `json:"min_texts,omitempty"` // leaves out clients with fewer texts
 	MaxTexts int `json:"max_texts,omitempty"` // keeps a client's first texts; 0: all
 
-	// Clients is the number of train clients to keep, those with the smallest hashes of seed and ID: fewer are a subset of more.
-	// Validation and test stay whole, so that figures can be compared, unless ValidationClients and TestClients say how many of
-	// them are kept in the same way. With a partition it is the number of clients made.
+	// Clients is the number of train clients to keep, those with the smallest hashes of seed and ID: fewer are a subset
+	// of more. Validation and test stay whole, so that figures can be compared, unless ValidationClients and
+	// TestClients say how many of them are kept in the same way. With a partition it is the number of clients made.
 	Clients           int `json:"clients,omitempty"`
 	ValidationClients int `json:"validation_clients,omitempty"`
 	TestClients       int `json:"test_clients,omitempty"`
@@ -44,7 +45,8 @@ type Shape struct {
 var datePattern = regexp.MustCompile(`^\d{4}(-\d{2}(-\d{2})?)?$`)
 
 func (s *Shape) validate() error {
-	for _, d := range []struct{ name, value string }{{"from", s.From}, {"to", s.To}, {"validation from", s.ValidationFrom},
+	for _, d := range []struct{ name, value string }{{"from", s.From}, {"to", s.To},
+		{"validation from", s.ValidationFrom},
 		{"test from", s.TestFrom}} {
 		if d.value != "" && !(datePattern.MatchString(d.value) && validDate(d.value+"-01-01"[:10-len(d.value)])) {
 			return fault.Userf("the date %s is %q, want YYYY, YYYY-MM or YYYY-MM-DD", d.name, d.value)
@@ -53,7 +55,8 @@ func (s *Shape) validate() error {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"words of a span", s.SpanWords}, {"tokens of a span", s.SpanTokens}, {"words", s.MinWords}, {"least texts", s.MinTexts},
+	}{{"words of a span", s.SpanWords}, {"tokens of a span", s.SpanTokens}, {"words", s.MinWords}, {"least texts",
+		s.MinTexts},
 		{"most texts", s.MaxTexts}, {"clients", s.Clients}, {"validation clients", s.ValidationClients},
 		{"test clients", s.TestClients}} {
 		if n.value < 0 {
@@ -127,8 +130,8 @@ func (i *importer) split(c *imported) (Split, bool) {
 			if t.file != first.file {
 				other = " of " + i.files[first.file].Path
 			}
-			i.problems.add(i.files[t.file].Path, t.place, "", "split is %q, but %s%s puts the client in %q", t.split, first.place, other,
-				first.split)
+			i.problems.add(i.files[t.file].Path, t.place, "", "split is %q, but %s%s puts the client in %q", t.split,
+				first.place, other, first.split)
 			return "", false
 		}
 	}

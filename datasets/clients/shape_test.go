@@ -34,8 +34,10 @@ func written(p *Population) (out []string) {
 func TestShape(t *testing.T) {
 	type row = map[string]any
 	content := lines(t,
-		row{"client_id": "a", "date": "1999-12-31", "text": "old a"}, row{"client_id": "a", "date": "2000-06-01", "text": "mid a"},
-		row{"client_id": "b", "date": "2000-01-01", "text": "mid b"}, row{"client_id": "b", "date": "2001-01-01", "text": "new b"},
+		row{"client_id": "a", "date": "1999-12-31", "text": "old a"}, row{"client_id": "a", "date": "2000-06-01",
+			"text": "mid a"},
+		row{"client_id": "b", "date": "2000-01-01", "text": "mid b"}, row{"client_id": "b", "date": "2001-01-01",
+			"text": "new b"},
 		row{"client_id": "c", "date": "1999-01-01", "text": "old c"}, row{"client_id": "d", "text": "when"},
 		row{"client_id": "c", "date": "1999-01-02", "text": "older than c but longer"})
 	for _, c := range []struct {
@@ -49,14 +51,17 @@ func TestShape(t *testing.T) {
 		{"split by date", Shape{ValidationFrom: "2000", TestFrom: "2001-01-01"},
 			[]string{"validation/a: mid a", "test/b: new b", "train/c: old c, older than c but longer"},
 			LeftOut{{noDate, 1, 0}, {otherSplit, 2, 0}}},
-		{"spans of words", Shape{SpanWords: 2, From: "1999-01-02", To: "1999-01"}, []string{"train/c: older than, c but, longer"},
-			LeftOut{{tooLate, 4, 0}, {tooEarly, 1, 0}, {noDate, 1, 0}}},
-		{"spans of tokens", Shape{SpanTokens: 9, Tokens: func(s string) int { return len(s) }, From: "1999-01-02", To: "1999-01"},
-			[]string{"train/c: older, than c, but, longer"}, LeftOut{{tooLate, 4, 0}, {tooEarly, 1, 0}, {noDate, 1, 0}}},
-		{"few words", Shape{SpanWords: 4, MinWords: 2}, []string{"train/a: old a, mid a", "train/b: mid b, new b", "train/c: old c, older than c but"},
+		{"spans of words", Shape{SpanWords: 2, From: "1999-01-02", To: "1999-01"},
+			[]string{"train/c: older than, c but, longer"}, LeftOut{{tooLate, 4, 0}, {tooEarly, 1, 0}, {noDate, 1, 0}}},
+		{"spans of tokens", Shape{SpanTokens: 9, Tokens: func(s string) int { return len(s) }, From: "1999-01-02",
+			To: "1999-01"}, []string{"train/c: older, than c, but, longer"}, LeftOut{{tooLate, 4, 0}, {tooEarly, 1, 0},
+			{noDate, 1, 0}}},
+		{"few words", Shape{SpanWords: 4, MinWords: 2},
+			[]string{"train/a: old a, mid a", "train/b: mid b, new b", "train/c: old c, older than c but"},
 			LeftOut{{fewWords, 2, 1}}},
 		{"texts of a client", Shape{MinTexts: 2, MaxTexts: 2, SpanWords: 3},
-			[]string{"train/a: old a, mid a", "train/b: mid b, new b", "train/c: old c, older than c"}, LeftOut{{manyTexts, 1, 0}, {fewTexts, 1, 1}}},
+			[]string{"train/a: old a, mid a", "train/b: mid b, new b",
+				"train/c: old c, older than c"}, LeftOut{{manyTexts, 1, 0}, {fewTexts, 1, 1}}},
 	} {
 		o := ImportOptions{Shape: c.s}
 		if !c.s.dated() {
@@ -74,7 +79,8 @@ func people(t testing.TB, n int) string {
 	t.Helper()
 	var rows []map[string]any
 	for i := range n {
-		rows = append(rows, map[string]any{"client_id": fmt.Sprint("p", i), "text": fmt.Sprint("text ", i), "label": fmt.Sprint(i % 10)})
+		rows = append(rows, map[string]any{"client_id": fmt.Sprint("p", i), "text": fmt.Sprint("text ", i),
+			"label": fmt.Sprint(i % 10)})
 	}
 	return lines(t, rows...)
 }
@@ -82,7 +88,8 @@ func people(t testing.TB, n int) string {
 func TestSubsetsOfClientsAreNested(t *testing.T) {
 	content := people(t, 400)
 	subset := func(n int, seed uint64) (train map[string]bool, rest int) {
-		p, m, err := importText(t, "a.jsonl", content, ImportOptions{Shares: defaultShares, Shape: Shape{Clients: n}, Seed: seed})
+		p, m, err := importText(t, "a.jsonl", content,
+			ImportOptions{Shares: defaultShares, Shape: Shape{Clients: n}, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +156,8 @@ func largestShare(p *Population) float64 {
 func TestPartition(t *testing.T) {
 	content := people(t, 5000)
 	share := func(kind string, alpha float64) float64 {
-		p, _, err := importText(t, "a.jsonl", content, ImportOptions{Partition: Partition{kind, alpha}, Shape: Shape{Clients: 20}, Shares: [3]float64{1, 0, 0}})
+		p, _, err := importText(t, "a.jsonl", content,
+			ImportOptions{Partition: Partition{kind, alpha}, Shape: Shape{Clients: 20}, Shares: [3]float64{1, 0, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +171,8 @@ func TestPartition(t *testing.T) {
 	if uniform > 0.09 || math.Abs(wide-uniform) > 0.02 || skewed < 0.2 || one < 0.999 {
 		t.Errorf("the largest shares are %.3f, %.3f, %.3f, %.3f", uniform, wide, skewed, one)
 	}
-	p, _, err := importText(t, "a.csv", "text,label,split\na,x,train\nb,x,test\n", ImportOptions{Partition: Partition{Dirichlet, 0.1}, Shape: Shape{Clients: 2}})
+	p, _, err := importText(t, "a.csv", "text,label,split\na,x,train\nb,x,test\n",
+		ImportOptions{Partition: Partition{Dirichlet, 0.1}, Shape: Shape{Clients: 2}})
 	if err != nil || len(p.Split(Train)) != 1 || len(p.Split(Test)) != 1 || p.Clients[0].ID[:4] != "test" {
 		t.Errorf("texts with splits: %+v, %v", p, err)
 	}
@@ -179,17 +188,22 @@ func TestBorders(t *testing.T) {
 	}
 	type row = map[string]any
 	content := lines(t,
-		row{"client_id": "a", "split": "train", "text": "Only here."}, row{"client_id": "a", "split": "train", "text": strings.ToUpper(long(1))},
-		row{"client_id": "a", "split": "train", "text": long(2) + " and more"}, row{"client_id": "a", "split": "train", "text": long(3)},
+		row{"client_id": "a", "split": "train", "text": "Only here."}, row{"client_id": "a", "split": "train",
+			"text": strings.ToUpper(long(1))},
+		row{"client_id": "a", "split": "train", "text": long(2) + " and more"}, row{"client_id": "a", "split": "train",
+			"text": long(3)},
 		row{"client_id": "a", "split": "train", "text": "Only here."},
 		row{"client_id": "b", "split": "train", "text": "  " + long(4)},
-		row{"client_id": "v", "split": "validation", "text": long(1)}, row{"client_id": "v", "split": "validation", "text": long(5)},
-		row{"client_id": "t", "split": "test", "text": long(1)}, row{"client_id": "t", "split": "test", "text": long(2)},
+		row{"client_id": "v", "split": "validation", "text": long(1)}, row{"client_id": "v", "split": "validation",
+			"text": long(5)},
+		row{"client_id": "t", "split": "test", "text": long(1)}, row{"client_id": "t", "split": "test",
+			"text": long(2)},
 		row{"client_id": "t", "split": "test", "text": long(4)})
 	public := []string{long(5), long(3)}
 	kept := func(list ...string) []string { return list }
 	for kind, want := range map[string][]string{
-		NoDeduplication: kept("a 5", "b 1", "t 3", "v 2"), ExactDuplicates: kept("a 3", "t 3"), NearDuplicates: kept("a 2", "t 3"),
+		NoDeduplication: kept("a 5", "b 1", "t 3", "v 2"), ExactDuplicates: kept("a 3",
+			"t 3"), NearDuplicates: kept("a 2", "t 3"),
 	} {
 		o := ImportOptions{Deduplicate: kind}
 		if kind != NoDeduplication {
@@ -210,7 +224,8 @@ func TestBorders(t *testing.T) {
 			continue
 		}
 		if want := []Duplicates{{Test, "public text", 0}, {Validation, "public text", 1}, {Validation, "test", 1},
-			{Train, "public text", 1}, {Train, "test", 3}, {Train, "validation", 0}}; !reflect.DeepEqual(m.Duplicates, want) {
+			{Train, "public text", 1}, {Train, "test", 3}, {Train, "validation", 0}}; !reflect.DeepEqual(m.Duplicates,
+			want) {
 			t.Errorf("duplicates %+v, want %+v", m.Duplicates, want)
 		}
 	}
@@ -240,8 +255,9 @@ func TestManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(read.Sources, []FileHash{source}) || read.Program != "v1" || read.Options.MaxTexts != 7 || read.Options.Seed != 3 ||
-		read.Options.Shares != defaultShares || read.TextsRead != 30 || !reflect.DeepEqual(read.Splits, m.Splits) || len(read.Duplicates) != 3 {
+	if !reflect.DeepEqual(read.Sources, []FileHash{source}) || read.Program != "v1" || read.Options.MaxTexts != 7 ||
+		read.Options.Seed != 3 || read.Options.Shares != defaultShares || read.TextsRead != 30 ||
+		!reflect.DeepEqual(read.Splits, m.Splits) || len(read.Duplicates) != 3 {
 		t.Errorf("%s", content)
 	}
 	if again, err := hashFile(out); err != nil || again.SHA256 != read.Output.SHA256 {

@@ -46,11 +46,13 @@ func TestImportGivesTheExpectedCounts(t *testing.T) {
 			if want.Texts > 0 {
 				texts = want.Texts
 			}
-			if n := Count(p.Clients); n.Texts != texts || n.Words != want.Words || want.Clients > 0 && n.Clients != want.Clients || len(m.LeftOut) > 0 {
+			if n := Count(p.Clients); n.Texts != texts || n.Words != want.Words ||
+				want.Clients > 0 && n.Clients != want.Clients || len(m.LeftOut) > 0 {
 				t.Errorf("%v, left out %v; want %+v", n, m.LeftOut, want)
 			}
 			for split, n := range want.Splits {
-				if m.Splits[Split(split)].Clients != n || want.Texts == 0 && m.Splits[Split(split)].Texts != want.RowsBy[split] {
+				if m.Splits[Split(split)].Clients != n || want.Texts == 0 &&
+					m.Splits[Split(split)].Texts != want.RowsBy[split] {
 					t.Errorf("%s: %v, want %d clients", split, m.Splits[Split(split)], n)
 				}
 			}
@@ -61,16 +63,19 @@ func TestImportGivesTheExpectedCounts(t *testing.T) {
 		eval    string
 		clients int
 	}{{"eval", 103}, {"eval-flat", 769}} {
-		_, m, err := importFiles(t, []ImportFile{{published("train"), Train}, {published(c.eval), Validation}, {published("test"), Test}}, ImportOptions{})
+		_, m, err := importFiles(t, []ImportFile{{published("train"), Train}, {published(c.eval), Validation},
+			{published("test"), Test}}, ImportOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		train, validation, test := m.Splits[Train], m.Splits[Validation], m.Splits[Test]
-		if train.Clients != 885 || train.Texts != 6469 || validation.Clients != c.clients || validation.Texts != 769 || test.Clients != 93 || test.Texts != 696 {
+		if train.Clients != 885 || train.Texts != 6469 || validation.Clients != c.clients || validation.Texts != 769 ||
+			test.Clients != 93 || test.Texts != 696 {
 			t.Errorf("%s: %v", c.eval, m.Splits)
 		}
 	}
-	if _, m, err := importFiles(t, []ImportFile{{Path: published("initial")}}, ImportOptions{ClientPerText: true}); err != nil || m.TextsRead != 2000 {
+	if _, m, err := importFiles(t, []ImportFile{{Path: published("initial")}},
+		ImportOptions{ClientPerText: true}); err != nil || m.TextsRead != 2000 {
 		t.Errorf("initial: %+v, %v", m, err)
 	}
 }
@@ -78,11 +83,15 @@ func TestImportGivesTheExpectedCounts(t *testing.T) {
 func TestImportNamesWhatIsBroken(t *testing.T) {
 	dir := filepath.Join(sharedData(t), "broken")
 	for name, want := range map[string]string{
-		"bad-date": "row 12: date is no date", "blank-text": "row 12: text is blank", "null-text": "row 12: text is null",
+		"bad-date": "row 12: date is no date", "blank-text": "row 12: text is blank",
+		"null-text":            "row 12: text is null",
 		"client-in-two-splits": `row 1: split is "test", but row 0 puts the client in "train"`,
-		"corrupt-page":         "column text, after ", "empty": "0 bytes", "header-only": "4 bytes are too few", "invalid-utf8": "row 12: text is not UTF-8",
-		"missing-client-id": "row 0 names no client", "missing-text": `no column "text"`, "no-rows": "no texts", "not-parquet": "not a Parquet file",
-		"null-client-id": "row 12: client_id is null", "truncated": "cut off", "unknown-split": "row 12: split is none of",
+		"corrupt-page":         "column text, after ", "empty": "0 bytes", "header-only": "4 bytes are too few",
+		"invalid-utf8":      "row 12: text is not UTF-8",
+		"missing-client-id": "row 0 names no client", "missing-text": `no column "text"`, "no-rows": "no texts",
+		"not-parquet":    "not a Parquet file",
+		"null-client-id": "row 12: client_id is null", "truncated": "cut off",
+		"unknown-split":        "row 12: split is none of",
 		"wrong-type-client-id": "column client_id holds INT", "wrong-type-text": "column text holds DOUBLE",
 		"good": "", "unsorted-clients": "", // an import sorts
 	} {

@@ -19,7 +19,8 @@ func TestSince(t *testing.T) {
 	want := &Population{Name: "n", Unit: "u", Clients: []Client{
 		{ID: "first day", Split: Train, Date: "1945-01-01", Texts: []string{"b", "c"}},
 		{ID: "both", Split: Test, Date: "1950-01-01", Label: "y", Texts: []string{"f", "g"}},
-		{ID: "differing", Split: Validation, Label: "l", Texts: []string{"j", "k"}, Dates: []string{"1946-01-01", "1947-01-01"}},
+		{ID: "differing", Split: Validation, Label: "l", Texts: []string{"j", "k"},
+			Dates: []string{"1946-01-01", "1947-01-01"}},
 	}}
 	if got := p.Since("1945"); !reflect.DeepEqual(got, want) {
 		t.Errorf("since 1945: %+v", got.Clients)

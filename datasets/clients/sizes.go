@@ -8,10 +8,12 @@ import (
 
 // Sizes says how much text each of some clients has (POPri, Table 5 and Figure 10).
 type Sizes struct {
-	// Texts and TextsSD are the mean number of texts of a client and its standard deviation (with n−1; 0 for one client).
+	// Texts and TextsSD are the mean number of texts of a client and its standard deviation (with n−1; 0 for one
+	// client).
 	Texts   float64 `json:"texts_mean"`
 	TextsSD float64 `json:"texts_sd"`
-	// Histogram[k] is the number of clients with 2^(k−1) to 2^k − 1 words or tokens in all; Histogram[0] is of clients with none.
+	// Histogram[k] is the number of clients with 2^(k−1) to 2^k − 1 words or tokens in all; Histogram[0] is of clients
+	// with none.
 	Histogram []int `json:"histogram"`
 }
 

@@ -9,8 +9,10 @@ import (
 
 func TestSizesOf(t *testing.T) {
 	words := func(s string) int { return len(strings.Fields(s)) }
-	got := SizesOf([]Client{{Texts: []string{"a b", "c"}}, {Texts: []string{"a"}}, {Texts: []string{"a b c", "d e", "f", "g"}}, {}}, words)
-	if want := []int{1, 1, 1, 1}; got.Texts != 1.75 || math.Abs(got.TextsSD-1.707825) > 1e-6 || !reflect.DeepEqual(got.Histogram, want) {
+	got := SizesOf([]Client{{Texts: []string{"a b", "c"}}, {Texts: []string{"a"}},
+		{Texts: []string{"a b c", "d e", "f", "g"}}, {}}, words)
+	if want := []int{1, 1, 1, 1}; got.Texts != 1.75 || math.Abs(got.TextsSD-1.707825) > 1e-6 ||
+		!reflect.DeepEqual(got.Histogram, want) {
 		t.Errorf("%+v", got)
 	}
 	if got := SizesOf([]Client{{Texts: []string{"a"}}}, words); got.Texts != 1 || got.TextsSD != 0 {

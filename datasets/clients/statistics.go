@@ -11,8 +11,8 @@ import (
 	"popri/datasets/records"
 )
 
-// Statistics describes the sound texts of a file for its owner, without noise: how long they are, how many look like junk,
-// and how many repeat another one.
+// Statistics describes the sound texts of a file for its owner, without noise: how long they are, how many look like
+// junk, and how many repeat another one.
 type Statistics struct {
 	Texts          int       `json:"texts"`
 	Words          Quantiles `json:"words"`            // of a text
@@ -59,9 +59,13 @@ var junk = []struct {
 	has  func(string) bool
 }{
 	{"tags of HTML", records.HasTags},
-	{"U+FFFD, the sign for a damaged character", func(s string) bool { return strings.ContainsRune(s, utf8.RuneError) }},
+	{"U+FFFD, the sign for a damaged character",
+		func(s string) bool { return strings.ContainsRune(s, utf8.RuneError) }},
 	{"control characters", func(s string) bool {
-		return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' })
+		return strings.ContainsFunc(s, func(r rune) bool {
+			return unicode.IsControl(r) && r != '\n' && r != '\r' &&
+				r != '\t'
+		})
 	}},
 	{"20 times one character or more in a row", func(s string) bool {
 		run, last := 0, rune(-1)
@@ -75,7 +79,8 @@ var junk = []struct {
 		}
 		return false
 	}},
-	{"fewer letters than other characters", func(s string) bool { letters, all := lettersOf(s); return 2*letters < all }},
+	{"fewer letters than other characters",
+		func(s string) bool { letters, all := lettersOf(s); return 2*letters < all }},
 }
 
 // statisticsOf describes the texts of clients.

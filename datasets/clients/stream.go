@@ -7,12 +7,12 @@ import (
 	"popri/internal/parquetio"
 )
 
-// Stream reads a client file as [Read] does and gives its clients to use in batches, each client once and whole. Texts of
-// before since are left out, and clients without any others, as [Population.Since] does; "" leaves out none.
+// Stream reads a client file as [Read] does and gives its clients to use in batches, each client once and whole. Texts
+// of before since are left out, and clients without any others, as [Population.Since] does; "" leaves out none.
 //
-// In a file whose rows are in ascending order of client_id, as [Write] writes them, only a row group is in memory at a time,
-// and one client that it shares with the next. Any other file is read as a whole and is one batch. An error of use ends the
-// reading.
+// In a file whose rows are in ascending order of client_id, as [Write] writes them, only a row group is in memory at a
+// time, and one client that it shares with the next. Any other file is read as a whole and is one batch. An error of
+// use ends the reading.
 func Stream(path, since string, use func(batch []Client) error) error {
 	f, err := parquetio.Open(path)
 	if err != nil {
@@ -57,8 +57,8 @@ func Stream(path, since string, use func(batch []Client) error) error {
 	return nil
 }
 
-// ascending reports whether the rows are in ascending order of client_id. Then a client's rows are together, and none comes
-// twice. A null is for the reading of rows to refuse.
+// ascending reports whether the rows are in ascending order of client_id. Then a client's rows are together, and none
+// comes twice. A null is for the reading of rows to refuse.
 func ascending(f *parquetio.File) (bool, error) {
 	previous, rows := "", int64(0)
 	for g := range f.Groups() {
@@ -77,8 +77,8 @@ func ascending(f *parquetio.File) (bool, error) {
 	return rows > 0, nil
 }
 
-// cut returns the complete clients and a builder that goes on with the last one, which may have further rows; with all set,
-// there are no further rows.
+// cut returns the complete clients and a builder that goes on with the last one, which may have further rows; with all
+// set, there are no further rows.
 func (b *builder) cut(all bool) ([]Client, *builder) {
 	rest := newBuilder()
 	rest.row = b.row

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Subset returns the population with n of its train clients, drawn as an import draws them ([Shape].Clients): fewer are a
-// subset of more. Its [Population.Tag] is that of p, because what is spent on some of its clients is spent on p.
+// Subset returns the population with n of its train clients, drawn as an import draws them ([Shape].Clients): fewer are
+// a subset of more. Its [Population.Tag] is that of p, because what is spent on some of its clients is spent on p.
 func (p *Population) Subset(n int, seed uint64) (*Population, error) {
 	train := p.Split(Train)
 	if n > len(train) {
@@ -19,11 +19,13 @@ func (p *Population) Subset(n int, seed uint64) (*Population, error) {
 	}
 	chosen := s.chosen()
 	out := &Population{Name: fmt.Sprintf("%s, %d of %d train clients", p.Name, n, len(train)), Unit: p.Unit, whole: p}
-	out.Clients = slices.DeleteFunc(slices.Clone(p.Clients), func(c Client) bool { return c.Split == Train && !chosen[c.ID] })
+	out.Clients = slices.DeleteFunc(slices.Clone(p.Clients),
+		func(c Client) bool { return c.Split == Train && !chosen[c.ID] })
 	return out, nil
 }
 
-// subset draws n of the clients that are added: those with the smallest hashes of seed and ID. It holds at most twice as many.
+// subset draws n of the clients that are added: those with the smallest hashes of seed and ID. It holds at most twice
+// as many.
 type subset struct {
 	n    int
 	seed uint64
@@ -42,7 +44,10 @@ func (s *subset) add(id string) {
 }
 
 func (s *subset) prune() {
-	slices.SortFunc(s.held, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(s.held, func(a, b hashed) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash),
+			cmp.Compare(a.id, b.id))
+	})
 	s.held = s.held[:min(s.n, len(s.held))]
 }
 

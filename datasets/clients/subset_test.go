@@ -9,7 +9,8 @@ import (
 func TestSubset(t *testing.T) {
 	p := &Population{Name: "all"}
 	for i := range 60 {
-		p.Clients = append(p.Clients, Client{ID: fmt.Sprint("c", i), Split: []Split{Train, Train, Test}[i%3], Texts: []string{"a"}})
+		p.Clients = append(p.Clients, Client{ID: fmt.Sprint("c", i), Split: []Split{Train, Train, Test}[i%3],
+			Texts: []string{"a"}})
 	}
 	ids := func(p *Population, s Split) (list []string) {
 		for _, c := range p.Split(s) {
@@ -30,7 +31,8 @@ func TestSubset(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(ids(few, Train)) != 10 || len(ids(more, Train)) != 30 || !slices.Equal(ids(few, Test), ids(p, Test)) {
-		t.Errorf("%d and %d train clients, %d test clients", len(ids(few, Train)), len(ids(more, Train)), len(ids(few, Test)))
+		t.Errorf("%d and %d train clients, %d test clients", len(ids(few, Train)), len(ids(more, Train)),
+			len(ids(few, Test)))
 	}
 	for _, id := range ids(few, Train) {
 		if !slices.Contains(ids(more, Train), id) {

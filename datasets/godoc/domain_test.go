@@ -12,7 +12,8 @@ func TestWithoutDomain(t *testing.T) {
 		t.Error("the corpus itself was changed")
 	}
 	if len(p.Generator) == 0 || len(p.Generator) != len(c.Public.Generator)-len(c.Public.InDomain) {
-		t.Errorf("%d texts are left of %d, %d are of the domain", len(p.Generator), len(c.Public.Generator), len(c.Public.InDomain))
+		t.Errorf("%d texts are left of %d, %d are of the domain", len(p.Generator), len(c.Public.Generator),
+			len(c.Public.InDomain))
 	}
 	rest := c.Public.Generator
 	for _, text := range p.Generator {

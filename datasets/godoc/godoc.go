@@ -53,8 +53,8 @@ func Load(goroot string) (*Corpus, error) {
 	return c, nil
 }
 
-// WithoutDomain is the public half without the public files of D: neither prompts nor the generator's corpus hold text of
-// the clients' domain. InDomain stays, for comparison.
+// WithoutDomain is the public half without the public files of D: neither prompts nor the generator's corpus hold text
+// of the clients' domain. InDomain stays, for comparison.
 func (c *Corpus) WithoutDomain() datasets.Public {
 	p := c.Public
 	p.Name += " without the clients' domain"

@@ -117,7 +117,8 @@ func TestLoadIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a.Public.Hash() != b.Public.Hash() || a.Private.Tag(nil) != b.Private.Tag(nil) {
-		t.Errorf("two readings differ: public %s %s, private %s %s", a.Public.Hash(), b.Public.Hash(), a.Private.Tag(nil), b.Private.Tag(nil))
+		t.Errorf("two readings differ: public %s %s, private %s %s", a.Public.Hash(), b.Public.Hash(),
+			a.Private.Tag(nil), b.Private.Tag(nil))
 	}
 }
 

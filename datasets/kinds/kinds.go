@@ -14,7 +14,8 @@ import (
 // General is the name of the list that comes with the program.
 const General = "general"
 
-// The list names what people and programs write, in no order, and nothing in it was chosen for one population of clients.
+// The list names what people and programs write, in no order, and nothing in it was chosen for one population of
+// clients.
 //
 //go:embed kinds.txt
 var general string
@@ -22,7 +23,8 @@ var general string
 // longest is the length in bytes from which a line is no name of a kind but a text.
 const longest = 200
 
-// Read returns the kinds of a list: General, or a file with one kind on each line. Repetitions and empty lines are left out.
+// Read returns the kinds of a list: General, or a file with one kind on each line. Repetitions and empty lines are left
+// out.
 func Read(name string) ([]string, error) {
 	text := general
 	if name != General {
@@ -41,8 +43,8 @@ func Read(name string) ([]string, error) {
 		case !utf8.ValidString(line):
 			return nil, fault.Userf("generate.kinds: %s: line %d is not UTF-8", name, n+1)
 		case len(line) > longest:
-			return nil, fault.Userf("generate.kinds: %s: line %d has %d bytes, a kind of text has at most %d: %.40q …", name, n+1,
-				len(line), longest, line)
+			return nil, fault.Userf("generate.kinds: %s: line %d has %d bytes, a kind of text has at most %d: %.40q …",
+				name, n+1, len(line), longest, line)
 		}
 		out = append(out, line)
 	}

@@ -5,9 +5,9 @@
 //	J(A, B) = |A ∩ B| / |A ∪ B| = P[min h(A) = min h(B)]
 //
 // over random hash functions h (Broder, "On the resemblance and containment of documents", 1997). A signature has the
-// minima of 125 functions. The index keeps them in 25 bands of 5, and looks closer at texts that share a band: a pair of
-// similarity J shares one with probability 1 − (1 − J⁵)²⁵, which is 0.9999 at J = 0.8 and 0.006 at J = 0.19. It counts as
-// near where at least 0.8 of the minima agree, an estimate of J with a standard deviation of 0.036 there.
+// minima of 125 functions. The index keeps them in 25 bands of 5, and looks closer at texts that share a band: a pair
+// of similarity J shares one with probability 1 − (1 − J⁵)²⁵, which is 0.9999 at J = 0.8 and 0.006 at J = 0.19. It
+// counts as near where at least 0.8 of the minima agree, an estimate of J with a standard deviation of 0.036 there.
 package minhash
 
 import (
@@ -41,8 +41,8 @@ var functions = func() (f [bands * rows]struct{ a, b uint64 }) {
 	return f
 }()
 
-// Words returns a text's words in lower case by their letters and digits alone, so that case, punctuation and line breaks
-// hide no repetition. A text without letters and digits has its fields.
+// Words returns a text's words in lower case by their letters and digits alone, so that case, punctuation and line
+// breaks hide no repetition. A text without letters and digits has its fields.
 func Words(text string) []string {
 	lower := strings.ToLower(text)
 	words := strings.FieldsFunc(lower, func(r rune) bool {

@@ -91,7 +91,8 @@ func TestSmallDifferencesHideNothing(t *testing.T) {
 	x.Add(Sign("The Union, as we  know it, is strong."), 7)
 	x.Add(Sign("Yes!"), 8)
 	x.Add(Sign("…"), 9)
-	for text, want := range map[string]int{"the union as we know it is STRONG": 7, "yes": 8, "… ": 9, "no": -1, "?": -1, "The Union is strong.": -1} {
+	for text, want := range map[string]int{"the union as we know it is STRONG": 7, "yes": 8, "… ": 9, "no": -1, "?": -1,
+		"The Union is strong.": -1} {
 		tag, ok := x.Find(Sign(text))
 		if ok != (want >= 0) || ok && int(tag) != want {
 			t.Errorf("%q: %d %v, want %d", text, tag, ok, want)

@@ -17,9 +17,9 @@ var errNoText = errors.New("it is no text: it holds a byte 0")
 // page is the name of a file in HTML.
 var page = regexp.MustCompile(`(?i)\.x?html?(\.gz)?$`)
 
-// readFolder reads a folder: each file in it is a client, and each subfolder is one client of all its files, however deep.
-// A client's ID is that name, without a file's extension. Names that begin with a dot are passed over, and so are blank
-// paragraphs: they are no texts. Of HTML (.html, .htm, .xhtml) the text alone is read.
+// readFolder reads a folder: each file in it is a client, and each subfolder is one client of all its files, however
+// deep. A client's ID is that name, without a file's extension. Names that begin with a dot are passed over, and so are
+// blank paragraphs: they are no texts. Of HTML (.html, .htm, .xhtml) the text alone is read.
 func readFolder(dir string, o Options, do func(Record) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -56,8 +56,8 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 			}
 			err = paragraphs(path, o, func(text int, p string) error {
 				place := Place{Unit: "file", Number: file, List: true, Text: text}
-				return do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing, Source: missing,
-					Text: Cell{Value: p}, HasClient: true})
+				return do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
+					Source: missing, Text: Cell{Value: p}, HasClient: true})
 			})
 			if err != nil {
 				o.path = path

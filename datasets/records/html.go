@@ -12,8 +12,8 @@ var (
 	tags = regexp.MustCompile(`(?s)</?[a-zA-Z][^>]*>|<[!?][^>]*>`)
 )
 
-// PlainText returns what a page of HTML shows: without tags, scripts, styles, comments and its head, entities as characters,
-// a blank line where a block begins or ends.
+// PlainText returns what a page of HTML shows: without tags, scripts, styles, comments and its head, entities as
+// characters, a blank line where a block begins or ends.
 func PlainText(page string) string {
 	page = unseen.ReplaceAllString(page, " ")
 	page = blocks.ReplaceAllString(page, "\n\n")

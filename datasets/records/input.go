@@ -88,7 +88,8 @@ func (i *input) decode(name string) error {
 	}
 	from, err := htmlindex.Get(name)
 	if err != nil {
-		return fault.Userf("the encoding is %s, want a name as of web pages, such as utf-8, windows-1252, utf-16 or gbk", quote.Text(name))
+		return fault.Userf("the encoding is %s, want a name as of web pages, such as utf-8, windows-1252, utf-16 or gbk",
+			quote.Text(name))
 	}
 	if from == unicode.UTF8 {
 		return nil

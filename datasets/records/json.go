@@ -115,8 +115,8 @@ func elements(d *json.Decoder, r Record, next func(), do func(Record) error) err
 	return nil
 }
 
-// nested reports whether there is a field of this name, or of this path through objects, whose value it then adds under the
-// path. Nothing is null's field but null.
+// nested reports whether there is a field of this name, or of this path through objects, whose value it then adds under
+// the path. Nothing is null's field but null.
 func nested(fields map[string]json.RawMessage, name string) bool {
 	if _, ok := fields[name]; ok {
 		return true
@@ -162,7 +162,8 @@ func wholeNumber(raw json.RawMessage) (Cell, error) {
 	}
 	x, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-		return Cell{}, errors.New("a number that is not whole or has more digits than are exact, want a whole number or a text")
+		return Cell{},
+			errors.New("a number that is not whole or has more digits than are exact, want a whole number or a text")
 	}
 	return Cell{Value: strconv.FormatInt(int64(x), 10)}, nil
 }
@@ -266,7 +267,8 @@ func readClients(in *input, d *json.Decoder, do func(Record) error) error {
 		} else if token != json.Delim('[') {
 			return badPlace(place, "its value is no list: want a list of texts")
 		}
-		r := Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing, Source: missing, HasClient: true}
+		r := Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
+			Source: missing, HasClient: true}
 		r.Place.List = true
 		if !d.More() {
 			return badPlace(place, "the client has no texts")
@@ -310,5 +312,6 @@ func entryOf(raw json.RawMessage, columns Columns, place Place, do func(Record) 
 	if err != nil {
 		return badPlace(place, "%w", unquoted(err))
 	}
-	return do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Source: missing, Text: cell})
+	return do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Source: missing,
+		Text: cell})
 }

@@ -28,8 +28,8 @@ func readParquet(path string, o Options, do func(Record) error) error {
 			return &Error{path: path, err: fmt.Errorf("column %s is a list, want one value a row", name)}
 		}
 		at[role] = len(columns)
-		// Dates and labels of other programs are often dates and numbers. Elsewhere a number is a mistake, unless the user named
-		// the column.
+		// Dates and labels of other programs are often dates and numbers. Elsewhere a number is a mistake, unless the
+		// user named the column.
 		convert := role == date || role == label || role == client && o.Columns.Client != ""
 		columns = append(columns, parquetio.Column{Name: name, Convert: convert, Floats: role == label})
 	}
@@ -45,7 +45,8 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		if row%1024 == 0 || row == total-1 {
 			o.Progress(row+1, total)
 		}
-		r := Record{Place: Place{Unit: "row", Number: row, List: list}, HasClient: at[client] >= 0, HasSplit: at[split] >= 0}
+		r := Record{Place: Place{Unit: "row", Number: row, List: list}, HasClient: at[client] >= 0,
+			HasSplit: at[split] >= 0}
 		for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label, &r.Source} {
 			*cell = missing
 			if at[role] >= 0 {

@@ -7,9 +7,9 @@
 //	.json             an object that maps clients to lists of texts, a list of texts, or a list of objects
 //	a folder          a client for each file and each subfolder; paragraphs are its texts, those of .html without its tags
 //
-// All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is named by
-// its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the place, wrap parquetio.ErrFormat, and
-// quote no cell: where columns are swapped, any of them may be somebody's text.
+// All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
+// named by its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the place,
+// wrap parquetio.ErrFormat, and quote no cell: where columns are swapped, any of them may be somebody's text.
 package records
 
 import (
@@ -83,8 +83,8 @@ type Options struct {
 	Dialect
 	Columns  Columns
 	Progress func(done, total int64) // in bytes or rows; may be nil
-	// Bad is called with the error of a record behind which others can be read. If it returns nil, the record is passed over.
-	// May be nil.
+	// Bad is called with the error of a record behind which others can be read. If it returns nil, the record is passed
+	// over. May be nil.
 	Bad func(Place, *Error) error
 
 	path string
@@ -107,7 +107,8 @@ var Formats = []string{Parquet, JSONL, CSV, TSV, JSON, Folder}
 func FormatOf(path, given string) (string, error) {
 	if given != "" {
 		if !slices.Contains(Formats, given) {
-			return "", fmt.Errorf("%w: format %s, want one of %s", parquetio.ErrFormat, quote.Text(given), strings.Join(Formats, ", "))
+			return "", fmt.Errorf("%w: format %s, want one of %s", parquetio.ErrFormat, quote.Text(given),
+				strings.Join(Formats, ", "))
 		}
 		return given, nil
 	}
@@ -167,7 +168,8 @@ func Read(path string, o Options, do func(Record) error) error {
 	return err
 }
 
-// passes returns the error of a record, unless the record is passed over. An error of the caller's function stays as it is.
+// passes returns the error of a record, unless the record is passed over. An error of the caller's function stays as it
+// is.
 func (o *Options) passes(p Place, err error) error {
 	if bad, ok := err.(*Error); ok && o.Bad != nil {
 		bad.path = o.path
@@ -222,13 +224,15 @@ const (
 	roles
 )
 
-// find returns the names of the columns for the parts of a record, "" for those that the file does not have. Columns that
-// are named must be there. there lists all names, for the error.
+// find returns the names of the columns for the parts of a record, "" for those that the file does not have. Columns
+// that are named must be there. there lists all names, for the error.
 func (c Columns) find(has func(string) bool, there func() []string) (names [roles]string, err error) {
 	missing := func(name, of string) ([roles]string, error) {
-		return names, bad("it has no column %s%s; it has %s", quote.Text(name), of, cmp.Or(parquetio.DescribeNames(there()), "none"))
+		return names, bad("it has no column %s%s; it has %s", quote.Text(name), of,
+			cmp.Or(parquetio.DescribeNames(there()), "none"))
 	}
-	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"}, {"split", c.Split, "split"},
+	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"},
+		{"split", c.Split, "split"},
 		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"source", "", c.Source}, {"text", c.Text, "text"}} {
 		if slices.Contains(c.Unread, role.flag) {
 			continue

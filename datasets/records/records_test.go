@@ -70,7 +70,8 @@ func TestParquetColumns(t *testing.T) {
 		Stars  int32     `parquet:"stars"`
 	}
 	var b bytes.Buffer
-	if err := parquetio.Write(&b, []row{{7, []string{"x", "y"}, time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), 3}, {8, nil, time.Time{}, 0}}, nil); err != nil {
+	if err := parquetio.Write(&b, []row{{7, []string{"x", "y"}, time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), 3},
+		{8, nil, time.Time{}, 0}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	path := save(t, "a.parquet", b.Bytes())
@@ -79,9 +80,11 @@ func TestParquetColumns(t *testing.T) {
 	if err != nil || strings.Join(got, "\n") != want {
 		t.Errorf("%q, %v", got, err)
 	}
-	for want, c := range map[string]Columns{`no column "text"`: {Client: "author"}, "column body is a list": {Text: "body", Label: "body"},
-		`no column "who"`: {Client: "who", Text: "body"}, "holds INT": {Text: "stars"}} {
-		if _, err := list(path, Options{Columns: c}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+	for want, c := range map[string]Columns{`no column "text"`: {Client: "author"},
+		"column body is a list": {Text: "body", Label: "body"}, `no column "who"`: {Client: "who", Text: "body"},
+		"holds INT": {Text: "stars"}} {
+		if _, err := list(path, Options{Columns: c}); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%+v: %v, want %q", c, err, want)
 		}
 	}
@@ -90,8 +93,8 @@ func TestParquetColumns(t *testing.T) {
 // A record that never ends is refused before it fills the memory.
 func TestRecordsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), mostBytes+1<<20)
-	for name, c := range map[string][2]string{"a.csv": {"client_id,text\nann,\"x\ny\"\nbob,\"", "line 4"}, "a.jsonl": {"\n" + `{"text": "`, "line 2"},
-		"a.json": {`["x", "`, "entry 1"}} {
+	for name, c := range map[string][2]string{"a.csv": {"client_id,text\nann,\"x\ny\"\nbob,\"", "line 4"},
+		"a.jsonl": {"\n" + `{"text": "`, "line 2"}, "a.json": {`["x", "`, "entry 1"}} {
 		_, err := list(save(t, name, append([]byte(c[0]), large...)), Options{})
 		if err == nil || !strings.Contains(err.Error(), c[1]+": a record is larger than 64 MiB") {
 			t.Errorf("%s: %v, want %s", name, err, c[1])
@@ -117,7 +120,8 @@ func TestCharactersAcrossReads(t *testing.T) {
 		if err != nil || got[0] != "entry 0|-|-|-|-|"+text {
 			t.Errorf("shift %d: %v", shift, err)
 		}
-		if _, err := list(save(t, "a.json", []byte(`["`+text[:len(text)-1]+`"]`)), Options{}); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+		if _, err := list(save(t, "a.json", []byte(`["`+text[:len(text)-1]+`"]`)), Options{}); err == nil ||
+			!strings.Contains(err.Error(), "not UTF-8") {
 			t.Errorf("shift %d: half a character: %v", shift, err)
 		}
 	}
@@ -136,7 +140,8 @@ func TestCellsAreBounded(t *testing.T) {
 		"line 3: a record has more than 1048576 delimiters": "text,b\nx,\"y\nz" + commas + "\"\n",
 		"line 1: it names 65537 columns, want at most":      columns.String() + "\nx\n",
 	} {
-		if _, err := list(save(t, "a.csv", []byte(strings.Replace(content, "\"y\nz", "y\nz", 1))), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := list(save(t, "a.csv", []byte(strings.Replace(content, "\"y\nz", "y\nz", 1))),
+			Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -156,8 +161,8 @@ func TestCellsAreBounded(t *testing.T) {
 
 // One number is one client, however it is written; half a character is refused, not replaced.
 func TestJSONIdentities(t *testing.T) {
-	for id, want := range map[string]string{`1`: "1", `1.0`: "1", `10e-1`: "1", `-0`: "0", `"1"`: "1", `12345678901234567890`: "12345678901234567890",
-		`true`: "true", `"\ud83d\ude42"`: "🙂", `"1.0"`: "1.0"} {
+	for id, want := range map[string]string{`1`: "1", `1.0`: "1", `10e-1`: "1", `-0`: "0", `"1"`: "1",
+		`12345678901234567890`: "12345678901234567890", `true`: "true", `"\ud83d\ude42"`: "🙂", `"1.0"`: "1.0"} {
 		got, err := list(save(t, "a.jsonl", []byte(`{"client_id": `+id+`, "text": "x"}`)), Options{})
 		if err != nil || got[0] != "line 1|"+want+"|-|-|-|x" {
 			t.Errorf("%s: %q, %v", id, got, err)
@@ -174,7 +179,8 @@ func TestJSONIdentities(t *testing.T) {
 		`[{"text": "x", "other": ]}`:               "damaged at byte",
 		"[\"x\",\n\"y\",\n\n\"\xff\"]":             "line 4: wrong encoding: not UTF-8: byte 13",
 	} {
-		if _, err := list(save(t, "a.json", []byte(content)), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := list(save(t, "a.json", []byte(content)), Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", content, err, want)
 		}
 	}
@@ -195,12 +201,16 @@ func TestDialects(t *testing.T) {
 		{"a.csv", "\"a;b;c\",text\nx,y\n", "line 2|-|-|-|-|y", Options{}},
 		{"a.csv", "client_id~text\nann~x,y\n", "line 2|ann|-|-|-|x,y", Options{Dialect: Dialect{Delimiter: "~"}}},
 		{"a.tsv", "client_id|text\nann|x\n", "line 2|ann|-|-|-|x", Options{Dialect: Dialect{Delimiter: "pipe"}}},
-		{"a.csv", "client_id,text\nann,d\xe9j\xe0\n", "line 2|ann|-|-|-|déjà", Options{Dialect: Dialect{Encoding: "latin1"}}},
+		{"a.csv", "client_id,text\nann,d\xe9j\xe0\n", "line 2|ann|-|-|-|déjà",
+			Options{Dialect: Dialect{Encoding: "latin1"}}},
 		{"a.csv", string(utf16), "line 2|ann|-|-|-|é", Options{}},
-		{"a.jsonl", "{\"text\": \"\x93x\x94\"}", "line 1|-|-|-|-|“x”", Options{Dialect: Dialect{Encoding: "windows-1252"}}},
+		{"a.jsonl", "{\"text\": \"\x93x\x94\"}", "line 1|-|-|-|-|“x”",
+			Options{Dialect: Dialect{Encoding: "windows-1252"}}},
 		{"a.csv", "text\nx\\", `line 2|-|-|-|-|x\`, Options{Dialect: Dialect{Backslash: true}}},
-		{"a.csv", "\"text\"\n\"a \\\"b\\\" \\\\ c\\d\"\n", `line 2|-|-|-|-|a "b" \ c\d`, Options{Dialect: Dialect{Backslash: true}}},
-		{"a.jsonl", `{"a": {"b": {"id": 7}, "n": null}, "a.c": "x"}`, "line 1|7|-|-|-|x", Options{Columns: Columns{Client: "a.b.id", Text: "a.c", Date: "a.n.y"}}},
+		{"a.csv", "\"text\"\n\"a \\\"b\\\" \\\\ c\\d\"\n", `line 2|-|-|-|-|a "b" \ c\d`,
+			Options{Dialect: Dialect{Backslash: true}}},
+		{"a.jsonl", `{"a": {"b": {"id": 7}, "n": null}, "a.c": "x"}`, "line 1|7|-|-|-|x",
+			Options{Columns: Columns{Client: "a.b.id", Text: "a.c", Date: "a.n.y"}}},
 	} {
 		got, err := list(save(t, c.name, []byte(c.content)), c.o)
 		if err != nil || strings.Join(got, "\n") != c.want {
@@ -212,15 +222,18 @@ func TestDialects(t *testing.T) {
 		o                   Options
 	}{
 		{"a.csv", "who;when\nann;x\n", `no column "text" for the text; it has who, when`, Options{}},
-		{"a.jsonl", `{"a": {"b": 1, "c": {}}, "d": "x"}`, `no column "text" for the text; it has a.b, a.c, d`, Options{}},
+		{"a.jsonl", `{"a": {"b": 1, "c": {}}, "d": "x"}`, `no column "text" for the text; it has a.b, a.c, d`,
+			Options{}},
 		{"a.csv", "a private text\nann\n", "it has (a name of 14 bytes)", Options{}},
 		{"a.csv", "\x1b[2Jx,y\nann,z\n", "it has (a name of 5 bytes), y", Options{}},
 		{"a.csv", "text\nx\n", `the delimiter is "ab", want one sign`, Options{Dialect: Dialect{Delimiter: "ab"}}},
 		{"a.csv", "text\nx\n", `the encoding is "klingon", want`, Options{Dialect: Dialect{Encoding: "klingon"}}},
-		{"a.csv", "text\nx\n\x81\xff\n", "line 3: wrong encoding: a character is none of gbk", Options{Dialect: Dialect{Encoding: "gbk"}}},
+		{"a.csv", "text\nx\n\x81\xff\n", "line 3: wrong encoding: a character is none of gbk",
+			Options{Dialect: Dialect{Encoding: "gbk"}}},
 		{"a.csv", "text\n\"a \\\"b\"\n", "line 2: column 5: a quotation mark inside a cell is not doubled", Options{}},
 	} {
-		if _, err := list(save(t, c.name, []byte(c.content)), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := list(save(t, c.name, []byte(c.content)), c.o); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q: %v, want %q", c.name, c.content, err, c.want)
 		}
 	}
@@ -245,8 +258,8 @@ func TestBadRecordsArePassedOver(t *testing.T) {
 }
 
 func TestPlainText(t *testing.T) {
-	got := strings.Join(strings.Fields(PlainText("<html><head><title>T</title></head><body><!-- x > y --><p>Tom &amp; <b>J</b>erry<br/>1 &lt; 2</p>"+
-		"<SCRIPT>if (a<b) {}</SCRIPT><td>a</td><td>b</td> i < j")), " ")
+	got := strings.Join(strings.Fields(PlainText("<html><head><title>T</title></head><body><!-- x > y --><p>Tom "+
+		"&amp; <b>J</b>erry<br/>1 &lt; 2</p><SCRIPT>if (a<b) {}</SCRIPT><td>a</td><td>b</td> i < j")), " ")
 	if want := "Tom & Jerry 1 < 2 a b i < j"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -271,7 +284,8 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		records := 0
-		dialect := Dialect{Format: format, Backslash: len(content)%2 == 1, Encoding: []string{"", "", "", "utf-16", "shift_jis"}[len(content)%5]}
+		dialect := Dialect{Format: format, Backslash: len(content)%2 == 1,
+			Encoding: []string{"", "", "", "utf-16", "shift_jis"}[len(content)%5]}
 		err := Read(path, Options{Dialect: dialect}, func(Record) error { records++; return nil })
 		if err != nil && !strings.Contains(err.Error(), path) && format != "" && records > 0 {
 			t.Errorf("the error does not name the file: %v", err)

@@ -46,7 +46,8 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 		}
 		column[name] = i
 	}
-	names, err := o.Columns.find(func(name string) bool { _, ok := column[name]; return ok }, func() []string { return header })
+	names, err := o.Columns.find(func(name string) bool { _, ok := column[name]; return ok },
+		func() []string { return header })
 	if err != nil {
 		return err
 	}
@@ -81,8 +82,10 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 		end, _ = r.FieldPos(last)
 		end += strings.Count(fields[last], "\n")
 		number, _ := r.FieldPos(0)
-		record := Record{Place: Place{Unit: "line", Number: int64(number)}, HasClient: at[client] >= 0, HasSplit: at[split] >= 0}
-		for role, cell := range []*Cell{&record.Client, &record.Split, &record.Date, &record.Label, &record.Source, &record.Text} {
+		record := Record{Place: Place{Unit: "line", Number: int64(number)}, HasClient: at[client] >= 0,
+			HasSplit: at[split] >= 0}
+		for role, cell := range []*Cell{&record.Client, &record.Split, &record.Date, &record.Label, &record.Source,
+			&record.Text} {
 			*cell = missing
 			if at[role] >= 0 {
 				*cell = Cell{Value: fields[at[role]]}
@@ -113,8 +116,8 @@ func tableError(line int, err error) error {
 	return badPlace(place, "%w", err)
 }
 
-// delimiterOf returns the sign between cells: the one that is given, or the one that the first line has most of, a comma
-// where it has none.
+// delimiterOf returns the sign between cells: the one that is given, or the one that the first line has most of, a
+// comma where it has none.
 func delimiterOf(in *input, tabs bool, given string) (byte, error) {
 	names := []string{"comma", "semicolon", "tab", "pipe"}
 	if i := slices.Index(names, given); i >= 0 {
@@ -125,7 +128,8 @@ func delimiterOf(in *input, tabs bool, given string) (byte, error) {
 		return '\t', nil
 	case given != "":
 		if len(given) != 1 || given[0] >= utf8.RuneSelf || strings.Contains("\"\r\n\\", given) {
-			return 0, fault.Userf("the delimiter is %s, want one sign of ASCII, or %s", quote.Text(given), strings.Join(names, ", "))
+			return 0, fault.Userf("the delimiter is %s, want one sign of ASCII, or %s", quote.Text(given),
+				strings.Join(names, ", "))
 		}
 		return given[0], nil
 	}

@@ -1,5 +1,5 @@
-// Package speeches has clients' texts that are public, and public text that is far from them, for a demo that needs no file:
-// addresses of United States presidents, and books. Its README.md names the sources.
+// Package speeches has clients' texts that are public, and public text that is far from them, for a demo that needs no
+// file: addresses of United States presidents, and books. Its README.md names the sources.
 package speeches
 
 import (

@@ -9,7 +9,8 @@ import (
 	"popri/internal/cachedir"
 )
 
-// TestFiles: the files have what README.md says, no public text is a client's, and a file that was changed is written again.
+// TestFiles: the files have what README.md says, no public text is a client's, and a file that was changed is written
+// again.
 func TestFiles(t *testing.T) {
 	t.Setenv(cachedir.Variable, t.TempDir())
 	clientFile, publicFile, err := Files()
@@ -20,7 +21,8 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for split, want := range map[clients.Split][2]int{clients.Train: {1321, 6043}, clients.Validation: {446, 1946}, clients.Test: {576, 2835}} {
+	for split, want := range map[clients.Split][2]int{clients.Train: {1321, 6043}, clients.Validation: {446, 1946},
+		clients.Test: {576, 2835}} {
 		list := p.Split(split)
 		if got := [2]int{len(list), len(clients.Texts(list))}; got != want {
 			t.Errorf("%s: %d clients and texts, want %d", split, got, want)

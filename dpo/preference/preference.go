@@ -1,5 +1,5 @@
-// Package preference sets preference training up from a configuration's dpo section: for POPri's rounds, and for anybody's
-// pairs.
+// Package preference sets preference training up from a configuration's dpo section: for POPri's rounds, and for
+// anybody's pairs.
 package preference
 
 import (
@@ -29,12 +29,14 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 	if warmup < 1 {
 		warmup = math.Ceil(warmup * float64(steps))
 	}
-	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: int(warmup), Total: steps}
+	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: int(warmup),
+		Total: steps}
 }
 
 // Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.
 func Adapter(l configs.LoRA, model string) lora.Config {
-	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, DoRA: l.DoRA, Dropout: l.Dropout, Targets: l.Targets, Base: model}
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, DoRA: l.DoRA, Dropout: l.Dropout,
+		Targets: l.Targets, Base: model}
 }
 
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
@@ -61,8 +63,8 @@ func MicroPairs(c configs.Config) int {
 	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, 8))
 }
 
-// Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which all
-// programs take that train adapters: no preset and no paper on preference training has others.
+// Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which
+// all programs take that train adapters: no preset and no paper on preference training has others.
 func Optimizer(o configs.Optimizer) trainer.AdamW {
 	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: o.MaxGradNorm}
 }
@@ -89,6 +91,7 @@ func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...st
 		KeepBest: d.Best != "last", Patience: d.Patience,
 		Sync: dpo.Sync{Steps: d.RefModelSyncSteps, Alpha: d.RefModelMixupAlpha, Current: d.Reference == "round_start"},
 		Order: func(epoch int) []int {
-			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
+			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo",
+				strconv.Itoa(epoch))...).Perm(len(pairs))
 		}}
 }

@@ -98,7 +98,8 @@ func (j *Job) Run(ctx context.Context) (*dpo.Outcome, *Result, error) {
 		}
 	}
 	if len(found.Steps) != len(s.LearningRates) {
-		return nil, nil, fmt.Errorf("trl: %s: TRL did %d updates, %d are wanted", j.Dir, len(found.Steps), len(s.LearningRates))
+		return nil, nil, fmt.Errorf("trl: %s: TRL did %d updates, %d are wanted", j.Dir, len(found.Steps),
+			len(s.LearningRates))
 	}
 	if err := j.Fit.Tuner.Adapter.Read(filepath.Join(j.Dir, adapterDir), j.Fit.Tuner.Model); err != nil {
 		return nil, nil, fmt.Errorf("trl: the adapter that TRL trained: %w", err)
@@ -119,7 +120,8 @@ func (j *Job) settings() (settings, error) {
 		return settings{}, fmt.Errorf("trl: %w", err)
 	}
 	s := settings{Model: model, DType: t.Model.Compute.String(), BatchPairs: min(t.BatchPairs, len(j.Fit.Pairs)),
-		MicroPairs: t.MicroPairs, CheckPairs: min(checkPairs, len(j.Fit.Pairs)), DPO: dpoConfig(j.Config, t.Model.Compute)}
+		MicroPairs: t.MicroPairs, CheckPairs: min(checkPairs, len(j.Fit.Pairs)), DPO: dpoConfig(j.Config,
+			t.Model.Compute)}
 	for _, rate := range t.Upcoming(j.Fit.Total()) {
 		s.LearningRates = append(s.LearningRates, number(rate))
 	}
@@ -198,8 +200,8 @@ const (
 	nats, nats16                   = 1e-3, 0.05 // of a token's mean log-probability
 )
 
-// check compares TRL's loss and log-probabilities of the first pairs under the adapter with popri's, and returns popri's
-// loss.
+// check compares TRL's loss and log-probabilities of the first pairs under the adapter with popri's, and returns
+// popri's loss.
 func (j *Job) check(ctx context.Context, r stored) (float64, error) {
 	t := j.Fit.Tuner
 	pairs := j.Fit.Pairs[:min(checkPairs, len(j.Fit.Pairs))]
@@ -222,14 +224,19 @@ func (j *Job) check(ctx context.Context, r stored) (float64, error) {
 		tolerance       float64
 		differsByDesign bool
 	}{
-		{"loss", *r.Check.Loss, e.Loss, loss * (1 + math.Abs(e.Loss)), j.Config.DPO.Loss == "sft" || j.Config.DPO.SFTWeight > 0},
+		{"loss", *r.Check.Loss, e.Loss, loss * (1 + math.Abs(e.Loss)), j.Config.DPO.Loss == "sft" ||
+			j.Config.DPO.SFTWeight > 0},
 		{"log-probability of the chosen completions", *r.Check.LogpsChosen, e.LogpsChosen, perToken * chosen, false},
-		{"log-probability of the rejected completions", *r.Check.LogpsRejected, e.LogpsRejected, perToken * rejected, false},
+		{"log-probability of the rejected completions", *r.Check.LogpsRejected, e.LogpsRejected, perToken * rejected,
+			false},
 	} {
 		// TRL averages the likelihood of the chosen completions by pair, popri by token.
 		if !c.differsByDesign && !(math.Abs(c.theirs-c.ours) <= c.tolerance) {
-			return 0, fmt.Errorf("trl: %s: the adapter that came back is not the one that TRL measured: the mean %s of %d pairs "+
-				"is %g by TRL and %g by popri, which may differ by %.2g", j.Dir, c.what, len(pairs), c.theirs, c.ours, c.tolerance)
+			return 0,
+				fmt.Errorf("trl: %s: the adapter that came back is not the one that TRL measured: the mean %s of %d "+
+					"pairs is %g by TRL and %g by popri, which may differ by %.2g", j.Dir, c.what, len(pairs), c.theirs,
+					c.ours,
+					c.tolerance)
 		}
 	}
 	return e.Loss, nil

@@ -59,14 +59,16 @@ func job(t *testing.T) *Job {
 	if err := tuner.Reference(t.Context(), pairs); err != nil {
 		t.Fatal(err)
 	}
-	return &Job{Config: c, Fit: preference.NewFit(c, tuner, pairs, nil, "test"), Model: "model", Dir: filepath.Join(t.TempDir(), "trl")}
+	return &Job{Config: c, Fit: preference.NewFit(c, tuner, pairs, nil, "test"), Model: "model",
+		Dir: filepath.Join(t.TempDir(), "trl")}
 }
 
 // imitate makes a shell script stand for TRL: it hands back the adapter that it was given, with a loss that it claims.
 func (j *Job) imitate(steps int, loss, chosen, rejected float64) {
 	step := `{"loss":0.69,"num_tokens":100}`
 	list := strings.TrimSuffix(strings.Repeat(step+",", steps), ",")
-	j.Config.DPO.EngineCommand = []string{"sh", "-c", fmt.Sprintf(`cd "$2" && cp -r start adapter && echo run >> ../runs &&
+	j.Config.DPO.EngineCommand = []string{"sh", "-c",
+		fmt.Sprintf(`cd "$2" && cp -r start adapter && echo run >> ../runs &&
 		echo 'popri-step {"step":1,"loss":0.69}' && echo 'no report' &&
 		printf '{"key":"%%s","processes":2,"steps":[%s],"check":{"eval_loss":%g,"eval_logps/chosen":%g,"eval_logps/rejected":%g}}' \
 			"$(sed -n 's/^key: //p' job.yaml)" > result.json`, list, loss, chosen, rejected), "sh"}
@@ -100,7 +102,8 @@ func TestJob(t *testing.T) {
 	if told != 1 || r.Reused || r.Processes != 2 || len(o.Steps) != 4 || len(o.Evals) != 1 {
 		t.Errorf("%d reports, %+v, %+v", told, r, o)
 	}
-	if last := o.Steps[3]; last.Step != 4 || last.Epoch != 2 || last.Pairs != 2 || o.Steps[2].Pairs != 4 || j.Fit.Tuner.Optimizer.Done.Steps != 4 {
+	if last := o.Steps[3]; last.Step != 4 || last.Epoch != 2 || last.Pairs != 2 || o.Steps[2].Pairs != 4 ||
+		j.Fit.Tuner.Optimizer.Done.Steps != 4 {
 		t.Errorf("the last step is %+v", last)
 	}
 
@@ -143,12 +146,14 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%d learning rates in %s", n, b)
 	}
 	// PyYAML's form of a number with an exponent has a point and a sign.
-	for _, exponent := range regexp.MustCompile(`[0-9.]+e[-+0-9]+`).FindAllString(strings.ReplaceAll(string(b), s.Key, ""), -1) {
+	for _, exponent := range regexp.MustCompile(`[0-9.]+e[-+0-9]+`).FindAllString(strings.ReplaceAll(string(b), s.Key,
+		""), -1) {
 		if !regexp.MustCompile(`^[0-9]+\.[0-9]+e[-+][0-9]+$`).MatchString(exponent) {
 			t.Errorf("PyYAML takes %s for a text", exponent)
 		}
 	}
-	if !strings.Contains(string(b), "adam_epsilon: 1.0e-08") || !strings.Contains(string(b), "precompute_ref_log_probs: true") {
+	if !strings.Contains(string(b), "adam_epsilon: 1.0e-08") ||
+		!strings.Contains(string(b), "precompute_ref_log_probs: true") {
 		t.Errorf("the settings are %s", b)
 	}
 	lines, err := os.ReadFile(filepath.Join(j.Dir, pairsFile))
@@ -157,7 +162,8 @@ func TestFiles(t *testing.T) {
 	}
 	for i, line := range strings.Split(strings.TrimSpace(string(lines)), "\n") {
 		var p pairLine
-		if err := json.Unmarshal([]byte(line), &p); err != nil || len(p.Prompt) != 3+i || p.RefChosen != j.Fit.Pairs[i].Reference[0] {
+		if err := json.Unmarshal([]byte(line), &p); err != nil || len(p.Prompt) != 3+i ||
+			p.RefChosen != j.Fit.Pairs[i].Reference[0] {
 			t.Errorf("line %d: %s (%v)", i+1, line, err)
 		}
 	}
@@ -176,7 +182,8 @@ func TestTRLFailures(t *testing.T) {
 		},
 		"left no result": func(j *Job, _, _, _ float64) { j.Config.DPO.EngineCommand = []string{"true"} },
 		"no eval_loss": func(j *Job, _, _, _ float64) {
-			j.Config.DPO.EngineCommand = []string{"sh", "-c", `cd "$1" && printf '{"key":"%s"}' "$(sed -n 's/^key: //p' job.yaml)" > result.json`}
+			j.Config.DPO.EngineCommand = []string{"sh", "-c",
+				`cd "$1" && printf '{"key":"%s"}' "$(sed -n 's/^key: //p' job.yaml)" > result.json`}
 		},
 		"of another job": func(j *Job, _, _, _ float64) {
 			j.Config.DPO.EngineCommand = []string{"sh", "-c", `echo '{"key":"x"}' > "$1/result.json"`}

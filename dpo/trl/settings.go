@@ -36,8 +36,8 @@ func (x number) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: text}, nil
 }
 
-// dpoConfig has the arguments of TRL's DPOConfig that follow from a configuration, under TRL's names. compute is the type
-// of the products.
+// dpoConfig has the arguments of TRL's DPOConfig that follow from a configuration, under TRL's names. compute is the
+// type of the products.
 func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
 	d, o := c.DPO, preference.Optimizer(c.Optimizer)
 	losses, weights := []string{d.Loss}, []number{1}
@@ -52,11 +52,15 @@ func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
 		"f_divergence_type": d.FDivergence, "ld_alpha": ldAlpha, "use_weighting": d.UseWeighting,
 		"loss_type": losses, "loss_weights": weights, "beta": number(d.Beta),
 		"label_smoothing": number(d.LabelSmoothing),
-		"learning_rate":   number(c.Optimizer.LearningRate), "num_train_epochs": c.Optimizer.Epochs, "max_grad_norm": number(o.MaxNorm),
-		"weight_decay": number(o.WeightDecay), "adam_beta1": number(o.Beta1), "adam_beta2": number(o.Beta2), "adam_epsilon": number(o.Epsilon),
-		"optim": "adamw_torch", "gradient_checkpointing": c.Optimizer.GradientCheckpointing, "disable_dropout": true,
+		"learning_rate":   number(c.Optimizer.LearningRate), "num_train_epochs": c.Optimizer.Epochs,
+		"max_grad_norm": number(o.MaxNorm),
+		"weight_decay":  number(o.WeightDecay), "adam_beta1": number(o.Beta1), "adam_beta2": number(o.Beta2),
+		"adam_epsilon": number(o.Epsilon),
+		"optim":        "adamw_torch", "gradient_checkpointing": c.Optimizer.GradientCheckpointing,
+		"disable_dropout":          true,
 		"precompute_ref_log_probs": true, "max_length": nil, "bf16": compute == tensor.BFloat16,
-		"use_cpu": c.Model.Device == "cpu", "seed": int(c.Seed & 0x7fffffff), "save_strategy": "no", "eval_strategy": "no",
+		"use_cpu": c.Model.Device == "cpu", "seed": int(c.Seed & 0x7fffffff), "save_strategy": "no",
+		"eval_strategy": "no",
 		"logging_steps": 1, "logging_nan_inf_filter": false, "report_to": "none", "disable_tqdm": true,
 		"remove_unused_columns": false,
 	}

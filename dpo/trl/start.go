@@ -26,7 +26,8 @@ import (
 const stepMark = "popri-step "
 
 // offline keeps the libraries from asking a server for models or sending what they were used for.
-var offline = []string{"HF_HUB_OFFLINE=1", "HF_DATASETS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1", "TOKENIZERS_PARALLELISM=false"}
+var offline = []string{"HF_HUB_OFFLINE=1", "HF_DATASETS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1",
+	"TOKENIZERS_PARALLELISM=false"}
 
 // command starts Python, alone or by a launcher.
 func (j *Job) command() []string {
@@ -51,7 +52,8 @@ func (j *Job) start(ctx context.Context) error {
 		return fmt.Errorf("trl: %w", err)
 	}
 	command := j.command()
-	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], []string{filepath.Join(dir, scriptFile), dir})...)
+	cmd := exec.CommandContext(ctx, command[0],
+		slices.Concat(command[1:], []string{filepath.Join(dir, scriptFile), dir})...)
 	cmd.Env = append(os.Environ(), offline...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -65,8 +67,8 @@ func (j *Job) start(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return fault.Userf("dpo.engine is \"trl\", but %s cannot be started: %w (dpo.engine_command names the Python that has "+
-			"TRL; make engines installs one)", command[0], err)
+		return fault.Userf("dpo.engine is \"trl\", but %s cannot be started: %w (dpo.engine_command names the Python "+
+			"that has TRL; make engines installs one)", command[0], err)
 	}
 	j.follow(out)
 	err = cmd.Wait()

@@ -60,7 +60,8 @@ func measure(stage, dtype, unit string, profiled bool, f func() (items int, err 
 		return nil, err
 	}
 	return &Result{Stage: stage, Threads: tensor.Threads(), DType: dtype, Device: tensor.DefaultDevice().String(),
-		Profile: profile, Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds, Peak: memory.Peak()}, nil
+		Profile: profile, Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds,
+		Peak: memory.Peak()}, nil
 }
 
 // readJSON reads one of the benchmark's input files.

@@ -39,14 +39,15 @@ type Ensemble struct {
 	Common     int     `json:"common"`
 	Histograms int     `json:"histograms"`
 	Seconds    float64 `json:"seconds"`
-	// Numbers is the mean probability of the three-digit numbers, and Listed and Private those of the common ones and of the prompt's
-	// own: shares of the number's likelihood, token by token. Largest is the largest mean probability of one of them.
+	// Numbers is the mean probability of the three-digit numbers, and Listed and Private those of the common ones and
+	// of the prompt's own: shares of the number's likelihood, token by token. Largest is the largest mean probability
+	// of one of them.
 	Numbers float64 `json:"numbers"`
 	Listed  float64 `json:"listed"`
 	Private float64 `json:"private"`
 	Largest float64 `json:"largest"`
-	// Majority is how often more than half of the teachers agree, and Limit what the formula of made-up teachers says of coordinated
-	// votes.
+	// Majority is how often more than half of the teachers agree, and Limit what the formula of made-up teachers says
+	// of coordinated votes.
 	Majority Pair    `json:"majority"`
 	Limit    float64 `json:"limit,omitempty"`
 	Rows     []Row   `json:"rows"`
@@ -66,13 +67,16 @@ type Row struct {
 	Robust      float64         `json:"robust"` // mass that so many teachers have in common
 }
 
-// CompareVotes is the demonstration of Hot PATE (Cohen et al. 2025, section 5) with any model: each prompt lists the same numbers of
-// three digits in an order of its own, and one number of its own, and the teachers vote for a number. A number that has several tokens
-// counts by the likelihood of all of them. Where the paper has 10⁴ prompts to Llama 3 (8B), thresholds are shares of the prompts here.
+// CompareVotes is the demonstration of Hot PATE (Cohen et al. 2025, section 5) with any model: each prompt lists the
+// same numbers of three digits in an order of its own, and one number of its own, and the teachers vote for a number. A
+// number that has several tokens counts by the likelihood of all of them. Where the paper has 10⁴ prompts to Llama 3
+// (8B), thresholds are shares of the prompts here.
 func CompareVotes(ctx context.Context, o EnsembleOptions) (*Ensemble, error) {
-	if o.Teachers < 2 || o.Common < 1 || o.Histograms < 1 || o.Common > 800 || o.Model == "" && !(o.Alpha > 0 && o.Alpha < 1) {
-		return nil, fault.Userf("%d teachers, %d common numbers, %d histograms, a common share of %g: want 2 or more, 1 to 800, 1 or more, "+
-			"and above 0 and below 1", o.Teachers, o.Common, o.Histograms, o.Alpha)
+	if o.Teachers < 2 || o.Common < 1 || o.Histograms < 1 || o.Common > 800 ||
+		o.Model == "" && !(o.Alpha > 0 && o.Alpha < 1) {
+		return nil,
+			fault.Userf("%d teachers, %d common numbers, %d histograms, a common share of %g: want 2 or more, 1 to "+
+				"800, 1 or more, and above 0 and below 1", o.Teachers, o.Common, o.Histograms, o.Alpha)
 	}
 	for _, t := range o.Thresholds {
 		if !(t > 0 && t <= 1) {
@@ -80,7 +84,8 @@ func CompareVotes(ctx context.Context, o EnsembleOptions) (*Ensemble, error) {
 		}
 	}
 	begun := time.Now()
-	out := &Ensemble{Stage: "ensemble", Model: o.Model, Teachers: o.Teachers, Common: o.Common, Histograms: o.Histograms}
+	out := &Ensemble{Stage: "ensemble", Model: o.Model, Teachers: o.Teachers, Common: o.Common,
+		Histograms: o.Histograms}
 	var p [][]float64
 	var never []int32
 	if o.Model == "" {
@@ -138,8 +143,8 @@ type numbers struct {
 	own    int
 }
 
-var eaters = []string{"Ada", "Boris", "Chen", "Dana", "Emeka", "Farid", "Greta", "Hana", "Ivo", "Jun", "Kofi", "Lena", "Milo", "Nora", "Omar",
-	"Pia", "Quinn", "Rosa", "Sami", "Tove", "Uma", "Vera", "Wim", "Xenia", "Yusuf", "Zoe"}
+var eaters = []string{"Ada", "Boris", "Chen", "Dana", "Emeka", "Farid", "Greta", "Hana", "Ivo", "Jun", "Kofi", "Lena",
+	"Milo", "Nora", "Omar", "Pia", "Quinn", "Rosa", "Sami", "Tove", "Uma", "Vera", "Wim", "Xenia", "Yusuf", "Zoe"}
 
 func (o EnsembleOptions) prompts() []numbers {
 	random := rng.New(o.Seed, "bench", "ensemble", "prompts")
@@ -157,7 +162,8 @@ func (o EnsembleOptions) prompts() []numbers {
 			words = append(words, strconv.Itoa(first+n))
 		}
 		p.text = fmt.Sprintf("Some numbers are food on planet Z. This is what %s from planet Z ate this morning: %s. "+
-			"An example of a number that one can eat on planet Z is the number", eaters[random.IntN(len(eaters))], strings.Join(words, ", "))
+			"An example of a number that one can eat on planet Z is the number", eaters[random.IntN(len(eaters))],
+			strings.Join(words, ", "))
 	}
 	return out
 }

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
-// TestMadeUpTeachers: coordinated votes reach a majority as often as the formula says, and cover what the teachers have in common;
-// independent votes cover nothing above the largest mean probability.
+// TestMadeUpTeachers: coordinated votes reach a majority as often as the formula says, and cover what the teachers have
+// in common; independent votes cover nothing above the largest mean probability.
 func TestMadeUpTeachers(t *testing.T) {
 	o := EnsembleOptions{Alpha: .5, Teachers: 200, Common: 50, Histograms: 800, Thresholds: []float64{.1, .5}, Seed: 1}
 	e, err := CompareVotes(t.Context(), o)
@@ -26,24 +26,27 @@ func TestMadeUpTeachers(t *testing.T) {
 	if math.Abs(e.Limit-.5) > 1e-12 || math.Abs(e.Majority.Coordinated-.5) > .08 || e.Majority.Independent > 0 {
 		t.Errorf("majorities %+v, the formula has %g", e.Majority, e.Limit)
 	}
-	if hot, cold := e.Rows[0].Coordinated, e.Rows[0].Independent; hot.Coverage < .4 || cold.Coverage > 0 || hot.Sparsity != 50 ||
-		math.Abs(e.Rows[0].Robust-.5) > 1e-9 || hot.Distance > .55 || cold.Distance != 1 {
+	if hot, cold := e.Rows[0].Coordinated, e.Rows[0].Independent; hot.Coverage < .4 || cold.Coverage > 0 ||
+		hot.Sparsity != 50 || math.Abs(e.Rows[0].Robust-.5) > 1e-9 || hot.Distance > .55 || cold.Distance != 1 {
 		t.Errorf("a tenth: %+v", e.Rows[0])
 	}
 	if math.Abs(e.Largest-.01) > 1e-12 {
 		t.Errorf("largest %g", e.Largest)
 	}
-	for _, bad := range []EnsembleOptions{{}, {Alpha: 1, Teachers: 5, Common: 3, Histograms: 2}, {Alpha: .5, Teachers: 5, Common: 3, Histograms: 2, Thresholds: []float64{2}}} {
+	for _, bad := range []EnsembleOptions{{}, {Alpha: 1, Teachers: 5, Common: 3, Histograms: 2},
+		{Alpha: .5, Teachers: 5, Common: 3, Histograms: 2, Thresholds: []float64{2}}} {
 		if _, err := CompareVotes(t.Context(), bad); !fault.IsUser(err) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
 
-// TestNumbersByLikelihood: a number of several tokens has the product of their probabilities, as a forward pass over the whole has it.
+// TestNumbersByLikelihood: a number of several tokens has the product of their probabilities, as a forward pass over
+// the whole has it.
 func TestNumbersByLikelihood(t *testing.T) {
 	dir := testworld.Shared(t).Generator
-	o := EnsembleOptions{Model: dir, DType: tensor.Float32, Teachers: 3, Common: 2, Histograms: 20, Thresholds: []float64{.5}, Seed: 2}
+	o := EnsembleOptions{Model: dir, DType: tensor.Float32, Teachers: 3, Common: 2, Histograms: 20,
+		Thresholds: []float64{.5}, Seed: 2}
 	prompts := o.prompts()
 	tok, err := tokenizer.Load(dir)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"popri/model/tensor"
 )
 
-// FineTuneOptions are the size of the benchmark. The other settings are those of the POPri paper's DistilGPT2: AdamW at a
-// constant 2e-4, no clipping, dropout 0.1.
+// FineTuneOptions are the size of the benchmark. The other settings are those of the POPri paper's DistilGPT2: AdamW at
+// a constant 2e-4, no clipping, dropout 0.1.
 type FineTuneOptions struct {
 	Model     string       // folder with the model and rows.json
 	Steps     int          // updates
@@ -25,7 +25,8 @@ type FineTuneOptions struct {
 // FineTune times updates of all weights of a small model.
 func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	if o.Steps < 1 || o.Batch < 1 || o.Micro < 0 {
-		return nil, fault.User(fmt.Errorf("%d steps of %d rows, passes of %d: want at least 1, 1 and 0", o.Steps, o.Batch, o.Micro))
+		return nil, fault.User(fmt.Errorf("%d steps of %d rows, passes of %d: want at least 1, 1 and 0", o.Steps,
+			o.Batch, o.Micro))
 	}
 	var work [][]int32
 	if err := readJSON(o.Model, "rows.json", &work); err != nil {
@@ -45,9 +46,10 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	}
 	train := func(steps int) error {
 		return tensor.Run(func(s *tensor.Scope) error {
-			_, _, err := downstream.FineTune(ctx, s, m, rows, rows[:1], 2e-4, downstream.Options{Steps: steps, Batch: o.Batch,
-				Micro: o.Micro, Recompute: o.Recompute, Rows: downstream.Document, Schedule: "constant", Dropout: 0.1,
-				EvalEvery: steps, Best: "loss", Seed: 1, Compute: o.DType}, "")
+			_, _, err := downstream.FineTune(ctx, s, m, rows, rows[:1], 2e-4,
+				downstream.Options{Steps: steps, Batch: o.Batch, Micro: o.Micro, Recompute: o.Recompute,
+					Rows: downstream.Document, Schedule: "constant", Dropout: 0.1,
+					EvalEvery: steps, Best: "loss", Seed: 1, Compute: o.DType}, "")
 			return err
 		})
 	}
@@ -55,7 +57,8 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	if err := train(1); err != nil {
 		return nil, err
 	}
-	r, err := measure("finetune", o.DType.String(), "rows", o.Profile, func() (int, error) { return o.Steps * o.Batch, train(o.Steps) })
+	r, err := measure("finetune", o.DType.String(), "rows", o.Profile,
+		func() (int, error) { return o.Steps * o.Batch, train(o.Steps) })
 	if err != nil {
 		return nil, err
 	}

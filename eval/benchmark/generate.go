@@ -72,8 +72,8 @@ func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 	return r, nil
 }
 
-// divergence compares the next-token distributions of rounded, after each quarter of each prompt, with those of the model of type
-// o.DType.
+// divergence compares the next-token distributions of rounded, after each quarter of each prompt, with those of the
+// model of type o.DType.
 func divergence(ctx context.Context, rounded *lm.Model, o GenerateOptions, prompts [][]int32) (*Divergence, error) {
 	exact, err := lm.Load(o.Model, lm.Options{Weights: o.DType, Compute: o.DType, Sampling: true})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // wall clock times threads.
 type Profile struct {
 	Whole float64 `json:"thread_seconds"`
-	// CPU is the processor time of the process. It is below the threads' time without idle threads where other processes
-	// used the processor.
+	// CPU is the processor time of the process. It is below the threads' time without idle threads where other
+	// processes used the processor.
 	CPU        float64     `json:"cpu_seconds"`
 	Lines      []Line      `json:"lines"`
 	Operations []Operation `json:"operations"` // that the lines are made of, the longest first

@@ -170,13 +170,15 @@ func TestProfileOfWork(t *testing.T) {
 		for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 			for stage, work := range map[string]func() (*Result, error){
 				"generate": func() (*Result, error) {
-					return Generate(t.Context(), GenerateOptions{Model: dir, K: 3, J: 4, New: 5, DType: d, TopP: 0.9, Profile: true})
+					return Generate(t.Context(),
+						GenerateOptions{Model: dir, K: 3, J: 4, New: 5, DType: d, TopP: 0.9, Profile: true})
 				},
 				"dpo": func() (*Result, error) {
 					return DPO(t.Context(), DPOOptions{Model: dir, K: 4, Batch: 4, DType: d, Profile: true})
 				},
 				"finetune": func() (*Result, error) {
-					return FineTune(t.Context(), FineTuneOptions{Model: dir, Steps: 2, Batch: 4, Micro: 2, DType: d, Profile: true})
+					return FineTune(t.Context(),
+						FineTuneOptions{Model: dir, Steps: 2, Batch: 4, Micro: 2, DType: d, Profile: true})
 				},
 			} {
 				r, err := work()
@@ -185,12 +187,13 @@ func TestProfileOfWork(t *testing.T) {
 				}
 				checkSum(t, r.Profile)
 				for _, o := range r.Profile.Operations {
-					if o.Class == other && (strings.HasPrefix(o.Name, "aten::") || strings.HasPrefix(o.Name, "popri::")) {
+					if o.Class == other &&
+						(strings.HasPrefix(o.Name, "aten::") || strings.HasPrefix(o.Name, "popri::")) {
 						t.Errorf("%s of %s in %v: %s has no class", stage, model, d, o.Name)
 					}
 				}
-				for class, does := range map[string]bool{products: true, attention: true, head: true, copies: true, golang: true,
-					optimizer: stage != "generate"} {
+				for class, does := range map[string]bool{products: true, attention: true, head: true, copies: true,
+					golang: true, optimizer: stage != "generate"} {
 					if got := seconds(r.Profile, class); (got > 0) != does {
 						t.Errorf("%s of %s in %v: %s took %g s", stage, model, d, class, got)
 					}

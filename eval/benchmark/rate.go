@@ -7,8 +7,8 @@ import (
 	"popri/model/tensor"
 )
 
-// ProductRate is how many floating-point operations a second all threads do in large matrix products: the median of several,
-// because on a busy machine single ones wait for a processor for many times their own length.
+// ProductRate is how many floating-point operations a second all threads do in large matrix products: the median of
+// several, because on a busy machine single ones wait for a processor for many times their own length.
 func ProductRate(d tensor.DType) (float64, error) {
 	const side, least, products = 1024, 200 * time.Millisecond, 9
 	var took []float64

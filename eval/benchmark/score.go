@@ -14,13 +14,13 @@ import (
 // scoreDim is the length of MiniLM's vectors.
 const scoreDim = 384
 
-// ScoreClients is the number of clients that [Score] makes and scores at a time. It bounds the memory: a client's texts take
-// 21 KB on average.
+// ScoreClients is the number of clients that [Score] makes and scores at a time. It bounds the memory: a client's texts
+// take 21 KB on average.
 const ScoreClients = 4096
 
-// Score times how clients that hold 1 to 11 texts each answer the question of that name ([scoring.Ask]) about the samples:
-// from the embeddings of samples and texts, random unit vectors, to the sum of the clients' bounded vectors. Making the
-// vectors is not timed.
+// Score times how clients that hold 1 to 11 texts each answer the question of that name ([scoring.Ask]) about the
+// samples: from the embeddings of samples and texts, random unit vectors, to the sum of the clients' bounded vectors.
+// Making the vectors is not timed.
 func Score(name string, samples, population int) (*Result, error) {
 	if samples < 1 || population < 1 {
 		return nil, fault.User(fmt.Errorf("%d samples, %d clients: want at least 1", samples, population))

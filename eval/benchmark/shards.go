@@ -43,12 +43,12 @@ type ShardsResult struct {
 	HoursBillion float64 `json:"hours_per_billion"`   // Score for 10⁹ clients, on one machine
 }
 
-// Shards adds up made-up clients' means in shards that are encrypted, on disk and merged, and once more in one part. Clients
-// exist in batches alone, so memory does not grow with their number.
+// Shards adds up made-up clients' means in shards that are encrypted, on disk and merged, and once more in one part.
+// Clients exist in batches alone, so memory does not grow with their number.
 func Shards(o ShardsOptions) (*ShardsResult, error) {
 	if o.Clients < 1 || o.Shards < 1 || o.Shards > shard.MaxShards || o.Samples < 2 || o.Dim < 2 {
-		return nil, fault.Userf("%d clients in %d shards, %d samples of %d dimensions: want at least 1, 1, 2 and 2", o.Clients, o.Shards,
-			o.Samples, o.Dim)
+		return nil, fault.Userf("%d clients in %d shards, %d samples of %d dimensions: want at least 1, 1, 2 and 2",
+			o.Clients, o.Shards, o.Samples, o.Dim)
 	}
 	samples := embedding.NewMatrix(o.Samples, o.Dim)
 	random := rng.New(1, "benchmark", "samples")
@@ -68,7 +68,8 @@ func Shards(o ShardsOptions) (*ShardsResult, error) {
 		return nil, err
 	}
 	r := &ShardsResult{Query: o.Query, Clients: o.Clients, Shards: o.Shards, Dim: o.Dim, Samples: o.Samples}
-	err = r.run(dir, m, shard.Question{Question: described, Round: 1, Clients: o.Clients, Encoder: "none", ID: "benchmark"})
+	err = r.run(dir, m, shard.Question{Question: described, Round: 1, Clients: o.Clients, Encoder: "none",
+		ID: "benchmark"})
 	return r, errors.Join(err, os.RemoveAll(dir))
 }
 
@@ -94,7 +95,8 @@ func (r *ShardsResult) run(dir string, m query.Mergeable, q shard.Question) erro
 		}
 		r.Score += seconds
 		parts = append(parts, filepath.Join(dir, fmt.Sprint(i)))
-		if err := shard.Seal(parts[i], public, q, shard.Place{Shard: i + 1, Of: r.Shards, Assignment: shard.ByFile}, members, sum); err != nil {
+		if err := shard.Seal(parts[i], public, q, shard.Place{Shard: i + 1, Of: r.Shards, Assignment: shard.ByFile},
+			members, sum); err != nil {
 			return err
 		}
 	}
@@ -130,7 +132,8 @@ func (r *ShardsResult) run(dir string, m query.Mergeable, q shard.Question) erro
 }
 
 // sum adds up every n-th batch of the made-up clients, from the given one on.
-func (r *ShardsResult) sum(m query.Mergeable, from, n int, members *shard.Members) (total query.Partial, seconds float64, err error) {
+func (r *ShardsResult) sum(m query.Mergeable, from, n int, members *shard.Members) (total query.Partial,
+	seconds float64, err error) {
 	const batch = 8192
 	data := make([]float64, min(batch, r.Clients)*r.Dim)
 	if total, err = m.Partial(query.Clients{Means: query.Means{Dim: r.Dim}}); err != nil {

@@ -1,5 +1,5 @@
-// Package domain measures how far public text is from the clients' domain: by the Fréchet distance of embeddings, and by
-// how well a linear classifier tells one from the other.
+// Package domain measures how far public text is from the clients' domain: by the Fréchet distance of embeddings, and
+// by how well a linear classifier tells one from the other.
 package domain
 
 import (
@@ -23,7 +23,8 @@ type Distance struct {
 	// between those of test and validation clients.
 	Frechet     float64 `json:"frechet"`
 	FrechetTest float64 `json:"frechet_test"`
-	// Wasserstein and WassersteinTest are the Wasserstein distances of the same texts, of which at most 500 of each count.
+	// Wasserstein and WassersteinTest are the Wasserstein distances of the same texts, of which at most 500 of each
+	// count.
 	Wasserstein     float64 `json:"wasserstein,omitempty"`
 	WassersteinTest float64 `json:"wasserstein_test,omitempty"`
 	// DomainAUC is the AUC of a linear classifier that tells validation clients' texts from public ones, see
@@ -39,12 +40,12 @@ func (d *Distance) String() string {
 		d.PublicTexts, d.Frechet, d.FrechetTest, d.Encoder, d.DomainAUC)
 }
 
-// distanceTexts is how many public texts are measured: enough for the figures' second digit, and an encoder such as BERT
-// takes seconds for them.
+// distanceTexts is how many public texts are measured: enough for the figures' second digit, and an encoder such as
+// BERT takes seconds for them.
 const distanceTexts = 5000
 
-// Measure measures the distance of a pool of public texts, of which it draws some by the seed. It is nil where there are too
-// few texts. tell, if not nil, is told how many of the texts are embedded.
+// Measure measures the distance of a pool of public texts, of which it draws some by the seed. It is nil where there
+// are too few texts. tell, if not nil, is told how many of the texts are embedded.
 func Measure(pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64,
 	tell func(done, total int)) (*Distance, error) {
 	drawn := make([]datasets.Text, min(distanceTexts, len(pool)))

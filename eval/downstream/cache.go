@@ -25,8 +25,8 @@ type kept struct {
 
 // cached returns the result of an earlier suite with the same model, texts, population and options, or does the
 // fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's
-// name is an HMAC, under the secret CacheKey, of everything that the result depends on except the program itself: a plain
-// hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns.
+// name is an HMAC, under the secret CacheKey, of everything that the result depends on except the program itself: a
+// plain hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns.
 func (u Suite) cached(common string, src Source, work func(state string) (Result, error)) (Result, error) {
 	if u.Cache == "" || src.Model != "" { // testing a model takes no longer than identifying it
 		return work("")

@@ -10,8 +10,8 @@ import (
 	"popri/model/lm"
 )
 
-// Classification trains a small model on texts with labels and tests whether it gives the clients' texts theirs. All sources
-// then have labels, and each text is one row: the accuracy is the share of texts that get their label.
+// Classification trains a small model on texts with labels and tests whether it gives the clients' texts theirs. All
+// sources then have labels, and each text is one row: the accuracy is the share of texts that get their label.
 
 // ClassEncoder turns labelled texts into rows of a classifier.
 type ClassEncoder struct {
@@ -19,8 +19,8 @@ type ClassEncoder struct {
 	index map[string]int32 // of the labels
 }
 
-// NewClassEncoder makes an encoder for a classifier with these labels. A tokenizer that drops line ends, as BERT's, has rows
-// of form [Document].
+// NewClassEncoder makes an encoder for a classifier with these labels. A tokenizer that drops line ends, as BERT's, has
+// rows of form [Document].
 func NewClassEncoder(e Encoder, labels []string) ClassEncoder {
 	if len(e.Tokenizer.Encode("\n")) == 0 {
 		e.Rows = Document
@@ -32,7 +32,8 @@ func NewClassEncoder(e Encoder, labels []string) ClassEncoder {
 	return c
 }
 
-// Encode returns a row for each text whose label the classifier has. A long text is cut, and its row's last token stays.
+// Encode returns a row for each text whose label the classifier has. A long text is cut, and its row's last token
+// stays.
 func (e ClassEncoder) Encode(texts, labels []string) []lm.Row {
 	rows := make([]lm.Row, 0, len(texts))
 	whole := e.Encoder
@@ -74,7 +75,8 @@ func (u Suite) set(e Encoder, split clients.Split) (Set, error) {
 	for i, c := range list {
 		rows := encoder.Encode(c.Texts, clients.Labels(list[i:i+1]))
 		if len(rows) != len(c.Texts) {
-			return set, fmt.Errorf("downstream: a %s client has a text whose label is none of the %d labels", split, len(u.Labels))
+			return set, fmt.Errorf("downstream: a %s client has a text whose label is none of the %d labels", split,
+				len(u.Labels))
 		}
 		set.add(i, rows)
 	}
@@ -97,7 +99,8 @@ func (u Suite) known(src Source) (Source, error) {
 		}
 	}
 	if len(out.Texts) == 0 {
-		return out, fmt.Errorf("downstream: %s: none of its %d texts has one of the %d labels", src.Name, len(src.Texts), len(u.Labels))
+		return out, fmt.Errorf("downstream: %s: none of its %d texts has one of the %d labels", src.Name,
+			len(src.Texts), len(u.Labels))
 	}
 	return out, nil
 }

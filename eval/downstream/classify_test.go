@@ -24,8 +24,10 @@ func TestMacroF1(t *testing.T) {
 	}{
 		{named(Named{0, 0}, Named{1, 1}), 1},
 		{named(Named{0, 1}, Named{1, 0}), 0},
-		// Label 0: tp 2, fp 1, fn 1: 2/3. Label 1: tp 1, fp 1, fn 0: 2/3. Label 2: tp 0, fn 1: 0. Label 3, given only: 0.
-		{append(named(Named{0, 0}, Named{0, 0}, Named{0, 1}), named(Named{1, 1}, Named{2, 0})...), (2./3 + 2./3 + 0) / 3},
+		// Label 0: tp 2, fp 1, fn 1: 2/3. Label 1: tp 1, fp 1, fn 0: 2/3. Label 2: tp 0, fn 1: 0. Label 3, given only:
+		// 0.
+		{append(named(Named{0, 0}, Named{0, 0}, Named{0, 1}), named(Named{1, 1}, Named{2, 0})...),
+			(2./3 + 2./3 + 0) / 3},
 		{named(Named{0, 0}, Named{0, 3}), (2. / 3) / 2},
 	} {
 		if got := MacroF1(c.scores); math.Abs(got-c.want) > 1e-12 {
@@ -45,7 +47,8 @@ func TestClassEncoder(t *testing.T) {
 			t.Fatalf("%s: %+v", form, rows)
 		}
 		for i, text := range []string{texts[0], texts[2]} {
-			want := slices.Concat([]int32{map[string]int32{Line: eos, Document: 7}[form]}, tok.Encode(text)[:3], e.ending())
+			want := slices.Concat([]int32{map[string]int32{Line: eos, Document: 7}[form]}, tok.Encode(text)[:3],
+				e.ending())
 			if !slices.Equal(rows[i].Tokens, want) {
 				t.Errorf("%s: %q is %v, want %v", form, text, rows[i].Tokens, want)
 			}
@@ -53,13 +56,13 @@ func TestClassEncoder(t *testing.T) {
 	}
 }
 
-// labelledWorld has clients and public text whose labels follow from a word; of the public text, one in five labels is wrong.
-// Some train clients have a label that no public and no test text has.
+// labelledWorld has clients and public text whose labels follow from a word; of the public text, one in five labels is
+// wrong. Some train clients have a label that no public and no test text has.
 func labelledWorld() (p *clients.Population, public Source) {
 	random := rand.New(rand.NewPCG(3, 4))
 	text := func(label string) string {
-		places := map[string][]string{"sea": {"in the harbour", "near the harbour wall"}, "land": {"in the garden", "at noon"},
-			"odd": {"for a while"}}[label]
+		places := map[string][]string{"sea": {"in the harbour", "near the harbour wall"},
+			"land": {"in the garden", "at noon"}, "odd": {"for a while"}}[label]
 		return fmt.Sprintf("the old house sees %s %s.", []string{"the hat", "two stones", "the river"}[random.IntN(3)],
 			places[random.IntN(len(places))])
 	}
@@ -98,8 +101,8 @@ func TestClassification(t *testing.T) {
 		label := map[string]string{"sea": "land", "land": "sea"}[clients.Labels(p.Split(clients.Validation))[i]]
 		turned.Labels = append(turned.Labels, label)
 	}
-	u := Suite{ModelDir: w.Device, Population: p, Draws: 100, ReferencePrivate: true, Options: options(40), Labels: []string{"land", "sea"},
-		Zero: &public, Main: "turned"}
+	u := Suite{ModelDir: w.Device, Population: p, Draws: 100, ReferencePrivate: true, Options: options(40),
+		Labels: []string{"land", "sea"}, Zero: &public, Main: "turned"}
 	run := func(u Suite) []Result {
 		t.Helper()
 		r, err := u.Run(t.Context(), []Source{turned})
@@ -110,13 +113,15 @@ func TestClassification(t *testing.T) {
 	}
 	plain := run(u)
 	zero, wrong, private := plain[0], plain[1], plain[2]
-	if zero.Key != Public || zero.Texts != 60 || zero.BestStep == 0 || private.Key != Private || private.Skipped != 4 || private.Texts != 76 {
+	if zero.Key != Public || zero.Texts != 60 || zero.BestStep == 0 || private.Key != Private || private.Skipped != 4 ||
+		private.Texts != 76 {
 		t.Fatalf("%+v", plain)
 	}
 	if private.Accuracy < 0.95 || *private.MacroF1 < 0.95 || zero.Accuracy < 0.7 || wrong.Accuracy > zero.Accuracy {
 		t.Errorf("accuracies %g, %g, %g", zero.Accuracy, wrong.Accuracy, private.Accuracy)
 	}
-	if zero.Perplexity != 0 || zero.PerplexityCI != nil || zero.MacroF1CI == nil || wrong.GapClosed == nil && private.Accuracy != zero.Accuracy {
+	if zero.Perplexity != 0 || zero.PerplexityCI != nil || zero.MacroF1CI == nil ||
+		wrong.GapClosed == nil && private.Accuracy != zero.Accuracy {
 		t.Errorf("figures: %+v", zero)
 	}
 	if zero.Deficit == nil || *zero.Deficit != wrong.Accuracy-zero.Accuracy || zero.DeficitCI == nil {
@@ -155,8 +160,9 @@ func TestClassification(t *testing.T) {
 	}
 	u.Cache = ""
 
-	points, err := u.Validate(t.Context(), []Source{turned, {Key: "right", Name: "private", Texts: clients.Texts(p.Split(clients.Train)),
-		Labels: clients.Labels(p.Split(clients.Train))}})
+	points, err := u.Validate(t.Context(),
+		[]Source{turned, {Key: "right", Name: "private", Texts: clients.Texts(p.Split(clients.Train)),
+			Labels: clients.Labels(p.Split(clients.Train))}})
 	if err != nil || points[1].Accuracy < 0.95 || points[0].Accuracy >= points[1].Accuracy {
 		t.Errorf("on validation clients: %+v (%v)", points, err)
 	}
@@ -170,8 +176,11 @@ func TestClassification(t *testing.T) {
 	}
 	for want, change := range map[string]func(u *Suite, s *Source){
 		"none of the 2 labels": func(u *Suite, _ *Source) { u.Labels = []string{"sea", "odd"} },
-		"3 texts with 1":       func(_ *Suite, s *Source) { s.Texts, s.Labels = []string{"a", "b", "c"}, []string{"sea"} },
-		"none of its 1 texts":  func(_ *Suite, s *Source) { s.Texts, s.Labels = []string{"a"}, []string{"odd"} },
+		"3 texts with 1": func(_ *Suite, s *Source) {
+			s.Texts, s.Labels = []string{"a", "b", "c"},
+				[]string{"sea"}
+		},
+		"none of its 1 texts": func(_ *Suite, s *Source) { s.Texts, s.Labels = []string{"a"}, []string{"odd"} },
 	} {
 		v, s := u, turned
 		change(&v, &s)

@@ -109,7 +109,8 @@ func TestBootstrap(t *testing.T) {
 			t.Errorf("%d draws of %d lists are no error", c.draws, len(c.lists))
 		}
 	}
-	if nan, err := Bootstrap(10, 1, func(...[]Score) float64 { return math.NaN() }, a); err != nil || !math.IsNaN(nan[0]) {
+	if nan, err := Bootstrap(10, 1, func(...[]Score) float64 { return math.NaN() }, a); err != nil ||
+		!math.IsNaN(nan[0]) {
 		t.Errorf("%v, %v", nan, err)
 	}
 }
@@ -166,12 +167,13 @@ func TestEncode(t *testing.T) {
 }
 
 func options(steps int) Options {
-	return Options{Steps: steps, Batch: 8, Length: 40, Rows: Line, LearningRates: []float64{5e-3}, Schedule: "cosine", Warmup: 2,
-		MaxNorm: 1, EvalEvery: 4, Best: "loss", Seed: 1, Compute: tensor.Float32}
+	return Options{Steps: steps, Batch: 8, Length: 40, Rows: Line, LearningRates: []float64{5e-3}, Schedule: "cosine",
+		Warmup: 2, MaxNorm: 1, EvalEvery: 4, Best: "loss", Seed: 1, Compute: tensor.Float32}
 }
 
 // tune fine-tunes a fresh device model and returns its weights as well.
-func tune(t *testing.T, w *testworld.World, rows, validation []lm.Row, o Options) (best Point, curve []Point, loss float64, weights []float32) {
+func tune(t *testing.T, w *testworld.World, rows, validation []lm.Row, o Options) (best Point, curve []Point,
+	loss float64, weights []float32) {
 	t.Helper()
 	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	if err != nil {
@@ -200,7 +202,8 @@ func TestFineTune(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := Encoder{Tokenizer: tok, Rows: Line, End: eos, Length: 40}
-	rows, validation := e.Encode(clients.Texts(p.Split(clients.Train))), e.Encode(clients.Texts(p.Split(clients.Validation)))
+	rows, validation := e.Encode(clients.Texts(p.Split(clients.Train))),
+		e.Encode(clients.Texts(p.Split(clients.Validation)))
 	o := options(14)
 
 	// Text of the clients' kind lowers the loss, and the model that is left is the best of the curve.
@@ -220,7 +223,8 @@ func TestFineTune(t *testing.T) {
 	if best.Step == 0 || best.Loss > curve[0].Loss-0.1 || loss != best.Loss {
 		t.Errorf("the loss goes from %g to %g; the model that is left has %g", curve[0].Loss, best.Loss, loss)
 	}
-	if _, again, _, same := tune(t, w, rows, validation, o); !reflect.DeepEqual(again, curve) || !reflect.DeepEqual(same, weights) {
+	if _, again, _, same := tune(t, w, rows, validation, o); !reflect.DeepEqual(again, curve) ||
+		!reflect.DeepEqual(same, weights) {
 		t.Error("the same seed trains another model")
 	}
 
@@ -299,11 +303,13 @@ func TestSuite(t *testing.T) {
 	for _, r := range plain {
 		keys = append(keys, r.Key)
 	}
-	if !reflect.DeepEqual(keys, []string{Public, "public_all", "own", Private}) || plain[0].GapClosed != nil || plain[3].GapClosed != nil || plain[1].GapClosed == nil {
+	if !reflect.DeepEqual(keys, []string{Public, "public_all", "own", Private}) || plain[0].GapClosed != nil ||
+		plain[3].GapClosed != nil || plain[1].GapClosed == nil {
 		t.Fatalf("%+v", plain)
 	}
 	// The private text itself closes the whole gap, whatever it is called.
-	if own := plain[2]; own.Accuracy != plain[3].Accuracy || *own.GapClosed != 1 || *own.GapClosedCI != (Interval{1, 1}) || own.BestStep != plain[3].BestStep {
+	if own := plain[2]; own.Accuracy != plain[3].Accuracy || *own.GapClosed != 1 ||
+		*own.GapClosedCI != (Interval{1, 1}) || own.BestStep != plain[3].BestStep {
 		t.Errorf("the private text as a source: %+v", own)
 	}
 	if plain[3].Accuracy <= plain[0].Accuracy || plain[3].Perplexity >= plain[0].Perplexity {
@@ -327,9 +333,11 @@ func TestSuite(t *testing.T) {
 			if r.Deficit != nil || r.DeficitCI != nil {
 				t.Errorf("the main source is compared with itself: %+v", r)
 			}
-		case r.Deficit == nil || *r.Deficit != plain[1].Accuracy-r.Accuracy || !(r.DeficitCI[0] <= *r.Deficit && *r.Deficit <= r.DeficitCI[1]):
+		case r.Deficit == nil || *r.Deficit != plain[1].Accuracy-r.Accuracy ||
+			!(r.DeficitCI[0] <= *r.Deficit && *r.Deficit <= r.DeficitCI[1]):
 			t.Errorf("behind the main source: %+v", r)
-		case i == 2 && r.DeficitCI[1]-r.DeficitCI[0] >= r.AccuracyCI[1]-r.AccuracyCI[0]+plain[1].AccuracyCI[1]-plain[1].AccuracyCI[0]:
+		case i == 2 && r.DeficitCI[1]-r.DeficitCI[0] >= r.AccuracyCI[1]-r.AccuracyCI[0]+
+			plain[1].AccuracyCI[1]-plain[1].AccuracyCI[0]:
 			t.Errorf("the paired interval %v is as wide as two intervals of their own", r.DeficitCI)
 		}
 	}

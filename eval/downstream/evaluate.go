@@ -46,7 +46,8 @@ func (set *Set) add(client int, rows []lm.Row) {
 	}
 }
 
-// Measure returns the model's mean loss over all counted tokens of rows, in nats, and the share of them that it predicts exactly.
+// Measure returns the model's mean loss over all counted tokens of rows, in nats, and the share of them that it
+// predicts exactly.
 func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
 	err = tensor.Run(func(s *tensor.Scope) error {
 		loss, accuracy, err = m.Evaluate(s, rows, evalTokens)

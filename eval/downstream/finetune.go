@@ -32,8 +32,8 @@ type record struct {
 }
 
 // FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves the weights of
-// the best measurement on the validation rows in it. A training with the same arguments that was ended goes on where the
-// checkpoint's file says, whose name says of which training it is; "" keeps none. Of o.LearningRates, rate is used.
+// the best measurement on the validation rows in it. A training with the same arguments that was ended goes on where
+// the checkpoint's file says, whose name says of which training it is; "" keeps none. Of o.LearningRates, rate is used.
 func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row, rate float64, o Options,
 	checkpoint string) (best Point, curve []Point, err error) {
 	if len(rows) == 0 || len(validation) == 0 {
@@ -51,8 +51,9 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 	optimizer := trainer.NewOptimizer(params, p.adamW())
 	defer optimizer.Free()
 	r := record{Progress: trainer.Begun()}
-	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, optimizer, rows), Batches: p.batches(len(rows)),
-		Schedule: p.schedule, Updates: p.steps, MeasureEvery: p.every, MeasureFirst: true, Keep: trainer.BestWeights,
+	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, optimizer, rows),
+		Batches: p.batches(len(rows)), Schedule: p.schedule, Updates: p.steps, MeasureEvery: p.every,
+		MeasureFirst: true, Keep: trainer.BestWeights,
 		Patience: o.Patience, Checkpoint: trainer.Checkpoint{Path: checkpoint, Every: checkpointEvery}, Record: &r}
 	loop.Measure = func(_ context.Context, done int) (bool, error) {
 		loss, accuracy, err := m.Evaluate(s, validation, evalTokens)

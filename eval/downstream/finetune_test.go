@@ -66,7 +66,8 @@ func TestEpochs(t *testing.T) {
 			sizes, order = append(sizes, len(places)), append(order, places...)
 		}
 		orders = append(orders, order)
-		if seen := slices.Compact(slices.Sorted(slices.Values(order))); len(seen) != 21 || !reflect.DeepEqual(sizes, []int{8, 8, 5}) {
+		if seen := slices.Compact(slices.Sorted(slices.Values(order))); len(seen) != 21 ||
+			!reflect.DeepEqual(sizes, []int{8, 8, 5}) {
 			t.Errorf("batches of %v, %d different rows", sizes, len(seen))
 		}
 	}
@@ -113,8 +114,8 @@ func TestMicroTexts(t *testing.T) {
 				case recompute: // the same masks; gradients of a block are added up in another order
 					for i := range weights {
 						if math.Abs(float64(weights[i]-first[i])) > 1e-4 {
-							t.Fatalf("dropout %g: weight %d is %g when blocks are computed again, %g else", dropout, i, weights[i],
-								first[i])
+							t.Fatalf("dropout %g: weight %d is %g when blocks are computed again, %g else", dropout, i,
+								weights[i], first[i])
 						}
 					}
 				case !reflect.DeepEqual(weights, first):
@@ -122,8 +123,8 @@ func TestMicroTexts(t *testing.T) {
 				}
 				for i, p := range curve {
 					if near := math.Abs(p.Loss-whole[i].Loss) < 1e-4; near != (dropout == 0 || i == 0) {
-						t.Errorf("dropout %g, after %d steps: loss %g, in one pass without dropout %g", dropout, p.Step, p.Loss,
-							whole[i].Loss)
+						t.Errorf("dropout %g, after %d steps: loss %g, in one pass without dropout %g", dropout, p.Step,
+							p.Loss, whole[i].Loss)
 					}
 				}
 			}
@@ -167,7 +168,8 @@ func TestTrainingGoesOn(t *testing.T) {
 		if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := again(t.Context(), t, rows, validation, o, path); err == nil || !strings.Contains(err.Error(), path) {
+		if _, _, err := again(t.Context(), t, rows, validation, o, path); err == nil ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("a damaged file: %v", err)
 		}
 	}
@@ -187,7 +189,8 @@ func TestBest(t *testing.T) {
 	rows, validation := texts(t)
 	var noise []lm.Row
 	for i := range 16 {
-		noise = append(noise, lm.Row{Tokens: []int32{int32(3 * i), int32(200 - i), int32(i), int32(7 * i), 5, 250, 7, 3}})
+		noise = append(noise, lm.Row{Tokens: []int32{int32(3 * i), int32(200 - i), int32(i), int32(7 * i), 5, 250, 7,
+			3}})
 	}
 	o = options(40)
 	o.Patience = 2
@@ -197,7 +200,8 @@ func TestBest(t *testing.T) {
 	}
 	for _, change := range []func(o *Options){
 		func(o *Options) { o.Batch = 0 }, func(o *Options) { o.EvalEvery = 0 }, func(o *Options) { o.Rows = "other" },
-		func(o *Options) { o.Best = "other" }, func(o *Options) { o.Schedule = "other" }, func(o *Options) { o.Steps = 0 },
+		func(o *Options) { o.Best = "other" }, func(o *Options) { o.Schedule = "other" },
+		func(o *Options) { o.Steps = 0 },
 	} {
 		bad := options(4)
 		change(&bad)

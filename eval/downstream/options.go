@@ -15,8 +15,8 @@ type Options struct {
 	Steps  int // updates; unused with Epochs
 	Epochs int // passes over the texts; 0 counts updates instead, whose batches go over the ends of epochs
 	Batch  int // texts of an update; with Epochs, the last update of an epoch may have fewer
-	// Micro is the number of texts of a forward and backward pass; a batch's passes are computed side by side and its models
-	// one after another. 0 computes a batch in one pass and trains models side by side.
+	// Micro is the number of texts of a forward and backward pass; a batch's passes are computed side by side and its
+	// models one after another. 0 computes a batch in one pass and trains models side by side.
 	Micro     int
 	Recompute bool   // keep only the blocks' inputs in a training pass ([lm.Model.Recompute])
 	Length    int    // tokens to which texts are cut

@@ -79,15 +79,16 @@ type Suite struct {
 	Population *clients.Population
 	Options    Options
 	Draws      int // of the bootstrap; 0 leaves intervals out
-	// Labels are those of a classification, all that validation and test texts have among them; nil trains on next tokens.
+	// Labels are those of a classification, all that validation and test texts have among them; nil trains on next
+	// tokens.
 	Labels []string
-	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next tokens is
-	// the small model before its training.
+	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next
+	// tokens is the small model before its training.
 	Zero *Source
 	// Main is the key of the source that the others are compared with; "" compares none.
 	Main string
-	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every share
-	// of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
+	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every
+	// share of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
 	ReferencePrivate bool
 	Cache            string // folder in which fine-tunings that suites have in common are kept; "" does each anew
 	CacheKey         []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
@@ -109,8 +110,8 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	return results, u.compare(results)
 }
 
-// Accuracies are those of the models of Run's results on each test client: the share of the client's tokens, or of its texts, that
-// a model has right; 0 for a client without any. They are private data: [client][result].
+// Accuracies are those of the models of Run's results on each test client: the share of the client's tokens, or of its
+// texts, that a model has right; 0 for a client without any. They are private data: [client][result].
 func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64, results []string, err error) {
 	measured, err := u.measure(ctx, sources)
 	if err != nil {
@@ -215,12 +216,12 @@ func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
 	return all, skipped, nil
 }
 
-// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one, a source may be a model
-// itself, and what learns from no text at all, which a method may end with, is the start.
+// trained reports whether a model is trained on the source: the ε = 0 point of next tokens is the untrained one, a
+// source may be a model itself, and what learns from no text at all, which a method may end with, is the start.
 func (s Source) trained() bool { return s.Model == "" && len(s.Texts) > 0 }
 
-// Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients and
-// the train clients' texts are not read.
+// Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients
+// and the train clients' texts are not read.
 func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) {
 	e, err := u.encoder()
 	if err != nil {

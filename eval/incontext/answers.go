@@ -56,8 +56,9 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 	for i, t := range append(texts[:len(texts):len(texts)], noContent) {
 		questions[i] = append(begin[last:len(begin):len(begin)], f.question(t)...)
 		if n := last + len(questions[i]) + longest; n > m.Config.Context {
-			return nil, fmt.Errorf("%d demonstrations and a text have %d tokens, and the model's context has %d: show fewer "+
-				"(--shots), or shorter ones (downstream.length)", len(demonstrations), n, m.Config.Context)
+			return nil,
+				fmt.Errorf("%d demonstrations and a text have %d tokens, and the model's context has %d: show fewer "+
+					"(--shots), or shorter ones (downstream.length)", len(demonstrations), n, m.Config.Context)
 		}
 	}
 	shared, err := m.Begin(begin[:last])
@@ -66,7 +67,8 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 	}
 	defer shared.Free()
 	var batches [][]int // places of questions, the longest first
-	for _, at := range places.Sorted(len(questions), func(a, b int) int { return len(questions[b]) - len(questions[a]) }) {
+	for _, at := range places.Sorted(len(questions),
+		func(a, b int) int { return len(questions[b]) - len(questions[a]) }) {
 		n := len(batches) - 1
 		if n < 0 || (len(batches[n])+1)*(len(questions[batches[n][0]])+words) > batchTokens {
 			batches, n = append(batches, nil), n+1
@@ -90,7 +92,8 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 		for _, at := range batches[i] {
 			for l, v := range all[at] {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return fmt.Errorf("the model gives the label %q of text %d the log-probability %g", labels[l], at, v)
+					return fmt.Errorf("the model gives the label %q of text %d the log-probability %g", labels[l], at,
+						v)
 				}
 			}
 		}

@@ -8,9 +8,9 @@ import (
 // Example is a text with its label, and why it has that label, or "".
 type Example struct{ Text, Label, Reason string }
 
-// Draw draws k demonstrations without replacement, evenly over the labels that examples have: labels that get one more than others, the
-// demonstrations of each label and their order are random. A label with too few examples gives all of them, and others take
-// the places left. Fewer than k are returned only where there are fewer examples.
+// Draw draws k demonstrations without replacement, evenly over the labels that examples have: labels that get one more
+// than others, the demonstrations of each label and their order are random. A label with too few examples gives all of
+// them, and others take the places left. Fewer than k are returned only where there are fewer examples.
 func Draw(examples []Example, k int, r *rand.Rand) []Example {
 	of := map[string][]Example{}
 	var labels []string

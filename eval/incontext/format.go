@@ -22,8 +22,8 @@ const DefaultItem = "Text: {text}\nLabel: {label}"
 type Format struct {
 	Header string // stands before all; may be ""
 	Item   string // a text and its label: holds {text} once, and ends in {label}; items are separated by an empty line
-	// Names are the words that stand for labels, such as "positive" for "pos". A label without one stands for itself, its
-	// underscores read as spaces.
+	// Names are the words that stand for labels, such as "positive" for "pos". A label without one stands for itself,
+	// its underscores read as spaces.
 	Names     map[string]string
 	Length    int // tokens to which texts are cut, at the ends of words
 	Tokenizer *tokenizer.Tokenizer
@@ -31,7 +31,8 @@ type Format struct {
 
 // Check returns an error if the item's form cannot be filled in, or if two of the labels have one name.
 func (f Format) Check(labels []string) error {
-	if strings.Count(f.Item, textPlace) != 1 || strings.Count(f.Item, labelPlace) != 1 || !strings.HasSuffix(f.Item, labelPlace) {
+	if strings.Count(f.Item, textPlace) != 1 || strings.Count(f.Item, labelPlace) != 1 ||
+		!strings.HasSuffix(f.Item, labelPlace) {
 		return fmt.Errorf("the item %q must hold %s once and end in %s", f.Item, textPlace, labelPlace)
 	}
 	of := map[string]string{}

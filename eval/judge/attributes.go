@@ -18,8 +18,8 @@ import (
 // Attribute compares a distribution of something countable in texts with that of the clients' texts.
 type Attribute struct {
 	Name string `json:"name"`
-	// Divergence is that of Jensen and Shannon in bits, 0 for the same and 1 for nothing in common, by set of texts. Samples of one
-	// distribution differ, too: that is what the other half of the clients shows.
+	// Divergence is that of Jensen and Shannon in bits, 0 for the same and 1 for nothing in common, by set of texts.
+	// Samples of one distribution differ, too: that is what the other half of the clients shows.
 	Divergence map[string]float64 `json:"divergence"`
 	// Rows are the values that tell most, with their shares.
 	Rows []Share `json:"rows"`
@@ -140,7 +140,8 @@ func (in Input) attributes(first, second []int) []Attribute {
 				a.Divergence[sets[i].name] = divergence(all[i], all[0])
 			}
 		}
-		a.Rows = telling(all[1], all[0], float64(len(sets[1].texts)), float64(len(sets[0].texts)), l.name == "named patterns")
+		a.Rows = telling(all[1], all[0], float64(len(sets[1].texts)), float64(len(sets[0].texts)),
+			l.name == "named patterns")
 		out = append(out, a)
 	}
 	return out

@@ -1,11 +1,12 @@
-// Package judge asks of any synthetic texts what their readers ask: are they like the clients' texts, do they repeat anybody's
-// words, and can it be told from them who took part?
+// Package judge asks of any synthetic texts what their readers ask: are they like the clients' texts, do they repeat
+// anybody's words, and can it be told from them who took part?
 //
-// The clients come in two groups. Members' texts are behind the product; controls were held out of everything. What the product has
-// in common with controls is chance, so each figure of the members stands beside the controls'. This needs controls that were drawn
-// as the members were; [Result].GroupsAUC says how far the groups differ.
+// The clients come in two groups. Members' texts are behind the product; controls were held out of everything. What the
+// product has in common with controls is chance, so each figure of the members stands beside the controls'. This needs
+// controls that were drawn as the members were; [Result].GroupsAUC says how far the groups differ.
 //
-// The results are computed from members' texts without noise. They are outside of ε and for the owner of the data alone.
+// The results are computed from members' texts without noise. They are outside of ε and for the owner of the data
+// alone.
 package judge
 
 import (
@@ -72,18 +73,19 @@ const leastControls = 10
 // Judge compares the product with both groups of clients.
 func Judge(in Input) (*Result, error) {
 	if len(in.Members) == 0 || len(in.Controls) < leastControls {
-		return nil, fmt.Errorf("judge: %d clients behind the product and %d held out, at least 1 and %d are needed", len(in.Members),
-			len(in.Controls), leastControls)
+		return nil, fmt.Errorf("judge: %d clients behind the product and %d held out, at least 1 and %d are needed",
+			len(in.Members), len(in.Controls), leastControls)
 	}
 	in.Product = slices.DeleteFunc(slices.Clone(in.Product), func(text string) bool { return len(words(text)) == 0 })
 	if len(in.Product) < 2*neighbours {
-		return nil, fmt.Errorf("judge: the product has %d texts with words, at least %d are needed", len(in.Product), 2*neighbours)
+		return nil, fmt.Errorf("judge: the product has %d texts with words, at least %d are needed", len(in.Product),
+			2*neighbours)
 	}
 	if in.Tell == nil {
 		in.Tell = func(string, int, int) {}
 	}
-	r := &Result{Product: len(in.Product), Members: len(in.Members), Controls: len(in.Controls), Encoder: in.Encoder.Name(),
-		Epsilon: in.Epsilon, Delta: in.Delta}
+	r := &Result{Product: len(in.Product), Members: len(in.Members), Controls: len(in.Controls),
+		Encoder: in.Encoder.Name(), Epsilon: in.Epsilon, Delta: in.Delta}
 	e, err := in.embed()
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
@@ -114,8 +116,8 @@ type embedded struct {
 	controlOf         []int
 }
 
-// mostEmbedded bounds the texts of product and groups that are embedded, so that large ones take minutes. Words are compared in all
-// texts.
+// mostEmbedded bounds the texts of product and groups that are embedded, so that large ones take minutes. Words are
+// compared in all texts.
 const mostEmbedded = 6000
 
 func (in Input) embed() (e embedded, err error) {
@@ -143,7 +145,8 @@ func (in Input) embed() (e embedded, err error) {
 		what  string
 		texts []string
 		to    *embedding.Matrix
-	}{{"product", product, &e.product}, {"clients behind it", members, &e.members}, {"clients held out", controls, &e.controls}} {
+	}{{"product", product, &e.product}, {"clients behind it", members, &e.members}, {"clients held out", controls,
+		&e.controls}} {
 		tell := func(done, total int) { in.Tell("embed the "+x.what, done, total) }
 		if *x.to, err = embedding.InParts(in.Encoder, x.texts, tell); err != nil {
 			return e, err

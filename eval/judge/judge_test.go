@@ -21,8 +21,10 @@ import (
 type writer struct{ random *rand.Rand }
 
 var subjects = [][]string{
-	strings.Fields("the ship sails over a calm sea and its crew looks for whales near distant islands with white birds above dark water"),
-	strings.Fields("a compiler reads source code then writes fast programs for small machines whose memory holds many tables of symbols"),
+	strings.Fields("the ship sails over a calm sea and its crew looks for whales near distant islands with white " +
+		"birds above dark water"),
+	strings.Fields("a compiler reads source code then writes fast programs for small machines whose memory holds " +
+		"many tables of symbols"),
 }
 
 func (w writer) text(subject, n int) string {
@@ -61,8 +63,8 @@ func world(t *testing.T) Input {
 	return in
 }
 
-// TestPlantedLeak: where ten members' texts were copied into the product, each of them is found and told from chance; an honest
-// product shows none above its controls.
+// TestPlantedLeak: where ten members' texts were copied into the product, each of them is found and told from chance;
+// an honest product shows none above its controls.
 func TestPlantedLeak(t *testing.T) {
 	in := world(t)
 	honest, err := Judge(in)
@@ -70,7 +72,8 @@ func TestPlantedLeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(honest.Memory.Found)+len(honest.Memory.Copies) > 0 || honest.Memory.Runs[0].P < 0.01 {
-		t.Errorf("an honest product: found %v, copies %v, runs %+v", honest.Memory.Found, honest.Memory.Copies, honest.Memory.Runs)
+		t.Errorf("an honest product: found %v, copies %v, runs %+v", honest.Memory.Found, honest.Memory.Copies,
+			honest.Memory.Runs)
 	}
 	if ci := honest.Memory.NearerCI; ci[0] > 0.5 || ci[1] < 0.5 {
 		t.Errorf("an honest product is nearer to members: %g, %v", honest.Memory.Nearer, ci)
@@ -92,7 +95,8 @@ func TestPlantedLeak(t *testing.T) {
 	}
 	var found []string
 	for _, f := range r.Memory.Found {
-		if found = append(found, f.Client); f.Words != 25 || f.Expected >= expected || !strings.Contains(strings.ToLower(leaking.Product[f.Product]), f.Text) {
+		if found = append(found, f.Client); f.Words != 25 || f.Expected >= expected ||
+			!strings.Contains(strings.ToLower(leaking.Product[f.Product]), f.Text) {
 			t.Errorf("found %+v", f)
 		}
 	}
@@ -154,7 +158,8 @@ func TestLikeness(t *testing.T) {
 		by[l.Name] = l
 	}
 	product, public, others := by[TheProduct], by[PublicText], by[RealClients]
-	if product.Mauve < others.Mauve-0.1 || public.Mauve > 0.2 || product.Precision < 0.7 || public.Precision > 0.05 || public.Frechet < 5*product.Frechet {
+	if product.Mauve < others.Mauve-0.1 || public.Mauve > 0.2 || product.Precision < 0.7 || public.Precision > 0.05 ||
+		public.Frechet < 5*product.Frechet {
 		t.Errorf("product %+v\npublic %+v\nothers %+v", product, public, others)
 	}
 	for _, a := range r.Attributes {
@@ -174,14 +179,18 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// TestPatternsAndCanaries: personal data in the product is counted, and what only members have is told from what others have, too.
+// TestPatternsAndCanaries: personal data in the product is counted, and what only members have is told from what others
+// have, too.
 func TestPatternsAndCanaries(t *testing.T) {
 	in := world(t)
-	in.Product = append(in.Product, "Write to anna.berg@example.org or call +49 30 1234567 today.", "Pay to DE89 3704 0044 0532 0130 00 by 4111 1111 1111 1111.",
-		"On 2024-03-05 the year 1999 2001 was no number.", "See https://example.org/a?b=c, please; host 192.168.0.17.", "my secret is swordfish under the old oak tree")
+	in.Product = append(in.Product, "Write to anna.berg@example.org or call +49 30 1234567 today.",
+		"Pay to DE89 3704 0044 0532 0130 00 by 4111 1111 1111 1111.",
+		"On 2024-03-05 the year 1999 2001 was no number.", "See https://example.org/a?b=c, please; host 192.168.0.17.",
+		"my secret is swordfish under the old oak tree")
 	in.Members[4].Texts[0] = "I am anna.berg@example.org and this is my mail address."
 	in.Members[5].Texts[0], in.Controls[5].Texts[0] = "https://example.org/a?b=c", "https://example.org/a?b=c"
-	in.Canaries, in.Names = []string{"My secret is swordfish!", "nothing of this was ever said"}, []string{"Anna Berg", "Swordfish"}
+	in.Canaries, in.Names = []string{"My secret is swordfish!", "nothing of this was ever said"}, []string{"Anna Berg",
+		"Swordfish"}
 	r, err := Judge(in)
 	if err != nil {
 		t.Fatal(err)
@@ -201,14 +210,17 @@ func TestPatternsAndCanaries(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", p.Name, p, w)
 		}
 	}
-	if c := r.Canaries; len(c) != 2 || c[0].Run != 4 || c[0].Words != 4 || in.Product[c[0].Product] != "my secret is swordfish under the old oak tree" || c[1].Run > 1 {
+	if c := r.Canaries; len(c) != 2 || c[0].Run != 4 || c[0].Words != 4 ||
+		in.Product[c[0].Product] != "my secret is swordfish under the old oak tree" || c[1].Run > 1 {
 		t.Errorf("canaries %+v", c)
 	}
 }
 
 func TestSchema(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "schema.json")
-	if err := os.WriteFile(file, []byte(`{"type": "object", "required": ["age"], "properties": {"age": {"type": "integer", "minimum": 0}}}`), 0o644); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`{"type": "object", "required": ["age"], "properties": {"age": {"type": "integer", "minimum": 0}}}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	s, err := ReadSchema(file)
@@ -223,7 +235,8 @@ func TestSchema(t *testing.T) {
 		s    *Schema
 		text string
 		want string
-	}{{s, `{"age": 3}`, keeps}, {s, `{"age": -3}`, breaks}, {s, `{"age": 3`, noJSON}, {s, `{}`, breaks}, {p, "Anna 12", keeps}, {p, "Anna 12!", breaks}} {
+	}{{s, `{"age": 3}`, keeps}, {s, `{"age": -3}`, breaks}, {s, `{"age": 3`, noJSON}, {s, `{}`, breaks}, {p, "Anna 12",
+		keeps}, {p, "Anna 12!", breaks}} {
 		if got := c.s.check(c.text); got != c.want {
 			t.Errorf("%s: %s, want %s", c.text, got, c.want)
 		}
@@ -265,8 +278,8 @@ func FuzzRuns(f *testing.F) {
 	})
 }
 
-// TestPrefer: a model that knows the product always tells it; one that answers by the place alone is undecided; one that answers by
-// chance is near one half; pairs without a readable answer are left out.
+// TestPrefer: a model that knows the product always tells it; one that answers by the place alone is undecided; one
+// that answers by chance is near one half; pairs without a readable answer are left out.
 func TestPrefer(t *testing.T) {
 	in := world(t)
 	for i := range in.Product {
@@ -316,16 +329,19 @@ func TestPrefer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Product < c.least || p.Product > c.most || p.ProductCI[0] > p.Product || p.ProductCI[1] < p.Product || p.Pairs+p.Unreadable != 20 ||
-			c.undecided >= 0 && (p.Undecided != c.undecided || p.Unreadable != c.unreadable) {
+		if p.Product < c.least || p.Product > c.most || p.ProductCI[0] > p.Product || p.ProductCI[1] < p.Product ||
+			p.Pairs+p.Unreadable != 20 || c.undecided >= 0 &&
+			(p.Undecided != c.undecided || p.Unreadable != c.unreadable) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	if _, err := Prefer(t.Context(), in, "m", func(context.Context, string) (string, error) { return "", errors.New("is away") }, 5); err == nil ||
+	if _, err := Prefer(t.Context(), in, "m",
+		func(context.Context, string) (string, error) { return "", errors.New("is away") }, 5); err == nil ||
 		!strings.Contains(err.Error(), "is away") {
 		t.Errorf("an error of the server: %v", err)
 	}
-	if _, err := Prefer(t.Context(), in, "m", func(context.Context, string) (string, error) { return "hm", nil }, 5); err == nil || !strings.Contains(err.Error(), "neither A nor B") {
+	if _, err := Prefer(t.Context(), in, "m", func(context.Context, string) (string, error) { return "hm", nil },
+		5); err == nil || !strings.Contains(err.Error(), "neither A nor B") {
 		t.Errorf("no answers: %v", err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"popri/model/embedding"
 )
 
-// Likeness says how like some texts are to those of half of the controls. All sets have as many texts, cut to as many words.
+// Likeness says how like some texts are to those of half of the controls. All sets have as many texts, cut to as many
+// words.
 type Likeness struct {
 	Name      string  `json:"name"`  // the product; public text; the other half of the controls
 	Texts     int     `json:"texts"` // compared
@@ -113,7 +114,8 @@ func rows(m embedding.Matrix, n int, random *rand.Rand) embedding.Matrix {
 }
 
 func distances(texts, clients embedding.Matrix) (l Likeness, err error) {
-	if l.Precision, l.Recall, err = metrics.PrecisionRecall(clients.Data, texts.Data, texts.Dim, neighbours); err != nil {
+	if l.Precision, l.Recall, err = metrics.PrecisionRecall(clients.Data, texts.Data, texts.Dim,
+		neighbours); err != nil {
 		return l, err
 	}
 	a, err := metrics.NewGaussian(texts.Data, texts.Dim)

@@ -18,9 +18,9 @@ import (
 // mauveScale is c in exp(−c·KL), and mauveSteps the number of mixtures, both as the authors' program has them.
 const mauveScale, mauveSteps = 5, 25
 
-// mauve is MAUVE (Pillutla et al., NeurIPS 2021): how much of two distributions of texts overlaps, 1 for the same. The embeddings of
-// both are reduced to the directions that explain 90 % of their variance and put into clusters, a tenth as many as texts of one side;
-// p and q have as many rows.
+// mauve is MAUVE (Pillutla et al., NeurIPS 2021): how much of two distributions of texts overlaps, 1 for the same. The
+// embeddings of both are reduced to the directions that explain 90 % of their variance and put into clusters, a tenth
+// as many as texts of one side; p and q have as many rows.
 func mauve(p, q embedding.Matrix, random *rand.Rand) (float64, error) {
 	points, err := principal(p, q)
 	if err != nil {
@@ -41,8 +41,8 @@ func mauve(p, q embedding.Matrix, random *rand.Rand) (float64, error) {
 	return frontier(a, b), nil
 }
 
-// frontier is the area under the curve of (exp(−c·KL(q‖r)), exp(−c·KL(p‖r))) over mixtures r of two distributions: the mean of the
-// areas by both axes.
+// frontier is the area under the curve of (exp(−c·KL(q‖r)), exp(−c·KL(p‖r))) over mixtures r of two distributions: the
+// mean of the areas by both axes.
 func frontier(p, q []float64) float64 {
 	x, y := []float64{1}, []float64{0} // r = q … r = p, between the extreme points
 	mixture := make([]float64, len(p))
@@ -113,8 +113,8 @@ func principal(p, q embedding.Matrix) (*mat.Dense, error) {
 // mostSteps bounds the steps of [cluster].
 const mostSteps = 100
 
-// cluster assigns each row to one of k clusters: Lloyd's algorithm from k-means++ (Arthur and Vassilvitskii 2007). A cluster that
-// loses all its rows stays where it is.
+// cluster assigns each row to one of k clusters: Lloyd's algorithm from k-means++ (Arthur and Vassilvitskii 2007). A
+// cluster that loses all its rows stays where it is.
 func cluster(points *mat.Dense, k int, random *rand.Rand) []int {
 	n, dim := points.Dims()
 	k = min(k, n)

@@ -9,8 +9,8 @@ import (
 	"popri/internal/binomial"
 )
 
-// Attack guesses from the product which clients are members. It is a lower bound of what can be learnt; the stated ε is an upper
-// one.
+// Attack guesses from the product which clients are members. It is a lower bound of what can be learnt; the stated ε is
+// an upper one.
 type Attack struct {
 	Name    string  `json:"name"`
 	AUC     float64 `json:"auc"`     // chance that a member looks more like one than a control
@@ -82,8 +82,8 @@ func (in Input) attack(name string, members, controls []float64) Attack {
 	return a
 }
 
-// shown is the ε that a guess at a threshold shows with 95 % confidence, never below 0 (Jagielski et al. 2020, with δ): both shares
-// of right and wrong guesses are bounded by Clopper and Pearson at 97.5 %.
+// shown is the ε that a guess at a threshold shows with 95 % confidence, never below 0 (Jagielski et al. 2020, with δ):
+// both shares of right and wrong guesses are bounded by Clopper and Pearson at 97.5 %.
 func (in Input) shown(members, controls []float64, threshold float64) float64 {
 	least := func(list []float64) (above int) {
 		for _, x := range list {

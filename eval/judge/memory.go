@@ -17,12 +17,12 @@ type Memory struct {
 	WordsLooked int     `json:"words_looked"` // first words of each client that were compared
 	Runs        []Runs  `json:"runs"`
 	Found       []Found `json:"found"` // runs of members that chance does not explain
-	// Nearer is the share of the product's texts whose nearest text of a client is a member's, where as many members as controls
-	// are asked; 0.5 is chance. Its interval is over clients.
+	// Nearer is the share of the product's texts whose nearest text of a client is a member's, where as many members as
+	// controls are asked; 0.5 is chance. Its interval is over clients.
 	Nearer   float64    `json:"nearer"`
 	NearerCI [2]float64 `json:"nearer_ci"`
-	// Copies are the product's texts whose nearest text of a client is nearer than any two texts of different controls are, without
-	// those that are public texts.
+	// Copies are the product's texts whose nearest text of a client is nearer than any two texts of different controls
+	// are, without those that are public texts.
 	Copies []Copy `json:"copies"`
 }
 
@@ -83,9 +83,9 @@ func (in Input) memory(found runs, e embedded) Memory {
 	return m
 }
 
-// tail is how likely a run of a length is for a control: the share of controls with a run at all, times an exponential fall of its
-// length beyond the least one. One more control with a run of two words more than the least is added, so that groups without runs
-// say that runs are rare and not that they are impossible.
+// tail is how likely a run of a length is for a control: the share of controls with a run at all, times an exponential
+// fall of its length beyond the least one. One more control with a run of two words more than the least is added, so
+// that groups without runs say that runs are rare and not that they are impossible.
 type tail struct{ share, mean float64 }
 
 func newTail(controls []run) tail {
@@ -211,8 +211,8 @@ func chosen(n, k int, random interface{ Perm(int) []int }) []bool {
 	return out
 }
 
-// nearest finds for each row i of a the row j of b with the largest cosine among those that use(i, j) admits; without any, it is −1
-// at row 0. All rows have the length 1.
+// nearest finds for each row i of a the row j of b with the largest cosine among those that use(i, j) admits; without
+// any, it is −1 at row 0. All rows have the length 1.
 func nearest(a, b embedding.Matrix, use func(i, j int) bool) (cosines []float64, at []int) {
 	cosines, at = make([]float64, a.Rows), make([]int, a.Rows)
 	vector := func(row []float32) blas32.Vector { return blas32.Vector{N: len(row), Inc: 1, Data: row} }

@@ -12,8 +12,8 @@ type Pattern struct {
 	// Product is how often it occurs in the product, Different how many different ones do.
 	Product   int `json:"product"`
 	Different int `json:"different"`
-	// Members, Controls and Public are how many of the different ones occur in their texts, letter for letter. Members and controls
-	// are as many clients.
+	// Members, Controls and Public are how many of the different ones occur in their texts, letter for letter. Members
+	// and controls are as many clients.
 	Members  int `json:"members"`
 	Controls int `json:"controls"`
 	Public   int `json:"public"`
@@ -29,7 +29,8 @@ var patterns = []struct {
 }{
 	{"mail addresses", regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN-]+(?:\.[\pL\pN-]+)*\.\pL{2,}`), nil},
 	{"web addresses", regexp.MustCompile(`(?:https?://|www\.)[^\s<>"')\]]+[^\s<>"')\].,;:!?]`), nil},
-	{"telephone numbers", regexp.MustCompile(`(?:\+\d{1,3}[ .-]?)?(?:\(\d{1,5}\)[ .-]?)?\d{2,5}(?:[ .-]\d{2,5}){1,4}`), isTelephone},
+	{"telephone numbers", regexp.MustCompile(`(?:\+\d{1,3}[ .-]?)?(?:\(\d{1,5}\)[ .-]?)?\d{2,5}(?:[ .-]\d{2,5}){1,4}`),
+		isTelephone},
 	{"payment cards", regexp.MustCompile(`\b(?:\d[ -]?){13,19}\b`), isCard},
 	{"IBANs", regexp.MustCompile(`\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b`), isIBAN},
 	{"IP addresses", regexp.MustCompile(`\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b`), nil},

@@ -12,13 +12,13 @@ import (
 // Asker answers a question in a few tokens: a language model.
 type Asker func(ctx context.Context, question string) (answer string, err error)
 
-// Preference says how often a language model takes a text of the product for a real one, of pairs of the product and held-out
-// clients, each asked in both orders.
+// Preference says how often a language model takes a text of the product for a real one, of pairs of the product and
+// held-out clients, each asked in both orders.
 type Preference struct {
 	Model string `json:"model"`
 	Pairs int    `json:"pairs"`
-	// Product is the share of pairs in which the model takes the product's text for the real one; a pair whose answers contradict each
-	// other counts one half. 0.5 is a product that is not told apart. Its 95 % interval is Wilson's.
+	// Product is the share of pairs in which the model takes the product's text for the real one; a pair whose answers
+	// contradict each other counts one half. 0.5 is a product that is not told apart. Its 95 % interval is Wilson's.
 	Product    float64    `json:"product"`
 	ProductCI  [2]float64 `json:"product_ci"`
 	Undecided  int        `json:"undecided"`  // pairs whose answers contradict each other
@@ -55,7 +55,9 @@ func Prefer(ctx context.Context, in Input, model string, ask Asker, n int) (*Pre
 	random.Shuffle(len(real), func(i, j int) { real[i], real[j] = real[j], real[i] })
 	product := some(in.Product, n, random)
 	if n = min(n, len(product), len(real)/4); n < 1 {
-		return nil, fmt.Errorf("judge: %d texts of the product and %d of clients held out make no pair with its examples", len(in.Product), len(real))
+		return nil,
+			fmt.Errorf("judge: %d texts of the product and %d of clients held out make no pair with its examples",
+				len(in.Product), len(real))
 	}
 	answers := make([][2]string, n)
 	group, ctx := errgroup.WithContext(ctx)
@@ -100,7 +102,8 @@ func Prefer(ctx context.Context, in Input, model string, ask Asker, n int) (*Pre
 
 // letter is the answer A or B, 0 for neither: the first letter that stands alone.
 func letter(answer string) byte {
-	for _, w := range strings.FieldsFunc(answer, func(r rune) bool { return strings.ContainsRune(" \t\n\r.,:;!?()[]*\"'`", r) }) {
+	for _, w := range strings.FieldsFunc(answer,
+		func(r rune) bool { return strings.ContainsRune(" \t\n\r.,:;!?()[]*\"'`", r) }) {
 		if w == "A" || w == "B" {
 			return w[0]
 		}

@@ -46,8 +46,8 @@ func hash(ids []uint32) uint64 {
 	return h
 }
 
-// longest finds the longest run of the first most words of a client's texts that the index has, too, and how many of the words
-// there are.
+// longest finds the longest run of the first most words of a client's texts that the index has, too, and how many of
+// the words there are.
 func (x *index) longest(texts []string, most int) (found run, counted int) {
 	for _, text := range texts {
 		ids := x.words.ids(text, false)
@@ -93,8 +93,8 @@ type runs struct {
 	most              int // words of a client that were looked at
 }
 
-// runs finds the longest runs. All clients count with their first words, as many as half of the clients of the group with the shorter
-// texts have, so that no group has more chances; clients with fewer words count with what they have.
+// runs finds the longest runs. All clients count with their first words, as many as half of the clients of the group
+// with the shorter texts have, so that no group has more chances; clients with fewer words count with what they have.
 func (in Input) runs() runs {
 	most := min(medianWords(in.Members), medianWords(in.Controls))
 	v := vocabulary{}

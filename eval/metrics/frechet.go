@@ -14,8 +14,8 @@ import (
 type Gaussian struct {
 	points []float32
 	mean   []float64
-	// factor is A with AᵀA = C, the covariance with n−1: the triangular factor of the centred points over √(n−1), or the
-	// points themselves where there are fewer than dimensions.
+	// factor is A with AᵀA = C, the covariance with n−1: the triangular factor of the centred points over √(n−1), or
+	// the points themselves where there are fewer than dimensions.
 	factor *mat.Dense
 	trace  float64
 	plane  func() (*Plane, error)

@@ -9,7 +9,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Plane is the plane of a cloud's first two principal components, in which other clouds are looked at (POPri, Figures 2 and 4).
+// Plane is the plane of a cloud's first two principal components, in which other clouds are looked at (POPri, Figures 2
+// and 4).
 type Plane struct {
 	mean []float64
 	axes *mat.Dense // a component a column
@@ -53,8 +54,8 @@ func (p *Plane) Project(points []float32) ([][2]float64, error) {
 	return out, nil
 }
 
-// MedoidSpread is the median distance of points to their medoid, the point with the least sum of distances to all: small
-// where a cloud is concentrated (POPri, Figure 4, lower left).
+// MedoidSpread is the median distance of points to their medoid, the point with the least sum of distances to all:
+// small where a cloud is concentrated (POPri, Figure 4, lower left).
 func MedoidSpread(points [][2]float64) (float64, error) {
 	if len(points) == 0 {
 		return 0, fmt.Errorf("metrics: no points have no medoid")

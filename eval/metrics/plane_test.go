@@ -30,7 +30,8 @@ func TestPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, second := math.Abs(flat[0][0]), math.Abs(flat[1][1]); math.Abs(first-10) > 0.3 || math.Abs(second-10) > 0.3 {
+	if first, second := math.Abs(flat[0][0]), math.Abs(flat[1][1]); math.Abs(first-10) > 0.3 ||
+		math.Abs(second-10) > 0.3 {
 		t.Errorf("steps of 10 along the axes are %v", flat)
 	}
 	if _, err := p.Project(make([]float32, dim+1)); err == nil {

@@ -47,9 +47,10 @@ type world struct {
 func newWorld(t testing.TB, seeded bool) *world {
 	t.Helper()
 	hash := sha256.Sum256([]byte("question"))
-	w := &world{TB: t, public: map[Role]sealing.PublicKey{}, sides: map[Role]*Aggregator{}, configs: map[Role]Config{}, now: 1,
-		asked: &Announcement{Version: Version, Nonce: "n", Round: 3, Question: hash[:], Query: "mean", Values: testValues, Bound: 1,
-			Sigma: testSigma, Clients: testClients, Least: 4, Deadline: deadline, InsecureSeed: seeded}}
+	w := &world{TB: t, public: map[Role]sealing.PublicKey{}, sides: map[Role]*Aggregator{}, configs: map[Role]Config{},
+		now: 1, asked: &Announcement{Version: Version, Nonce: "n", Round: 3, Question: hash[:], Query: "mean",
+			Values: testValues, Bound: 1, Sigma: testSigma, Clients: testClients, Least: 4, Deadline: deadline,
+			InsecureSeed: seeded}}
 	w.grid = w.must(w.asked.Grid()).(noise.Grid)
 	var enrolled []ed25519.PublicKey
 	for i := range testClients {
@@ -65,8 +66,10 @@ func newWorld(t testing.TB, seeded bool) *world {
 		c := Config{Role: role, Enrolled: enrolled, Dir: filepath.Join(dir, "batches"),
 			Now: func() time.Time { return time.Unix(w.now, 0) }}
 		c.Key = w.must(sealing.ReadPrivateKey(filepath.Join(dir, "key"))).(sealing.PrivateKey)
-		c.Ledger = w.must(ledger.Create(filepath.Join(dir, "ledger"), ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian",
-			Unit: "a client", Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: seeded})).(*ledger.Ledger)
+		c.Ledger = w.must(ledger.Create(filepath.Join(dir, "ledger"),
+			ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian",
+				Unit: "a client", Relation: accountant.ZeroOut, Clients: testClients,
+				InsecureSeededNoise: seeded})).(*ledger.Ledger)
 		t.Cleanup(func() { c.Ledger.Close() })
 		if seeded {
 			seed := uint64(9)
@@ -213,7 +216,8 @@ func (w *world) share(role Role) *Share {
 func (w *world) noised(sum []int64) []int64 {
 	w.Helper()
 	for _, role := range Roles {
-		if err := AddNoise(sum, w.grid, NoiseSource(w.configs[role].InsecureSeed, role, int(w.asked.Round))); err != nil {
+		if err := AddNoise(sum, w.grid, NoiseSource(w.configs[role].InsecureSeed, role,
+			int(w.asked.Round))); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -255,10 +259,12 @@ func testSum(t *testing.T, proof string) {
 	for _, role := range Roles {
 		l := w.configs[role].Ledger.Entries()
 		hash := sha256.Sum256(w.share(role).Encode())
-		if len(l) != 1 || l[0].Clients != testClients-2 || l[0].Sigma != testSigma || l[0].ReleaseHash != fmt.Sprintf("%x", hash) {
+		if len(l) != 1 || l[0].Clients != testClients-2 || l[0].Sigma != testSigma ||
+			l[0].ReleaseHash != fmt.Sprintf("%x", hash) {
 			t.Errorf("the %s charged %+v", role, l)
 		}
-		if found, err := filepath.Glob(filepath.Join(w.configs[role].Dir, "*", reportsFile)); err != nil || len(found) > 0 {
+		if found, err := filepath.Glob(filepath.Join(w.configs[role].Dir, "*", reportsFile)); err != nil ||
+			len(found) > 0 {
 			t.Errorf("the %s keeps reports after its share: %v (%v)", role, found, err)
 		}
 	}
@@ -292,8 +298,10 @@ func TestReportsAreRefused(t *testing.T) {
 	parsed.Signature = ed25519.Sign(w.clients[3], parsed.signed(Leader))
 	want(t, "another's share under one's own name", leader.Accept(encode(&parsed)), Malformed)
 	for name, change := range map[string]func(*Announcement){"round": func(a *Announcement) { a.Round++ },
-		"question": func(a *Announcement) { a.Question = bytes.Repeat([]byte{1}, 32) }, "bound": func(a *Announcement) { a.Bound *= 2 },
-		"noise": func(a *Announcement) { a.Sigma /= 2 }, "deadline": func(a *Announcement) { a.Deadline++ }, "nonce": func(a *Announcement) { a.Nonce += "1" }} {
+		"question": func(a *Announcement) { a.Question = bytes.Repeat([]byte{1}, 32) },
+		"bound":    func(a *Announcement) { a.Bound *= 2 },
+		"noise":    func(a *Announcement) { a.Sigma /= 2 }, "deadline": func(a *Announcement) { a.Deadline++ },
+		"nonce": func(a *Announcement) { a.Nonce += "1" }} {
 		other, asked := *w, *w.asked
 		change(&asked)
 		other.asked = &asked
@@ -348,7 +356,8 @@ func TestBrokenClient(t *testing.T) {
 
 // TestShareAloneIsUniform: each aggregator's view, of a vector of zeros, the largest one or any, is uniform by χ².
 func TestShareAloneIsUniform(t *testing.T) {
-	for name, step := range map[string]int64{"zeros": 0, "ones": 1, "largest": math.MaxInt64, "smallest": math.MinInt64} {
+	for name, step := range map[string]int64{"zeros": 0, "ones": 1, "largest": math.MaxInt64,
+		"smallest": math.MinInt64} {
 		steps := slices.Repeat([]int64{step}, 512)
 		var counts [2][256]float64
 		var total [2]float64
@@ -374,7 +383,8 @@ func TestShareAloneIsUniform(t *testing.T) {
 	}
 }
 
-// TestOneHonestAggregator: if one of the two adds no noise and tells all it has, the sum still has the noise that is charged.
+// TestOneHonestAggregator: if one of the two adds no noise and tells all it has, the sum still has the noise that is
+// charged.
 func TestOneHonestAggregator(t *testing.T) {
 	for _, proof := range []string{NoProof, RangeProof} {
 		for _, honest := range Roles {
@@ -426,8 +436,8 @@ func testOneHonest(t *testing.T, proof string, honest Role) {
 	}
 }
 
-// TestOneLiar states what a client can do without norm proofs: move the sum by any vector that it likes. What bounded vectors
-// cannot add up to is found when the shares are merged; smaller lies are not.
+// TestOneLiar states what a client can do without norm proofs: move the sum by any vector that it likes. What bounded
+// vectors cannot add up to is found when the shares are merged; smaller lies are not.
 func TestOneLiar(t *testing.T) {
 	w := newWorld(t, true)
 	w.announce()
@@ -487,8 +497,8 @@ func TestFew(t *testing.T) {
 	want(t, "the next announcement", w.sides[Leader].Announce(next.Encode()), Accepted)
 }
 
-// TestOneShareOfABatch: whatever the other aggregator says later, and whenever the process ends, a batch has one share and one
-// charge; and its identifiers do not change.
+// TestOneShareOfABatch: whatever the other aggregator says later, and whenever the process ends, a batch has one share
+// and one charge; and its identifiers do not change.
 func TestOneShareOfABatch(t *testing.T) {
 	crash := errors.New("crash")
 	for _, stages := range [][]string{nil, {"pending"}, {"charged"}, {"pending", "charged"}} {
@@ -620,8 +630,8 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]string{"uint64": "uint64", "string": "string", "bytes": "[]uint8", "double": "float64", "bool": "bool",
-		"repeated fixed64": "[]uint64"}
+	kinds := map[string]string{"uint64": "uint64", "string": "string", "bytes": "[]uint8", "double": "float64",
+		"bool": "bool", "repeated fixed64": "[]uint64"}
 	for _, m := range []message{&Announcement{}, &Report{}, &Share{}, &Proofs{}} {
 		name := reflect.TypeOf(m).Elem().Name()
 		_, body, ok := strings.Cut(string(content), "message "+name+" {")
@@ -634,7 +644,8 @@ func TestSchema(t *testing.T) {
 		for i, f := range found {
 			typed := reflect.TypeOf(fields[i]).Elem().String()
 			inGo := reflect.TypeOf(m).Elem().Field(i).Name
-			if f[3] != fmt.Sprint(i+1) || kinds[f[1]] != typed || strings.ReplaceAll(f[2], "_", "") != strings.ToLower(inGo) {
+			if f[3] != fmt.Sprint(i+1) || kinds[f[1]] != typed ||
+				strings.ReplaceAll(f[2], "_", "") != strings.ToLower(inGo) {
 				t.Errorf("%s: the schema has %q, the program %s %s = %d", name, f[0], typed, inGo, i+1)
 			}
 		}
@@ -673,7 +684,8 @@ func FuzzShare(f *testing.F) {
 }
 
 func FuzzProofs(f *testing.F) {
-	p := &Proofs{Version: 1, Role: "helper", Announcement: make([]byte, 32), Batch: make([]byte, 32), First: 3, Records: []byte{1, 2}}
+	p := &Proofs{Version: 1, Role: "helper", Announcement: make([]byte, 32), Batch: make([]byte, 32), First: 3,
+		Records: []byte{1, 2}}
 	fuzz(f, [][]byte{nil, p.Encode()}, func(b []byte) (message, error) { return ParseProofs(b) })
 }
 

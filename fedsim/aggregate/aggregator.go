@@ -53,7 +53,8 @@ type Aggregator struct {
 	late, invalid uint64
 }
 
-// Outcome says in a word what became of a message. Metrics count outcomes, and clients decide by them whether to try again.
+// Outcome says in a word what became of a message. Metrics count outcomes, and clients decide by them whether to try
+// again.
 type Outcome string
 
 // The outcomes of a message.
@@ -105,11 +106,12 @@ func Open(c Config) (*Aggregator, error) {
 	}
 	budget := c.Ledger.Budget()
 	if budget.Clients != len(c.Enrolled) {
-		return nil, fmt.Errorf("aggregate: the ledger's budget is for %d clients, %d are enrolled", budget.Clients, len(c.Enrolled))
+		return nil, fmt.Errorf("aggregate: the ledger's budget is for %d clients, %d are enrolled", budget.Clients,
+			len(c.Enrolled))
 	}
 	if budget.InsecureSeededNoise != (c.InsecureSeed != nil) {
-		return nil, fmt.Errorf("aggregate: insecure seeded noise is %v here and %v in the ledger", c.InsecureSeed != nil,
-			budget.InsecureSeededNoise)
+		return nil, fmt.Errorf("aggregate: insecure seeded noise is %v here and %v in the ledger",
+			c.InsecureSeed != nil, budget.InsecureSeededNoise)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -157,8 +159,8 @@ func (a *Aggregator) folder(number int) string {
 // take makes a batch the current one.
 func (a *Aggregator) take(b *batch) { a.batches[b.id], a.current = b, b }
 
-// Announce opens a batch, unless another is open or the ledger does not cover its share. The same announcement again changes
-// nothing.
+// Announce opens a batch, unless another is open or the ledger does not cover its share. The same announcement again
+// changes nothing.
 func (a *Aggregator) Announce(content []byte) error {
 	asked, err := ParseAnnouncement(content)
 	if err != nil {
@@ -174,7 +176,8 @@ func (a *Aggregator) Announce(content []byte) error {
 	case asked.Clients != uint64(len(a.Enrolled)):
 		return refuse(Malformed, "an announcement for %d clients, %d are enrolled", asked.Clients, len(a.Enrolled))
 	case asked.InsecureSeed != (a.InsecureSeed != nil):
-		return refuse(Malformed, "an announcement with seeded noise: %v, here it is %v", asked.InsecureSeed, a.InsecureSeed != nil)
+		return refuse(Malformed, "an announcement with seeded noise: %v, here it is %v", asked.InsecureSeed,
+			a.InsecureSeed != nil)
 	case !a.Now().Before(asked.Ends()):
 		return refuse(Late, "an announcement whose deadline is past: %v", asked.Ends())
 	}
@@ -212,8 +215,8 @@ func (a *Aggregator) affordable(asked *Announcement) error {
 	}
 	after, err := a.Ledger.After(charge, 1)
 	if err == nil && !(after <= budget.Epsilon) {
-		err = &ledger.BudgetError{Path: "the " + string(a.Role) + "'s ledger", Spent: spent, After: after, Epsilon: budget.Epsilon,
-			Delta: budget.Delta}
+		err = &ledger.BudgetError{Path: "the " + string(a.Role) + "'s ledger", Spent: spent, After: after,
+			Epsilon: budget.Epsilon, Delta: budget.Delta}
 	}
 	return err
 }
@@ -262,7 +265,8 @@ func (a *Aggregator) Accept(content []byte) error {
 	return b.append(id, content)
 }
 
-// CountRefusal counts an upload that was refused, and will be if it is sent again: the next share says how many there were.
+// CountRefusal counts an upload that was refused, and will be if it is sent again: the next share says how many there
+// were.
 func (a *Aggregator) CountRefusal(o Outcome) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -291,8 +295,8 @@ func (a *Aggregator) open(id ID) (*batch, error) {
 	return b, nil
 }
 
-// IDs ends the taking of reports if the deadline has come or all clients have reported, and returns the identifiers of the
-// reports that are held. They never change afterwards.
+// IDs ends the taking of reports if the deadline has come or all clients have reported, and returns the identifiers of
+// the reports that are held. They never change afterwards.
 func (a *Aggregator) IDs(id ID) ([]ReportID, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -309,7 +313,8 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 	case b.frozen != nil:
 		return b.frozen, nil
 	case a.Now().Before(b.Ends()) && len(b.held) < int(b.Clients):
-		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
+		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
+			b.Ends())
 	}
 	if err := b.freeze(); err != nil {
 		return nil, err
@@ -317,8 +322,8 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 	return b.frozen, nil
 }
 
-// Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it can be
-// seen, and a batch has one: called again, after a crash too, Aggregate makes no other.
+// Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it
+// can be seen, and a batch has one: called again, after a crash too, Aggregate makes no other.
 func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) error {
 	own, err := a.IDs(id)
 	if err != nil {
@@ -351,8 +356,8 @@ func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) erro
 			}
 		}
 		if len(counted) < int(b.Least) {
-			return a.abandon(b, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed", len(counted),
-				without(refused), b.Least))
+			return a.abandon(b, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed",
+				len(counted), without(refused), b.Least))
 		}
 		if content, err = a.draw(ctx, b, counted, refused); err != nil {
 			return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
@@ -415,8 +420,8 @@ func (a *Aggregator) draw(ctx context.Context, b *batch, ids []ReportID, refused
 		return nil, err
 	}
 	batch := sha256.Sum256(AppendIDs(nil, ids))
-	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], Reports: uint64(len(ids)),
-		Values: values, Refused: uint64(refused)}
+	share := &Share{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:],
+		Reports: uint64(len(ids)), Values: values, Refused: uint64(refused)}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	share.Late, share.Invalid, a.late, a.invalid = a.late, a.invalid, 0, 0
@@ -478,8 +483,8 @@ func (a *Aggregator) at(stage string) error {
 	return a.crash(stage)
 }
 
-// Pending is the current batch, if it is not done; wait is the time until reports are taken no more, 0 if that is now or was
-// before.
+// Pending is the current batch, if it is not done; wait is the time until reports are taken no more, 0 if that is now
+// or was before.
 func (a *Aggregator) Pending() (id ID, wait time.Duration, ok bool) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -501,7 +506,8 @@ func (a *Aggregator) Share(id ID) ([]byte, error) {
 	case b == nil:
 		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case !b.done:
-		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
+		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
+			b.Ends())
 	}
 	content, err := os.ReadFile(b.path(shareFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -511,8 +517,8 @@ func (a *Aggregator) Share(id ID) ([]byte, error) {
 	return content, err
 }
 
-// Counts are the figures of the current batch, for metrics: reports that are held until its share is made, and those whose proofs
-// did not hold.
+// Counts are the figures of the current batch, for metrics: reports that are held until its share is made, and those
+// whose proofs did not hold.
 func (a *Aggregator) Counts() (round uint64, held, refused, batches int) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -43,8 +43,8 @@ const (
 )
 
 func (a *Announcement) fields() []any {
-	return []any{&a.Version, &a.Nonce, &a.Round, &a.Question, &a.Encoder, &a.Query, &a.Values, &a.Bound, &a.Sigma, &a.Clients,
-		&a.Least, &a.Deadline, &a.Rate, &a.InsecureSeed, &a.Proof}
+	return []any{&a.Version, &a.Nonce, &a.Round, &a.Question, &a.Encoder, &a.Query, &a.Values, &a.Bound, &a.Sigma,
+		&a.Clients, &a.Least, &a.Deadline, &a.Rate, &a.InsecureSeed, &a.Proof}
 }
 
 // Encode is the message; its SHA-256 is the announcement's [ID].
@@ -80,7 +80,8 @@ func (a *Announcement) Validate() error {
 	case a.Round < 1 || a.Round > math.MaxInt32:
 		return fail("round %d, want 1 or more", a.Round)
 	case len(a.Question) != sha256.Size || len(a.Encoder) != 0 && len(a.Encoder) != sha256.Size:
-		return fail("a question and an encoder with hashes of %d and %d bytes, want %d", len(a.Question), len(a.Encoder), sha256.Size)
+		return fail("a question and an encoder with hashes of %d and %d bytes, want %d", len(a.Question),
+			len(a.Encoder), sha256.Size)
 	case a.Values < 1 || a.Values > MaxValues:
 		return fail("%d values, want 1 to %d", a.Values, MaxValues)
 	case a.Clients < 2 || a.Clients > maxClients || a.Least < 2 || a.Least > a.Clients:
@@ -112,12 +113,14 @@ func (a *Announcement) Grid() (noise.Grid, error) {
 	return noise.NewGrid(a.Sigma, a.Bound, int(a.Values), int(a.Clients))
 }
 
-// bitsOf is the number of bits of a value of a bounded vector in steps, with its sign: from 1 − 2^(bits−1) to 2^(bits−1).
+// bitsOf is the number of bits of a value of a bounded vector in steps, with its sign: from 1 − 2^(bits−1) to
+// 2^(bits−1).
 func bitsOf(bound float64, grid noise.Grid) int {
 	return 1 + bits.Len64(uint64(math.Ceil(bound/grid.Step))-1)
 }
 
-// Bits is the number of bits of each value that a range proof allows: the fewest in which a value of a bounded vector fits.
+// Bits is the number of bits of each value that a range proof allows: the fewest in which a value of a bounded vector
+// fits.
 func (a *Announcement) Bits() (int, error) {
 	grid, err := a.Grid()
 	return bitsOf(a.Bound, grid), err
@@ -154,8 +157,8 @@ func (a *Announcement) Ends() time.Time { return time.Unix(int64(a.Deadline), 0)
 // Charge is what a noised sum of reports costs, without its hash.
 func (a *Announcement) Charge(reports int) (ledger.Entry, error) {
 	grid, err := a.Grid()
-	e := ledger.Entry{Round: int(a.Round), Query: a.Query, Sigma: a.Sigma, Sensitivity: grid.Sensitivity, Sampling: ledger.Full,
-		Cohort: int(a.Clients), Clients: reports}
+	e := ledger.Entry{Round: int(a.Round), Query: a.Query, Sigma: a.Sigma, Sensitivity: grid.Sensitivity,
+		Sampling: ledger.Full, Cohort: int(a.Clients), Clients: reports}
 	if a.Rate > 0 {
 		e.Sampling, e.SamplingRate = ledger.Poisson, a.Rate
 		e.Cohort = Expected(a.Rate, int(a.Clients))

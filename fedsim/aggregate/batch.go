@@ -41,7 +41,8 @@ type batch struct {
 	done bool
 	// refused is the number of reports whose proofs did not hold.
 	refused int
-	// optimistic is the sum of this aggregator's shares of all reports whose proofs it has checked; nil if it must be made again.
+	// optimistic is the sum of this aggregator's shares of all reports whose proofs it has checked; nil if it must be
+	// made again.
 	optimistic rangeproof.Vector
 }
 
@@ -130,8 +131,8 @@ func (b *batch) each(do func(r *Report, content []byte, offset int64) error) err
 	}
 }
 
-// append adds a report to the log. It is not flushed to the disk: a report that is lost with the machine's power is on one side
-// only, so that neither aggregator counts it, and the client may send it again.
+// append adds a report to the log. It is not flushed to the disk: a report that is lost with the machine's power is on
+// one side only, so that neither aggregator counts it, and the client may send it again.
 func (b *batch) append(id ReportID, content []byte) error {
 	record := append(binary.LittleEndian.AppendUint32(nil, uint32(len(content))), content...)
 	if _, err := b.log.WriteAt(record, b.size); err != nil {

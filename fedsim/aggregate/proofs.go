@@ -320,13 +320,15 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 		switch {
 		case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||
 			p.First != uint64(at):
-			return refuse(Malformed, "the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x",
-				p.Role,
+			return refuse(Malformed,
+				"the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x", p.Role,
 				p.First, p.Announcement, a.Role.Peer(), at, id)
 		case string(p.Batch) != string(batch[:]):
-			return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch, batch)
+			return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch,
+				batch)
 		case n == 0 || n > len(both)-at || len(p.Records)%size != 0:
-			return refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), len(both)-at, size)
+			return refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), len(both)-at,
+				size)
 		}
 		own := make([]byte, n*size)
 		if _, err := f.ReadAt(own, int64(at)*int64(size)); err != nil {

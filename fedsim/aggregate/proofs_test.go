@@ -277,7 +277,8 @@ func TestOneCheckOfAReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.open(Leader)
-	if err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids[:4], bytes.Repeat([]byte{2}, keyBytes)); err != nil {
+	if err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), ids[:4],
+		bytes.Repeat([]byte{2}, keyBytes)); err != nil {
 		t.Fatal(err)
 	}
 	b := w.sides[Leader].current

@@ -25,7 +25,8 @@ func (r *Report) fields() []any {
 // info separates sealed shares from other uses of an aggregator's key.
 const info = "popri share 1"
 
-// ReportID names a client's report about an announcement, at both aggregators: of a client, an announcement gets one report.
+// ReportID names a client's report about an announcement, at both aggregators: of a client, an announcement gets one
+// report.
 type ReportID [16]byte
 
 func reportID(announcement ID, client []byte) ReportID {
@@ -49,8 +50,8 @@ func (r *Report) signed(role Role) []byte {
 	return append([]byte(info+" "+string(role)+"\n"), encode(&bare)...)
 }
 
-// Seal makes the report that carries a share to an aggregator: sealed to its key, bound to the announcement and signed by the
-// client.
+// Seal makes the report that carries a share to an aggregator: sealed to its key, bound to the announcement and signed
+// by the client.
 func Seal(a *Announcement, role Role, to sealing.PublicKey, client ed25519.PrivateKey, share []byte) ([]byte, error) {
 	id := a.ID()
 	r := &Report{Version: Version, Announcement: id[:], Client: client.Public().(ed25519.PublicKey)}

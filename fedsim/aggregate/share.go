@@ -45,9 +45,9 @@ func (r Role) party() int {
 // seedBytes is the length of the helper's share.
 const seedBytes = 32
 
-// Round is a client's vector in steps of the grid. A value that is not finite, or a vector longer than the bound, is an error: a
-// client with a broken encoder sends nothing. A value of −2^(bits−1) steps, which is the negative bound itself, is moved by one step
-// into the range of [Announcement.Bits].
+// Round is a client's vector in steps of the grid. A value that is not finite, or a vector longer than the bound, is an
+// error: a client with a broken encoder sends nothing. A value of −2^(bits−1) steps, which is the negative bound
+// itself, is moved by one step into the range of [Announcement.Bits].
 func Round(vector []float64, bound float64, grid noise.Grid) ([]int64, error) {
 	out, squares, end := make([]int64, len(vector)), 0.0, int64(1)<<(bitsOf(bound, grid)-1)
 	for i, v := range vector {
@@ -60,7 +60,8 @@ func Round(vector []float64, bound float64, grid noise.Grid) ([]int64, error) {
 	return out, nil
 }
 
-// Split divides a vector of a client into the leader's share and the helper's, with the announced proof. Each alone is uniform.
+// Split divides a vector of a client into the leader's share and the helper's, with the announced proof. Each alone is
+// uniform.
 func (a *Announcement) Split(client ed25519.PublicKey, steps []int64) (leader, helper []byte, err error) {
 	if a.Proof == NoProof {
 		leader, helper = split(steps)
@@ -73,7 +74,8 @@ func (a *Announcement) Split(client ed25519.PublicKey, steps []int64) (leader, h
 	return scheme.Split(reportID(a.ID(), client), steps)
 }
 
-// split divides a vector without a proof: Σ modulo 2^64 of the leader's share and of the helper's expansion is the vector.
+// split divides a vector without a proof: Σ modulo 2^64 of the leader's share and of the helper's expansion is the
+// vector.
 func split(steps []int64) (leader, helper []byte) {
 	helper = make([]byte, seedBytes)
 	_, _ = rand.Read(helper) // it never fails: it ends the program instead
@@ -113,7 +115,8 @@ func (r Role) add(sum []uint64, share, buffer []byte) error {
 	return nil
 }
 
-// Share is an aggregator's noised sum of its shares. It is uniform alone; both together are the noised sum of the vectors.
+// Share is an aggregator's noised sum of its shares. It is uniform alone; both together are the noised sum of the
+// vectors.
 type Share struct {
 	Version      uint64
 	Role         string
@@ -122,8 +125,8 @@ type Share struct {
 	Reports      uint64
 	Values       []uint64 // with a range proof, two for each value: an element of the field, the low word first
 	Refused      uint64   // reports whose proof did not hold
-	// Late and Invalid are the uploads that were refused since the share before, or since the aggregator was started: after
-	// a deadline, or because they were no valid report ([Aggregator.CountRefusal]).
+	// Late and Invalid are the uploads that were refused since the share before, or since the aggregator was started:
+	// after a deadline, or because they were no valid report ([Aggregator.CountRefusal]).
 	Late, Invalid uint64
 }
 
@@ -143,29 +146,33 @@ func ParseShare(b []byte) (*Share, error) {
 	return s, nil
 }
 
-// ErrOutOfRange marks a sum that bounded vectors cannot have: a client or an aggregator sent something else. Its noised shares
-// were seen, so it is charged.
+// ErrOutOfRange marks a sum that bounded vectors cannot have: a client or an aggregator sent something else. Its noised
+// shares were seen, so it is charged.
 var ErrOutOfRange = errors.New("the sum is beyond what bounded vectors add up to")
 
-// Merge adds up the shares of both aggregators: the sum over the reports, in steps of the announcement's grid, with both noises.
-// Shares that do not belong together are an error; a sum that cannot be is [ErrOutOfRange].
+// Merge adds up the shares of both aggregators: the sum over the reports, in steps of the announcement's grid, with
+// both noises. Shares that do not belong together are an error; a sum that cannot be is [ErrOutOfRange].
 func Merge(a *Announcement, leader, helper *Share) (steps []int64, reports int, err error) {
 	id := a.ID()
 	for role, s := range map[Role]*Share{Leader: leader, Helper: helper} {
 		switch {
 		case s.Version != Version || s.Role != string(role):
-			return nil, 0, fmt.Errorf("aggregate: a share of version %d of the %q, want %d of the %q", s.Version, s.Role, Version, role)
+			return nil, 0, fmt.Errorf("aggregate: a share of version %d of the %q, want %d of the %q", s.Version,
+				s.Role, Version, role)
 		case string(s.Announcement) != string(id[:]):
-			return nil, 0, fmt.Errorf("aggregate: the %s's share answers another announcement: %x, want %s", role, s.Announcement, id)
+			return nil, 0, fmt.Errorf("aggregate: the %s's share answers another announcement: %x, want %s", role,
+				s.Announcement, id)
 		case len(s.Values) != a.words():
 			return nil, 0, fmt.Errorf("aggregate: the %s's share has %d words, want %d", role, len(s.Values), a.words())
 		case s.Reports < a.Least || s.Reports > a.Clients:
-			return nil, 0, fmt.Errorf("aggregate: the %s's share is of %d reports, want %d to %d", role, s.Reports, a.Least, a.Clients)
+			return nil, 0, fmt.Errorf("aggregate: the %s's share is of %d reports, want %d to %d", role, s.Reports,
+				a.Least, a.Clients)
 		}
 	}
 	if leader.Reports != helper.Reports || string(leader.Batch) != string(helper.Batch) {
-		return nil, 0, fmt.Errorf("aggregate: the aggregators summed different reports: %d with the hash %.6x, %d with %.6x",
-			leader.Reports, leader.Batch, helper.Reports, helper.Batch)
+		return nil, 0,
+			fmt.Errorf("aggregate: the aggregators summed different reports: %d with the hash %.6x, %d with %.6x",
+				leader.Reports, leader.Batch, helper.Reports, helper.Batch)
 	}
 	grid, err := a.Grid()
 	if err != nil {
@@ -178,8 +185,8 @@ func Merge(a *Announcement, leader, helper *Share) (steps []int64, reports int, 
 	}
 	for i := range steps {
 		if !(math.Abs(float64(steps[i])) <= limit) {
-			return nil, 0, fmt.Errorf("aggregate: round %d: %w: value %d is %.3g steps, want at most %.3g", a.Round, ErrOutOfRange, i,
-				float64(steps[i]), limit)
+			return nil, 0, fmt.Errorf("aggregate: round %d: %w: value %d is %.3g steps, want at most %.3g", a.Round,
+				ErrOutOfRange, i, float64(steps[i]), limit)
 		}
 	}
 	return steps, int(leader.Reports), nil

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// message is a Protocol Buffers message of aggregate.proto: the field of number i+1 is what fields()[i] points to. A field that
-// is zero is not written.
+// message is a Protocol Buffers message of aggregate.proto: the field of number i+1 is what fields()[i] points to. A
+// field that is zero is not written.
 type message interface{ fields() []any }
 
-// ErrMalformed marks bytes that are not the expected message in its one form: fields in the order of their numbers, none of
-// them unknown or zero. A message of another version is malformed, too.
+// ErrMalformed marks bytes that are not the expected message in its one form: fields in the order of their numbers,
+// none of them unknown or zero. A message of another version is malformed, too.
 var ErrMalformed = errors.New("the message is malformed")
 
 func encode(m message) []byte {

@@ -64,7 +64,8 @@ type Options struct {
 	// Head is the hash of an earlier line of the ledger, or its first [LeastHead] or more digits; "" for none. A ledger
 	// that was rolled back together with its head file lacks the line.
 	Head string
-	// Expect gives what a configuration's clients are asked, to compare with the releases; nil leaves the comparison out.
+	// Expect gives what a configuration's clients are asked, to compare with the releases; nil leaves the comparison
+	// out.
 	Expect func(configs.Config) Expected
 }
 
@@ -110,7 +111,8 @@ func Run(dir string, o Options) (*Report, error) {
 	if r.Facts, err = guarantee.Read(dir); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if o.Head != "" && !slices.ContainsFunc(record.Hashes, func(h string) bool { return strings.HasPrefix(h, o.Head) }) {
+	if o.Head != "" && !slices.ContainsFunc(record.Hashes,
+		func(h string) bool { return strings.HasPrefix(h, o.Head) }) {
 		r.problem("%s has no line with the hash %s: lines were taken away together with the head, or it is "+
 			"another run's.", path, o.Head)
 	}
@@ -158,7 +160,8 @@ func (r *Report) recompute() error {
 		r.Spent = append(r.Spent, f)
 	}
 	if !(r.Epsilon <= b.Epsilon) {
-		r.problem("The charges come to ε = %s, more than the budget of %g.", accountant.RoundUp(r.Epsilon, 6), b.Epsilon)
+		r.problem("The charges come to ε = %s, more than the budget of %g.", accountant.RoundUp(r.Epsilon, 6),
+			b.Epsilon)
 	}
 	// The total of a sampled round needs a Fourier transform. Of long runs, some totals and the last one are checked.
 	every := 1
@@ -219,11 +222,13 @@ func (r *Report) releases() error {
 				e, ok := charged[found.Hash]
 				switch {
 				case !ok && pending:
-					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.", name)
+					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.",
+						name)
 				case !ok:
 					r.problem("%s has no charge: no line of the ledger has its hash %.12s….", name, found.Hash)
 				case fmt.Sprintf("%04d", found.Round) != filepath.Base(dir) || found.Part != part:
-					r.problem("%s is the release of round %d, in the folder of another, or of another part: %d.", name, found.Round, found.Part)
+					r.problem("%s is the release of round %d, in the folder of another, or of another part: %d.", name,
+						found.Round, found.Part)
 				default:
 					seen[found.Hash] = true
 					r.Releases++
@@ -250,29 +255,34 @@ func (r *Report) releases() error {
 
 // consequence reports whether a file of a round is computed from the round's release.
 func consequence(name string) bool {
-	return slices.Contains([]string{"pairs.parquet", "adapter", "selection.parquet", "pooled.safetensors", "metrics.json"}, name)
+	return slices.Contains([]string{"pairs.parquet", "adapter", "selection.parquet", "pooled.safetensors",
+		"metrics.json"}, name)
 }
 
 // compare compares a release with its charge.
 func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b ledger.Budget) {
 	r.Query, r.Bound = found.Query, found.Bound
 	if found.Round != e.Round || found.Part != e.Part || found.Chosen != e.Chosen || found.Picks != e.Picks ||
-		found.Slack != e.Slack || found.Query != e.Query || found.Sigma != e.Sigma || found.Sensitivity != e.Sensitivity ||
-		found.Clients != e.Clients || found.Cohort != e.Cohort || found.Sampling != e.Sampling {
+		found.Slack != e.Slack || found.Query != e.Query || found.Sigma != e.Sigma ||
+		found.Sensitivity != e.Sensitivity || found.Clients != e.Clients || found.Cohort != e.Cohort ||
+		found.Sampling != e.Sampling {
 		r.problem("%s is of round %d, %s, with noise %g on a sensitivity of %g from %d clients of %d by %s "+
 			"sampling; its charge is for round %d, %s, %g, %g, %d, %d, %s.",
 			name, found.Round, found.Query, found.Sigma, found.Sensitivity, found.Clients, found.Cohort, found.Sampling,
 			e.Round, e.Query, e.Sigma, e.Sensitivity, e.Clients, e.Cohort, e.Sampling)
 	}
 	if found.Seeded != b.InsecureSeededNoise {
-		r.problem("%s says that its noise was seeded: %v; the ledger says %v.", name, found.Seeded, b.InsecureSeededNoise)
+		r.problem("%s says that its noise was seeded: %v; the ledger says %v.", name, found.Seeded,
+			b.InsecureSeededNoise)
 	}
 	if found.Sensitivity < found.Bound {
-		r.problem("%s counts on a sensitivity of %g with vectors of norm up to %g.", name, found.Sensitivity, found.Bound)
+		r.problem("%s counts on a sensitivity of %g with vectors of norm up to %g.", name, found.Sensitivity,
+			found.Bound)
 	}
 	for i, v := range found.Sum {
 		if found.Step > 0 && math.Mod(v, found.Step) != 0 {
-			r.problem("%s: value %d, %g, does not lie on the grid of %g: it is no output of the noise.", name, i, v, found.Step)
+			r.problem("%s: value %d, %g, does not lie on the grid of %g: it is no output of the noise.", name, i, v,
+				found.Step)
 			break
 		}
 	}

@@ -53,7 +53,8 @@ func question(t *testing.T, samples embedding.Matrix, o scoring.Options) query.Q
 func population() *clients.Population {
 	p := &clients.Population{Name: "test", Unit: "a client is a test"}
 	for i := range trainClients {
-		p.Clients = append(p.Clients, clients.Client{ID: fmt.Sprint(i), Split: clients.Train, Texts: []string{fmt.Sprintf("word%d word%d common", i, i/3)}})
+		p.Clients = append(p.Clients, clients.Client{ID: fmt.Sprint(i), Split: clients.Train,
+			Texts: []string{fmt.Sprintf("word%d word%d common", i, i/3)}})
 	}
 	return p
 }
@@ -76,7 +77,8 @@ func vectors(t *testing.T) embedding.Matrix {
 func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) string {
 	t.Helper()
 	dir := t.TempDir()
-	b := ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut, Data: "d", Clients: trainClients}
+	b := ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Data: "d", Clients: trainClients}
 	each := ledger.Entry{Sampling: sampling}
 	config, asked := fedsim.Config{Sampling: sampling}, scoring.Options{Normalize: scoring.Standardized, Clip: 1}
 	switch sampling {
@@ -122,7 +124,8 @@ func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) 
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Collect(release.Request{Round: round, Query: question(t, samples, asked), Dir: folder}); err != nil {
+		if _, err := f.Collect(release.Request{Round: round, Query: question(t, samples, asked),
+			Dir: folder}); err != nil {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(folder, "pairs.parquet"), []byte("x"))
@@ -152,9 +155,11 @@ func audited(t *testing.T, dir string) *Report {
 }
 
 func TestSoundRuns(t *testing.T) {
-	for sampling, decides := range map[ledger.Sampling]string{ledger.Full: "exact", ledger.Poisson: "pld", ledger.Fixed: "pld"} {
+	for sampling, decides := range map[ledger.Sampling]string{ledger.Full: "exact", ledger.Poisson: "pld",
+		ledger.Fixed: "pld"} {
 		r := audited(t, made(t, 3, sampling, ""))
-		if !r.Sound() || len(r.Warnings) > 0 || r.Releases != 3 || r.Decides != decides || r.Epsilon > 3 || r.Epsilon < 2.99 {
+		if !r.Sound() || len(r.Warnings) > 0 || r.Releases != 3 || r.Decides != decides || r.Epsilon > 3 ||
+			r.Epsilon < 2.99 {
 			t.Errorf("%s: %+v", sampling, r)
 		}
 		for _, f := range r.Spent {
@@ -178,7 +183,8 @@ func TestContinuedRuns(t *testing.T) {
 	first := made(t, 2, ledger.Full, "")
 	second := made(t, 2, ledger.Full, first)
 	r := audited(t, second)
-	if !r.Sound() || r.Releases != 2 || r.Epsilon > 6 || r.Epsilon < 5.99 || !strings.Contains(strings.Join(r.Statement(), " "), "2 releases of earlier runs") {
+	if !r.Sound() || r.Releases != 2 || r.Epsilon > 6 || r.Epsilon < 5.99 ||
+		!strings.Contains(strings.Join(r.Statement(), " "), "2 releases of earlier runs") {
 		t.Errorf("%+v: %q", r, r.Statement())
 	}
 	r = audited(t, first)
@@ -251,12 +257,14 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 	}
 	r.Problems, r.Record.Totals = nil, nil
 	r.Record.Budget.Epsilon = 0.1
-	if err := r.recompute(); err != nil || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "more than the budget") {
+	if err := r.recompute(); err != nil || len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0], "more than the budget") {
 		t.Errorf("too much spent: %q (%v)", r.Problems, err)
 	}
 	r.Problems = nil
 	e := r.Record.Entries[0]
-	made := &release.Release{Round: e.Round, Query: e.Query, Sigma: e.Sigma, Sensitivity: e.Sensitivity, Clients: e.Clients, Cohort: e.Cohort, Sampling: e.Sampling, Bound: 1, Step: 0.25,
+	made := &release.Release{Round: e.Round, Query: e.Query, Sigma: e.Sigma, Sensitivity: e.Sensitivity,
+		Clients: e.Clients, Cohort: e.Cohort, Sampling: e.Sampling, Bound: 1, Step: 0.25,
 		Sum: []float64{0.5, 0.3}}
 	r.compare("x", made, e, r.Record.Budget)
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "does not lie on the grid") {
@@ -277,7 +285,8 @@ func TestWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := audited(t, dir)
-	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "without noise") || !strings.Contains(r.Verdict(), "Not all noise was measured") {
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "without noise") ||
+		!strings.Contains(r.Verdict(), "Not all noise was measured") {
 		t.Errorf("%q, %q", r.Warnings, r.Verdict())
 	}
 	if v := measured(t, dir).Verdict(); v != "Everything fits." {

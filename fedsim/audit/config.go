@@ -53,7 +53,8 @@ func (r *Report) configuration() {
 		return f.release.Query
 	}})
 	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any { return f.release.Bound }})
-	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once && slices.ContainsFunc(r.found, first) {
+	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once &&
+		slices.ContainsFunc(r.found, first) {
 		r.unreleased = nil
 	}
 	if e.None {

@@ -66,7 +66,8 @@ func (n *NoiseTest) judge(tests int) {
 	n.Finds = math.Sqrt(chiQuantile(freedom, n.Level) / chiQuantile(freedom, power))
 }
 
-// chiQuantile inverts the χ² distribution function by bisection. (The library's inverse gives up at tiny probabilities.)
+// chiQuantile inverts the χ² distribution function by bisection. (The library's inverse gives up at tiny
+// probabilities.)
 func chiQuantile(freedom, p float64) float64 {
 	low, _ := bisect.Between(0, freedom+20*math.Sqrt(2*freedom)+100,
 		func(x float64) bool { return mathext.GammaIncReg(freedom/2, x/2) < p })
@@ -99,7 +100,8 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 	for i := range r.Noise {
 		n := &r.Noise[i]
 		n.judge(len(r.Noise) + 1)
-		pooled.Samples, pooled.Rank, pooled.Freedom = pooled.Samples+n.Samples, pooled.Rank+n.Rank, pooled.Freedom+n.Freedom
+		pooled.Samples, pooled.Rank, pooled.Freedom = pooled.Samples+n.Samples, pooled.Rank+n.Rank,
+			pooled.Freedom+n.Freedom
 		pooled.Statistic += n.Statistic
 		r.reject(fmt.Sprintf("The noise of round %d", n.Round), *n)
 	}
@@ -155,7 +157,8 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	}
 	samples, ok := asked.(spanned)
 	if !ok {
-		return n, fmt.Sprintf("sums of the query %s fill the whole space, so that no part is noise alone", found.Query), nil
+		return n, fmt.Sprintf("sums of the query %s fill the whole space, so that no part is noise alone",
+			found.Query), nil
 	}
 	if why := r.otherKey(f, round); why != "" {
 		return n, why, nil
@@ -175,7 +178,8 @@ func outside(found *release.Release, q spanned) (n NoiseTest, why string, err er
 	}
 	n = NoiseTest{Round: found.Round, Samples: q.Len(), Rank: q.Rank()}
 	if n.Freedom = n.Samples - n.Rank; n.Freedom < 1 {
-		return n, fmt.Sprintf("its %d values span all %d dimensions, so that no part is noise alone", n.Samples, n.Rank), nil
+		return n, fmt.Sprintf("its %d values span all %d dimensions, so that no part is noise alone", n.Samples,
+			n.Rank), nil
 	}
 	for i, y := range found.Sum {
 		outside := (y - inside[i]) / found.NoiseStd()
@@ -211,7 +215,8 @@ func (r *Report) NoiseWords() []string {
 				"(%s in a single release); "+
 				"a run with the noise that it charges fails with a chance of %g.",
 				accountant.RoundDown(p.Finds, 3), r.single(), float64(falseAlarms)),
-			"Who forges a release and has the clients' texts can evade this test: the noise in the rest is not measured.")
+			"Who forges a release and has the clients' texts can evade this test: the noise in the rest is not "+
+				"measured.")
 	}
 	for _, why := range r.NoiseUntested {
 		out = append(out, fmt.Sprintf("The noise was not measured of %s.", why))

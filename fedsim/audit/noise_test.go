@@ -45,7 +45,8 @@ func measured(t *testing.T, dir string) *Report {
 	return r
 }
 
-// forged copies a run with other sums, and a ledger with hashes that fit them: all that today's hashes can tell is mended.
+// forged copies a run with other sums, and a ledger with hashes that fit them: all that today's hashes can tell is
+// mended.
 func forged(t *testing.T, dir string, change func(sum []float64)) string {
 	t.Helper()
 	record, err := ledger.Inspect(filepath.Join(dir, rundir.Ledger))
@@ -109,10 +110,12 @@ func TestNoiseIsMeasured(t *testing.T) {
 			t.Fatalf("%s: %+v", sampling, r)
 		}
 		p := *r.NoisePooled
-		if p.Freedom != 3*r.Noise[0].Freedom || r.Noise[0].Freedom != 80-r.Noise[0].Rank || r.Noise[0].Rank > 16 || p.Ratio < 0.7 || p.Ratio > 1.4 || !(p.Finds > 0.5 && p.Finds < 1) {
+		if p.Freedom != 3*r.Noise[0].Freedom || r.Noise[0].Freedom != 80-r.Noise[0].Rank || r.Noise[0].Rank > 16 ||
+			p.Ratio < 0.7 || p.Ratio > 1.4 || !(p.Finds > 0.5 && p.Finds < 1) {
 			t.Errorf("%s: %+v, %+v", sampling, r.Noise[0], p)
 		}
-		if text := strings.Join(r.NoiseWords(), " "); !strings.Contains(text, "3 releases") || !strings.Contains(text, "can evade this test") {
+		if text := strings.Join(r.NoiseWords(), " "); !strings.Contains(text, "3 releases") ||
+			!strings.Contains(text, "can evade this test") {
 			t.Errorf("%s: %q", sampling, text)
 		}
 		for name, c := range map[string]struct {
@@ -137,7 +140,8 @@ func TestNoiseIsMeasured(t *testing.T) {
 // The noise of vectors that are only clipped is measured too.
 func TestNoiseOfOtherSettings(t *testing.T) {
 	release, r := oneRelease(t, 300, 20, scoring.Options{Normalize: scoring.None, Clip: 0.3})
-	n, why, err := r.noiseOf(foundRelease{"x", release}, func(int) (Round, error) { return Round{Samples: r.samples, Key: release.Key}, nil })
+	n, why, err := r.noiseOf(foundRelease{"x", release},
+		func(int) (Round, error) { return Round{Samples: r.samples, Key: release.Key}, nil })
 	if err != nil || why != "" {
 		t.Fatal(err, why)
 	}
@@ -162,7 +166,8 @@ type measuring struct {
 func oneRelease(t *testing.T, n, d int, o scoring.Options) (*release.Release, *measuring) {
 	t.Helper()
 	dir := t.TempDir()
-	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test", Relation: accountant.ZeroOut, Data: "d", Clients: trainClients}
+	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
+		Relation: accountant.ZeroOut, Data: "d", Clients: trainClients}
 	l, err := ledger.Create(filepath.Join(dir, rundir.Ledger), b)
 	if err != nil {
 		t.Fatal(err)
@@ -207,10 +212,17 @@ func TestNoiseUntested(t *testing.T) {
 		rounds        func(int) (Round, error)
 		says, problem string
 	}{
-		"no encoder":      {func(int) (Round, error) { return Round{}, errors.New("scoring.encoder is gone") }, "scoring.encoder is gone", ""},
-		"none":            {nil, "were not given", ""},
-		"another encoder": {func(n int) (Round, error) { r, err := rounds(t, dir)(n); r.Key += " other"; return r, err }, "the encoder is not the one", ""},
-		"other samples":   {func(n int) (Round, error) { r, err := rounds(t, dir)(n); r.Key = "x"; return r, err }, "other samples", "changed afterwards"},
+		"no encoder": {func(int) (Round, error) { return Round{}, errors.New("scoring.encoder is gone") },
+			"scoring.encoder is gone", ""},
+		"none": {nil, "were not given", ""},
+		"another encoder": {func(n int) (Round, error) {
+			r, err := rounds(t, dir)(n)
+			r.Key += " other"
+			return r,
+				err
+		}, "the encoder is not the one", ""},
+		"other samples": {func(n int) (Round, error) { r, err := rounds(t, dir)(n); r.Key = "x"; return r, err },
+			"other samples", "changed afterwards"},
 		"fewer samples": {func(n int) (Round, error) {
 			r, err := rounds(t, dir)(n)
 			r.Samples = r.Samples.Slice(0, 70)
@@ -277,10 +289,16 @@ func TestPowerOfTheNoiseTest(t *testing.T) {
 func TestConfigurationIsCompared(t *testing.T) {
 	for _, sampling := range []ledger.Sampling{ledger.Full, ledger.Poisson} {
 		for want, change := range map[string]func(c *configs.Config){
-			"norm bound = 1000":                       func(c *configs.Config) { c.Scoring.ClipNorm = 1000 },
-			"query = cosine/none":                     func(c *configs.Config) { c.Scoring.Normalize = "none" },
-			"fed.sampling = fixed":                    func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "fixed", 10 },
-			"fed.clients_per_round = 9":               func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 9 },
+			"norm bound = 1000":   func(c *configs.Config) { c.Scoring.ClipNorm = 1000 },
+			"query = cosine/none": func(c *configs.Config) { c.Scoring.Normalize = "none" },
+			"fed.sampling = fixed": func(c *configs.Config) {
+				c.Fed.Sampling,
+					c.Fed.ClientsPerRound = "fixed", 10
+			},
+			"fed.clients_per_round = 9": func(c *configs.Config) {
+				c.Fed.Sampling,
+					c.Fed.ClientsPerRound = "poisson", 9
+			},
 			"privacy.insecure_seeded_noise = true":    func(c *configs.Config) { c.Privacy.InsecureSeededNoise = true },
 			"privacy.noise_multiplier = 50":           func(c *configs.Config) { c.Privacy.NoiseMultiplier = 50 },
 			"privacy.epsilon = 3, the ledger 6":       func(c *configs.Config) { c.Privacy.Epsilon = 3 },
@@ -349,13 +367,14 @@ func TestAnchoredHead(t *testing.T) {
 	if got, err := Run(dir, Options{}); err != nil || !got.Sound() {
 		t.Fatalf("without an anchor: %v, %q", err, got.Problems)
 	}
-	if got, err := Run(dir, Options{Head: r.Head}); err != nil || got.Sound() || !strings.Contains(got.Problems[0], "taken away together with the head") {
+	if got, err := Run(dir, Options{Head: r.Head}); err != nil || got.Sound() ||
+		!strings.Contains(got.Problems[0], "taken away together with the head") {
 		t.Errorf("with the anchor: %v, %q", err, got.Problems)
 	}
 }
 
-// TestCheckValues: a release of means, of votes or of compact scores holds values that are noise alone. They tell half the
-// noise and no noise from what was charged, without samples or an encoder.
+// TestCheckValues: a release of means, of votes or of compact scores holds values that are noise alone. They tell half
+// the noise and no noise from what was charged, without samples or an encoder.
 func TestCheckValues(t *testing.T) {
 	mean, err := scoring.NewMean(16, scoring.MeanOptions{Full: true, Bound: 1, Checks: 1024}, "k")
 	if err != nil {

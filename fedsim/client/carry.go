@@ -56,8 +56,8 @@ func (f folder) Report(_ context.Context, content []byte) error {
 // Close implements carrier.
 func (f folder) Close() {}
 
-// Fetch writes the announcement that reports are taken for, and its files, into a folder that can be carried to clients. Both
-// aggregators must announce the same.
+// Fetch writes the announcement that reports are taken for, and its files, into a folder that can be carried to
+// clients. Both aggregators must announce the same.
 func Fetch(ctx context.Context, f *identity.Federation, dir string) (*aggregate.Announcement, error) {
 	remotes, err := connect(f)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package client is what a machine near the data does, in pure Go: it answers a run's question (fed.clients above 0) for many
-// clients, with their vectors' sum, encrypted to the merger ([Answer]), or for one client of two aggregators, with a share of
-// the vector to each ([Responder]).
+// Package client is what a machine near the data does, in pure Go: it answers a run's question (fed.clients above 0)
+// for many clients, with their vectors' sum, encrypted to the merger ([Answer]), or for one client of two aggregators,
+// with a share of the vector to each ([Responder]).
 package client
 
 import (
@@ -41,8 +41,10 @@ type Answered struct {
 	Out     string `json:"out"`
 }
 
-// answering is the encoder that answers the question, made of an encoder of meanings; one that is not the question's is refused.
-func answering(encoder embedding.Encoder, path string, q shard.Question, otherArithmetic bool) (embedding.Encoder, error) {
+// answering is the encoder that answers the question, made of an encoder of meanings; one that is not the question's is
+// refused.
+func answering(encoder embedding.Encoder, path string, q shard.Question, otherArithmetic bool) (embedding.Encoder,
+	error) {
 	key := embedding.Key(encoder)
 	if key != q.Encoder && !(otherArithmetic && embedding.SameWeights(key, q.Encoder)) {
 		return nil, fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
@@ -50,8 +52,8 @@ func answering(encoder embedding.Encoder, path string, q shard.Question, otherAr
 	return q.With(encoder), nil
 }
 
-// Answer adds up the vectors of a shard's train clients and writes the sum, encrypted to the merger. It reads the clients in
-// batches, so that its memory does not grow with their number.
+// Answer adds up the vectors of a shard's train clients and writes the sum, encrypted to the merger. It reads the
+// clients in batches, so that its memory does not grow with their number.
 func Answer(ctx context.Context, o Options) (*Answered, error) {
 	if err := o.Place.Validate(); err != nil {
 		return nil, err
@@ -83,7 +85,8 @@ func Answer(ctx context.Context, o Options) (*Answered, error) {
 	err = o.Clients(q.Since, func(batch []clients.Client) error {
 		var own []clients.Client
 		for _, c := range batch {
-			if c.Split == clients.Train && (o.Place.Assignment == shard.ByFile || shard.Of(c.ID, o.Place.Of) == o.Place.Shard) {
+			if c.Split == clients.Train &&
+				(o.Place.Assignment == shard.ByFile || shard.Of(c.ID, o.Place.Of) == o.Place.Shard) {
 				own = append(own, c)
 				members.Add(c.ID)
 			}

@@ -43,8 +43,8 @@ type ResponderOptions struct {
 	Confirm func(Offer) error
 	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
 	InsecureSeeds bool
-	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another carrier than
-	// HTTPS.
+	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another
+	// carrier than HTTPS.
 	Folder string
 }
 
@@ -88,8 +88,9 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 			r.remotes[role] = folder{o.Folder, role}
 		}
 	}
-	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"), ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta,
-		Mechanism: "gaussian", Unit: "this client", Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
+	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"),
+		ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian", Unit: "this client",
+			Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
 	if err != nil {
 		return nil, fmt.Errorf("client: the record of what was answered: %w", err)
 	}
@@ -141,8 +142,8 @@ func (r *Responder) sent(a *aggregate.Announcement) bool {
 	return err == nil
 }
 
-// Answer computes the client's vector, charges the client's own record and uploads a share to each aggregator. Answering again,
-// after a crash too, charges nothing more and sends the same bytes.
+// Answer computes the client's vector, charges the client's own record and uploads a share to each aggregator.
+// Answering again, after a crash too, charges nothing more and sends the same bytes.
 func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error {
 	reports, err := r.reports(ctx, a)
 	if err != nil {
@@ -226,8 +227,8 @@ func own(a *aggregate.Announcement) (ledger.Entry, error) {
 // affordable refuses what the client's budget does not cover, and noise that protects nobody.
 func (r *Responder) affordable(a *aggregate.Announcement) error {
 	if a.InsecureSeed != r.InsecureSeeds {
-		return fault.Userf("client: the noise of round %d comes from a seed: %v; this client accepts: %v", a.Round, a.InsecureSeed,
-			r.InsecureSeeds)
+		return fault.Userf("client: the noise of round %d comes from a seed: %v; this client accepts: %v", a.Round,
+			a.InsecureSeed, r.InsecureSeeds)
 	}
 	if limit := 1 / float64(a.Clients); r.Delta >= limit {
 		return fault.Userf("client: δ is %g, want less than 1/clients = %.3g", r.Delta, limit)
@@ -242,7 +243,8 @@ func (r *Responder) affordable(a *aggregate.Announcement) error {
 	}
 	after, err := r.ledger.After(entry, 1)
 	if err == nil && !(after <= r.Epsilon) {
-		return &ledger.BudgetError{Path: "this client's record", Spent: spent, After: after, Epsilon: r.Epsilon, Delta: r.Delta}
+		return &ledger.BudgetError{Path: "this client's record", Spent: spent, After: after, Epsilon: r.Epsilon,
+			Delta: r.Delta}
 	}
 	return err
 }
@@ -313,9 +315,10 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 }
 
 // Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero.
-func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string, grid noise.Grid) ([]int64, error) {
-	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}}, encoder,
-		asked.NeedsTexts(), nil)
+func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
+	grid noise.Grid) ([]int64, error) {
+	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}},
+		encoder, asked.NeedsTexts(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +344,8 @@ func (r *Responder) fetch(ctx context.Context, hash []byte) (string, error) {
 	return path, atomicfile.WriteBytes(path, content)
 }
 
-func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q shard.Question) (embedding.Encoder, error) {
+func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q shard.Question) (embedding.Encoder,
+	error) {
 	path := r.Encoder
 	if len(a.Encoder) > 0 {
 		var err error

@@ -62,9 +62,10 @@ func newWorld(t *testing.T) *world {
 		hash := sha256.Sum256(content)
 		w.files, hashes = append(w.files, content), append(hashes, hash[:])
 	}
-	w.asked = &aggregate.Announcement{Version: aggregate.Version, Nonce: "1", Round: 1, Question: hashes[0], Encoder: hashes[1],
-		Query:  mean.Name(),
-		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 2, Least: 2, Deadline: uint64(w.Now().Add(time.Hour / 2).Unix())}
+	w.asked = &aggregate.Announcement{Version: aggregate.Version, Nonce: "1", Round: 1, Question: hashes[0],
+		Encoder: hashes[1], Query: mean.Name(),
+		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 2, Least: 2,
+		Deadline: uint64(w.Now().Add(time.Hour / 2).Unix())}
 	return w
 }
 
@@ -103,8 +104,8 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 	return r
 }
 
-// TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same bytes
-// when it goes on, and pays once.
+// TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same
+// bytes when it goes on, and pays once.
 func TestAnsweredOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, role := range aggregate.Roles {
@@ -145,7 +146,8 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestOwnBudget: a client's own record refuses what is beyond its own budget, whoever asks, and a budget that protects nobody.
+// TestOwnBudget: a client's own record refuses what is beyond its own budget, whoever asks, and a budget that protects
+// nobody.
 func TestOwnBudget(t *testing.T) {
 	w := newWorld(t)
 	for _, role := range aggregate.Roles {
@@ -221,8 +223,10 @@ func TestOtherQuestions(t *testing.T) {
 		t.Error("what the two announce differently is answered")
 	}
 	for name, change := range map[string]func(*aggregate.Announcement){"bound": func(a *aggregate.Announcement) { a.Bound = 2 },
-		"values": func(a *aggregate.Announcement) { a.Values++ }, "clients": func(a *aggregate.Announcement) { a.Clients++ },
-		"round": func(a *aggregate.Announcement) { a.Round++ }, "query": func(a *aggregate.Announcement) { a.Query = "mean" }} {
+		"values":  func(a *aggregate.Announcement) { a.Values++ },
+		"clients": func(a *aggregate.Announcement) { a.Clients++ },
+		"round":   func(a *aggregate.Announcement) { a.Round++ },
+		"query":   func(a *aggregate.Announcement) { a.Query = "mean" }} {
 		a := *w.asked
 		change(&a)
 		if err := r.Answer(t.Context(), &a); err == nil || !strings.Contains(err.Error(), "announced was") {

@@ -42,8 +42,9 @@ So was mine.
 
 func TestTexts(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"mail.mbox": mails, "notes/a.txt": "one\n\ntwo\n", "notes/b.txt": "three\n",
-		"clients.jsonl": `{"client_id":"a","text":"mine","date":"2024-05-01"}` + "\n" + `{"client_id":"b","text":"not mine"}` + "\n" +
+	for name, content := range map[string]string{"mail.mbox": mails, "notes/a.txt": "one\n\ntwo\n",
+		"notes/b.txt": "three\n", "clients.jsonl": `{"client_id":"a","text":"mine","date":"2024-05-01"}` + "\n" +
+			`{"client_id":"b","text":"not mine"}` + "\n" +
 			`{"client_id":"a","text":"mine too"}` + "\n"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

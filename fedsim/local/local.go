@@ -1,10 +1,11 @@
-// Package local trains a model at each client: what the clients of federated averaging do. It holds the train clients' texts as
-// rows of tokens and hands each client's change of the weights to package fedsim, which clips it, adds it up and adds noise. It
-// implements fedsim.Learner.
+// Package local trains a model at each client: what the clients of federated averaging do. It holds the train clients'
+// texts as rows of tokens and hands each client's change of the weights to package fedsim, which clips it, adds it up
+// and adds noise. It implements fedsim.Learner.
 //
 //	for epoch 1…E, for each batch b of the client's rows in random order:   w ← w − rate · ∇ L(w; b)
 //
-// L is the mean next-token loss of the batch's counted tokens, as eval/downstream has it, without dropout and weight decay.
+// L is the mean next-token loss of the batch's counted tokens, as eval/downstream has it, without dropout and weight
+// decay.
 package local
 
 import (
@@ -35,10 +36,11 @@ type worker struct {
 	change []float64
 }
 
-// New encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at once: one a
-// thread, each on one thread, so that a client's update does not depend on how many there are. Training ends between two clients when ctx ends. Close
-// frees the models.
-func New(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row, load func() (*lm.Model, error)) (*Clients, error) {
+// New encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at
+// once: one a thread, each on one thread, so that a client's update does not depend on how many there are. Training
+// ends between two clients when ctx ends. Close frees the models.
+func New(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row,
+	load func() (*lm.Model, error)) (*Clients, error) {
 	c := &Clients{ctx: ctx}
 	for _, client := range train {
 		c.rows = append(c.rows, encode(client.Texts))
@@ -105,7 +107,8 @@ func (w *worker) train(s *tensor.Scope, q update.Question, client int, rows []lm
 		return err
 	}
 	for epoch := range q.Epochs {
-		order := rng.New(q.Seed, "local", strconv.Itoa(q.Round), strconv.Itoa(client), strconv.Itoa(epoch)).Perm(len(rows))
+		order := rng.New(q.Seed, "local", strconv.Itoa(q.Round), strconv.Itoa(client),
+			strconv.Itoa(epoch)).Perm(len(rows))
 		for from := 0; from < len(order); from += q.Batch {
 			var batch []lm.Row
 			for _, i := range order[from:min(from+q.Batch, len(order))] {

@@ -71,12 +71,13 @@ func open(t *testing.T) world {
 func (w world) changes(t update.Training, which ...int) map[int][]float64 {
 	w.Helper()
 	out, mutex := map[int][]float64{}, sync.Mutex{}
-	err := w.all.Each(update.Question{Training: t, Weights: w.start, Round: 1, Seed: 3}, which, func(_, i int, change []float64) error {
-		mutex.Lock()
-		defer mutex.Unlock()
-		out[i] = slices.Clone(change)
-		return nil
-	})
+	err := w.all.Each(update.Question{Training: t, Weights: w.start, Round: 1, Seed: 3}, which,
+		func(_, i int, change []float64) error {
+			mutex.Lock()
+			defer mutex.Unlock()
+			out[i] = slices.Clone(change)
+			return nil
+		})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -110,8 +111,8 @@ func (w world) gradient(rows []lm.Row) (flat []float32) {
 	return flat
 }
 
-// TestOneClientIsOneStep: one client, one epoch, all rows in a batch: its weights are those of one step of gradient descent, bit for
-// bit.
+// TestOneClientIsOneStep: one client, one epoch, all rows in a batch: its weights are those of one step of gradient
+// descent, bit for bit.
 func TestOneClientIsOneStep(t *testing.T) {
 	w := open(t)
 	const rate = .25
@@ -149,7 +150,8 @@ func TestOneClientIsOneStep(t *testing.T) {
 	}
 }
 
-// TestMeanOfStepsIsCentral: one step of clients with as many tokens each, averaged, is a step on all their rows together.
+// TestMeanOfStepsIsCentral: one step of clients with as many tokens each, averaged, is a step on all their rows
+// together.
 func TestMeanOfStepsIsCentral(t *testing.T) {
 	w := open(t)
 	const rate = .5
@@ -165,8 +167,8 @@ func TestMeanOfStepsIsCentral(t *testing.T) {
 	}
 }
 
-// TestSameUpdateEachTime: an update does not depend on who else is asked, and the order of rows on nothing but seed, round, client.
-// Several steps go further than one, and a client without a counted token changes nothing.
+// TestSameUpdateEachTime: an update does not depend on who else is asked, and the order of rows on nothing but seed,
+// round, client. Several steps go further than one, and a client without a counted token changes nothing.
 func TestSameUpdateEachTime(t *testing.T) {
 	w := open(t)
 	training := update.Training{Rate: .1, Epochs: 2, Batch: 2}

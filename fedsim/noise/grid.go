@@ -9,8 +9,8 @@ import (
 type Grid struct {
 	// Step is the distance of neighbouring values: a power of two.
 	Step float64
-	// Sensitivity is how far, in the L2 norm, the rounded sum moves at most with one client: the norm bound, enlarged for
-	// the rounding.
+	// Sensitivity is how far, in the L2 norm, the rounded sum moves at most with one client: the norm bound, enlarged
+	// for the rounding.
 	Sensitivity float64
 	// Units is the noise's standard deviation in steps: the noise multiplier · Sensitivity, rounded up; 0 for no noise.
 	Units uint64
@@ -27,15 +27,16 @@ const (
 	leastUnits = 1 << 16
 )
 
-// NewGrid chooses the grid for sums of vectors of n values and norm at most bound, over the given number of clients, with noise of
-// standard deviation sigma·bound.
+// NewGrid chooses the grid for sums of vectors of n values and norm at most bound, over the given number of clients,
+// with noise of standard deviation sigma·bound.
 //
 // Rounding moves each of n values of a sum by half a step, in opposite directions for neighbours in the worst case:
 // √n·step in all. As much again is allowed for the floating-point arithmetic of a sum that is computed at once instead
 // of adding up the clients' rounded vectors.
 func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 	if !(sigma >= 0) || !(bound > 0) || math.IsInf(sigma*bound, 0) || n < 1 || clients < 0 {
-		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n, clients)
+		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n,
+			clients)
 	}
 	// A sum and its noise must be whole numbers of steps that a float64 can hold.
 	step := math.Ldexp(1, math.Ilogb(float64(max(1, clients))*bound+64*sigma*bound)-51)

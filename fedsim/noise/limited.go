@@ -9,10 +9,11 @@ import (
 	"popri/accountant"
 )
 
-// Choose draws one of some candidates with probabilities in proportion to e^(score·rate/2³²), exactly and with integers alone: a uniform
-// candidate is taken with probability e^(−d·rate/2³²), d being how far it lies below the highest score, and otherwise another one is
-// drawn. Taking one after another so, without putting back, is the same as sorting by scores plus Gumbel noise of scale 2³²/rate, and
-// needs none of its logarithms, whose rounding could tell the scores. Scores differ by less than 2⁵⁰, and rate is at most 2⁴⁰.
+// Choose draws one of some candidates with probabilities in proportion to e^(score·rate/2³²), exactly and with integers
+// alone: a uniform candidate is taken with probability e^(−d·rate/2³²), d being how far it lies below the highest
+// score, and otherwise another one is drawn. Taking one after another so, without putting back, is the same as sorting
+// by scores plus Gumbel noise of scale 2³²/rate, and needs none of its logarithms, whose rounding could tell the
+// scores. Scores differ by less than 2⁵⁰, and rate is at most 2⁴⁰.
 func Choose(source Source, scores []int64, rate uint64) int {
 	c, most := coins{source}, slices.Max(scores)
 	for {
@@ -24,8 +25,8 @@ func Choose(source Source, scores []int64, rate uint64) int {
 	}
 }
 
-// LimitedDomain selects the largest of many counts, of which each client moves one by 1 (Durfee and Rogers 2019, algorithm 2). See
-// accountant.Gumbel for what it costs.
+// LimitedDomain selects the largest of many counts, of which each client moves one by 1 (Durfee and Rogers 2019,
+// algorithm 2). See accountant.Gumbel for what it costs.
 type LimitedDomain struct {
 	Scale  float64 // of the noise: b, 2/ε0 of the paper
 	Domain int     // K: counts that can be selected, the largest ones; fewer where there are not more
@@ -38,7 +39,8 @@ type LimitedDomain struct {
 func (l LimitedDomain) validate(n int) error {
 	if !(l.Scale >= 0) || l.Scale > 1<<24 || l.Scale > 0 && l.Scale < 1./256 || l.Domain < 1 || l.Picks < 1 || n < 2 ||
 		!(l.Slack > 0 && l.Slack < 1) {
-		return fmt.Errorf("noise: a selection of %d among the largest %d of %d counts, with noise of scale %g and slack %g", l.Picks, l.Domain, n,
+		return fmt.Errorf("noise: a selection of %d among the largest %d of %d counts, with noise of scale %g and "+
+			"slack %g", l.Picks, l.Domain, n,
 			l.Scale, l.Slack)
 	}
 	return nil
@@ -47,8 +49,9 @@ func (l LimitedDomain) validate(n int) error {
 // rate is the scale's inverse in units of 2⁻³², rounded down: noise of a scale that is no smaller.
 func (l LimitedDomain) rate() uint64 { return uint64(math.Floor(math.Ldexp(1/l.Scale, 32))) }
 
-// Select returns the places of the selected counts, that with the highest noised score first: at most Picks, and only those before the
-// noisy threshold, so that there may be none. Scores are whole numbers: the threshold is rounded up, which makes its δ0 smaller.
+// Select returns the places of the selected counts, that with the highest noised score first: at most Picks, and only
+// those before the noisy threshold, so that there may be none. Scores are whole numbers: the threshold is rounded up,
+// which makes its δ0 smaller.
 func (l LimitedDomain) Select(source Source, counts []int64) ([]int, error) {
 	if err := l.validate(len(counts)); err != nil {
 		return nil, err

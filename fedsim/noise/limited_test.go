@@ -30,7 +30,8 @@ func TestThreshold(t *testing.T) {
 // TestSelectionOfClearCounts: counts far above the threshold come in their order, and counts far below give nothing.
 func TestSelectionOfClearCounts(t *testing.T) {
 	l := LimitedDomain{Scale: .01, Domain: 2, Picks: 2, Slack: 1e-6} // hardly any noise
-	for want, counts := range map[string][]int64{"[0 1]": {40, 35, 0, 0}, "[2 0]": {35, 0, 40, 0}, "[1]": {0, 9, 1, 1}, "[]": {1, 1, 1, 1}} {
+	for want, counts := range map[string][]int64{"[0 1]": {40, 35, 0, 0}, "[2 0]": {35, 0, 40, 0}, "[1]": {0, 9, 1, 1},
+		"[]": {1, 1, 1, 1}} {
 		got, err := l.Select(rng.New(1, "clear"), counts)
 		if err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%v: %v (%v), want %s", counts, got, err, want)
@@ -46,7 +47,8 @@ func TestSelectionOfClearCounts(t *testing.T) {
 	if got, err := exact.Select(nil, []int64{1, 7, 3, 9, 0}); err != nil || !slices.Equal(got, []int{3, 1}) {
 		t.Errorf("without noise: %v (%v)", got, err)
 	}
-	for _, bad := range []LimitedDomain{{Scale: -1, Domain: 1, Picks: 1, Slack: .1}, {Scale: 1, Picks: 1, Slack: .1}, {Scale: 1, Domain: 1, Slack: .1},
+	for _, bad := range []LimitedDomain{{Scale: -1, Domain: 1, Picks: 1, Slack: .1}, {Scale: 1, Picks: 1, Slack: .1},
+		{Scale: 1, Domain: 1, Slack: .1},
 		{Scale: 1, Domain: 1, Picks: 1}, {Scale: 1e-9, Domain: 1, Picks: 1, Slack: .1}} {
 		if _, err := bad.Select(nil, []int64{1, 2, 3}); err == nil {
 			t.Errorf("%+v is taken", bad)
@@ -54,8 +56,8 @@ func TestSelectionOfClearCounts(t *testing.T) {
 	}
 }
 
-// TestChoiceIsGumbelMax: a choice has probabilities in proportion to e^(ε0·h/2), and so has the place of the highest score plus Gumbel
-// noise of scale 2/ε0.
+// TestChoiceIsGumbelMax: a choice has probabilities in proportion to e^(ε0·h/2), and so has the place of the highest
+// score plus Gumbel noise of scale 2/ε0.
 func TestChoiceIsGumbelMax(t *testing.T) {
 	const n = 100000
 	epsilon0, scores := .3, []int64{0, 4, 9, 9, 15}
@@ -127,14 +129,14 @@ func hockey(p, q map[string]float64, epsilon float64) (delta float64) {
 	return delta
 }
 
-// TestSelectionsByEnumeration: for small histograms and all their neighbours, the exact δ of a selection is within what the accountant
-// says, and the sampler draws from the law that is enumerated. For two selections in a row, likewise.
+// TestSelectionsByEnumeration: for small histograms and all their neighbours, the exact δ of a selection is within what
+// the accountant says, and the sampler draws from the law that is enumerated. For two selections in a row, likewise.
 func TestSelectionsByEnumeration(t *testing.T) {
 	random, tight := rng.New(3, "enumeration"), 0.0
 	for trial := range 60 {
 		n := 4 + random.IntN(3)
-		l := LimitedDomain{Scale: []float64{1, 2, 5}[trial%3], Domain: 2 + random.IntN(n-3), Picks: 1 + random.IntN(3), Group: 1 + trial%2,
-			Slack: []float64{1e-2, 1e-4}[trial%2]}
+		l := LimitedDomain{Scale: []float64{1, 2, 5}[trial%3], Domain: 2 + random.IntN(n-3), Picks: 1 + random.IntN(3),
+			Group: 1 + trial%2, Slack: []float64{1e-2, 1e-4}[trial%2]}
 		counts := make([]int64, n)
 		for j := range counts {
 			counts[j] = int64(random.IntN(4))
@@ -143,7 +145,8 @@ func TestSelectionsByEnumeration(t *testing.T) {
 			counts[0] += int64(accountant.SelectionThreshold(l.Scale, l.Slack, l.Group, l.Domain, n))
 			counts[1] += counts[0] - 1
 		}
-		event := accountant.Event{Mechanism: accountant.Gumbel, Sigma: l.Scale, Group: l.Group, Count: 1, Picks: l.Picks, Slack: l.Slack}
+		event := accountant.Event{Mechanism: accountant.Gumbel, Sigma: l.Scale, Group: l.Group, Count: 1,
+			Picks: l.Picks, Slack: l.Slack}
 		twice := event
 		twice.Count = 2
 		own := outcomes(l, counts)
@@ -182,11 +185,13 @@ func TestSelectionsByEnumeration(t *testing.T) {
 						}
 						return out
 					}
-					if said, err = (accountant.RDP{Relation: accountant.ZeroOut}).Delta([]accountant.Event{twice}, epsilon); err != nil {
+					if said, err = (accountant.RDP{Relation: accountant.ZeroOut}).Delta([]accountant.Event{twice},
+						epsilon); err != nil {
 						t.Fatal(err)
 					}
 					if found := hockey(pairs(own), pairs(near), epsilon); found > said+1e-12 {
-						t.Fatalf("two selections of %v and %v at ε = %g: δ is %g, said %g", counts, other, epsilon, found, said)
+						t.Fatalf("two selections of %v and %v at ε = %g: δ is %g, said %g", counts, other, epsilon,
+							found, said)
 					}
 				}
 			}

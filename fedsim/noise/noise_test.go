@@ -72,8 +72,8 @@ func TestEveryValueComesAsOftenAsItShould(t *testing.T) {
 	}
 }
 
-// moments, Kolmogorov-Smirnov and tail counts at a parameter as fine as in use, where the distribution is the continuous
-// one but for parts in 2^30.
+// moments, Kolmogorov-Smirnov and tail counts at a parameter as fine as in use, where the distribution is the
+// continuous one but for parts in 2^30.
 func checkNormal(t testing.TB, draw func() int64, sigma float64, draws int) {
 	t.Helper()
 	n := float64(draws)
@@ -170,7 +170,8 @@ func TestTiesAreDecidedExactly(t *testing.T) {
 	for _, c := range []struct {
 		next []uint64
 		want bool
-	}{{[]uint64{third - 1}, true}, {[]uint64{third + 1}, false}, {[]uint64{third, third - 1}, true}, {[]uint64{third, third, third + 1}, false}} {
+	}{{[]uint64{third - 1}, true}, {[]uint64{third + 1}, false}, {[]uint64{third, third - 1},
+		true}, {[]uint64{third, third, third + 1}, false}} {
 		w := words(c.next)
 		g := &Gaussian{coins: coins{&w}}
 		if got := g.tie(0, 1, 3, 1); got != c.want {
@@ -259,7 +260,8 @@ func TestParameters(t *testing.T) {
 	for _, c := range []struct {
 		sigma, bound float64
 		n, clients   int
-	}{{-1, 1, 1, 1}, {1, 0, 1, 1}, {math.NaN(), 1, 1, 1}, {1, 1, 0, 1}, {math.Inf(1), 1, 1, 1}, {1e-12, 1, 10, 1 << 30}} {
+	}{{-1, 1, 1, 1}, {1, 0, 1, 1}, {math.NaN(), 1, 1, 1}, {1, 1, 0, 1}, {math.Inf(1), 1, 1, 1}, {1e-12, 1, 10,
+		1 << 30}} {
 		if g, err := NewGrid(c.sigma, c.bound, c.n, c.clients); err == nil {
 			t.Errorf("%+v gives %+v", c, g)
 		}
@@ -283,7 +285,8 @@ func TestGrid(t *testing.T) {
 		if f, _ := math.Frexp(g.Step); f != 0.5 {
 			t.Errorf("step %g is no power of two", g.Step)
 		}
-		if noise := float64(g.Units) * g.Step; noise < sigma*g.Sensitivity || noise > sigma*bound*(1+1e-4) || g.Sensitivity < bound {
+		if noise := float64(g.Units) * g.Step; noise < sigma*g.Sensitivity || noise > sigma*bound*(1+1e-4) ||
+			g.Sensitivity < bound {
 			t.Errorf("sigma %g of %g: noise %g, sensitivity %g", sigma, bound, noise, g.Sensitivity)
 		}
 		// A sum and its neighbour, which a vector of norm bound was added to.

@@ -12,7 +12,8 @@ func TestFiles(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"release", "release-1.bin", "release-00001.bin.tmp", "release-.bin", "release--0001.bin", "samples.parquet", "release-00000.bin"} {
+	for _, name := range []string{"release", "release-1.bin", "release-00001.bin.tmp", "release-.bin",
+		"release--0001.bin", "samples.parquet", "release-00000.bin"} {
 		if part, _, ok := PartOf(name); ok {
 			t.Errorf("%s is taken for part %d", name, part)
 		}

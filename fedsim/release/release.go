@@ -23,7 +23,8 @@ const (
 	PendingFile = "release.pending" // drawn, and not yet known to be charged
 )
 
-// Files are the names of a release's files: those above, or with the number of a part of the round ("release-00001.bin").
+// Files are the names of a release's files: those above, or with the number of a part of the round
+// ("release-00001.bin").
 func Files(part int) (file, pending string) {
 	if part == 0 {
 		return File, PendingFile
@@ -31,7 +32,8 @@ func Files(part int) (file, pending string) {
 	return fmt.Sprintf("release-%05d.bin", part), fmt.Sprintf("release-%05d.pending", part)
 }
 
-// PartOf is the part that a file's name tells, 0 for the release of a whole round. ok is false if it is no release's name.
+// PartOf is the part that a file's name tells, 0 for the release of a whole round. ok is false if it is no release's
+// name.
 func PartOf(name string) (part int, pending, ok bool) {
 	if _, err := fmt.Sscanf(name, "release-%d.", &part); err != nil {
 		part = 0
@@ -63,8 +65,8 @@ type Request struct {
 	Dir string
 }
 
-// Collector asks the clients. Called again for a round that is on disk, it returns the same release and charges nothing.
-// Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ErrUncharged],
+// Collector asks the clients. Called again for a round that is on disk, it returns the same release and charges
+// nothing. Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ErrUncharged],
 // [ErrOtherSamples], [ErrOtherSettings], and failures of the disk.
 type Collector interface {
 	Collect(Request) (*Release, error)
@@ -112,7 +114,8 @@ func (r *Release) Mean() []float64 {
 	return out
 }
 
-// header is the first line of a release's file; the values of the sum follow as little-endian float64, or float32 if Narrow.
+// header is the first line of a release's file; the values of the sum follow as little-endian float64, or float32 if
+// Narrow.
 type header struct {
 	Format string `json:"format"`
 	Round  int    `json:"round"` // stands before Values
@@ -192,7 +195,8 @@ type made []struct {
 }
 
 func (r *Release) asked() made {
-	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks}, {"slack", r.Slack},
+	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks},
+		{"slack", r.Slack},
 		{"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
 		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"rounding to float32", r.Narrow},

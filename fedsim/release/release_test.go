@@ -8,7 +8,8 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	f.Add((&Release{Round: 1, Sum: []float64{1, 2}, Clients: 3, Sigma: 1, Query: "cosine/none", Bound: 1, Key: "k"}).Encode())
+	f.Add((&Release{Round: 1, Sum: []float64{1, 2}, Clients: 3, Sigma: 1, Query: "cosine/none", Bound: 1,
+		Key: "k"}).Encode())
 	f.Add((&Release{Round: 1, Sum: []float64{1, 2}, Clients: 3, Narrow: true}).Encode())
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -25,10 +26,12 @@ func FuzzDecode(f *testing.F) {
 
 // TestNarrow: sums in float32 survive their file, and a file of another width is no release.
 func TestNarrow(t *testing.T) {
-	r := &Release{Round: 3, Sum: []float64{1, float64(float32(.1)), -0x1p-64}, Key: "k", Narrow: true, Tree: 2, Leaf: 1, Leaves: 4}
+	r := &Release{Round: 3, Sum: []float64{1, float64(float32(.1)), -0x1p-64}, Key: "k", Narrow: true, Tree: 2, Leaf: 1,
+		Leaves: 4}
 	content := r.Encode()
 	got, err := decode(content)
-	if err != nil || !reflect.DeepEqual(got.Sum, r.Sum) || got.Tree != 2 || got.Leaf != 1 || got.Leaves != 4 || len(r.Differs(got)) > 0 {
+	if err != nil || !reflect.DeepEqual(got.Sum, r.Sum) || got.Tree != 2 || got.Leaf != 1 || got.Leaves != 4 ||
+		len(r.Differs(got)) > 0 {
 		t.Errorf("%+v (%v)", got, err)
 	}
 	if _, err := decode(content[:len(content)-1]); !errors.Is(err, ErrMalformed) {

@@ -113,13 +113,14 @@ func (k PrivateKey) Fingerprint() string { return fingerprint(k.key.PublicKey())
 // Public is the public key of the pair.
 func (k PrivateKey) Public() PublicKey { return PublicKey{k.key.PublicKey()} }
 
-// Sender begins a ciphertext to the key: encapsulated goes with it, and sender.Seal encrypts one message. info says what the
-// message is for, so that no ciphertext passes for one of another use.
+// Sender begins a ciphertext to the key: encapsulated goes with it, and sender.Seal encrypts one message. info says
+// what the message is for, so that no ciphertext passes for one of another use.
 func (to PublicKey) Sender(info string) (encapsulated []byte, sender *hpke.Sender, err error) {
 	return hpke.NewSender(to.key, kdf, aead, []byte(info))
 }
 
-// ErrChanged marks a ciphertext that cannot be decrypted: it, its associated data or its use is another one than was encrypted.
+// ErrChanged marks a ciphertext that cannot be decrypted: it, its associated data or its use is another one than was
+// encrypted.
 var ErrChanged = errors.New("it cannot be decrypted: it was changed, or is for another key")
 
 // Open decrypts the message of a [PublicKey.Sender] with the same info. Any error is [ErrChanged].
@@ -142,7 +143,8 @@ func ReadPrivateKey(path string) (PrivateKey, error) {
 		return PrivateKey{}, err
 	}
 	if info, err := os.Stat(path); err == nil && exposed(info) {
-		return PrivateKey{}, fault.Userf("%s: others may read this private key, its mode is %04o: chmod 600", path, info.Mode().Perm())
+		return PrivateKey{}, fault.Userf("%s: others may read this private key, its mode is %04o: chmod 600", path,
+			info.Mode().Perm())
 	}
 	key, err := kem.NewPrivateKey(b)
 	if err != nil {
@@ -168,7 +170,8 @@ func readKey(path, head, other string) ([]byte, error) {
 	line, rest, _ := bytes.Cut(content, []byte("\n"))
 	first := strings.Replace(string(line), "merger ", "", 1)
 	if first == other {
-		return nil, fault.Userf("%s is a %s, want a %s", path, strings.TrimSuffix(other, " 1"), strings.TrimSuffix(head, " 1"))
+		return nil, fault.Userf("%s is a %s, want a %s", path, strings.TrimSuffix(other, " 1"),
+			strings.TrimSuffix(head, " 1"))
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(rest)))
 	if first != head || err != nil {

@@ -76,7 +76,8 @@ func TestExposed(t *testing.T) {
 		mode fs.FileMode
 		lent bool
 		want bool
-	}{{0o600, false, false}, {0o400, true, false}, {0o440, false, true}, {0o440, true, false}, {0o640, true, false}, {0o660, true, true},
+	}{{0o600, false, false}, {0o400, true, false}, {0o440, false, true}, {0o440, true, false}, {0o640, true,
+		false}, {0o660, true, true},
 		{0o444, true, true}, {0o604, false, true}} {
 		if got := exposedTo(c.mode, c.lent); got != c.want {
 			t.Errorf("%04o, lent %v: exposed is %v", c.mode, c.lent, got)

@@ -11,9 +11,9 @@ import (
 	"popri/scoring/query"
 )
 
-// Merge adds up the partial sums of all shards of a question: the exact sum over all clients, which is secret. It refuses
-// files that are changed, for another key, question or round, or for another number of shards; shards that are missing, there
-// twice or of the same clients; and a number of clients that is not the question's.
+// Merge adds up the partial sums of all shards of a question: the exact sum over all clients, which is secret. It
+// refuses files that are changed, for another key, question or round, or for another number of shards; shards that are
+// missing, there twice or of the same clients; and a number of clients that is not the question's.
 func Merge(key sealing.PrivateKey, q Question, paths []string) (query.Partial, error) {
 	parts, err := collect(q, paths)
 	if err != nil {
@@ -76,15 +76,16 @@ func collect(q Question, paths []string) ([]*Part, error) {
 		case p == nil:
 			missing = append(missing, fmt.Sprint(i+1))
 		case p.Assignment != parts[firstOf(parts)].Assignment:
-			return nil, refused(p.path, "its clients are assigned by %q, those of another shard are not: a client may be in both",
-				p.Assignment)
+			return nil, refused(p.path,
+				"its clients are assigned by %q, those of another shard are not: a client may be in both", p.Assignment)
 		}
 	}
 	if len(missing) > 0 {
 		return nil, fault.Userf("%w: of %d shards, %s: not given", ErrPart, len(parts), strings.Join(missing, ", "))
 	}
 	if clients != q.Clients {
-		return nil, fault.Userf("%w: the shards have %d clients together, the question is for %d (fed.clients)", ErrPart, clients, q.Clients)
+		return nil, fault.Userf("%w: the shards have %d clients together, the question is for %d (fed.clients)",
+			ErrPart, clients, q.Clients)
 	}
 	return parts, nil
 }
@@ -117,7 +118,8 @@ func (p *Part) answers(q Question) error {
 	case p.Round != q.Round:
 		return fmt.Errorf("it is for round %d, want round %d", p.Round, q.Round)
 	case p.Query != q.Name || p.Bound != q.Bound:
-		return fmt.Errorf("it answers %q with norm bound %g, the question is %q with %g", p.Query, p.Bound, q.Name, q.Bound)
+		return fmt.Errorf("it answers %q with norm bound %g, the question is %q with %g", p.Query, p.Bound, q.Name,
+			q.Bound)
 	case p.Encoder != q.Encoder:
 		return fmt.Errorf("its encoder is %s, the question's is %s", p.Encoder, q.Encoder)
 	case p.Question != q.ID || p.Key != q.Key:

@@ -23,8 +23,8 @@ type Assignment string
 const (
 	// ByID gives each client the shard that the hash of its ID names ([Of]), so that no client can be in two shards.
 	ByID Assignment = "id"
-	// ByFile takes all clients of a file. Whoever uses it vouches that no client is in two files: a client that is counted
-	// twice moves the sum by twice its bound.
+	// ByFile takes all clients of a file. Whoever uses it vouches that no client is in two files: a client that is
+	// counted twice moves the sum by twice its bound.
 	ByFile Assignment = "file"
 )
 
@@ -40,7 +40,8 @@ func Of(id string, n int) int {
 // Members are the clients of a shard, without their names.
 type Members struct {
 	Count int
-	// fingerprint is the exclusive or of the hashes of their IDs: the same for the same clients in any order. It is secret.
+	// fingerprint is the exclusive or of the hashes of their IDs: the same for the same clients in any order. It is
+	// secret.
 	fingerprint [sha256.Size]byte
 }
 
@@ -88,8 +89,8 @@ func (p Place) Validate() error {
 	return nil
 }
 
-// Part is a partial sum as it lies on disk: encrypted. Its fields are not: they are associated data, so that a change of one
-// makes the sum unreadable.
+// Part is a partial sum as it lies on disk: encrypted. Its fields are not: they are associated data, so that a change
+// of one makes the sum unreadable.
 type Part struct {
 	Format       string     `json:"format"`
 	Question     string     `json:"question"` // the question's ID
@@ -135,8 +136,10 @@ func Seal(path string, to sealing.PublicKey, q Question, place Place, members Me
 	if err != nil {
 		return fmt.Errorf("shard: encrypt a partial sum: %w", err)
 	}
-	line, err := header(Part{Format: partFormat, Question: q.ID, Round: q.Round, Query: q.Name, Key: q.Key, Encoder: q.Encoder,
-		Bound: q.Bound, Shard: place.Shard, Of: place.Of, Assignment: place.Assignment, Clients: members.Count, Shape: sum.Shape(),
+	line, err := header(Part{Format: partFormat, Question: q.ID, Round: q.Round, Query: q.Name, Key: q.Key,
+		Encoder: q.Encoder, Bound: q.Bound, Shard: place.Shard, Of: place.Of, Assignment: place.Assignment,
+		Clients:   members.Count,
+		Shape:     sum.Shape(),
 		Recipient: to.Fingerprint(), Encapsulated: encapsulated})
 	if err != nil {
 		return fmt.Errorf("shard: the header of a partial sum: %w", err)
@@ -148,8 +151,8 @@ func Seal(path string, to sealing.PublicKey, q Question, place Place, members Me
 	return atomicfile.WriteBytes(path, append(line, sealed...))
 }
 
-// header is a part's first line. Spaces fill it up to the length with the largest numbers, so that the length of a file tells
-// nothing of its shard.
+// header is a part's first line. Spaces fill it up to the length with the largest numbers, so that the length of a file
+// tells nothing of its shard.
 func header(p Part) ([]byte, error) {
 	line, err := json.Marshal(p)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"popri/scoring/query"
 )
 
-// Question is what the clients of a run are asked in a round, with all that a machine near them needs besides the encoder.
-// It is public.
+// Question is what the clients of a run are asked in a round, with all that a machine near them needs besides the
+// encoder. It is public.
 type Question struct {
 	scoring.Question
 	Round   int    // from 1
@@ -25,7 +25,8 @@ type Question struct {
 	Form float64
 	// Since leaves out older texts, as data.since does; "" leaves out none.
 	Since string
-	// Nonce is drawn once for each round of a run, so that no partial sum of another run with the same question answers it.
+	// Nonce is drawn once for each round of a run, so that no partial sum of another run with the same question answers
+	// it.
 	Nonce string
 	// ID is the hex SHA-256 of the question's file.
 	ID string
@@ -70,7 +71,8 @@ const maxClients = 1 << 40
 
 // Write writes the question's file. The same question gives the same bytes.
 func (q Question) Write(path string) error {
-	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since, q.Nonce, q.Form})
+	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since,
+		q.Nonce, q.Form})
 	if err != nil {
 		return fmt.Errorf("shard: the question of round %d: %w", q.Round, err)
 	}
@@ -121,7 +123,8 @@ func readQuestion(path string) (Question, error) {
 	q = Question{Question: scoring.Question{Name: head.Query, Key: head.Key, Bound: head.Bound}, Round: head.Round,
 		Clients: head.Clients, Encoder: head.Encoder, Form: head.Form, Since: head.Since, Nonce: head.Nonce, ID: id}
 	if q.Round < 1 || q.Clients < 1 || q.Clients > maxClients || q.Key == "" || q.Encoder == "" {
-		return q, fmt.Errorf("%s: it asks %d clients in round %d about %q with encoder %q", path, q.Clients, q.Round, q.Key, q.Encoder)
+		return q, fmt.Errorf("%s: it asks %d clients in round %d about %q with encoder %q", path, q.Clients, q.Round,
+			q.Key, q.Encoder)
 	}
 	if !(q.Form >= 0 && q.Form <= maxForm) {
 		return q, fmt.Errorf("%s: the measures of form have the weight %g, want 0 to %d", path, q.Form, maxForm)

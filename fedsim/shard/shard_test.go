@@ -43,7 +43,8 @@ func people(n int) query.Clients {
 // question writes a question about samples and reads it again.
 func question(t testing.TB, change func(*Question)) (Question, query.Mergeable) {
 	t.Helper()
-	asked, err := scoring.NewCompact(samples(20), scoring.Options{Normalize: scoring.Standardized, Clip: 2}, "key of the samples")
+	asked, err := scoring.NewCompact(samples(20), scoring.Options{Normalize: scoring.Standardized, Clip: 2},
+		"key of the samples")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,8 @@ func question(t testing.TB, change func(*Question)) (Question, query.Mergeable) 
 	return read, m
 }
 
-// TestForm: a question says the weight of form, one without form is written as before, and an impossible weight is refused.
+// TestForm: a question says the weight of form, one without form is written as before, and an impossible weight is
+// refused.
 func TestForm(t *testing.T) {
 	q, _ := question(t, func(q *Question) { q.Form = 0.5 })
 	e, err := embedding.FitHashing([]string{"one", "two"}, embedding.HashingConfig{})
@@ -158,9 +160,11 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The question that is read is the one that was asked, for every kind, and its file does not depend on when it is written.
+// The question that is read is the one that was asked, for every kind, and its file does not depend on when it is
+// written.
 func TestQuestion(t *testing.T) {
-	for _, name := range []string{"cosine/none", "cosine/standardize", "compact/none", "mean", "mean/full+5", "votes/l2/2/mean"} {
+	for _, name := range []string{"cosine/none", "cosine/standardize", "compact/none", "mean", "mean/full+5",
+		"votes/l2/2/mean"} {
 		asked, err := scoring.Ask(name, 1.5, samples(9), "key")
 		if err != nil {
 			t.Fatal(err)
@@ -173,8 +177,8 @@ func TestQuestion(t *testing.T) {
 		for range 2 {
 			q, m := question(t, func(q *Question) { q.Question, q.Since = described, "1945-06" })
 			ids = append(ids, q.ID)
-			if q.Round != 3 || q.Clients != 40 || q.Since != "1945-06" || m.Name() != asked.Name() || m.Key() != asked.Key() ||
-				m.Bound() != asked.Bound() || m.Len() != asked.Len() || q.Dim() != dim {
+			if q.Round != 3 || q.Clients != 40 || q.Since != "1945-06" || m.Name() != asked.Name() ||
+				m.Key() != asked.Key() || m.Bound() != asked.Bound() || m.Len() != asked.Len() || q.Dim() != dim {
 				t.Errorf("%s is read as %+v", name, q)
 			}
 			if m.NeedsTexts() {
@@ -205,8 +209,8 @@ func refusal(t *testing.T, what string, err error, words ...string) {
 	}
 }
 
-// TestTampering: a flipped bit anywhere, a changed header, another key, question or round, missing and doubled shards are
-// refused.
+// TestTampering: a flipped bit anywhere, a changed header, another key, question or round, missing and doubled shards
+// are refused.
 func TestTampering(t *testing.T) {
 	q, m := question(t, nil)
 	private, public := keys(t)
@@ -254,8 +258,8 @@ func TestTampering(t *testing.T) {
 		_, err := Merge(private, q, parts)
 		refusal(t, what, err, c.words...)
 	}
-	for what, changed := range map[string][]byte{"nothing": nil, "a header alone": content[:header+1], "cut": content[:len(content)-1],
-		"added to": append(slices.Clone(content), 0)} {
+	for what, changed := range map[string][]byte{"nothing": nil, "a header alone": content[:header+1],
+		"cut": content[:len(content)-1], "added to": append(slices.Clone(content), 0)} {
 		if err := os.WriteFile(parts[0], changed, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +280,8 @@ func TestTampering(t *testing.T) {
 	_, err = Merge(private, q, []string{parts[0], shards(t, q, m, public, all, 3)[1]})
 	refusal(t, "a shard of other ones", err, "2/3")
 	for what, change := range map[string]func(*Question){
-		"round": func(q *Question) { q.Round = 4 }, "bound": func(q *Question) { q.Bound = 1 }, "key": func(q *Question) { q.Key = "x" },
+		"round": func(q *Question) { q.Round = 4 }, "bound": func(q *Question) { q.Bound = 1 },
+		"key":     func(q *Question) { q.Key = "x" },
 		"encoder": func(q *Question) { q.Encoder = "x" }, "date": func(q *Question) { q.Since = "1999" }} {
 		asked, _ := question(t, change)
 		_, err := Merge(private, asked, parts)
@@ -310,8 +315,8 @@ func TestSameClientsTwice(t *testing.T) {
 	refusal(t, "the same clients", err, parts[1], "same clients", parts[0])
 }
 
-// A partial sum tells nothing but its header: the same clients give other bytes each time, and the length of the file does
-// not depend on what clients wrote.
+// A partial sum tells nothing but its header: the same clients give other bytes each time, and the length of the file
+// does not depend on what clients wrote.
 func TestSealed(t *testing.T) {
 	q, m := question(t, nil)
 	_, public := keys(t)
@@ -326,7 +331,8 @@ func TestSealed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain := sum.AppendTo(nil); bytes.Contains(p.sealed, plain[:16]) && !bytes.Equal(plain[:16], make([]byte, 16)) {
+		if plain := sum.AppendTo(nil); bytes.Contains(p.sealed, plain[:16]) &&
+			!bytes.Equal(plain[:16], make([]byte, 16)) {
 			t.Error("the sum stands in the file")
 		}
 		sealed = append(sealed, p.sealed)
@@ -381,7 +387,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// FuzzPart: any file is refused or read as a part whose header is the file's; nothing allocates more than the file's size.
+// FuzzPart: any file is refused or read as a part whose header is the file's; nothing allocates more than the file's
+// size.
 func FuzzPart(f *testing.F) {
 	q, m := question(f, nil)
 	_, public := keys(f)
@@ -393,7 +400,8 @@ func FuzzPart(f *testing.F) {
 		f.Add(content)
 		f.Add(content[:len(content)/2])
 	}
-	f.Add([]byte(`{"format":"popri partial sum 1","shard":1,"of":1,"assignment":"id","shape":[[0,1152921504606846976],[0,-3]]}` + "\n"))
+	f.Add([]byte(`{"format":"popri partial sum 1","shard":1,"of":1,"assignment":"id","shape":[[0,1152921504606846976],[0,-3]]}` +
+		"\n"))
 	private, _ := keys(f)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		p, err := parsePart("part", content)

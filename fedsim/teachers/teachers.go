@@ -1,11 +1,11 @@
-// Package teachers is the private half of Hot PATE: it makes prompts of the train clients' texts and votes with them for the next token
-// of a text (package scoring/ensemble). It implements fedsim.Teachers.
+// Package teachers is the private half of Hot PATE: it makes prompts of the train clients' texts and votes with them
+// for the next token of a text (package scoring/ensemble). It implements fedsim.Teachers.
 //
 //	teacher i: the texts of clients C_i, disjoint ─► prompt ─► p^(i)(· | prompt, text so far) ─► vote ─► histogram
 //
-// Prompts, distributions and histograms are private data, and stay here and in fedsim, which adds noise to a histogram and releases one
-// token of it. Which clients share a teacher follows from the seed and their number, which are public; one client's texts are in one
-// prompt alone.
+// Prompts, distributions and histograms are private data, and stay here and in fedsim, which adds noise to a histogram
+// and releases one token of it. Which clients share a teacher follows from the seed and their number, which are public;
+// one client's texts are in one prompt alone.
 package teachers
 
 import (
@@ -39,17 +39,18 @@ type Options struct {
 	Seed     uint64 // of the clients' order and the draws of texts
 	Room     int    // most tokens of a text
 	Width    int    // most tokens of a prompt; it must be public
-	// Prompt makes the tokens of a prompt that quotes texts; none if no text fits. It must depend on nothing but these texts and public
-	// data.
+	// Prompt makes the tokens of a prompt that quotes texts; none if no text fits. It must depend on nothing but these
+	// texts and public data.
 	Prompt func(texts []string) ([]int32, error)
 }
 
-// New makes the prompts. A teacher without texts abstains: it has a prompt that does not count. All prompts are padded to one length,
-// so that one teacher's texts do not change how another's logits are rounded, which could change a vote. Votes end when ctx ends. Close
-// releases the memory of their keys and values; the model is the caller's.
+// New makes the prompts. A teacher without texts abstains: it has a prompt that does not count. All prompts are padded
+// to one length, so that one teacher's texts do not change how another's logits are rounded, which could change a vote.
+// Votes end when ctx ends. Close releases the memory of their keys and values; the model is the caller's.
 func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*Ensemble, error) {
 	if o.Teachers < 1 || o.Teachers > len(train) || o.Examples < 1 || o.Width < 1 {
-		return nil, fmt.Errorf("teachers: %d teachers of %d clients with %d texts each, in %d tokens", o.Teachers, len(train), o.Examples, o.Width)
+		return nil, fmt.Errorf("teachers: %d teachers of %d clients with %d texts each, in %d tokens", o.Teachers,
+			len(train), o.Examples, o.Width)
 	}
 	prompts, abstain := make([][]int32, o.Teachers), make([]bool, o.Teachers)
 	for i, members := range Groups(len(train), o.Teachers, o.Seed) {

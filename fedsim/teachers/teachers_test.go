@@ -45,13 +45,16 @@ func some(n int) (out []clients.Client) {
 }
 
 // histogram is what an ensemble of clients votes, and the prompts that it made.
-func histogram(t *testing.T, m *lm.Model, tok *tokenizer.Tokenizer, train []clients.Client, n int, q ensemble.Question) ([]int64, [][]string) {
+func histogram(t *testing.T, m *lm.Model, tok *tokenizer.Tokenizer, train []clients.Client, n int,
+	q ensemble.Question) ([]int64, [][]string) {
 	t.Helper()
 	var prompts [][]string
-	e, err := teachers.New(t.Context(), train, m, teachers.Options{Teachers: n, Examples: 2, Seed: 4, Room: 8, Width: 64, Prompt: func(texts []string) ([]int32, error) {
-		prompts = append(prompts, slices.Clone(texts))
-		return tok.Encode(texts[0] + "\n" + texts[len(texts)-1] + "\n"), nil
-	}})
+	e, err := teachers.New(t.Context(), train, m,
+		teachers.Options{Teachers: n, Examples: 2, Seed: 4, Room: 8, Width: 64,
+			Prompt: func(texts []string) ([]int32, error) {
+				prompts = append(prompts, slices.Clone(texts))
+				return tok.Encode(texts[0] + "\n" + texts[len(texts)-1] + "\n"), nil
+			}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +70,16 @@ func histogram(t *testing.T, m *lm.Model, tok *tokenizer.Tokenizer, train []clie
 func TestVotes(t *testing.T) {
 	m, tok := model(t)
 	for _, coordinated := range []bool{true, false} {
-		q := ensemble.Question{Teachers: 7, Vocab: m.Config.Vocab, Coordinated: coordinated, Temperature: .9, Seed: 3, Round: 2, Part: 5,
-			Prefix: tok.Encode("the cat")[:2], Banned: []int32{0}}
+		q := ensemble.Question{Teachers: 7, Vocab: m.Config.Vocab, Coordinated: coordinated, Temperature: .9, Seed: 3,
+			Round: 2, Part: 5, Prefix: tok.Encode("the cat")[:2], Banned: []int32{0}}
 		counts, prompts := histogram(t, m, tok, some(20), 7, q)
 		want, shared := make([]int64, q.Vocab), q.Randomness()
 		for i, texts := range prompts {
 			row := append(tok.Encode(texts[0]+"\n"+texts[len(texts)-1]+"\n"), q.Prefix...)
 			err := tensor.Run(func(s *tensor.Scope) error {
-				logits := s.Float32s(m.Logits(s, m.Hidden(s, lm.PaddedInput(s, [][]int32{row}, m.Config.Context), nil)))[(len(row)-1)*q.Vocab:][:q.Vocab]
+				logits := s.Float32s(m.Logits(s,
+					m.Hidden(s, lm.PaddedInput(s, [][]int32{row}, m.Config.Context),
+						nil)))[(len(row)-1)*q.Vocab:][:q.Vocab]
 				if coordinated {
 					want[ensemble.Vote(logits, q.Temperature, shared)]++
 				} else {
@@ -92,8 +97,8 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// TestOneClientMovesOneTeacher: a client's texts are in one prompt. Without them, the histogram moves by no more than the question's
-// bound: by one vote that changes, or by one that is missing where each client is a teacher.
+// TestOneClientMovesOneTeacher: a client's texts are in one prompt. Without them, the histogram moves by no more than
+// the question's bound: by one vote that changes, or by one that is missing where each client is a teacher.
 func TestOneClientMovesOneTeacher(t *testing.T) {
 	m, tok := model(t)
 	const n = 12
@@ -102,7 +107,8 @@ func TestOneClientMovesOneTeacher(t *testing.T) {
 		if shared {
 			count = 4
 		}
-		q := ensemble.Question{Teachers: count, Vocab: m.Config.Vocab, Coordinated: coordinated, Temperature: 1, Seed: 3, Round: 1, Part: 1, Shared: shared}
+		q := ensemble.Question{Teachers: count, Vocab: m.Config.Vocab, Coordinated: coordinated, Temperature: 1,
+			Seed: 3, Round: 1, Part: 1, Shared: shared}
 		whole, prompts := histogram(t, m, tok, some(n), count, q)
 		for i := range n {
 			train := some(n)
@@ -129,7 +135,8 @@ func TestOneClientMovesOneTeacher(t *testing.T) {
 	}
 }
 
-// TestGroups: each client has one teacher, teachers have as many clients as can be, and the division depends on public data alone.
+// TestGroups: each client has one teacher, teachers have as many clients as can be, and the division depends on public
+// data alone.
 func TestGroups(t *testing.T) {
 	seen := map[int]bool{}
 	for _, g := range teachers.Groups(23, 5, 1) {
@@ -150,7 +157,9 @@ func TestGroups(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	m, _ := model(t)
-	for name, o := range map[string]teachers.Options{"none": {Examples: 1}, "too many": {Teachers: 4, Examples: 1}, "no texts": {Teachers: 2}, "no width": {Teachers: 2, Examples: 1}, "no room": {Teachers: 2, Examples: 1, Width: 8}} {
+	for name, o := range map[string]teachers.Options{"none": {Examples: 1}, "too many": {Teachers: 4, Examples: 1},
+		"no texts": {Teachers: 2}, "no width": {Teachers: 2, Examples: 1},
+		"no room": {Teachers: 2, Examples: 1, Width: 8}} {
 		o.Prompt = func([]string) ([]int32, error) { return []int32{1}, nil }
 		if _, err := teachers.New(t.Context(), some(3), m, o); err == nil {
 			t.Errorf("%s: no error", name)

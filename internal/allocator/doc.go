@@ -3,11 +3,11 @@
 //
 //	import _ "popri/internal/allocator"
 //
-// libtorch takes the memory of every tensor from posix_memalign and returns it with free. On Linux with glibc on x86-64,
-// this package defines posix_memalign, free and realloc, and the linker prefers these definitions to those of glibc for
-// everything in the program (allocator.c says how blocks are kept). On other glibc systems it only changes glibc's
-// settings, and elsewhere it does nothing. A library must not do this to the program that imports it, so package tensor
-// works without it, only slower: the kernel then clears fresh pages for most operations.
+// libtorch takes the memory of every tensor from posix_memalign and returns it with free. On Linux with glibc on
+// x86-64, this package defines posix_memalign, free and realloc, and the linker prefers these definitions to those of
+// glibc for everything in the program (allocator.c says how blocks are kept). On other glibc systems it only changes
+// glibc's settings, and elsewhere it does nothing. A library must not do this to the program that imports it, so
+// package tensor works without it, only slower: the kernel then clears fresh pages for most operations.
 package allocator
 
 // #cgo CFLAGS: -O3

@@ -1,5 +1,5 @@
-// Package apiclient speaks to a server with an API as OpenAI's: JSON over HTTP, a key in a header, and repetition while the server
-// cannot be reached or is busy.
+// Package apiclient speaks to a server with an API as OpenAI's: JSON over HTTP, a key in a header, and repetition while
+// the server cannot be reached or is busy.
 package apiclient
 
 import (
@@ -35,7 +35,8 @@ type Client struct {
 	key  string
 }
 
-// New makes a client of the server at url. Errors begin with name; the key, "" for none, goes into the header Authorization.
+// New makes a client of the server at url. Errors begin with name; the key, "" for none, goes into the header
+// Authorization.
 func New(url, name, key string) *Client {
 	return &Client{URL: strings.TrimSuffix(url, "/"), Patience: patience, Pause: firstPause, name: name, key: key,
 		http: &http.Client{Timeout: requestTime,

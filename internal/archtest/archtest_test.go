@@ -15,16 +15,20 @@ import (
 const module = "popri"
 
 // private is the private half of the data. Only these packages may import it, directly: the door for training, the
-// measurements, the builder of the embedded default, what opens runs and hands clients on, and the commands. Every addition is
-// another way for private text to get out; the comment of the package must name it.
+// measurements, the builder of the embedded default, what opens runs and hands clients on, and the commands. Every
+// addition is another way for private text to get out; the comment of the package must name it.
 var (
 	private = module + "/datasets/clients"
-	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local", "fedsim/teachers", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging", "run/lanfl",
+	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local",
+		"fedsim/teachers", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging",
+		"run/lanfl",
 		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
-	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring", "scoring/ensemble", "scoring/query", "scoring/update",
-		"fedsim/aggregate", "fedsim/release", "fedsim/sealing", "fedsim/shard", "methods", "methods/method", "methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
+	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring",
+		"scoring/ensemble", "scoring/query", "scoring/update", "fedsim/aggregate", "fedsim/release", "fedsim/sealing",
+		"fedsim/shard", "methods", "methods/method",
+		"methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
 		"show/texts", "show/trackers", "show/watch", "study/grid", "study/plan", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
 	ceiling  = module + "/datasets/ceiling"
@@ -42,7 +46,8 @@ func imports(t *testing.T) map[string][]string {
 			return err
 		}
 		if entry.IsDir() {
-			if name := entry.Name(); path != root && (name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_') {
+			if name := entry.Name(); path != root &&
+				(name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_') {
 				return filepath.SkipDir
 			}
 			return nil
@@ -87,9 +92,10 @@ func TestPrivateHalfHasFewImporters(t *testing.T) {
 	}
 }
 
-// Training at the clients joins their texts and a model that learns: package fedsim/local alone does, and it hands what it learns to
-// fedsim, which clips it and adds noise. Package fedsim/teachers joins them and a model that reads: it hands fedsim the histogram of
-// votes, of which one noised token is released. Only what opens runs may make one of both.
+// Training at the clients joins their texts and a model that learns: package fedsim/local alone does, and it hands what
+// it learns to fedsim, which clips it and adds noise. Package fedsim/teachers joins them and a model that reads: it
+// hands fedsim the histogram of votes, of which one noised token is released. Only what opens runs may make one of
+// both.
 func TestModelsAtClientsHaveOneDoor(t *testing.T) {
 	doors := []string{"fedsim/local", "fedsim/teachers"}
 	found := imports(t)
@@ -99,7 +105,8 @@ func TestModelsAtClientsHaveOneDoor(t *testing.T) {
 				t.Errorf("%s imports %s; only run may", dir, door)
 			}
 		}
-		if strings.HasPrefix(dir, "fedsim") && !slices.Contains(doors, dir) && slices.Contains(list, module+"/model/lm") {
+		if strings.HasPrefix(dir, "fedsim") && !slices.Contains(doors, dir) &&
+			slices.Contains(list, module+"/model/lm") {
 			t.Errorf("%s imports model/lm; of fedsim, only %q may", dir, doors)
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// Check returns the error that [Write] would meet when it begins to write the file at path, before the work whose result it is.
-// It leaves nothing, and removes what dead processes left of this file: their temporary files may hold private text.
+// Check returns the error that [Write] would meet when it begins to write the file at path, before the work whose
+// result it is. It leaves nothing, and removes what dead processes left of this file: their temporary files may hold
+// private text.
 func Check(path string) error {
 	if err := check(path); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", path, err)
@@ -39,8 +40,8 @@ func try(dir, base string) error {
 	return errors.Join(temp.Close(), err)
 }
 
-// CheckFolder returns the error that making the folder, with those above it, and writing a first file in it would meet. It leaves
-// nothing: of a folder that does not exist, the nearest one above it that does is tried.
+// CheckFolder returns the error that making the folder, with those above it, and writing a first file in it would meet.
+// It leaves nothing: of a folder that does not exist, the nearest one above it that does is tried.
 func CheckFolder(dir string) error {
 	if err := checkFolder(dir); err != nil {
 		return fmt.Errorf("the folder %s cannot be written: %w", dir, err)

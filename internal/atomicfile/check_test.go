@@ -43,7 +43,8 @@ func TestCheckFolder(t *testing.T) {
 		filepath.Join(shut, "new", "below"): shut + ": ",
 		filepath.Join(dir, strings.Repeat("n", 300)): "too long",
 	} {
-		if err := CheckFolder(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if err := CheckFolder(path); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// RemoveTemporary removes the temporary files that a killed process left in a folder and below it. No other process may be
-// writing there.
+// RemoveTemporary removes the temporary files that a killed process left in a folder and below it. No other process may
+// be writing there.
 func RemoveTemporary(dir string) error {
 	dir, err := filepath.EvalSymlinks(dir) // a walk does not follow its root
 	if err != nil {
@@ -31,8 +31,8 @@ func RemoveTemporary(dir string) error {
 	})
 }
 
-// removeAbandoned removes the temporary files of path whose processes are gone from this machine. One that cannot be removed stays:
-// it is in nobody's way.
+// removeAbandoned removes the temporary files of path whose processes are gone from this machine. One that cannot be
+// removed stays: it is in nobody's way.
 func removeAbandoned(path string) {
 	dir, prefix := filepath.Dir(path), TempPrefix+filepath.Base(path)+"-"
 	entries, err := os.ReadDir(dir)

@@ -28,7 +28,8 @@ func TestRemoveTemporaryBehindALink(t *testing.T) {
 	}
 }
 
-// TestCheckRemovesWhatIsAbandoned: temporary files of processes that are gone are removed, for the file that is checked alone.
+// TestCheckRemovesWhatIsAbandoned: temporary files of processes that are gone are removed, for the file that is checked
+// alone.
 func TestCheckRemovesWhatIsAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	ended := exec.Command(os.Args[0], "-test.run", "^$")

@@ -30,8 +30,8 @@ func Dir() (string, error) {
 	return filepath.Join(base, "popri"), nil
 }
 
-// Unpack writes the files of a folder that comes with the program into the cache, as FOLDER/NAME-HASH with the hash of their
-// content, and returns that folder. A copy with the same content is used again.
+// Unpack writes the files of a folder that comes with the program into the cache, as FOLDER/NAME-HASH with the hash of
+// their content, and returns that folder. A copy with the same content is used again.
 func Unpack(files fs.FS, folder, name string) (dir string, err error) {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
@@ -68,8 +68,8 @@ func Unpack(files fs.FS, folder, name string) (dir string, err error) {
 	return dir, nil
 }
 
-// Forget removes files under dir, the least recently used first, until at most the given number of bytes is left. It keeps
-// the file at path, hidden files, and folders.
+// Forget removes files under dir, the least recently used first, until at most the given number of bytes is left. It
+// keeps the file at path, hidden files, and folders.
 func Forget(dir, path string, most int64) error {
 	type file struct {
 		path string

@@ -66,7 +66,8 @@ func read(path string) ([]byte, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(content)))
 	if err != nil || len(key) != Size {
-		return nil, fmt.Errorf("%w: %s does not hold %d hexadecimal digits; restore it from a copy", ErrKey, path, 2*Size)
+		return nil, fmt.Errorf("%w: %s does not hold %d hexadecimal digits; restore it from a copy", ErrKey, path,
+			2*Size)
 	}
 	return key, nil
 }
@@ -85,8 +86,8 @@ func create(path string) error {
 	return err
 }
 
-// UseTemporary makes this process and its children use a key in the system's folder for temporary files, until remove is
-// called. Tests call it, so that they leave the user's key alone.
+// UseTemporary makes this process and its children use a key in the system's folder for temporary files, until remove
+// is called. Tests call it, so that they leave the user's key alone.
 func UseTemporary() (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "popri-key-")
 	if err != nil {

@@ -50,7 +50,8 @@ func TestBadKeysAreNamedAndNotQuoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Load()
-		if !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), path) || content != "" && strings.Contains(err.Error(), content) {
+		if !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), path) ||
+			content != "" && strings.Contains(err.Error(), content) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}

@@ -87,8 +87,8 @@ func (s *Sorter) spill() error {
 	return nil
 }
 
-// Each calls do with every record in order. value is valid until do returns, whose error is returned as it is. After it,
-// records may not be added.
+// Each calls do with every record in order. value is valid until do returns, whose error is returned as it is. After
+// it, records may not be added.
 func (s *Sorter) Each(do func(key string, value []byte) error) error {
 	if s.file == nil {
 		s.sort()

@@ -33,9 +33,9 @@ func User(err error) error {
 // Userf is [User] of fmt.Errorf.
 func Userf(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
-// IsUser reports whether the user can correct err: whether it, or an error that it wraps, has a method UserFault, and the
-// machine is not what failed. A disk may be full or break wherever an input file is read or a result is written, so marks tell
-// nothing about it.
+// IsUser reports whether the user can correct err: whether it, or an error that it wraps, has a method UserFault, and
+// the machine is not what failed. A disk may be full or break wherever an input file is read or a result is written, so
+// marks tell nothing about it.
 func IsUser(err error) bool {
 	var e interface {
 		error
@@ -51,8 +51,8 @@ func isAny(err error, list []error) bool {
 	return slices.ContainsFunc(list, func(e error) bool { return errors.Is(err, e) })
 }
 
-// IsResumable reports whether the work that ended with err can go on later: whether err is an interruption or a request to
-// stop (context.Canceled), or it, or an error that it wraps, has a method Resumable.
+// IsResumable reports whether the work that ended with err can go on later: whether err is an interruption or a request
+// to stop (context.Canceled), or it, or an error that it wraps, has a method Resumable.
 func IsResumable(err error) bool {
 	var e interface {
 		error

@@ -26,13 +26,15 @@ func TestIsUser(t *testing.T) {
 	}
 	full := &fs.PathError{Op: "write", Path: "out.parquet", Err: fullDisk[0]}
 	for _, err := range []error{nil, fs.ErrNotExist, fmt.Errorf("run: %w", fs.ErrNotExist),
-		fault.User(full), fault.Userf("data import: %w", errors.Join(fault.User(full), fs.ErrClosed)), fault.User(brokenDisk)} {
+		fault.User(full), fault.Userf("data import: %w",
+			errors.Join(fault.User(full), fs.ErrClosed)), fault.User(brokenDisk)} {
 		if fault.IsUser(err) {
 			t.Errorf("%v is the user's", err)
 		}
 	}
 	for _, err := range fullDisk {
-		if err = fault.User(&fs.PathError{Op: "write", Path: "out.parquet", Err: err}); !fault.IsFull(err) || fault.IsUser(err) {
+		if err = fault.User(&fs.PathError{Op: "write", Path: "out.parquet", Err: err}); !fault.IsFull(err) ||
+			fault.IsUser(err) {
 			t.Errorf("%v is not seen as a full disk", err)
 		}
 	}
@@ -42,7 +44,8 @@ func TestIsUser(t *testing.T) {
 	if fault.User(nil) != nil {
 		t.Error("no error became one")
 	}
-	if err := fault.Userf("folder: %w", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) || err.Error() != "folder: file does not exist" {
+	if err := fault.Userf("folder: %w", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) ||
+		err.Error() != "folder: file does not exist" {
 		t.Errorf("the cause is lost from %v", err)
 	}
 }

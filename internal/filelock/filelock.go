@@ -59,8 +59,8 @@ func (l *Lock) Release() error {
 	return err
 }
 
-// Folder waits for the lock on a folder itself, which leaves no file. Where the system or the file system has no such locks, it
-// returns a lock that guards nothing.
+// Folder waits for the lock on a folder itself, which leaves no file. Where the system or the file system has no such
+// locks, it returns a lock that guards nothing.
 func Folder(dir string) (*Lock, error) {
 	if !lockable {
 		return &Lock{}, nil // an open folder could not be renamed on Windows
@@ -73,8 +73,8 @@ func Folder(dir string) (*Lock, error) {
 	return &Lock{file}, nil
 }
 
-// TempFolder makes a new folder in/PREFIX… for work on its way, which remove removes with all that is in it, and removes those
-// that killed processes left there.
+// TempFolder makes a new folder in/PREFIX… for work on its way, which remove removes with all that is in it, and
+// removes those that killed processes left there.
 func TempFolder(in, prefix string) (dir string, remove func(), err error) {
 	if err := Abandoned(in, prefix); err != nil {
 		return "", nil, err
@@ -96,8 +96,8 @@ func TempFolder(in, prefix string) (dir string, remove func(), err error) {
 	}
 }
 
-// Abandoned removes the folders dir/PREFIX* that no process holds by [Folder]: what killed processes left. A folder that cannot be
-// locked or removed stays.
+// Abandoned removes the folders dir/PREFIX* that no process holds by [Folder]: what killed processes left. A folder
+// that cannot be locked or removed stays.
 func Abandoned(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

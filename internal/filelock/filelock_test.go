@@ -64,7 +64,8 @@ func TestLockGoesWithItsProcess(t *testing.T) {
 	if err != nil || line != "locked\n" {
 		t.Fatalf("child: %q, %v", line, err)
 	}
-	if _, err := Acquire(path); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", child.Process.Pid)) {
+	if _, err := Acquire(path); !errors.Is(err, ErrLocked) ||
+		!strings.Contains(err.Error(), fmt.Sprint("process ", child.Process.Pid)) {
 		t.Errorf("while the child holds it: %v", err)
 	}
 	child.Process.Kill()

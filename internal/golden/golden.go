@@ -34,8 +34,9 @@ func Root(t testing.TB) string {
 	return dir
 }
 
-// Folder returns the folder of a kind of cases inside [Root]. A collection that lacks it leaves it to the repository's own
-// folder, which then is compared with: kinds whose cases are made here (scripts/gguf_cases.py, grpo_cases.py, sentence_cases.py) are in no other.
+// Folder returns the folder of a kind of cases inside [Root]. A collection that lacks it leaves it to the repository's
+// own folder, which then is compared with: kinds whose cases are made here (scripts/gguf_cases.py, grpo_cases.py,
+// sentence_cases.py) are in no other.
 func Folder(t testing.TB, kind string) string {
 	t.Helper()
 	dir := filepath.Join(Root(t), kind)

@@ -47,7 +47,8 @@ func TestAccept(t *testing.T) {
 	if err := Decode([]byte(`{"mup_scale": 2, "other": "x"}`), &c); err != nil {
 		t.Error(err)
 	}
-	if err := Decode([]byte(`{"mup_scale": 2, "third": "x"}`), &c); err == nil || !strings.Contains(err.Error(), "third") {
+	if err := Decode([]byte(`{"mup_scale": 2, "third": "x"}`), &c); err == nil ||
+		!strings.Contains(err.Error(), "third") {
 		t.Errorf("a field that was not accepted: %v", err)
 	}
 	Accept()

@@ -29,7 +29,8 @@ var (
 // CheckName refuses what is no name of a model, and what would lead out of the cache folder.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) || strings.Contains(name, "..") || strings.Contains(name, "--") {
-		return quote.Errorf("%q is no name of a model on the hub, such as gpt2 or HuggingFaceTB/SmolLM2-135M-Instruct", name)
+		return quote.Errorf("%q is no name of a model on the hub, such as gpt2 or HuggingFaceTB/SmolLM2-135M-Instruct",
+			name)
 	}
 	return nil
 }
@@ -50,8 +51,8 @@ func Endpoint() string {
 	return strings.TrimRight(cmp.Or(os.Getenv("HF_ENDPOINT"), DefaultEndpoint), "/")
 }
 
-// Cache is the folder with the models: $HF_HUB_CACHE, else the folder hub in $HF_HOME, else in huggingface in the user's
-// cache folder. It need not be there yet.
+// Cache is the folder with the models: $HF_HUB_CACHE, else the folder hub in $HF_HOME, else in huggingface in the
+// user's cache folder. It need not be there yet.
 func Cache() (string, error) {
 	dir := cmp.Or(os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE"))
 	if home := os.Getenv("HF_HOME"); dir == "" && home != "" {
@@ -112,8 +113,8 @@ const (
 // ErrNotCached says that the cache does not have a model, or not all of its files.
 var ErrNotCached = errors.New("not in the hub's cache")
 
-// Resolve returns the folder that a user means by a path or a name: a folder of that path, else the main revision of the model
-// of that name in the cache. The error says how to get what is not there.
+// Resolve returns the folder that a user means by a path or a name: a folder of that path, else the main revision of
+// the model of that name in the cache. The error says how to get what is not there.
 func Resolve(path string, role Role) (string, error) {
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
@@ -133,14 +134,15 @@ func Resolve(path string, role Role) (string, error) {
 	}
 	dir, err := Find(cache, path, DefaultRevision, role)
 	if err != nil {
-		return "", fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without network, bring "+
-			"%[3]s of %[4]s/%[1]s in a folder and name that folder", path, err, needs[role], Endpoint())
+		return "",
+			fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without network, bring "+
+				"%[3]s of %[4]s/%[1]s in a folder and name that folder", path, err, needs[role], Endpoint())
 	}
 	return dir, nil
 }
 
-// Find returns the folder of a model's revision in the cache, if all files are there that its role needs. Otherwise the error is
-// [ErrNotCached] and says what is missing.
+// Find returns the folder of a model's revision in the cache, if all files are there that its role needs. Otherwise the
+// error is [ErrNotCached] and says what is missing.
 func Find(cache, name, revision string, role Role) (string, error) {
 	folder := Folder(cache, name)
 	commit := Commit(folder, revision)

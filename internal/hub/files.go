@@ -25,8 +25,8 @@ const (
 )
 
 var (
-	// Settings are the small files that popri reads where a model has them. A missing modules.json changes the vectors, so that
-	// it must be known to be absent.
+	// Settings are the small files that popri reads where a model has them. A missing modules.json changes the vectors,
+	// so that it must be known to be absent.
 	Settings = []string{Config, "generation_config.json", Tokenizer, "tokenizer_config.json", "chat_template.jinja",
 		Modules, "sentence_bert_config.json", "config_sentence_transformers.json"}
 	// Pieces are SentencePiece's own files, which do without a tokenizer.json.
@@ -88,8 +88,8 @@ func ModuleFiles(content []byte) (all []string, err error) {
 // PoolingFile has the settings of the pooling of a model without modules.json.
 const PoolingFile = "1_Pooling/" + Config
 
-// Missing returns what a snapshot lacks for a role, "" if it is complete. Programs fetch only what they read themselves, so the
-// folder that one of them left may be of no use here.
+// Missing returns what a snapshot lacks for a role, "" if it is complete. Programs fetch only what they read
+// themselves, so the folder that one of them left may be of no use here.
 func Missing(dir string, role Role) (string, error) {
 	there := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))

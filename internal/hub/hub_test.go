@@ -9,19 +9,20 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for _, name := range []string{"gpt2", "distilgpt2", "HuggingFaceTB/SmolLM2-135M-Instruct", "sentence-transformers/all-MiniLM-L6-v2", "a_b/c.d"} {
+	for _, name := range []string{"gpt2", "distilgpt2", "HuggingFaceTB/SmolLM2-135M-Instruct",
+		"sentence-transformers/all-MiniLM-L6-v2", "a_b/c.d"} {
 		if err := CheckName(name); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"", ".", "..", "a/..", "../a", "/a", "a/", "./a", "a/b/c", "a--b", "-a", "a b", `a\b`, "a/.b", "a:b", "a%2fb",
-		strings.Repeat("a", 97), "a\n"} {
+	for _, name := range []string{"", ".", "..", "a/..", "../a", "/a", "a/", "./a", "a/b/c", "a--b", "-a", "a b", `a\b`,
+		"a/.b", "a:b", "a%2fb", strings.Repeat("a", 97), "a\n"} {
 		if CheckName(name) == nil {
 			t.Errorf("%q passes as a name", name)
 		}
 	}
-	for name, good := range map[string]bool{"main": true, "refs/pr/1": true, "v1.0-rc": true, "": false, "/a": false, "a/../b": false, "a b": false, "a\n": false,
-		"..": false, ".": false, "a//b": false} {
+	for name, good := range map[string]bool{"main": true, "refs/pr/1": true, "v1.0-rc": true, "": false, "/a": false,
+		"a/../b": false, "a b": false, "a\n": false, "..": false, ".": false, "a//b": false} {
 		if err := CheckRevision(name); (err == nil) != good {
 			t.Errorf("the revision %q: %v", name, err)
 		}
@@ -55,7 +56,8 @@ func cached(t *testing.T, name string, files map[string]string) (dir string) {
 	dir = Snapshot(folder, commit)
 	for file, content := range files {
 		path := filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(content), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,21 +79,24 @@ func TestResolve(t *testing.T) {
 		}
 		return files
 	}
-	index, modules := "model.safetensors.index.json", `[{"path": "1_Pooling", "type": "a.Pooling"}, {"path": "2_Normalize", "type": "a.Normalize"}]`
+	index, modules := "model.safetensors.index.json",
+		`[{"path": "1_Pooling", "type": "a.Pooling"}, {"path": "2_Normalize", "type": "a.Normalize"}]`
 	for name, c := range map[string]struct {
 		files map[string]string
 		role  Role
 		want  string // missing; "" for nothing
 	}{
-		"decoder":             {with(), Decoder, ""},
-		"SentencePiece":       {with(Tokenizer, "", "spiece.model", "x"), Decoder, ""},
-		"shards":              {with("model.safetensors", "", index, `{"weight_map": {"a": "b.safetensors"}}`, "b.safetensors", "x"), Decoder, ""},
-		"encoder":             {with(Modules, modules, "1_Pooling/config.json", "{}"), Encoder, ""},
-		"no modules":          {with("../../.no_exist/"+commit+"/"+Modules, " "), Encoder, ""},
-		"without config":      {with(Config, ""), Decoder, Config},
-		"without tokenizer":   {with(Tokenizer, ""), Decoder, Tokenizer},
-		"without weights":     {with("model.safetensors", ""), Decoder, "model.safetensors"},
-		"without a shard":     {with("model.safetensors", "", index, `{"weight_map": {"a": "b.safetensors"}}`), Decoder, "b.safetensors"},
+		"decoder":       {with(), Decoder, ""},
+		"SentencePiece": {with(Tokenizer, "", "spiece.model", "x"), Decoder, ""},
+		"shards": {with("model.safetensors", "", index, `{"weight_map": {"a": "b.safetensors"}}`,
+			"b.safetensors", "x"), Decoder, ""},
+		"encoder":           {with(Modules, modules, "1_Pooling/config.json", "{}"), Encoder, ""},
+		"no modules":        {with("../../.no_exist/"+commit+"/"+Modules, " "), Encoder, ""},
+		"without config":    {with(Config, ""), Decoder, Config},
+		"without tokenizer": {with(Tokenizer, ""), Decoder, Tokenizer},
+		"without weights":   {with("model.safetensors", ""), Decoder, "model.safetensors"},
+		"without a shard": {with("model.safetensors", "", index, `{"weight_map": {"a": "b.safetensors"}}`), Decoder,
+			"b.safetensors"},
 		"modules unknown":     {with(), Encoder, Modules},
 		"without the pooling": {with(Modules, modules), Encoder, "1_Pooling/config.json"},
 	} {
@@ -126,8 +131,9 @@ func TestResolve(t *testing.T) {
 	if err := errors.Join(os.WriteFile("m.gguf", nil, 0o644), os.WriteFile("file", nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string][]string{"m.gguf": {"m.gguf", "popri model import"}, "file": {"file"}, "./none": {"./none"},
-		"other": {"popri model get other", DefaultEndpoint + "/other", "tokenizer.json", os.Getenv("HF_HUB_CACHE")}} {
+	for path, want := range map[string][]string{"m.gguf": {"m.gguf", "popri model import"}, "file": {"file"},
+		"./none": {"./none"}, "other": {"popri model get other", DefaultEndpoint + "/other", "tokenizer.json",
+			os.Getenv("HF_HUB_CACHE")}} {
 		_, err := Resolve(path, Decoder)
 		for _, w := range want {
 			if err == nil || !strings.Contains(err.Error(), w) {

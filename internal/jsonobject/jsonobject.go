@@ -18,8 +18,8 @@ import (
 // mostFields bounds the fields of an object, which cost more memory than their bytes.
 const mostFields = 1 << 16
 
-// Fields returns the fields of an object. Ill-formed UTF-8, half a surrogate pair, a duplicate name, more than 65536 fields
-// and anything after the object are errors.
+// Fields returns the fields of an object. Ill-formed UTF-8, half a surrogate pair, a duplicate name, more than 65536
+// fields and anything after the object are errors.
 func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, fmt.Errorf("not UTF-8: byte %d of %d is ill-formed", illFormed(raw), len(raw))

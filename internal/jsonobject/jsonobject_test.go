@@ -10,7 +10,8 @@ import (
 
 func TestFields(t *testing.T) {
 	got, err := Fields([]byte(` {"a": [1, {"b": 2, "b": 3}], "A": "x", "": null} `))
-	want := map[string]json.RawMessage{"a": json.RawMessage(`[1, {"b": 2, "b": 3}]`), "A": json.RawMessage(`"x"`), "": json.RawMessage("null")}
+	want := map[string]json.RawMessage{"a": json.RawMessage(`[1, {"b": 2, "b": 3}]`), "A": json.RawMessage(`"x"`),
+		"": json.RawMessage("null")}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -38,7 +39,8 @@ func TestFields(t *testing.T) {
 
 // Pairs, escaped backslashes and U+FFFD itself are as the writer meant them.
 func TestSurrogatePairs(t *testing.T) {
-	for _, content := range []string{`{"a": "\ud83d\ude42"}`, `{"a": "\\ud800"}`, `{"a": "\ufffd�"}`, `{"a": "\u00e9\n"}`} {
+	for _, content := range []string{`{"a": "\ud83d\ude42"}`, `{"a": "\\ud800"}`, `{"a": "\ufffd�"}`,
+		`{"a": "\u00e9\n"}`} {
 		if _, err := Fields([]byte(content)); err != nil {
 			t.Errorf("%s: %v", content, err)
 		}
@@ -50,7 +52,8 @@ func TestFieldsAreBounded(t *testing.T) {
 	for i := range mostFields + 1 {
 		fmt.Fprintf(&b, `,"%d":0`, i)
 	}
-	if _, err := Fields([]byte("{" + b.String()[1:] + "}")); err == nil || !strings.Contains(err.Error(), "more than 65536 fields") {
+	if _, err := Fields([]byte("{" + b.String()[1:] + "}")); err == nil ||
+		!strings.Contains(err.Error(), "more than 65536 fields") {
 		t.Error(err)
 	}
 }

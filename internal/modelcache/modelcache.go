@@ -15,7 +15,8 @@ import (
 const (
 	// SmolLM2 is SmolLM2-135M-Instruct (Apache 2.0), a LLaMA of 135 M parameters, with weights of 4 bits.
 	SmolLM2 = "smollm2"
-	// MiniLM is all-MiniLM-L6-v2 (Apache 2.0), the paper's encoder: a BERT of 22 M parameters for vectors of 384 values.
+	// MiniLM is all-MiniLM-L6-v2 (Apache 2.0), the paper's encoder: a BERT of 22 M parameters for vectors of 384
+	// values.
 	MiniLM = "minilm"
 )
 
@@ -56,8 +57,8 @@ func Find(name string) (Source, bool) {
 	return Sources[i], true
 }
 
-// Dir is the folder of the model inside a cache folder. It is made under another name and renamed, so it is whole where it
-// is there.
+// Dir is the folder of the model inside a cache folder. It is made under another name and renamed, so it is whole where
+// it is there.
 func (s Source) Dir(root string) string {
 	return filepath.Join(root, "models", fmt.Sprintf("%s-%.16s-%d", s.Name, s.SHA256, layout))
 }

@@ -9,8 +9,9 @@ import (
 	"popri/model/shipped"
 )
 
-// Of resolves a model's path: "embedded" is the model of the given name that comes with the program, the name of a model that the
-// set-up fetches is its folder in the cache, and the name of a model on the hub is its folder in the hub's cache.
+// Of resolves a model's path: "embedded" is the model of the given name that comes with the program, the name of a
+// model that the set-up fetches is its folder in the cache, and the name of a model on the hub is its folder in the
+// hub's cache.
 func Of(path, name string) (string, error) {
 	switch path {
 	case "embedded":

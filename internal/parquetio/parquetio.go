@@ -186,7 +186,8 @@ func (f *File) Columns() []string {
 	return names
 }
 
-// Names returns the names of columns as [File.Has] knows them: a field of a struct is named by its path, as in user.name.
+// Names returns the names of columns as [File.Has] knows them: a field of a struct is named by its path, as in
+// user.name.
 func (f *File) Names() (names []string) {
 	var add func(prefix string, columns []*parquet.Column)
 	add = func(prefix string, columns []*parquet.Column) {
@@ -202,8 +203,8 @@ func (f *File) Names() (names []string) {
 	return names
 }
 
-// DescribeNames lists the names of columns that look like names. Others may be data: some programs take the first row of a
-// table without a header line as names.
+// DescribeNames lists the names of columns that look like names. Others may be data: some programs take the first row
+// of a table without a header line as names.
 func DescribeNames(names []string) string {
 	shown := make([]string, len(names))
 	for i, name := range names {
@@ -275,7 +276,8 @@ func (f *File) HasField(name, field string) bool {
 	return false
 }
 
-// FieldLists reads a field of strings of a column of lists of structs, one list for each row; "" reads a list of strings.
+// FieldLists reads a field of strings of a column of lists of structs, one list for each row; "" reads a list of
+// strings.
 func (f *File) FieldLists(name, field string) ([][]Cell, error) {
 	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
 	err := f.scan([]Column{{Name: name, Field: field}}, []bool{true}, func(_ int64, row [][]Cell) error {
@@ -337,7 +339,8 @@ func (f *File) leaf(of Column, list bool) (leaf, error) {
 		case of.Field != "" && c.Column(of.Field) != nil:
 			c = c.Column(of.Field)
 		case isStruct(c) || len(inner) != 1:
-			return wrong("is a group of %d columns, want strings; the file has %s", len(inner), DescribeNames(f.Names()))
+			return wrong("is a group of %d columns, want strings; the file has %s", len(inner),
+				DescribeNames(f.Names()))
 		default:
 			c = inner[0]
 		}

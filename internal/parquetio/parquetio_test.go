@@ -48,7 +48,8 @@ func TestDictionaryBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.Strings("text"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "column text, after ") || !strings.Contains(err.Error(), "more than the limit") {
+	if _, err := f.Strings("text"); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "column text, after ") || !strings.Contains(err.Error(), "more than the limit") {
 		t.Errorf("a bomb: %v", err)
 	}
 
@@ -110,7 +111,9 @@ func TestListsAreBounded(t *testing.T) {
 		}
 		_, err = f.Lists("texts")
 		f.Close()
-		if want != (err == nil) || !want && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {
+		if want != (err == nil) || !want &&
+			(!errors.Is(err, ErrFormat) ||
+				!strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {
 			t.Errorf("%d values: %v", n, err)
 		}
 	}
@@ -130,7 +133,8 @@ func TestColumnsThatStandTwice(t *testing.T) {
 		f.Close()
 	}
 	twice := bytes.ReplaceAll(b.Bytes(), []byte("textB"), []byte("textA"))
-	if f, err := Open(file(t, twice)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "column textA stands twice") {
+	if f, err := Open(file(t, twice)); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "column textA stands twice") {
 		t.Errorf("%v, %v", f, err)
 	}
 }

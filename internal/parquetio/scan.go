@@ -17,12 +17,13 @@ type Column struct {
 	Name string
 	// Field, if not "", is the field that is read of a column of structs.
 	Field string
-	// Convert accepts whole numbers, booleans, dates, timestamps and UUIDs beside strings and turns them into text: a date and
-	// a timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false, or the usual form of a UUID.
+	// Convert accepts whole numbers, booleans, dates, timestamps and UUIDs beside strings and turns them into text: a
+	// date and a timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false, or the usual form of a
+	// UUID.
 	Convert bool
-	// Floats accepts floating-point numbers too, if Convert is set: whole ones become digits without a point, a NaN, which
-	// stands for a missing value in some programs, becomes "". Identities must not be such numbers, because two may have the
-	// same digits.
+	// Floats accepts floating-point numbers too, if Convert is set: whole ones become digits without a point, a NaN,
+	// which stands for a missing value in some programs, becomes "". Identities must not be such numbers, because two
+	// may have the same digits.
 	Floats bool
 }
 
@@ -53,8 +54,8 @@ func (f *File) IsList(name string) bool {
 }
 
 // Scan calls do with every row, in order: a list of cells for each of the columns, which has one cell unless the column
-// is a list. A null list is an empty one. The lists are valid until do returns. Memory does not grow with the file: a page
-// of each column is held. An error of do is returned as it is.
+// is a list. A null list is an empty one. The lists are valid until do returns. Memory does not grow with the file: a
+// page of each column is held. An error of do is returned as it is.
 func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) error {
 	lists := make([]bool, len(columns))
 	for i, c := range columns {

@@ -27,8 +27,8 @@ func foreign(t *testing.T, n int) *File {
 	rows := make([]foreignRow, n)
 	for i := range rows {
 		text := fmt.Sprint("text ", i)
-		rows[i] = foreignRow{Author: int64(-i), Day: int32(i), At: time.Date(2001, 2, 3, 23, 59, 0, 0, time.UTC), Public: i%2 == 1,
-			Text: &text, Parts: strings.Fields(strings.Repeat("a ", i%4))}
+		rows[i] = foreignRow{Author: int64(-i), Day: int32(i), At: time.Date(2001, 2, 3, 23, 59, 0, 0, time.UTC),
+			Public: i%2 == 1, Text: &text, Parts: strings.Fields(strings.Repeat("a ", i%4))}
 		if i == 2 {
 			rows[i].Text = nil
 		}
@@ -49,7 +49,8 @@ func foreign(t *testing.T, n int) *File {
 func TestScan(t *testing.T) {
 	const n = 25_001
 	f := foreign(t, n)
-	columns := []Column{{Name: "parts"}, {Name: "author", Convert: true}, {Name: "day", Convert: true}, {Name: "at", Convert: true},
+	columns := []Column{{Name: "parts"}, {Name: "author", Convert: true}, {Name: "day", Convert: true},
+		{Name: "at", Convert: true},
 		{Name: "public", Convert: true}, {Name: "text"}}
 	rows := 0
 	err := f.Scan(columns, func(row int64, cells [][]Cell) error {
@@ -59,7 +60,8 @@ func TestScan(t *testing.T) {
 			parts = append(parts, Cell{Value: "a"})
 		}
 		day := time.Date(1970, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
-		want := [][]Cell{parts, {{Value: fmt.Sprint(-i)}}, {{Value: day}}, {{Value: "2001-02-03"}}, {{Value: fmt.Sprint(i%2 == 1)}},
+		want := [][]Cell{parts, {{Value: fmt.Sprint(-i)}}, {{Value: day}}, {{Value: "2001-02-03"}},
+			{{Value: fmt.Sprint(i%2 == 1)}},
 			{{Value: fmt.Sprint("text ", i)}}}
 		if i == 2 {
 			want[5][0] = Cell{Null: true}
@@ -80,8 +82,9 @@ func TestScan(t *testing.T) {
 func TestScanRefuses(t *testing.T) {
 	f := foreign(t, 10)
 	none := func(int64, [][]Cell) error { return nil }
-	for want, c := range map[string]Column{"holds INT": {Name: "author"}, "holds DOUBLE": {Name: "score", Convert: true},
-		"is missing": {Name: "nobody", Convert: true, Floats: true}, "holds BOOL": {Name: "public"}} {
+	for want, c := range map[string]Column{"holds INT": {Name: "author"},
+		"holds DOUBLE": {Name: "score", Convert: true}, "is missing": {Name: "nobody", Convert: true, Floats: true},
+		"holds BOOL": {Name: "public"}} {
 		if err := f.Scan([]Column{c}, none); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", c, err, want)
 		}
@@ -113,8 +116,8 @@ func TestValuesOfNumbers(t *testing.T) {
 	}
 	yes, one, nan, huge := true, -1.0, math.NaN(), 1e300
 	var b bytes.Buffer
-	if err := Write(&b, []row{{-3, 1 << 63, &yes, 0.1, &one, "a"}, {4, 2, nil, 2, &nan, "b"}, {5, 3, &yes, -0.5, nil, "b"},
-		{6, 4, nil, 3, &huge, "a"}}, nil); err != nil {
+	if err := Write(&b, []row{{-3, 1 << 63, &yes, 0.1, &one, "a"}, {4, 2, nil, 2, &nan, "b"},
+		{5, 3, &yes, -0.5, nil, "b"}, {6, 4, nil, 3, &huge, "a"}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := Open(file(t, b.Bytes()))
@@ -131,7 +134,8 @@ func TestValuesOfNumbers(t *testing.T) {
 		"number": {{Value: "-1"}, {}, null, {Value: "1e+300"}},
 		"word":   {{Value: "a"}, {Value: "b"}, {Value: "b"}, {Value: "a"}},
 	} {
-		if got, err := f.Values(Column{Name: name, Convert: true, Floats: true}); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := f.Values(Column{Name: name, Convert: true, Floats: true}); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
 	}
@@ -167,19 +171,22 @@ func TestFieldsOfStructs(t *testing.T) {
 	}
 	defer f.Close()
 	got := ""
-	err = f.Scan([]Column{{Name: "user.name"}, {Name: "user.id", Convert: true}, {Name: "body.text"}}, func(_ int64, cells [][]Cell) error {
-		for _, c := range cells {
-			got += fmt.Sprint(c[0].Value, c[0].Null, " ")
-		}
-		return nil
-	})
-	want := "annfalse 01234500-0000-0000-0000-000000000000false xfalse true 00000000-0000-0000-0000-000000000000false yfalse true true zfalse "
+	err = f.Scan([]Column{{Name: "user.name"}, {Name: "user.id", Convert: true}, {Name: "body.text"}},
+		func(_ int64, cells [][]Cell) error {
+			for _, c := range cells {
+				got += fmt.Sprint(c[0].Value, c[0].Null, " ")
+			}
+			return nil
+		})
+	want := "annfalse 01234500-0000-0000-0000-000000000000false xfalse true " +
+		"00000000-0000-0000-0000-000000000000false yfalse true true zfalse "
 	if err != nil || got != want {
 		t.Errorf("%s, %v", got, err)
 	}
 	for _, name := range []string{"body", "posts", "user"} {
 		err := f.Scan([]Column{{Name: name}}, func(int64, [][]Cell) error { return nil })
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "the file has user.name, user.id, body.text, posts") {
+		if !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), "the file has user.name, user.id, body.text, posts") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -57,7 +57,8 @@ func TestErrorf(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	var v struct{ A int8 }
-	for _, content := range []string{`{"A": ` + strings.Repeat("1", 500) + `}`, `{"` + strings.Repeat("b", 500) + `": 1}`} {
+	for _, content := range []string{`{"A": ` + strings.Repeat("1", 500) + `}`,
+		`{"` + strings.Repeat("b", 500) + `": 1}`} {
 		d := json.NewDecoder(strings.NewReader(content))
 		d.DisallowUnknownFields()
 		err := JSON(d.Decode(&v))

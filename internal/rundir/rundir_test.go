@@ -18,7 +18,8 @@ func TestListOfFiles(t *testing.T) {
 	if !found {
 		t.Fatal("the package comment has no list")
 	}
-	for _, name := range []string{Config, Inputs, Ledger, Events, Latest, Rounds, Encoder, Mixes, Synthetic, Model, Untuned, Untrained, Eval, InContext, ProtectedEval, Judged, Report, Stop,
+	for _, name := range []string{Config, Inputs, Ledger, Events, Latest, Rounds, Encoder, Mixes, Synthetic, Model,
+		Untuned, Untrained, Eval, InContext, ProtectedEval, Judged, Report, Stop,
 		Rungs, Rung, TensorBoard, MLflow, OTel, Unsafe} {
 		if !strings.Contains(list, "  "+name) && !strings.Contains(list, ", "+name) {
 			t.Errorf("the list lacks %s", name)

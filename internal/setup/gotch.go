@@ -140,7 +140,8 @@ func stubMissing(dir, cxx string, torch libtorch) error {
 		}
 		hits := refused.FindAllSubmatch(out, -1)
 		if len(hits) == 0 {
-			return fmt.Errorf("the bindings do not compile against libtorch %s: %s", torch.version, tail(string(out), 1500))
+			return fmt.Errorf("the bindings do not compile against libtorch %s: %s", torch.version,
+				tail(string(out), 1500))
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -177,7 +178,8 @@ func stubMissing(dir, cxx string, torch libtorch) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the bindings do not compile against libtorch %s after stubbing %d wrappers", torch.version, stubbed)
+	return fmt.Errorf("the bindings do not compile against libtorch %s after stubbing %d wrappers", torch.version,
+		stubbed)
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }

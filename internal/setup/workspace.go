@@ -20,15 +20,16 @@ func writeWorkspace(root, gotch string) error {
 	return atomicfile.WriteBytes(path, []byte(text))
 }
 
-// joinWorkspace lets the module in a folder import the packages of popri in root: it adds both, and popri's copy of gotch, to the
-// workspace of that folder, or makes one in it. What else the workspace holds stays.
+// joinWorkspace lets the module in a folder import the packages of popri in root: it adds both, and popri's copy of
+// gotch, to the workspace of that folder, or makes one in it. What else the workspace holds stays.
 func joinWorkspace(module, root, gotch string) error {
 	dir, err := filepath.Abs(module)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
-		return problem{fmt.Sprintf("-module %s: there is no go.mod", module), "in that folder: go mod init example.org/NAME"}
+		return problem{fmt.Sprintf("-module %s: there is no go.mod", module),
+			"in that folder: go mod init example.org/NAME"}
 	}
 	work := func(args ...string) (string, error) {
 		cmd := exec.Command("go", args...)

@@ -362,8 +362,8 @@ func Kubernetes(content []byte) (all []Container, secrets, configs []string, err
 				return p != nil && p.Get.Path == "/healthz" && p.Get.Scheme == "HTTPS" && fmt.Sprint(p.Get.Port) == text
 			}
 			problem(!at(c.Ready) || !at(c.Live), "it is not asked for its health at port %s", text)
-			problem(len(c.Ports) != 1 || fmt.Sprint(c.Ports[0].Container) != text || fmt.Sprint(services[k.Name]) != text,
-				"it is reached at %v and %d", c.Ports, services[k.Name])
+			problem(len(c.Ports) != 1 || fmt.Sprint(c.Ports[0].Container) != text ||
+				fmt.Sprint(services[k.Name]) != text, "it is reached at %v and %d", c.Ports, services[k.Name])
 			problem(o.Spec.Replicas != 1, "its ledger has %d writers", o.Spec.Replicas)
 		}
 		all = append(all, k)

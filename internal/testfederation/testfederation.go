@@ -1,5 +1,5 @@
-// Package testfederation runs two aggregators on loopback addresses for tests: they can be killed and started again, and all that
-// leaves them is recorded.
+// Package testfederation runs two aggregators on loopback addresses for tests: they can be killed and started again,
+// and all that leaves them is recorded.
 package testfederation
 
 import (
@@ -96,8 +96,9 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Obtain(f.LedgerPath(role), ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian", Unit: "a client",
-		Relation: accountant.ZeroOut, Clients: len(enrolled), InsecureSeededNoise: f.Seed != nil})
+	l, err := ledger.Obtain(f.LedgerPath(role),
+		ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian", Unit: "a client",
+			Relation: accountant.ZeroOut, Clients: len(enrolled), InsecureSeededNoise: f.Seed != nil})
 	if err != nil {
 		return err
 	}
@@ -105,8 +106,8 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l, Dir: filepath.Join(folder,
-		"batches"), InsecureSeed: f.Seed, Now: f.Now})
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l,
+		Dir: filepath.Join(folder, "batches"), InsecureSeed: f.Seed, Now: f.Now})
 	if err != nil {
 		return err
 	}
@@ -114,8 +115,8 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)), Dir: filepath.Join(folder,
-		"files"), InFlight: 256,
+	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)),
+		Dir: filepath.Join(folder, "files"), InFlight: 256,
 		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()

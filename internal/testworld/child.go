@@ -15,7 +15,8 @@ const (
 	childConfig = "POPRI_TEST_CONFIG" // its configuration file
 )
 
-// Serve calls child with the run's folder and configuration file and ends the process, if a test started it by [Process].
+// Serve calls child with the run's folder and configuration file and ends the process, if a test started it by
+// [Process].
 func Serve(child func(dir, config string) error) {
 	if dir := os.Getenv(childRun); dir != "" {
 		if err := child(dir, os.Getenv(childConfig)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"popri/internal/rundir"
 )
 
-// Content reads every file of a run but those that hold times: the ledger, whose charges are compared by themselves, and
-// the events.
+// Content reads every file of a run but those that hold times: the ledger, whose charges are compared by themselves,
+// and the events.
 func Content(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}

@@ -1,9 +1,9 @@
 // Package testworld builds a complete world for tests, small enough that a whole run takes a second or two: made-up
-// clients in a Parquet file, public texts, a tokenizer, two tiny models trained on the public texts, and a configuration
-// with seeded noise that names them.
+// clients in a Parquet file, public texts, a tokenizer, two tiny models trained on the public texts, and a
+// configuration with seeded noise that names them.
 //
-// Its sentences are drawn from fixed lists of words. Clients prefer other words than the public texts do, so that scores
-// and fine-tuning have something to find.
+// Its sentences are drawn from fixed lists of words. Clients prefer other words than the public texts do, so that
+// scores and fine-tuning have something to find.
 package testworld
 
 import (
@@ -133,7 +133,8 @@ func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 				text := sentence(r, private)
 				owned[text] = true
 				row := clientRow{fmt.Sprintf("%s-%02d", part.split, i), part.split, text}
-				rows, labelled = append(rows, row), append(labelled, labelledRow{row.Client, row.Split, row.Text, Label(text)})
+				rows, labelled = append(rows, row), append(labelled,
+					labelledRow{row.Client, row.Split, row.Text, Label(text)})
 			}
 		}
 	}

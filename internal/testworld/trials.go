@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Trials is the number of trials that a test of kills or faults makes: each, or as many times more as POPRI_TRIALS says.
+// Trials is the number of trials that a test of kills or faults makes: each, or as many times more as POPRI_TRIALS
+// says.
 func Trials(t *testing.T, each int) int {
 	t.Helper()
 	text := os.Getenv("POPRI_TRIALS")

@@ -36,8 +36,8 @@ func Libtorch() string {
 	return "unknown"
 }
 
-// read reads a file, and once more where that fails for another reason than that it is not there: a version is noted in what a run
-// writes, and should not depend on a read that failed by chance.
+// read reads a file, and once more where that fails for another reason than that it is not there: a version is noted in
+// what a run writes, and should not depend on a read that failed by chance.
 func read(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

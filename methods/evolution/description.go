@@ -65,13 +65,14 @@ var figures = series.Set{
 	},
 }
 
-// votes are the clients' query, as in both papers: each text votes for its k nearest samples, and a client's votes are clipped
-// to scoring.clip_norm times √k, the norm of a text's votes: at 1, no client's votes are below it, so that no noise is wasted;
-// at the most texts of a client, nothing is clipped, and the noise is PrE-Text's. By cosine, samples whose variations agree
-// would win, because the mean of their embeddings is longer.
+// votes are the clients' query, as in both papers: each text votes for its k nearest samples, and a client's votes are
+// clipped to scoring.clip_norm times √k, the norm of a text's votes: at 1, no client's votes are below it, so that no
+// noise is wasted; at the most texts of a client, nothing is clipped, and the noise is PrE-Text's. By cosine, samples
+// whose variations agree would win, because the mean of their embeddings is longer.
 func votes(c configs.Config) scoring.VoteOptions {
 	k := c.PrivateEvolution.Votes
-	return scoring.VoteOptions{Metric: scoring.L2, Choices: k, Equal: true, Bound: c.Scoring.ClipNorm * math.Sqrt(float64(k))}
+	return scoring.VoteOptions{Metric: scoring.L2, Choices: k, Equal: true,
+		Bound: c.Scoring.ClipNorm * math.Sqrt(float64(k))}
 }
 
 func asked(c configs.Config) (name string, bound float64) {
@@ -81,10 +82,12 @@ func asked(c configs.Config) (name string, bound float64) {
 func check(c configs.Config, _ bool) error {
 	r := rulesOf(c.PrivateEvolution)
 	if c.Generate.Examples < 1 && !r.ends {
-		return errors.New("generate.examples is 0, must be at least 1: private_evolution quotes what was selected in prompts")
+		return errors.New("generate.examples is 0, must be at least 1: private_evolution quotes what was selected in " +
+			"prompts")
 	}
 	if n := r.votedOn(c.PrivateEvolution.Population); c.PrivateEvolution.Votes > n {
-		return fmt.Errorf("private_evolution.votes is %d, must be at most %d, the samples of a round", c.PrivateEvolution.Votes, n)
+		return fmt.Errorf("private_evolution.votes is %d, must be at most %d, the samples of a round",
+			c.PrivateEvolution.Votes, n)
 	}
 	return nil
 }
@@ -102,14 +105,16 @@ func work(c configs.Config) string {
 func traffic(c configs.Config) method.Traffic {
 	e := c.PrivateEvolution
 	samples := rulesOf(e).votedOn(e.Population)
-	return method.Traffic{Sent: c.Trainer.Rounds * (samples + scoring.RoundChecks), Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
+	return method.Traffic{Sent: c.Trainer.Rounds * (samples + scoring.RoundChecks),
+		Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
 }
 
 func notes(c configs.Config) []string {
 	e := c.PrivateEvolution
-	out := []string{fmt.Sprintf("After its release, each count of votes was lowered by %g, and what fell below 0 counts as 0. "+
-		"What is selected follows from the released counts alone, so it costs no privacy.", e.Threshold)}
-	out = append(out, fmt.Sprintf("Over all rounds, a client sends and receives %s. Samples count as embeddings of %d values.",
-		traffic(c), c.Scoring.Dim))
+	out := []string{fmt.Sprintf("After its release, each count of votes was lowered by %g, and what fell below 0 "+
+		"counts as 0. What is selected follows from the released counts alone, so it costs no privacy.", e.Threshold)}
+	out = append(out,
+		fmt.Sprintf("Over all rounds, a client sends and receives %s. Samples count as embeddings of %d values.",
+			traffic(c), c.Scoring.Dim))
 	return out
 }

@@ -12,9 +12,9 @@
 // (Xie et al. 2024), of N·L texts, of which N stay together with L−1 variations of each.
 //
 // Everything here follows the release of the noised votes, so that it costs no privacy. The package sees public texts,
-// its own samples and released votes. [Evolution] is the algorithm and touches no file; what a language model does for it
-// is behind [Writer]. [Method] keeps a run's rounds in files and asks the clients.
+// its own samples and released votes. [Evolution] is the algorithm and touches no file; what a language model does for
+// it is behind [Writer]. [Method] keeps a run's rounds in files and asks the clients.
 //
-// Equal settings, seed, public texts and votes give an equal evolution: each draw has a stream of its own, named by round
-// and stage, so that a run that is resumed goes on as it would have.
+// Equal settings, seed, public texts and votes give an equal evolution: each draw has a stream of its own, named by
+// round and stage, so that a run that is resumed goes on as it would have.
 package evolution

@@ -19,19 +19,21 @@ const (
 	AugPE   = "aug_pe"
 )
 
-// rules are what the variants do differently, each as in its published code where the configuration does not say otherwise.
+// rules are what the variants do differently, each as in its published code where the configuration does not say
+// otherwise.
 type rules struct {
 	variation  Kind
 	variations int // of each selected text, beside which it stays in the population; 0: one variation replaces it
-	// lookAhead is the number of variations of a sample whose mean embedding represents it in the vote, so that clients vote on
-	// what a text becomes; 0 takes the sample's own embedding.
+	// lookAhead is the number of variations of a sample whose mean embedding represents it in the vote, so that clients
+	// vote on what a text becomes; 0 takes the sample's own embedding.
 	lookAhead int
 	byRank    bool // select the samples with the most votes, instead of drawing in proportion to the votes
-	// share is the mean share of a text's words that Fill and Blank write anew, and passes how often a masked model does so. A
-	// smaller share hardly varies the texts, a larger one loses what was selected.
+	// share is the mean share of a text's words that Fill and Blank write anew, and passes how often a masked model
+	// does so. A smaller share hardly varies the texts, a larger one loses what was selected.
 	share  float64
 	passes int
-	// ends says that the selected texts of the last round are the product, instead of texts by prompts that quote all survivors.
+	// ends says that the selected texts of the last round are the product, instead of texts by prompts that quote all
+	// survivors.
 	ends bool
 }
 
@@ -39,7 +41,8 @@ type rules struct {
 func rulesOf(c configs.PrivateEvolution) rules {
 	r := rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}
 	if c.Variant == AugPE {
-		r = rules{variation: Rephrase, variations: c.Variations, byRank: c.Select == "rank", share: 0.5, passes: 1, ends: true}
+		r = rules{variation: Rephrase, variations: c.Variations, byRank: c.Select == "rank", share: 0.5, passes: 1,
+			ends: true}
 	}
 	if c.Variation != "" {
 		r.variation = Kind(c.Variation)
@@ -78,22 +81,24 @@ type Evolution struct {
 func New(c configs.Config, writer Writer) (*Evolution, error) {
 	p := c.PrivateEvolution
 	r := rulesOf(p)
-	if !slices.Contains([]string{PreText, AugPE}, p.Variant) || !slices.Contains([]Kind{Fill, Rephrase, Blank}, r.variation) ||
-		p.Population < 1 || r.variations < 0 {
-		return nil, fmt.Errorf("evolution: the variant %q with a population of %d and %d variations by %q is not possible", p.Variant,
-			p.Population, r.variations, r.variation)
+	if !slices.Contains([]string{PreText, AugPE}, p.Variant) ||
+		!slices.Contains([]Kind{Fill, Rephrase, Blank}, r.variation) || p.Population < 1 || r.variations < 0 {
+		return nil,
+			fmt.Errorf("evolution: the variant %q with a population of %d and %d variations by %q is not possible",
+				p.Variant, p.Population, r.variations, r.variation)
 	}
 	return &Evolution{config: p, rules: r, quotes: c.Generate.Examples, seed: c.Seed, writer: writer}, nil
 }
 
-// Len returns the number of samples that clients vote on in each round: N for PrE-Text, N·L for Aug-PE, where L is one more
-// than the number of variations.
+// Len returns the number of samples that clients vote on in each round: N for PrE-Text, N·L for Aug-PE, where L is one
+// more than the number of variations.
 func (e *Evolution) Len() int {
 	return e.rules.votedOn(e.config.Population)
 }
 
-// Start returns the population of round 1: N public texts, drawn with replacement, and under Aug-PE the variations of each.
-// No text may be blank. (PrE-Text draws from texts of more than 20 words; which texts are long enough is for the caller.)
+// Start returns the population of round 1: N public texts, drawn with replacement, and under Aug-PE the variations of
+// each. No text may be blank. (PrE-Text draws from texts of more than 20 words; which texts are long enough is for the
+// caller.)
 func (e *Evolution) Start(ctx context.Context, public []datasets.Text) (Population, error) {
 	if len(public) == 0 {
 		return Population{}, fmt.Errorf("evolution: there are no public texts to start from")
@@ -134,9 +139,9 @@ func (e *Evolution) Select(p Population, released []float64) (Selection, error) 
 	return Resample(counts, e.config.Population, e.stream(p.Round, "select"))
 }
 
-// Next returns the population of the next round. PrE-Text replaces each selected sample by one variation. Aug-PE keeps the
-// selected samples, which are the first N of the new population, and adds the variations of each: first one of all, then
-// the second of all, and so on.
+// Next returns the population of the next round. PrE-Text replaces each selected sample by one variation. Aug-PE keeps
+// the selected samples, which are the first N of the new population, and adds the variations of each: first one of all,
+// then the second of all, and so on.
 func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Population, error) {
 	if len(s.Copies) != len(p.Samples) || s.Len() != e.config.Population {
 		return Population{}, fmt.Errorf("evolution: round %d: a selection of %d of %d samples, want %d of %d",
@@ -152,7 +157,8 @@ func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Popula
 	if e.rules.variations > 0 {
 		for i, sample := range selected {
 			next.Samples = append(next.Samples,
-				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation, Label: sample.Label})
+				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation,
+					Label: sample.Label})
 		}
 	}
 	children, err := e.vary(ctx, selected, copies, p.Round)

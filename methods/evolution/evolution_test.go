@@ -118,7 +118,8 @@ var everyKind = [][]string{
 	{"private_evolution.variant=aug_pe", "generate.examples=0"},
 }
 
-// Populations keep their size, every parent exists and was selected, generations count variations, and rows hold all of it.
+// Populations keep their size, every parent exists and was selected, generations count variations, and rows hold all of
+// it.
 func TestPopulations(t *testing.T) {
 	for _, set := range everyKind {
 		w := &scribe{blank: 0.2}
@@ -176,8 +177,8 @@ func checkParent(t *testing.T, rounds []Round, s Sample) {
 	}
 }
 
-// Aug-PE's next population begins with the selected samples. After a round in which no count exceeds the threshold, they
-// are the ones that the round before selected.
+// Aug-PE's next population begins with the selected samples. After a round in which no count exceeds the threshold,
+// they are the ones that the round before selected.
 func TestAugPEKeepsTheSelected(t *testing.T) {
 	e := open(t, &scribe{}, "private_evolution.variant=aug_pe")
 	rounds := evolve(t, e, 4, 8)
@@ -266,7 +267,8 @@ func TestEmbeddings(t *testing.T) {
 		"a": {1, 0}, "a/1": {0, 1}, "a/2": {-1, 0}, "a/4": {0.5, 0.5},
 		"b": {0, 0.25}, "b/1": {0, 1}, "b/2": {1, 1}, "b/4": {1, -1},
 	}}
-	p := Population{Round: 1, Samples: []Sample{{Text: "a", Parent: -1, Kind: Public}, {Text: "b", Parent: -1, Kind: Public}}}
+	p := Population{Round: 1, Samples: []Sample{{Text: "a", Parent: -1, Kind: Public},
+		{Text: "b", Parent: -1, Kind: Public}}}
 	for lookAhead, want := range map[int][]float32{
 		0: {1, 0, 0, 0.25},
 		1: {0, 1, 0, 1},
@@ -283,7 +285,8 @@ func TestEmbeddings(t *testing.T) {
 	delete(encoder.rows, "a/1")
 	e := open(t, counter{})
 	e.rules.lookAhead = 1
-	if _, err := e.Embeddings(context.Background(), p, encoder, nil); err == nil || !strings.Contains(err.Error(), "a/1") {
+	if _, err := e.Embeddings(context.Background(), p, encoder, nil); err == nil ||
+		!strings.Contains(err.Error(), "a/1") {
 		t.Errorf("the encoder's error is lost: %v", err)
 	}
 }
@@ -313,9 +316,9 @@ func TestRequests(t *testing.T) {
 			}
 			used[r.Style] = true
 			blanks := strings.Count(r.Blanked, blank)
-			if r.Kind != c.kind || r.Parent != texts[i%12] || len(r.Quotes) != c.quotes || len(distinct) != c.quotes+1 ||
-				(r.MaskShare == 0.5 && r.Passes == 1) != (c.kind == Fill) || (r.Style == "") != (c.kind == Fill) ||
-				blanks != map[Kind]int{Blank: 4}[c.kind] {
+			if r.Kind != c.kind || r.Parent != texts[i%12] || len(r.Quotes) != c.quotes ||
+				len(distinct) != c.quotes+1 || (r.MaskShare == 0.5 && r.Passes == 1) != (c.kind == Fill) ||
+				(r.Style == "") != (c.kind == Fill) || blanks != map[Kind]int{Blank: 4}[c.kind] {
 				t.Fatalf("%d examples, request %d: %+v", c.examples, i, r)
 			}
 		}
@@ -424,8 +427,8 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// TestLabels: every sample has the label of its public text, also after variations, and is quoted with samples of its label
-// alone; so are the survivors, in their proportion.
+// TestLabels: every sample has the label of its public text, also after variations, and is quoted with samples of its
+// label alone; so are the survivors, in their proportion.
 func TestLabels(t *testing.T) {
 	for _, set := range everyKind {
 		w := &scribe{blank: 0.2}
@@ -477,8 +480,8 @@ func TestLabels(t *testing.T) {
 		for _, s := range survivors {
 			want += map[string]int{"odd": 1}[s.Label]
 		}
-		if got, share := float64(odd)/float64(asked), float64(want)/float64(len(survivors)); asked != 300 || got < share-0.1 ||
-			got > share+0.1 {
+		if got, share := float64(odd)/float64(asked), float64(want)/float64(len(survivors)); asked != 300 ||
+			got < share-0.1 || got > share+0.1 {
 			t.Errorf("%s: %.2f of %d written texts are odd, %.2f of what was selected", set, got, asked, share)
 		}
 	}
@@ -572,7 +575,8 @@ func TestRules(t *testing.T) {
 		{nil, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
 		{[]string{"variations=3", "select=sample"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
 		{[]string{"product=selected"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2, ends: true}},
-		{[]string{"variant=aug_pe"}, rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1, ends: true}},
+		{[]string{"variant=aug_pe"}, rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1,
+			ends: true}},
 		{[]string{"variant=aug_pe", "variations=3", "select=sample", "variation=blank", "product=expansion"},
 			rules{variation: Blank, variations: 3, share: 0.5, passes: 1}},
 	} {
@@ -602,8 +606,8 @@ func TestVotesBound(t *testing.T) {
 	}
 }
 
-// TestPaperPresets: the presets of the paper have the published settings of its baselines: PrE-Text by a masked model, Aug-PE for long
-// texts.
+// TestPaperPresets: the presets of the paper have the published settings of its baselines: PrE-Text by a masked model,
+// Aug-PE for long texts.
 func TestPaperPresets(t *testing.T) {
 	for preset, want := range map[string]struct {
 		rules     rules
@@ -614,17 +618,19 @@ func TestPaperPresets(t *testing.T) {
 	}{
 		"paper-biorxiv":  {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3},
 		"paper-congress": {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3},
-		"paper-pubmed":   {rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1, ends: true}, 2000, 14000, 0, false, 2},
+		"paper-pubmed": {rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1, ends: true},
+			2000, 14000, 0, false, 2},
 	} {
-		c, err := configs.Load(configs.LoadOptions{Preset: preset, Set: []string{"data.private=a", "data.public=b", "model.path=c",
-			"scoring.encoder=latent", "downstream.model=d", "method=private_evolution"}})
+		c, err := configs.Load(configs.LoadOptions{Preset: preset,
+			Set: []string{"data.private=a", "data.public=b", "model.path=c",
+				"scoring.encoder=latent", "downstream.model=d", "method=private_evolution"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := c.PrivateEvolution
 		if got := rulesOf(e); got != want.rules || e.Population != want.n || got.votedOn(e.Population) != want.voted ||
-			e.Threshold != want.threshold || c.FillsMasks() != want.masked || c.Generate.Examples != want.examples || e.Votes != 1 ||
-			c.Generate.Temperature != 1 || c.Synthetic.Temperature != 1 || c.Synthetic.TopP != 1 {
+			e.Threshold != want.threshold || c.FillsMasks() != want.masked || c.Generate.Examples != want.examples ||
+			e.Votes != 1 || c.Generate.Temperature != 1 || c.Synthetic.Temperature != 1 || c.Synthetic.TopP != 1 {
 			t.Errorf("%s: %+v, %+v", preset, got, e)
 		}
 	}

@@ -15,9 +15,9 @@ type Round struct {
 	Selection  Selection
 }
 
-// Survivors returns the selected texts that the prompts of the synthetic set quote, in order of the rounds: of each round,
-// every text once (main.py and llama_bootstrap.py of PrE-Text). A text that several rounds selected is there for each of
-// them. Rounds that kept their parents selected nothing and are left out, unless all did.
+// Survivors returns the selected texts that the prompts of the synthetic set quote, in order of the rounds: of each
+// round, every text once (main.py and llama_bootstrap.py of PrE-Text). A text that several rounds selected is there for
+// each of them. Rounds that kept their parents selected nothing and are left out, unless all did.
 func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 	kept := func(r Round) bool { return r.Selection.Kept }
 	if voted := slices.DeleteFunc(slices.Clone(rounds), kept); len(voted) > 0 {
@@ -38,8 +38,8 @@ func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 
 // Expand writes the n texts of the synthetic set from prompts that each quote generate.examples survivors, 3 in
 // PrE-Text, at different places of the list. Part names a piece of the set that is written in one call, so that a set
-// can be written in several; texts that the model left empty are "". Survivors with labels are quoted with those of the same
-// label.
+// can be written in several; texts that the model left empty are "". Survivors with labels are quoted with those of the
+// same label.
 func (e *Evolution) Expand(ctx context.Context, survivors []datasets.Text, n int, part string) ([]string, error) {
 	if len(survivors) == 0 {
 		return nil, fmt.Errorf("evolution: no text was selected to expand")

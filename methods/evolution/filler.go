@@ -57,7 +57,8 @@ func (m *masked) close() {
 	}
 }
 
-// filling draws variations of texts by masked filling: a [sampling.Sampler] whose prompts are the texts in the generator's tokens.
+// filling draws variations of texts by masked filling: a [sampling.Sampler] whose prompts are the texts in the
+// generator's tokens.
 type filling struct {
 	*masked
 	generator *tokenizer.Tokenizer
@@ -66,7 +67,8 @@ type filling struct {
 }
 
 // Generate implements sampling.Sampler. A text that is longer than the masked model's context keeps its end.
-func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
+func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
+	error) {
 	if samples != 1 {
 		return nil, fmt.Errorf("evolution: %d samples of a text to fill, want 1", samples)
 	}
@@ -96,8 +98,9 @@ func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o
 			}
 		}
 		var err error
-		rows, err = f.model.Fill(ctx, rows, places, lm.FillOptions{Mask: f.mask, Banned: f.special, Temperature: o.Temperature,
-			TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
+		rows, err = f.model.Fill(ctx, rows, places,
+			lm.FillOptions{Mask: f.mask, Banned: f.special, Temperature: o.Temperature,
+				TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
 		if err != nil {
 			return nil, err
 		}

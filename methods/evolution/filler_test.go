@@ -19,16 +19,16 @@ func openFilling(t *testing.T, kind string, share float64, passes int) filling {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.close)
-	generator, err := tokenizer.TrainBPE(slices.Values([]string{"texts of some words"}), tokenizer.TrainOptions{VocabSize: 260,
-		SpecialTokens: []string{"<|endoftext|>"}})
+	generator, err := tokenizer.TrainBPE(slices.Values([]string{"texts of some words"}),
+		tokenizer.TrainOptions{VocabSize: 260, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return filling{m, generator, share, passes}
 }
 
-// Masked filling changes the set share of the tokens and no others, gives no special tokens, depends on the seed alone, and leaves
-// what is beyond the model's context as it was.
+// Masked filling changes the set share of the tokens and no others, gives no special tokens, depends on the seed alone,
+// and leaves what is beyond the model's context as it was.
 func TestFilling(t *testing.T) {
 	for _, kind := range []string{"bert", "roberta"} {
 		f := openFilling(t, kind, 0.3, 1)

@@ -178,7 +178,8 @@ func (s *set) checkRanks(t *testing.T, e *Evolution, p Population, votes, want [
 	border := sorted[len(sorted)-len(want)/2]
 	for i, copies := range selection.Copies {
 		if want[i] > border+1e-9 && copies != 1 || want[i] < border-1e-9 && copies != 0 {
-			t.Fatalf("%s: sample %d with %g votes is taken %d times, where the border is %g", s.name, i, want[i], copies, border)
+			t.Fatalf("%s: sample %d with %g votes is taken %d times, where the border is %g", s.name, i, want[i],
+				copies, border)
 		}
 	}
 }

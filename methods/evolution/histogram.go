@@ -28,7 +28,8 @@ func Threshold(votes []float64, h float64) ([]float64, error) {
 
 // Selection says which samples of a population were selected.
 type Selection struct {
-	// Copies has for each sample how often it was selected: 0 for most, above 1 where samples are drawn with replacement.
+	// Copies has for each sample how often it was selected: 0 for most, above 1 where samples are drawn with
+	// replacement.
 	Copies []int
 	// Kept says that no count exceeded the threshold: the selected samples are those of the round before.
 	Kept bool
@@ -65,9 +66,9 @@ func (s Selection) Survivors() int {
 	return n
 }
 
-// Resample draws n samples with replacement in proportion to counts, which are at least 0: a multinomial draw (PrE-Text;
-// "prob" in the published code of Aug-PE). Where all counts are 0 it keeps the first n samples, which are those that the
-// round before selected (see [Evolution.Next]).
+// Resample draws n samples with replacement in proportion to counts, which are at least 0: a multinomial draw
+// (PrE-Text; "prob" in the published code of Aug-PE). Where all counts are 0 it keeps the first n samples, which are
+// those that the round before selected (see [Evolution.Next]).
 func Resample(counts []float64, n int, random *rand.Rand) (Selection, error) {
 	s, empty, err := selection(counts, n)
 	if err != nil || empty {
@@ -83,7 +84,8 @@ func Resample(counts []float64, n int, random *rand.Rand) (Selection, error) {
 		return Selection{}, fmt.Errorf("evolution: the sum of the counts is too large")
 	}
 	for range n {
-		// The product is below total, as Float64 is at most 1 − 2⁻⁵³. A sample with count 0 never is the first above it.
+		// The product is below total, as Float64 is at most 1 − 2⁻⁵³. A sample with count 0 never is the first above
+		// it.
 		at := random.Float64() * total
 		s.Copies[sort.Search(len(cumulative), func(i int) bool { return cumulative[i] > at })]++
 	}
@@ -103,8 +105,8 @@ func Rank(counts []float64, n int) (Selection, error) {
 	return s, nil
 }
 
-// selection checks the counts. Where all are 0 it returns true and the selection that keeps the first n samples, else an
-// empty one.
+// selection checks the counts. Where all are 0 it returns true and the selection that keeps the first n samples, else
+// an empty one.
 func selection(counts []float64, n int) (s Selection, empty bool, err error) {
 	if n < 1 || n > len(counts) {
 		return s, false, fmt.Errorf("evolution: cannot select %d of %d samples", n, len(counts))

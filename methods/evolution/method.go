@@ -240,7 +240,8 @@ func (m *Method) note(r *rounds.Round, done Round, released []float64) {
 	set(keyKept, kept)
 }
 
-// Product implements rounds.Method: texts by prompts that quote the selected samples, or the selected samples of the last round.
+// Product implements rounds.Method: texts by prompts that quote the selected samples, or the selected samples of the
+// last round.
 func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
 	if m.last != nil && rulesOf(m.Config.PrivateEvolution).ends {
 		return m.selected(file)

@@ -8,8 +8,8 @@ import (
 	"popri/methods/sampling"
 )
 
-// model writes texts with the run's generator, which is not tuned, or fills blanks with a masked model. Its texts are stored in a
-// file; a second call reads them.
+// model writes texts with the run's generator, which is not tuned, or fills blanks with a masked model. Its texts are
+// stored in a file; a second call reads them.
 type model struct {
 	env      method.Env
 	masked   *masked // nil: the generator fills blanks
@@ -64,8 +64,8 @@ func (m model) prompt(p *sampling.Prompter, r Request) (sampling.Prompt, error) 
 	case r.Kind == Rephrase:
 		return p.Instruct(r.Label, fmt.Sprintf("Rephrase this text %s: %s", r.Style, sampling.Marked(r.Parent)))
 	case r.Kind == Blank:
-		return p.Instruct(r.Label, fmt.Sprintf("Fill in each blank (%s) of this text %s, and give the whole text: %s", blank, r.Style,
-			sampling.Marked(r.Blanked)))
+		return p.Instruct(r.Label, fmt.Sprintf("Fill in each blank (%s) of this text %s, and give the whole text: %s",
+			blank, r.Style, sampling.Marked(r.Blanked)))
 	case m.fills(r.Kind):
 		return p.Repeating(r.Label, r.Parent), nil
 	}

@@ -112,7 +112,8 @@ func FromRows(rows []Row) (Population, Selection, error) {
 	}
 	if s.Len() == 0 {
 		if s.Kept {
-			return Population{}, Selection{}, fmt.Errorf("evolution: %w: samples are kept, and none is selected", ErrRows)
+			return Population{}, Selection{}, fmt.Errorf("evolution: %w: samples are kept, and none is selected",
+				ErrRows)
 		}
 		s = Selection{}
 	}

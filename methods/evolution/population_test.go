@@ -58,8 +58,8 @@ func FuzzFromRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, round, sample int64, text string, parent int64, kind string, generation, copies int64,
 		kept bool) {
-		r := []Row{{Round: round, Sample: sample, Text: text, Parent: parent, Kind: kind, Generation: generation, Copies: copies,
-			Kept: kept}}
+		r := []Row{{Round: round, Sample: sample, Text: text, Parent: parent, Kind: kind, Generation: generation,
+			Copies: copies, Kept: kept}}
 		p, s, err := FromRows(r)
 		if err != nil {
 			if !errors.Is(err, ErrRows) {

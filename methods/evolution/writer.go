@@ -23,27 +23,28 @@ type Request struct {
 	Blanked string
 	// Beginning is what Fill keeps of Parent: its first words, one space between them; "" asks for a whole text.
 	Beginning string
-	// MaskShare is the mean share of Parent's words that Fill drops, and Passes how often a masked model does. Such a model does
-	// not read Beginning: it masks tokens of Parent anywhere, by its own draw from the seed.
+	// MaskShare is the mean share of Parent's words that Fill drops, and Passes how often a masked model does. Such a
+	// model does not read Beginning: it masks tokens of Parent anywhere, by its own draw from the seed.
 	MaskShare float64
 	Passes    int
 	// Label is that of Parent and Quotes; "" for none.
 	Label string
 }
 
-// Writer writes texts with a language model. It returns one whole text for each request, which for Fill by a causal model
-// begins with Beginning; an empty one means that the model wrote nothing. Equal requests and seeds give equal texts.
+// Writer writes texts with a language model. It returns one whole text for each request, which for Fill by a causal
+// model begins with Beginning; an empty one means that the model wrote nothing. Equal requests and seeds give equal
+// texts.
 type Writer interface {
 	Write(ctx context.Context, requests []Request, seed uint64) ([]string, error)
 }
 
-// Beginning returns the first words of text, for a causal model to continue: fill in the blank for a model that reads from
-// left to right. The share of words that is dropped is U^((1−share)/share) with U uniform on [0, 1): its mean is share and
-// any word may be dropped, the last ones most often. At least one word is.
+// Beginning returns the first words of text, for a causal model to continue: fill in the blank for a model that reads
+// from left to right. The share of words that is dropped is U^((1−share)/share) with U uniform on [0, 1): its mean is
+// share and any word may be dropped, the last ones most often. At least one word is.
 //
-// It differs from the masked models of PrE-Text and Aug-PE: those drop words anywhere, read what stands on both sides of a
-// blank and keep the length; here all words after the cut are new, what follows the cut is not read, the length may
-// change, and the first words of a text last longer in a population than its last ones.
+// It differs from the masked models of PrE-Text and Aug-PE: those drop words anywhere, read what stands on both sides
+// of a blank and keep the length; here all words after the cut are new, what follows the cut is not read, the length
+// may change, and the first words of a text last longer in a population than its last ones.
 func Beginning(text string, share float64, random *rand.Rand) string {
 	words := strings.Fields(text)
 	dropped := math.Pow(random.Float64(), (1-share)/share) * float64(len(words))
@@ -52,8 +53,9 @@ func Beginning(text string, share float64, random *rand.Rand) string {
 }
 
 // styles are what the variations of Aug-PE draw from, one for each.
-var styles = []string{"in plain words", "in a formal style", "in a casual style", "in a lively style", "in a precise style",
-	"in a thoughtful style", "more briefly", "in more detail", "with other words", "in the manner of a report"}
+var styles = []string{"in plain words", "in a formal style", "in a casual style", "in a lively style",
+	"in a precise style", "in a thoughtful style", "more briefly", "in more detail", "with other words",
+	"in the manner of a report"}
 
 // blank is the sign that stands for a dropped word.
 const blank = "_"
@@ -68,7 +70,8 @@ func Blanks(text string, share float64, random *rand.Rand) string {
 	return strings.Join(words, " ")
 }
 
-// variation plans one variation of texts[parent]. By a causal model, Fill quotes up to quotes other texts, drawn from all.
+// variation plans one variation of texts[parent]. By a causal model, Fill quotes up to quotes other texts, drawn from
+// all.
 func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Rand) Request {
 	r := Request{Kind: e.rules.variation, Parent: texts[parent].Text, Label: texts[parent].Label}
 	switch r.Kind {
@@ -85,8 +88,8 @@ func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Ra
 	return r
 }
 
-// draw draws n texts at different places, or as many as there are. If the texts have labels, the label of one that is drawn
-// from all decides that of the others.
+// draw draws n texts at different places, or as many as there are. If the texts have labels, the label of one that is
+// drawn from all decides that of the others.
 func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, label string) {
 	if texts[0].Label != "" {
 		label = texts[random.IntN(len(texts))].Label
@@ -94,8 +97,8 @@ func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, lab
 	return drawWithout(nil, texts, label, n, random), label
 }
 
-// drawWithout draws n texts, or as many as there are, from those of a label, "" for all of them, at different places that are not
-// taken.
+// drawWithout draws n texts, or as many as there are, from those of a label, "" for all of them, at different places
+// that are not taken.
 func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
 	var places []int
 	for i, t := range texts {

@@ -19,12 +19,13 @@ var (
 )
 
 func describe(name, title, product string) method.Description {
-	return method.Description{Name: name, Title: title, Section: "fedavg", Query: query, New: New, Series: figures, Work: work, Product: product,
-		Untuned: "same generator, prompts that quote public texts", Traffic: traffic, Notes: notes}
+	return method.Description{Name: name, Title: title, Section: "fedavg", Query: query, New: New, Series: figures,
+		Work: work, Product: product, Untuned: "same generator, prompts that quote public texts", Traffic: traffic,
+		Notes: notes}
 }
 
-// figures are those of a round. Measurements on validation clients are of the weights after the round; the first round has those
-// before it, too.
+// figures are those of a round. Measurements on validation clients are of the weights after the round; the first round
+// has those before it, too.
 var figures = series.Set{
 	Columns: []series.Series{
 		{Key: configs.ValidationLoss + rounds.After, Name: "Loss", Format: series.Number, Decimals: 4},
@@ -34,10 +35,12 @@ var figures = series.Set{
 		{Key: "pass", Name: "Passes", Format: series.Number, Decimals: 2},
 	},
 	Plots: []series.Plot{
-		{Title: "Loss on the validation clients", Note: "nats a token, without noise, of the weights after the round; lower is better",
+		{Title: "Loss on the validation clients",
+			Note:  "nats a token, without noise, of the weights after the round; lower is better",
 			Lines: []series.Line{{Key: configs.ValidationLoss + rounds.After, Name: "loss"}}},
-		{Title: "Step and noise", Note: "L2 norm of the change of all weights in a round, and what the noise of the release makes of it on " +
-			"average; where they are equal, the step is noise",
+		{Title: "Step and noise",
+			Note: "L2 norm of the change of all weights in a round, and what the noise of the release makes of it on " +
+				"average; where they are equal, the step is noise",
 			Lines: []series.Line{{Key: "moved", Name: "step"}, {Key: "noise", Name: "noise"}}},
 	},
 }
@@ -63,25 +66,34 @@ func traffic(c configs.Config) method.Traffic {
 
 func notes(c configs.Config) []string {
 	f := c.FedAvg
-	out := []string{fmt.Sprintf("A client's vector is the change of all weights of the small model by its own training (%s over its texts, "+
-		"%d texts a step, rate %g), scaled down to a norm of %g at most: all its texts together, whatever their number. The guarantee is "+
-		"for the whole of a client's text, not for single texts. The product is the model: it, its answers and all that is computed from it "+
-		"are within ε.", epochs(f.LocalEpochs), f.Batch, f.LearningRate, f.ClipNorm)}
+	out := []string{fmt.Sprintf("A client's vector is the change of all weights of the small model by its own "+
+		"training (%s over its texts, %d texts a step, rate %g), scaled down to a norm of %g at most: all its texts "+
+		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
+		"The product is the model: it, its answers and all that is computed from it are within ε.",
+		epochs(f.LocalEpochs), f.Batch,
+		f.LearningRate, f.ClipNorm)}
 	switch c.Fed.Sampling {
 	case "tree":
-		out = append(out, fmt.Sprintf("The %d rounds count as rounds, not as passes over the clients: a pass is a tree, and takes as many "+
-			"rounds as cohorts of %d are in the clients. (The paper's noise for DP-FTRL fits 20 passes; popri account table3 has both.)",
-			c.Trainer.Rounds, c.Fed.ClientsPerRound))
+		out = append(out,
+			fmt.Sprintf("The %d rounds count as rounds, not as passes over the clients: a pass is a tree, and takes "+
+				"as many rounds as cohorts of %d are in the clients. (The paper's noise for DP-FTRL fits 20 passes; "+
+				"popri account table3 has both.)",
+				c.Trainer.Rounds, c.Fed.ClientsPerRound))
 	case "full":
 		if c.Method == "dp_ftrl" {
-			out = append(out, "Every client took part in every round, so that each tree has one leaf: the run is one of DP-FedAvg.")
+			out = append(out,
+				"Every client took part in every round, so that each tree has one leaf: the run is one of DP-FedAvg.")
 		}
 	}
-	out = append(out, "The noise is discrete Gaussian on a grid, drawn exactly for every weight; sums are rounded to float32 afterwards.",
-		"Learning rate and clipping are the configuration's. If they were tuned on other runs with these clients, ε does not count those runs.")
+	out = append(out,
+		"The noise is discrete Gaussian on a grid, drawn exactly for every weight; sums are rounded to float32 "+
+			"afterwards.",
+		"Learning rate and clipping are the configuration's. If they were tuned on other runs with these clients, ε "+
+			"does not count those runs.")
 	if traffic(c).Sent > 0 {
-		out = append(out, fmt.Sprintf("Over all rounds, a client that is asked every time sends and receives %s: the weights, in both "+
-			"directions.", traffic(c)))
+		out = append(out,
+			fmt.Sprintf("Over all rounds, a client that is asked every time sends and receives %s: the weights, in "+
+				"both directions.", traffic(c)))
 	}
 	return out
 }

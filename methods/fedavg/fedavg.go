@@ -1,14 +1,14 @@
-// Package fedavg is private federated averaging in its two forms: clients train the small model themselves, and the server adds
-// up their clipped changes of the weights with noise. Neither writes text; the product is the model.
+// Package fedavg is private federated averaging in its two forms: clients train the small model themselves, and the
+// server adds up their clipped changes of the weights with noise. Neither writes text; the product is the model.
 //
 //	client i      v_i = clip(SGD(w; its rows) − w)           package scoring/update, computed by fedsim/local
 //	DP-FedAvg     w ← w + rate/m · (Σ v_i + N(0, σ²C²))      all clients, or a cohort (McMahan et al. 2018)
 //	DP-FTRL       w ← w₀ + rate/m · G(t)                     G(t): all updates of the pass so far, with the noise of a tree (Kairouz
 //	                                                         et al. 2021), without completion; each pass is a tree of its own
 //
-// DP-FTRL takes the clients in a shuffled order, each once in a pass, and needs no sampling in secret. The release of its round t
-// is the sum of the one node that leaf t completes. Sums of first leaves are made of these, so the method knows no more than what
-// was released, and its whole state follows from the releases.
+// DP-FTRL takes the clients in a shuffled order, each once in a pass, and needs no sampling in secret. The release of
+// its round t is the sum of the one node that leaf t completes. Sums of first leaves are made of these, so the method
+// knows no more than what was released, and its whole state follows from the releases.
 package fedavg
 
 import (
@@ -130,7 +130,8 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	m.server.apply(answer)
 	r.Figures.Set("moved", distance(m.server.weights, former))
 	// The noise of a sum of a tree's first leaves is that of several nodes; here stands the noise of the release.
-	r.Figures.Set("noise", m.Config.FedAvg.ServerLearningRate*answer.NoiseStd()*math.Sqrt(float64(len(former)))/float64(answer.Clients))
+	r.Figures.Set("noise",
+		m.Config.FedAvg.ServerLearningRate*answer.NoiseStd()*math.Sqrt(float64(len(former)))/float64(answer.Clients))
 	r.Figures.Set("pass", float64(r.Number)*float64(answer.Clients)/float64(m.Clients))
 	return m.measure(r, m.server.weights, rounds.After)
 }
@@ -166,7 +167,8 @@ func distance(a, b []float32) float64 {
 	return math.Sqrt(squares)
 }
 
-// Model implements rounds.ModelMethod: the weights in float32, with the tokenizer of the model that training began with.
+// Model implements rounds.ModelMethod: the weights in float32, with the tokenizer of the model that training began
+// with.
 func (m *Method) Model(_ rounds.Stage, dir string) error {
 	if err := m.model.SetFlat(m.server.weights); err != nil {
 		return err

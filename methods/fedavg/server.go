@@ -25,8 +25,8 @@ func newServer(initial []float32, tree bool, rate, momentum float64) *server {
 	return &server{tree: tree, rate: rate, momentum: momentum, weights: initial, start: initial}
 }
 
-// apply does the server's step of a round. r.Clients is the number that the sum is divided by: of a Poisson sample the expected one,
-// since the true one is secret.
+// apply does the server's step of a round. r.Clients is the number that the sum is divided by: of a Poisson sample the
+// expected one, since the true one is secret.
 //
 //	federated averaging   v ← μ v + R          w ← w + rate/m · v
 //	DP-FTRL               v ← μ v + G(t)       w ← w₀ + rate/m · v     at the last leaf: w₀ ← w, v ← 0, a new tree
@@ -51,8 +51,9 @@ func (s *server) apply(r *release.Release) {
 	}
 }
 
-// prefix is G(t), the released sum of the leaves up to the release's: that of the node that the leaf completes, after those of the
-// nodes before it. So the noise of G(t) is that of popcount(t) nodes, and two prefixes share the noise of the nodes that they share.
+// prefix is G(t), the released sum of the leaves up to the release's: that of the node that the leaf completes, after
+// those of the nodes before it. So the noise of G(t) is that of popcount(t) nodes, and two prefixes share the noise of
+// the nodes that they share.
 func (s *server) prefix(r *release.Release) []float64 {
 	sum := append([]float64(nil), r.Sum...)
 	before := accountant.NodeStart(max(1, r.Leaf)) - 1

@@ -9,8 +9,8 @@ import (
 	"popri/internal/rng"
 )
 
-// TestTreeNoise: with unit noise in each node, the noise of the sum of the first t leaves has the variance popcount(t), as trees
-// without completion have it; and the next tree's noise is another.
+// TestTreeNoise: with unit noise in each node, the noise of the sum of the first t leaves has the variance popcount(t),
+// as trees without completion have it; and the next tree's noise is another.
 func TestTreeNoise(t *testing.T) {
 	const leaves, trees, values = 13, 2, 20000
 	random := rng.New(1, t.Name())
@@ -49,7 +49,8 @@ func TestTreeNoise(t *testing.T) {
 	}
 }
 
-// TestPrefixesShareNodes: the sums of the first 6 and 7 leaves differ by the release of leaf 7 alone; that of the first 8 shares none.
+// TestPrefixesShareNodes: the sums of the first 6 and 7 leaves differ by the release of leaf 7 alone; that of the first
+// 8 shares none.
 func TestPrefixesShareNodes(t *testing.T) {
 	s := newServer(make([]float32, 1), true, 1, 0)
 	var sums []float64

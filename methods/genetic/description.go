@@ -19,7 +19,8 @@ var Description = method.Description{
 	New:        New,
 	Series:     figures,
 	Work: func(c configs.Config) string {
-		return fmt.Sprintf("%d embeddings, of which %d at most are parents", c.GeneticEDA.Children, c.GeneticEDA.Parents)
+		return fmt.Sprintf("%d embeddings, of which %d at most are parents", c.GeneticEDA.Children,
+			c.GeneticEDA.Parents)
 	},
 	Product: "near the embeddings that the clients' votes selected",
 	Untuned: "same generator, prompts that quote public texts",
@@ -76,9 +77,10 @@ var figures = series.Set{
 		{Key: keyTransport, Name: "Distance (Wasserstein)", Format: series.Number, Decimals: 4},
 	},
 	Plots: []series.Plot{
-		{Title: "Distance to the clients' domain", Note: "of the population, which is embeddings without texts, to validation texts: the Fréchet " +
-			"distance, which counts its spread, too, the distance of the means, and the Wasserstein distance of at most 500 points " +
-			"of each",
+		{Title: "Distance to the clients' domain",
+			Note: "of the population, which is embeddings without texts, to validation texts: the Fréchet " +
+				"distance, which counts its spread, too, the distance of the means, and the Wasserstein distance of at " +
+				"most 500 points of each",
 			Lines: []series.Line{{Key: keyDistance, Name: "FID"}, {Key: keyApart, Name: "distance of the means"},
 				{Key: keyTransport, Name: "Wasserstein distance"}}},
 		{Title: "Parents", Note: "individuals that the votes selected, and those whose texts were kept",
@@ -88,16 +90,19 @@ var figures = series.Set{
 
 func notes(c configs.Config) []string {
 	g := c.GeneticEDA
-	how := "Selections are those of LimitedDomain (Durfee and Rogers 2019): each client votes by one of its texts, its texts in turn, and the list of " +
-		"the individuals with the most votes is released, by Gumbel noise, as far as they are above a noisy threshold."
+	how := "Selections are those of LimitedDomain (Durfee and Rogers 2019): each client votes by one of its texts, " +
+		"its texts in turn, and the list of the individuals with the most votes is released, by Gumbel noise, as far as they are above a noisy threshold."
 	if !c.Selects() {
-		how = "Each client's texts share one vote. Gaussian noise was added to all counts, and the individuals with the highest ones above the noise's " +
-			"bound were selected, which differs from the paper."
+		how = "Each client's texts share one vote. Gaussian noise was added to all counts, and the individuals with " +
+			"the highest ones above the noise's bound were selected, which differs from the paper."
 	}
 	decoder := "the nearest of the public texts and of those that the generator wrote beforehand"
 	if g.Decoder == "prompt" {
-		decoder = "what the generator wrote when it was shown the nearest of the public texts and of those that it wrote beforehand"
+		decoder = "what the generator wrote when it was shown the nearest of the public texts and of those that it " +
+			"wrote beforehand"
 	}
-	return []string{how, "The paper turns embeddings into texts by a trained inverter of the encoder. Here stands in for it: " + decoder + ".",
+	return []string{how,
+		"The paper turns embeddings into texts by a trained inverter of the encoder. Here stands in for it: " +
+			decoder + ".",
 		fmt.Sprintf("Over all rounds, a client sends and receives %s.", traffic(c))}
 }

@@ -14,8 +14,9 @@ const (
 	top       = 5   // R
 )
 
-// estimate is algorithm 2: what a normal distribution with independent coordinates, from which the next population is drawn, has of the
-// parents, in falling order of their noised counts. With α the smoothing and R the number of the best,
+// estimate is algorithm 2: what a normal distribution with independent coordinates, from which the next population is
+// drawn, has of the parents, in falling order of their noised counts. With α the smoothing and R the number of the
+// best,
 //
 //	μ' = (1−α)·mean(e) + α·(e_1 + e_2 − e_last)
 //	σ' = (1−α)·sd(e)   + α·sd(e_1 … e_R)             standard deviations divide by the number

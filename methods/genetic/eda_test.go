@@ -25,7 +25,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestNext: the draws have the mean and the spread of the estimate before they are scaled to unit length, and repeat themselves.
+// TestNext: the draws have the mean and the spread of the estimate before they are scaled to unit length, and repeat
+// themselves.
 func TestNext(t *testing.T) {
 	const dim, n = 40, 4000
 	random := rng.New(1, "parents")
@@ -63,7 +64,8 @@ func TestNext(t *testing.T) {
 // TestBest: the highest counts above the threshold, the best first, so many at most.
 func TestBest(t *testing.T) {
 	counts := []float64{3, 9, -2, 7, 9, 4}
-	for want, c := range map[int][]int{0: best(counts, 10, 3), 2: best(counts, 7.5, 3), 3: best(counts, 0, 3), 5: best(counts, 0, 9)} {
+	for want, c := range map[int][]int{0: best(counts, 10, 3), 2: best(counts, 7.5, 3), 3: best(counts, 0, 3),
+		5: best(counts, 0, 9)} {
 		if len(c) != want || want > 1 && (c[0] != 1 || c[1] != 4) || want > 2 && c[2] != 3 {
 			t.Errorf("%v, want %d of %v", c, want, counts)
 		}

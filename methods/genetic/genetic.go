@@ -1,13 +1,14 @@
-// Package genetic evolves a population of embeddings by the clients' votes ("Generate Synthetic Text Approximating the Private
-// Distribution with Differential Privacy", algorithms 1 to 3). No model is trained, and none is prompted in the loop.
+// Package genetic evolves a population of embeddings by the clients' votes ("Generate Synthetic Text Approximating the
+// Private Distribution with Differential Privacy", algorithms 1 to 3). No model is trained, and none is prompted in the
+// loop.
 //
 //	population ─► votes of the clients for the nearest ─► LimitedDomain: the best, by noise (fedsim) ─► decoder ─► texts
 //	    ▲                                                                                                 │
 //	    └── draws from a normal distribution that the parents describe (EDA) ◄── those of low perplexity ─┘
 //
-// The first population is that of public texts. The paper's decoder is an inverter of the encoder; a lookup among texts, and the generator
-// prompted with the nearest texts, stand in for it. Everything after a selection follows from it and from public text. A round that
-// selects nothing, or keeps nothing, ends the run; it is charged as any other.
+// The first population is that of public texts. The paper's decoder is an inverter of the encoder; a lookup among
+// texts, and the generator prompted with the nearest texts, stand in for it. Everything after a selection follows from
+// it and from public text. A round that selects nothing, or keeps nothing, ends the run; it is charged as any other.
 package genetic
 
 import (
@@ -68,8 +69,9 @@ type pool struct {
 // New makes the method.
 func New(e method.Env) (rounds.Method, error) {
 	if n := len(e.Prompter.Texts()); n < e.Config.GeneticEDA.Population {
-		return nil, fault.Userf("genetic_eda.population is %d, must be at most the %d texts of data.public that are no longer than "+
-			"data.max_tokens", e.Config.GeneticEDA.Population, n)
+		return nil,
+			fault.Userf("genetic_eda.population is %d, must be at most the %d texts of data.public that are no "+
+				"longer than data.max_tokens", e.Config.GeneticEDA.Population, n)
 	}
 	return &Method{Env: e}, nil
 }
@@ -140,7 +142,8 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		}
 		selected := make([]Row, len(places))
 		for i, at := range places {
-			row := Row{Place: int64(at), Text: texts[i], Public: public[i], Perplexity: perplexities[i], Embedding: population.Row(at)}
+			row := Row{Place: int64(at), Text: texts[i], Public: public[i], Perplexity: perplexities[i],
+				Embedding: population.Row(at)}
 			most := m.Config.GeneticEDA.Perplexity
 			row.Kept = strings.TrimSpace(row.Text) != "" && (most == 0 || row.Perplexity < most)
 			selected[i] = row
@@ -165,7 +168,8 @@ func (m *Method) open(ctx context.Context, r *rounds.Round) error {
 			if err != nil {
 				return err
 			}
-			written, err := m.write(ctx, prompts, rng.Seed(m.Config.Seed, "genetic", "written"), filepath.Join(rundir.Round(m.Dir, 1), writtenFile), s)
+			written, err := m.write(ctx, prompts, rng.Seed(m.Config.Seed, "genetic", "written"),
+				filepath.Join(rundir.Round(m.Dir, 1), writtenFile), s)
 			if err != nil {
 				return err
 			}
@@ -188,11 +192,14 @@ func (m *Method) open(ctx context.Context, r *rounds.Round) error {
 }
 
 // write has the generator write a text for each prompt, in parts that survive a kill.
-func (m *Method) write(ctx context.Context, prompts []sampling.Prompt, seed uint64, file string, s rounds.Stage) (out []sampling.Row, err error) {
+func (m *Method) write(ctx context.Context, prompts []sampling.Prompt, seed uint64, file string,
+	s rounds.Stage) (out []sampling.Row, err error) {
 	g := m.Config.Generate
 	err = m.WithSampler(nil, func(generator sampling.Sampler) (err error) {
-		out, err = m.Writer.Sample(ctx, generator, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: 1, Temperature: g.Temperature,
-			TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: seed, Label: "untuned"}, sampling.PartsOf(file), file, s.Progress)
+		out, err = m.Writer.Sample(ctx, generator,
+			sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: 1, Temperature: g.Temperature,
+				TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: seed, Label: "untuned"}, sampling.PartsOf(file), file,
+			s.Progress)
 		return err
 	})
 	return out, err
@@ -233,7 +240,8 @@ func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error
 		var places []int
 		for _, x := range answer.Sum {
 			if x < 0 || int(x) >= population.Rows {
-				return nil, fmt.Errorf("genetic: round %d: individual %g of %d is selected", r.Number, x, population.Rows)
+				return nil, fmt.Errorf("genetic: round %d: individual %g of %d is selected", r.Number, x,
+					population.Rows)
 			}
 			places = append(places, int(x))
 		}
@@ -273,8 +281,8 @@ func (m *Method) key(population embedding.Matrix) string {
 }
 
 // decode turns individuals into texts, and says which of these are public.
-func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, population embedding.Matrix, places []int) (texts []string,
-	public []bool, err error) {
+func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, population embedding.Matrix,
+	places []int) (texts []string, public []bool, err error) {
 	if len(places) == 0 {
 		return nil, nil, nil
 	}
@@ -328,7 +336,8 @@ func (m *Method) perplexities(texts []string) ([]float64, error) {
 		out[i] = math.Inf(1)
 		if ids := m.Tokenizer.Encode(text); len(ids) > 0 {
 			ids = append([]int32{begin}, ids...)
-			scored, which = append(scored, lm.Row{Tokens: ids[:min(len(ids), m.Model.Config.Context)]}), append(which, i)
+			scored, which = append(scored, lm.Row{Tokens: ids[:min(len(ids), m.Model.Config.Context)]}), append(which,
+				i)
 		}
 	}
 	if len(scored) == 0 {
@@ -369,7 +378,8 @@ func (m *Method) note(r *rounds.Round) {
 	}
 }
 
-// Product implements rounds.TextMethod: the parents' texts of the last round that kept some, or of all rounds, each text once.
+// Product implements rounds.TextMethod: the parents' texts of the last round that kept some, or of all rounds, each
+// text once.
 func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]sampling.Row, error) {
 	var out []sampling.Row
 	seen := map[string]bool{}
@@ -387,8 +397,8 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 			if row.Public {
 				finish = sampling.Public
 			}
-			out = append(out, sampling.Row{Prompt: int64(len(out)), Text: row.Text, Finish: finish, Model: "round " + strconv.Itoa(round),
-				IDs: m.Tokenizer.Encode(row.Text)})
+			out = append(out, sampling.Row{Prompt: int64(len(out)), Text: row.Text, Finish: finish,
+				Model: "round " + strconv.Itoa(round), IDs: m.Tokenizer.Encode(row.Text)})
 		}
 	}
 	return out, rows.Write(file, out)

@@ -1,6 +1,6 @@
-// Package grpo trains the adapters on all samples of a prompt by a policy gradient (Group Relative Policy Optimization, Shao
-// et al. 2024, arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are those of POPri; what follows
-// the release is post-processing.
+// Package grpo trains the adapters on all samples of a prompt by a policy gradient (Group Relative Policy Optimization,
+// Shao et al. 2024, arXiv 2402.03300), under the names of TRL's GRPOTrainer. Samples and scores are those of POPri;
+// what follows the release is post-processing.
 //
 //	advantage  A_i = (s_i − mean of the group's scores) / (their standard deviation + 1e-4)
 //	ratio      r   = π(token) / π_old(token)            π_old drew the sample

@@ -8,8 +8,8 @@ import (
 	"popri/internal/golden"
 )
 
-// TestGoldenLosses compares advantages, losses, their gradients with respect to the log-probabilities, and the metrics with
-// TRL's.
+// TestGoldenLosses compares advantages, losses, their gradients with respect to the log-probabilities, and the metrics
+// with TRL's.
 func TestGoldenLosses(t *testing.T) {
 	var file struct {
 		Rewards []float64
@@ -41,7 +41,8 @@ func TestGoldenLosses(t *testing.T) {
 		got, _ := Advantages(file.Rewards, k.Size, k.Scale)
 		for i, want := range k.Advantages {
 			if !near(got[i], want) {
-				t.Errorf("scale_rewards %s, groups of %d: advantage %d is %g, want %g", k.Scale, k.Size, i, got[i], want)
+				t.Errorf("scale_rewards %s, groups of %d: advantage %d is %g, want %g", k.Scale, k.Size, i, got[i],
+					want)
 			}
 		}
 	}
@@ -60,7 +61,8 @@ func TestGoldenLosses(t *testing.T) {
 		l := Loss{Epsilon: k.Epsilon, EpsilonHigh: k.EpsilonHigh, Beta: k.Beta}
 		var loss, kl, low, high float64
 		for i, sample := range of {
-			token := Token{LogProb: file.LogProbs[i], Old: file.Old[i], Reference: file.Reference[i], Advantage: file.Advantages[sample]}
+			token := Token{LogProb: file.LogProbs[i], Old: file.Old[i], Reference: file.Reference[i],
+				Advantage: file.Advantages[sample]}
 			if k.OnPolicy {
 				token.Old = token.LogProb
 			}
@@ -75,14 +77,16 @@ func TestGoldenLosses(t *testing.T) {
 				high += 1 / float64(batch.Tokens)
 			}
 			if got := weight * v.Gradient; !near(got, k.Gradient[i]) {
-				t.Errorf("case %d (%s, beta %g): gradient %d is %g, want %g", n, k.LossType, k.Beta, i, got, k.Gradient[i])
+				t.Errorf("case %d (%s, beta %g): gradient %d is %g, want %g", n, k.LossType, k.Beta, i, got,
+					k.Gradient[i])
 			}
 		}
 		// The reference counts clipped tokens in single precision.
 		share := func(got, want float64) bool { return math.Abs(got-want) < 1e-6 }
-		if !near(loss, k.Loss) || !near(kl, k.KL) || !share(low, k.Low) || !share(high, k.High) || !share(low+high, k.Region) {
-			t.Errorf("case %d (%s, beta %g): loss %g, divergence %g, clipped %g and %g, want %+v", n, k.LossType, k.Beta, loss, kl,
-				low, high, k)
+		if !near(loss, k.Loss) || !near(kl, k.KL) || !share(low, k.Low) || !share(high, k.High) ||
+			!share(low+high, k.Region) {
+			t.Errorf("case %d (%s, beta %g): loss %g, divergence %g, clipped %g and %g, want %+v", n, k.LossType,
+				k.Beta, loss, kl, low, high, k)
 		}
 		if k.Low > 0 && k.High > 0 {
 			clipped++

@@ -40,7 +40,8 @@ var figures = series.Set{
 		{Key: "trained_on", Name: "Trained on", Format: series.Count},
 	}),
 	Plots: []series.Plot{
-		{Title: "Distance of the means", Note: "released distance of the samples from the clients' mean embedding; lower is nearer",
+		{Title: "Distance of the means",
+			Note:  "released distance of the samples from the clients' mean embedding; lower is nearer",
 			Lines: []series.Line{{Key: rounds.Distance, Name: "distance"}}},
 		policy.FrechetPlot,
 		policy.MedoidPlot,
@@ -187,8 +188,9 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
 	}}
 	o.updates = c.Optimizer.Epochs * epochs.Updates()
-	loop := trainer.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule, Updates: o.updates,
-		Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, Record: &o.record,
+	loop := trainer.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule,
+		Updates: o.updates, Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)},
+		Record: &o.record,
 		OnUpdate: func(done int) error {
 			r.Log("grpo_step", o.Steps[len(o.Steps)-1])
 			stage.Progress(done, o.updates)

@@ -23,8 +23,8 @@ type options struct {
 //
 //	L = Σ_samples Σ_t w · ℓ(log π(x_t), log π_old(x_t), log π_ref(x_t), A) − bestOfN/N Σ_best Σ_t log π(x_t)
 //
-// with the token's [Loss] ℓ, its sample's advantage A, the weight w of grpo.loss_type ([Batch.Weight]), and the N tokens of
-// the best sample of each prompt.
+// with the token's [Loss] ℓ, its sample's advantage A, the weight w of grpo.loss_type ([Batch.Weight]), and the N
+// tokens of the best sample of each prompt.
 type objective struct {
 	options
 	model     *lm.Model
@@ -111,8 +111,9 @@ func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) trainer.P
 					gradient -= o.bestOfN / float64(anchors)
 				}
 				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
-					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before the round %g, "+
-						"advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old, token.Advantage)
+					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before "+
+						"the round %g, advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old,
+						token.Advantage)
 				}
 				weights[i] = float32(gradient)
 				m.Loss += loss
@@ -138,7 +139,8 @@ func (x *sample) token(at int, logProb float64) Token {
 	return t
 }
 
-// eachToken calls f for every scored token: its place in sc, the sample that it belongs to, and its place in the sample.
+// eachToken calls f for every scored token: its place in sc, the sample that it belongs to, and its place in the
+// sample.
 func eachToken(sc *lm.Scored, f func(i, sample, at int)) {
 	at := 0
 	for i, sample := range sc.Row {

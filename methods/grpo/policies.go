@@ -9,8 +9,8 @@ import (
 	"popri/model/tensor"
 )
 
-// The updates of a round need the samples' log-probabilities under the policy that drew them and under the model without
-// adapters. Only the adapters of the round's beginning give the first, so a checkpoint holds them.
+// The updates of a round need the samples' log-probabilities under the policy that drew them and under the model
+// without adapters. Only the adapters of the round's beginning give the first, so a checkpoint holds them.
 
 // Begin implements [training.Stateful]. A single update needs no old policy: it is the one that learns.
 func (o *objective) Begin(ctx context.Context) error {
@@ -88,7 +88,8 @@ func (o *objective) samples() (list []*sample) {
 	return list
 }
 
-// logProbs computes the log-probability of each sample's tokens, without adapters if adapter is nil, and gives them to set.
+// logProbs computes the log-probability of each sample's tokens, without adapters if adapter is nil, and gives them to
+// set.
 func (o *objective) logProbs(ctx context.Context, adapter lm.Adapter, set func(x *sample, values []float32)) error {
 	list := passes(o.groups, o.model.Config.Hidden, 2*o.micro) // no activations are kept
 	return tensor.Parallel(len(list), func(i int, s *tensor.Scope) error {

@@ -94,7 +94,8 @@ func TestOptions(t *testing.T) {
 		c.GRPO.Epsilon, c.DPO.MicroPairs, c.GRPO.LossType = 0.05, 2, "grpo"
 	})
 	for _, r := range rounds {
-		if v := r.Values; v["trained_on"] != 24 || v["steps"] != 12 || !(v["kl"] > 0) || !(v["clip_ratio/region_mean"] > 0) {
+		if v := r.Values; v["trained_on"] != 24 || v["steps"] != 12 || !(v["kl"] > 0) ||
+			!(v["clip_ratio/region_mean"] > 0) {
 			t.Errorf("round %d: %v", r.Number, v)
 		}
 	}

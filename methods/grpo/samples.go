@@ -16,8 +16,8 @@ type sample struct {
 	tokens    []int32
 	advantage float64
 	best      bool // it has the highest score of its group
-	// Log-probabilities of the tokens, in nats: under the policy that drew them and under the model without adapters; nil
-	// if they are not needed.
+	// Log-probabilities of the tokens, in nats: under the policy that drew them and under the model without adapters;
+	// nil if they are not needed.
 	old, reference []float32
 }
 
@@ -29,8 +29,8 @@ type group struct {
 	deviation float64 // of their scores
 }
 
-// groups selects the samples to train on: all, or the best and the worst used of each prompt (0 is all). Empty samples are
-// left out, but count in the mean and the standard deviation.
+// groups selects the samples to train on: all, or the best and the worst used of each prompt (0 is all). Empty samples
+// are left out, but count in the mean and the standard deviation.
 func groups(c policy.Candidates, scores []float64, size, used int, scale string) []group {
 	advantages, deviations := Advantages(scores, size, scale)
 	out := make([]group, len(c.Prompts))
@@ -62,8 +62,9 @@ type pass struct {
 	samples []*sample
 }
 
-// passes divides the samples of groups into forward passes of at most the given number of samples. A row holds the prompt once and as
-// many samples as pay: each saves the prompt's work and lengthens what all tokens of the row attend to.
+// passes divides the samples of groups into forward passes of at most the given number of samples. A row holds the
+// prompt once and as many samples as pay: each saves the prompt's work and lengthens what all tokens of the row attend
+// to.
 func passes(groups []group, hidden, most int) (out []pass) {
 	var now pass
 	end := func() {

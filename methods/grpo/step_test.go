@@ -14,9 +14,11 @@ import (
 )
 
 func TestAdvantages(t *testing.T) {
-	for scale, want := range map[string][]float64{"none": {-1, 1, 0, 0}, "group": {-1 / (math.Sqrt2 + 1e-4), 1 / (math.Sqrt2 + 1e-4), 0, 0}} {
+	for scale, want := range map[string][]float64{"none": {-1, 1, 0, 0},
+		"group": {-1 / (math.Sqrt2 + 1e-4), 1 / (math.Sqrt2 + 1e-4), 0, 0}} {
 		got, deviations := Advantages([]float64{2, 4, 7, 7}, 2, scale)
-		if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }) || deviations[0] != math.Sqrt2 || deviations[1] != 0 {
+		if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }) ||
+			deviations[0] != math.Sqrt2 || deviations[1] != 0 {
 			t.Errorf("%s: %v, deviations %v", scale, got, deviations)
 		}
 	}
@@ -32,7 +34,8 @@ func TestGroups(t *testing.T) {
 		c.Rows = append(c.Rows, row)
 	}
 	scores := []float64{3, 1, 5, 4, 2, 0, 1, 9, 2, 3}
-	for used, want := range map[int][2][]int{0: {{2, 3, 0, 4, 1}, {4, 3, 1, 0}}, 1: {{2, 1}, {4, 0}}, 2: {{2, 3, 4, 1}, {4, 3, 1, 0}}} {
+	for used, want := range map[int][2][]int{0: {{2, 3, 0, 4, 1}, {4, 3, 1, 0}}, 1: {{2, 1}, {4, 0}},
+		2: {{2, 3, 4, 1}, {4, 3, 1, 0}}} {
 		for i, g := range groups(c, scores, 5, used, "none") {
 			var got []int
 			for n, x := range g.samples {
@@ -61,8 +64,8 @@ func randomGroups(r *rand.Rand, n, vocab int) []group {
 	for i := range out {
 		out[i] = group{prompt: draw(1 + r.IntN(8)), deviation: 1}
 		for j := range r.IntN(10) {
-			out[i].samples = append(out[i].samples, &sample{prompt: i, index: j, tokens: draw(1 + r.IntN(6)), best: j == 0,
-				advantage: r.NormFloat64()})
+			out[i].samples = append(out[i].samples,
+				&sample{prompt: i, index: j, tokens: draw(1 + r.IntN(6)), best: j == 0, advantage: r.NormFloat64()})
 		}
 	}
 	return out
@@ -102,11 +105,11 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestUpdate: neither the division into passes nor that of a prompt's samples into rows changes an update but by rounding, and
-// its gradient is what differences of the loss give.
+// TestUpdate: neither the division into passes nor that of a prompt's samples into rows changes an update but by
+// rounding, and its gradient is what differences of the loss give.
 func TestUpdate(t *testing.T) {
-	config := lm.Config{Type: "gpt2", Vocab: 40, Context: 32, Hidden: 16, Layers: 2, Heads: 2, Inner: 32, NormEps: 1e-5, Gelu: "gelu_new",
-		TiedHead: true, ScaleAttn: true}
+	config := lm.Config{Type: "gpt2", Vocab: 40, Context: 32, Hidden: 16, Layers: 2, Heads: 2, Inner: 32, NormEps: 1e-5,
+		Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}
 	m, err := lm.New(config, lm.Options{}, rand.New(rand.NewPCG(3, 4)).NormFloat64)
 	if err != nil {
 		t.Fatal(err)
@@ -123,8 +126,10 @@ func TestUpdate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &objective{model: m, adapter: a, groups: list, optimizer: trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
-			options: options{loss: Loss{Epsilon: 0.1, EpsilonHigh: 0.2, Beta: 0.1}, lossType: "grpo", bestOfN: 0.5, longest: 6, micro: micro}}
+		l := &objective{model: m, adapter: a, groups: list,
+			optimizer: trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
+			options: options{loss: Loss{Epsilon: 0.1, EpsilonHigh: 0.2, Beta: 0.1}, lossType: "grpo", bestOfN: 0.5,
+				longest: 6, micro: micro}}
 		if err := l.logProbs(t.Context(), a, func(x *sample, v []float32) { x.old = v }); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +158,8 @@ func TestUpdate(t *testing.T) {
 	}
 	for _, micro := range []int{4, 100} {
 		other, got := tune(micro)
-		if math.Abs(got.Loss-want.Loss) > 1e-4 || math.Abs(got.KL-want.KL) > 1e-4 || math.Abs(got.Entropy-want.Entropy) > 1e-4 {
+		if math.Abs(got.Loss-want.Loss) > 1e-4 || math.Abs(got.KL-want.KL) > 1e-4 ||
+			math.Abs(got.Entropy-want.Entropy) > 1e-4 {
 			t.Errorf("%d samples at a time: %+v, want %+v", micro, got, want)
 		}
 		for i, p := range other.optimizer.State().Params {
@@ -164,12 +170,14 @@ func TestUpdate(t *testing.T) {
 			}
 		}
 	}
-	// A small step down the gradient lowers the loss by its squared norm. With so large an ε, AdamW steps along the gradient.
+	// A small step down the gradient lowers the loss by its squared norm. With so large an ε, AdamW steps along the
+	// gradient.
 	const epsilon, size = 1e6, 1e-3
 	l = fresh(7, epsilon)
 	before := update(l, epsilon*size)
 	after := update(l, 0)
 	if got, want := before.Loss-after.Loss, size*before.GradNorm*before.GradNorm; !(math.Abs(got-want) < 0.05*want) {
-		t.Errorf("a step of %g times the gradient of norm %g lowers the loss by %g, want %g", size, before.GradNorm, got, want)
+		t.Errorf("a step of %g times the gradient of norm %g lowers the loss by %g, want %g", size, before.GradNorm,
+			got, want)
 	}
 }

@@ -34,10 +34,11 @@ func releases(c configs.Config) int {
 // shared reports whether several clients share a teacher.
 func shared(c configs.Config) bool { return c.HotPATE.Teachers > 0 }
 
-// query is the name of the clients' question, and by how much one client's texts move a histogram of votes. Teachers as many as
-// clients count as shared by several: the number of clients is not known here.
+// query is the name of the clients' question, and by how much one client's texts move a histogram of votes. Teachers as
+// many as clients count as shared by several: the number of clients is not known here.
 func query(c configs.Config) (name string, bound float64) {
-	return ensemble.Name(c.HotPATE.Ensemble == "heterogeneous", c.HotPATE.Coordinated, c.Generate.Temperature), ensemble.Bound(shared(c))
+	return ensemble.Name(c.HotPATE.Ensemble == "heterogeneous", c.HotPATE.Coordinated,
+		c.Generate.Temperature), ensemble.Bound(shared(c))
 }
 
 // traffic is a token for each vote, and the token that follows from all, for a client that is a teacher of its own.
@@ -71,24 +72,32 @@ var figures = series.Set{
 
 func notes(c configs.Config) []string {
 	h := c.HotPATE
-	who := "A teacher is a prompt of one client's texts, which abstains if they are taken away: one count of a histogram moves by 1."
+	who := "A teacher is a prompt of one client's texts, which abstains if they are taken away: one count of a " +
+		"histogram moves by 1."
 	if shared(c) {
-		who = fmt.Sprintf("The clients are divided among %d teachers. Taking one client's texts away changes one teacher's vote: two counts of a "+
-			"histogram move by 1, a norm of √2.", h.Teachers)
+		who = fmt.Sprintf("The clients are divided among %d teachers. Taking one client's texts away changes one "+
+			"teacher's vote: two counts of a histogram move by 1, a norm of √2.", h.Teachers)
 	}
 	how := "more than half of the teachers, and the noise's bound, stood behind"
 	if h.Ensemble == "heterogeneous" {
 		how = "was drawn in proportion to its count among those whose count was twice the noise's bound or more"
 	}
-	out := []string{who, "Each vote is charged by itself with Gaussian noise on the whole histogram, whether it gave a token or not. The accounting of " +
-		"Hot PATE's paper by Target Charging, by which votes on which nearly all teachers agree, or none, would cost next to nothing, is not " +
-		"used: the paper leaves its constants open. Of a histogram, one token that " + how + ", with its noised count, was released, or that there was none."}
+	out := []string{who,
+		"Each vote is charged by itself with Gaussian noise on the whole histogram, whether it gave a token or not. " +
+			"The accounting of Hot PATE's paper by Target Charging, by which votes on which nearly all teachers " +
+			"agree, or none, would cost next to nothing, is not used: the paper leaves its constants open. Of a " +
+			"histogram, one token that " +
+			how +
+			", with its noised count, was released, or that there was none."}
 	if h.OnFailure == "base" {
-		out = append(out, "After a vote without a token, the model went on by itself, prompted with public texts. Those tokens tell nothing of the clients.")
+		out = append(out,
+			"After a vote without a token, the model went on by itself, prompted with public texts. Those tokens "+
+				"tell nothing of the clients.")
 	}
 	if c.Privacy.NoiseMultiplier == 0 {
-		out = append(out, fmt.Sprintf("The noise is that of %d votes, of which a text that ends early leaves some unused: what was spent is less than "+
-			"the budget.", releases(c)))
+		out = append(out,
+			fmt.Sprintf("The noise is that of %d votes, of which a text that ends early leaves some unused: what was "+
+				"spent is less than the budget.", releases(c)))
 	}
 	return out
 }

@@ -1,12 +1,13 @@
-// Package hotpate writes texts by Hot PATE (Cohen et al. 2025, sections 3 and 4): teachers, each a prompt of other clients' texts to the
-// run's generator, vote for every token with shared randomness, and a token that enough of them agree on is released.
+// Package hotpate writes texts by Hot PATE (Cohen et al. 2025, sections 3 and 4): teachers, each a prompt of other
+// clients' texts to the run's generator, vote for every token with shared randomness, and a token that enough of them
+// agree on is released.
 //
 //	text so far ─► votes of all teachers (fedsim/teachers) ─► histogram + N(0, σ²) ─► token or ⊥ (fedsim, scoring/ensemble)
 //	     ▲                                                                                │
 //	     └── the token; at ⊥ one of the model with public texts, another vote, or the end ─┘
 //
-// Nothing is trained. A round is some texts; each vote is a part of it, with a release and a charge of its own. The texts follow from
-// the releases, so that a round that was interrupted goes on behind the last one.
+// Nothing is trained. A round is some texts; each vote is a part of it, with a release and a charge of its own. The
+// texts follow from the releases, so that a round that was interrupted goes on behind the last one.
 package hotpate
 
 import (
@@ -100,7 +101,8 @@ func (w *writer) write(ctx context.Context, text int, progress func(votes int)) 
 	row := sampling.Row{Prompt: int64(text), Finish: "length", Model: "round " + strconv.Itoa(w.r.Number)}
 	var base *lm.Lockstep
 	if w.h.OnFailure == "base" {
-		prompts, err := w.Prompter.Draw(rng.New(w.Config.Seed, "hot_pate", "base", strconv.Itoa(w.r.Number), strconv.Itoa(text)), 1)
+		prompts, err := w.Prompter.Draw(rng.New(w.Config.Seed, "hot_pate", "base", strconv.Itoa(w.r.Number),
+			strconv.Itoa(text)), 1)
 		if err != nil {
 			return row, err
 		}
@@ -155,7 +157,8 @@ func (w *writer) question(text, part int, prefix []int32) ensemble.Question {
 	g := w.Config.Generate
 	q := ensemble.Question{Teachers: cmp.Or(w.h.Teachers, w.Clients), Heterogeneous: w.h.Ensemble == "heterogeneous",
 		Vocab: w.Model.Config.Vocab, Coordinated: w.h.Coordinated, Temperature: g.Temperature, Shared: shared(w.Config),
-		Model: w.key, Seed: rng.Seed(w.Config.Seed, "hot_pate"), Round: w.r.Number, Text: text, Part: part, Prefix: slices.Clone(prefix)}
+		Model: w.key, Seed: rng.Seed(w.Config.Seed,
+			"hot_pate"), Round: w.r.Number, Text: text, Part: part, Prefix: slices.Clone(prefix)}
 	if len(prefix) < g.MinNewTokens {
 		q.Banned = slices.Concat(w.stops, w.Prompter.Held())
 	}

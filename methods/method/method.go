@@ -20,8 +20,8 @@ import (
 	"popri/show/series"
 )
 
-// Env is what a method works with. All of it is public, or covered by the guarantee as the clients' releases are, but for
-// Ceiling and Reference.
+// Env is what a method works with. All of it is public, or covered by the guarantee as the clients' releases are, but
+// for Ceiling and Reference.
 type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
@@ -41,8 +41,8 @@ type Env struct {
 	Clients int // the number of train clients
 	// SmallDir is the folder of the small model (downstream.model), for methods that train it at the clients.
 	SmallDir string
-	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of tokens that
-	// are predicted exactly. nil where there are none.
+	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of
+	// tokens that are predicted exactly. nil where there are none.
 	Validate func(*lm.Model) (loss, accuracy float64, err error)
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
 	// distance is measured to. nil leaves the measurement out.
@@ -63,8 +63,8 @@ type Description struct {
 	Rounds func(configs.Config) int
 	// Releases is how often clients are asked under a configuration; nil is once in each round.
 	Releases func(configs.Config) int
-	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean under a configuration; nil
-	// is no.
+	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean under a configuration;
+	// nil is no.
 	NeedsTexts func(configs.Config) bool
 	// NeedsLabels says that clients answer by their texts' labels, too.
 	NeedsLabels bool
@@ -132,7 +132,8 @@ func (e Env) Transport(vectors embedding.Matrix) (*float64, error) {
 }
 
 // toReference is a distance of samples, as a Gaussian, to the reference; nil without one.
-func (e Env) toReference(vectors embedding.Matrix, distance func(g, to *metrics.Gaussian) (float64, error)) (*float64, error) {
+func (e Env) toReference(vectors embedding.Matrix, distance func(g, to *metrics.Gaussian) (float64, error)) (*float64,
+	error) {
 	if e.Reference == nil {
 		return nil, nil
 	}
@@ -145,8 +146,8 @@ func (e Env) toReference(vectors embedding.Matrix, distance func(g, to *metrics.
 	return &d, err
 }
 
-// View is where samples lie in the plane of the reference's first two principal components, whose origin is the reference's
-// mean (POPri, Figures 2 and 4).
+// View is where samples lie in the plane of the reference's first two principal components, whose origin is the
+// reference's mean (POPri, Figures 2 and 4).
 type View struct {
 	Points [][2]float64 `json:"points"`
 	// Reference is the standard deviation of the reference along each axis.

@@ -10,9 +10,9 @@ import (
 	"popri/model/lm"
 )
 
-// WithSampler calls use with what draws samples of the model with adapters, nil for none: the server of generate.engine; a
-// copy of the model into which they are merged; or with model.weights "compute" the model itself, which is as before
-// afterwards.
+// WithSampler calls use with what draws samples of the model with adapters, nil for none: the server of
+// generate.engine; a copy of the model into which they are merged; or with model.weights "compute" the model itself,
+// which is as before afterwards.
 func (e Env) WithSampler(adapter *lora.Adapter, use func(sampling.Sampler) error) error {
 	switch {
 	case e.Engine != nil:
@@ -29,7 +29,8 @@ func (e Env) WithSampler(adapter *lora.Adapter, use func(sampling.Sampler) error
 		}
 		return errors.Join(use(e.Model), undo())
 	}
-	o := lm.Options{Weights: e.Model.Compute, Compute: e.Model.Compute, Sampling: true, Bytes: e.Config.Generate.Weights == "int8"}
+	o := lm.Options{Weights: e.Model.Compute, Compute: e.Model.Compute, Sampling: true,
+		Bytes: e.Config.Generate.Weights == "int8"}
 	var copied *lm.Model
 	var err error
 	if adapter == nil {

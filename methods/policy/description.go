@@ -33,8 +33,8 @@ var (
 		Note:  "Fréchet distance of the samples' embeddings; lower is nearer",
 		Lines: []series.Line{{Key: "fid", Name: "FID"}}}
 	MedoidPlot = series.Plot{Title: "Spread of the samples",
-		Note: "median distance of the samples' embeddings to their medoid, in the plane of the validation texts' first two principal " +
-			"components; a fall means that the samples become alike",
+		Note: "median distance of the samples' embeddings to their medoid, in the plane of the validation texts' " +
+			"first two principal components; a fall means that the samples become alike",
 		Lines: []series.Line{{Key: "medoid", Name: "distance"}}}
 )
 
@@ -54,31 +54,32 @@ func Notes(c configs.Config) []string {
 	notes := feedbackOf(c).Notes()
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if c.Scoring.Objective == "witness" {
-		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is computed " +
-			"from the same sums.")
+		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is " +
+			"computed from the same sums.")
 	}
 	if c.Generate.Quote == "relevant" {
 		note("Prompts quote the public texts that are most relevant to the clients. Which texts these are depends on the " +
 			"clients, within ε.")
 	}
 	if c.Generate.Quote == "scored" {
-		note("Prompts quote the samples of earlier rounds that the clients' released sum scores highest. These texts were written " +
-			"by the model, not by clients.")
+		note("Prompts quote the samples of earlier rounds that the clients' released sum scores highest. These texts " +
+			"were written by the model, not by clients.")
 	}
 	if c.Warmup.Steps > 0 && !c.Privacy.UnsafeCeiling {
-		note("Before the first round, the adapters were trained for %d steps on the public texts that are most relevant to the "+
-			"clients.", c.Warmup.Steps)
+		note("Before the first round, the adapters were trained for %d steps on the public texts that are most "+
+			"relevant to the clients.", c.Warmup.Steps)
 	}
 	if k := c.Synthetic.Kept; k < 1 {
-		note("Rows of the synthetic set were drawn from the written texts by weights that bring their mean embedding near the "+
-			"clients'. They leave an effective share of at least %.3g.", k)
+		note("Rows of the synthetic set were drawn from the written texts by weights that bring their mean embedding "+
+			"near the clients'. They leave an effective share of at least %.3g.", k)
 	}
 	switch n := c.Synthetic.PublicTexts; {
 	case n > 0 && c.Synthetic.Mix == "validated":
-		note("The synthetic set is weighted public text, written text, or both, whichever taught the small model most about the " +
-			"validation clients. Which public texts these are depends on the clients, within ε.")
+		note("The synthetic set is weighted public text, written text, or both, whichever taught the small model " +
+			"most about the validation clients. Which public texts these are depends on the clients, within ε.")
 	case n > 0:
-		note("%d texts of the synthetic set are public texts. Which texts these are depends on the clients, within ε.", n)
+		note("%d texts of the synthetic set are public texts. Which texts these are depends on the clients, within ε.",
+			n)
 	}
 	return append(notes, traffic(c))
 }
@@ -93,6 +94,8 @@ func traffic(c configs.Config) string {
 			others = append(others, fmt.Sprintf("%s: %s", name, feedbackOf(other).Traffic()))
 		}
 	}
-	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). Samples count "+
-		"as embeddings of %d values.", feedbackOf(c).Traffic(), c.Scoring.Release, strings.Join(others, "; "), c.Scoring.Dim)
+	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). "+
+		"Samples count as embeddings of %d values.", feedbackOf(c).Traffic(), c.Scoring.Release,
+		strings.Join(others, "; "),
+		c.Scoring.Dim)
 }

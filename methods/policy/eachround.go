@@ -13,8 +13,8 @@ import (
 	"popri/scoring/query"
 )
 
-// EachRound asks the clients in every round about its samples: for their mean cosine with each (scoring.release "rounds"),
-// or for as few numbers as these have dimensions ("compact").
+// EachRound asks the clients in every round about its samples: for their mean cosine with each (scoring.release
+// "rounds"), or for as few numbers as these have dimensions ("compact").
 type EachRound struct {
 	*method.Env
 	standIns query.Means // clients made of public texts, see gain
@@ -51,7 +51,8 @@ func (f *EachRound) Denoise() string {
 
 // Traffic implements [Feedback].
 func (f *EachRound) Traffic() method.Traffic {
-	rounds, samples, dim := f.Config.Trainer.Rounds, f.Config.Generate.Prompts*f.Config.Generate.Samples, f.Config.Scoring.Dim
+	rounds, samples, dim := f.Config.Trainer.Rounds, f.Config.Generate.Prompts*f.Config.Generate.Samples,
+		f.Config.Scoring.Dim
 	if f.compact() {
 		samples = min(samples, dim)
 		return method.Traffic{Sent: rounds * (samples + scoring.RoundChecks), Received: rounds * samples * dim}
@@ -65,12 +66,15 @@ func (f *EachRound) Notes() (notes []string) {
 	case f.compact():
 		notes = append(notes, "Clients sent their scores in as few numbers as the scores have dimensions.")
 	case f.Config.Scoring.Denoise == "project":
-		notes = append(notes, "After its release, each sum was projected onto the space in which the true sum lies, which takes "+
-			"noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
+		notes = append(notes,
+			"After its release, each sum was projected onto the space in which the true sum lies, which takes "+
+				"noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
 	}
 	if f.Config.Scoring.Denoise == "pool" {
-		notes = append(notes, "The scores of a round use its release and all earlier ones, weighted by their noise: together "+
-			"they tell the clients' mean embedding better than one of them. They are charged already, so it costs no privacy.")
+		notes = append(notes,
+			"The scores of a round use its release and all earlier ones, weighted by their noise: together "+
+				"they tell the clients' mean embedding better than one of them. They are charged already, so it "+
+				"costs no privacy.")
 	}
 	return notes
 }
@@ -156,8 +160,8 @@ func (a *roundAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err erro
 	return noisy, scores, err
 }
 
-// gainClients is the largest number of clients made of public texts that replace the real ones when the scale of scores is
-// measured.
+// gainClients is the largest number of clients made of public texts that replace the real ones when the scale of scores
+// is measured.
 const gainClients = 512
 
 // gain measures the factor by which normalising and clipping scale a client's cosines, on clients made of successive

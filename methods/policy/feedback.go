@@ -8,9 +8,9 @@ import (
 	"popri/methods/rounds"
 )
 
-// Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the answer.
-// There are three kinds: [EachRound] asks for the cosines of every round's samples, [Votes] for those nearest to the clients'
-// texts, and [Single] asks once for what scores any text.
+// Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the
+// answer. There are three kinds: [EachRound] asks for the cosines of every round's samples, [Votes] for those nearest
+// to the clients' texts, and [Single] asks once for what scores any text.
 type Feedback interface {
 	// Query is the name of the clients' query, and the norm bound of their vectors.
 	Query() (name string, bound float64)

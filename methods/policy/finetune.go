@@ -21,8 +21,8 @@ type FineTuning struct {
 // fineTuneParts is the number of parts of a batch that are computed in parallel.
 const fineTuneParts = 2
 
-// FineTune trains the adapters on rows, epoch after epoch, and returns the mean loss in nats a token over all steps. The
-// section optimizer has AdamW's other settings. FineTune keeps no state on disk.
+// FineTune trains the adapters on rows, epoch after epoch, and returns the mean loss in nats a token over all steps.
+// The section optimizer has AdamW's other settings. FineTune keeps no state on disk.
 func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm.Row, f FineTuning) (float64, error) {
 	o := p.Config.Optimizer
 	params, err := p.Adapter.Trainable()
@@ -33,15 +33,17 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	optimizer := trainer.NewOptimizer(params, preference.Optimizer(o))
 	defer optimizer.Free()
 	mean := 0.0
-	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer, Rows: trainer.InMemory(examples),
-		Parts: trainer.InParts(fineTuneParts),
-		Seed:  rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
-		Done:  func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
+	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer,
+		Rows: trainer.InMemory(examples), Parts: trainer.InParts(fineTuneParts),
+		Seed: rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
+		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
 	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {
-		return rng.New(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], strconv.Itoa(epoch))...).Perm(len(examples))
+		return rng.New(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)],
+			strconv.Itoa(epoch))...).Perm(len(examples))
 	}}
-	loop := trainer.Loop{Optimizer: optimizer, Objective: loss, Batches: epochs, Schedule: trainer.Constant(f.LearningRate),
-		Updates: f.Steps, OnUpdate: func(done int) error {
+	loop := trainer.Loop{Optimizer: optimizer, Objective: loss, Batches: epochs,
+		Schedule: trainer.Constant(f.LearningRate),
+		Updates:  f.Steps, OnUpdate: func(done int) error {
 			stage.Progress(done, f.Steps)
 			return nil
 		}}

@@ -38,15 +38,16 @@ func (f *Single) readForm(r *rounds.Round, s rounds.Stage) error {
 // countedTexts is the number of public texts that tell how many tokens a word has.
 const countedTexts = 2000
 
-// form is what round 1 has stored of the form of the clients' texts, nothing without scoring.form. From here on, samples are no
-// shorter than nearly all of these texts, and have line breaks if these have.
+// form is what round 1 has stored of the form of the clients' texts, nothing without scoring.form. From here on,
+// samples are no shorter than nearly all of these texts, and have line breaks if these have.
 func (p *Policy) form() (found Form, err error) {
 	if p.Config.Scoring.Form == 0 {
 		return found, nil
 	}
 	err = atomicfile.ReadJSON(filepath.Join(rundir.Round(p.Dir, 1), rundir.Form), &found)
 	p.Prompter.Lines = found.Lines
-	p.Writer.Config.MinNewTokens = max(p.Config.Generate.MinNewTokens, min(found.LeastTokens, p.Config.Generate.MaxNewTokens-roomToEnd))
+	p.Writer.Config.MinNewTokens = max(p.Config.Generate.MinNewTokens,
+		min(found.LeastTokens, p.Config.Generate.MaxNewTokens-roomToEnd))
 	return found, err
 }
 

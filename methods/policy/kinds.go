@@ -17,12 +17,12 @@ import (
 	"popri/methods/target"
 )
 
-// The search for the clients' kinds of text asks for each kind kindSamples times, and then kindPrompts × kindSamples times for
-// the kinds that it found.
+// The search for the clients' kinds of text asks for each kind kindSamples times, and then kindPrompts × kindSamples
+// times for the kinds that it found.
 const kindSamples, kindPrompts = 3, 120
 
-// kindShare is the least share of the samples that the weights leave as effective number, and quotedKinds the number of samples
-// that round 1 quotes, repetitions counted.
+// kindShare is the least share of the samples that the weights leave as effective number, and quotedKinds the number of
+// samples that round 1 quotes, repetitions counted.
 const kindShare, quotedKinds = 0.1, 300
 
 // Found is what the search found, in the event "kinds" and in the folder of round 1.
@@ -47,7 +47,8 @@ func (f Found) String() string {
 	if n := len(f.Kinds) - namedKinds; n > 0 {
 		list = append(list, fmt.Sprintf("%d others (%.0f %%)", n, 100*rest))
 	}
-	return "the release says that the clients write texts like " + strings.Join(list, ", ") + "; round 1 asks the model for these"
+	return "the release says that the clients write texts like " + strings.Join(list, ", ") +
+		"; round 1 asks the model for these"
 }
 
 // KindShare is a kind of text and its share of the samples that the release's weights draw.
@@ -56,9 +57,9 @@ type KindShare struct {
 	Share float64 `json:"share"`
 }
 
-// findKinds asks the model for each of the kinds of text, and weights what it writes so that its mean embedding comes to the
-// clients'; then once more for the kinds that got weight. The samples that the weights draw are what round 1 quotes. All of it is
-// post-processing of the release.
+// findKinds asks the model for each of the kinds of text, and weights what it writes so that its mean embedding comes
+// to the clients'; then once more for the kinds that got weight. The samples that the weights draw are what round 1
+// quotes. All of it is post-processing of the release.
 func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage) error {
 	p := f.policy
 	asked := p.Kinds
@@ -98,7 +99,8 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 }
 
 // askFor writes samples of kinds, one prompt for each.
-func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int, kinds []string) (written []sampling.Row, err error) {
+func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int,
+	kinds []string) (written []sampling.Row, err error) {
 	p := f.policy
 	name := "kinds-" + strconv.Itoa(pass)
 	prompts := make([]sampling.Prompt, len(kinds))
@@ -107,9 +109,11 @@ func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pa
 	}
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
 		g := p.Config.Generate
-		written, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: kindSamples,
-			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(p.Config.Seed, name),
-			Label: "search for kinds of text"}, filepath.Join(r.Dir, name), filepath.Join(r.Dir, name+".parquet"), s.Progress)
+		written, err = p.Writer.Sample(ctx, model,
+			sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: kindSamples,
+				Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(p.Config.Seed, name),
+				Label: "search for kinds of text"}, filepath.Join(r.Dir, name), filepath.Join(r.Dir, name+".parquet"),
+			s.Progress)
 		return err
 	})
 	return written, err

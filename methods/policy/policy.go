@@ -64,7 +64,8 @@ func (p *Policy) single() (*Single, error) {
 	if f, ok := p.Feedback.(*Single); ok {
 		return f, nil
 	}
-	return nil, fmt.Errorf("policy: scoring.release is %q, so nothing is known of public texts' relevance", p.Config.Scoring.Release)
+	return nil, fmt.Errorf("policy: scoring.release is %q, so nothing is known of public texts' relevance",
+		p.Config.Scoring.Release)
 }
 
 // Candidates are the samples of a round.
@@ -96,7 +97,8 @@ type ScoreRow struct {
 func (p *Policy) Restore(round int) (err error) {
 	p.Close()
 	if round == 0 {
-		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir), rng.New(p.Config.Seed, "lora"))
+		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir),
+			rng.New(p.Config.Seed, "lora"))
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
 	}
@@ -112,7 +114,8 @@ func (p *Policy) Close() {
 	}
 }
 
-// Begin does what the rounds of all methods begin with: it writes candidates and asks for the clients' answer about them.
+// Begin does what the rounds of all methods begin with: it writes candidates and asks for the clients' answer about
+// them.
 func (p *Policy) Begin(ctx context.Context, r *rounds.Round) (c Candidates, answer Answer, err error) {
 	if err := p.Feedback.Begin(ctx, r); err != nil {
 		return c, nil, err
@@ -133,7 +136,8 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 		if err := rows.Write(filepath.Join(r.Dir, PromptsFile), sampling.PromptRows(c.Prompts)); err != nil {
 			return err
 		}
-		c.Rows, err = p.sample(ctx, s, r.Number, c.Prompts, filepath.Join(r.Dir, partsDir), filepath.Join(r.Dir, rundir.Samples))
+		c.Rows, err = p.sample(ctx, s, r.Number, c.Prompts, filepath.Join(r.Dir, partsDir),
+			filepath.Join(r.Dir, rundir.Samples))
 		return err
 	})
 	if err != nil {
@@ -180,9 +184,11 @@ func (p *Policy) sample(ctx context.Context, s rounds.Stage, round int, prompts 
 	file string) (written []sampling.Row, err error) {
 	g, n := p.Config.Generate, strconv.Itoa(round)
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
-		written, err = p.Writer.Sample(ctx, model, sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
-			Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
-			Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file, s.Progress)
+		written, err = p.Writer.Sample(ctx, model,
+			sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
+				Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
+				Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file,
+			s.Progress)
 		return err
 	})
 	return written, err
@@ -224,7 +230,8 @@ func (p *Policy) Save(r *rounds.Round, optimizer *trainer.Optimizer) error {
 
 // Prune implements rounds.Method: it removes the state of a training that is done.
 func (p *Policy) Prune(round int) error {
-	if err := os.Remove(filepath.Join(rundir.Round(p.Dir, round), TrainingFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(rundir.Round(p.Dir, round), TrainingFile)); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

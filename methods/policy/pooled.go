@@ -11,23 +11,24 @@ import (
 	"popri/scoring"
 )
 
-// PooledFile has the sums over all releases up to a round, in the folder of the round, from which the next round goes on
-// (scoring.denoise "pool").
+// PooledFile has the sums over all releases up to a round, in the folder of the round, from which the next round goes
+// on (scoring.denoise "pool").
 const PooledFile = "pooled.safetensors"
 
-// leastNoise is the least noise of a released mean that counts, in units of the clip norm, so that releases without noise
-// can be weighted.
+// leastNoise is the least noise of a released mean that counts, in units of the clip norm, so that releases without
+// noise can be weighted.
 const leastNoise = 1e-12
 
-// pooled adds a round's release, given as a mean over the clients, to those before it, and returns the scores of the round's
-// samples by all of them.
+// pooled adds a round's release, given as a mean over the clients, to those before it, and returns the scores of the
+// round's samples by all of them.
 func (a *roundAnswer) pooled(r *rounds.Round, mean []float64, gain float64) ([]float64, error) {
 	estimate, err := a.pooledBefore(r.Number, a.samples.Dim())
 	if err != nil {
 		return nil, err
 	}
 	noise := max(a.release.NoiseStd()/float64(a.release.Clients), leastNoise*a.Config.Scoring.ClipNorm)
-	err = estimate.Add(scoring.PooledRelease{Samples: a.samples, Mean: mean, Compact: a.compact(), Gain: gain, Noise: noise})
+	err = estimate.Add(scoring.PooledRelease{Samples: a.samples, Mean: mean, Compact: a.compact(), Gain: gain,
+		Noise: noise})
 	if err != nil {
 		return nil, err
 	}

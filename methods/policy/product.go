@@ -16,8 +16,9 @@ import (
 // writtenFile has all texts that the model wrote, where the product is not just these.
 const writtenFile = rundir.Written
 
-// Product writes the synthetic set with the restored adapters: the texts that the model writes, weighted if synthetic.kept
-// says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the clients.
+// Product writes the synthetic set with the restored adapters: the texts that the model writes, weighted if
+// synthetic.kept says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the
+// clients.
 func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
 	c := p.Config.Synthetic
 	form, err := p.form()
@@ -50,8 +51,8 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	return all, rows.Write(file, all)
 }
 
-// Untrained writes the model's part of the product as it would be if no training had changed the model: the same prompts, seeds
-// and weights on texts. What the product is worth beyond it is what the training brought.
+// Untrained writes the model's part of the product as it would be if no training had changed the model: the same
+// prompts, seeds and weights on texts. What the product is worth beyond it is what the training brought.
 func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
 	prompter, err := p.finalPrompts()
 	if err != nil {
@@ -64,7 +65,8 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	parts := sampling.PartsOf(file) // whoever finds the file removes what a kill left there
 	all := filepath.Join(parts, "all.parquet")
 	err = p.WithSampler(nil, func(model sampling.Sampler) error {
-		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all, s.Progress)
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all,
+			s.Progress)
 		return err
 	})
 	if err != nil {
@@ -91,8 +93,8 @@ func (p *Policy) weighted(s rounds.Stage, written []sampling.Row) ([]sampling.Ro
 	return single.keep(s, written)
 }
 
-// finalPrompts makes the prompts of the synthetic set: the rounds that are done give their quotes, the adapters may be of an
-// earlier one.
+// finalPrompts makes the prompts of the synthetic set: the rounds that are done give their quotes, the adapters may be
+// of an earlier one.
 func (p *Policy) finalPrompts() (*sampling.Prompter, error) {
 	done, err := rounds.Latest(p.Dir)
 	if err != nil {

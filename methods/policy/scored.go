@@ -70,8 +70,8 @@ func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
 	return samples, scores, nil
 }
 
-// bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each round's, without
-// repetitions.
+// bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each
+// round's, without repetitions.
 func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 	form, err := p.form()
 	if err != nil {
@@ -104,8 +104,9 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 	return out, nil
 }
 
-// quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model goes on with what it is shown. A sample
-// that was cut and has neither end in its second half loses its last word, of which a part may be missing.
+// quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model goes on with what it
+// is shown. A sample that was cut and has neither end in its second half loses its last word, of which a part may be
+// missing.
 func quotable(s sampling.Row) string {
 	if s.Finish == "stop" {
 		return s.Text

@@ -11,8 +11,8 @@ import (
 	"popri/model/embedding"
 )
 
-// Single asks the clients once, before the first round, for their mean embedding (package target). Every score of a sample
-// and of a public text follows from that release, so that rounds, prompts and samples cost no privacy.
+// Single asks the clients once, before the first round, for their mean embedding (package target). Every score of a
+// sample and of a public text follows from that release, so that rounds, prompts and samples cost no privacy.
 type Single struct {
 	policy   *Policy
 	pool     *target.Pool    // the public texts; nil until they are embedded
@@ -39,8 +39,8 @@ func (f *Single) Traffic() method.Traffic { return target.Traffic(f.policy.Confi
 // Notes implements [Feedback].
 func (f *Single) Notes() []string { return []string{target.Note(f.policy.Config)} }
 
-// Begin implements [Feedback]. In round 1 it asks the clients, selects the public texts that are most relevant to them, and
-// warms the adapters up on these texts.
+// Begin implements [Feedback]. In round 1 it asks the clients, selects the public texts that are most relevant to them,
+// and warms the adapters up on these texts.
 func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 	p := f.policy
 	if f.pool == nil {
@@ -67,7 +67,8 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 		}
 	}
 	if p.Kinds != nil {
-		if err := r.Stage("find kinds of text", func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
+		if err := r.Stage("find kinds of text",
+			func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"popri/scoring"
 )
 
-// Votes asks the clients in every round which samples are nearest to their texts, as Private Evolution does: a sample's score
-// is the number of votes for it (POPri, Figure 6; scoring.release "votes").
+// Votes asks the clients in every round which samples are nearest to their texts, as Private Evolution does: a sample's
+// score is the number of votes for it (POPri, Figure 6; scoring.release "votes").
 type Votes struct{ *method.Env }
 
 func (f *Votes) options() scoring.VoteOptions {
@@ -42,7 +42,8 @@ func (f *Votes) Traffic() method.Traffic {
 
 // Notes implements [Feedback].
 func (f *Votes) Notes() []string {
-	return []string{"Each text of a client voted for the sample nearest to it. A sample's score is the clients' mean number of votes."}
+	return []string{"Each text of a client voted for the sample nearest to it. A sample's score is the clients' mean " +
+		"number of votes."}
 }
 
 // Begin implements [Feedback].

@@ -28,7 +28,8 @@ func pairing(c configs.Config, scores []float64, round int) (scoring.Pairing, er
 	case "random":
 		return scoring.AgainstRandom{Random: rng.New(c.Seed, "round", strconv.Itoa(round), "pairs")}, nil
 	case "margin":
-		return scoring.WithMargin{Pairing: scoring.AgainstRank(d.RejectedRank), Least: scoring.Spread(scores, c.Generate.Samples)}, nil
+		return scoring.WithMargin{Pairing: scoring.AgainstRank(d.RejectedRank),
+			Least: scoring.Spread(scores, c.Generate.Samples)}, nil
 	}
 	return nil, fmt.Errorf("popri: dpo.pairs is %q", d.Pairs)
 }
@@ -66,16 +67,18 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 		prompt := candidates.Prompts[p.Prompt]
 		pairs = append(pairs, dpo.Pair{
 			Prompt: prompt.IDs, PromptText: prompt.Text, PromptIndex: p.Prompt,
-			Chosen: candidates.Rows[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: p.Chosen, ChosenScore: scores[chosen],
-			Rejected: candidates.Rows[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: p.Rejected,
+			Chosen: candidates.Rows[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: p.Chosen,
+			ChosenScore: scores[chosen],
+			Rejected:    candidates.Rows[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: p.Rejected,
 			RejectedScore: scores[rejected],
 			RejectedRank:  ranking.Ranks[i], Round: r.Number})
 		chosenScore += scores[chosen]
 		rejectedScore += scores[rejected]
 	}
 	if len(pairs) == 0 {
-		return nil, errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the " +
-			"temperature, or lower dpo.rejected_rank)")
+		return nil,
+			errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the " +
+				"temperature, or lower dpo.rejected_rank)")
 	}
 	n := float64(len(pairs))
 	for key, v := range map[string]float64{"pairs": n, "skipped_prompts": float64(skipped),

@@ -28,7 +28,8 @@ func samplesOf(n, j int) (prompts []sampling.Prompt, rows []sampling.Row) {
 	for i := range n {
 		prompts = append(prompts, sampling.Prompt{Text: fmt.Sprintf("prompt %d", i), IDs: []int32{1, int32(i)}})
 		for k := range j {
-			rows = append(rows, sampling.Row{Prompt: int64(i), Sample: int64(k), Text: fmt.Sprintf("%d/%d", i, k), IDs: []int32{int32(10*i + k)}})
+			rows = append(rows, sampling.Row{Prompt: int64(i), Sample: int64(k), Text: fmt.Sprintf("%d/%d", i, k),
+				IDs: []int32{int32(10*i + k)}})
 		}
 	}
 	return prompts, rows
@@ -43,7 +44,8 @@ func plainMethod(j, rank int) *Method {
 }
 
 // pairsOf reads the release and makes the pairs, as a round does.
-func pairsOf(m *Method, dir string, prompts []sampling.Prompt, rows []sampling.Row, vectors embedding.Matrix, answer *release.Release, figures *series.Round) ([]dpo.Pair, error) {
+func pairsOf(m *Method, dir string, prompts []sampling.Prompt, rows []sampling.Row, vectors embedding.Matrix,
+	answer *release.Release, figures *series.Round) ([]dpo.Pair, error) {
 	r := &rounds.Round{Number: figures.Number, Dir: dir, Figures: figures}
 	c := policy.Candidates{Prompts: prompts, Rows: rows, Vectors: vectors}
 	if vectors.Rows == 0 { // any will do
@@ -67,7 +69,8 @@ func pairsOf(m *Method, dir string, prompts []sampling.Prompt, rows []sampling.R
 // quoting makes a prompter of a few public texts.
 func quoting(t *testing.T, texts ...string) *sampling.Prompter {
 	t.Helper()
-	tok, err := tokenizer.TrainBPE(slices.Values(texts), tokenizer.TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"}})
+	tok, err := tokenizer.TrainBPE(slices.Values(texts),
+		tokenizer.TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,14 +110,18 @@ func TestPairs(t *testing.T) {
 	for i, w := range want {
 		p := pairs[i]
 		chosen, rejected := rows[4*w.prompt+w.chosen], rows[4*w.prompt+w.rejected]
-		if p.PromptIndex != w.prompt || p.ChosenIndex != w.chosen || p.RejectedIndex != w.rejected || p.ChosenScore != w.scores[0] || p.RejectedScore != w.scores[1] ||
-			p.ChosenText != chosen.Text || p.RejectedText != rejected.Text || !reflect.DeepEqual(p.Chosen, chosen.IDs) || !reflect.DeepEqual(p.Rejected, rejected.IDs) || !reflect.DeepEqual(p.Prompt, prompts[w.prompt].IDs) {
+		if p.PromptIndex != w.prompt || p.ChosenIndex != w.chosen || p.RejectedIndex != w.rejected ||
+			p.ChosenScore != w.scores[0] || p.RejectedScore != w.scores[1] ||
+			p.ChosenText != chosen.Text || p.RejectedText != rejected.Text ||
+			!reflect.DeepEqual(p.Chosen, chosen.IDs) || !reflect.DeepEqual(p.Rejected, rejected.IDs) ||
+			!reflect.DeepEqual(p.Prompt, prompts[w.prompt].IDs) {
 			t.Errorf("pair %d is %+v, want %+v", i, p, w)
 		}
 	}
 	v := m.Values
-	if v["pairs"] != 2 || v["skipped_prompts"] != 1 || v["duplicates"] != 1 || math.Abs(v["score/chosen"]-0.65) > 1e-12 ||
-		math.Abs(v["score/rejected"]-0.15) > 1e-12 || m.Get("noise_kept") != nil || m.Get("length_slope") != nil {
+	if v["pairs"] != 2 || v["skipped_prompts"] != 1 || v["duplicates"] != 1 ||
+		math.Abs(v["score/chosen"]-0.65) > 1e-12 || math.Abs(v["score/rejected"]-0.15) > 1e-12 ||
+		m.Get("noise_kept") != nil || m.Get("length_slope") != nil {
 		t.Errorf("the metrics are %+v", m)
 	}
 	kept, err := dpo.ReadPairs(filepath.Join(dir, pairsFile))
@@ -126,7 +133,8 @@ func TestPairs(t *testing.T) {
 		t.Fatalf("%v: %d scores", err, len(scores))
 	}
 	for i, s := range scores {
-		if s.Noisy != answer.Sum[i]/10 || s.Score != s.Noisy || s.Prompt != rows[i].Prompt || s.Sample != rows[i].Sample {
+		if s.Noisy != answer.Sum[i]/10 || s.Score != s.Noisy || s.Prompt != rows[i].Prompt ||
+			s.Sample != rows[i].Sample {
 			t.Errorf("score %d is %+v", i, s)
 		}
 	}
@@ -145,12 +153,14 @@ func TestPairs(t *testing.T) {
 		tr := plainMethod(4, 3)
 		tr.Config.DPO.Pairs = c.pairs
 		m := series.NewRound(7)
-		got, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{}, &release.Release{Clients: 10, Sum: answer.Sum[:8]}, m)
+		got, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{},
+			&release.Release{Clients: 10, Sum: answer.Sum[:8]}, m)
 		if err != nil || len(got) != len(c.rejected) || m.Values["pairs"] != float64(len(got)) {
 			t.Fatalf("%s: %v: %d pairs, %+v", c.pairs, err, len(got), m)
 		}
 		for i, p := range got {
-			if p.RejectedIndex != c.rejected[i] || p.RejectedRank != c.ranks[i] || p.PromptIndex != c.prompts[i] || p.Round != 7 || p.RejectedScore > p.ChosenScore {
+			if p.RejectedIndex != c.rejected[i] || p.RejectedRank != c.ranks[i] || p.PromptIndex != c.prompts[i] ||
+				p.Round != 7 || p.RejectedScore > p.ChosenScore {
 				t.Errorf("%s: pair %d is %+v", c.pairs, i, p)
 			}
 		}
@@ -158,7 +168,8 @@ func TestPairs(t *testing.T) {
 	drawn := func(round int) (out []int) {
 		tr := plainMethod(4, 3)
 		tr.Config.DPO.Pairs = "random"
-		pairs, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{}, &release.Release{Clients: 10, Sum: answer.Sum[:8]}, series.NewRound(round))
+		pairs, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{},
+			&release.Release{Clients: 10, Sum: answer.Sum[:8]}, series.NewRound(round))
 		if err != nil || len(pairs) != 2 {
 			t.Fatalf("%v: %+v", err, pairs)
 		}
@@ -181,7 +192,8 @@ func TestPairs(t *testing.T) {
 	for i := range rows {
 		rows[i].Text = "same"
 	}
-	if _, err := pairsOf(tr, t.TempDir(), prompts, rows, embedding.Matrix{}, answer, m); err == nil || !strings.Contains(err.Error(), "too alike") {
+	if _, err := pairsOf(tr, t.TempDir(), prompts, rows, embedding.Matrix{}, answer, m); err == nil ||
+		!strings.Contains(err.Error(), "too alike") {
 		t.Errorf("samples that are all alike give %v", err)
 	}
 }
@@ -211,7 +223,8 @@ func TestPairsDenoised(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range plain {
-		if plain[i].ChosenIndex != projected[i].ChosenIndex || plain[i].RejectedIndex != projected[i].RejectedIndex || math.Abs(plain[i].ChosenScore-projected[i].ChosenScore) > 1e-6 {
+		if plain[i].ChosenIndex != projected[i].ChosenIndex || plain[i].RejectedIndex != projected[i].RejectedIndex ||
+			math.Abs(plain[i].ChosenScore-projected[i].ChosenScore) > 1e-6 {
 			t.Errorf("pair %d is %+v, projected %+v", i, plain[i], projected[i])
 		}
 	}
@@ -264,8 +277,8 @@ func (circle) Encode(texts []string) (embedding.Matrix, error) {
 	return m, nil
 }
 
-// TestPairsByWitness: the clients' mean points to (1, 1) and nearly all samples lie along (1, 0.8). Similarity chooses one
-// of these; the witness, what is missing.
+// TestPairsByWitness: the clients' mean points to (1, 1) and nearly all samples lie along (1, 0.8). Similarity chooses
+// one of these; the witness, what is missing.
 func TestPairsByWitness(t *testing.T) {
 	prompts, rows := samplesOf(4, 4)
 	var texts []string
@@ -285,7 +298,8 @@ func TestPairsByWitness(t *testing.T) {
 		tr.Config.Scoring.Objective, tr.Config.Scoring.ClipNorm = objective, 1e6
 		tr.Encoder = circle{}
 		tr.Prompter = quoting(t, "1 0", "0 1", "1 2", "2 1", "1 1")
-		pairs, err := pairsOf(tr, t.TempDir(), prompts, rows, vectors, &release.Release{Clients: 10, Sum: sum}, series.NewRound(0))
+		pairs, err := pairsOf(tr, t.TempDir(), prompts, rows, vectors, &release.Release{Clients: 10, Sum: sum},
+			series.NewRound(0))
 		if err != nil || len(pairs) != 4 {
 			t.Fatalf("%s: %v, %d pairs", objective, err, len(pairs))
 		}
@@ -311,7 +325,8 @@ func TestDuplicates(t *testing.T) {
 		rows[1].Text = rows[0].Text // sample 1 repeats sample 0 and has the higher score
 		tr := plainMethod(3, 2)
 		tr.Config.Scoring.Duplicates = how
-		pairs, err := pairsOf(tr, t.TempDir(), prompts, rows, embedding.Matrix{}, &release.Release{Clients: 1, Sum: []float64{5, 9, 1}}, series.NewRound(0))
+		pairs, err := pairsOf(tr, t.TempDir(), prompts, rows, embedding.Matrix{},
+			&release.Release{Clients: 1, Sum: []float64{5, 9, 1}}, series.NewRound(0))
 		if err != nil || len(pairs) != 1 || pairs[0].ChosenIndex != want[0] || pairs[0].RejectedIndex != want[1] {
 			t.Errorf("%q: %v, %+v, want %v", how, err, pairs, want)
 		}

@@ -1,5 +1,5 @@
-// Package popri is POPri (Preference Optimization for Private Client Data): per prompt, the best-scored sample and the one at rank ℓ
-// form a preference pair, and DPO steps move the adapters towards the first (section 3 of the paper).
+// Package popri is POPri (Preference Optimization for Private Client Data): per prompt, the best-scored sample and the
+// one at rank ℓ form a preference pair, and DPO steps move the adapters towards the first (section 3 of the paper).
 package popri
 
 import (

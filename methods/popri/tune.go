@@ -62,7 +62,8 @@ func (m *Method) restoreDPO(round int) error {
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, pairs []dpo.Pair) error {
 	c := m.Config
 	stream := []string{"round", strconv.Itoa(r.Number)}
-	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile), c.DPO.Reference == "round_start")
+	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile),
+		c.DPO.Reference == "round_start")
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,8 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		return err
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
-	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
+	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile),
+		Key: fmt.Sprintf("round %d", r.Number)}
 	if !c.CarriesMoments() {
 		m.dpo.Optimizer.Reset()
 	}
@@ -176,9 +178,9 @@ func (m *Method) judge(ctx context.Context, r *rounds.Round) (float64, error) {
 	}
 	var drawn []sampling.Row
 	err = m.WithSampler(m.Adapter, func(model sampling.Sampler) error {
-		drawn, err = m.Writer.Draw(ctx, model, sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt,
-			Temperature: g.Temperature,
-			TopP:        g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
+		drawn, err = m.Writer.Draw(ctx, model,
+			sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt, Temperature: g.Temperature,
+				TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
 		return err
 	})
 	if err != nil {

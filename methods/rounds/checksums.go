@@ -37,9 +37,9 @@ func seal(dir string) error {
 	return atomicfile.WriteBytes(filepath.Join(dir, rundir.Checksums), out.Bytes())
 }
 
-// unchanged returns the user's error if a file of a complete round is gone or has another content than when the round ended:
-// later rounds, the product and the report stand on it. Files that came later do not count, nor do rounds of versions that
-// noted no hashes.
+// unchanged returns the user's error if a file of a complete round is gone or has another content than when the round
+// ended: later rounds, the product and the report stand on it. Files that came later do not count, nor do rounds of
+// versions that noted no hashes.
 func unchanged(dir string) error {
 	file := filepath.Join(dir, rundir.Checksums)
 	content, err := os.ReadFile(file)
@@ -58,13 +58,13 @@ func unchanged(dir string) error {
 		got, err := filehash.SHA256(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return fault.Userf("%s is gone since its round ended (%s names it): restore it from a copy, or begin anew in another "+
-				"folder", path, rundir.Checksums)
+			return fault.Userf("%s is gone since its round ended (%s names it): restore it from a copy, or begin "+
+				"anew in another folder", path, rundir.Checksums)
 		case err != nil:
 			return err
 		case got != want:
-			return fault.Userf("%s has changed since its round ended (sha256 %.12s…, was %.12s…): restore it from a copy, or begin anew "+
-				"in another folder", path, got, want)
+			return fault.Userf("%s has changed since its round ended (sha256 %.12s…, was %.12s…): restore it from a "+
+				"copy, or begin anew in another folder", path, got, want)
 		}
 	}
 	return nil

@@ -21,8 +21,9 @@ type bound struct {
 	Hours  float64 `json:"max_hours"`
 }
 
-// late reports whether the next round would end after [Options.MaxTime], if it took as long as the last one. What a run's
-// product is then made of is noted, so that a process that resumes the run does no further round, unless it has a larger bound.
+// late reports whether the next round would end after [Options.MaxTime], if it took as long as the last one. What a
+// run's product is then made of is noted, so that a process that resumes the run does no further round, unless it has a
+// larger bound.
 func (t *Runner) late(done int, c clock) (bool, error) {
 	if t.MaxTime == 0 || done == 0 {
 		return false, nil
@@ -37,7 +38,8 @@ func (t *Runner) late(done int, c clock) (bool, error) {
 		return false, nil
 	}
 	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: they took %s, and another would take about %s "+
-		"(trainer.max_hours=%g)", done, t.Rounds, spent.Round(time.Second), c.last.Round(time.Second), t.MaxTime.Hours()))
+		"(trainer.max_hours=%g)", done, t.Rounds, spent.Round(time.Second), c.last.Round(time.Second),
+		t.MaxTime.Hours()))
 	t.Events.Log("late", done, bound{done, t.MaxTime.Hours()})
 	return true, atomicfile.WriteJSON(file, bound{done, t.MaxTime.Hours()})
 }

@@ -59,8 +59,8 @@ type Options struct {
 	By     string // the figure by which [Best] chooses the state that the product is of; "" takes the last one
 	// Patience ends the rounds where By did not fall for so many rounds in a row (see [ProgressOf]); 0 never does.
 	Patience int
-	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if it took
-	// as long as the one before. 0 is no bound.
+	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if
+	// it took as long as the one before. 0 is no bound.
 	MaxTime time.Duration
 	Method  Method
 	Clients release.Collector
@@ -224,8 +224,8 @@ func (t *Runner) converged() (bool, error) {
 	if p.Idle < t.Patience {
 		return false, nil
 	}
-	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f for %d rounds "+
-		"(trainer.patience)", len(figures), t.Rounds, t.By, p.Least, p.Idle))
+	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f for "+
+		"%d rounds (trainer.patience)", len(figures), t.Rounds, t.By, p.Least, p.Idle))
 	t.Events.Log("converged", len(figures), p)
 	return true, nil
 }
@@ -257,8 +257,8 @@ func (t *Runner) ended(round int) error {
 	return seal(rundir.Round(t.Dir, round))
 }
 
-// Product writes the synthetic set, or the model, of the newest complete round, or of the nearest state. An existing one stays as
-// it is.
+// Product writes the synthetic set, or the model, of the newest complete round, or of the nearest state. An existing
+// one stays as it is.
 func (t *Runner) Product(ctx context.Context) error {
 	return t.ProductIn(ctx, t.Dir)
 }
@@ -323,8 +323,8 @@ func (t *Runner) model(m ModelMethod, dir string) error {
 	})
 }
 
-// state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so that
-// a resumed run chooses the same.
+// state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so
+// that a resumed run chooses the same.
 func (t *Runner) state() (int, error) {
 	if t.By == "" {
 		return Latest(t.Dir)

@@ -42,7 +42,8 @@ func (m *recorder) Prune(round int) error   { return m.call("prune %d", round) }
 func (m *recorder) Close()                  {}
 
 func (m *recorder) Round(_ context.Context, r *Round) error {
-	q, err := scoring.NewCosine(embedding.Matrix{Rows: 2, Dim: 1, Data: []float32{1, 1}}, scoring.Options{Normalize: scoring.None, Clip: 1}, "k")
+	q, err := scoring.NewCosine(embedding.Matrix{Rows: 2, Dim: 1, Data: []float32{1, 1}},
+		scoring.Options{Normalize: scoring.None, Clip: 1}, "k")
 	if err != nil {
 		return err
 	}
@@ -80,12 +81,14 @@ func TestRoundsGoOn(t *testing.T) {
 		"round 2":   {"restore 0, round 1, prune 1, round 2", "restore 1, round 2, prune 2, restore 2, product"},
 		"prune 2":   {"restore 0, round 1, prune 1, round 2, prune 2", "prune 2, restore 2, restore 2, product"},
 		"restore 0": {"restore 0", "restore 0, round 1, prune 1, round 2, prune 2, restore 2, product"},
-		"product":   {"restore 0, round 1, prune 1, round 2, prune 2, restore 2, product", "restore 2, restore 2, product"},
+		"product": {"restore 0, round 1, prune 1, round 2, prune 2, restore 2, product",
+			"restore 2, restore 2, product"},
 	} {
 		dir := t.TempDir()
 		run := func(fail string) (string, error) {
 			m := &recorder{fail: fail}
-			tr := New(Options{Dir: dir, Rounds: 2, Method: m, Clients: &answers{}, Spent: func() (float64, error) { return 3.25, nil }})
+			tr := New(Options{Dir: dir, Rounds: 2, Method: m, Clients: &answers{},
+				Spent: func() (float64, error) { return 3.25, nil }})
 			err := tr.Train(t.Context())
 			if err == nil {
 				err = tr.Product(t.Context())
@@ -110,8 +113,8 @@ func TestRoundsGoOn(t *testing.T) {
 	}
 }
 
-// TestRoundsEndInTime: rounds end at the bound on their time, after one at least. A process that resumes the run does none
-// more, unless the bound is larger.
+// TestRoundsEndInTime: rounds end at the bound on their time, after one at least. A process that resumes the run does
+// none more, unless the bound is larger.
 func TestRoundsEndInTime(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
@@ -124,7 +127,8 @@ func TestRoundsEndInTime(t *testing.T) {
 	} {
 		m := &recorder{}
 		var said string
-		tr := New(Options{Dir: dir, Rounds: 3, MaxTime: c.bound, Method: m, Clients: &answers{}, Spent: func() (float64, error) { return 1, nil },
+		tr := New(Options{Dir: dir, Rounds: 3, MaxTime: c.bound, Method: m, Clients: &answers{},
+			Spent:  func() (float64, error) { return 1, nil },
 			Events: Events{Say: func(text string) { said += text }}})
 		if err := tr.Train(t.Context()); err != nil {
 			t.Fatal(err)
@@ -156,12 +160,14 @@ func TestEventsReachEveryListener(t *testing.T) {
 			RoundEnd:   func(r series.Round) { note("round %d ends", r.Number) },
 		}
 	}
-	tr := New(Options{Dir: t.TempDir(), Rounds: 1, Method: &recorder{}, Clients: &answers{}, Events: Tee(listener("a"), Events{}, listener("b"))})
+	tr := New(Options{Dir: t.TempDir(), Rounds: 1, Method: &recorder{}, Clients: &answers{},
+		Events: Tee(listener("a"), Events{}, listener("b"))})
 	if err := tr.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, event := range []string{"begin collect", "end collect", "seen in round 1", "begin work", "work 1 of 2", "end work", "round 1 ends"} {
+	for _, event := range []string{"begin collect", "end collect", "seen in round 1", "begin work", "work 1 of 2",
+		"end work", "round 1 ends"} {
 		want = append(want, "a: "+event, "b: "+event)
 	}
 	if !reflect.DeepEqual(heard, want) {

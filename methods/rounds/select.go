@@ -6,8 +6,8 @@ import (
 	"popri/show/series"
 )
 
-// Figures of a round by which [Best] chooses: what its samples are measured by, and the same, with [After] behind the name, of
-// samples that its own adapters wrote afterwards.
+// Figures of a round by which [Best] chooses: what its samples are measured by, and the same, with [After] behind the
+// name, of samples that its own adapters wrote afterwards.
 const (
 	Distance = "distance" // released, from the clients
 	FID      = "fid"      // without noise, from the validation clients
@@ -22,8 +22,8 @@ type Selection struct {
 	Value float64 `json:"value"`       // of samples that this state wrote
 }
 
-// Best chooses the state with the least value of a figure, the earliest of equals. The samples of a round are written before
-// its training, so they measure the state after the round before. ok is false if no value is known.
+// Best chooses the state with the least value of a figure, the earliest of equals. The samples of a round are written
+// before its training, so they measure the state after the round before. ok is false if no value is known.
 func Best(rounds []series.Round, by string) (s Selection, ok bool) {
 	consider := func(round int, value *float64) {
 		if value != nil && (!ok || *value < s.Value) {
@@ -45,8 +45,8 @@ type Progress struct {
 	Measured    int
 }
 
-// ProgressOf follows a figure. A value counts as a fall if it lies below the last fall by more than the standard error of their
-// difference.
+// ProgressOf follows a figure. A value counts as a fall if it lies below the last fall by more than the standard error
+// of their difference.
 func ProgressOf(rounds []series.Round, by string) (p Progress) {
 	chance := 0.0
 	see := func(r series.Round, key string) {

@@ -9,8 +9,8 @@ import (
 	"popri/datasets"
 )
 
-// TestInstructions: the answer is opened by a mark, and ends at one or at the line's end; texts in marks have none inside; a template of
-// turns goes around the instruction.
+// TestInstructions: the answer is opened by a mark, and ends at one or at the line's end; texts in marks have none
+// inside; a template of turns goes around the instruction.
 func TestInstructions(t *testing.T) {
 	tok := newTokenizer(t, "text goes on and on")
 	p, err := NewAnswering(tok, configs.Generate{TemplateItem: "Text {i}"}, configs.Data{MaxTokens: 100}, 120, 20)
@@ -18,10 +18,12 @@ func TestInstructions(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, err := p.Instruct("pos", "Say it anew: "+Marked("it \"goes\"\n on"))
-	if err != nil || x.Text != "Say it anew: \"it 'goes' on\"\n\"" || x.Label != "pos" || p.tok.Decode(x.IDs, true) != x.Text {
+	if err != nil || x.Text != "Say it anew: \"it 'goes' on\"\n\"" || x.Label != "pos" ||
+		p.tok.Decode(x.IDs, true) != x.Text {
 		t.Errorf("%+v (%v)", x, err)
 	}
-	for text, want := range map[string]string{"goes on\" and on": "goes on", "goes on": "goes on", "\" text": "", "Text 2": "Text 2"} {
+	for text, want := range map[string]string{"goes on\" and on": "goes on", "goes on": "goes on", "\" text": "",
+		"Text 2": "Text 2"} {
 		ids := p.tok.Encode(text)
 		if got, _ := p.Read(ids, true); got != want {
 			t.Errorf("the answer %q is read as %q", text, got)
@@ -45,7 +47,8 @@ func TestInstructions(t *testing.T) {
 		t.Errorf("an instruction that is too long: %v", err)
 	}
 	// A prompter of public texts is as it was.
-	of, err := NewPrompter(tok, configs.Generate{TemplateItem: "Text {i}"}, configs.Data{MaxTokens: 100}, []datasets.Text{{Text: "text"}}, 120, 20)
+	of, err := NewPrompter(tok, configs.Generate{TemplateItem: "Text {i}"}, configs.Data{MaxTokens: 100},
+		[]datasets.Text{{Text: "text"}}, 120, 20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// Chat makes the header of the prompts a user's turn, and what follows it the beginning of the model's turn, by the chat template of
-// the model's folder. The section is returned as it is where the folder has no template.
+// Chat makes the header of the prompts a user's turn, and what follows it the beginning of the model's turn, by the
+// chat template of the model's folder. The section is returned as it is where the folder has no template.
 func Chat(g configs.Generate, folder string, tok *tokenizer.Tokenizer) (configs.Generate, error) {
 	t, err := chat.Load(folder)
 	if errors.Is(err, chat.ErrNone) {
@@ -26,8 +26,8 @@ func Chat(g configs.Generate, folder string, tok *tokenizer.Tokenizer) (configs.
 	return g, err
 }
 
-// Turns returns what makes a user's turn of an instruction, up to the beginning of the model's turn, by the chat template of the
-// model's folder; nil where the folder has none.
+// Turns returns what makes a user's turn of an instruction, up to the beginning of the model's turn, by the chat
+// template of the model's folder; nil where the folder has none.
 func Turns(folder string, tok *tokenizer.Tokenizer) (func(instruction string) (string, error), error) {
 	t, err := chat.Load(folder)
 	if errors.Is(err, chat.ErrNone) {
@@ -43,7 +43,8 @@ func userTurn(t *chat.Template, folder string, tok *tokenizer.Tokenizer, content
 		err = fmt.Errorf("the chat template of %s changes the user's turn, %q, to %q", folder, content, text)
 	}
 	if err != nil {
-		return "", fault.Userf("generate.chat: %w; set it to false and write the turns into generate.template_header", err)
+		return "", fault.Userf("generate.chat: %w; set it to false and write the turns into generate.template_header",
+			err)
 	}
 	prefix, _ := tok.Template()
 	return strings.TrimPrefix(text, tok.Decode(prefix, false)), nil

@@ -11,7 +11,8 @@ import (
 	"popri/internal/fault"
 )
 
-// TestChat: the header becomes a user's turn and the passages the model's, by the folder's template; without one it stays.
+// TestChat: the header becomes a user's turn and the passages the model's, by the folder's template; without one it
+// stays.
 func TestChat(t *testing.T) {
 	const chatML = `{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}` +
 		`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
@@ -25,7 +26,8 @@ func TestChat(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		if c.template != "" {
-			if err := os.WriteFile(filepath.Join(folder, "chat_template.jinja"), []byte(c.template), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(folder, "chat_template.jinja"), []byte(c.template),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -23,8 +23,8 @@ func labelled(n int) []datasets.Text {
 	return out
 }
 
-// TestPromptsByLabel: a prompt quotes texts of one label, which its header names; labels come in the proportion of the texts,
-// or as they are asked for.
+// TestPromptsByLabel: a prompt quotes texts of one label, which its header names; labels come in the proportion of the
+// texts, or as they are asked for.
 func TestPromptsByLabel(t *testing.T) {
 	const n = 2000
 	tok := newTokenizer(t, "text goes on and on")
@@ -84,19 +84,22 @@ func TestPromptsByLabel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), 5); err != nil || prompts[0].Label != "" || p.Labels() != nil {
+	if prompts, err := p.Draw(rand.New(rand.NewPCG(1, 2)), 5); err != nil || prompts[0].Label != "" ||
+		p.Labels() != nil {
 		t.Errorf("labels without generate.by_label: %+v (%v)", prompts, err)
 	}
 }
 
-// TestLabelledRows: rows keep their labels in a file, files of earlier versions have none, and empty texts are left out with theirs.
+// TestLabelledRows: rows keep their labels in a file, files of earlier versions have none, and empty texts are left out
+// with theirs.
 func TestLabelledRows(t *testing.T) {
 	texts, labels := Labelled([]Row{{Text: "a", Label: "x"}, {Label: "y"}, {Text: "b", Label: "z"}})
 	if !slices.Equal(texts, []string{"a", "b"}) || !slices.Equal(labels, []string{"x", "z"}) {
 		t.Errorf("%q %q", texts, labels)
 	}
 	path := filepath.Join(t.TempDir(), "rows.parquet")
-	want := []Row{{Text: "a", Finish: "stop", Label: "x", IDs: []int32{1}}, {Text: "b", Finish: "stop", IDs: []int32{2}}}
+	want := []Row{{Text: "a", Finish: "stop", Label: "x", IDs: []int32{1}},
+		{Text: "b", Finish: "stop", IDs: []int32{2}}}
 	if err := rows.Write(path, want); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,8 @@ func TestLabelledRows(t *testing.T) {
 	if err := rows.Write(path, []old{{1, 2, "a", "stop", []int32{3}, "m"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := rows.Read[Row](path); err != nil || !reflect.DeepEqual(got, []Row{{1, 2, "a", "stop", []int32{3}, "m", "", ""}}) {
+	if got, err := rows.Read[Row](path); err != nil ||
+		!reflect.DeepEqual(got, []Row{{1, 2, "a", "stop", []int32{3}, "m", "", ""}}) {
 		t.Errorf("of an earlier version: %+v (%v)", got, err)
 	}
 }

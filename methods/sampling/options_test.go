@@ -22,7 +22,8 @@ func TestLongTexts(t *testing.T) {
 		how  string
 		want PublicTexts
 	}{{"drop", PublicTexts{Used: 2, Dropped: 2}}, {"cut", PublicTexts{Used: 3, Cut: 1, Dropped: 1}}} {
-		p, err := NewPrompter(tok, configs.Generate{Examples: 1}, configs.Data{MaxTokens: 20, LongTexts: c.how}, public, 200, 10)
+		p, err := NewPrompter(tok, configs.Generate{Examples: 1}, configs.Data{MaxTokens: 20, LongTexts: c.how}, public,
+			200, 10)
 		if err != nil || p.Public != c.want {
 			t.Errorf("%s: %v, %v, want %+v", c.how, p, err, c.want)
 			continue
@@ -34,7 +35,8 @@ func TestLongTexts(t *testing.T) {
 		}
 		if c.how == "cut" {
 			cut := p.texts[1]
-			if next := cut + " " + strings.Fields(long)[len(strings.Fields(cut))]; !strings.HasPrefix(long, cut+" ") || count(next) <= 20 {
+			if next := cut + " " + strings.Fields(long)[len(strings.Fields(cut))]; !strings.HasPrefix(long, cut+" ") ||
+				count(next) <= 20 {
 				t.Errorf("%q is not as many words as fit", cut)
 			}
 		}
@@ -45,12 +47,14 @@ func TestFewTextsAreWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		texts PublicTexts
 		want  string
-	}{{PublicTexts{Used: 107, Dropped: 26947}, "107 of 27054"}, {PublicTexts{Used: 50, Dropped: 50}, ""}, {PublicTexts{Used: 49, Dropped: 51}, "49 of 100"}, {PublicTexts{Used: 9, Cut: 9}, ""}} {
+	}{{PublicTexts{Used: 107, Dropped: 26947}, "107 of 27054"}, {PublicTexts{Used: 50, Dropped: 50},
+		""}, {PublicTexts{Used: 49, Dropped: 51}, "49 of 100"}, {PublicTexts{Used: 9, Cut: 9}, ""}} {
 		if w := c.texts.Warning(); (w == "") != (c.want == "") || !strings.Contains(w, c.want) {
 			t.Errorf("%+v: the warning is %q", c.texts, w)
 		}
 	}
-	if s := (PublicTexts{Used: 5, Cut: 2, Dropped: 3}).String(); !strings.Contains(s, "5 used, 2 of them cut") || !strings.Contains(s, "3 longer ones dropped") {
+	if s := (PublicTexts{Used: 5, Cut: 2, Dropped: 3}).String(); !strings.Contains(s, "5 used, 2 of them cut") ||
+		!strings.Contains(s, "3 longer ones dropped") {
 		t.Error(s)
 	}
 }
@@ -59,7 +63,8 @@ func TestDistinctExamples(t *testing.T) {
 	tok := newTokenizer(t, "text goes on")
 	public := []datasets.Text{{Text: "a text"}, {Text: "a text"}, {Text: "a text"}, {Text: "on"}, {Text: "goes"}}
 	repeats := func(item string) (n int) {
-		p, err := NewPrompter(tok, configs.Generate{Examples: 3, TemplateItem: item}, configs.Data{MaxTokens: 20}, public, 200, 10)
+		p, err := NewPrompter(tok, configs.Generate{Examples: 3, TemplateItem: item}, configs.Data{MaxTokens: 20},
+			public, 200, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +92,8 @@ func TestDistinctExamples(t *testing.T) {
 	if n := repeats(""); n == 0 {
 		t.Error("texts are drawn without replacement where they need not differ")
 	}
-	_, err := NewPrompter(tok, configs.Generate{Examples: 4, TemplateItem: "Item {i}"}, configs.Data{MaxTokens: 20}, public, 200, 10)
+	_, err := NewPrompter(tok, configs.Generate{Examples: 4, TemplateItem: "Item {i}"}, configs.Data{MaxTokens: 20},
+		public, 200, 10)
 	if !errors.Is(err, ErrTooFewPrompts) || !strings.Contains(err.Error(), "3 of 5 texts") {
 		t.Errorf("three texts for prompts of four: %v", err)
 	}
@@ -96,7 +102,8 @@ func TestDistinctExamples(t *testing.T) {
 // Texts are separated as in the published code.
 func TestTemplateSeparator(t *testing.T) {
 	g := configs.Generate{Examples: 2, TemplateHeader: "List:", TemplateItem: "Original Text Sample {i}"}
-	p, err := NewPrompter(newTokenizer(t, "Original Text Sample"), g, configs.Data{MaxTokens: 200}, []datasets.Text{{Text: "one"}, {Text: "two"}}, 400, 10)
+	p, err := NewPrompter(newTokenizer(t, "Original Text Sample"), g, configs.Data{MaxTokens: 200},
+		[]datasets.Text{{Text: "one"}, {Text: "two"}}, 400, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +128,8 @@ func TestCutSamplesAndEnds(t *testing.T) {
 			if item != "" {
 				mark = []int32{p.separator}
 			}
-			for _, text := range []string{"on and", "text goes on, é日本語 and on", "日本語日本語日本語", strings.Repeat("xyz ", 30), ""} {
+			for _, text := range []string{"on and", "text goes on, é日本語 and on", "日本語日本語日本語",
+				strings.Repeat("xyz ", 30), ""} {
 				for _, stopped := range []bool{false, true} {
 					ids := tok.Encode(text)
 					got, completion := p.Read(ids, stopped)
@@ -136,7 +144,9 @@ func TestCutSamplesAndEnds(t *testing.T) {
 					if ends != wantEnd || len(completion) > 30 {
 						t.Errorf("%v: an end %v, want %v", where, ends, wantEnd)
 					}
-					if cut && (len(body) > 8 || strings.Contains(got, "\uFFFD") || !strings.HasPrefix(strings.Join(strings.Fields(text), " "), got) || strings.TrimSpace(tok.Decode(body, true)) != got) {
+					if cut && (len(body) > 8 || strings.Contains(got, "\uFFFD") ||
+						!strings.HasPrefix(strings.Join(strings.Fields(text), " "), got) ||
+						strings.TrimSpace(tok.Decode(body, true)) != got) {
 						t.Errorf("%v: cut to %q of %d tokens", where, got, len(body))
 					}
 					if !cut && got != strings.Join(strings.Fields(text), " ") {

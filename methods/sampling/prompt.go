@@ -100,9 +100,9 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	return p, nil
 }
 
-// heldTokens are those with which a template's next text would begin before generate.min_new_tokens: tokens with a line break,
-// and signs that the marker begins with. A marker that begins with a letter or a digit may be a word of the text. Where samples
-// have line breaks, a marker that begins with a sign is held by its sign alone.
+// heldTokens are those with which a template's next text would begin before generate.min_new_tokens: tokens with a line
+// break, and signs that the marker begins with. A marker that begins with a letter or a digit may be a word of the
+// text. Where samples have line breaks, a marker that begins with a sign is held by its sign alone.
 func heldTokens(tok *tokenizer.Tokenizer, marker string) (held, lines []int32) {
 	for id := range int32(tok.VocabSize()) {
 		text := tok.Decode([]int32{id}, false)
@@ -268,8 +268,8 @@ func (p *Prompter) choose(random *rand.Rand, label string) []int {
 			w = group[random.IntN(len(group))]
 		}
 		// Where too few texts differ, of all or of a label, they are quoted twice.
-		if len(which) < p.different && slices.ContainsFunc(which, func(v int) bool { return p.texts[v] == p.texts[w] }) &&
-			(group == nil || p.enough(group, len(which)+1)) {
+		if len(which) < p.different && slices.ContainsFunc(which,
+			func(v int) bool { return p.texts[v] == p.texts[w] }) && (group == nil || p.enough(group, len(which)+1)) {
 			continue
 		}
 		which = append(which, w)
@@ -305,8 +305,9 @@ type subject struct{ label, kind string }
 // anyKind is what the header names where no kind of text is known.
 const anyKind = "text"
 
-// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. label is the texts'
-// label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the other.
+// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. label is the
+// texts' label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the
+// other.
 func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prompt, error) {
 	ids := make([][]int32, len(texts))
 	for i, text := range texts {
@@ -340,9 +341,10 @@ func (p *Prompter) Answering() *Prompter {
 	return &q
 }
 
-// NewAnswering returns a prompter for instructions alone, without public texts, for a model with the given context length. It
-// reserves room for completions of the given length.
-func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter, error) {
+// NewAnswering returns a prompter for instructions alone, without public texts, for a model with the given context
+// length. It reserves room for completions of the given length.
+func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
+	error) {
 	separator, ok := tok.EOS()
 	if !ok {
 		return nil, errNoEnd
@@ -354,8 +356,8 @@ func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, 
 
 var errNoEnd = errors.New("sampling: the tokenizer has no end-of-text token")
 
-// Instruct makes a prompt of an instruction, which may quote texts ([Marked]), and the mark that opens the answer. One that is too
-// long for the model is an [ErrTooLong].
+// Instruct makes a prompt of an instruction, which may quote texts ([Marked]), and the mark that opens the answer. One
+// that is too long for the model is an [ErrTooLong].
 func (p *Prompter) Instruct(label, instruction string) (Prompt, error) {
 	text := instruction + "\n"
 	if p.Turns != nil {
@@ -368,8 +370,8 @@ func (p *Prompter) Instruct(label, instruction string) (Prompt, error) {
 	prefix, _ := p.tok.Template()
 	x := Prompt{Text: text, IDs: append(slices.Clone(prefix), p.tok.Encode(text)...), Label: label}
 	if len(x.IDs) > p.context {
-		return x, fmt.Errorf("sampling: %w: it has %d tokens, and %d are left; use a smaller data.max_tokens", ErrTooLong, len(x.IDs),
-			p.context)
+		return x, fmt.Errorf("sampling: %w: it has %d tokens, and %d are left; use a smaller data.max_tokens",
+			ErrTooLong, len(x.IDs), p.context)
 	}
 	return x, nil
 }
@@ -401,7 +403,8 @@ func (p *Prompter) quoting(of subject, texts []string, tokens [][]int32, beginni
 	}
 	text.WriteString(item(len(texts)+1) + "\n" + beginning)
 	prefix, _ := p.tok.Template()
-	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, of.label, of.kind}
+	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, of.label,
+		of.kind}
 }
 
 // Cut returns as many of a text's first words as fit data.max_tokens; "" if not even the first word fits.
@@ -453,7 +456,8 @@ func (p *Prompter) stop() func(prompt, ids []int32) bool {
 // StopTokens returns the tokens that end a sample of a model whose texts end with some of its own.
 func (p *Prompter) StopTokens(own []int32) []int32 { return slices.Concat(own, p.stopTokens()) }
 
-// Ended reports whether the text of a sample that is drawn token by token is whole: the tokens hold the beginning of the next one.
+// Ended reports whether the text of a sample that is drawn token by token is whole: the tokens hold the beginning of
+// the next one.
 func (p *Prompter) Ended(ids []int32) bool {
 	ended := p.stop()
 	return ended != nil && ended(nil, ids)
@@ -479,9 +483,9 @@ func (p *Prompter) spaced(text string) string {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Read returns a sample's text, on one line unless Lines is set, and its completion for training: the tokens, with an end-of-text token if
-// the sample ended by itself, or always if the configuration says so. A prompt and its completion together fit the
-// context.
+// Read returns a sample's text, on one line unless Lines is set, and its completion for training: the tokens, with an
+// end-of-text token if the sample ended by itself, or always if the configuration says so. A prompt and its completion
+// together fit the context.
 func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []int32) {
 	text = p.tok.Decode(ids, true)
 	end := p.newline

@@ -14,7 +14,8 @@ import (
 
 func newTokenizer(t *testing.T, texts ...string) *tokenizer.Tokenizer {
 	t.Helper()
-	tok, err := tokenizer.TrainBPE(slices.Values(texts), tokenizer.TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"}})
+	tok, err := tokenizer.TrainBPE(slices.Values(texts),
+		tokenizer.TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func publicTexts(n int) (out []datasets.Text) {
 
 func newPrompter(t *testing.T, g configs.Generate, context, longest int) *Prompter {
 	t.Helper()
-	p, err := NewPrompter(newTokenizer(t, "text goes on and on", "Original Text Sample"), g, configs.Data{MaxTokens: 200}, publicTexts(20), context, longest)
+	p, err := NewPrompter(newTokenizer(t, "text goes on and on", "Original Text Sample"), g,
+		configs.Data{MaxTokens: 200}, publicTexts(20), context, longest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,8 @@ func TestLinePrompts(t *testing.T) {
 			t.Errorf("the ids of %q are those of %q", x.Text, p.tok.Decode(x.IDs, false))
 		}
 		lines := strings.Split(x.Text, "\n")
-		if len(lines) != 3 || lines[2] != "" || !slices.Contains(p.texts, lines[0]) || !slices.Contains(p.texts, lines[1]) {
+		if len(lines) != 3 || lines[2] != "" || !slices.Contains(p.texts, lines[0]) ||
+			!slices.Contains(p.texts, lines[1]) {
 			t.Errorf("the prompt %q is not two public texts, a line each", x.Text)
 		}
 		if !slices.Equal(x.IDs, again[i].IDs) {
@@ -78,7 +81,9 @@ func TestTemplatePrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range prompts {
-		if !strings.HasPrefix(x.Text, "List of 6 originals:\nOriginal Text Sample 1\n") || !strings.HasSuffix(x.Text, "\nOriginal Text Sample 4\n") || strings.Count(x.Text, "Original Text Sample") != 4 {
+		if !strings.HasPrefix(x.Text, "List of 6 originals:\nOriginal Text Sample 1\n") ||
+			!strings.HasSuffix(x.Text, "\nOriginal Text Sample 4\n") ||
+			strings.Count(x.Text, "Original Text Sample") != 4 {
 			t.Errorf("the prompt is %q", x.Text)
 		}
 		if p.tok.Decode(x.IDs, false) != x.Text {
@@ -114,12 +119,14 @@ func TestTemplatePrompts(t *testing.T) {
 			}
 			continue
 		}
-		if ended < 0 || !strings.Contains(p.tok.Decode(ids[:ended], false), "Original Text Sample") || strings.Contains(p.tok.Decode(ids[:ended-1], false), "Original Text Sample") {
+		if ended < 0 || !strings.Contains(p.tok.Decode(ids[:ended], false), "Original Text Sample") ||
+			strings.Contains(p.tok.Decode(ids[:ended-1], false), "Original Text Sample") {
 			t.Errorf("%q ends after %d of %d tokens", text, ended, len(ids))
 			continue
 		}
 		got, completion := p.Read(ids[:ended], true)
-		if got != want || len(completion) > p.longest || len(completion) < p.longest && !slices.Equal(completion, append(p.tok.Encode(want), eos)) {
+		if got != want || len(completion) > p.longest || len(completion) < p.longest &&
+			!slices.Equal(completion, append(p.tok.Encode(want), eos)) {
 			t.Errorf("%q reads %q with the completion %q", text, got, p.tok.Decode(completion, false))
 		}
 	}
@@ -146,7 +153,8 @@ func TestPromptsFit(t *testing.T) {
 					ids[i] = int32(random.IntN(256))
 				}
 				if _, completion := p.Read(ids, true); len(x.IDs) == 0 || len(x.IDs)+len(completion) > context {
-					t.Fatalf("a prompt of %d tokens and a completion of %d in a context of %d", len(x.IDs), len(completion), context)
+					t.Fatalf("a prompt of %d tokens and a completion of %d in a context of %d", len(x.IDs),
+						len(completion), context)
 				}
 			}
 		}
@@ -166,11 +174,13 @@ func TestUnfitPrompts(t *testing.T) {
 		{configs.Generate{Examples: 4}, 3, 200, "prompts quote 4"},
 		{configs.Generate{Examples: 1, TemplateItem: "{i}."}, 5, 200, "template_item"},
 	} {
-		if _, err := NewPrompter(tok, c.g, configs.Data{MaxTokens: c.maxTokens}, publicTexts(c.texts), 100, 10); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewPrompter(tok, c.g, configs.Data{MaxTokens: c.maxTokens}, publicTexts(c.texts), 100,
+			10); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v with %d texts: the error is %v", c.g, c.texts, err)
 		}
 	}
-	if _, err := NewPrompter(newPlainTokenizer(t), configs.Generate{}, configs.Data{MaxTokens: 200}, publicTexts(3), 100, 10); err == nil || !strings.Contains(err.Error(), "end-of-text") {
+	if _, err := NewPrompter(newPlainTokenizer(t), configs.Generate{}, configs.Data{MaxTokens: 200}, publicTexts(3),
+		100, 10); err == nil || !strings.Contains(err.Error(), "end-of-text") {
 		t.Errorf("a tokenizer without an end of text: %v", err)
 	}
 }
@@ -184,21 +194,24 @@ func newPlainTokenizer(t *testing.T) *tokenizer.Tokenizer {
 	return tok
 }
 
-// TestQuoting: a prompt quotes what it is given and begins the sample, which is read as a whole; texts that do not fit are
-// left out.
+// TestQuoting: a prompt quotes what it is given and begins the sample, which is read as a whole; texts that do not fit
+// are left out.
 func TestQuoting(t *testing.T) {
 	for _, item := range []string{"", "Text {i}"} {
 		p := newPrompter(t, configs.Generate{Examples: 1, TemplateItem: item}, 120, 20)
 		x, err := p.Quoting("", []string{"the first one", "the second one"}, "a begin")
-		if err != nil || !strings.HasSuffix(p.tok.Decode(x.IDs, true), "the second one"+map[bool]string{true: "\n", false: "\nText 3\n"}[item == ""]+"a begin") {
+		if err != nil || !strings.HasSuffix(p.tok.Decode(x.IDs, true),
+			"the second one"+map[bool]string{true: "\n", false: "\nText 3\n"}[item == ""]+"a begin") {
 			t.Errorf("%q (%v)", p.tok.Decode(x.IDs, true), err)
 		}
-		if text, _ := p.Read(append(slices.Clone(x.Begun), p.tok.Encode("ning of a text")...), true); text != "a beginning of a text" {
+		if text, _ := p.Read(append(slices.Clone(x.Begun), p.tok.Encode("ning of a text")...),
+			true); text != "a beginning of a text" {
 			t.Errorf("the sample is %q", text)
 		}
 		many := slices.Repeat([]string{"quoted many times"}, 30)
 		x, err = p.Quoting("", append(many, "the last one"), "a begin")
-		if text := p.tok.Decode(x.IDs, true); err != nil || len(x.IDs) > 100 || !strings.Contains(text, "the last one") || !strings.Contains(text, "quoted") {
+		if text := p.tok.Decode(x.IDs, true); err != nil || len(x.IDs) > 100 ||
+			!strings.Contains(text, "the last one") || !strings.Contains(text, "quoted") {
 			t.Errorf("%d tokens: %q (%v)", len(x.IDs), text, err)
 		}
 		if _, err := p.Quoting("", nil, strings.Repeat("no room ", 200)); err == nil {
@@ -213,8 +226,8 @@ func TestQuoting(t *testing.T) {
 	}
 }
 
-// TestLines: where samples have line breaks, those within a sample stay, and its completion is of the same text. Where each line is a
-// text, a sample is a line in any case.
+// TestLines: where samples have line breaks, those within a sample stay, and its completion is of the same text. Where
+// each line is a text, a sample is a line in any case.
 func TestLines(t *testing.T) {
 	const drawn = "  * first item \n\n  * second item\n"
 	for _, c := range []struct {
@@ -234,7 +247,8 @@ func TestLines(t *testing.T) {
 			t.Errorf("template item %q, lines %v: %q, want %q", c.item, c.lines, text, c.want)
 		}
 		if c.item != "" && p.tok.Decode(completion, true) != c.want {
-			t.Errorf("template item %q, lines %v: the completion is %q", c.item, c.lines, p.tok.Decode(completion, true))
+			t.Errorf("template item %q, lines %v: the completion is %q", c.item, c.lines,
+				p.tok.Decode(completion, true))
 		}
 		p.config.CutSamples, p.maxTokens = true, 20
 		if text, _ = p.Read(ids, true); !strings.HasPrefix(c.want, text) || text == "" {

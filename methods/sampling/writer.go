@@ -55,7 +55,8 @@ func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, parts, final str
 		path := filepath.Join(parts, fmt.Sprintf("part-%05d.parquet", from/b.partPrompts()))
 		part, err := rows.Read[Row](path)
 		if err != nil || len(part) != (to-from)*b.Samples {
-			if part, err = w.draw(ctx, m, b, from, to, func(done, _ int) { progress(len(all)+done, total) }); err != nil {
+			if part, err = w.draw(ctx, m, b, from, to,
+				func(done, _ int) { progress(len(all)+done, total) }); err != nil {
 				return err
 			}
 			if err := rows.Write(path, part); err != nil {
@@ -106,8 +107,10 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 	}
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
 		Temperature: b.Temperature, TopP: b.TopP, TopK: w.Config.TopK, MaxNewTokens: b.MaxNew,
-		MinNewTokens: min(w.Config.MinNewTokens, b.MaxNew), StopTokens: b.Prompter.stopTokens(), Stop: b.Prompter.stop(),
-		HeldTokens: b.Prompter.Held(), Seed: rng.Seed(b.Seed, fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
+		MinNewTokens: min(w.Config.MinNewTokens,
+			b.MaxNew), StopTokens: b.Prompter.stopTokens(), Stop: b.Prompter.stop(),
+		HeldTokens: b.Prompter.Held(), Seed: rng.Seed(b.Seed,
+			fmt.Sprint(from)), CacheBytes: w.cacheBytes(m), Progress: progress})
 	if err != nil {
 		return nil, err
 	}
@@ -123,8 +126,8 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 	return drawn, nil
 }
 
-// cacheBytes converts generate.batch_tokens into the memory of the keys and values of that many tokens. A sampler elsewhere
-// has a memory of its own.
+// cacheBytes converts generate.batch_tokens into the memory of the keys and values of that many tokens. A sampler
+// elsewhere has a memory of its own.
 func (w Writer) cacheBytes(s Sampler) int64 {
 	m, ok := s.(*lm.Model)
 	if !ok {
@@ -143,6 +146,8 @@ func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synth
 	if err != nil {
 		return nil, err
 	}
-	return w.Sample(ctx, m, Batch{Prompter: p, Prompts: prompts, Samples: each, Temperature: c.Temperature, TopP: c.TopP,
-		MaxNew: w.Config.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label}, PartsOf(file), file, progress)
+	return w.Sample(ctx, m, Batch{Prompter: p, Prompts: prompts, Samples: each, Temperature: c.Temperature,
+		TopP: c.TopP, MaxNew: w.Config.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label},
+		PartsOf(file),
+		file, progress)
 }

@@ -40,8 +40,8 @@ func train(t *testing.T, c configs.Config) (dir string, texts []string) {
 	return dir, sampling.Texts(stored)
 }
 
-// TestSelectsWhatClientsWrite: of the four endings that public texts have, the clients use one. With little noise nearly
-// all selected texts have it, and the run asks once, whatever trainer.rounds is.
+// TestSelectsWhatClientsWrite: of the four endings that public texts have, the clients use one. With little noise
+// nearly all selected texts have it, and the run asks once, whatever trainer.rounds is.
 func TestSelectsWhatClientsWrite(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package selection is the baseline that tunes nothing: one private release says which public texts resemble the clients',
-// and these texts are the product. Package target has the formulas.
+// Package selection is the baseline that tunes nothing: one private release says which public texts resemble the
+// clients', and these texts are the product. Package target has the formulas.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once, so that rounds, prompts and samples cost no privacy
@@ -40,8 +40,9 @@ var Description = method.Description{
 	Untuned: "same generator, prompts that quote public texts",
 	Notes: func(c configs.Config) []string {
 		return []string{"The clients were asked once, for " + target.Asked(c) + ". Every score of every public text " +
-			"follows from that release and costs no privacy.", "A public text's relevance counts the mean score of its " +
-			"document and of its folder, which are public."}
+			"follows from that release and costs no privacy.",
+			"A public text's relevance counts the mean score of its " +
+				"document and of its folder, which are public."}
 	},
 }
 

@@ -1,5 +1,5 @@
-// Package sft is PE+SFT, the ablation of POPri that trains without preferences: as POPri, but the adapters are fine-tuned by
-// the next-token loss on the highest-scored samples of each round (section 5 of the paper).
+// Package sft is PE+SFT, the ablation of POPri that trains without preferences: as POPri, but the adapters are
+// fine-tuned by the next-token loss on the highest-scored samples of each round (section 5 of the paper).
 package sft
 
 import (
@@ -114,8 +114,8 @@ func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) 
 	return chosen, rows.Write(filepath.Join(r.Dir, chosenFile), stored)
 }
 
-// Share is the share of a round's samples that is trained on, those with the highest scores: as many as there are prompts where
-// each has ten samples. A larger share dilutes what clients like; a smaller one is memorised.
+// Share is the share of a round's samples that is trained on, those with the highest scores: as many as there are
+// prompts where each has ten samples. A larger share dilutes what clients like; a smaller one is memorised.
 const Share = 0.1
 
 // best returns the indices of a share of the samples, at least one, by descending score.

@@ -7,8 +7,8 @@ import (
 	"popri/scoring"
 )
 
-// Check refuses public texts of which no pool can be made, before a run has a folder. It embeds no more of them than it takes to
-// find two that differ.
+// Check refuses public texts of which no pool can be made, before a run has a folder. It embeds no more of them than it
+// takes to find two that differ.
 func Check(e method.Env) error {
 	texts := datasets.Strings(e.Public.Generator)
 	for most := 64; ; most *= 4 {
@@ -27,7 +27,8 @@ func Check(e method.Env) error {
 	}
 }
 
-// distinct returns the first different texts, at most most, and for each text before the next different one which it is.
+// distinct returns the first different texts, at most most, and for each text before the next different one which it
+// is.
 func distinct(texts []string, most int) (some []string, which []int) {
 	place := map[string]int{}
 	for _, t := range texts {

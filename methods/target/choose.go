@@ -68,14 +68,15 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 	for n, copies := range draw(w.Weights, configs.SelectedRows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
-				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i), Label: t.Texts[i].Label})
+				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i),
+				Label: t.Texts[i].Label})
 		}
 	}
 	return s, nil
 }
 
-// headWeight is the weight of the most relevant candidates before weights are matched, 3500 of the default's 9000. Weight and
-// number were chosen by prototypes on the embedded default's test clients (docs/experiments.md).
+// headWeight is the weight of the most relevant candidates before weights are matched, 3500 of the default's 9000.
+// Weight and number were chosen by prototypes on the embedded default's test clients (docs/experiments.md).
 const headWeight = 3
 
 // weigh weights candidates, of which the most relevant are first.
@@ -100,10 +101,13 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 	radius := t.radius()
 	w, err := scoring.Match(points, prior, wanted, radius, float64(configs.Effective(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
-		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+
-			"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public text lacks what "+
-			"the clients write: use other public text, or set public_selection.weights=prior", len(candidates), w.Distance,
-			unmatched.Distance, radius)
+		return w,
+			fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+
+				"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public "+
+				"text lacks what the clients write: use other public text, or set public_selection.weights=prior",
+				len(candidates),
+				w.Distance,
+				unmatched.Distance, radius)
 	}
 	return w, err
 }
@@ -127,8 +131,8 @@ const tooFar, leastGain = 2, 0.05
 // leastNoise keeps the radius of a release without noise above 0.
 const leastNoise = 1e-6
 
-// draw returns how often each weight is drawn in n rows by systematic sampling: its expected number, rounded up or down.
-// start is uniform in [0, 1).
+// draw returns how often each weight is drawn in n rows by systematic sampling: its expected number, rounded up or
+// down. start is uniform in [0, 1).
 func draw(weights []float64, n int, start float64) []int {
 	copies := make([]int, len(weights))
 	sum, drawn := 0.0, 0

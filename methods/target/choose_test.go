@@ -72,7 +72,8 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	if rows != configs.SelectedRows || 3*first < 2*rows || s.Effective < 74.9 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
-		t.Errorf("%d rows, %d of the near document, effective size %g, distance %g", rows, first, s.Effective, s.Distance)
+		t.Errorf("%d rows, %d of the near document, effective size %g, distance %g", rows, first, s.Effective,
+			s.Distance)
 	}
 	c.Weights = "prior"
 	plain, err := t1.Choose(c, 7)

@@ -19,8 +19,9 @@ type Kept struct {
 }
 
 // Keep draws n rows from texts that a model wrote, by the weights nearest to equal ones with which their mean embedding
-// comes as near to the clients' as the noise allows. The weights leave at least the given share of the texts as effective
-// number ([scoring.Weighting]). Empty texts are left out. tell, if not nil, is told how many texts are embedded.
+// comes as near to the clients' as the noise allows. The weights leave at least the given share of the texts as
+// effective number ([scoring.Weighting]). Empty texts are left out. tell, if not nil, is told how many texts are
+// embedded.
 func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share float64, seed uint64,
 	tell func(done, total int)) ([]sampling.Row, Kept, error) {
 	written = slices.DeleteFunc(slices.Clone(written), func(r sampling.Row) bool { return r.Text == "" })
@@ -43,7 +44,8 @@ func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share 
 }
 
 // copies says how often each of the texts with these embeddings is among n rows.
-func (t *Target) copies(vectors embedding.Matrix, n int, effective float64, seed uint64) ([]int, scoring.Weighting, error) {
+func (t *Target) copies(vectors embedding.Matrix, n int, effective float64, seed uint64) ([]int, scoring.Weighting,
+	error) {
 	w, err := scoring.Match(vectors, nil, t.wanted(), t.radius(), effective)
 	if err != nil {
 		return nil, w, err

@@ -8,8 +8,8 @@ import (
 	"popri/model/embedding"
 )
 
-// TestKeep: rows are drawn so that their mean comes to the clients', and no nearer than the floor on the effective number of
-// texts allows.
+// TestKeep: rows are drawn so that their mean comes to the clients', and no nearer than the floor on the effective
+// number of texts allows.
 func TestKeep(t *testing.T) {
 	random := rng.New(1, "keep")
 	p := &Pool{Vectors: embedding.NewMatrix(1, 4), Centre: make([]float64, 4)}

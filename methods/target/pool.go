@@ -24,8 +24,9 @@ type Pool struct {
 	gain float64 // g
 }
 
-// Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of its
-// own, which takes minutes for a large pool, stay in the user's cache folder. tell, if not nil, is told how many texts are done.
+// Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of
+// its own, which takes minutes for a large pool, stay in the user's cache folder. tell, if not nil, is told how many
+// texts are done.
 func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
 	texts, sentence := datasets.Strings(e.Public.Generator), embedding.Sentence(e.Encoder)
 	encode := embedding.InParts

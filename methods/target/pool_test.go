@@ -22,8 +22,8 @@ type noEncoder struct{ embedding.Encoder }
 func (noEncoder) Name() string { return "made up" }
 func (noEncoder) Dim() int     { return dim }
 
-// TestRead: the question that is asked is the one that is announced, and its answer is read as the clients' mean, which points to
-// where it is.
+// TestRead: the question that is asked is the one that is announced, and its answer is read as the clients' mean, which
+// points to where it is.
 func TestRead(t *testing.T) {
 	random := rng.New(1, t.Name())
 	texts := func(n int, shift float32) embedding.Matrix {
@@ -53,16 +53,18 @@ func TestRead(t *testing.T) {
 	}
 	name, bound := Query(e.Config)
 	if sent := Traffic(e.Config).Sent; q.Name() != name || q.Bound() != bound || q.Len() != sent {
-		t.Errorf("asked is %s, bound %g, %d values, announced %s, %g, %d", q.Name(), q.Bound(), q.Len(), name, bound, sent)
+		t.Errorf("asked is %s, bound %g, %d values, announced %s, %g, %d", q.Name(), q.Bound(), q.Len(), name, bound,
+			sent)
 	}
 	read := p.Read(noised(t, q, means, random))
 	if read.Mean[0]/read.norm() < 0.9 || read.Form.Measures != nil {
-		t.Errorf("the estimate has a cosine of %.3f with the clients' direction, form %v", read.Mean[0]/read.norm(), read.Form)
+		t.Errorf("the estimate has a cosine of %.3f with the clients' direction, form %v", read.Mean[0]/read.norm(),
+			read.Form)
 	}
 }
 
-// TestLengthOfMean: the estimate is as far from the public texts as the clients are, whether these have little in common or much.
-// Clients are means of four texts, as scoring.ClientTexts takes them to be.
+// TestLengthOfMean: the estimate is as far from the public texts as the clients are, whether these have little in
+// common or much. Clients are means of four texts, as scoring.ClientTexts takes them to be.
 func TestLengthOfMean(t *testing.T) {
 	for _, shift := range []float64{0.05, 0.2, 0.6} {
 		random := rng.New(1, t.Name())
@@ -75,7 +77,8 @@ func TestLengthOfMean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := scoring.NewMean(wide, scoring.MeanOptions{Centre: p.Centre, Full: true, Bound: 1, Checks: Checks}, "k")
+		q, err := scoring.NewMean(wide, scoring.MeanOptions{Centre: p.Centre, Full: true, Bound: 1, Checks: Checks},
+			"k")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +105,8 @@ func noised(t *testing.T, q query.Query, means query.Means, random *rand.Rand) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := &release.Release{Sum: sum, Clients: means.Clients, Bound: q.Bound(), Sigma: 0.5, Sensitivity: q.Bound(), Query: q.Name()}
+	answer := &release.Release{Sum: sum, Clients: means.Clients, Bound: q.Bound(), Sigma: 0.5, Sensitivity: q.Bound(),
+		Query: q.Name()}
 	for j := range sum {
 		sum[j] += answer.NoiseStd() * random.NormFloat64()
 	}

@@ -48,8 +48,8 @@ type Form struct {
 	Measures   []Measured `json:"measures"`    // as embedding.FormMeasures
 }
 
-// Measured is what the release tells of a measure of form: its mean over the clients, with the standard deviation of the noise in
-// it, and over the public texts.
+// Measured is what the release tells of a measure of form: its mean over the clients, with the standard deviation of
+// the noise in it, and over the public texts.
 type Measured struct {
 	Name    string  `json:"name"`
 	Clients float64 `json:"clients"`
@@ -59,12 +59,12 @@ type Measured struct {
 	Apart float64 `json:"apart"`
 }
 
-// leastStyle is the share of the distance between the form of public texts and the clients' that a style must take away: capitals
-// are 4 of the measures, and where nothing but these differs, it takes nearly all.
+// leastStyle is the share of the distance between the form of public texts and the clients' that a style must take
+// away: capitals are 4 of the measures, and where nothing but these differs, it takes nearly all.
 const leastStyle = 0.25
 
-// styled reads the form of the clients' texts from the release. Where public texts come nearer to it in another style, they are
-// written in it, and so is what they are made into.
+// styled reads the form of the clients' texts from the release. Where public texts come nearer to it in another style,
+// they are written in it, and so is what they are made into.
 func (t *Target) styled(e method.Env) *Target {
 	form, ok := e.Encoder.(*embedding.Form)
 	if !ok {
@@ -77,7 +77,8 @@ func (t *Target) styled(e method.Env) *Target {
 	t.Noise *= possible
 	clients, noise := form.Measured(t.wanted()[at:]), t.Noise/form.Unit()
 	for i, m := range embedding.FormMeasures {
-		t.Form.Measures = append(t.Form.Measures, Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
+		t.Form.Measures = append(t.Form.Measures,
+			Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
 	}
 	t.Form.LeastWords, t.Form.Lines = leastWords(t.Form.Measures), lines(t.Form.Measures)
 	var best Style
@@ -100,12 +101,12 @@ func (t *Target) styled(e method.Env) *Target {
 	return t
 }
 
-// farApart is by how many deviations of the noise a measure of the clients' texts must differ from that of public texts to tell how
-// long the mean can be.
+// farApart is by how many deviations of the noise a measure of the clients' texts must differ from that of public texts
+// to tell how long the mean can be.
 const farApart = 10
 
-// possible is the largest factor, at most 1, with which the estimated mean is that of texts: no share of texts is below 0 or above 1.
-// The estimate's length rests on public texts, and clients who are far from them may vary less or more.
+// possible is the largest factor, at most 1, with which the estimated mean is that of texts: no share of texts is below
+// 0 or above 1. The estimate's length rests on public texts, and clients who are far from them may vary less or more.
 func (t *Target) possible(form *embedding.Form, public []float64) float64 {
 	factor := 1.0
 	for i, clients := range form.Measured(t.wanted()[form.Encoder.Dim():]) {
@@ -150,8 +151,8 @@ func lines(measures []Measured) bool {
 	return measures[i].Clients-2*measures[i].Noise > fewLines
 }
 
-// String says in what the form of the clients' texts differs most from that of public texts; "" where nothing does by more than the
-// noise.
+// String says in what the form of the clients' texts differs most from that of public texts; "" where nothing does by
+// more than the noise.
 func (f Form) String() string {
 	order := func(a, b Measured) int { return cmp.Compare(math.Abs(b.Apart), math.Abs(a.Apart)) }
 	var found []string

@@ -14,11 +14,12 @@ import (
 	"popri/scoring/query"
 )
 
-// TestStyle: the release tells how the clients write. Public texts that differ from theirs in capitals alone are written as theirs;
-// where clients write capitals, too, or differ in more than capitals, public texts stay as they are.
+// TestStyle: the release tells how the clients write. Public texts that differ from theirs in capitals alone are
+// written as theirs; where clients write capitals, too, or differ in more than capitals, public texts stay as they are.
 func TestStyle(t *testing.T) {
 	public := func(i int) string {
-		words := strings.Fields("The ship left London on Monday with Captain Brown and a crew of nine Danes for the far North Sea")
+		words := strings.Fields("The ship left London on Monday with Captain Brown and a crew of nine Danes for the " +
+			"far North Sea")
 		random := rng.New(1, "style", string(rune('a'+i%26)), string(rune('a'+i/26)))
 		random.Shuffle(len(words), func(a, b int) { words[a], words[b] = words[b], words[a] })
 		return strings.Join(words[:8+random.IntN(8)], " ") + "."
@@ -67,7 +68,8 @@ func TestStyle(t *testing.T) {
 			means.Data = append(means.Data, mean...)
 		}
 		read := p.Read(noised(t, q, means, rng.New(1, t.Name()))).styled(e)
-		if read.Form.Style != c.style || !strings.Contains(read.Form.String(), c.words) || (c.words == "") != (read.Form.String() == "") {
+		if read.Form.Style != c.style || !strings.Contains(read.Form.String(), c.words) ||
+			(c.words == "") != (read.Form.String() == "") {
 			t.Errorf("style %q, want %q; %q", read.Form.Style, c.style, read.Form.String())
 		}
 		if several := strings.Contains(c.write("one two"), "\n"); read.Form.Lines != several {
@@ -89,12 +91,15 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// TestPossible: a mean with a share of texts above 1 is made shorter until no share is, unless the noise may be what moved it.
+// TestPossible: a mean with a share of texts above 1 is made shorter until no share is, unless the noise may be what
+// moved it.
 func TestPossible(t *testing.T) {
 	form := &embedding.Form{Encoder: noEncoder{}, Weight: 0.5}
 	public := form.Measured(make([]float64, len(embedding.FormMeasures)))
-	short := slices.IndexFunc(embedding.FormMeasures, func(m embedding.Measure) bool { return m.Name == "texts of fewer than 8 words" })
-	for _, c := range []struct{ share, noise, want float64 }{{1.3, 1e-4, 0.75}, {0.9, 1e-4, 1}, {1.3, 0.1, 1}, {-0.1, 1e-4, 0.5}} {
+	short := slices.IndexFunc(embedding.FormMeasures,
+		func(m embedding.Measure) bool { return m.Name == "texts of fewer than 8 words" })
+	for _, c := range []struct{ share, noise, want float64 }{{1.3, 1e-4, 0.75}, {0.9, 1e-4, 1}, {1.3, 0.1, 1},
+		{-0.1, 1e-4, 0.5}} {
 		m := embedding.FormMeasures[short] // 0.1 ± 0.3
 		target := &Target{Pool: &Pool{Vectors: embedding.NewMatrix(1, form.Dim()), Centre: make([]float64, form.Dim())},
 			Mean: make([]float64, form.Dim()), Noise: c.noise}

@@ -1,6 +1,6 @@
-// Package target is what one release tells of the clients: their mean embedding, which includes the form of their texts where
-// scoring.form is above 0. The scores of any text, and the relevance and the weight of every public text, follow from it at any
-// time and cost no privacy.
+// Package target is what one release tells of the clients: their mean embedding, which includes the form of their texts
+// where scoring.form is above 0. The scores of any text, and the relevance and the weight of every public text, follow
+// from it at any time and cost no privacy.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once in a run
@@ -8,10 +8,11 @@
 //	score     ⟨x − μ, y⟩                         of a text x, up to a factor
 //
 // The scaling to the bound C gives every client the same weight and hides the length of its vector. Groups of public
-// texts, as many as a client is assumed to have, show how long such vectors are, but for what all clients have in common: with
-// m_i − μ = δ + ε_i, where ε_i is as long as the vector of a group, 1/g, the mean of the unit vectors is about
-// δ/√(‖δ‖² + 1/g²), of length ρ. Hence ‖δ‖ = ρ/(g·√(1 − ρ²)). ρ² is taken without what the noise adds to it. Where the
-// mean includes the form of texts, it is made shorter until no measure of form is impossible, such as a share of texts above 1.
+// texts, as many as a client is assumed to have, show how long such vectors are, but for what all clients have in
+// common: with m_i − μ = δ + ε_i, where ε_i is as long as the vector of a group, 1/g, the mean of the unit vectors is
+// about δ/√(‖δ‖² + 1/g²), of length ρ. Hence ‖δ‖ = ρ/(g·√(1 − ρ²)). ρ² is taken without what the noise adds to it.
+// Where the mean includes the form of texts, it is made shorter until no measure of form is impossible, such as a share
+// of texts above 1.
 package target
 
 import (
@@ -57,7 +58,8 @@ func Asked(c configs.Config) string {
 
 // Note says how the release is read, for the report.
 func Note(c configs.Config) string {
-	return "The clients were asked once, for " + Asked(c) + ". Every score of a sample and of a public text follows from that " +
+	return "The clients were asked once, for " + Asked(c) +
+		". Every score of a sample and of a public text follows from that " +
 		"release and costs no privacy."
 }
 
@@ -102,7 +104,8 @@ func Again(e method.Env, p *Pool) (*Target, error) {
 		return nil, err
 	}
 	if want := p.Vectors.Dim + Checks; len(answer.Sum) != want {
-		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and checks have %d", file, len(answer.Sum), want)
+		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and checks have %d", file, len(answer.Sum),
+			want)
 	}
 	return p.Read(answer).styled(e), nil
 }
@@ -152,7 +155,8 @@ func (t *Target) Witness(vectors embedding.Matrix) []float64 {
 	return out
 }
 
-// Distance returns ‖m̂ − mean of the rows‖, the maximum mean discrepancy with the cosine as kernel. The noise adds about Noise·√dim to it.
+// Distance returns ‖m̂ − mean of the rows‖, the maximum mean discrepancy with the cosine as kernel. The noise adds
+// about Noise·√dim to it.
 func (t *Target) Distance(vectors embedding.Matrix) float64 {
 	square := 0.0
 	for j, v := range mean(vectors) {

@@ -37,7 +37,8 @@ func newAPI(address string, chat bool) *api {
 }
 
 // complete asks for what follows a prompt.
-func (a *api) complete(ctx context.Context, prompt string, seed uint64, o lm.SampleOptions) (text, finish string, err error) {
+func (a *api) complete(ctx context.Context, prompt string, seed uint64, o lm.SampleOptions) (text, finish string,
+	err error) {
 	body := map[string]any{"model": a.model, "max_tokens": o.MaxNewTokens, "temperature": o.Temperature,
 		"seed": int64(seed >> 12)} // servers read numbers as float64
 	if o.TopP > 0 {
@@ -47,7 +48,8 @@ func (a *api) complete(ctx context.Context, prompt string, seed uint64, o lm.Sam
 	if a.chat {
 		path = "/v1/chat/completions"
 		// A chat answers from its own beginning, which may have the mark that the prompt ends with.
-		body["messages"] = []map[string]string{{"role": "user", "content": strings.TrimSpace(strings.TrimSuffix(prompt, mark))}}
+		body["messages"] = []map[string]string{{"role": "user",
+			"content": strings.TrimSpace(strings.TrimSuffix(prompt, mark))}}
 	} else {
 		body["prompt"], body["stop"] = prompt, []string{mark, "\n"}
 	}
@@ -79,14 +81,16 @@ func (a *api) complete(ctx context.Context, prompt string, seed uint64, o lm.Sam
 // mark opens and closes the texts of prompts, see [sampling.Marked].
 const mark = `"`
 
-// serving draws samples at a server: a [sampling.Sampler] whose prompts and samples are texts in the tokens of a tokenizer here.
+// serving draws samples at a server: a [sampling.Sampler] whose prompts and samples are texts in the tokens of a
+// tokenizer here.
 type serving struct {
 	*api
 	tokenizer *tokenizer.Tokenizer
 }
 
 // Generate implements sampling.Sampler. What is drawn depends on the server; finished parts are stored.
-func (s serving) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
+func (s serving) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
+	error) {
 	if samples != 1 {
 		return nil, fmt.Errorf("wasp: %d samples of a prompt, want 1", samples)
 	}

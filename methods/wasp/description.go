@@ -22,7 +22,8 @@ var Description = method.Description{
 	New:         New,
 	Series:      figures,
 	Work: func(c configs.Config) string {
-		return fmt.Sprintf("%d texts by %d generators", part(c.Synthetic.Texts, c.Trainer.Rounds, 1), 1+len(c.WASP.Generators))
+		return fmt.Sprintf("%d texts by %d generators", part(c.Synthetic.Texts, c.Trainer.Rounds, 1),
+			1+len(c.WASP.Generators))
 	},
 	Traffic: traffic,
 	Product: "written after examples that the clients' noised votes called good and bad",
@@ -94,17 +95,20 @@ func traffic(c configs.Config) (t method.Traffic) {
 func notes(c configs.Config) []string {
 	if !private(c) {
 		return []string{fmt.Sprintf("%s voted in place of the clients, who were not asked (wasp.votes_from=%s).",
-			map[string]string{"public": "Labelled public texts", "written": "The written texts"}[c.WASP.VotesFrom], c.WASP.VotesFrom)}
+			map[string]string{"public": "Labelled public texts",
+				"written": "The written texts"}[c.WASP.VotesFrom], c.WASP.VotesFrom)}
 	}
 	w := c.WASP
 	norm := scoring.ContrastNorm(w.Votes)
 	return []string{
-		fmt.Sprintf("A client votes within the labels of its texts: each text for its %d nearest texts and its %d furthest, with weights 1, "+
-			"1/2, 1/4, …. The vector of one text has the norm %.4f, and that of a client was scaled down to %.4f at most. Which labels a "+
-			"client has shows in nothing but that vector.", w.Votes, w.Votes, norm, bound(c)),
+		fmt.Sprintf("A client votes within the labels of its texts: each text for its %d nearest texts and its %d "+
+			"furthest, with weights 1, 1/2, 1/4, …. The vector of one text has the norm %.4f, and that of a client "+
+			"was scaled down to %.4f at most. Which labels a client has shows in nothing but that vector.", w.Votes,
+			w.Votes, norm, bound(c)),
 		paperWords(c, norm),
 		"Counts that the noise made negative count as 0 for the generators' weights, which are scaled to a sum of 1.",
-		fmt.Sprintf("Over all rounds, a client sends and receives %s. Texts count as embeddings of %d values.", traffic(c), c.Scoring.Dim),
+		fmt.Sprintf("Over all rounds, a client sends and receives %s. Texts count as embeddings of %d values.",
+			traffic(c), c.Scoring.Dim),
 	}
 }
 
@@ -112,10 +116,11 @@ func notes(c configs.Config) []string {
 func paperWords(c configs.Config, norm float64) string {
 	n, p := releases(c), c.Privacy
 	votes := paperNoise(4, p.Epsilon, p.Delta/float64(n), n, 1)
-	text := fmt.Sprintf("The paper's noise for this ε and δ has a standard deviation of %.3f votes, from a sensitivity of 4 "+
-		"(privacy.noise_multiplier=%.3f)", votes, votes/norm)
+	text := fmt.Sprintf("The paper's noise for this ε and δ has a standard deviation of %.3f votes, from a "+
+		"sensitivity of 4 (privacy.noise_multiplier=%.3f)", votes, votes/norm)
 	if spent, err := spentBy(votes/norm, p.Delta, n); err == nil {
-		text += fmt.Sprintf("; with it, %d releases spend ε = %.2f by exact accounting, which decides the noise here", n, spent)
+		text += fmt.Sprintf("; with it, %d releases spend ε = %.2f by exact accounting, which decides the noise here",
+			n, spent)
 	}
 	return text + "."
 }

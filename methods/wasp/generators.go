@@ -59,7 +59,8 @@ func nameOf(path string) string {
 	return filepath.Base(path)
 }
 
-// serverContext is the longest prompt that is sent to a server, in tokens of the run's own generator; a server with less refuses.
+// serverContext is the longest prompt that is sent to a server, in tokens of the run's own generator; a server with
+// less refuses.
 const serverContext = 1 << 17
 
 // using calls use with what draws a generator's samples, and its prompter. A further model is in memory for that long.
@@ -111,8 +112,8 @@ func (g generator) write(ctx context.Context, e method.Env, classes []string, as
 	progress func(done, total int)) (rows []sampling.Row, err error) {
 	err = g.using(e, func(s sampling.Sampler, p *sampling.Prompter) error {
 		c := e.Config.Generate
-		b := sampling.Batch{Prompter: p, Samples: 1, Temperature: c.Temperature, TopP: c.TopP, MaxNew: c.MaxNewTokens, Seed: seed,
-			Label: g.name}
+		b := sampling.Batch{Prompter: p, Samples: 1, Temperature: c.Temperature, TopP: c.TopP, MaxNew: c.MaxNewTokens,
+			Seed: seed, Label: g.name}
 		for _, a := range asks {
 			x, err := prompt(p, e.Config.WASP, classes[a.label], a.attribute, a.good, a.bad)
 			if err != nil {

@@ -6,8 +6,9 @@ import (
 	"popri/accountant"
 )
 
-// paperNoise is the standard deviation of the paper's noise in votes, for each of L parties: the Gaussian mechanism's classical formula
-// (Dwork and Roth 2014), of which the paper divides ε by √releases, with an L1 sensitivity. It is 4 for a text, 32 for a party of eight.
+// paperNoise is the standard deviation of the paper's noise in votes, for each of L parties: the Gaussian mechanism's
+// classical formula (Dwork and Roth 2014), of which the paper divides ε by √releases, with an L1 sensitivity. It is 4
+// for a text, 32 for a party of eight.
 //
 //	σ = Δ·√(2 ln(1.25/δ_iter))·√releases / (ε·√L)
 //

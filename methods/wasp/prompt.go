@@ -30,8 +30,8 @@ func (p pool) shown(w configs.WASP, random *rand.Rand) (good, bad []string) {
 	return draw(p.good, w.Shown-w.Shown/2, random), draw(p.bad, w.Shown/2, random)
 }
 
-// instruction asks for a text of a label, in view of good texts and of bad ones, each of which may be empty (Appendix A of the
-// paper, in other words).
+// instruction asks for a text of a label, in view of good texts and of bad ones, each of which may be empty (Appendix A
+// of the paper, in other words).
 func instruction(w configs.WASP, label, attribute string, good, bad []string) string {
 	what := fmt.Sprintf("%s of %s", w.Item, w.LabelWords(label))
 	if attribute != "" {
@@ -53,15 +53,17 @@ func instruction(w configs.WASP, label, attribute string, good, bad []string) st
 		for _, text := range good {
 			fmt.Fprintf(&b, "A good %s is: %s\n", w.Item, sampling.Marked(text))
 		}
-		fmt.Fprintf(&b, "Find out in what the good ones differ from the bad ones. Then write a new %s, in other words than the good ones, "+
-			"and better than them, so that they stand midway between it and the bad ones.", what)
+		fmt.Fprintf(&b,
+			"Find out in what the good ones differ from the bad ones. Then write a new %s, in other words than the "+
+				"good ones, and better than them, so that they stand midway between it and the bad ones.", what)
 	}
 	fmt.Fprintf(&b, "\nThe new %s is:", w.Item)
 	return b.String()
 }
 
 // prompt makes a prompt that fits the model: of one that is too long, the longest text is left out, again and again.
-func prompt(p *sampling.Prompter, w configs.WASP, label, attribute string, good, bad []string) (sampling.Prompt, error) {
+func prompt(p *sampling.Prompter, w configs.WASP, label, attribute string, good, bad []string) (sampling.Prompt,
+	error) {
 	for {
 		out, err := p.Instruct(label, instruction(w, label, attribute, good, bad))
 		if !errors.Is(err, sampling.ErrTooLong) || len(good) == 0 {

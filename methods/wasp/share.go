@@ -8,9 +8,9 @@ import (
 	"popri/internal/places"
 )
 
-// weights are the generators' weights by the near votes of the texts in D and the generator of each, of k: w = (share of the votes) /
-// (share of D). Votes below 0 count as 0. They add up to about k where the generators have as many texts; all are 1 where nothing
-// has votes. A generator without texts gets 0.
+// weights are the generators' weights by the near votes of the texts in D and the generator of each, of k: w = (share
+// of the votes) / (share of D). Votes below 0 count as 0. They add up to about k where the generators have as many
+// texts; all are 1 where nothing has votes. A generator without texts gets 0.
 func weights(near []float64, of []int, k int) []float64 {
 	votes, texts := make([]float64, k), make([]float64, k)
 	total := 0.0
@@ -31,8 +31,8 @@ func weights(near []float64, of []int, k int) []float64 {
 	return out
 }
 
-// shares divides n texts in proportion to weights: whole numbers that add up to n, each less than 1 away from its exact share (the
-// largest remainders are rounded up, ties to the lower index).
+// shares divides n texts in proportion to weights: whole numbers that add up to n, each less than 1 away from its exact
+// share (the largest remainders are rounded up, ties to the lower index).
 func shares(n int, weights []float64) []int {
 	total := 0.0
 	for _, w := range weights {
@@ -45,7 +45,8 @@ func shares(n int, weights []float64) []int {
 		out[i] = int(math.Floor(exact))
 		rest[i], left = exact-math.Floor(exact), left-out[i]
 	}
-	for _, i := range places.Sorted(len(weights), func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })[:max(0, left)] {
+	for _, i := range places.Sorted(len(weights),
+		func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })[:max(0, left)] {
 		out[i]++
 	}
 	return out
@@ -54,8 +55,8 @@ func shares(n int, weights []float64) []int {
 // part is the number of texts of part t of n texts in parts, t from 1.
 func part(n, parts, t int) int { return n*t/parts - n*(t-1)/parts }
 
-// labelled are the labels of n texts, numbers below classes: each as often as the others, but for a surplus that is removed at
-// random, in random order.
+// labelled are the labels of n texts, numbers below classes: each as often as the others, but for a surplus that is
+// removed at random, in random order.
 func labelled(n, classes int, random *rand.Rand) []int {
 	out := make([]int, 0, n+classes)
 	for len(out) < n {

@@ -41,7 +41,8 @@ type row struct {
 	Label     string `parquet:"label,dict"`
 	Text      string `parquet:"text,zstd"`
 	Finish    string `parquet:"finish,dict"`
-	// Votes is the released count of votes for near texts, Far that for far ones, noise included; 0 for all before the release.
+	// Votes is the released count of votes for near texts, Far that for far ones, noise included; 0 for all before the
+	// release.
 	Votes float64 `parquet:"votes"`
 	Far   float64 `parquet:"far_votes"`
 	// Copies is 1 for a text that prompts show as good, Bad is true for one that they show as bad.
@@ -74,8 +75,10 @@ func (m *Method) Restore(round int) (err error) {
 func (m *Method) read(path string) ([]row, error) {
 	texts, err := rows.Read[row](path)
 	for i, r := range texts {
-		if err == nil && (r.Generator < 0 || int(r.Generator) >= len(m.generators) || !slices.Contains(m.classes, r.Label)) {
-			err = fmt.Errorf("%s: row %d is of generator %d and has the label %q, which this run does not have", path, i, r.Generator, r.Label)
+		if err == nil && (r.Generator < 0 || int(r.Generator) >= len(m.generators) ||
+			!slices.Contains(m.classes, r.Label)) {
+			err = fmt.Errorf("%s: row %d is of generator %d and has the label %q, which this run does not have", path,
+				i, r.Generator, r.Label)
 		}
 	}
 	return texts, err
@@ -164,8 +167,8 @@ func (m *Method) write(ctx context.Context, s rounds.Stage, number, n int, dir s
 		before += len(asks)
 		for i, w := range written {
 			if w.Text != "" {
-				out = append(out, row{Round: int64(number), Generator: int64(k), Name: g.name, Label: m.classes[labels[i]], Text: w.Text,
-					Finish: w.Finish})
+				out = append(out, row{Round: int64(number), Generator: int64(k), Name: g.name,
+					Label: m.classes[labels[i]], Text: w.Text, Finish: w.Finish})
 			}
 		}
 	}
@@ -200,7 +203,8 @@ func (m *Method) pools() []pool {
 	return out
 }
 
-// ask returns the near votes of the texts, and then the far ones: the clients', noised, or those of public or written texts.
+// ask returns the near votes of the texts, and then the far ones: the clients', noised, or those of public or written
+// texts.
 func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 	var asked scoring.Contrast
 	var voters query.Clients
@@ -346,8 +350,9 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	}
 	var out []productRow
 	for i, t := range m.join(slices.Clone(m.texts), written) {
-		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish, IDs: m.Prompter.Completion(t.Text),
-			Model: fmt.Sprintf("part %d", t.Round), Label: t.Label, Generator: t.Name})
+		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish,
+			IDs: m.Prompter.Completion(t.Text), Model: fmt.Sprintf("part %d",
+				t.Round), Label: t.Label, Generator: t.Name})
 	}
 	if err := rows.Write(file, out); err != nil {
 		return nil, err

@@ -84,15 +84,16 @@ func TestShares(t *testing.T) {
 
 func ofWASP(t *testing.T, set ...string) configs.WASP {
 	t.Helper()
-	c, err := configs.Load(configs.LoadOptions{Set: append(set, "wasp.item=movie review", "wasp.words=pos=positive sentiment")})
+	c, err := configs.Load(configs.LoadOptions{Set: append(set, "wasp.item=movie review",
+		"wasp.words=pos=positive sentiment")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c.WASP
 }
 
-// TestPrompts: the bad texts come first, half of those that are shown, and are drawn from the pools; without contrast the good ones
-// alone; without a release none.
+// TestPrompts: the bad texts come first, half of those that are shown, and are drawn from the pools; without contrast
+// the good ones alone; without a release none.
 func TestPrompts(t *testing.T) {
 	var p pool
 	for i := range 8 {
@@ -127,14 +128,16 @@ func TestPrompts(t *testing.T) {
 		}
 	}
 	good, bad := pool{}.shown(ofWASP(t), random)
-	if text := instruction(ofWASP(t), "age_limit", "", good, bad); text != "Write a new movie review of age limit.\nThe new movie review is:" {
+	if text := instruction(ofWASP(t), "age_limit", "", good,
+		bad); text != "Write a new movie review of age limit.\nThe new movie review is:" {
 		t.Errorf("without texts to show the prompt is %q", text)
 	}
 }
 
 // TestPromptsFit: texts are left out until the prompt fits, the longest first; a task that does not fit is an error.
 func TestPromptsFit(t *testing.T) {
-	tok, err := tokenizer.TrainBPE(slices.Values([]string{"a"}), tokenizer.TrainOptions{VocabSize: 258, SpecialTokens: []string{"<|endoftext|>"}})
+	tok, err := tokenizer.TrainBPE(slices.Values([]string{"a"}),
+		tokenizer.TrainOptions{VocabSize: 258, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +149,8 @@ func TestPromptsFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		x, err := prompt(p, w, "pos", "", good, bad)
-		if err != nil || !strings.Contains(x.Text, want) || len(x.IDs) > context-10 || !strings.HasSuffix(x.Text, "\n\"") {
+		if err != nil || !strings.Contains(x.Text, want) || len(x.IDs) > context-10 ||
+			!strings.HasSuffix(x.Text, "\n\"") {
 			t.Errorf("context %d: %d tokens, %q (%v)", context, len(x.IDs), x.Text, err)
 		}
 	}

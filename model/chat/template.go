@@ -2,8 +2,8 @@
 // gonja carries out.
 //
 // The template sees what transformers shows it: messages, add_generation_prompt, the names of the special tokens, and
-// raise_exception. It does not see strftime_now, so that the same conversation gives the same text on every day: templates
-// that write today's date have a fixed one for this case. It reads no files.
+// raise_exception. It does not see strftime_now, so that the same conversation gives the same text on every day:
+// templates that write today's date have a fixed one for this case. It reads no files.
 package chat
 
 import (
@@ -45,8 +45,8 @@ const (
 	configFile   = "tokenizer_config.json"
 )
 
-// Load reads the template of a model's folder. A folder without one gives [ErrNone], a template that cannot be read an error of
-// the user's.
+// Load reads the template of a model's folder. A folder without one gives [ErrNone], a template that cannot be read an
+// error of the user's.
 func Load(dir string) (*Template, error) {
 	path := filepath.Join(dir, configFile)
 	tokens := map[string]any{}
@@ -74,8 +74,8 @@ func Load(dir string) (*Template, error) {
 	return &Template{path, parsed, tokens}, nil
 }
 
-// fromConfig returns the template in a tokenizer_config.json, "" if there is none, and puts the names of special tokens into
-// tokens.
+// fromConfig returns the template in a tokenizer_config.json, "" if there is none, and puts the names of special tokens
+// into tokens.
 func fromConfig(path string, tokens map[string]any) (string, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,8 @@ func fromConfig(path string, tokens map[string]any) (string, error) {
 	}
 	for name, raw := range fields {
 		var token struct{ Content string }
-		if strings.HasSuffix(name, "_token") && (json.Unmarshal(raw, &token.Content) == nil || json.Unmarshal(raw, &token) == nil) &&
+		if strings.HasSuffix(name, "_token") &&
+			(json.Unmarshal(raw, &token.Content) == nil || json.Unmarshal(raw, &token) == nil) &&
 			token.Content != "" {
 			tokens[name] = token.Content
 		}
@@ -115,8 +116,8 @@ func fromConfig(path string, tokens map[string]any) (string, error) {
 // generation matches transformers' tags around what a model writes, which change nothing in the text.
 var generation = regexp.MustCompile(`\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}`)
 
-// indent matches the blanks before a tag that begins a line. Jinja's lstrip_blocks removes them; gonja's would remove those
-// between two tags of a line as well.
+// indent matches the blanks before a tag that begins a line. Jinja's lstrip_blocks removes them; gonja's would remove
+// those between two tags of a line as well.
 var indent = regexp.MustCompile(`(?m)^[ \t]+(\{[%#][^+])`)
 
 // parse reads a template as transformers does: with trim_blocks and lstrip_blocks.
@@ -139,7 +140,8 @@ func parse(source string) (parsed *exec.Template, err error) {
 	}
 	return exec.NewTemplate(name, c, loader, &exec.Environment{
 		Context: exec.EmptyContext().Update(builtins.GlobalFunctions).Update(builtins.GlobalVariables),
-		Filters: filters, Tests: builtins.Tests, ControlStructures: builtins.ControlStructures, Methods: builtins.Methods,
+		Filters: filters, Tests: builtins.Tests, ControlStructures: builtins.ControlStructures,
+		Methods: builtins.Methods,
 	})
 }
 
@@ -153,7 +155,8 @@ func toJSON(_ *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 		return in
 	}
 	if !in.IsString() {
-		return exec.AsValue(fmt.Errorf("tojson of anything but texts is not supported, and not of %s", quote.Text(in.String())))
+		return exec.AsValue(fmt.Errorf("tojson of anything but texts is not supported, and not of %s",
+			quote.Text(in.String())))
 	}
 	var b strings.Builder
 	b.WriteByte('"')
@@ -200,8 +203,8 @@ func (t *Template) Render(messages []Message, prompt bool) (text string, err err
 // turns is the list of messages that a template sees.
 type turns []any
 
-// GetItem implements exec.ItemGetter: an index counts from the end if it is negative. gonja by itself does not find the first
-// element in this way, which is the last one of a single message.
+// GetItem implements exec.ItemGetter: an index counts from the end if it is negative. gonja by itself does not find the
+// first element in this way, which is the last one of a single message.
 func (t turns) GetItem(key any) (*exec.Value, bool) {
 	i, ok := key.(int)
 	if i < 0 {

@@ -32,7 +32,8 @@ func TestLoad(t *testing.T) {
 		want  string
 	}{
 		{map[string]string{configFile: config}, "<s><b>'hi' & \u2028</s>"},
-		{map[string]string{configFile: config, templateFile: "{{ messages[0].content | tojson }}"}, "\"<b>'hi' & \u2028\""},
+		{map[string]string{configFile: config, templateFile: "{{ messages[0].content | tojson }}"},
+			"\"<b>'hi' & \u2028\""},
 		{map[string]string{configFile: `{"chat_template": "{% if add_generation_prompt %}go{% endif %}"}`}, "go"},
 		{map[string]string{templateFile: "{%- if strftime_now is defined %}today{% else %}then{% endif %}"}, "then"},
 	} {
@@ -80,18 +81,20 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// FuzzTemplate: whatever a template says, it is carried out or refused. Calls of macros, numbers from range and products are
-// left out, for a template may run for as long as it likes.
+// FuzzTemplate: whatever a template says, it is carried out or refused. Calls of macros, numbers from range and
+// products are left out, for a template may run for as long as it likes.
 func FuzzTemplate(f *testing.F) {
 	for _, source := range []string{
 		"{% for m in messages %}{{ '<|' + m['role'] + '|>' + m.content | trim + eos_token }}{% endfor %}",
-		"{%- set x = namespace(n=0) -%}{% if messages[-1].role == 'user' and not tools %}{{ raise_exception('no') }}{% endif %}",
+		"{%- set x = namespace(n=0) -%}{% if messages[-1].role == 'user' and not tools %}{{ raise_exception('no') " +
+			"}}{% endif %}",
 		"{% generation %}{{ messages | length }}{{ messages[0].content | tojson }}{% endgeneration %}{# a #}",
 	} {
 		f.Add(source)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		if len(source) > 1000 || strings.ContainsAny(source, "*") || strings.Contains(source, "macro") || strings.Contains(source, "range") {
+		if len(source) > 1000 || strings.ContainsAny(source, "*") || strings.Contains(source, "macro") ||
+			strings.Contains(source, "range") {
 			return
 		}
 		parsed, err := parse(source)
@@ -99,6 +102,7 @@ func FuzzTemplate(f *testing.F) {
 			return
 		}
 		template := &Template{path: "a.jinja", parsed: parsed, tokens: map[string]any{"eos_token": "</s>"}}
-		_, _ = template.Render([]Message{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}}, true)
+		_, _ = template.Render([]Message{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}},
+			true)
 	})
 }

@@ -5,10 +5,10 @@
 //	llama.rope.freq_base ─► rope_theta, …                   ─► config.json
 //	tokenizer.ggml.*     ─► pieces, merges, split           ─► tokenizer.json
 //
-// Read are LLaMA (with it Mistral and SmolLM, which files of llama.cpp call llama), Qwen2, Qwen3, Gemma 3 and GPT-2. What llama.cpp's
-// converter did to the weights is undone: LLaMA's queries and keys have their rotary pairs side by side there, and in
-// halves here; GPT-2's projections are transposed. A key or a tensor that is not known is refused by name, since ignoring
-// it could change the model.
+// Read are LLaMA (with it Mistral and SmolLM, which files of llama.cpp call llama), Qwen2, Qwen3, Gemma 3 and GPT-2.
+// What llama.cpp's converter did to the weights is undone: LLaMA's queries and keys have their rotary pairs side by
+// side there, and in halves here; GPT-2's projections are transposed. A key or a tensor that is not known is refused by
+// name, since ignoring it could change the model.
 //
 // Tensors are read, dequantized and written piece by piece. The folder is made under a temporary name beside its place
 // and renamed at the end, so that it is whole where it is there.

@@ -33,8 +33,8 @@ var DTypes = []string{Auto, "float32", "float16", "bfloat16"}
 type Options struct {
 	// Out is the folder to make. It must not hold anything yet.
 	Out string
-	// DType is the type of the weights that are written: auto, float32, float16 or bfloat16; "" means auto. The last two
-	// round; a weight past 65504 does not fit float16, which is an error.
+	// DType is the type of the weights that are written: auto, float32, float16 or bfloat16; "" means auto. The last
+	// two round; a weight past 65504 does not fit float16, which is an error.
 	DType string
 	// Accept names metadata keys that are ignored although they are not known.
 	Accept []string
@@ -55,8 +55,8 @@ type Summary struct {
 	Tied         bool           `json:"tied"`       // the output projection is the token embedding
 }
 
-// Import writes the model of a GGUF file into the folder o.Out. A file that is damaged or not supported, and a folder in
-// use, are the user's mistakes (see internal/fault). When ctx ends, nothing is left behind.
+// Import writes the model of a GGUF file into the folder o.Out. A file that is damaged or not supported, and a folder
+// in use, are the user's mistakes (see internal/fault). When ctx ends, nothing is left behind.
 func Import(ctx context.Context, path string, o Options) (*Summary, error) {
 	if err := checkOut(o.Out); err != nil {
 		return nil, err
@@ -153,7 +153,8 @@ func plan(f *gguf.File, o Options) (*model, error) {
 // whole refuses files that are a part of a model, or something else than a model.
 func whole(f *gguf.File) error {
 	if n, ok, err := f.Int("split.count"); err != nil || ok && n > 1 {
-		return cmp.Or(err, f.Bad("split.count", "is %d: the model lies in several files, which must be merged first", n))
+		return cmp.Or(err, f.Bad("split.count", "is %d: the model lies in several files, which must be merged first",
+			n))
 	}
 	if kind, ok, err := f.Text("general.type"); err != nil || ok && kind != "model" {
 		return cmp.Or(err, f.Bad("general.type", "is %q, must be \"model\"", kind))
@@ -219,8 +220,8 @@ func (m *model) write(ctx context.Context, o Options) (err error) {
 	if err := m.tokenizer.Save(filepath.Join(made, tokenizer.FileName)); err != nil {
 		return fail(err)
 	}
-	for name, content := range map[string]map[string]any{"config.json": m.config, "generation_config.json": m.generation,
-		"tokenizer_config.json": m.tokens} {
+	for name, content := range map[string]map[string]any{"config.json": m.config,
+		"generation_config.json": m.generation, "tokenizer_config.json": m.tokens} {
 		b, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {
 			return fail(err)

@@ -146,9 +146,11 @@ func TestImport(t *testing.T) {
 		t.Errorf("%d calls, %+v", calls, s)
 	}
 	c := readJSON(t, filepath.Join(dir, "config.json"))
-	for key, want := range map[string]any{"model_type": "llama", "head_dim": 4.0, "num_key_value_heads": 2.0, "rms_norm_eps": 1e-5,
-		"rope_theta": 10000.0, "rope_scaling": nil, "tie_word_embeddings": true, "vocab_size": 258.0, "eos_token_id": 257.0,
-		"torch_dtype": "float32", "attention_bias": false} {
+	for key, want := range map[string]any{"model_type": "llama", "head_dim": 4.0, "num_key_value_heads": 2.0,
+		"rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": nil, "tie_word_embeddings": true,
+		"vocab_size":   258.0,
+		"eos_token_id": 257.0,
+		"torch_dtype":  "float32", "attention_bias": false} {
 		if got, ok := c[key]; !ok || got != want {
 			t.Errorf("%s is %v, want %v", key, got, want)
 		}
@@ -193,10 +195,11 @@ func TestVariants(t *testing.T) {
 		o    convert.Options
 		want map[string]any
 	}{
-		"linear":   {with("llama.rope.scaling.type", "linear"), convert.Options{}, map[string]any{"rope_scaling": nil}},
-		"theta":    {with("llama.rope.freq_base", float32(1e5)), convert.Options{}, map[string]any{"rope_theta": 1e5}},
-		"experts":  {with("llama.expert_count", uint32(0)), convert.Options{}, nil},
-		"accepted": {with("llama.logit_scale", float32(2)), convert.Options{Accept: []string{"llama.logit_scale"}}, nil},
+		"linear":  {with("llama.rope.scaling.type", "linear"), convert.Options{}, map[string]any{"rope_scaling": nil}},
+		"theta":   {with("llama.rope.freq_base", float32(1e5)), convert.Options{}, map[string]any{"rope_theta": 1e5}},
+		"experts": {with("llama.expert_count", uint32(0)), convert.Options{}, nil},
+		"accepted": {with("llama.logit_scale", float32(2)), convert.Options{Accept: []string{"llama.logit_scale"}},
+			nil},
 		"linear 4": {func(f *gguftest.File) {
 			f.Set("llama.rope.scaling.type", "linear")
 			f.Set("llama.rope.scaling.factor", float32(4))
@@ -206,14 +209,17 @@ func TestVariants(t *testing.T) {
 			f.Set("llama.rope.freq_base", float32(500000))
 			f.Float32s("rope_freqs.weight", []float32{1, 1, llama3Blend(500000, 0.5, 8), 8}, 4)
 		}, convert.Options{}, nil},
-		"untied": {func(f *gguftest.File) { f.Float32s("output.weight", make([]float32, 258*8), 258, 8) }, convert.Options{},
-			map[string]any{"tie_word_embeddings": false}},
+		"untied": {func(f *gguftest.File) { f.Float32s("output.weight", make([]float32, 258*8), 258, 8) },
+			convert.Options{}, map[string]any{"tie_word_embeddings": false}},
 		"window": {with("llama.attention.sliding_window", uint32(8)), convert.Options{},
 			map[string]any{"model_type": "mistral", "sliding_window": 8.0}},
-		"wide window": {with("llama.attention.sliding_window", uint32(4096)), convert.Options{}, map[string]any{"model_type": "llama"}},
-		"two ends":    {with("tokenizer.ggml.eot_token_id", uint32(256)), convert.Options{}, map[string]any{"eos_token_id": 257.0}},
-		"half":        {func(*gguftest.File) {}, convert.Options{DType: "float16"}, map[string]any{"dtype": "float16"}},
-		"brain":       {func(*gguftest.File) {}, convert.Options{DType: "bfloat16"}, map[string]any{"dtype": "bfloat16"}},
+		"wide window": {with("llama.attention.sliding_window", uint32(4096)), convert.Options{},
+			map[string]any{"model_type": "llama"}},
+		"two ends": {with("tokenizer.ggml.eot_token_id", uint32(256)), convert.Options{},
+			map[string]any{"eos_token_id": 257.0}},
+		"half": {func(*gguftest.File) {}, convert.Options{DType: "float16"}, map[string]any{"dtype": "float16"}},
+		"brain": {func(*gguftest.File) {}, convert.Options{DType: "bfloat16"},
+			map[string]any{"dtype": "bfloat16"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := llama()
@@ -235,7 +241,8 @@ func TestVariants(t *testing.T) {
 					t.Errorf("rope_scaling is %v", config["rope_scaling"])
 				}
 			case "two ends":
-				if g := readJSON(t, filepath.Join(dir, "generation_config.json")); !reflect.DeepEqual(g["eos_token_id"], []any{257.0, 256.0}) {
+				if g := readJSON(t, filepath.Join(dir, "generation_config.json")); !reflect.DeepEqual(g["eos_token_id"],
+					[]any{257.0, 256.0}) {
 					t.Errorf("%v", g)
 				}
 			case "half", "brain":
@@ -270,44 +277,67 @@ func TestRefuses(t *testing.T) {
 		o    convert.Options
 		want []string
 	}{
-		"architecture":     {set("general.architecture", "mamba"), convert.Options{}, []string{"general.architecture", `"mamba"`, "gpt2, granite, llama, olmo2, phi3, qwen2"}},
-		"part":             {set("split.count", uint32(3)), convert.Options{}, []string{"split.count", "is 3"}},
-		"adapter":          {set("general.type", "adapter"), convert.Options{}, []string{"general.type", `"adapter"`}},
-		"missing key":      {set("llama.block_count", nil), convert.Options{}, []string{"llama.block_count", "is missing"}},
-		"text for number":  {set("llama.block_count", "one"), convert.Options{}, []string{"llama.block_count", "of type text"}},
-		"zero layers":      {set("llama.block_count", uint32(0)), convert.Options{}, []string{"llama.block_count", "is 0"}},
-		"many layers":      {set("llama.block_count", uint32(1<<24)), convert.Options{}, []string{"llama.block_count", "16777216"}},
-		"heads":            {set("llama.attention.head_count", uint32(3)), convert.Options{}, []string{"llama.embedding_length", "is 8", "3 heads"}},
-		"key heads":        {set("llama.attention.head_count_kv", uint32(3)), convert.Options{}, []string{"llama.attention.head_count_kv", "is 3"}},
-		"partial rotation": {set("llama.rope.dimension_count", uint32(2)), convert.Options{}, []string{"llama.rope.dimension_count", "is 2"}},
-		"epsilon":          {set("llama.attention.layer_norm_rms_epsilon", float32(-1)), convert.Options{}, []string{"layer_norm_rms_epsilon", "is -1"}},
-		"yarn":             {set("llama.rope.scaling.type", "yarn"), convert.Options{}, []string{"llama.rope.scaling.type", `"yarn"`}},
-		"experts":          {set("llama.expert_count", uint32(8)), convert.Options{}, []string{"llama.expert_count", "--accept-key llama.expert_count"}},
-		"unknown tensor": {func(f *gguftest.File) { f.Float32s("blk.0.gate.weight", []float32{1}, 1) }, convert.Options{},
-			[]string{"blk.0.gate.weight", "does not belong"}},
-		"no tensor": {tensor("blk.0.ffn_up.weight", func(x *gguftest.Tensor) { x.Name = "blk.1.ffn_up.weight" }), convert.Options{},
-			[]string{"blk.0.ffn_up.weight", "is missing"}},
-		"shape": {tensor("blk.0.ffn_up.weight", func(x *gguftest.Tensor) { x.Shape = []int64{8, 4} }), convert.Options{},
-			[]string{"blk.0.ffn_up.weight", "[8 4]", "[4 8]"}},
-		"not a number": {tensor("blk.0.ffn_up.weight", func(x *gguftest.Tensor) { copy(x.Blocks[8:], []byte{0, 0, 0xc0, 0x7f}) }),
+		"architecture": {set("general.architecture", "mamba"), convert.Options{},
+			[]string{"general.architecture", `"mamba"`, "gpt2, granite, llama, olmo2, phi3, qwen2"}},
+		"part":    {set("split.count", uint32(3)), convert.Options{}, []string{"split.count", "is 3"}},
+		"adapter": {set("general.type", "adapter"), convert.Options{}, []string{"general.type", `"adapter"`}},
+		"missing key": {set("llama.block_count", nil), convert.Options{},
+			[]string{"llama.block_count", "is missing"}},
+		"text for number": {set("llama.block_count", "one"), convert.Options{},
+			[]string{"llama.block_count", "of type text"}},
+		"zero layers": {set("llama.block_count", uint32(0)), convert.Options{},
+			[]string{"llama.block_count", "is 0"}},
+		"many layers": {set("llama.block_count", uint32(1<<24)), convert.Options{},
+			[]string{"llama.block_count", "16777216"}},
+		"heads": {set("llama.attention.head_count", uint32(3)), convert.Options{},
+			[]string{"llama.embedding_length", "is 8", "3 heads"}},
+		"key heads": {set("llama.attention.head_count_kv", uint32(3)), convert.Options{},
+			[]string{"llama.attention.head_count_kv", "is 3"}},
+		"partial rotation": {set("llama.rope.dimension_count", uint32(2)), convert.Options{},
+			[]string{"llama.rope.dimension_count", "is 2"}},
+		"epsilon": {set("llama.attention.layer_norm_rms_epsilon", float32(-1)), convert.Options{},
+			[]string{"layer_norm_rms_epsilon", "is -1"}},
+		"yarn": {set("llama.rope.scaling.type", "yarn"), convert.Options{},
+			[]string{"llama.rope.scaling.type", `"yarn"`}},
+		"experts": {set("llama.expert_count", uint32(8)), convert.Options{},
+			[]string{"llama.expert_count", "--accept-key llama.expert_count"}},
+		"unknown tensor": {func(f *gguftest.File) { f.Float32s("blk.0.gate.weight", []float32{1}, 1) },
+			convert.Options{}, []string{"blk.0.gate.weight", "does not belong"}},
+		"no tensor": {tensor("blk.0.ffn_up.weight", func(x *gguftest.Tensor) { x.Name = "blk.1.ffn_up.weight" }),
+			convert.Options{}, []string{"blk.0.ffn_up.weight", "is missing"}},
+		"shape": {tensor("blk.0.ffn_up.weight", func(x *gguftest.Tensor) { x.Shape = []int64{8, 4} }),
+			convert.Options{}, []string{"blk.0.ffn_up.weight", "[8 4]", "[4 8]"}},
+		"not a number": {tensor("blk.0.ffn_up.weight",
+			func(x *gguftest.Tensor) { copy(x.Blocks[8:], []byte{0, 0, 0xc0, 0x7f}) }),
 			convert.Options{}, []string{"blk.0.ffn_up.weight", "NaN"}},
-		"past half": {tensor("blk.0.ffn_up.weight", func(x *gguftest.Tensor) { copy(x.Blocks[8:], []byte{0, 0, 0x80, 0x47}) }),
+		"past half": {tensor("blk.0.ffn_up.weight",
+			func(x *gguftest.Tensor) { copy(x.Blocks[8:], []byte{0, 0, 0x80, 0x47}) }),
 			convert.Options{DType: "float16"}, []string{"blk.0.ffn_up.weight", "65536", "--dtype float32"}},
-		"rope factors": {func(f *gguftest.File) { f.Float32s("rope_freqs.weight", []float32{1, 5}, 2) }, convert.Options{},
-			[]string{"rope_freqs.weight", "the scaling of LLaMA 3"}},
-		"data type":   {func(*gguftest.File) {}, convert.Options{DType: "int8"}, []string{`"int8"`, "bfloat16"}},
-		"vocabulary":  {set("tokenizer.ggml.model", nil), convert.Options{}, []string{"tokenizer.ggml.model", "is missing"}},
-		"unigram":     {set("tokenizer.ggml.model", "t5"), convert.Options{}, []string{"tokenizer.ggml.model", `"t5"`}},
-		"no split":    {set("tokenizer.ggml.pre", nil), convert.Options{}, []string{"tokenizer.ggml.pre", "is missing", "smollm"}},
-		"other split": {set("tokenizer.ggml.pre", "tekken"), convert.Options{}, []string{"tokenizer.ggml.pre", `"tekken"`, "smollm"}},
-		"merge":       {set("tokenizer.ggml.merges", []string{"h e", "he"}), convert.Options{}, []string{"tokenizer.ggml.merges", "line 2", `"he"`}},
-		"lost merge":  {set("tokenizer.ggml.merges", []string{}), convert.Options{}, []string{"a merge is missing", `"he"`}},
-		"kinds":       {set("tokenizer.ggml.token_type", []int32{1}), convert.Options{}, []string{"token_type", "1 elements for 258 tokens"}},
-		"end":         {set("tokenizer.ggml.eos_token_id", uint32(258)), convert.Options{}, []string{"eos_token_id", "is 258", "258 tokens"}},
-		"beginning":   {set("tokenizer.ggml.add_bos_token", true), convert.Options{}, []string{"add_bos_token", "which token"}},
-		"rows": {tensor("token_embd.weight", func(x *gguftest.Tensor) { x.Shape, x.Blocks = []int64{200, 8}, x.Blocks[:200*8*4] }),
+		"rope factors": {func(f *gguftest.File) { f.Float32s("rope_freqs.weight", []float32{1, 5}, 2) },
+			convert.Options{}, []string{"rope_freqs.weight", "the scaling of LLaMA 3"}},
+		"data type": {func(*gguftest.File) {}, convert.Options{DType: "int8"}, []string{`"int8"`, "bfloat16"}},
+		"vocabulary": {set("tokenizer.ggml.model", nil), convert.Options{},
+			[]string{"tokenizer.ggml.model", "is missing"}},
+		"unigram": {set("tokenizer.ggml.model", "t5"), convert.Options{}, []string{"tokenizer.ggml.model", `"t5"`}},
+		"no split": {set("tokenizer.ggml.pre", nil), convert.Options{},
+			[]string{"tokenizer.ggml.pre", "is missing", "smollm"}},
+		"other split": {set("tokenizer.ggml.pre", "tekken"), convert.Options{},
+			[]string{"tokenizer.ggml.pre", `"tekken"`, "smollm"}},
+		"merge": {set("tokenizer.ggml.merges", []string{"h e", "he"}), convert.Options{},
+			[]string{"tokenizer.ggml.merges", "line 2", `"he"`}},
+		"lost merge": {set("tokenizer.ggml.merges", []string{}), convert.Options{},
+			[]string{"a merge is missing", `"he"`}},
+		"kinds": {set("tokenizer.ggml.token_type", []int32{1}), convert.Options{},
+			[]string{"token_type", "1 elements for 258 tokens"}},
+		"end": {set("tokenizer.ggml.eos_token_id", uint32(258)), convert.Options{},
+			[]string{"eos_token_id", "is 258", "258 tokens"}},
+		"beginning": {set("tokenizer.ggml.add_bos_token", true), convert.Options{},
+			[]string{"add_bos_token", "which token"}},
+		"rows": {tensor("token_embd.weight",
+			func(x *gguftest.Tensor) { x.Shape, x.Blocks = []int64{200, 8}, x.Blocks[:200*8*4] }),
 			convert.Options{}, []string{"tokenizer.ggml.tokens", "258", "200 rows"}},
-		"scores": {set("tokenizer.ggml.model", "llama"), convert.Options{}, []string{"tokenizer.ggml.scores", "0 elements"}},
+		"scores": {set("tokenizer.ggml.model", "llama"), convert.Options{},
+			[]string{"tokenizer.ggml.scores", "0 elements"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := llama()
@@ -411,14 +441,16 @@ func TestEmptyFolder(t *testing.T) {
 // Biases of queries and keys are permuted as their rows are.
 func TestBiases(t *testing.T) {
 	f := llama()
-	for name, n := range map[string]int64{"attn_q": 8, "attn_k": 8, "attn_v": 8, "attn_output": 8, "ffn_gate": 4, "ffn_up": 4, "ffn_down": 8} {
+	for name, n := range map[string]int64{"attn_q": 8, "attn_k": 8, "attn_v": 8, "attn_output": 8, "ffn_gate": 4,
+		"ffn_up": 4, "ffn_down": 8} {
 		f.Float32s("blk.0."+name+".bias", counting(n, 1), n)
 	}
 	dir, _, err := importFile(t, f, convert.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, _ := weights(t, dir, "model.layers.0.self_attn.k_proj.bias"); !slices.Equal(b, []float32{0, 2, 1, 3, 4, 6, 5, 7}) {
+	if b, _ := weights(t, dir, "model.layers.0.self_attn.k_proj.bias"); !slices.Equal(b,
+		[]float32{0, 2, 1, 3, 4, 6, 5, 7}) {
 		t.Errorf("%v", b)
 	}
 	if b, _ := weights(t, dir, "model.layers.0.mlp.up_proj.bias"); !slices.Equal(b, []float32{0, 1, 2, 3}) {

@@ -76,7 +76,8 @@ const (
 var (
 	llamaNorms = []norm{{"input_layernorm", "attn_norm", stream}, {"post_attention_layernorm", "ffn_norm", stream}}
 	headNorms  = []norm{{"self_attn.q_norm", "attn_q_norm", head}, {"self_attn.k_norm", "attn_k_norm", head}}
-	afterNorms = []norm{{"post_attention_layernorm", "post_attention_norm", stream}, {"post_feedforward_layernorm", "post_ffw_norm", stream}}
+	afterNorms = []norm{{"post_attention_layernorm", "post_attention_norm", stream},
+		{"post_feedforward_layernorm", "post_ffw_norm", stream}}
 )
 
 // rotaryDecoder reads what LLaMA and its descendants have in common.
@@ -87,12 +88,13 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 	}
 	dim := r.size("attention.key_length", max(1, hidden/heads))
 	if v := r.size("attention.value_length", dim); v != dim {
-		r.note(r.file.Bad(r.key("attention.value_length"), "is %d, but queries and keys have %d, which is not supported",
-			v, dim))
+		r.note(r.file.Bad(r.key("attention.value_length"),
+			"is %d, but queries and keys have %d, which is not supported", v, dim))
 	}
 	turned := r.size("rope.dimension_count", dim)
 	if turned != dim && r.prefix != partial || turned > dim || turned%2 != 0 {
-		r.note(r.file.Bad(r.key("rope.dimension_count"), "is %d of a head's %d: it must be all of them and even", turned, dim))
+		r.note(r.file.Bad(r.key("rope.dimension_count"), "is %d of a head's %d: it must be all of them and even",
+			turned, dim))
 	}
 	kv := r.size("attention.head_count_kv", heads)
 	if heads%kv != 0 {
@@ -131,8 +133,8 @@ func (t *tensors) biases(config map[string]any) biases {
 	return biases{qkv: attention, out: attention, mlp: mlp}
 }
 
-// decoder lists the tensors of LLaMA and its descendants. permuted says that rotary pairs lie side by side in the file; norms are
-// those of each block.
+// decoder lists the tensors of LLaMA and its descendants. permuted says that rotary pairs lie side by side in the file;
+// norms are those of each block.
 func (t *tensors) decoder(config map[string]any, with biases, permuted bool, norms []norm) {
 	size := func(key string) int64 { return int64(config[key].(int)) }
 	h, in, d := size("hidden_size"), size("intermediate_size"), size("head_dim")
@@ -156,7 +158,8 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool, nor
 			}
 		}
 		for _, n := range norms {
-			t.add(to+n.name+".weight", from+n.source+".weight", t.norm, map[width]int64{stream: h, head: d, queries: q, keys: kv}[n.of])
+			t.add(to+n.name+".weight", from+n.source+".weight", t.norm,
+				map[width]int64{stream: h, head: d, queries: q, keys: kv}[n.of])
 		}
 		linear("self_attn.q_proj", "attn_q", rotary, q, h, with.qkv)
 		linear("self_attn.k_proj", "attn_k", rotary, kv, h, with.qkv)

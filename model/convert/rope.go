@@ -66,8 +66,9 @@ func (r *reader) llama3(config map[string]any) any {
 			want = 1 / ((1-smooth)/factor + smooth)
 		}
 		if !(math.Abs(float64(f)-want) <= 1e-4*want) {
-			r.note(r.file.BadTensor(ropeFactors, "its element %d is %g; the scaling of LLaMA 3 with the factor %g would "+
-				"make it %g, and others are not supported", i, f, factor, want))
+			r.note(r.file.BadTensor(ropeFactors,
+				"its element %d is %g; the scaling of LLaMA 3 with the factor %g would "+
+					"make it %g, and others are not supported", i, f, factor, want))
 			return nil
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// TestSmolLM2 compares the model that make demo MODEL=smollm2 imports with transformers' import of the same file: ids of
-// prompts, the largest logits, and greedy continuations, token by token. It needs the model in the cache folder.
+// TestSmolLM2 compares the model that make demo MODEL=smollm2 imports with transformers' import of the same file: ids
+// of prompts, the largest logits, and greedy continuations, token by token. It needs the model in the cache folder.
 func TestSmolLM2(t *testing.T) {
 	source, _ := modelcache.Find(modelcache.SmolLM2)
 	dir, err := source.Installed()
@@ -69,7 +69,8 @@ func TestSmolLM2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := m.Generate(t.Context(), [][]int32{c.IDs}, 1, lm.SampleOptions{MaxNewTokens: len(c.Greedy), IgnoreEOS: true})
+		out, err := m.Generate(t.Context(), [][]int32{c.IDs}, 1,
+			lm.SampleOptions{MaxNewTokens: len(c.Greedy), IgnoreEOS: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,8 @@ const (
 	tokenByte        = 6
 )
 
-// splitOf is how tokenizer.ggml.pre says that text is cut into words. nfc and whole are what the published tokenizers of
-// these models do besides; begin says that texts begin with a token unless the file says otherwise.
+// splitOf is how tokenizer.ggml.pre says that text is cut into words. nfc and whole are what the published tokenizers
+// of these models do besides; begin says that texts begin with a token unless the file says otherwise.
 var splitOf = map[string]struct {
 	split      tokenizer.Split
 	nfc, whole bool
@@ -83,7 +83,8 @@ func (m *model) readTokenizer() error {
 	case "llama":
 		d, err = v.sentencePiece()
 	default:
-		return f.Bad(modelKey, "is %q, supported are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece's BPE)", kind)
+		return f.Bad(modelKey, "is %q, supported are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece's BPE)",
+			kind)
 	}
 	if err != nil {
 		return err
@@ -96,8 +97,8 @@ func (m *model) readTokenizer() error {
 	}
 	m.summary.Vocabulary = m.tokenizer.VocabSize()
 	if size := m.config["vocab_size"].(int); m.summary.Vocabulary > size {
-		return f.Bad("tokenizer.ggml.tokens", "has %d tokens, but the token embedding has %d rows", m.summary.Vocabulary,
-			size)
+		return f.Bad("tokenizer.ggml.tokens", "has %d tokens, but the token embedding has %d rows",
+			m.summary.Vocabulary, size)
 	}
 	return m.describeTokens(v)
 }
@@ -201,8 +202,8 @@ func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
 	return d, nil
 }
 
-// sentencePiece makes merges of the scores: two pieces that together are a piece merge, and the higher that one's score,
-// the earlier.
+// sentencePiece makes merges of the scores: two pieces that together are a piece merge, and the higher that one's
+// score, the earlier.
 func (v *vocabulary) sentencePiece() (*tokenizer.Description, error) {
 	const scoresKey, prefixKey = "tokenizer.ggml.scores", "tokenizer.ggml.add_space_prefix"
 	scores, err := v.file.Floats(scoresKey)
@@ -304,8 +305,8 @@ func (v *vocabulary) template(d *tokenizer.Description) error {
 func (m *model) describeTokens(v *vocabulary) error {
 	m.generation = map[string]any{}
 	m.tokens = map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": v.begin,
-		"add_eos_token": v.end, "clean_up_tokenization_spaces": false, "model_max_length": cmp.Or(m.config["max_position_embeddings"],
-			m.config["n_positions"])}
+		"add_eos_token": v.end, "clean_up_tokenization_spaces": false,
+		"model_max_length": cmp.Or(m.config["max_position_embeddings"], m.config["n_positions"])}
 	for _, n := range named {
 		id, ok := v.ids[n.role]
 		if !ok || n.config == "" {

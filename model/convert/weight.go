@@ -18,8 +18,8 @@ type weight struct {
 	shape     []int64 // that is written
 	dtype     safetensors.DType
 	transpose bool // the source is [shape[1], shape[0]]
-	// rotary, where not 0, is the width D of the heads of queries or keys whose rotary pairs lie side by side in the source:
-	// row 2j+s of a head there is row s·D/2+j here.
+	// rotary, where not 0, is the width D of the heads of queries or keys whose rotary pairs lie side by side in the
+	// source: row 2j+s of a head there is row s·D/2+j here.
 	rotary int64
 	shift  float32 // is added to each value
 }
@@ -180,8 +180,8 @@ func (c *converter) emit(values []float32) error {
 			return c.file.BadTensor(c.weight.source.Name, "holds the value %v, which is not a finite number", v)
 		} else if d := c.weight.dtype; d == safetensors.F16 && math.Abs(f) >= 65520 ||
 			d == safetensors.BF16 && math.Abs(f) > 3.39e38 {
-			return c.file.BadTensor(c.weight.source.Name, "holds the value %v, which does not fit %s: choose --dtype float32",
-				v, d)
+			return c.file.BadTensor(c.weight.source.Name,
+				"holds the value %v, which does not fit %s: choose --dtype float32", v, d)
 		}
 	}
 	c.bytes = safetensors.AppendFloat32s(c.bytes[:0], c.weight.dtype, values)

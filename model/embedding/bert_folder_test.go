@@ -6,8 +6,8 @@ import (
 )
 
 // folders write the folder of each kind of sentence encoder.
-var folders = map[string]func(testing.TB) string{"bert": bertFolder, "roberta": robertaFolder, "mpnet": mpnetFolder, "t5": t5Folder,
-	"t5-gated": t5GatedFolder}
+var folders = map[string]func(testing.TB) string{"bert": bertFolder, "roberta": robertaFolder, "mpnet": mpnetFolder,
+	"t5": t5Folder, "t5-gated": t5GatedFolder}
 
 const bertWidth, bertHeads, bertInner, bertContext = 96, 3, 80, 64
 
@@ -39,7 +39,8 @@ func (f *folder) bertLayers(names ...string) {
 	f.weights("")
 }
 
-// bertFolder writes the folder of a sentence encoder with random weights and a vocabulary of letters and of the suite's words.
+// bertFolder writes the folder of a sentence encoder with random weights and a vocabulary of letters and of the suite's
+// words.
 func bertFolder(t testing.TB) string {
 	t.Helper()
 	f := newFolder(t)

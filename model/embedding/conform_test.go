@@ -20,10 +20,10 @@ var triples = [][3]string{
 		"the function allocates memory for the slice"},
 }
 
-// conforms is the suite that every embedding.Encoder must pass: it checks that rows are unit vectors of Dim values, that
-// they do not depend on the batch or on the time, that similar texts are closer than others, and that concurrent use is
-// safe. tolerance is the largest difference of a text's row between batches (0 if the arithmetic does not depend on the
-// batch).
+// conforms is the suite that every embedding.Encoder must pass: it checks that rows are unit vectors of Dim values,
+// that they do not depend on the batch or on the time, that similar texts are closer than others, and that concurrent
+// use is safe. tolerance is the largest difference of a text's row between batches (0 if the arithmetic does not depend
+// on the batch).
 func conforms(t *testing.T, e embedding.Encoder, tolerance float64) {
 	var texts []string
 	for _, triple := range triples {

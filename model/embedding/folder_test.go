@@ -106,7 +106,8 @@ func vocabulary(first []string, word func(string) string, letter func(string) []
 // wordPiece writes a tokenizer of BERT's kind with these tokens before and after a text, and returns the size of its
 // vocabulary.
 func (f *folder) wordPiece(first []string, before, after string) int {
-	vocab := vocabulary(first, func(w string) string { return w }, func(c string) []string { return []string{c, "##" + c} })
+	vocab := vocabulary(first, func(w string) string { return w },
+		func(c string) []string { return []string{c, "##" + c} })
 	var added []any
 	for _, name := range first {
 		added = append(added, special(vocab[name], name))
@@ -139,14 +140,15 @@ func (f *folder) unigram() int {
 	f.write("tokenizer.json", object{"version": "1.0", "added_tokens": []any{special(0, "<pad>"), special(1, "</s>")},
 		"normalizer": nil, "pre_tokenizer": space, "decoder": space,
 		"post_processor": object{"type": "TemplateProcessing", "single": []any{
-			object{"Sequence": object{"id": "A", "type_id": 0}}, object{"SpecialToken": object{"id": "</s>", "type_id": 0}}},
+			object{"Sequence": object{"id": "A", "type_id": 0}},
+			object{"SpecialToken": object{"id": "</s>", "type_id": 0}}},
 			"special_tokens": object{"</s>": object{"id": "</s>", "ids": []int{1}, "tokens": []string{"</s>"}}}},
 		"model": object{"type": "Unigram", "unk_id": 2, "vocab": pieces, "byte_fallback": false}})
 	return len(vocab)
 }
 
-// byteLevel writes a tokenizer of RoBERTa's kind, whose pieces it learns from the suite's texts, and returns the size of
-// its vocabulary.
+// byteLevel writes a tokenizer of RoBERTa's kind, whose pieces it learns from the suite's texts, and returns the size
+// of its vocabulary.
 func (f *folder) byteLevel() int {
 	f.t.Helper()
 	var lines []string

@@ -9,8 +9,8 @@ import (
 	"popri/internal/parallel"
 )
 
-// Form puts measures of a text's form beside its embedding: capitals, digits, signs, lines and lengths, which an encoder of
-// meanings hardly sees:
+// Form puts measures of a text's form beside its embedding: capitals, digits, signs, lines and lengths, which an
+// encoder of meanings hardly sees:
 //
 //	z(x) = [ e(x), λ·f(x)/√k ]      f(x)[i] = (measure i of x − its mean)/its deviation, within ±4
 //
@@ -20,8 +20,8 @@ type Form struct {
 	Weight  float64 // λ; above 0
 }
 
-// Measure is one of the measures of form, with its mean and deviation over short texts of many kinds: constants, so that nobody
-// has to fit them, and far from none of the kinds.
+// Measure is one of the measures of form, with its mean and deviation over short texts of many kinds: constants, so
+// that nobody has to fit them, and far from none of the kinds.
 type Measure struct {
 	Name      string
 	Mean, Std float64
@@ -100,7 +100,8 @@ func (f *Form) Encode(texts []string) (Matrix, error) {
 	return f.Join(texts, vectors), nil
 }
 
-// Join puts the measures of texts beside their embeddings by the encoder of meanings; further values of the given rows are left out.
+// Join puts the measures of texts beside their embeddings by the encoder of meanings; further values of the given rows
+// are left out.
 func (f *Form) Join(texts []string, vectors Matrix) Matrix {
 	dim := f.Encoder.Dim()
 	out := NewMatrix(len(texts), f.Dim())
@@ -143,7 +144,8 @@ func measureForm(text string) (measures []float64, ok bool) {
 	if len(words) == 0 {
 		return nil, false
 	}
-	var letters, capitals, stops, commas, colons, questions, exclamations, quotes, apostrophes, hyphens, brackets, slashes, others, far,
+	var letters, capitals, stops, commas, colons, questions, exclamations, quotes, apostrophes, hyphens, brackets,
+		slashes, others, far,
 		lines float64
 	for _, r := range strings.TrimSpace(text) {
 		if r > unicode.MaxASCII {
@@ -196,7 +198,8 @@ func measureForm(text string) (measures []float64, ok bool) {
 	first := []rune(words[0])[0]
 	measures = []float64{
 		capitals / max(letters, 1), yes(capitals == 0), begun / n, shouted / n, numbered / n,
-		stops / n, commas / n, colons / n, questions / n, exclamations / n, quotes / n, apostrophes / n, hyphens / n, brackets / n,
+		stops / n, commas / n, colons / n, questions / n, exclamations / n, quotes / n, apostrophes / n, hyphens / n,
+		brackets / n,
 		slashes / n, others / n, far / n, lines / n,
 		yes(unicode.IsLower(first)), yes(!unicode.IsLetter(first)), yes(ends(words[len(words)-1])),
 		letters / n, math.Log(1 + n), math.Log(1 + n/max(sentences, 1)), float64(len(different)) / n,

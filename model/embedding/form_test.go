@@ -9,14 +9,17 @@ import (
 	"popri/model/embedding"
 )
 
-// TestForm: the embedding stands before the measures, each of which tells the texts apart that it is for; what is read back from a
-// mean is the mean of the measures.
+// TestForm: the embedding stands before the measures, each of which tells the texts apart that it is for; what is read
+// back from a mean is the mean of the measures.
 func TestForm(t *testing.T) {
 	h := fit(t, embedding.HashingConfig{Dim: 16})
 	f := &embedding.Form{Encoder: h, Weight: 0.5}
-	texts := []string{"The old man sat down near the sea.", "the old man sat down near the sea.", "THE OLD MAN SAT DOWN NEAR THE SEA.",
-		"The 8 old men sat 2 hours.", "The old man... sat. Down.", "The, old, man, sat", "The: old; man:", "The old man? Who?", "The old man! Oh!",
-		"\"The\" old \"man\"", "The man's wife's sea", "The-old-man – sat", "(The) old [man]", "the/old/man and/or", "* the old #man @sea",
+	texts := []string{"The old man sat down near the sea.", "the old man sat down near the sea.",
+		"THE OLD MAN SAT DOWN NEAR THE SEA.", "The 8 old men sat 2 hours.", "The old man... sat. Down.",
+		"The, old, man, sat", "The: old; man:",
+		"The old man? Who?", "The old man! Oh!",
+		"\"The\" old \"man\"", "The man's wife's sea", "The-old-man – sat", "(The) old [man]", "the/old/man and/or",
+		"* the old #man @sea",
 		"Der für schöne Bär", "The old\nman\nsat", "", "  \n"}
 	m, err := f.Encode(texts)
 	if err != nil {
@@ -41,8 +44,10 @@ func TestForm(t *testing.T) {
 		}
 		return m.Row(text)[at]
 	}
-	for text, name := range map[int]string{1: "texts without a capital", 2: "words in capitals", 3: "words with a digit", 4: "full stops", 5: "commas",
-		6: "colons and semicolons", 7: "question marks", 8: "exclamation marks", 9: "quotation marks", 10: "apostrophes", 11: "hyphens and dashes",
+	for text, name := range map[int]string{1: "texts without a capital", 2: "words in capitals",
+		3: "words with a digit", 4: "full stops", 5: "commas", 6: "colons and semicolons", 7: "question marks",
+		8: "exclamation marks", 9: "quotation marks",
+		10: "apostrophes", 11: "hyphens and dashes",
 		12: "brackets", 13: "slashes", 14: "other signs", 15: "signs beyond ASCII", 16: "line breaks"} {
 		if value(text, name) <= value(0, name) {
 			t.Errorf("%s: %q has %g, %q %g", name, texts[text], value(text, name), texts[0], value(0, name))

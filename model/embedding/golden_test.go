@@ -51,8 +51,8 @@ func strs(texts []text) []string {
 	return out
 }
 
-// goldenEmbeddings compares an encoder with the reference's embeddings. The weights of some folders are not part of the golden
-// data: $POPRI_MINILM names their folder. Without it, only their ids are checked.
+// goldenEmbeddings compares an encoder with the reference's embeddings. The weights of some folders are not part of the
+// golden data: $POPRI_MINILM names their folder. Without it, only their ids are checked.
 func goldenEmbeddings(t *testing.T, open func(dir string) (embedding.Encoder, error)) {
 	root := golden.Root(t)
 	var folders []string

@@ -40,7 +40,8 @@ func fit(t testing.TB, config embedding.HashingConfig) *embedding.Hashing {
 }
 
 func TestHashing(t *testing.T) {
-	for _, config := range []embedding.HashingConfig{{}, {Dim: 100, Seed: 3}, {Uncentered: true}, {Dim: 512, GramWeight: 0.5}, {GramWeight: -1}} {
+	for _, config := range []embedding.HashingConfig{{}, {Dim: 100, Seed: 3}, {Uncentered: true},
+		{Dim: 512, GramWeight: 0.5}, {GramWeight: -1}} {
 		t.Run(fmt.Sprintf("%+v", config), func(t *testing.T) { conforms(t, fit(t, config), 0) })
 	}
 }
@@ -76,7 +77,8 @@ func TestHashingHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, h := range map[string]*embedding.Hashing{"seed": fit(t, embedding.HashingConfig{Seed: 1}), "dim": fit(t, embedding.HashingConfig{Dim: 128}),
+	for name, h := range map[string]*embedding.Hashing{"seed": fit(t, embedding.HashingConfig{Seed: 1}),
+		"dim":        fit(t, embedding.HashingConfig{Dim: 128}),
 		"uncentered": fit(t, embedding.HashingConfig{Uncentered: true}), "texts": other} {
 		if h.Hash() == a.Hash() {
 			t.Errorf("%s does not change the hash", name)
@@ -105,7 +107,8 @@ func TestHashingProjectionIsUnbiased(t *testing.T) {
 			n++
 		}
 	}
-	if mean, std := sum/float64(n), math.Sqrt(squares/float64(n)); math.Abs(mean) > 0.03 || std > 3/math.Sqrt(float64(h.Dim())) {
+	if mean, std := sum/float64(n), math.Sqrt(squares/float64(n)); math.Abs(mean) > 0.03 ||
+		std > 3/math.Sqrt(float64(h.Dim())) {
 		t.Errorf("cosines of unlike texts: mean %.4f, deviation %.4f", mean, std)
 	}
 }
@@ -114,7 +117,8 @@ func TestFitHashingRefuses(t *testing.T) {
 	for _, c := range []struct {
 		public []string
 		config embedding.HashingConfig
-	}{{nil, embedding.HashingConfig{}}, {[]string{"a"}, embedding.HashingConfig{Dim: 4}}, {[]string{"a"}, embedding.HashingConfig{Dim: 1 << 20}}} {
+	}{{nil, embedding.HashingConfig{}}, {[]string{"a"}, embedding.HashingConfig{Dim: 4}}, {[]string{"a"},
+		embedding.HashingConfig{Dim: 1 << 20}}} {
 		if _, err := embedding.FitHashing(c.public, c.config); err == nil {
 			t.Errorf("FitHashing(%d texts, %+v) gave no error", len(c.public), c.config)
 		}

@@ -339,7 +339,8 @@ func orthonormalize(q []float32, width int) error {
 func eigen(a []float32, width int) ([]float64, *mat.Dense, error) {
 	gram := make([]float32, width*width)
 	m := blas32.General{Rows: len(a) / width, Cols: width, Stride: width, Data: a}
-	blas32.Gemm(blas.Trans, blas.NoTrans, 1, m, m, 0, blas32.General{Rows: width, Cols: width, Stride: width, Data: gram})
+	blas32.Gemm(blas.Trans, blas.NoTrans, 1, m, m, 0,
+		blas32.General{Rows: width, Cols: width, Stride: width, Data: gram})
 	wide := make([]float64, len(gram))
 	for i, v := range gram {
 		wide[i] = float64(v)

@@ -18,7 +18,8 @@ func fitLatent(t testing.TB, config embedding.LatentConfig) *embedding.Latent {
 		for _, text := range triple {
 			words := strings.Fields(text)
 			for i := range words {
-				texts = append(texts, strings.Join(append(slices.Clone(words[i:]), words[:i]...), " "), strings.Join(words[:i+1], " "))
+				texts = append(texts, strings.Join(append(slices.Clone(words[i:]), words[:i]...), " "),
+					strings.Join(words[:i+1], " "))
 			}
 		}
 	}
@@ -79,8 +80,10 @@ func TestFitLatentRefuses(t *testing.T) {
 	for _, c := range []struct {
 		public []string
 		config embedding.LatentConfig
-	}{{nil, embedding.LatentConfig{}}, {public(), embedding.LatentConfig{Dim: 1}}, {public(), embedding.LatentConfig{Dim: 100, Terms: 50}},
-		{[]string{"a b c", "d e f"}, embedding.LatentConfig{Dim: 2}}, {public()[:10], embedding.LatentConfig{Dim: 20}}} {
+	}{{nil, embedding.LatentConfig{}}, {public(), embedding.LatentConfig{Dim: 1}}, {public(),
+		embedding.LatentConfig{Dim: 100, Terms: 50}},
+		{[]string{"a b c", "d e f"}, embedding.LatentConfig{Dim: 2}},
+		{public()[:10], embedding.LatentConfig{Dim: 20}}} {
 		if _, err := embedding.FitLatent(c.public, c.config); err == nil {
 			t.Errorf("FitLatent(%d texts, %+v) gave no error", len(c.public), c.config)
 		}

@@ -17,9 +17,9 @@ const (
 	savedKey    = "popri.key"
 )
 
-// Save writes an encoder that was fitted to public text to a file, so that another machine embeds exactly as this one does
-// without fitting it again: fitted twice on different processors, its last digits may differ. It holds no private data.
-// Encoders with weights of their own are an error: they have a folder already.
+// Save writes an encoder that was fitted to public text to a file, so that another machine embeds exactly as this one
+// does without fitting it again: fitted twice on different processors, its last digits may differ. It holds no private
+// data. Encoders with weights of their own are an error: they have a folder already.
 func Save(path string, e Encoder) error {
 	var kind string
 	var config any
@@ -51,11 +51,12 @@ func Save(path string, e Encoder) error {
 	if err != nil {
 		return fmt.Errorf("embedding: %w", err)
 	}
-	return safetensors.Write(path, tensors, map[string]string{savedKind: kind, savedConfig: string(settings), savedKey: Key(e)})
+	return safetensors.Write(path, tensors,
+		map[string]string{savedKind: kind, savedConfig: string(settings), savedKey: Key(e)})
 }
 
-// LoadSaved reads an encoder that [Save] wrote. Its [Key] is that of the encoder that was saved; a file of another content is
-// an error.
+// LoadSaved reads an encoder that [Save] wrote. Its [Key] is that of the encoder that was saved; a file of another
+// content is an error.
 func LoadSaved(path string) (Encoder, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {

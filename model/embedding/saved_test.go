@@ -55,7 +55,10 @@ func TestSaved(t *testing.T) {
 			"another key": func(b []byte) []byte {
 				return []byte(strings.Replace(string(b), Key(e), strings.Repeat("x", len(Key(e))), 1))
 			},
-			"another kind": func(b []byte) []byte { return []byte(strings.Replace(string(b), `encoder":"`, `encoder":"x`, 1)) },
+			"another kind": func(b []byte) []byte {
+				return []byte(strings.Replace(string(b), `encoder":"`,
+					`encoder":"x`, 1))
+			},
 		} {
 			if err := os.WriteFile(path, change(slices.Clone(content)), 0o644); err != nil {
 				t.Fatal(err)

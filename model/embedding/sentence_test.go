@@ -47,20 +47,33 @@ func TestOpenRefuses(t *testing.T) {
 		{"another model", edit("config.json", `"bert"`, `"albert"`), "albert"},
 		{"another activation", edit("config.json", `"gelu"`, `"relu"`), "relu"},
 		{"an unknown field", edit("config.json", `{`, `{"embedding_size": 8, `), "embedding_size"},
-		{"heads that do not divide", edit("config.json", `"num_attention_heads":3`, `"num_attention_heads":5`), "no multiple"},
-		{"another width", edit("config.json", `"intermediate_size":80`, `"intermediate_size":63`), "intermediate.dense"},
+		{"heads that do not divide", edit("config.json", `"num_attention_heads":3`, `"num_attention_heads":5`),
+			"no multiple"},
+		{"another width", edit("config.json", `"intermediate_size":80`, `"intermediate_size":63`),
+			"intermediate.dense"},
 		{"a layer more", edit("config.json", `"num_hidden_layers":2`, `"num_hidden_layers":3`), "encoder.layer.2."},
 		{"a layer less", edit("config.json", `"num_hidden_layers":2`, `"num_hidden_layers":1`), "encoder.layer.1."},
-		{"a vocabulary smaller than the tokenizer's", edit("config.json", `"vocab_size":`, `"vocab_size":9, "summary_x":`), "ids up to"},
-		{"a dense module before the pooling", file("modules.json", `[{"type": "a.Transformer", "path": ""}, {"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]`), "Dense"},
-		{"another module", file("modules.json", `[{"type": "a.Pooling", "path": "p"}, {"type": "a.LSTM", "path": "x"}]`), "LSTM"},
+		{"a vocabulary smaller than the tokenizer's",
+			edit("config.json", `"vocab_size":`, `"vocab_size":9, "summary_x":`), "ids up to"},
+		{"a dense module before the pooling",
+			file("modules.json",
+				`[{"type": "a.Transformer", "path": ""}, {"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]`),
+			"Dense"},
+		{"another module", file("modules.json",
+			`[{"type": "a.Pooling", "path": "p"}, {"type": "a.LSTM", "path": "x"}]`), "LSTM"},
 		{"no pooling", file("modules.json", `[{"type": "a.Transformer", "path": ""}]`), "no Pooling"},
-		{"a dense module without its settings", file("modules.json", `[{"type": "a.Pooling", "path": "p"}, {"type": "a.Dense", "path": "2_Dense"}]`), "2_Dense/config.json is missing"},
-		{"pooling by the largest", file("1_Pooling/config.json", `{"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": false}`), "pooling"},
-		{"pooling by the mean and the first", file("1_Pooling/config.json", `{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}`), "pooling"},
+		{"a dense module without its settings",
+			file("modules.json", `[{"type": "a.Pooling", "path": "p"}, {"type": "a.Dense", "path": "2_Dense"}]`),
+			"2_Dense/config.json is missing"},
+		{"pooling by the largest", file("1_Pooling/config.json",
+			`{"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": false}`), "pooling"},
+		{"pooling by the mean and the first",
+			file("1_Pooling/config.json",
+				`{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}`), "pooling"},
 		{"pooling by the last", file("1_Pooling/config.json", `{"pooling_mode": "lasttoken"}`), "lasttoken"},
 		{"a folder outside", file("modules.json", `[{"type": "a.Pooling", "path": "../x"}]`), "outside"},
-		{"a prompt that is not there", file("config_sentence_transformers.json", `{"prompts": {"a": "b"}, "default_prompt_name": "query"}`), `"query"`},
+		{"a prompt that is not there", file("config_sentence_transformers.json",
+			`{"prompts": {"a": "b"}, "default_prompt_name": "query"}`), `"query"`},
 		{"a vocabulary of sentencepiece only", func(t *testing.T, dir string) {
 			if err := os.Rename(filepath.Join(dir, "tokenizer.json"), filepath.Join(dir, "spiece.model")); err != nil {
 				t.Fatal(err)
@@ -68,7 +81,8 @@ func TestOpenRefuses(t *testing.T) {
 		}, "AutoTokenizer.from_pretrained"},
 		{"too long texts", file("sentence_bert_config.json", `{"max_seq_length": 65}`), "max_seq_length"},
 		{"no room", file("sentence_bert_config.json", `{"max_seq_length": 2}`), "max_seq_length"},
-		{"lower case here", file("sentence_bert_config.json", `{"max_seq_length": 32, "do_lower_case": true}`), "do_lower_case"},
+		{"lower case here", file("sentence_bert_config.json", `{"max_seq_length": 32, "do_lower_case": true}`),
+			"do_lower_case"},
 		{"weights cut short", func(t *testing.T, dir string) {
 			if err := os.Truncate(filepath.Join(dir, safetensors.ModelFile), 5000); err != nil {
 				t.Fatal(err)
@@ -87,11 +101,14 @@ func TestOpenRefuses(t *testing.T) {
 		{"another inner layer", "config.json", `"relu"`, `"gated-silu"`, "gated-silu"},
 		{"an unknown field of T5", "config.json", `{`, `{"scalable_attention": true, `, "scalable_attention"},
 		{"an inner layer that contradicts itself", "config.json", `{`, `{"dense_act_fn": "gelu_new", `, "dense_act_fn"},
-		{"an odd number of buckets", "config.json", `"relative_attention_num_buckets":32`, `"relative_attention_num_buckets":31`, "31"},
-		{"a distance within the buckets", "config.json", `{`, `{"relative_attention_max_distance": 8, `, "max_distance is 8"},
+		{"an odd number of buckets", "config.json", `"relative_attention_num_buckets":32`,
+			`"relative_attention_num_buckets":31`, "31"},
+		{"a distance within the buckets", "config.json", `{`, `{"relative_attention_max_distance": 8, `,
+			"max_distance is 8"},
 		{"heads of another width", "config.json", `"d_kv":32`, `"d_kv":7`, "SelfAttention.q"},
 		{"a gate that is missing", "config.json", `"relu"`, `"gated-gelu"`, "wi_0"},
-		{"a dense layer of another width", "2_Dense/config.json", `"in_features":48`, `"in_features":47`, "in_features is 47"},
+		{"a dense layer of another width", "2_Dense/config.json", `"in_features":48`, `"in_features":47`,
+			"in_features is 47"},
 		{"a dense layer with another activation", "2_Dense/config.json", `Identity`, `GELU`, "GELU"},
 		{"a dense layer without its bias", "2_Dense/config.json", `"bias":false`, `"bias":true`, "linear.bias"},
 		{"a dense layer of another height", "2_Dense/config.json", `40`, `39`, "linear.weight"},
@@ -180,7 +197,8 @@ func TestRoBERTaAndItsKin(t *testing.T) {
 		if _, err := f.Weights(); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
-		if at, most := f.Config.Position(0, 0), f.MaxTokens; f.Config.Kind != kind || at != 2 || most != f.Config.Context-2 {
+		if at, most := f.Config.Position(0, 0), f.MaxTokens; f.Config.Kind != kind || at != 2 ||
+			most != f.Config.Context-2 {
 			t.Errorf("%s: the first of at most %d tokens of a %s has the position %d", kind, most, f.Config.Kind, at)
 		}
 		f.Close()

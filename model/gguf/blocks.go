@@ -8,8 +8,8 @@ import (
 )
 
 // A block of 32 values has one scale d, some also a minimum m, in half precision. The low four bits of byte i belong to
-// value i, the high ones to value i+16. Products are rounded to float32 before anything is added: an explicit conversion
-// keeps the compiler from fusing the two, so that every machine gives the same values.
+// value i, the high ones to value i+16. Products are rounded to float32 before anything is added: an explicit
+// conversion keeps the compiler from fusing the two, so that every machine gives the same values.
 
 func half(b []byte) float32 { return safetensors.Float32FromF16(binary.LittleEndian.Uint16(b)) }
 

@@ -40,7 +40,8 @@ func sample() *gguftest.File {
 			blocks[34*b+2+i] = byte(int8(i * (1 - 2*(b%2))))
 		}
 	}
-	f.Tensors = append(f.Tensors, gguftest.Tensor{Name: "w", Shape: []int64{2, 64}, Type: uint32(gguf.Q8_0), Blocks: blocks})
+	f.Tensors = append(f.Tensors, gguftest.Tensor{Name: "w", Shape: []int64{2, 64}, Type: uint32(gguf.Q8_0),
+		Blocks: blocks})
 	return f
 }
 
@@ -135,7 +136,8 @@ func TestTypesOfValues(t *testing.T) {
 	_, errs["of type bool"] = f.Floats("llama.causal")
 	_, _, errs["differs by layer (3, 4"] = f.Int("llama.mixed")
 	for want, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || !fault.IsUser(err) {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) ||
+			!fault.IsUser(err) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -173,17 +175,26 @@ func TestRefuses(t *testing.T) {
 		"cut in metadata":    {func() []byte { return good[:len(good)-400] }, "cut short"},
 		"cut in the tensors": {func() []byte { return good[:len(good)-1] }, "cut short or damaged"},
 		"twice":              {build(func(f *gguftest.File) { f.Entries[1].Key = f.Entries[0].Key }), "stands twice"},
-		"tensor twice":       {build(func(f *gguftest.File) { f.Tensors[1].Name = "norm" }), `tensor "norm": stands twice`},
-		"alignment":          {build(func(f *gguftest.File) { f.Set("general.alignment", uint32(24)) }), "is 24, must be a power of two"},
-		"type":               {build(func(f *gguftest.File) { f.Tensors[1].Type = 23 }), "the type IQ4_XS is not supported"},
-		"unknown type":       {build(func(f *gguftest.File) { f.Tensors[1].Type = 99 }), "the type number 99 is not supported"},
-		"dimensions":         {build(func(f *gguftest.File) { f.Tensors[1].Shape = nil }), "has 0 dimensions"},
-		"five dimensions":    {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{1, 1, 1, 2, 64} }), "has 5 dimensions"},
-		"empty tensor":       {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{0, 64} }), "is empty or its size overflows"},
-		"overflow":           {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{1 << 40, 1 << 40} }), "its size overflows"},
-		"rows":               {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{4, 48} }), "rows of 48 values are no multiple of the 32"},
-		"larger":             {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{200, 64} }), "should lie in the file"},
-		"name":               {build(func(f *gguftest.File) { f.Tensors[1].Name = "\xff" }), "empty or not UTF-8"},
+		"tensor twice": {build(func(f *gguftest.File) { f.Tensors[1].Name = "norm" }),
+			`tensor "norm": stands twice`},
+		"alignment": {build(func(f *gguftest.File) { f.Set("general.alignment", uint32(24)) }),
+			"is 24, must be a power of two"},
+		"type": {build(func(f *gguftest.File) { f.Tensors[1].Type = 23 }),
+			"the type IQ4_XS is not supported"},
+		"unknown type": {build(func(f *gguftest.File) { f.Tensors[1].Type = 99 }),
+			"the type number 99 is not supported"},
+		"dimensions": {build(func(f *gguftest.File) { f.Tensors[1].Shape = nil }), "has 0 dimensions"},
+		"five dimensions": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{1, 1, 1, 2, 64} }),
+			"has 5 dimensions"},
+		"empty tensor": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{0, 64} }),
+			"is empty or its size overflows"},
+		"overflow": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{1 << 40, 1 << 40} }),
+			"its size overflows"},
+		"rows": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{4, 48} }),
+			"rows of 48 values are no multiple of the 32"},
+		"larger": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{200, 64} }),
+			"should lie in the file"},
+		"name": {build(func(f *gguftest.File) { f.Tensors[1].Name = "\xff" }), "empty or not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.gguf")
@@ -191,7 +202,8 @@ func TestRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := gguf.Open(path)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || !fault.IsUser(err) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
+				!fault.IsUser(err) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})

@@ -1,7 +1,7 @@
 package gguf
 
-// A block of 256 values ("K-quants") is parted into groups of 16 or 32, each with a small integer scale, and some with a
-// minimum, of which the block's half-precision d and dmin are the units.
+// A block of 256 values ("K-quants") is parted into groups of 16 or 32, each with a small integer scale, and some with
+// a minimum, of which the block's half-precision d and dmin are the units.
 
 // q2k: 16 bytes scale (low four bits) and minimum of groups of 16, 64 bytes of two bits, d, dmin;
 // d·scale·q - dmin·minimum. Each run of 32 bytes holds 128 values, the first 32 in the lowest two bits.
@@ -45,8 +45,8 @@ func scaleMin(p []byte, g int) (scale, minimum byte) {
 	return p[g+4]&15 | p[g-4]>>6<<4, p[g+4]>>4 | p[g]>>6<<4
 }
 
-// q4k: d, dmin, 12 bytes of scales and minima of groups of 32, 128 bytes of nibbles; d·scale·q - dmin·minimum. Each run of
-// 32 bytes holds two groups, the first one in the low nibbles.
+// q4k: d, dmin, 12 bytes of scales and minima of groups of 32, 128 bytes of nibbles; d·scale·q - dmin·minimum. Each run
+// of 32 bytes holds two groups, the first one in the low nibbles.
 func q4k(dst []float32, b []byte) {
 	d, dmin, packed, qs := half(b), half(b[2:]), b[4:16], b[16:144]
 	for group := range 8 {

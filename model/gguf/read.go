@@ -23,8 +23,8 @@ const (
 	defaultAlignment = 32
 )
 
-// FormatError says what is wrong with a file's content, or what it asks for that is not supported. It is the user's file
-// that must be changed, not the program.
+// FormatError says what is wrong with a file's content, or what it asks for that is not supported. It is the user's
+// file that must be changed, not the program.
 type FormatError struct {
 	Path    string
 	Key     string // of the metadata; empty where none is meant

@@ -93,8 +93,8 @@ func (f *File) parseTensor(c *cursor) error {
 	return nil
 }
 
-// place finds where the blocks begin, after a header of the given length, and checks that every tensor's lie inside the file
-// and that no two overlap.
+// place finds where the blocks begin, after a header of the given length, and checks that every tensor's lie inside the
+// file and that no two overlap.
 func (f *File) place(header, size int64) error {
 	const key = "general.alignment"
 	alignment, ok, err := f.Int(key)
@@ -111,7 +111,8 @@ func (f *File) place(header, size int64) error {
 	for i := range f.tensors {
 		t := &f.tensors[i]
 		if t.offset%alignment != 0 {
-			return f.BadTensor(t.Name, "its blocks begin at %d, which is no multiple of %s (%d)", t.offset, key, alignment)
+			return f.BadTensor(t.Name, "its blocks begin at %d, which is no multiple of %s (%d)", t.offset, key,
+				alignment)
 		}
 		if start > size || t.offset > size-start || t.bytes > size-start-t.offset {
 			return f.BadTensor(t.Name, "its %d bytes from byte %d on should lie in the file, which has %d: it is "+
@@ -119,7 +120,8 @@ func (f *File) place(header, size int64) error {
 		}
 		t.offset += start
 	}
-	order := slices.SortedFunc(slices.Values(f.tensors), func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
+	order := slices.SortedFunc(slices.Values(f.tensors),
+		func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
 	for i := 1; i < len(order); i++ {
 		if before := order[i-1]; order[i].offset < before.offset+before.bytes {
 			return f.BadTensor(order[i].Name, "its blocks overlap those of %q", before.Name)
@@ -138,8 +140,8 @@ type Reader struct {
 // Reader returns a reader of one of the file's tensors.
 func (f *File) Reader(t Tensor) *Reader { return &Reader{file: f, tensor: t} }
 
-// Read fills dst with the values from first on, in row-major order. first and the length of dst must be multiples of the
-// values of a block.
+// Read fills dst with the values from first on, in row-major order. first and the length of dst must be multiples of
+// the values of a block.
 func (r *Reader) Read(dst []float32, first int64) error {
 	values, bytes := r.tensor.Type.Block()
 	n, total := int64(len(dst)), r.tensor.NumElements()

@@ -54,8 +54,10 @@ var layouts = map[Type]layout{
 var Types = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4NL, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K}
 
 // unread names the types that ggml has and that are not read, so that a message can name them.
-var unread = map[Type]string{9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S",
-	22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0",
+var unread = map[Type]string{9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S",
+	21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 29: "IQ1_M",
+	34: "TQ1_0",
+	35: "TQ2_0",
 	39: "MXFP4", 40: "NVFP4"}
 
 // String returns ggml's name of the type.
@@ -83,8 +85,8 @@ func typeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Dequantize turns blocks into values. dst must hold as many values as src holds blocks; what does not agree, and a type
-// that is not read, gives an error.
+// Dequantize turns blocks into values. dst must hold as many values as src holds blocks; what does not agree, and a
+// type that is not read, gives an error.
 func Dequantize(t Type, dst []float32, src []byte) error {
 	l, ok := layouts[t]
 	if !ok {

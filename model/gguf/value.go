@@ -186,8 +186,9 @@ func (f *File) Text(key string) (text string, ok bool, err error) {
 	return v.texts[0], true, nil
 }
 
-// Int returns an integer; ok is false where the key is missing. Another type is an error, and so is a number past int64.
-// An array gives its number where all elements are equal, which is how some files write what could differ by layer.
+// Int returns an integer; ok is false where the key is missing. Another type is an error, and so is a number past
+// int64. An array gives its number where all elements are equal, which is how some files write what could differ by
+// layer.
 func (f *File) Int(key string) (n int64, ok bool, err error) {
 	v, ok := f.values[key]
 	if !ok {

@@ -17,7 +17,8 @@ import (
 
 // small returns a configuration of each architecture and of its variants.
 func small() map[string]Config {
-	base := Config{Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 6, KVHeads: 2, Dim: 8, Inner: 80, NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}}
+	base := Config{Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 6, KVHeads: 2, Dim: 8, Inner: 80,
+		NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}}
 	with := func(arch string, change func(c *Config)) Config {
 		c := base
 		c.Type = arch
@@ -25,13 +26,15 @@ func small() map[string]Config {
 		return c
 	}
 	return map[string]Config{
-		"gpt2":  {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{5}},
+		"gpt2": {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5,
+			Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{5}},
 		"llama": with("llama", func(c *Config) { c.EOS = []int32{3, 7} }),
 		"llama with biases, tied, all heads their own": with("llama", func(c *Config) {
 			c.QKVBias, c.OutBias, c.MLPBias, c.TiedHead, c.KVHeads = true, true, true, true, 6
 		}),
 		"llama3": with("llama", func(c *Config) {
-			c.Rotary = Rotary{Theta: 500, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4, OriginalContext: 16}
+			c.Rotary = Rotary{Theta: 500, Scaling: "llama3", Factor: 8, LowFactor: 1, HighFactor: 4,
+				OriginalContext: 16}
 		}),
 		"llama, linear":     with("llama", func(c *Config) { c.Rotary.Scaling, c.Rotary.Factor = "linear", 2.5 }),
 		"llama, wide heads": with("llama", func(c *Config) { c.Dim = 20 }),
@@ -42,7 +45,8 @@ func small() map[string]Config {
 		"olmo2":             with("olmo2", func(c *Config) {}),
 		"phi3":              with("phi3", func(c *Config) { c.Rotary.Partial, c.TiedHead = 0.75, true }),
 		"phi3, longrope": with("phi3", func(c *Config) {
-			c.Rotary = Rotary{Theta: 1e4, Scaling: "longrope", Factor: 8, OriginalContext: 64, Magnitude: 1.2, Short: []float64{1, 2, 3, 4}, Long: []float64{2, 3, 4, 5}}
+			c.Rotary = Rotary{Theta: 1e4, Scaling: "longrope", Factor: 8, OriginalContext: 64, Magnitude: 1.2,
+				Short: []float64{1, 2, 3, 4}, Long: []float64{2, 3, 4, 5}}
 		}),
 		"gemma3": with("gemma3_text", func(c *Config) {
 			c.AttnScale, c.TiedHead, c.LocalTheta, c.Local = 0.25, true, 100, []bool{true, false}
@@ -59,8 +63,8 @@ func small() map[string]Config {
 // every returns small and the configuration of an architecture that does not sample.
 func every() map[string]Config {
 	list := small()
-	list["bert"] = Config{Type: "bert", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-12,
-		Gelu: "gelu", TiedHead: true, ScaleAttn: true, Types: 2}
+	list["bert"] = Config{Type: "bert", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80,
+		NormEps: 1e-12, Gelu: "gelu", TiedHead: true, ScaleAttn: true, Types: 2}
 	return list
 }
 
@@ -137,9 +141,11 @@ func TestPositions(t *testing.T) {
 			err := tensor.Run(func(s *tensor.Scope) error {
 				ids := s.FromInt64([]int64{5, 6, 7, 8}, 1, 4)
 				plain := s.Float32s(m.Hidden(s, Input{IDs: ids}, nil))
-				given := s.Float32s(m.Hidden(s, Input{IDs: ids, Positions: s.FromInt64([]int64{0, 1, 2, 3}, 1, 4)}, nil))
+				given := s.Float32s(m.Hidden(s, Input{IDs: ids, Positions: s.FromInt64([]int64{0, 1, 2, 3}, 1, 4)},
+					nil))
 				sameValues(t, "the same positions", given, plain, 1e-5)
-				stretched := s.Float32s(m.Hidden(s, Input{IDs: ids, Positions: s.FromInt64([]int64{0, 9, 21, 40}, 1, 4)}, nil))
+				stretched := s.Float32s(m.Hidden(s,
+					Input{IDs: ids, Positions: s.FromInt64([]int64{0, 9, 21, 40}, 1, 4)}, nil))
 				for i := range plain {
 					if math.Abs(float64(plain[i]-stretched[i])) > 1e-3 {
 						return nil
@@ -217,34 +223,45 @@ func TestConfigFields(t *testing.T) {
 	const plain = `"vocab_size": 64, "hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1, "intermediate_size": 24, "max_position_embeddings": 4096, "rope_theta": 10000`
 	for _, k := range []struct{ config, refused string }{
 		{`{"model_type": "llama", ` + plain + `}`, ""},
-		{`{"model_type": "llama", ` + plain + `, "use_cache": true, "attention_dropout": 0.1, "quantization_config": null, "is_decoder": false}`, ""},
+		{`{"model_type": "llama", ` + plain +
+			`, "use_cache": true, "attention_dropout": 0.1, "quantization_config": null, "is_decoder": false}`, ""},
 		{`{"model_type": "llama", ` + plain + `, "quantization_config": {"bits": 4}}`, "before quantisation"},
 		{`{"model_type": "llama", ` + plain + `, "pretraining_tp": 2}`, "pretraining_tp"},
 		{`{"model_type": "llama", ` + plain + `, "hidden_act": "gelu"}`, "hidden_act"},
-		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`, `rope_type: "dynamic"`},
-		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "llama3", "factor": 2}}`, "low_freq_factor"},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`,
+			`rope_type: "dynamic"`},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "llama3", "factor": 2}}`,
+			"low_freq_factor"},
 		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "linear"}}`, "factor"},
-		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "linear", "factor": 2, "attention_factor": 1.5}}`, "attention_factor"},
-		{`{"model_type": "llama", ` + plain + `, "rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}`, "partial_rotary_factor"},
+		{`{"model_type": "llama", ` + plain +
+			`, "rope_scaling": {"rope_type": "linear", "factor": 2, "attention_factor": 1.5}}`, "attention_factor"},
+		{`{"model_type": "llama", ` + plain + `, "rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}`,
+			"partial_rotary_factor"},
 		{`{"model_type": "llama", ` + plain + `, "layer_types": ["linear_attention"]}`, "layer_types"},
 		{`{"model_type": "llama", ` + plain + `, "head_dim": 7}`, "even"},
 		{`{"model_type": "llama", ` + plain + `, "eos_token_id": 64}`, "64"},
-		{`{"model_type": "llama", "vocab_size": 64, "hidden_size": 16, "num_attention_heads": 3, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 1, "intermediate_size": 24}`, "no multiple"},
-		{`{"model_type": "qwen2", ` + plain + `, "use_sliding_window": false, "sliding_window": 32, "max_window_layers": 28}`, ""},
+		{`{"model_type": "llama", "vocab_size": 64, "hidden_size": 16, "num_attention_heads": 3, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 1, "intermediate_size": 24}`,
+			"no multiple"},
+		{`{"model_type": "qwen2", ` + plain +
+			`, "use_sliding_window": false, "sliding_window": 32, "max_window_layers": 28}`, ""},
 		{`{"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": true}`, "scale_attn_by_inverse_layer_idx"},
 		{`{"model_type": "gpt2", "reorder_and_upcast_attn": true}`, "reorder_and_upcast_attn"},
 		{`{"model_type": "gpt2", "activation_function": "relu"}`, "activation_function"},
 		{`{"model_type": "gemma2", "final_logit_softcapping": 0}`, "final_logit_softcapping is 0"},
 		{`{"model_type": "gemma3", "text_config": {}}`, "gemma3_text"},
 		{`{"model_type": "qwen3_next"}`, "vLLM can serve"},
-		{`{"model_type": "unheard_of"}`, `model_type "unheard_of" is not supported (supported: bert, gemma2, gemma3_text`},
+		{`{"model_type": "unheard_of"}`,
+			`model_type "unheard_of" is not supported (supported: bert, gemma2, gemma3_text`},
 		{`{"model_type": "gemma3_text", "final_logit_softcapping": 30}`, "final_logit_softcapping"},
 		{`{"model_type": "gemma3_text", "hidden_activation": "gelu"}`, "hidden_activation"},
-		{`{"model_type": "gemma3_text", "num_hidden_layers": 2, "layer_types": ["full_attention"]}`, "layer_types has 1"},
-		{`{"model_type": "gemma3_text", "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2}, "full_attention": {}}}`, "sliding_attention"},
+		{`{"model_type": "gemma3_text", "num_hidden_layers": 2, "layer_types": ["full_attention"]}`,
+			"layer_types has 1"},
+		{`{"model_type": "gemma3_text", "rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2}, "full_attention": {}}}`,
+			"sliding_attention"},
 		{`{"model_type": "smollm3", "num_hidden_layers": 2, "no_rope_layers": [1]}`, "no_rope_layers has 1"},
 		{`{"model_type": "phi3", "rope_scaling": {"type": "linear", "factor": 2}}`, `"linear"`},
-		{`{"model_type": "phi3", "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}}`, "longrope has 1 and 1 factors"},
+		{`{"model_type": "phi3", "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}}`,
+			"longrope has 1 and 1 factors"},
 		{`{"model_type": "phi3", "partial_rotary_factor": 1.5}`, "partial_rotary_factor"},
 		{`{"model_type": "granite", ` + plain + `, "logits_scaling": 0}`, "logits_scaling"},
 		{`{"model_type": "qwen3", ` + plain + `, "sliding_window": null, "max_window_layers": 28}`, ""},
@@ -273,8 +290,10 @@ func TestWindow(t *testing.T) {
 	}{
 		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": 4096}`, 4096},
 		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": null}`, 32768},
-		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": true}`, 4096},
-		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": false}`, 32768},
+		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": true}`,
+			4096},
+		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": false}`,
+			32768},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(k.config), 0o644); err != nil {
@@ -295,7 +314,8 @@ func TestGenerationConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range []struct{ file, want string }{
-		{`{"eos_token_id": [1, 2]}`, "[1 2]"}, {`{"eos_token_id": 4}`, "[4]"}, {`{}`, "[3 7]"}, {`{"eos_token_id": 97}`, "error"}, {`[`, "error"},
+		{`{"eos_token_id": [1, 2]}`, "[1 2]"}, {`{"eos_token_id": 4}`, "[4]"}, {`{}`, "[3 7]"},
+		{`{"eos_token_id": 97}`, "error"}, {`[`, "error"},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(k.file), 0o644); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,8 @@ func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor) tensor.Tensor {
 		x = n.apply(s, s.Reshape(x, shape[0], shape[1], heads, a.dim))
 		return s.Reshape(x, shape[0], shape[1], heads*a.dim)
 	}
-	return s.Cat(-1, part(a.qNorm, 0, a.heads), part(a.kNorm, a.heads, a.kvHeads), part(nil, a.heads+a.kvHeads, a.kvHeads))
+	return s.Cat(-1, part(a.qNorm, 0, a.heads), part(a.kNorm, a.heads, a.kvHeads),
+		part(nil, a.heads+a.kvHeads, a.kvHeads))
 }
 
 // fused returns queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D], queries and keys turned by their
@@ -52,8 +53,8 @@ func (a *attention) fused(s *tensor.Scope, x tensor.Tensor, r rotation, compute 
 	return y
 }
 
-// split returns the queries [B, N, T, D] and the keys and values [B, KV, T, D] of what [attention.qkv] gives, queries and
-// keys turned.
+// split returns the queries [B, N, T, D] and the keys and values [B, KV, T, D] of what [attention.qkv] gives, queries
+// and keys turned.
 func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k, v tensor.Tensor) {
 	shape := tensor.HeadShape{Heads: a.heads, KVHeads: a.kvHeads, Dim: a.dim}
 	if !r.cos.Defined() || r.cos.Size(-1) == a.dim {

@@ -63,7 +63,8 @@ func TestBeginning(t *testing.T) {
 							}
 							for i, w := range want.LogProbs {
 								if math.Abs(float64(got.LogProbs[i]-w)) > 5e-5 {
-									t.Fatalf("behind %d tokens, log-probability %d is %g, want %g", length, i, got.LogProbs[i], w)
+									t.Fatalf("behind %d tokens, log-probability %d is %g, want %g", length, i,
+										got.LogProbs[i], w)
 								}
 							}
 							return nil

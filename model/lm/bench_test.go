@@ -11,7 +11,8 @@ import (
 // benchmarkModel is a model of the embedded generator's size with random weights.
 func benchmarkModel(b *testing.B, d tensor.DType) *Model {
 	random := rand.New(rand.NewPCG(1, 1))
-	m, err := New(Config{Type: "gpt2", Vocab: 4096, Context: 256, Hidden: 256, Layers: 6, Heads: 4, Inner: 1024, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
+	m, err := New(Config{Type: "gpt2", Vocab: 4096, Context: 256, Hidden: 256, Layers: 6, Heads: 4, Inner: 1024,
+		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
 		Options{Weights: d, Compute: d}, random.NormFloat64)
 	if err != nil {
 		b.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"popri/model/tensor"
 )
 
-// BERT (Devlin et al. 2018) as a causal language model: norms after attention and MLP, a norm after the embeddings, and a
-// transformation before the head, which has a bias. It is always masked as a decoder, whatever is_decoder says, because
-// what is measured is the prediction of the next token; only a classifier sees both sides. It is for fine-tuning and
-// measuring; it does not sample.
+// BERT (Devlin et al. 2018) as a causal language model: norms after attention and MLP, a norm after the embeddings, and
+// a transformation before the head, which has a bias. It is always masked as a decoder, whatever is_decoder says,
+// because what is measured is the prediction of the next token; only a classifier sees both sides. It is for
+// fine-tuning and measuring; it does not sample.
 var bert = architecture{config: bertConfig, fields: bertFields, build: bertBuild, rename: bertName}
 
 func bertConfig(raw []byte) (Config, error) {
@@ -31,8 +31,8 @@ func bertConfig(raw []byte) (Config, error) {
 		Decoder   bool    `json:"is_decoder"`
 	}{Vocab: 30522, Context: 512, Hidden: 768, Layers: 12, Heads: 12, Inner: 3072, Types: 2, Eps: 1e-12, Act: "gelu",
 		Positions: "absolute"}
-	err := hfconfig.Decode(raw, &f, "directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-		"pooler_size_per_head", "pooler_type", "eos_token_id")
+	err := hfconfig.Decode(raw, &f, "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+		"pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "eos_token_id")
 	if err != nil {
 		return Config{}, err
 	}
@@ -46,8 +46,8 @@ func bertConfig(raw []byte) (Config, error) {
 	case f.Types < 1 || f.Types > 1<<16:
 		return Config{}, fmt.Errorf("type_vocab_size: %d is not supported", f.Types)
 	}
-	return Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads, Inner: f.Inner,
-		NormEps: f.Eps, Gelu: f.Act, TiedHead: true, ScaleAttn: true, Types: f.Types}, nil
+	return Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
+		Inner: f.Inner, NormEps: f.Eps, Gelu: f.Act, TiedHead: true, ScaleAttn: true, Types: f.Types}, nil
 }
 
 func bertFields(c Config) map[string]any {
@@ -100,8 +100,8 @@ func bertBuild(m *Model, b *builder) {
 				out:   b.linear(p+"attention.output.dense", h, h, true),
 				heads: int64(c.Heads), kvHeads: int64(c.Heads), dim: int64(c.HeadDim())},
 			attnNorm: b.layerNorm(p+"attention.output.LayerNorm", h),
-			mlp: &geluMLP{up: b.linear(p+"intermediate.dense", h, in, true), down: b.linear(p+"output.dense", in, h, true),
-				act: act},
+			mlp: &geluMLP{up: b.linear(p+"intermediate.dense", h, in, true),
+				down: b.linear(p+"output.dense", in, h, true), act: act},
 			mlpNorm: b.layerNorm(p+"output.LayerNorm", h),
 		})
 	}
@@ -110,7 +110,8 @@ func bertBuild(m *Model, b *builder) {
 		return
 	}
 	const head = "cls.predictions."
-	m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head+"transform.LayerNorm", h), act}
+	m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head+"transform.LayerNorm", h),
+		act}
 	m.headBias = b.take(head+"bias", int64(c.Vocab))
 }
 

@@ -36,7 +36,8 @@ func TestBFloat16(t *testing.T) {
 				if cosine := dot / math.Sqrt(a*b); !(cosine > 0.999) {
 					t.Errorf("%s: cosine %g with float32", what, cosine)
 				}
-				out, err := m.Generate(t.Context(), rows, 2, SampleOptions{Temperature: 1, MaxNewTokens: 8, IgnoreEOS: true})
+				out, err := m.Generate(t.Context(), rows, 2,
+					SampleOptions{Temperature: 1, MaxNewTokens: 8, IgnoreEOS: true})
 				if err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}

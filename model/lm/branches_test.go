@@ -9,8 +9,8 @@ import (
 	"popri/model/tensor"
 )
 
-// Completions in one row with their prompt, which may be longer than the context, have the log-probabilities and gradients
-// of rows by themselves, also where the blocks are computed again on the way back.
+// Completions in one row with their prompt, which may be longer than the context, have the log-probabilities and
+// gradients of rows by themselves, also where the blocks are computed again on the way back.
 func TestOneRowEqualsMany(t *testing.T) {
 	for name, config := range small() {
 		m := newSmall(t, config)
@@ -74,7 +74,8 @@ func TestOneRowEqualsMany(t *testing.T) {
 			}
 			for k := range wantGrads {
 				for i := range wantGrads[k] {
-					if got, want := float64(gotGrads[k][i]), float64(wantGrads[k][i]); math.Abs(got-want) > 2e-5*(1+math.Abs(want)) {
+					if got, want := float64(gotGrads[k][i]),
+						float64(wantGrads[k][i]); math.Abs(got-want) > 2e-5*(1+math.Abs(want)) {
 						t.Fatalf("%s: gradient %d of %s is %g, want %g", name, i, m.Names()[k], got, want)
 					}
 				}

@@ -8,8 +8,8 @@ import (
 	"popri/model/tensor"
 )
 
-// A copy whose projections are bytes gives nearly the logits of the model, and another type, or a CPU without such products, is
-// refused.
+// A copy whose projections are bytes gives nearly the logits of the model, and another type, or a CPU without such
+// products, is refused.
 func TestBytes(t *testing.T) {
 	for name, c := range small() {
 		t.Run(name, func(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"popri/model/tensor"
 )
 
-// Leaves makes copies of the projections' weights among params, and of the head, in the type of the products, if that is
-// another one. All passes of an update use them, so that weights are converted once an update instead of once a pass, and
-// gradients of weights are kept in that type until they are added up. leaves are params with the copies in their places:
-// what gradients are computed for. free releases the copies; weights must not change before.
+// Leaves makes copies of the projections' weights among params, and of the head, in the type of the products, if that
+// is another one. All passes of an update use them, so that weights are converted once an update instead of once a
+// pass, and gradients of weights are kept in that type until they are added up. leaves are params with the copies in
+// their places: what gradients are computed for. free releases the copies; weights must not change before.
 func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free func(), err error) {
 	leaves = slices.Clone(params)
 	if m.Compute == tensor.Float32 {

@@ -25,7 +25,8 @@ func Load(dir string, o Options) (*Model, error) {
 	return load(dir, config, o, nil)
 }
 
-// load is [Load] with the given configuration. A tensor that the folder lacks is what missing returns, if it is not nil.
+// load is [Load] with the given configuration. A tensor that the folder lacks is what missing returns, if it is not
+// nil.
 func load(dir string, config Config, o Options,
 	missing func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, bool)) (*Model, error) {
 	stamps, err := stampsOf(dir)
@@ -131,8 +132,8 @@ func (c *folder) read(s *tensor.Scope, name string, shape []int64) (tensor.Tenso
 		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s is missing", c.dir, name)
 	}
 	if !slices.Equal(t.Shape, shape) {
-		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", c.dir, name, t.Shape,
-			shape)
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", c.dir, name,
+			t.Shape, shape)
 	}
 	types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32,
 		safetensors.F16: tensor.Float16, safetensors.BF16: tensor.BFloat16, safetensors.F64: tensor.Float64}

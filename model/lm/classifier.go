@@ -15,14 +15,15 @@ import (
 	"popri/model/tensor"
 )
 
-// A model with [Config.Labels] is a classifier, as transformers' …ForSequenceClassification: its head gives a whole row one
-// of C labels, and no token. Scores, gradients and training are those of a model with one counted token a row, whose
-// vocabulary is the labels.
+// A model with [Config.Labels] is a classifier, as transformers' …ForSequenceClassification: its head gives a whole row
+// one of C labels, and no token. Scores, gradients and training are those of a model with one counted token a row,
+// whose vocabulary is the labels.
 //
 //	GPT-2, LLaMA, Mistral, Qwen2   logits = W h    h [H] the final norm's output at the row's last token, W [C, H]
 //	BERT                           logits = W tanh(P h + p) + b    h that of the row's first token, every token seeing all
 //
-// transformers takes the last token that is no padding, so a row that ends with the padding token reads otherwise there.
+// transformers takes the last token that is no padding, so a row that ends with the padding token reads otherwise
+// there.
 
 // Names of the heads' tensors.
 const (
@@ -61,9 +62,9 @@ func (c Config) parameter(tensor string) string {
 	return name
 }
 
-// ClassifierLabels returns the labels of the trained classifier in a Hugging Face directory, in the order of its outputs;
-// nil if the directory has a language model, or a base model without a head. Outputs without a name in config.json's
-// id2label are LABEL_0, LABEL_1, ….
+// ClassifierLabels returns the labels of the trained classifier in a Hugging Face directory, in the order of its
+// outputs; nil if the directory has a language model, or a base model without a head. Outputs without a name in
+// config.json's id2label are LABEL_0, LABEL_1, ….
 func ClassifierLabels(dir string) ([]string, error) {
 	config, err := readConfig(dir)
 	if err != nil {
@@ -92,14 +93,16 @@ func ClassifierLabels(dir string) ([]string, error) {
 		return nil, fmt.Errorf("lm: %s: %w", path, quote.JSON(err))
 	}
 	if f.Problem != "" && f.Problem != "single_label_classification" {
-		return nil, quote.Errorf("lm: %s: problem_type: %q is not supported (single_label_classification)", path, f.Problem)
+		return nil, quote.Errorf("lm: %s: problem_type: %q is not supported (single_label_classification)", path,
+			f.Problem)
 	}
 	if len(head.Shape) != 2 || head.Shape[0] < 2 || head.Shape[0] > mostLabels {
 		return nil, fmt.Errorf("lm: %s: tensor %s has shape %v, want [labels, %d] with 2 to %d labels", dir,
 			config.classifierHead(), head.Shape, config.Hidden, mostLabels)
 	}
 	if n := int64(len(f.Names)); n > 0 && n != head.Shape[0] {
-		return nil, fmt.Errorf("lm: %s: id2label names %d labels, the classifier has %d outputs", path, n, head.Shape[0])
+		return nil, fmt.Errorf("lm: %s: id2label names %d labels, the classifier has %d outputs", path, n,
+			head.Shape[0])
 	}
 	labels := make([]string, head.Shape[0])
 	for i := range labels {
@@ -129,9 +132,9 @@ func checkLabels(labels []string) error {
 }
 
 // LoadClassifier reads a model with a head for the given labels from a Hugging Face directory. The head of a trained
-// classifier is used, whose labels ([ClassifierLabels]) must be these. A language model or a base model gets a new head:
-// weights, also of BERT's pooler if the folder lacks it, are 0.02 times draws of normal, and biases 0, as transformers
-// begins; what predicts tokens is left out.
+// classifier is used, whose labels ([ClassifierLabels]) must be these. A language model or a base model gets a new
+// head: weights, also of BERT's pooler if the folder lacks it, are 0.02 times draws of normal, and biases 0, as
+// transformers begins; what predicts tokens is left out.
 func LoadClassifier(dir string, labels []string, o Options, normal func() float64) (*Model, error) {
 	if err := checkLabels(labels); err != nil {
 		return nil, err

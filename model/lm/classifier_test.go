@@ -48,8 +48,8 @@ func classLogits(t *testing.T, m *Model, rows []Row) (out []float32) {
 	return out
 }
 
-// TestGoldenClassifiers compares with transformers' …ForSequenceClassification: logits, the losses of a training in one pass,
-// in passes side by side and with recomputed blocks, and what the trained model says.
+// TestGoldenClassifiers compares with transformers' …ForSequenceClassification: logits, the losses of a training in one
+// pass, in passes side by side and with recomputed blocks, and what the trained model says.
 func TestGoldenClassifiers(t *testing.T) {
 	root := golden.Folder(t, "downstream")
 	var list struct {
@@ -98,7 +98,8 @@ func TestGoldenClassifiers(t *testing.T) {
 						}
 						loss, _, err := optimizer.step(picked, parts, k.LearningRate)
 						if err != nil || math.Abs(loss-k.Losses[step]) > 1e-3 {
-							t.Errorf("%s: the loss of update %d is %g, want %g (%v)", name, step+1, loss, k.Losses[step], err)
+							t.Errorf("%s: the loss of update %d is %g, want %g (%v)", name, step+1, loss,
+								k.Losses[step], err)
 						}
 						step++
 						checked++
@@ -129,8 +130,8 @@ func TestGoldenClassifiers(t *testing.T) {
 	golden.Checked(t, "downstream/classifier", checked)
 }
 
-// TestClassifierFolders: a language model of every kind gets a new head that follows from the seed; a saved classifier is
-// read with its own head and labels, and refuses others.
+// TestClassifierFolders: a language model of every kind gets a new head that follows from the seed; a saved classifier
+// is read with its own head and labels, and refuses others.
 func TestClassifierFolders(t *testing.T) {
 	rows := []Row{{Tokens: []int32{5, 6, 7, 8}}, {Tokens: []int32{9, 3}}}
 	for name, c := range every() {
@@ -169,8 +170,8 @@ func TestClassifierFolders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for old, now := range map[string]string{`"2": "c"`: `"3": "c"`, `"0": "a",`: ``, `"2": "c"` + "\n": `"2": "a"`,
-				"{\n": `{"problem_type": "regression",`} {
+			for old, now := range map[string]string{`"2": "c"`: `"3": "c"`, `"0": "a",`: ``,
+				`"2": "c"` + "\n": `"2": "a"`, "{\n": `{"problem_type": "regression",`} {
 				changed := strings.Replace(string(content), old, now, 1)
 				if changed == string(content) {
 					t.Fatalf("%q is not there", old)

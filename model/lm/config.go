@@ -43,11 +43,12 @@ type Config struct {
 
 	Types  int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
 	Rotary Rotary // rotary positions, where the architecture has them
-	// Local tells the layers that turn by the base LocalTheta, of Gemma 3; Unturned those that do not turn, of SmolLM3. nil
-	// for none.
+	// Local tells the layers that turn by the base LocalTheta, of Gemma 3; Unturned those that do not turn, of SmolLM3.
+	// nil for none.
 	Local, Unturned []bool
 	LocalTheta      float64
-	// Granite multiplies embeddings and the outputs of attention and MLP, and divides the logits, by these; 0 for not at all.
+	// Granite multiplies embeddings and the outputs of attention and MLP, and divides the logits, by these; 0 for not
+	// at all.
 	EmbedScale, ResidualScale, LogitsScale float64
 	// Gemma 2 caps attention scores and logits: x becomes cap·tanh(x/cap); 0 for not at all.
 	AttnCap, LogitsCap float64
@@ -80,7 +81,8 @@ func (c Config) complete() Config {
 func readConfig(dir string) (Config, error) {
 	c, err := readAnyConfig(dir)
 	if err == nil && architectures[c.Type].masked {
-		err = fmt.Errorf("lm: %s: %w", filepath.Join(dir, configFile), Unsupported(c.Type, "supported: "+strings.Join(Families(), ", ")))
+		err = fmt.Errorf("lm: %s: %w", filepath.Join(dir, configFile),
+			Unsupported(c.Type, "supported: "+strings.Join(Families(), ", ")))
 	}
 	return c, err
 }
@@ -135,15 +137,17 @@ func parseConfig(raw []byte) (Config, error) {
 	return c, err
 }
 
-// quantized refuses weights that are packed into fewer bits, which other programs unpack as they compute. No accepted key helps.
+// quantized refuses weights that are packed into fewer bits, which other programs unpack as they compute. No accepted
+// key helps.
 func quantized(raw []byte) error {
 	const key = "quantization_config"
 	fields, err := jsonobject.Fields(raw)
 	if err != nil || len(fields[key]) == 0 || hfconfig.Off(fields[key]) {
 		return err
 	}
-	return fmt.Errorf("%s: %s: the weights are quantised, and popri trains adapters on float32, float16 or bfloat16 weights alone: "+
-		"take the folder of the model before quantisation, or a GGUF file of it, which popri model import turns into plain weights", key,
+	return fmt.Errorf("%s: %s: the weights are quantised, and popri trains adapters on float32, float16 or bfloat16 "+
+		"weights alone: take the folder of the model before quantisation, or a GGUF file of it, which popri model "+
+		"import turns into plain weights", key,
 		quote.Raw(fields[key]))
 }
 

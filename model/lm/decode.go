@@ -47,7 +47,8 @@ func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	c := m.Config
 	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()),
 		Cap: float32(c.AttnCap), DType: m.Compute,
-		Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() && m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
+		Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() &&
+			m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
 	to := lanes
 	if shape.Tiles {
 		to = tileLanes

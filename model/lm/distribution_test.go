@@ -72,7 +72,8 @@ func TestSamplesFollowTheSoftmax(t *testing.T) {
 func TestHeldTokens(t *testing.T) {
 	m := newSmall(t, small()["gpt2"])
 	const held = 6
-	o := SampleOptions{Temperature: 1, MaxNewTokens: 12, MinNewTokens: 6, IgnoreEOS: true, Seed: 3, HeldTokens: []int32{held}}
+	o := SampleOptions{Temperature: 1, MaxNewTokens: 12, MinNewTokens: 6, IgnoreEOS: true, Seed: 3,
+		HeldTokens: []int32{held}}
 	out, err := m.Generate(t.Context(), [][]int32{{1, 2}, {4}}, 400, o)
 	if err != nil {
 		t.Fatal(err)
@@ -95,13 +96,14 @@ func TestHeldTokens(t *testing.T) {
 	}
 }
 
-// TestSamplesDoNotDependOnTheBatch: nor on the cache or the number of threads, in float32, and with packed weights in bfloat16
-// too.
+// TestSamplesDoNotDependOnTheBatch: nor on the cache or the number of threads, in float32, and with packed weights in
+// bfloat16 too.
 func TestSamplesDoNotDependOnTheBatch(t *testing.T) {
 	defer tensor.SetThreads(0)
 	configs := small()
 	// Wide enough for products in several parts.
-	configs["wide"] = Config{Type: "gpt2", Vocab: 300, Context: 64, Hidden: 768, Layers: 1, Heads: 12, Inner: 3072, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}
+	configs["wide"] = Config{Type: "gpt2", Vocab: 300, Context: 64, Hidden: 768, Layers: 1, Heads: 12, Inner: 3072,
+		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}
 	for name, config := range configs {
 		m := newSmall(t, config)
 		samplesDoNotDependOnTheBatch(t, name, m)

@@ -11,6 +11,6 @@
 //
 // A classifier ([LoadClassifier]) has another head, which gives a whole row a label.
 //
-// Shapes are written with B sequences, T tokens, H hidden size, N query heads and KV heads of keys and values of width D,
-// V vocabulary.
+// Shapes are written with B sequences, T tokens, H hidden size, N query heads and KV heads of keys and values of width
+// D, V vocabulary.
 package lm

@@ -9,10 +9,10 @@ import (
 	"popri/model/tensor"
 )
 
-// Dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in the
-// places of GPT-2: the embedding, the attention's weights, and what attention and MLP add to the residual stream. Every
-// mask follows from the pass's seed, the block and the place, so that a block computed again gets the same one, and the
-// bits do not depend on the threads.
+// Dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in
+// the places of GPT-2: the embedding, the attention's weights, and what attention and MLP add to the residual stream.
+// Every mask follows from the pass's seed, the block and the place, so that a block computed again gets the same one,
+// and the bits do not depend on the threads.
 type Dropout struct {
 	Share float64 // of the activations, from 0 (none) up to 1
 	Seed  uint64  // of the pass
@@ -45,9 +45,9 @@ func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tenso
 	return Drop(s, x, d.Share, rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)))
 }
 
-// Drop sets a share of x's elements to zero and scales the others up by 1/(1 − share). x is divided into as many equal parts as
-// there are streams; a part's mask follows from its stream alone, and the mask of a longer part begins with that of a shorter
-// one. So rows along the first axis keep their masks whatever rows they are padded with.
+// Drop sets a share of x's elements to zero and scales the others up by 1/(1 − share). x is divided into as many equal
+// parts as there are streams; a part's mask follows from its stream alone, and the mask of a longer part begins with
+// that of a shorter one. So rows along the first axis keep their masks whatever rows they are padded with.
 func Drop(s *tensor.Scope, x tensor.Tensor, share float64, streams ...rand.Source) tensor.Tensor {
 	if share == 0 {
 		return x

@@ -36,7 +36,8 @@ func TestDropout(t *testing.T) {
 		if !reflect.DeepEqual(mask(d.in(1), dropMLP), first) {
 			t.Error("the same place has two masks")
 		}
-		for _, other := range [][]float32{mask(d.in(2), dropMLP), mask(d.in(1), dropAttention), mask(dropout{Dropout{0.5, 8}, 1}, dropMLP)} {
+		for _, other := range [][]float32{mask(d.in(2), dropMLP), mask(d.in(1), dropAttention),
+			mask(dropout{Dropout{0.5, 8}, 1}, dropMLP)} {
 			if reflect.DeepEqual(other, first) {
 				t.Error("another block, place or pass has the same mask")
 			}
@@ -60,8 +61,8 @@ func TestEmptyParts(t *testing.T) {
 		loss, norm, err := o.step(c.rows, c.parts, 0)
 		whole, same, err2 := o.step(rows[:1], 1, 0)
 		if err != nil || err2 != nil || math.Abs(loss-whole) > 1e-6 || math.Abs(norm-same) > 1e-5 {
-			t.Errorf("%d rows in %d parts: loss %g, norm %g, %v; the row alone %g, %g, %v", len(c.rows), c.parts, loss, norm, err,
-				whole, same, err2)
+			t.Errorf("%d rows in %d parts: loss %g, norm %g, %v; the row alone %g, %g, %v", len(c.rows), c.parts, loss,
+				norm, err, whole, same, err2)
 		}
 	}
 }

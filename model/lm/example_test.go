@@ -11,8 +11,8 @@ import (
 	"popri/model/tensor"
 )
 
-// A folder of Hugging Face's form is loaded, and the model writes samples of two prompts. Here the folder is made first, with
-// random weights; of a real one, package tokenizer reads the tokenizer.json.
+// A folder of Hugging Face's form is loaded, and the model writes samples of two prompts. Here the folder is made
+// first, with random weights; of a real one, package tokenizer reads the tokenizer.json.
 func Example() {
 	dir, err := os.MkdirTemp("", "model")
 	if err != nil {
@@ -20,8 +20,8 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	random := rand.New(rand.NewPCG(1, 2))
-	made, err := lm.New(lm.Config{Type: "llama", Vocab: 64, Context: 32, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 64,
-		NormEps: 1e-5, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{}, random.NormFloat64)
+	made, err := lm.New(lm.Config{Type: "llama", Vocab: 64, Context: 32, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2,
+		Inner: 64, NormEps: 1e-5, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{}, random.NormFloat64)
 	if err != nil {
 		panic(err)
 	}

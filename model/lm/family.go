@@ -27,10 +27,10 @@ func Family(config []byte) (string, error) {
 	return head.Type, nil
 }
 
-// mixed are families with layers that carry a state instead of attending (state-space, gated-delta or linear layers), by the
-// beginning of model_type.
-var mixed = []string{"bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "kimi_linear", "lfm2", "mamba", "minimax",
-	"nemotron_h", "olmo_hybrid", "plamo2", "qwen3_5", "qwen3_next", "recurrent_gemma", "rwkv", "zamba"}
+// mixed are families with layers that carry a state instead of attending (state-space, gated-delta or linear layers),
+// by the beginning of model_type.
+var mixed = []string{"bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "kimi_linear", "lfm2", "mamba",
+	"minimax", "nemotron_h", "olmo_hybrid", "plamo2", "qwen3_5", "qwen3_next", "recurrent_gemma", "rwkv", "zamba"}
 
 // Unsupported says that a family is not supported, what is, and why where it is known.
 func Unsupported(name, supported string) error {
@@ -47,7 +47,8 @@ func Unsupported(name, supported string) error {
 
 // Families are the values of model_type that a small model may have.
 func Families() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(architectures)), func(name string) bool { return architectures[name].masked })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(architectures)),
+		func(name string) bool { return architectures[name].masked })
 }
 
 // Generators are those of models that write text.
@@ -55,8 +56,8 @@ func Generators() []string {
 	return slices.DeleteFunc(Families(), func(name string) bool { return name == "bert" })
 }
 
-// CheckGenerator refuses the model in dir if it is of no family that writes text. Other mistakes in the folder are for [Load]
-// to find.
+// CheckGenerator refuses the model in dir if it is of no family that writes text. Other mistakes in the folder are for
+// [Load] to find.
 func CheckGenerator(dir string) error {
 	path := filepath.Join(dir, configFile)
 	raw, err := os.ReadFile(path)

@@ -40,7 +40,8 @@ type attentionInputs struct {
 }
 
 func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
-	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(), m.Config.AttnCap, in.drop}
+	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(),
+		m.Config.AttnCap, in.drop}
 }
 
 // in returns the inputs of one block.

@@ -9,10 +9,12 @@ import (
 	"popri/internal/quote"
 )
 
-// Gemma 3 (Gemma Team 2025), the models of text: RMS norms with the factor 1 + weight of the inputs and of the outputs of attention
-// and MLP, and of each query and key; GeGLU; embeddings times √H. Most layers are local: they attend to a window of the last tokens
-// and have a rotary base of their own. The context is cut to the window, within which that is full attention.
-var gemma3 = architecture{config: gemma3Config, fields: gemma3Fields, build: gemma3Build, rename: llamaName, residual: llamaResidual}
+// Gemma 3 (Gemma Team 2025), the models of text: RMS norms with the factor 1 + weight of the inputs and of the outputs
+// of attention and MLP, and of each query and key; GeGLU; embeddings times √H. Most layers are local: they attend to a
+// window of the last tokens and have a rotary base of their own. The context is cut to the window, within which that is
+// full attention.
+var gemma3 = architecture{config: gemma3Config, fields: gemma3Fields, build: gemma3Build, rename: llamaName,
+	residual: llamaResidual}
 
 // gemmaLike are the fields of config.json that Gemma 2 and 3 have in common.
 type gemmaLike struct {
@@ -44,8 +46,9 @@ func gemma3Config(raw []byte) (Config, error) {
 		LocalTheta float64 `json:"rope_local_base_freq"`
 		Pattern    int     `json:"sliding_window_pattern"`
 		Every      int     `json:"_sliding_window_pattern"`
-	}{gemmaLike: gemmaLike{llamaLike: llamaLike{Vocab: 262208, Context: 131072, Hidden: 2304, Layers: 26, Heads: 8, KVHeads: 4, Dim: 256, Inner: 9216,
-		Eps: 1e-6, Act: "silu", Tied: true, Window: new(4096), rotaryFields: rotaryFields{Theta: 1e6}},
+	}{gemmaLike: gemmaLike{llamaLike: llamaLike{Vocab: 262208, Context: 131072, Hidden: 2304, Layers: 26, Heads: 8,
+		KVHeads: 4, Dim: 256, Inner: 9216, Eps: 1e-6, Act: "silu", Tied: true, Window: new(4096),
+		rotaryFields: rotaryFields{Theta: 1e6}},
 		GemmaAct: gemmaAct, QueryScale: 256}, LocalTheta: 1e4, Pattern: 6}
 	if err := hfconfig.Decode(raw, &f, "cache_implementation", "hidden_act"); err != nil {
 		return Config{}, err
@@ -142,7 +145,8 @@ func gemmaBuild(m *Model, b *builder, further func(layer int, path string, x *bl
 		mlp := x.mlp.(*gatedMLP)
 		mlp.gelu, mlp.gateUp.product().gates = true, false
 		further(i, p, &x)
-		x.attnNorm, x.attnOut = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm", m.hidden())
+		x.attnNorm, x.attnOut = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm",
+			m.hidden())
 		x.mlpNorm = b.rmsNorm(p+"pre_feedforward_layernorm", m.hidden())
 		x.mlpOut = b.rmsNorm(p+"post_feedforward_layernorm", m.hidden())
 		m.blocks = append(m.blocks, x)

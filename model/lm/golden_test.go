@@ -33,7 +33,8 @@ func maskFor(s *tensor.Scope, attention tensor.Tensor) tensor.Tensor {
 	return s.FromBools(m, b, 1, n, n)
 }
 
-func compare(t *testing.T, s *tensor.Scope, what string, got, want tensor.Tensor, mask []int64, width int, tolerance float64) {
+func compare(t *testing.T, s *tensor.Scope, what string, got, want tensor.Tensor, mask []int64, width int,
+	tolerance float64) {
 	t.Helper()
 	g, w := s.Float32s(got), s.Float32s(want)
 	if len(g) != len(w) {
@@ -110,7 +111,8 @@ func goldenModels(t *testing.T, root string) {
 					if len(k.LogitsAt) > 0 && real != nil {
 						seen = s.Int64s(columns(s, c.Load(s, p+"attention_mask"), k.LogitsAt))
 					}
-					compare(t, s, k.Name+" logits", columns(s, logits, k.LogitsAt), c.Load(s, p+"logits"), seen, m.Config.Vocab, 1e-4)
+					compare(t, s, k.Name+" logits", columns(s, logits, k.LogitsAt), c.Load(s, p+"logits"), seen,
+						m.Config.Vocab, 1e-4)
 					if c.Has(p + "logprobs") {
 						ids := in.IDs
 						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, int64(m.Config.Hidden))
@@ -147,7 +149,8 @@ func goldenModels(t *testing.T, root string) {
 				checked++
 			}
 			for i, g := range list.Greedy {
-				got, err := m.Generate(t.Context(), [][]int32{g.Prompt}, 1, SampleOptions{MaxNewTokens: len(g.Continuation), IgnoreEOS: true})
+				got, err := m.Generate(t.Context(), [][]int32{g.Prompt}, 1,
+					SampleOptions{MaxNewTokens: len(g.Continuation), IgnoreEOS: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,7 +167,8 @@ func goldenModels(t *testing.T, root string) {
 				for _, g := range list.Greedy {
 					prompts = append(prompts, g.Prompt)
 				}
-				got, err := m.Generate(t.Context(), prompts, 2, SampleOptions{MaxNewTokens: len(list.Greedy[0].Continuation), IgnoreEOS: true})
+				got, err := m.Generate(t.Context(), prompts, 2,
+					SampleOptions{MaxNewTokens: len(list.Greedy[0].Continuation), IgnoreEOS: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +176,8 @@ func goldenModels(t *testing.T, root string) {
 					for j := range got[i] {
 						for k, id := range got[i][j].IDs {
 							if id != g.Continuation[k] {
-								t.Errorf("greedy %d in a batch, sample %d: token %d is %d, want %d", i, j, k, id, g.Continuation[k])
+								t.Errorf("greedy %d in a batch, sample %d: token %d is %d, want %d", i, j, k, id,
+									g.Continuation[k])
 								break
 							}
 						}

@@ -31,11 +31,13 @@ func gpt2Config(raw []byte) (Config, error) {
 		return Config{}, err
 	}
 	if f.Act != "gelu_new" && f.Act != "gelu" && f.Act != "gelu_pytorch_tanh" {
-		return Config{}, quote.Errorf("activation_function: %q is not supported (gelu_new, gelu_pytorch_tanh, gelu)", f.Act)
+		return Config{}, quote.Errorf("activation_function: %q is not supported (gelu_new, gelu_pytorch_tanh, gelu)",
+			f.Act)
 	}
 	c := Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
 		Inner:   4 * f.Hidden,
-		NormEps: f.Eps, Gelu: f.Act, TiedHead: f.Tied == nil || *f.Tied, EOS: f.EOS, ScaleAttn: f.Scale == nil || *f.Scale}
+		NormEps: f.Eps, Gelu: f.Act, TiedHead: f.Tied == nil || *f.Tied, EOS: f.EOS, ScaleAttn: f.Scale == nil ||
+			*f.Scale}
 	if f.Inner != nil {
 		c.Inner = *f.Inner
 	}
@@ -73,7 +75,8 @@ func gpt2Build(m *Model, b *builder) {
 			attn: &attention{qkv: b.conv1D(p+"attn.c_attn", h, 3*h), out: b.conv1D(p+"attn.c_proj", h, h),
 				heads: int64(c.Heads), kvHeads: int64(c.Heads), dim: int64(c.HeadDim())},
 			mlpNorm: b.layerNorm(p+"ln_2", h),
-			mlp:     &geluMLP{up: b.conv1D(p+"mlp.c_fc", h, in), down: b.conv1D(p+"mlp.c_proj", in, h), act: c.activation()},
+			mlp: &geluMLP{up: b.conv1D(p+"mlp.c_fc", h, in), down: b.conv1D(p+"mlp.c_proj", in, h),
+				act: c.activation()},
 		})
 	}
 	m.norm = b.layerNorm("transformer.ln_f", h)

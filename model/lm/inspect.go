@@ -47,10 +47,11 @@ func Inspect(dir string) (Shape, error) {
 func ShapeOf(c Config) Shape {
 	c = c.complete()
 	h, inner := int64(c.Hidden), int64(c.Inner)
-	s := Shape{Config: c, Parameters: (int64(c.Vocab)+int64(c.Context)+2)*h + 4*h*int64(c.Layers), Projections: map[string][2]int64{}}
+	s := Shape{Config: c, Parameters: (int64(c.Vocab)+int64(c.Context)+2)*h + 4*h*int64(c.Layers),
+		Projections: map[string][2]int64{}}
 	for i := range c.Layers {
-		for name, p := range map[string][2]int64{"attn.c_attn": {h, 3 * h}, "attn.c_proj": {h, h}, "mlp.c_fc": {h, inner},
-			"mlp.c_proj": {inner, h}} {
+		for name, p := range map[string][2]int64{"attn.c_attn": {h, 3 * h}, "attn.c_proj": {h, h},
+			"mlp.c_fc": {h, inner}, "mlp.c_proj": {inner, h}} {
 			s.Projections[fmt.Sprintf("transformer.h.%d.%s", i, name)] = p
 			s.Parameters += p[0]*p[1] + p[1]
 		}

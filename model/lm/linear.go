@@ -51,14 +51,15 @@ func inRows(s *tensor.Scope, x tensor.Tensor, f func(x tensor.Tensor) tensor.Ten
 
 // lowRank is an adapter whose change of projections of one input can be one sum of two products.
 type lowRank interface {
-	// Factors returns down [in, r] and up [r, out] of type d: x·down·up is what is added to the outputs of parts side by side. ok
-	// is false where the change is another one.
+	// Factors returns down [in, r] and up [r, out] of type d: x·down·up is what is added to the outputs of parts side
+	// by side. ok is false where the change is another one.
 	Factors(s *tensor.Scope, parts []*Linear, d tensor.DType) (down, up tensor.Tensor, ok bool)
 }
 
-// adapted is apply with an adapter of the parts, whose outputs the product has side by side. ok is false where the adapter must
-// be applied to each of them.
-func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adapter Adapter) (y tensor.Tensor, ok bool) {
+// adapted is apply with an adapter of the parts, whose outputs the product has side by side. ok is false where the
+// adapter must be applied to each of them.
+func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adapter Adapter) (y tensor.Tensor,
+	ok bool) {
 	a, ok := adapter.(lowRank)
 	if !ok {
 		return y, false

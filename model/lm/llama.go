@@ -125,7 +125,8 @@ func llamaBuild(m *Model, b *builder) {
 	for i := range m.Config.Layers {
 		p := fmt.Sprintf("model.layers.%d.", i)
 		x := b.gatedBlock(p)
-		x.attnNorm, x.mlpNorm = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm", m.hidden())
+		x.attnNorm, x.mlpNorm = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm",
+			m.hidden())
 		m.blocks = append(m.blocks, x)
 	}
 	m.norm = b.rmsNorm("model.norm", m.hidden())
@@ -151,5 +152,6 @@ func (b *builder) gatedBlock(p string) block {
 
 // headNorms gives a block norms of each query and key by itself.
 func (b *builder) headNorms(p string, x *block) {
-	x.attn.qNorm, x.attn.kNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.dim), b.rmsNorm(p+"self_attn.k_norm", x.attn.dim)
+	x.attn.qNorm, x.attn.kNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.dim), b.rmsNorm(p+"self_attn.k_norm",
+		x.attn.dim)
 }

@@ -14,11 +14,11 @@ import (
 type Options struct {
 	Weights tensor.DType // type the weights are kept in; 0 means float32
 	Compute tensor.DType // type of activations; 0 means the type of the weights
-	// Sampling is for a model that will only [Model.Generate]: where [tensor.CanPack] says so, projections are kept as products
-	// take them and in no other form.
+	// Sampling is for a model that will only [Model.Generate]: where [tensor.CanPack] says so, projections are kept as
+	// products take them and in no other form.
 	Sampling bool
-	// Bytes, with Sampling, rounds projections to bytes with one scale for each output, and their inputs with one for each token
-	// (W8A8); the head and attention are as without. It needs [tensor.CanPack8] and Compute bfloat16.
+	// Bytes, with Sampling, rounds projections to bytes with one scale for each output, and their inputs with one for
+	// each token (W8A8); the head and attention are as without. It needs [tensor.CanPack8] and Compute bfloat16.
 	Bytes bool
 }
 
@@ -203,7 +203,8 @@ func (b *builder) join(in int64, bias bool, parts ...part) *joined {
 	}
 	at := int64(0)
 	for _, p := range parts {
-		l := &Linear{Name: p.name, In: in, Out: p.out, matrix: matrix{weight: view(j.weight, p.name+".weight", at, p.out)}}
+		l := &Linear{Name: p.name, In: in, Out: p.out,
+			matrix: matrix{weight: view(j.weight, p.name+".weight", at, p.out)}}
 		if bias {
 			l.bias = view(j.bias, p.name+".bias", at, p.out)
 		}

@@ -144,10 +144,13 @@ func TestLoadRefuses(t *testing.T) {
 		spoil func(k *checkpoint)
 		want  []string
 	}{
-		{"no weights", func(k *checkpoint) { os.Remove(filepath.Join(k.dir, safetensors.ModelFile)) }, []string{safetensors.ModelFile}},
+		{"no weights", func(k *checkpoint) { os.Remove(filepath.Join(k.dir, safetensors.ModelFile)) },
+			[]string{safetensors.ModelFile}},
 		{"no config", func(k *checkpoint) { os.Remove(filepath.Join(k.dir, "config.json")) }, []string{"config.json"}},
-		{"shard missing", func(k *checkpoint) { k.write(3); os.Remove(filepath.Join(k.dir, shardName(1))) }, []string{shardName(1), "missing"}},
-		{"shard cut short", func(k *checkpoint) { k.write(3); truncate(k, shardName(2), 4000) }, []string{shardName(2)}},
+		{"shard missing", func(k *checkpoint) { k.write(3); os.Remove(filepath.Join(k.dir, shardName(1))) },
+			[]string{shardName(1), "missing"}},
+		{"shard cut short", func(k *checkpoint) { k.write(3); truncate(k, shardName(2), 4000) },
+			[]string{shardName(2)}},
 		{"shard empty", func(k *checkpoint) { k.write(2); truncate(k, shardName(0), 0) }, []string{shardName(0)}},
 		{"index that is no JSON", func(k *checkpoint) {
 			k.write(2)
@@ -161,12 +164,14 @@ func TestLoadRefuses(t *testing.T) {
 			}
 		}, []string{shardName(0)}},
 		{"header that is garbage", func(k *checkpoint) {
-			if err := os.WriteFile(filepath.Join(k.dir, safetensors.ModelFile), []byte("garbage that is long enough"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(k.dir, safetensors.ModelFile), []byte("garbage that is long enough"),
+				0o644); err != nil {
 				k.t.Fatal(err)
 			}
 		}, []string{safetensors.ModelFile}},
 		{"tensor missing", func(k *checkpoint) { delete(k.tensors, mlp); k.write(0) }, []string{mlp, "missing"}},
-		{"tensor missing from the shards", func(k *checkpoint) { delete(k.tensors, mlp); k.write(2) }, []string{mlp, "missing"}},
+		{"tensor missing from the shards", func(k *checkpoint) { delete(k.tensors, mlp); k.write(2) },
+			[]string{mlp, "missing"}},
 		{"tensor too many", func(k *checkpoint) {
 			k.tensors["model.layers.2.x"] = safetensors.FromFloat32("model.layers.2.x", []int64{1}, []float32{1})
 			k.write(0)
@@ -213,11 +218,13 @@ func TestVocabulary(t *testing.T) {
 	if err := m.CheckVocabulary(98); err == nil || !strings.Contains(err.Error(), "97") {
 		t.Errorf("a tokenizer with more ids than the model: %v", err)
 	}
-	if _, err := m.Generate(t.Context(), [][]int32{{1, 97}}, 1, SampleOptions{}); err == nil || !strings.Contains(err.Error(), "token 97") {
+	if _, err := m.Generate(t.Context(), [][]int32{{1, 97}}, 1, SampleOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "token 97") {
 		t.Errorf("an id outside the vocabulary: %v", err)
 	}
 	long := make([]int32, m.Config.Context)
-	if _, err := m.Generate(t.Context(), [][]int32{{1}, long}, 1, SampleOptions{MaxNewTokens: 1}); err == nil || !strings.Contains(err.Error(), "prompt 1") {
+	if _, err := m.Generate(t.Context(), [][]int32{{1}, long}, 1, SampleOptions{MaxNewTokens: 1}); err == nil ||
+		!strings.Contains(err.Error(), "prompt 1") {
 		t.Errorf("a prompt that leaves no room: %v", err)
 	}
 }
@@ -234,7 +241,8 @@ func TestNotFiniteLogits(t *testing.T) {
 			}
 			m.head.Store(head)
 			for _, temperature := range []float64{0, 1} {
-				out, err := m.Generate(t.Context(), [][]int32{{1, 2, 3}, {4}}, 2, SampleOptions{Temperature: temperature, MaxNewTokens: 4, IgnoreEOS: true})
+				out, err := m.Generate(t.Context(), [][]int32{{1, 2, 3}, {4}}, 2,
+					SampleOptions{Temperature: temperature, MaxNewTokens: 4, IgnoreEOS: true})
 				if err == nil || out != nil || !strings.Contains(err.Error(), "not finite") {
 					t.Errorf("temperature %g: %v, %v", temperature, out, err)
 				}
@@ -253,13 +261,14 @@ func TestNotFiniteLogits(t *testing.T) {
 	}
 }
 
-// BenchmarkLoad loads the folder that $POPRI_MODEL names, or a LLaMA of 46 million parameters, and reads its weights as they
-// lie on disk beside it.
+// BenchmarkLoad loads the folder that $POPRI_MODEL names, or a LLaMA of 46 million parameters, and reads its weights as
+// they lie on disk beside it.
 func BenchmarkLoad(b *testing.B) {
 	dir := os.Getenv("POPRI_MODEL")
 	if dir == "" {
 		dir = b.TempDir()
-		m, err := New(Config{Type: "llama", Vocab: 8192, Context: 512, Hidden: 512, Layers: 12, Heads: 8, KVHeads: 4, Inner: 1536, NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}},
+		m, err := New(Config{Type: "llama", Vocab: 8192, Context: 512, Hidden: 512, Layers: 12, Heads: 8, KVHeads: 4,
+			Inner: 1536, NormEps: 1e-5, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}},
 			Options{}, func() float64 { return 1 })
 		if err != nil {
 			b.Fatal(err)

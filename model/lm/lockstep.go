@@ -8,8 +8,8 @@ import (
 	"popri/model/tensor"
 )
 
-// Lockstep gives the next-token distributions of many prompts that are all continued by the same tokens. The keys and values of the
-// prompts, and of the tokens so far, are kept as far as memory goes. Free releases them.
+// Lockstep gives the next-token distributions of many prompts that are all continued by the same tokens. The keys and
+// values of the prompts, and of the tokens so far, are kept as far as memory goes. Free releases them.
 type Lockstep struct {
 	m       *Model
 	prompts [][]int32
@@ -21,12 +21,13 @@ type Lockstep struct {
 // LockstepOptions are the sizes of a [Lockstep].
 type LockstepOptions struct {
 	Room int // most tokens that continue the prompts
-	// CacheBytes bounds the memory of keys and values; 0 means 4 GB. Prompts beyond it are read anew for each token. Which these are
-	// depends on the prompts and this number alone.
+	// CacheBytes bounds the memory of keys and values; 0 means 4 GB. Prompts beyond it are read anew for each token.
+	// Which these are depends on the prompts and this number alone.
 	CacheBytes int64
-	// Width, above 0, is the length that all prompts are padded to, and none may be longer. Then no prompt's logits depend on what the
-	// others are, not in their last bit: the sizes of all products follow from Width and the number of prompts. With 0, prompts of
-	// similar length are computed together, which is faster, and rounding may depend on them.
+	// Width, above 0, is the length that all prompts are padded to, and none may be longer. Then no prompt's logits
+	// depend on what the others are, not in their last bit: the sizes of all products follow from Width and the number
+	// of prompts. With 0, prompts of similar length are computed together, which is faster, and rounding may depend on
+	// them.
 	Width int
 }
 
@@ -52,8 +53,8 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 		return nil, fmt.Errorf("lm: a model of type %s does not write text", m.Config.Type)
 	}
 	if len(prompts) == 0 || o.Room < 1 || o.CacheBytes < 0 || o.Width < 0 || o.Width+o.Room > m.Config.Context {
-		return nil, fmt.Errorf("lm: %d prompts of up to %d tokens in lockstep with room for %d more in %d bytes", len(prompts), o.Width, o.Room,
-			o.CacheBytes)
+		return nil, fmt.Errorf("lm: %d prompts of up to %d tokens in lockstep with room for %d more in %d bytes",
+			len(prompts), o.Width, o.Room, o.CacheBytes)
 	}
 	for i, p := range prompts {
 		if len(p) == 0 {
@@ -63,8 +64,9 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 			return nil, fmt.Errorf("lm: prompt %d has %d tokens, more than %d", i, len(p), o.Width)
 		}
 		if len(p)+o.Room > m.Config.Context {
-			return nil, fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the context of %d", i, len(p), o.Room,
-				m.Config.Context)
+			return nil,
+				fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the context of %d", i,
+					len(p), o.Room, m.Config.Context)
 		}
 		if err := m.CheckTokens(p); err != nil {
 			return nil, fmt.Errorf("prompt %d: %w", i, err)
@@ -86,7 +88,8 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	for from := 0; from < len(order); from += lockstepRows {
 		p := &crew{which: order[from:min(from+lockstepRows, len(order))]}
 		shape := m.cacheShape(max(o.Width, len(prompts[p.which[0]])), o.Room)
-		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+shape.PrefixRoom)
+		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+
+			shape.PrefixRoom)
 		if p.keep = bytes <= o.CacheBytes; p.keep {
 			o.CacheBytes -= bytes
 		}
@@ -120,9 +123,10 @@ func (l *Lockstep) Free() {
 	}
 }
 
-// Step gives use the float32 logits [V] of what follows each prompt and the given tokens, in any order and from several goroutines.
-// use must not keep them. Tokens that continue those of the step before are the only ones that are computed. The results of a prompt
-// do not depend on the number of threads. Step ends between two crews of prompts when ctx ends; it is not safe for concurrent use.
+// Step gives use the float32 logits [V] of what follows each prompt and the given tokens, in any order and from several
+// goroutines. use must not keep them. Tokens that continue those of the step before are the only ones that are
+// computed. The results of a prompt do not depend on the number of threads. Step ends between two crews of prompts when
+// ctx ends; it is not safe for concurrent use.
 func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int, logits []float32) error) error {
 	if len(tokens) > l.room {
 		return fmt.Errorf("lm: %d tokens in lockstep, and there is room for %d", len(tokens), l.room)
@@ -165,9 +169,10 @@ func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int
 	})
 }
 
-// read runs the model over rows, padded to a width unless l.width is 0, and returns the caches with their keys, and the kept hidden
-// states [n, H] after each row.
-func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (caches []*tensor.DecodeCache, hidden tensor.Tensor) {
+// read runs the model over rows, padded to a width unless l.width is 0, and returns the caches with their keys, and the
+// kept hidden states [n, H] after each row.
+func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (caches []*tensor.DecodeCache,
+	hidden tensor.Tensor) {
 	longest := 0
 	for _, r := range rows {
 		longest = max(longest, len(r))
@@ -253,7 +258,8 @@ func (l *Lockstep) feed(s *tensor.Scope, p *crew, id int32) tensor.Tensor {
 		full = roundUp(n, 16) // the library compiles a kernel for each new size of a product
 	}
 	ids, pos := make([]int64, full), make([]int64, full)
-	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n), PrefixLen: make([]int32, n)}
+	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n),
+		PrefixLen: make([]int32, n)}
 	for i, at := range p.which {
 		length := len(l.prompts[at])
 		ids[i], pos[i] = int64(id), int64(length+len(p.fed))

@@ -11,8 +11,8 @@ import (
 	"popri/model/tensor"
 )
 
-// TestLockstep: the distributions are those of the whole forward pass, for prompts in memory and prompts that are read anew, whatever
-// was fed before; nothing is left when it is freed.
+// TestLockstep: the distributions are those of the whole forward pass, for prompts in memory and prompts that are read
+// anew, whatever was fed before; nothing is left when it is freed.
 func TestLockstep(t *testing.T) {
 	for name, c := range small() {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,8 @@ func TestLockstep(t *testing.T) {
 				if kept := l.Kept(); bytes == 0 && kept != len(prompts) || bytes == 1 && kept != 0 {
 					t.Errorf("%d prompts are kept in %d bytes", kept, bytes)
 				}
-				for _, tokens := range [][]int32{nil, {3}, {3, 5}, {3, 5, 7}, {3, 5, 7}, {3, 5}, {3, 9}, nil, {4, 4, 4, 4, 4, 4}} {
+				for _, tokens := range [][]int32{nil, {3}, {3, 5}, {3, 5, 7}, {3, 5, 7}, {3, 5}, {3, 9}, nil,
+					{4, 4, 4, 4, 4, 4}} {
 					got, lock := make([][]float32, len(prompts)), sync.Mutex{}
 					err := l.Step(t.Context(), tokens, func(i int, logits []float32) error {
 						lock.Lock()
@@ -56,7 +57,8 @@ func TestLockstep(t *testing.T) {
 							want := all[(len(row)-1)*c.Vocab:][:c.Vocab]
 							for j := range want {
 								if math.Abs(float64(want[j]-got[i][j])) > 2e-4 {
-									t.Fatalf("prompt %d after %v, token %d: %g, want %g", i, tokens, j, got[i][j], want[j])
+									t.Fatalf("prompt %d after %v, token %d: %g, want %g", i, tokens, j, got[i][j],
+										want[j])
 								}
 							}
 							return nil
@@ -84,8 +86,9 @@ func TestLockstep(t *testing.T) {
 	}
 }
 
-// TestLockstepAlone: with a width, a prompt's logits are the same to the last bit whatever the other prompts are, so that whoever takes
-// a prompt's text away, or makes it longer, changes nothing of the others. They are those of the forward pass.
+// TestLockstepAlone: with a width, a prompt's logits are the same to the last bit whatever the other prompts are, so
+// that whoever takes a prompt's text away, or makes it longer, changes nothing of the others. They are those of the
+// forward pass.
 func TestLockstepAlone(t *testing.T) {
 	const width = 30
 	for _, name := range []string{"gpt2", "llama"} {
@@ -140,7 +143,8 @@ func TestLockstepAlone(t *testing.T) {
 			for i, x := range all {
 				for j := range x {
 					if math.Abs(float64(x[j]-free[i][j])) > 1e-4 {
-						t.Fatalf("%s, %d bytes: padding changes logit %d of prompt %d from %g to %g", name, bytes, j, i, free[i][j], x[j])
+						t.Fatalf("%s, %d bytes: padding changes logit %d of prompt %d from %g to %g", name, bytes, j, i,
+							free[i][j], x[j])
 					}
 				}
 			}

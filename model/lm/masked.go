@@ -14,8 +14,8 @@ import (
 	"popri/model/tensor"
 )
 
-// LoadMasked reads an encoder that predicts masked tokens, every token seeing all of its row, as transformers' BertForMaskedLM and
-// RobertaForMaskedLM do. [Model.Fill] draws the tokens.
+// LoadMasked reads an encoder that predicts masked tokens, every token seeing all of its row, as transformers'
+// BertForMaskedLM and RobertaForMaskedLM do. [Model.Fill] draws the tokens.
 func LoadMasked(dir string, o Options) (*Model, error) {
 	config, err := readAnyConfig(dir)
 	if err != nil {
@@ -48,8 +48,9 @@ type FillOptions struct {
 // fillTokens bounds the padded tokens of one pass.
 const fillTokens = 4096
 
-// Fill masks the tokens of rows at the given places and draws them anew, all of a row at once and independently of each other:
-// one pass a row. It returns new rows of the same lengths. Rows are whole inputs, with the tokens that begin and end a text.
+// Fill masks the tokens of rows at the given places and draws them anew, all of a row at once and independently of each
+// other: one pass a row. It returns new rows of the same lengths. Rows are whole inputs, with the tokens that begin and
+// end a text.
 func (m *Model) Fill(ctx context.Context, rows [][]int32, masked [][]int, o FillOptions) ([][]int32, error) {
 	if !m.Config.Masked {
 		return nil, fmt.Errorf("lm: a model of type %s does not fill masked tokens", m.Config.Type)

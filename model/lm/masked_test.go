@@ -48,8 +48,8 @@ func openMasked(t *testing.T, dir string) (m *Model, mask int32, cases []maskedC
 	return m, list.Mask, list.Cases
 }
 
-// TestGoldenMasked compares with transformers' …ForMaskedLM: the logits of masked tokens in rows of several lengths, and the likeliest
-// tokens.
+// TestGoldenMasked compares with transformers' …ForMaskedLM: the logits of masked tokens in rows of several lengths,
+// and the likeliest tokens.
 func TestGoldenMasked(t *testing.T) {
 	checked := 0
 	for _, dir := range maskedCases(t) {
@@ -98,8 +98,8 @@ func maskedLogits(t *testing.T, m *Model, row []int32, places []int) (out []floa
 	return out
 }
 
-// TestFillDraws: drawn tokens have the model's probabilities, banned ones are left out, other tokens stay, and a row's draws depend on
-// its place and the seed alone.
+// TestFillDraws: drawn tokens have the model's probabilities, banned ones are left out, other tokens stay, and a row's
+// draws depend on its place and the seed alone.
 func TestFillDraws(t *testing.T) {
 	m, mask, cases := openMasked(t, maskedCases(t)[0])
 	k := cases[0]
@@ -150,7 +150,8 @@ func TestFillDraws(t *testing.T) {
 		}
 	}
 	one := func(seed uint64) []int32 {
-		out, err := m.Fill(t.Context(), [][]int32{k.Row}, [][]int{k.Masked}, FillOptions{Mask: mask, Temperature: 1, Seed: seed})
+		out, err := m.Fill(t.Context(), [][]int32{k.Row}, [][]int{k.Masked},
+			FillOptions{Mask: mask, Temperature: 1, Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,10 @@ func TestFillRefuses(t *testing.T) {
 		"has no token": func() ([][]int32, error) {
 			return m.Fill(t.Context(), [][]int32{row}, [][]int{{len(row)}}, FillOptions{Mask: mask})
 		},
-		"masks for 0 rows": func() ([][]int32, error) { return m.Fill(t.Context(), [][]int32{row}, nil, FillOptions{Mask: mask}) },
+		"masks for 0 rows": func() ([][]int32,
+			error) {
+			return m.Fill(t.Context(), [][]int32{row}, nil, FillOptions{Mask: mask})
+		},
 		"outside the vocabulary": func() ([][]int32, error) {
 			return m.Fill(t.Context(), [][]int32{row}, [][]int{{0}}, FillOptions{Mask: 1 << 20})
 		},
@@ -184,7 +188,8 @@ func TestFillRefuses(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(golden.Folder(t, "models"), "gpt2-tiny")
-	if _, err := LoadMasked(folder, Options{}); err == nil || !strings.Contains(err.Error(), "does not fill masked tokens") {
+	if _, err := LoadMasked(folder, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "does not fill masked tokens") {
 		t.Errorf("GPT-2 fills masked tokens: %v", err)
 	}
 	for _, dir := range maskedCases(t) {

@@ -1,7 +1,7 @@
 package lm
 
-// Mistral (Jiang et al. 2023) is LLaMA with attention over a window of the last tokens. The context is cut to the window,
-// within which that is full attention.
+// Mistral (Jiang et al. 2023) is LLaMA with attention over a window of the last tokens. The context is cut to the
+// window, within which that is full attention.
 var mistral = architecture{config: mistralConfig, fields: llamaFields("MistralForCausalLM"), build: llamaBuild,
 	rename: llamaName, residual: llamaResidual}
 

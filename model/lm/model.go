@@ -14,8 +14,8 @@ type Adapter interface {
 	Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor
 }
 
-// Model is a decoder, or a classifier ([Config.Labels]), with its weights. It is safe for concurrent forward passes as long as nobody updates its weights.
-// Free releases it.
+// Model is a decoder, or a classifier ([Config.Labels]), with its weights. It is safe for concurrent forward passes as
+// long as nobody updates its weights. Free releases it.
 type Model struct {
 	Config Config
 	// Compute is the type of activations and products. Weights of another type are converted as they are used, so

@@ -18,8 +18,8 @@ func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.LayerNorm(x, s.To(n.m.params[n.weight], x.DType()), s.To(n.m.params[n.bias], x.DType()), n.eps)
 }
 
-// rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of some
-// architectures rounds before it multiplies with the weight, too.
+// rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of
+// some architectures rounds before it multiplies with the weight, too.
 type rmsNorm struct {
 	m      *Model
 	weight string

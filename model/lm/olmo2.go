@@ -2,14 +2,14 @@ package lm
 
 import "fmt"
 
-// OLMo 2 (OLMo Team 2025) has RMS norms of the outputs of attention and MLP instead of their inputs, and of all queries and all
-// keys of a token before positions turn them.
-var olmo2 = architecture{config: olmo2Config, fields: llamaFields("Olmo2ForCausalLM"), build: olmo2Build, rename: llamaName,
-	residual: llamaResidual}
+// OLMo 2 (OLMo Team 2025) has RMS norms of the outputs of attention and MLP instead of their inputs, and of all queries
+// and all keys of a token before positions turn them.
+var olmo2 = architecture{config: olmo2Config, fields: llamaFields("Olmo2ForCausalLM"), build: olmo2Build,
+	rename: llamaName, residual: llamaResidual}
 
 func olmo2Config(raw []byte) (Config, error) {
-	f := llamaLike{Vocab: 50304, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008, Eps: 1e-5, Act: "silu",
-		rotaryFields: rotaryFields{Theta: 10000}}
+	f := llamaLike{Vocab: 50304, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008, Eps: 1e-5,
+		Act: "silu", rotaryFields: rotaryFields{Theta: 10000}}
 	return f.config(raw, false)
 }
 

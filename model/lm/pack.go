@@ -8,8 +8,8 @@ import (
 )
 
 // Pack lays the weights out for the CPU's products, beside the originals, in the type of m.Compute: passes without
-// gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained. It must not
-// be called while other goroutines use m.
+// gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained.
+// It must not be called while other goroutines use m.
 func (m *Model) Pack() error {
 	if !tensor.CanPack(m.Compute) || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
 		return nil
@@ -40,8 +40,8 @@ func (m *Model) pack(bytes bool, done func(p projection)) error {
 func (m *Model) packOnly(bytes bool) error {
 	switch {
 	case bytes && (m.Compute != tensor.BFloat16 || !tensor.CanPack8() || !m.canSample()):
-		return errors.New("lm: products of bytes are for models that write text in bfloat16, on a CPU with AVX-512 VNNI and " +
-			"BF16 and without AMX, whose own products are faster")
+		return errors.New("lm: products of bytes are for models that write text in bfloat16, on a CPU with AVX-512 " +
+			"VNNI and BF16 and without AMX, whose own products are faster")
 	case !tensor.CanPack(m.Compute) || !m.canSample():
 		return nil
 	}

@@ -6,14 +6,15 @@ import (
 	"popri/internal/quote"
 )
 
-// Phi-3 and Phi-4-mini (Abdin et al. 2024; Microsoft 2025) are LLaMA with one projection onto queries, keys and values and one
-// onto both inner layers of the MLP. A part of a head's dimensions may turn, and the context may be stretched ("longrope"), in
-// which case it is cut to the one before.
-var phi3 = architecture{config: phi3Config, fields: phi3Fields, build: phi3Build, rename: llamaName, residual: llamaResidual}
+// Phi-3 and Phi-4-mini (Abdin et al. 2024; Microsoft 2025) are LLaMA with one projection onto queries, keys and values
+// and one onto both inner layers of the MLP. A part of a head's dimensions may turn, and the context may be stretched
+// ("longrope"), in which case it is cut to the one before.
+var phi3 = architecture{config: phi3Config, fields: phi3Fields, build: phi3Build, rename: llamaName,
+	residual: llamaResidual}
 
 func phi3Config(raw []byte) (Config, error) {
-	f := llamaLike{Vocab: 32064, Context: 4096, Hidden: 3072, Layers: 32, Heads: 32, Inner: 8192, Eps: 1e-5, Act: "silu",
-		Original: 4096, partial: true, rotaryFields: rotaryFields{Theta: 10000}}
+	f := llamaLike{Vocab: 32064, Context: 4096, Hidden: 3072, Layers: 32, Heads: 32, Inner: 8192, Eps: 1e-5,
+		Act: "silu", Original: 4096, partial: true, rotaryFields: rotaryFields{Theta: 10000}}
 	c, err := f.config(raw, true)
 	if err != nil {
 		return c, err

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// RoBERTa (Liu et al. 2019) is BERT with positions that begin behind the padding token's, one type of text, and other names. It
-// is there for [LoadMasked] alone.
-var roberta = architecture{config: robertaConfig, fields: bertFields, build: bertBuild, rename: robertaName, masked: true}
+// RoBERTa (Liu et al. 2019) is BERT with positions that begin behind the padding token's, one type of text, and other
+// names. It is there for [LoadMasked] alone.
+var roberta = architecture{config: robertaConfig, fields: bertFields, build: bertBuild, rename: robertaName,
+	masked: true}
 
 // robertaFirst is RoBERTa's first position: the padding token's id, 1, is the position of padding.
 const robertaFirst = 2

@@ -16,8 +16,8 @@ import (
 // The zero value means no rotary positions.
 type Rotary struct {
 	Theta float64 // base of the frequencies
-	// Scaling stretches the frequencies for a longer context: "" not at all, "linear" all by 1/Factor, "llama3" (Llama 3.1)
-	// those of wavelengths beyond OriginalContext/LowFactor by 1/Factor, none of wavelengths below
+	// Scaling stretches the frequencies for a longer context: "" not at all, "linear" all by 1/Factor, "llama3" (Llama
+	// 3.1) those of wavelengths beyond OriginalContext/LowFactor by 1/Factor, none of wavelengths below
 	// OriginalContext/HighFactor, and a blend between.
 	Scaling               string
 	Factor                float64
@@ -50,8 +50,8 @@ type rotaryFields struct {
 	Partial    float64         `json:"partial_rotary_factor"`
 }
 
-// rotary reads the fields. partial allows that a part of a head turns; original is the context before it was stretched, where
-// config.json states it elsewhere, and context the one after.
+// rotary reads the fields. partial allows that a part of a head turns; original is the context before it was stretched,
+// where config.json states it elsewhere, and context the one after.
 func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error) {
 	name, raw := "rope_parameters", f.Parameters
 	if len(raw) == 0 || hfconfig.Off(raw) {
@@ -133,8 +133,9 @@ func (r Rotary) fields() (theta float64, scaling map[string]any) {
 			"high_freq_factor":                 r.HighFactor,
 			"original_max_position_embeddings": r.OriginalContext}
 	case "longrope":
-		scaling = map[string]any{"rope_type": "longrope", "factor": r.Factor, "short_factor": r.Short, "long_factor": r.Long,
-			"attention_factor": r.Magnitude, "original_max_position_embeddings": r.OriginalContext}
+		scaling = map[string]any{"rope_type": "longrope", "factor": r.Factor, "short_factor": r.Short,
+			"long_factor": r.Long, "attention_factor": r.Magnitude,
+			"original_max_position_embeddings": r.OriginalContext}
 	}
 	return r.Theta, scaling
 }
@@ -151,9 +152,11 @@ func (r Rotary) check(dim int) error {
 	case r.dim(dim)%2 != 0 || r.dim(dim) == 0:
 		return fmt.Errorf("rotary positions need an even number of turned dimensions of a head, not %d", r.dim(dim))
 	case r.Scaling == "longrope" && (len(r.Short) != r.dim(dim)/2 || len(r.Long) != len(r.Short)):
-		return fmt.Errorf("the rotary scaling longrope has %d and %d factors, must be %d", len(r.Short), len(r.Long), r.dim(dim)/2)
-	case r.Scaling == "longrope" && (slices.ContainsFunc(slices.Concat(r.Short, r.Long), func(x float64) bool { return !finite(x) }) ||
-		!finite(r.Magnitude) || r.OriginalContext < 1):
+		return fmt.Errorf("the rotary scaling longrope has %d and %d factors, must be %d", len(r.Short), len(r.Long),
+			r.dim(dim)/2)
+	case r.Scaling == "longrope" &&
+		(slices.ContainsFunc(slices.Concat(r.Short, r.Long), func(x float64) bool { return !finite(x) }) ||
+			!finite(r.Magnitude) || r.OriginalContext < 1):
 		return fmt.Errorf("the rotary scaling longrope has short_factor %v, long_factor %v, attention_factor %g, "+
 			"original_max_position_embeddings %d", r.Short, r.Long, r.Magnitude, r.OriginalContext)
 	case r.Scaling != "" && !finite(r.Factor):
@@ -213,12 +216,14 @@ func (r rotations) of(a *attention) rotation {
 }
 
 func (m *Model) rotations(s *tensor.Scope, in Input, d tensor.DType) rotations {
-	return rotations{m.rotation(s, in, d, m.frequencies, m.Config.Rotary.Magnitude), m.rotation(s, in, d, m.localFreqs, 0)}
+	return rotations{m.rotation(s, in, d, m.frequencies, m.Config.Rotary.Magnitude),
+		m.rotation(s, in, d, m.localFreqs, 0)}
 }
 
-// rotation computes the tables for the positions of in, in float32, and gives them the type d. They are multiplied by magnitude
-// unless it is 0.
-func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType, frequencies tensor.Tensor, magnitude float64) rotation {
+// rotation computes the tables for the positions of in, in float32, and gives them the type d. They are multiplied by
+// magnitude unless it is 0.
+func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType, frequencies tensor.Tensor,
+	magnitude float64) rotation {
 	if !frequencies.Defined() {
 		return rotation{}
 	}

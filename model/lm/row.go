@@ -15,8 +15,8 @@ type Row struct {
 	Tokens, Labels []int32
 	Class          int32 // the row's label for a classifier, an index of [Config.Labels]
 	// Branches, if any, make the row several sequences with a common beginning, Tokens[:Shared]. The first one goes on
-	// with Tokens[Shared:Branches[0]], the next one with Tokens[Branches[0]:Branches[1]], and the last one with the rest.
-	// They do not see each other. Each sequence must fit the model's context; the row may be longer.
+	// with Tokens[Shared:Branches[0]], the next one with Tokens[Branches[0]:Branches[1]], and the last one with the
+	// rest. They do not see each other. Each sequence must fit the model's context; the row may be longer.
 	Shared   int
 	Branches []int
 }
@@ -33,8 +33,8 @@ func NewRow(prompt []int32, completions ...[]int32) Row {
 	return r
 }
 
-// targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that each
-// belongs to: sequences are numbered through all rows.
+// targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that
+// each belongs to: sequences are numbered through all rows.
 func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {
 	number := 0
 	for i, r := range rows {

@@ -255,7 +255,8 @@ func (g *generation) prefill(s *tensor.Scope, which []int) {
 	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
 	logits := g.m.Logits(s, ends)
 	for i, p := range which {
-		g.ready = append(g.ready, &prefix{prompt: p, place: places[i], logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
+		g.ready = append(g.ready, &prefix{prompt: p, place: places[i],
+			logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
 }
@@ -341,7 +342,8 @@ func (g *generation) finish(q *sequence, why string) {
 	}
 }
 
-// uniform is the step-th random number in [0, 1) of a sample: SplitMix64 (Steele, Lea and Flood 2014) as a counter hash.
+// uniform is the step-th random number in [0, 1) of a sample: SplitMix64 (Steele, Lea and Flood 2014) as a counter
+// hash.
 func uniform(seed uint64, step int) float64 {
 	z := seed + (uint64(step)+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -55,7 +55,8 @@ func (c Config) fields() map[string]any {
 		for i, label := range c.Labels {
 			names[strconv.Itoa(i)], ids[label] = label, i
 		}
-		config["architectures"], config["id2label"], config["label2id"] = []string{class + "ForSequenceClassification"}, names, ids
+		config["architectures"], config["id2label"], config["label2id"] = []string{class +
+			"ForSequenceClassification"}, names, ids
 	}
 	switch len(c.EOS) {
 	case 0:

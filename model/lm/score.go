@@ -26,8 +26,9 @@ type Scored struct {
 // The vocabulary is processed for this many positions at a time, so that its memory does not grow with the batch.
 const vocabRows = 512
 
-// Score runs the forward pass. Logits are computed only at positions that predict a counted token, for a few positions at a
-// time, and are not kept. Under [tensor.Scope.WithGrad], [Scored.Gradients] returns the gradients of the parameters.
+// Score runs the forward pass. Logits are computed only at positions that predict a counted token, for a few positions
+// at a time, and are not kept. Under [tensor.Scope.WithGrad], [Scored.Gradients] returns the gradients of the
+// parameters.
 func (m *Model) Score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool) *Scored {
 	return m.score(s, rows, adapter, rank, dropout{})
 }
@@ -136,8 +137,8 @@ func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
 	return out
 }
 
-// LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the chance that two
-// draws from it are the same.
+// LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the chance
+// that two draws from it are the same.
 func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
 	if len(sc.Row) == 0 {
 		return nil
@@ -151,9 +152,9 @@ func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
 }
 
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
-// and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary's share is computed chunk by chunk: what
-// belongs to the hidden states is joined to their graph by its product with them, and what belongs to the head is added to
-// its gradient.
+// and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary's share is computed chunk by chunk:
+// what belongs to the hidden states is joined to their graph by its product with them, and what belongs to the head is
+// added to its gradient.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	if len(sc.tokens) == 0 {

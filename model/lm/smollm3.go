@@ -15,8 +15,8 @@ func smollm3Config(raw []byte) (Config, error) {
 		llamaLike
 		Turned   []int `json:"no_rope_layers"` // 1 for a layer that positions turn, 0 for one that they do not
 		Interval int   `json:"no_rope_layer_interval"`
-	}{llamaLike: llamaLike{Vocab: 128256, Context: 32768, Hidden: 2048, Layers: 36, Heads: 16, KVHeads: 4, Inner: 11008, Eps: 1e-6,
-		Act: "silu", Tied: true, rotaryFields: rotaryFields{Theta: 2e6}}, Interval: 4}
+	}{llamaLike: llamaLike{Vocab: 128256, Context: 32768, Hidden: 2048, Layers: 36, Heads: 16, KVHeads: 4, Inner: 11008,
+		Eps: 1e-6, Act: "silu", Tied: true, rotaryFields: rotaryFields{Theta: 2e6}}, Interval: 4}
 	// The reference reads pretraining_tp and does nothing with it.
 	if err := hfconfig.Decode(raw, &f, "max_window_layers"); err != nil {
 		return Config{}, err

@@ -30,8 +30,9 @@ func (m *Model) Counted(rows []Row) int {
 	return len(tokens)
 }
 
-// LossGradients runs a forward and a backward pass on rows. It returns their share of the mean next-token loss over total
-// counted tokens (negative log-likelihood, nats), and its gradients with respect to leaves, which [Model.Leaves] gives.
+// LossGradients runs a forward and a backward pass on rows. It returns their share of the mean next-token loss over
+// total counted tokens (negative log-likelihood, nats), and its gradients with respect to leaves, which [Model.Leaves]
+// gives.
 func (m *Model) LossGradients(s *tensor.Scope, rows []Row, adapter Adapter, leaves []tensor.Tensor, total int,
 	drop Dropout) (loss float64, grads []tensor.Tensor) {
 	s.WithGrad(func() {

@@ -59,8 +59,8 @@ func bf16FromFloat32(f float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// Float32FromF16 is the value of the bits of a half-precision number. It is exact: every half-precision value, subnormal
-// ones too, is a float32.
+// Float32FromF16 is the value of the bits of a half-precision number. It is exact: every half-precision value,
+// subnormal ones too, is a float32.
 func Float32FromF16(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exp, frac := uint32(h>>10&0x1f), uint32(h&0x3ff)

@@ -71,7 +71,8 @@ func (m *Model) openShards() error {
 		f := open[shard]
 		if f == nil {
 			if !filepath.IsLocal(shard) {
-				return &FormatError{Path: path, Tensor: name, Problem: fmt.Sprintf("shard %q is outside the folder", shard)}
+				return &FormatError{Path: path, Tensor: name,
+					Problem: fmt.Sprintf("shard %q is outside the folder", shard)}
 			}
 			f, err = Open(filepath.Join(m.dir, shard))
 			if errors.Is(err, fs.ErrNotExist) {

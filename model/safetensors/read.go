@@ -201,7 +201,8 @@ func (f *File) parse() error {
 	for i, s := range spans {
 		switch {
 		case s.begin < at:
-			return bad(s.name, "its data [%d, %d] overlap those of %q, which end at %d", s.begin, s.end, spans[i-1].name, at)
+			return bad(s.name, "its data [%d, %d] overlap those of %q, which end at %d", s.begin, s.end,
+				spans[i-1].name, at)
 		case s.begin > at:
 			return bad(s.name, "its data start at byte %d, leaving a gap of %d bytes that belong to no tensor",
 				s.begin, s.begin-at)

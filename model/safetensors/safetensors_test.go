@@ -45,30 +45,43 @@ func TestOpenRefuses(t *testing.T) {
 		{"no header", []byte{1, 2, 3}, []string{"3 bytes"}},
 		{"huge header", binary.LittleEndian.AppendUint64(nil, 1<<40), []string{"1099511627776", "100000000"}},
 		{"largest length", binary.LittleEndian.AppendUint64(nil, math.MaxUint64), []string{"18446744073709551615"}},
-		{"header cut", append(encode("", nil)[:0], append(binary.LittleEndian.AppendUint64(nil, 100), '{')...), []string{"100", "only 1"}},
+		{"header cut", append(encode("", nil)[:0], append(binary.LittleEndian.AppendUint64(nil, 100), '{')...),
+			[]string{"100", "only 1"}},
 		{"not JSON", encode("hello", nil), []string{"'{'"}},
 		{"space first", encode(" {}", nil), []string{"'{'"}},
 		{"broken JSON", encode(`{"a":`, nil), []string{"JSON"}},
 		{"two objects", encode(`{} {}`, nil), []string{"JSON"}},
 		{"not UTF-8", encode("{\"\xff\":1}", nil), []string{"UTF-8"}},
 		{"entry is a number", encode(`{"a":1}`, nil), []string{`"a"`}},
-		{"missing shape", encode(`{"a":{"dtype":"F32","data_offsets":[0,4]}}`, make([]byte, 4)), []string{`"a"`, "shape"}},
-		{"one offset", encode(`{"a":{"dtype":"F32","shape":[],"data_offsets":[4]}}`, make([]byte, 4)), []string{`"a"`, "[4]"}},
-		{"negative offset", encode(`{"a":{"dtype":"F32","shape":[],"data_offsets":[-4,0]}}`, make([]byte, 4)), []string{`"a"`, "-4"}},
-		{"unknown type", encode(`{"a":`+entry("F8_E4M3", "[4]", 0, 4)+`}`, make([]byte, 4)), []string{`"a"`, "F8_E4M3"}},
+		{"missing shape", encode(`{"a":{"dtype":"F32","data_offsets":[0,4]}}`, make([]byte, 4)),
+			[]string{`"a"`, "shape"}},
+		{"one offset", encode(`{"a":{"dtype":"F32","shape":[],"data_offsets":[4]}}`, make([]byte, 4)),
+			[]string{`"a"`, "[4]"}},
+		{"negative offset", encode(`{"a":{"dtype":"F32","shape":[],"data_offsets":[-4,0]}}`, make([]byte, 4)),
+			[]string{`"a"`, "-4"}},
+		{"unknown type", encode(`{"a":`+entry("F8_E4M3", "[4]", 0, 4)+`}`, make([]byte, 4)),
+			[]string{`"a"`, "F8_E4M3"}},
 		{"lower-case type", encode(`{"a":`+entry("f32", "[1]", 0, 4)+`}`, make([]byte, 4)), []string{`"f32"`}},
 		{"negative dimension", encode(`{"a":`+entry("F32", "[-1]", 0, 4)+`}`, make([]byte, 4)), []string{`"a"`, "-1"}},
-		{"fractional dimension", encode(`{"a":`+entry("F32", "[1.5]", 0, 4)+`}`, make([]byte, 4)), []string{`"a"`, "1.5"}},
-		{"shape overflows", encode(`{"a":`+entry("F32", "[4611686018427387904,4]", 0, 4)+`}`, make([]byte, 4)), []string{`"a"`, "overflows"}},
-		{"shape overflows to zero", encode(`{"a":`+entry("F32", "[9223372036854775807,9223372036854775807,0]", 0, 0)+`}`, nil), []string{"overflows"}},
-		{"shape against bytes", encode(`{"a":`+entry("F32", "[2,3]", 0, 20)+`}`, make([]byte, 20)), []string{`"a"`, "[2 3]", "24", "20"}},
+		{"fractional dimension", encode(`{"a":`+entry("F32", "[1.5]", 0, 4)+`}`, make([]byte, 4)),
+			[]string{`"a"`, "1.5"}},
+		{"shape overflows", encode(`{"a":`+entry("F32", "[4611686018427387904,4]", 0, 4)+`}`, make([]byte, 4)),
+			[]string{`"a"`, "overflows"}},
+		{"shape overflows to zero", encode(`{"a":`+entry("F32", "[9223372036854775807,9223372036854775807,0]", 0, 0)+
+			`}`, nil), []string{"overflows"}},
+		{"shape against bytes", encode(`{"a":`+entry("F32", "[2,3]", 0, 20)+`}`, make([]byte, 20)),
+			[]string{`"a"`, "[2 3]", "24", "20"}},
 		{"backwards", encode(`{"a":`+entry("F32", "[1]", 4, 0)+`}`, make([]byte, 4)), []string{"backwards"}},
-		{"truncated data", encode(`{"a":`+entry("F32", "[4]", 0, 16)+`}`, make([]byte, 12)), []string{`"a"`, "16", "12"}},
+		{"truncated data", encode(`{"a":`+entry("F32", "[4]", 0, 16)+`}`, make([]byte, 12)),
+			[]string{`"a"`, "16", "12"}},
 		{"bytes left over", encode(`{"a":`+entry("F32", "[1]", 0, 4)+`}`, make([]byte, 7)), []string{"3 bytes", "4"}},
 		{"gap at the start", encode(`{"a":`+entry("F32", "[1]", 4, 8)+`}`, make([]byte, 8)), []string{"gap of 4"}},
-		{"overlap", encode(`{"a":`+entry("F32", "[2]", 0, 8)+`,"b":`+entry("F32", "[2]", 4, 12)+`}`, make([]byte, 12)), []string{`"b"`, "overlap", `"a"`}},
-		{"the same bytes twice", encode(`{"a":`+entry("F32", "[2]", 0, 8)+`,"b":`+entry("F32", "[2]", 0, 8)+`}`, make([]byte, 8)), []string{"overlap"}},
-		{"name twice", encode(`{"a":`+entry("F32", "[1]", 0, 4)+`,"a":`+entry("F32", "[1]", 4, 8)+`}`, make([]byte, 8)), []string{`"a"`, "twice"}},
+		{"overlap", encode(`{"a":`+entry("F32", "[2]", 0, 8)+`,"b":`+entry("F32", "[2]", 4, 12)+`}`, make([]byte, 12)),
+			[]string{`"b"`, "overlap", `"a"`}},
+		{"the same bytes twice", encode(`{"a":`+entry("F32", "[2]", 0, 8)+`,"b":`+entry("F32", "[2]", 0, 8)+`}`,
+			make([]byte, 8)), []string{"overlap"}},
+		{"name twice", encode(`{"a":`+entry("F32", "[1]", 0, 4)+`,"a":`+entry("F32", "[1]", 4, 8)+`}`, make([]byte, 8)),
+			[]string{`"a"`, "twice"}},
 		{"metadata of numbers", encode(`{"__metadata__":{"a":1}}`, nil), []string{"__metadata__"}},
 		{"metadata twice", encode(`{"__metadata__":{},"__metadata__":{}}`, nil), []string{"twice"}},
 	} {
@@ -166,7 +179,8 @@ func TestWriteRoundTrip(t *testing.T) {
 	}
 	for _, want := range tensors {
 		got, ok := f.Tensor(want.Name)
-		if !ok || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) || !slices.Equal(got.Data, want.Data) {
+		if !ok || got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) ||
+			!slices.Equal(got.Data, want.Data) {
 			t.Errorf("%s: %+v", want.Name, got)
 		}
 	}
@@ -249,7 +263,8 @@ func TestHalfPrecisionIsExactAndRoundsToNearestEven(t *testing.T) {
 			}
 		}
 	}
-	for f, want := range map[float32]uint16{65504: 0x7bff, 65519.996: 0x7bff, 65520: 0x7c00, 1e30: 0x7c00, 1e-8: 0, 2.9802322e-08: 0, 2.9802326e-08: 1} {
+	for f, want := range map[float32]uint16{65504: 0x7bff, 65519.996: 0x7bff, 65520: 0x7c00, 1e30: 0x7c00, 1e-8: 0,
+		2.9802322e-08: 0, 2.9802326e-08: 1} {
 		if got := f16FromFloat32(f); got != want {
 			t.Errorf("F16(%v) = %#x, want %#x", f, got, want)
 		}
@@ -279,7 +294,8 @@ func TestCheckFinite(t *testing.T) {
 		bad := slices.Clone(values)
 		bad[17], bad[20] = float32(math.NaN()), float32(math.Inf(1))
 		err := FromFloat32As("w", []int64{2, 3, 4}, bad, d).CheckFinite()
-		if err == nil || !strings.Contains(err.Error(), `"w"`) || !strings.Contains(err.Error(), "value 17 (at [1 1 1]) is NaN") {
+		if err == nil || !strings.Contains(err.Error(), `"w"`) ||
+			!strings.Contains(err.Error(), "value 17 (at [1 1 1]) is NaN") {
 			t.Errorf("%s: %v", d, err)
 		}
 	}
@@ -355,9 +371,12 @@ func TestOpenModel(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(encode(`{}`, nil))
-	f.Add(encode(`{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}`, make([]byte, 8)))
-	f.Add(encode(`{"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[0],"data_offsets":[8,8]}}  `, make([]byte, 8)))
-	f.Add(encode(`{"a":{"dtype":"F16","shape":[9223372036854775807,2],"data_offsets":[0,18446744073709551615]}}`, make([]byte, 4)))
+	f.Add(encode(`{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}`,
+		make([]byte, 8)))
+	f.Add(encode(`{"a":{"dtype":"I64","shape":[],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[0],"data_offsets":[8,8]}}  `,
+		make([]byte, 8)))
+	f.Add(encode(`{"a":{"dtype":"F16","shape":[9223372036854775807,2],"data_offsets":[0,18446744073709551615]}}`,
+		make([]byte, 4)))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {
 		path := filepath.Join(dir, fmt.Sprintf("%d", os.Getpid()))
@@ -441,7 +460,8 @@ func ExampleOpen() {
 // Tensors that are made while they are written give the bytes of those that lie in memory.
 func TestWriteStreams(t *testing.T) {
 	dir := t.TempDir()
-	tensors := []Tensor{FromFloat32As("b", []int64{2}, []float32{1, 2}, BF16), FromFloat32("a", []int64{3}, []float32{1, 2, 3})}
+	tensors := []Tensor{FromFloat32As("b", []int64{2}, []float32{1, 2}, BF16),
+		FromFloat32("a", []int64{3}, []float32{1, 2, 3})}
 	streams := make([]Stream, len(tensors))
 	for i, x := range tensors {
 		streams[i] = Stream{Name: x.Name, DType: x.DType, Shape: x.Shape, Write: func(w io.Writer) error {
@@ -469,7 +489,8 @@ func TestWriteStreams(t *testing.T) {
 	}
 	// Too few bytes, and an error on the way, leave the file as it was.
 	broken := errors.New("broken")
-	for _, write := range []func(io.Writer) error{func(io.Writer) error { return nil }, func(io.Writer) error { return broken }} {
+	for _, write := range []func(io.Writer) error{func(io.Writer) error { return nil },
+		func(io.Writer) error { return broken }} {
 		streams[0].Write = write
 		err := WriteStreams(streamed, streams, nil)
 		if err == nil || !strings.Contains(err.Error(), streamed) {

@@ -135,7 +135,8 @@ func (t Tensor) CheckFinite() error {
 		return nil
 	}
 	size := t.DType.Size()
-	value, err := Tensor{Name: t.Name, DType: t.DType, Shape: []int64{1}, Data: t.Data[bad*size : (bad+1)*size]}.Float64s()
+	value, err := Tensor{Name: t.Name, DType: t.DType, Shape: []int64{1},
+		Data: t.Data[bad*size : (bad+1)*size]}.Float64s()
 	if err != nil {
 		return err
 	}

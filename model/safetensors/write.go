@@ -56,7 +56,8 @@ func WriteStreams(path string, tensors []Stream, metadata map[string]string) err
 	for i, t := range sorted {
 		switch {
 		case t.DType.Size() == 0:
-			return fail(fmt.Errorf("tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType, layoutOrder))
+			return fail(fmt.Errorf("tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType,
+				layoutOrder))
 		case t.Name == metadataKey:
 			return fail(fmt.Errorf("a tensor cannot be named %s", metadataKey))
 		case !utf8.ValidString(t.Name):
@@ -84,8 +85,8 @@ func WriteStreams(path string, tensors []Stream, metadata map[string]string) err
 				return err
 			}
 			if c.n != sizes[i] {
-				return fmt.Errorf("tensor %q: shape %v of %s takes %d bytes, but %d were written", t.Name, t.Shape, t.DType,
-					sizes[i], c.n)
+				return fmt.Errorf("tensor %q: shape %v of %s takes %d bytes, but %d were written", t.Name, t.Shape,
+					t.DType, sizes[i], c.n)
 			}
 		}
 		return nil

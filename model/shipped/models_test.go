@@ -9,8 +9,8 @@ import (
 	"popri/model/safetensors"
 )
 
-// The weights' provenance names the public text that they were trained on by its hash. That the public text holds nothing
-// of the clients is tested in datasets/godoc; here, that it is that text.
+// The weights' provenance names the public text that they were trained on by its hash. That the public text holds
+// nothing of the clients is tested in datasets/godoc; here, that it is that text.
 func TestWeightsWereTrainedOnThePublicPartAlone(t *testing.T) {
 	corpus, err := godoc.Load("")
 	if err != nil {
@@ -25,7 +25,8 @@ func TestWeightsWereTrainedOnThePublicPartAlone(t *testing.T) {
 			t.Errorf("%s: the provenance is not complete: %+v", name, p)
 		}
 		if p.GoVersion == corpus.GoVersion && p.CorpusHash != corpus.Public.Hash() {
-			t.Errorf("%s was trained on text with hash %s, the public part of %s has %s", name, p.CorpusHash, corpus.GoVersion, corpus.Public.Hash())
+			t.Errorf("%s was trained on text with hash %s, the public part of %s has %s", name, p.CorpusHash,
+				corpus.GoVersion, corpus.Public.Hash())
 		}
 		if p.GoVersion != corpus.GoVersion {
 			t.Logf("%s was trained on %s, this is %s: runs warn of it", name, p.GoVersion, corpus.GoVersion)

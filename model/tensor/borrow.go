@@ -38,7 +38,8 @@ func (s *Scope) Finite(t Tensor) bool {
 	d := t.DType()
 	exponent, ok := exponents[d]
 	if !ok || C.at_is_contiguous(t.c) == 0 {
-		panic(&Error{Op: "Finite", Shapes: []string{t.describe()}, Text: "it is not a contiguous floating-point tensor"})
+		panic(&Error{Op: "Finite", Shapes: []string{t.describe()},
+			Text: "it is not a contiguous floating-point tensor"})
 	}
 	if !s.native("Finite", t) {
 		return s.portableFinite(t)

@@ -107,7 +107,8 @@ func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType
 		want *= x
 	}
 	if want != int64(n) {
-		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d values do not fill the shape", n)})
+		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)},
+			Text: fmt.Sprintf("%d values do not fill the shape", n)})
 	}
 	dims, ndims := cdims(shape)
 	if n == 0 {
@@ -231,7 +232,8 @@ func (s *Scope) Int64s(t Tensor) []int64 {
 // outlive the slice.
 func (t Tensor) View32() []float32 {
 	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || t.at() != CPU {
-		panic(&Error{Op: "View32", Shapes: []string{t.describe()}, Text: "it is not a contiguous float32 tensor on the CPU"})
+		panic(&Error{Op: "View32", Shapes: []string{t.describe()},
+			Text: "it is not a contiguous float32 tensor on the CPU"})
 	}
 	n := t.NumElements()
 	if n == 0 {

@@ -14,16 +14,16 @@ import (
 // part for each slot. Keys are stored with the token as the last dimension, so that scores are computed along it; rooms
 // and Dim are multiples of 16, the kernel's lanes.
 //
-// With Tiles, which need a [MatrixUnit] and bfloat16, the matrix unit does the work: PrefixRoom and Dim are multiples of
-// 32, keys and values lie as it reads them, and prompts come in by [DecodeCache.Prefill].
+// With Tiles, which need a [MatrixUnit] and bfloat16, the matrix unit does the work: PrefixRoom and Dim are multiples
+// of 32, keys and values lie as it reads them, and prompts come in by [DecodeCache.Prefill].
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32
 	Cap                 float32 // scores s become Cap·tanh(s/Cap) before the softmax; 0 for as they are. Not with Tiles
 	DType               DType   // type of the stored values: Float32 or BFloat16
 	Tiles               bool
-	// Whole computes over all of PrefixRoom, so that a row's bits do not depend on how long the other rows' prompts are, which libtorch's
-	// products would otherwise let them. The kernels' never do.
+	// Whole computes over all of PrefixRoom, so that a row's bits do not depend on how long the other rows' prompts
+	// are, which libtorch's products would otherwise let them. The kernels' never do.
 	Whole            bool
 	Head             int    // width of a head in the input, up to Dim; the rest is zeros
 	PrefixK, PrefixV Tensor // [prefixes, KVHeads, Dim, PrefixRoom], [prefixes, KVHeads, PrefixRoom, Dim]
@@ -91,7 +91,8 @@ func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []in
 }
 
 // Prefill does the causal attention within prompts, with Tiles. qkv is float32 [B, T, (Heads+2·KVHeads)·Head], of which
-// lengths count in each row. The keys and values go to the prompts' places, and the result is bfloat16 [B, T, Heads·Head].
+// lengths count in each row. The keys and values go to the prompts' places, and the result is bfloat16 [B, T,
+// Heads·Head].
 func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Tensor {
 	shape := qkv.Shape()
 	for i, n := range lengths {
@@ -107,9 +108,9 @@ func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Ten
 		})
 }
 
-// Attend does one decoding step of attention. qkv is float32 [R, (Heads+2·KVHeads)·Head]: each row's query, key and value.
-// The key and value are stored at SuffixLen, and the result [R, Heads·Head] is the attention over the prompt's part, the
-// row's own part and the new token, float32 or, with Tiles, bfloat16.
+// Attend does one decoding step of attention. qkv is float32 [R, (Heads+2·KVHeads)·Head]: each row's query, key and
+// value. The key and value are stored at SuffixLen, and the result [R, Heads·Head] is the attention over the prompt's
+// part, the row's own part and the new token, float32 or, with Tiles, bfloat16.
 func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	defer Attention.Enter()()
 	n := len(rows.Slot)

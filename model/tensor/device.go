@@ -127,8 +127,8 @@ func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 // at is the device of t.
 func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
 
-// OnDevice reports whether what a GPU would compute is computed by libtorch's operations where the tensors are: with a GPU,
-// and with POPRI_KERNELS=off.
+// OnDevice reports whether what a GPU would compute is computed by libtorch's operations where the tensors are: with a
+// GPU, and with POPRI_KERNELS=off.
 func OnDevice() bool { return portable || DefaultDevice() != CPU }
 
 // portable says that the kernels of this package must not be used.
@@ -205,7 +205,8 @@ func (t Tensor) Store(values []float32) {
 		dims, n := cdims(shape)
 		before := C.at_grad_set_enabled(0)
 		defer C.at_grad_set_enabled(before)
-		if from := C.at_tensor_of_data(unsafe.Pointer(unsafe.SliceData(values)), dims, n, 4, C.int(Float32)); from != nil {
+		if from := C.at_tensor_of_data(unsafe.Pointer(unsafe.SliceData(values)), dims, n, 4,
+			C.int(Float32)); from != nil {
 			C.at_copy_(t.c, from)
 			C.at_free(from)
 		}

@@ -13,7 +13,8 @@ import (
 // fusable panics unless x is a contiguous float32 or bfloat16 tensor.
 func fusable(op string, x Tensor, ok bool, want string) {
 	if d := x.DType(); !ok || (d != Float32 && d != BFloat16) || C.at_is_contiguous(x.c) == 0 {
-		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "it must be contiguous float32 or bfloat16, " + want})
+		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "it must be contiguous float32 or bfloat16, " +
+			want})
 	}
 }
 
@@ -29,7 +30,8 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: cfloats(w.View32()),
 		x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(rmsNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
-	s.record(step{op: stepRMSNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w}, outputs: []Tensor{y}})
+	s.record(step{op: stepRMSNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w},
+		outputs: []Tensor{y}})
 	return y
 }
 
@@ -42,8 +44,10 @@ func rmsNormGradient(b backward) []Tensor {
 	rows := x.NumElements() / n
 	blocks := (rows + gradientRows - 1) / gradientRows
 	dx := b.Empty(x.DType(), x.Shape()...)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(b.numbers[0]), n: C.int64_t(n), w: cfloats(w.View32()),
-		x: C.at_data_ptr(x.c), dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c), rows: C.int64_t(rows), block: gradientRows}
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(b.numbers[0]), n: C.int64_t(n),
+		w: cfloats(w.View32()), x: C.at_data_ptr(x.c), dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c),
+		rows:  C.int64_t(rows),
+		block: gradientRows}
 	out := []Tensor{dx, {}}
 	var sums []float32
 	if b.wanted[1] {
@@ -80,8 +84,8 @@ type kernel struct {
 	name *C.char
 }
 
-// shared runs k, with what p points to, for n rows of the given width on the threads of libtorch's operations. A row's result
-// does not depend on how many they are.
+// shared runs k, with what p points to, for n rows of the given width on the threads of libtorch's operations. A row's
+// result does not depend on how many they are.
 func (s *Scope) shared(k kernel, p unsafe.Pointer, n, width int64) {
 	threads := s.threads
 	if n*width < 1<<14 {
@@ -130,8 +134,8 @@ func swiGLUGradient(b backward) []Tensor {
 	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
 	dx := b.Empty(x.DType(), x.Shape()...)
 	n := dy.Size(-1)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c), dy: C.at_data_ptr(dy.c),
-		y: C.at_data_ptr(dx.c)}
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c),
+		dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c)}
 	b.shared(swiGLUGradKernel, unsafe.Pointer(&p), dy.NumElements()/max(1, n), n)
 	return []Tensor{dx}
 }

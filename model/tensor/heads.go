@@ -12,9 +12,9 @@ import (
 type HeadShape struct{ Heads, KVHeads, Dim int64 }
 
 // SplitHeads returns the queries [B, Heads, T, Dim] and the keys and values [B, KVHeads, T, Dim] of x [B, T, (Heads +
-// 2·KVHeads)·Dim], which holds them side by side. Queries and keys are turned by the positions' cosines and sines, of x's type,
-// [B or 1, T, 1, Dim], unless these are none: x·cos + swap(x)·sin, where swap exchanges the halves of a head. It has a
-// gradient.
+// 2·KVHeads)·Dim], which holds them side by side. Queries and keys are turned by the positions' cosines and sines, of
+// x's type, [B or 1, T, 1, Dim], unless these are none: x·cos + swap(x)·sin, where swap exchanges the halves of a head.
+// It has a gradient.
 func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tensor) {
 	shape := x.Shape()
 	width := (h.Heads + 2*h.KVHeads) * h.Dim
@@ -22,8 +22,9 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 	angles := int64(1)
 	if ok && cosines.Defined() {
 		angles = cosines.NumElements() / h.Dim
-		ok = h.Dim%2 == 0 && cosines.DType() == x.DType() && sines.DType() == x.DType() && sines.NumElements() == angles*h.Dim &&
-			cosines.Size(-1) == h.Dim && (angles == shape[1] || angles == shape[0]*shape[1])
+		ok = h.Dim%2 == 0 && cosines.DType() == x.DType() && sines.DType() == x.DType() &&
+			sines.NumElements() == angles*h.Dim && cosines.Size(-1) == h.Dim &&
+			(angles == shape[1] || angles == shape[0]*shape[1])
 	}
 	fusable("SplitHeads", x, ok, fmt.Sprintf("[B, T, %d], with tables for it", width))
 	turned := []Tensor{x}
@@ -43,8 +44,9 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 		cosines, sines = q, q
 	}
 	s.record(step{op: stepSplitHeads,
-		numbers: []float64{float64(h.Heads), float64(h.KVHeads), float64(h.Dim), float64(t), float64(angles), float64(len(turned))},
-		saved:   []Tensor{cosines, sines}, inputs: []Tensor{x}, outputs: []Tensor{q, k, v}})
+		numbers: []float64{float64(h.Heads), float64(h.KVHeads), float64(h.Dim), float64(t), float64(angles),
+			float64(len(turned))},
+		saved: []Tensor{cosines, sines}, inputs: []Tensor{x}, outputs: []Tensor{q, k, v}})
 	return q, k, v
 }
 
@@ -56,8 +58,9 @@ func splitHeads(x, cosines, sines, q, k, v Tensor, tokens, angles int64, h HeadS
 		return C.at_data_ptr(t.c)
 	}
 	return C.popri_heads{bf16: cbool(x.DType() == BFloat16), tokens: C.int64_t(tokens), heads: C.int64_t(h.Heads),
-		kv_heads: C.int64_t(h.KVHeads), dim: C.int64_t(h.Dim), angles: C.int64_t(angles), cosines: data(cosines), sines: data(sines),
-		x: data(x), q: data(q), k: data(k), v: data(v)}
+		kv_heads: C.int64_t(h.KVHeads), dim: C.int64_t(h.Dim), angles: C.int64_t(angles), cosines: data(cosines),
+		sines: data(sines),
+		x:     data(x), q: data(q), k: data(k), v: data(v)}
 }
 
 func splitHeadsGradient(b backward) []Tensor {
@@ -93,8 +96,9 @@ func (s *Scope) portableSplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k,
 	return s.Narrow(turned, 1, 0, h.Heads), s.Narrow(turned, 1, h.Heads, h.KVHeads), v
 }
 
-// MaskedSoftmax returns the softmax over the last dimension of scale·scores + mask, with float32 sums. scores is [B, Heads, T, S],
-// mask [B or 1, 1, T or 1, S] or [T or 1, S], of the same type and with a finite value in each row. It has a gradient for the scores.
+// MaskedSoftmax returns the softmax over the last dimension of scale·scores + mask, with float32 sums. scores is [B,
+// Heads, T, S], mask [B or 1, 1, T or 1, S] or [T or 1, S], of the same type and with a finite value in each row. It
+// has a gradient for the scores.
 func (s *Scope) MaskedSoftmax(scores, mask Tensor, scale float64) Tensor {
 	shape := scores.Shape()
 	of := mask.Shape()
@@ -114,7 +118,8 @@ func (s *Scope) MaskedSoftmax(scores, mask Tensor, scale float64) Tensor {
 		batch_rows: C.int64_t(shape[1] * shape[2]), mask_rows: C.int64_t(maskRows), masks: C.int64_t(masks),
 		scores: C.at_data_ptr(scores.c), mask: C.at_data_ptr(mask.c), y: C.at_data_ptr(y.c)}
 	s.shared(softmaxKernel, unsafe.Pointer(&p), shape[0]*shape[1]*shape[2], shape[3])
-	s.record(step{op: stepSoftmax, numbers: []float64{scale}, saved: []Tensor{y}, inputs: []Tensor{scores}, outputs: []Tensor{y}})
+	s.record(step{op: stepSoftmax, numbers: []float64{scale}, saved: []Tensor{y}, inputs: []Tensor{scores},
+		outputs: []Tensor{y}})
 	return y
 }
 

@@ -118,12 +118,13 @@ func TestLogProbsAcrossChunks(t *testing.T) {
 				switch {
 				case c.bad:
 					if !math.IsNaN(got) || !math.IsNaN(float64(l.Entropy[0])) || l.Rank[0] != v {
-						t.Errorf("%s, %v: log-probability %g, entropy %g, rank %d", name, d, got, l.Entropy[0], l.Rank[0])
+						t.Errorf("%s, %v: log-probability %g, entropy %g, rank %d", name, d, got, l.Entropy[0],
+							l.Rank[0])
 					}
 				case !(math.Abs(got-want) < 2e-5*(1+math.Abs(want))) ||
 					!(math.Abs(float64(l.Entropy[0])-weighted) < 1e-4*(1+weighted)):
-					t.Errorf("%s, %v: log-probability %g, want %g; entropy %g, want %g", name, d, got, want, l.Entropy[0],
-						weighted)
+					t.Errorf("%s, %v: log-probability %g, want %g; entropy %g, want %g", name, d, got, want,
+						l.Entropy[0], weighted)
 				}
 				return nil
 			})
@@ -132,7 +133,8 @@ func TestLogProbsAcrossChunks(t *testing.T) {
 }
 
 func TestSampleFollowsTheSoftmax(t *testing.T) {
-	logits := []float32{0.3, -1.2, 2.0, float32(math.Inf(-1)), 0.9, -3, 1.5, 0, -0.5, 0.1, 0.2, 0.7, -2, 1, 1.1, -0.1, 0.4}
+	logits := []float32{0.3, -1.2, 2.0, float32(math.Inf(-1)), 0.9, -3, 1.5, 0, -0.5, 0.1, 0.2, 0.7, -2, 1, 1.1, -0.1,
+		0.4}
 	const n = 40000
 	for _, temperature := range []float64{0.5, 1, 2} {
 		rows := make([]float32, 0, n*len(logits))

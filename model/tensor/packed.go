@@ -27,11 +27,12 @@ func MatrixUnit() bool { return matrixUnit() }
 // with AVX-512 BF16.
 func CanPack(d DType) bool {
 	return MatrixUnit() ||
-		d == BFloat16 && !portable && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 && C.popri_packed_size(1, 1, 1) > 0
+		d == BFloat16 && !portable && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 &&
+			C.popri_packed_size(1, 1, 1) > 0
 }
 
-// CanPack8 reports whether [Scope.Pack8] makes products faster here: on a CPU with AVX-512 VNNI and without a matrix unit, whose
-// bfloat16 products are faster.
+// CanPack8 reports whether [Scope.Pack8] makes products faster here: on a CPU with AVX-512 VNNI and without a matrix
+// unit, whose bfloat16 products are faster.
 func CanPack8() bool {
 	return !MatrixUnit() && CanPack(BFloat16) && cpu.X86.HasAVX512VNNI && C.popri_packed8_size(1, 1) > 0
 }
@@ -51,7 +52,8 @@ type Packed struct {
 // side, and products are silu(gate)·input (SwiGLU); out is then a multiple of 32. It needs [CanPack].
 func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	if !CanPack(d) || (d != Float32 && d != BFloat16) {
-		panic(&Error{Op: "Pack", Shapes: []string{w.describe()}, Text: fmt.Sprintf("this CPU has no such products of %v", d)})
+		panic(&Error{Op: "Pack", Shapes: []string{w.describe()},
+			Text: fmt.Sprintf("this CPU has no such products of %v", d)})
 	}
 	p, g := s.packing("Pack", w, inOut, gated, d)
 	if d == Float32 {
@@ -59,13 +61,14 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	}
 	p.data = room("Pack", w, int64(C.popri_packed_size(g.in, g.out, C.int(p.planes)))*2)
 	s.parallel(int((p.Out+31)/32), func(from, to int) {
-		C.popri_pack(g.w, g.bf16, g.row, g.col, g.in, g.out, C.int(p.planes), g.gated, C.int64_t(from), C.int64_t(to), (*C.uint16_t)(p.data))
+		C.popri_pack(g.w, g.bf16, g.row, g.col, g.in, g.out, C.int(p.planes), g.gated, C.int64_t(from), C.int64_t(to),
+			(*C.uint16_t)(p.data))
 	})
 	return p
 }
 
-// Pack8 is [Scope.Pack] with weights rounded to bytes, one scale for each output. A product rounds its inputs, too, with one scale
-// for each row, and is exact from there on. It needs [CanPack8].
+// Pack8 is [Scope.Pack] with weights rounded to bytes, one scale for each output. A product rounds its inputs, too,
+// with one scale for each row, and is exact from there on. It needs [CanPack8].
 func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {
 	if !CanPack8() {
 		panic(&Error{Op: "Pack8", Shapes: []string{w.describe()}, Text: "this CPU has no such products"})
@@ -74,8 +77,8 @@ func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {
 	p.data = room("Pack8", w, int64(C.popri_packed8_size(g.in, g.out)))
 	p.scales = room("Pack8", w, (p.Out+31)/32*32*4)
 	s.parallel(int((p.Out+31)/32), func(from, to int) {
-		C.popri_pack8(g.w, g.bf16, g.row, g.col, g.in, g.out, g.gated, C.int64_t(from), C.int64_t(to), (*C.uint8_t)(p.data),
-			(*C.float)(p.scales))
+		C.popri_pack8(g.w, g.bf16, g.row, g.col, g.in, g.out, g.gated, C.int64_t(from), C.int64_t(to),
+			(*C.uint8_t)(p.data), (*C.float)(p.scales))
 	})
 	return p
 }
@@ -91,7 +94,8 @@ func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packe
 	shape := w.Shape()
 	t := w.DType()
 	if len(shape) != 2 || (t != Float32 && t != BFloat16) || w.at() != CPU {
-		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: "it must be a float32 or bfloat16 matrix on the CPU"})
+		panic(&Error{Op: op, Shapes: []string{w.describe()},
+			Text: "it must be a float32 or bfloat16 matrix on the CPU"})
 	}
 	w = s.Contiguous(w)
 	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: 1}
@@ -103,8 +107,8 @@ func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packe
 	if gated && p.Out%32 != 0 {
 		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: "gated outputs must be a multiple of 32"})
 	}
-	return p, given{C.at_data_ptr(w.c), cbool(t == BFloat16), cbool(gated), C.int64_t(row), C.int64_t(col), C.int64_t(p.In),
-		C.int64_t(p.Out)}
+	return p, given{C.at_data_ptr(w.c), cbool(t == BFloat16), cbool(gated), C.int64_t(row), C.int64_t(col),
+		C.int64_t(p.In), C.int64_t(p.Out)}
 }
 
 // room is memory that begins with a line of the cache.
@@ -212,7 +216,8 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	if e.Residual.Defined() {
 		r := s.Contiguous(e.Residual)
 		if r.NumElements() != rows*p.Out || (r.DType() != Float32 && r.DType() != BFloat16) {
-			panic(&Error{Op: "Product", Shapes: []string{x.describe(), r.describe()}, Text: "the residual does not fit"})
+			panic(&Error{Op: "Product", Shapes: []string{x.describe(), r.describe()},
+				Text: "the residual does not fit"})
 		}
 		g.residual, g.residual_bf16 = C.at_data_ptr(r.c), cbool(r.DType() == BFloat16)
 	}

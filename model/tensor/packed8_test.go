@@ -22,13 +22,15 @@ func bytesOf(x []float32) (q []float64, scale float64) {
 	return q, most / 127
 }
 
-// A product of bytes is the product of the rounded factors, whatever the shape, and what comes behind it as for other types.
+// A product of bytes is the product of the rounded factors, whatever the shape, and what comes behind it as for other
+// types.
 func TestPackedBytes(t *testing.T) {
 	if !CanPack8() {
 		t.Skip("this CPU has no products of bytes that would be used")
 	}
 	random := rand.New(rand.NewPCG(5, 6))
-	for _, shape := range [][3]int64{{1, 5, 3}, {12, 64, 32}, {17, 65, 48}, {33, 100, 70}, {900, 576, 96}, {5, 3072, 33}} {
+	for _, shape := range [][3]int64{{1, 5, 3}, {12, 64, 32}, {17, 65, 48}, {33, 100, 70}, {900, 576, 96},
+		{5, 3072, 33}} {
 		rows, in, out := shape[0], shape[1], shape[2]
 		x, w, bias := normals(random, int(rows*in), 3), normals(random, int(in*out), 0.02), normals(random, int(out), 1)
 		clear(x[:in]) // a row of zeros
@@ -51,7 +53,8 @@ func TestPackedBytes(t *testing.T) {
 							sum += q[k] * weights[k]
 						}
 						want, i := sum*scale*column+float64(bias[o]), r*out+o
-						if e := math.Abs(got[i] - want); !(e <= 1e-6*(1+math.Abs(want))) || math.Abs(same[i]-got[i]) > 0 {
+						if e := math.Abs(got[i] - want); !(e <= 1e-6*(1+math.Abs(want))) ||
+							math.Abs(same[i]-got[i]) > 0 {
 							t.Fatalf("%v %v: product %d is %g and %g, want %g", shape, d, i, got[i], same[i], want)
 						}
 					}

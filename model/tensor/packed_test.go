@@ -31,7 +31,8 @@ func TestPackedProduct(t *testing.T) {
 		}
 		return out
 	}
-	for _, shape := range [][3]int64{{1, 5, 3}, {16, 32, 32}, {17, 64, 48}, {33, 100, 70}, {70, 768, 300}, {5, 3072, 33}} {
+	for _, shape := range [][3]int64{{1, 5, 3}, {16, 32, 32}, {17, 64, 48}, {33, 100, 70}, {70, 768, 300},
+		{5, 3072, 33}} {
 		rows, in, out := shape[0], shape[1], shape[2]
 		x, w, bias, residual := fill(rows*in), fill(in*out), fill(out), fill(rows*out)
 		for _, inOut := range []bool{true, false} {
@@ -55,17 +56,20 @@ func TestPackedProduct(t *testing.T) {
 						}
 					}
 					for act, f := range activations {
-						got := s.Float64s(p.Product(s, xt, Epilogue{Bias: s.FromFloat32(bias, out), Act: act, Residual: r, DType: Float32}))
+						got := s.Float64s(p.Product(s, xt,
+							Epilogue{Bias: s.FromFloat32(bias, out), Act: act, Residual: r, DType: Float32}))
 						for i := range exact {
 							y := f(exact[i]+float64(bias[int64(i)%out])) + float64(residual[i])
 							if e := math.Abs(got[i] - y); !(e <= 2e-6*(1+size[i])) {
-								t.Fatalf("%v %v: finished product %d with activation %v is %g, want %g", shape, d, i, act, got[i], y)
+								t.Fatalf("%v %v: finished product %d with activation %v is %g, want %g", shape, d, i,
+									act, got[i], y)
 							}
 						}
 						half := s.Float64s(p.Product(s, xt, Epilogue{Act: act, DType: BFloat16}))
 						for i, y := range plain {
 							if e := math.Abs(half[i] - f(y)); !(e <= math.Abs(f(y))/256+2e-5*math.Abs(y)) {
-								t.Fatalf("%v %v: product %d with activation %v is %g in bfloat16, want %g", shape, d, i, act, half[i], f(y))
+								t.Fatalf("%v %v: product %d with activation %v is %g in bfloat16, want %g", shape, d, i,
+									act, half[i], f(y))
 							}
 						}
 					}
@@ -96,7 +100,8 @@ func TestGatedProduct(t *testing.T) {
 		rows, in, out := shape[0], shape[1], shape[2]
 		for _, d := range packable() {
 			err := Run(func(s *Scope) error {
-				x, w, bias := s.FromFloat32(fill(rows*in), rows, in), s.FromFloat32(fill(in*out), out, in), s.FromFloat32(fill(out), out)
+				x, w, bias := s.FromFloat32(fill(rows*in), rows, in), s.FromFloat32(fill(in*out), out,
+					in), s.FromFloat32(fill(out), out)
 				gated, plain := s.Pack(w, false, true, d), s.Pack(w, false, false, d)
 				defer gated.Free()
 				defer plain.Free()
@@ -164,7 +169,8 @@ func BenchmarkProduct(b *testing.B) {
 		in, out int64
 	}{{"qkv", 768, 2304}, {"up", 768, 3072}, {"down", 3072, 768}, {"head", 768, 50257}} {
 		for _, d := range []DType{Float32, BFloat16} {
-			b.Run(k.name+"/"+d.String()+"/libtorch", func(b *testing.B) { benchmarkPacked(b, d, false, 200, k.in, k.out) })
+			b.Run(k.name+"/"+d.String()+"/libtorch",
+				func(b *testing.B) { benchmarkPacked(b, d, false, 200, k.in, k.out) })
 			b.Run(k.name+"/"+d.String()+"/packed", func(b *testing.B) { benchmarkPacked(b, d, true, 200, k.in, k.out) })
 		}
 	}

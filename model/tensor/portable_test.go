@@ -76,7 +76,8 @@ func TestAttend(t *testing.T) {
 					}
 					return 0
 				}
-				pk, pv := fill(prefixes, prefixRoom, func(i int) int { return int(lengths[i]) }), fill(prefixes, prefixRoom, func(i int) int { return int(lengths[i]) })
+				pk, pv := fill(prefixes, prefixRoom, func(i int) int { return int(lengths[i]) }), fill(prefixes,
+					prefixRoom, func(i int) int { return int(lengths[i]) })
 				sk, sv := fill(slots, suffixRoom, suffixLength), fill(slots, suffixRoom, suffixLength)
 				in := normals(random, (n+3)*(h+2*kv)*dim, 1) // rows behind the last are ignored
 				scale, limit := 1/math.Sqrt(float64(dim)), 0.0
@@ -93,7 +94,8 @@ func TestAttend(t *testing.T) {
 						}
 						return s.Clone(y)
 					}
-					c := &DecodeCache{Heads: h, KVHeads: kv, Dim: dim, Head: dim, Scale: float32(scale), Cap: float32(limit), DType: d, PrefixRoom: prefixRoom, SuffixRoom: suffixRoom,
+					c := &DecodeCache{Heads: h, KVHeads: kv, Dim: dim, Head: dim, Scale: float32(scale),
+						Cap: float32(limit), DType: d, PrefixRoom: prefixRoom, SuffixRoom: suffixRoom,
 						PrefixK: cache(pk, prefixes, prefixRoom, true), PrefixV: cache(pv, prefixes, prefixRoom, false),
 						SuffixK: cache(sk, slots, suffixRoom, true), SuffixV: cache(sv, slots, suffixRoom, false)}
 					r.pk, r.pv = s.Float64s(s.Transpose(c.PrefixK, 2, 3)), s.Float64s(c.PrefixV)
@@ -116,10 +118,14 @@ func TestAttend(t *testing.T) {
 							q := in[(i*(h+2*kv)+head)*dim:][:dim]
 							var keys, values [][]float64
 							for token := range int(rows.PrefixLen[i]) {
-								keys, values = append(keys, at(r.pk, int(rows.Prefix[i]), prefixRoom, token)), append(values, at(r.pv, int(rows.Prefix[i]), prefixRoom, token))
+								keys, values = append(keys,
+									at(r.pk, int(rows.Prefix[i]), prefixRoom, token)),
+									append(values, at(r.pv, int(rows.Prefix[i]), prefixRoom, token))
 							}
 							for token := range int(rows.SuffixLen[i]) + 1 {
-								keys, values = append(keys, at(r.sk, int(rows.Slot[i]), suffixRoom, token)), append(values, at(r.sv, int(rows.Slot[i]), suffixRoom, token))
+								keys, values = append(keys,
+									at(r.sk, int(rows.Slot[i]), suffixRoom, token)),
+									append(values, at(r.sv, int(rows.Slot[i]), suffixRoom, token))
 							}
 							for j, x := range in[(i*(h+2*kv)+h+k)*dim:][:dim] {
 								if stored := keys[len(keys)-1][j]; math.Abs(stored-float64(x)) > math.Abs(float64(x))/250 {
@@ -149,7 +155,8 @@ func TestAttend(t *testing.T) {
 							}
 							for j := range dim {
 								if got := r.y[(i*h+head)*dim+j]; !(math.Abs(got-want[j]/total) < 1e-5) {
-									t.Fatalf("%s: row %d, head %d: value %d is %g, want %g", name, i, head, j, got, want[j]/total)
+									t.Fatalf("%s: row %d, head %d: value %d is %g, want %g", name, i, head, j, got,
+										want[j]/total)
 								}
 							}
 						}
@@ -167,8 +174,8 @@ func equalBits(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 }
 
-// TestDraw: both ways take the token that the cumulative distribution, in float64, says, unless u lies at the border between
-// two within rounding.
+// TestDraw: both ways take the token that the cumulative distribution, in float64, says, unless u lies at the border
+// between two within rounding.
 func TestDraw(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 7))
 	for trial := range 60 {
@@ -222,7 +229,8 @@ func TestDraw(t *testing.T) {
 			top := slices.Max(row)
 			for which, ids := range got {
 				id := int(ids[i])
-				what := fmt.Sprintf("trial %d (%d tokens, %+v), row %d, portable %v: token %d", trial, v, d, i, which == 1, id)
+				what := fmt.Sprintf("trial %d (%d tokens, %+v), row %d, portable %v: token %d", trial, v, d, i,
+					which == 1, id)
 				if u[i] < 0 {
 					if id != slices.Index(row, top) {
 						t.Errorf("%s is not the first of the likeliest", what)
@@ -243,7 +251,8 @@ func TestDraw(t *testing.T) {
 					t.Fatalf("%s is left out", what)
 				}
 				own := math.Exp(float64(row[id]-top) / d.Temperature)
-				if want := u[i] * total; !keep[id] && own > 1e-5*total || below-want > 1e-5*total || want-below-own > 1e-5*total {
+				if want := u[i] * total; !keep[id] && own > 1e-5*total || below-want > 1e-5*total ||
+					want-below-own > 1e-5*total {
 					t.Errorf("%s covers %g to %g, u is %g", what, below/total, (below+own)/total, u[i])
 				}
 			}
@@ -254,13 +263,16 @@ func TestDraw(t *testing.T) {
 // A row without a finite maximum has no token, whatever the settings are; the rows beside it have theirs.
 func TestDrawRefuses(t *testing.T) {
 	nan := float32(math.NaN())
-	logits := []float32{nan, 1, 2, 3, 1, infinity, 2, 3, -infinity, -infinity, -infinity, -infinity, 0, 0, 9, 1, 1, 2, 3, nan}
-	for _, d := range []Sampler{{}, {Temperature: 1}, {Temperature: 0.5, TopK: 2}, {Temperature: 2, TopP: 0.3, TopK: 3, Banned: []int32{1}}} {
+	logits := []float32{nan, 1, 2, 3, 1, infinity, 2, 3, -infinity, -infinity, -infinity, -infinity, 0, 0, 9, 1, 1, 2,
+		3, nan}
+	for _, d := range []Sampler{{}, {Temperature: 1}, {Temperature: 0.5, TopK: 2},
+		{Temperature: 2, TopP: 0.3, TopK: 3, Banned: []int32{1}}} {
 		u, ban := []float64{0.5, 0.5, 0.5, 0.5, 0.5}, []bool{true, false, true, true, false}
 		if d.Temperature == 0 {
 			u = []float64{-1, -1, -1, -1, -1}
 		}
-		for which, got := range both(t, func(s *Scope) []int32 { return d.Draw(s, s.FromFloat32(logits, 5, 4), u, ban) }) {
+		for which, got := range both(t,
+			func(s *Scope) []int32 { return d.Draw(s, s.FromFloat32(logits, 5, 4), u, ban) }) {
 			if !slices.Equal(got, []int32{-1, -1, -1, 2, -1}) {
 				t.Errorf("%+v, portable %v: %v", d, which == 1, got)
 			}
@@ -325,7 +337,8 @@ func TestLogProbsBothWays(t *testing.T) {
 				}
 			}
 			if r[0].l.Rank[i] != r[1].l.Rank[i] {
-				t.Errorf("%v: row %d: the rank is %d with the kernels, %d without", d, i, r[0].l.Rank[i], r[1].l.Rank[i])
+				t.Errorf("%v: row %d: the rank is %d with the kernels, %d without", d, i, r[0].l.Rank[i],
+					r[1].l.Rank[i])
 			}
 		}
 	}
@@ -374,8 +387,10 @@ func TestFind(t *testing.T) {
 		want    Device
 		text    string // of the error
 	}{
-		{"", true, 1, CPU, ""}, {"cpu", true, 1, CPU, ""}, {"auto", false, 0, CPU, ""}, {"auto", true, 0, CPU, ""}, {"auto", true, 2, 0, ""},
-		{"cuda", true, 1, 0, ""}, {"cuda", true, 0, CPU, "no GPU"}, {"cuda", false, 0, CPU, "LIBTORCH"}, {"gpu", true, 1, CPU, "auto, cpu, cuda"},
+		{"", true, 1, CPU, ""}, {"cpu", true, 1, CPU, ""}, {"auto", false, 0, CPU, ""}, {"auto", true, 0, CPU, ""},
+		{"auto", true, 2, 0, ""},
+		{"cuda", true, 1, 0, ""}, {"cuda", true, 0, CPU, "no GPU"}, {"cuda", false, 0, CPU, "LIBTORCH"},
+		{"gpu", true, 1, CPU, "auto, cpu, cuda"},
 	} {
 		got, err := find(c.name, c.library, func() int { return c.devices })
 		if got != c.want || (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {

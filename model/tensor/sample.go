@@ -61,8 +61,8 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		if inKernel {
 			scratch := C.malloc(C.size_t(C.popri_sample_top_scratch(C.int(vocab)))) // Go would set a megabyte to zero
 			defer C.free(scratch)
-			C.popri_sample_top(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, C.double(d.TopP), (*C.double)(&u[0]),
-				cints(out), scratch)
+			C.popri_sample_top(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, C.double(d.TopP),
+				(*C.double)(&u[0]), cints(out), scratch)
 			return
 		}
 		parts := (vocab + C.SAMPLE_PART - 1) / C.SAMPLE_PART

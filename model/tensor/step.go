@@ -56,13 +56,14 @@ func (s *Scope) record(t step) {
 		return
 	}
 	g := gradients[t.op]
-	if len(t.numbers) != g.numbers || len(t.saved) != g.saved || len(t.inputs) != g.inputs || len(t.outputs) != g.outputs {
-		panic(fmt.Sprintf("tensor: operation %d has %d numbers, %d saved tensors, %d inputs and %d outputs", t.op, len(t.numbers),
-			len(t.saved), len(t.inputs), len(t.outputs)))
+	if len(t.numbers) != g.numbers || len(t.saved) != g.saved || len(t.inputs) != g.inputs ||
+		len(t.outputs) != g.outputs {
+		panic(fmt.Sprintf("tensor: operation %d has %d numbers, %d saved tensors, %d inputs and %d outputs", t.op,
+			len(t.numbers), len(t.saved), len(t.inputs), len(t.outputs)))
 	}
 	numbers := append(t.numbers[:len(t.numbers):len(t.numbers)], 0) // one at least has an address
-	problem := C.popri_step(C.int(t.op), (*C.double)(&numbers[0]), C.int(len(t.numbers)), handles(t.saved), C.int(len(t.saved)),
-		handles(t.inputs), C.int(len(t.inputs)), handles(t.outputs), C.int(len(t.outputs)))
+	problem := C.popri_step(C.int(t.op), (*C.double)(&numbers[0]), C.int(len(t.numbers)), handles(t.saved),
+		C.int(len(t.saved)), handles(t.inputs), C.int(len(t.inputs)), handles(t.outputs), C.int(len(t.outputs)))
 	if problem != nil {
 		defer C.free(unsafe.Pointer(problem))
 		panic(&Error{Op: "record", Shapes: []string{t.inputs[0].describe()}, Text: C.GoString(problem)})
@@ -72,7 +73,8 @@ func (s *Scope) record(t step) {
 // popriBackward is called by libtorch within [Scope.Backward], on its thread. No panic may pass through libtorch.
 //
 //export popriBackward
-func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted *C.char, results *C.tensor) (problem *C.char) {
+func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted *C.char,
+	results *C.tensor) (problem *C.char) {
 	g := gradients[op]
 	list := func(p *C.tensor, n int) []Tensor {
 		out := make([]Tensor, n)
@@ -81,7 +83,8 @@ func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted 
 		}
 		return out
 	}
-	b := backward{Scope: &Scope{device: CPU, threads: int(C.at_get_num_threads())}, saved: list(saved, g.saved), slopes: list(slopes, g.outputs)}
+	b := backward{Scope: &Scope{device: CPU, threads: int(C.at_get_num_threads())}, saved: list(saved, g.saved),
+		slopes: list(slopes, g.outputs)}
 	for _, x := range unsafe.Slice(numbers, g.numbers) {
 		b.numbers = append(b.numbers, float64(x))
 	}

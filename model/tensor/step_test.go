@@ -24,13 +24,13 @@ var stepCases = []struct {
 		return []Tensor{q, k, v}
 	}},
 	{"SplitHeads turned", [][]int64{{2, 40, (4 + 2*2) * 36}}, func(s *Scope, in []Tensor) []Tensor {
-		q, k, v := s.SplitHeads(in[0], draws32(s, in[0].DType(), 3, 1, 40, 1, 36), draws32(s, in[0].DType(), 4, 1, 40, 1, 36),
-			HeadShape{4, 2, 36})
+		q, k, v := s.SplitHeads(in[0], draws32(s, in[0].DType(), 3, 1, 40, 1, 36),
+			draws32(s, in[0].DType(), 4, 1, 40, 1, 36), HeadShape{4, 2, 36})
 		return []Tensor{q, k, v}
 	}},
 	{"SplitHeads turned by row", [][]int64{{2, 40, (4 + 2*2) * 32}}, func(s *Scope, in []Tensor) []Tensor {
-		q, k, _ := s.SplitHeads(in[0], draws32(s, in[0].DType(), 3, 2, 40, 1, 32), draws32(s, in[0].DType(), 4, 2, 40, 1, 32),
-			HeadShape{4, 2, 32})
+		q, k, _ := s.SplitHeads(in[0], draws32(s, in[0].DType(), 3, 2, 40, 1, 32),
+			draws32(s, in[0].DType(), 4, 2, 40, 1, 32), HeadShape{4, 2, 32})
 		return []Tensor{q, k} // the values have no gradient
 	}},
 	{"MaskedSoftmax", [][]int64{{2, 3, 60, 60}}, func(s *Scope, in []Tensor) []Tensor {
@@ -91,7 +91,8 @@ func TestStepGradients(t *testing.T) {
 				var of [][][]float64
 				for _, threads := range []int{1, 2, 3} {
 					SetThreads(threads)
-					of = append(of, slices.Concat(both(t, func(s *Scope) [][]float64 { return stepResult(s, d, i) })...))
+					of = append(of,
+						slices.Concat(both(t, func(s *Scope) [][]float64 { return stepResult(s, d, i) })...))
 				}
 				n := len(of[0]) / 2 // the kernel's results, then libtorch's
 				for k := range of[1:] {

@@ -94,8 +94,8 @@ func TestGradModesNest(t *testing.T) {
 }
 
 // TestManyAllocationsLeakNothing allocates for a second, or for as long as POPRI_LEAK says (make leak: a minute): sizes
-// that vary, gradients, errors, several goroutines. Afterwards no handle is left, and the process has not grown since its
-// first part.
+// that vary, gradients, errors, several goroutines. Afterwards no handle is left, and the process has not grown since
+// its first part.
 func TestManyAllocationsLeakNothing(t *testing.T) {
 	length := time.Second
 	if text := os.Getenv("POPRI_LEAK"); text != "" {
@@ -208,7 +208,8 @@ func TestAdamWMatchesTheFormula(t *testing.T) {
 			m[i] = 0.9*m[i] + 0.1*gi
 			v[i] = 0.999*v[i] + 0.001*gi*gi
 			want[i] -= 0.01 * 0.01 * want[i]
-			want[i] -= 0.01 * (m[i] / (1 - math.Pow(0.9, float64(step)))) / (math.Sqrt(v[i]/(1-math.Pow(0.999, float64(step)))) + 1e-8)
+			want[i] -= 0.01 * (m[i] / (1 - math.Pow(0.9,
+				float64(step)))) / (math.Sqrt(v[i]/(1-math.Pow(0.999, float64(step)))) + 1e-8)
 			if math.Abs(float64(p[i])-want[i]) > 1e-6 {
 				t.Errorf("step %d, parameter %d: %v, want %v", step, i, p[i], want[i])
 			}
@@ -266,7 +267,8 @@ func TestParallelTasksAreIndependentOfThreads(t *testing.T) {
 		for i, got := range run(threads) {
 			for k := range got {
 				if got[k] != want[i][k] {
-					t.Fatalf("%d threads: task %d element %d is %v, with one thread %v", threads, i, k, got[k], want[i][k])
+					t.Fatalf("%d threads: task %d element %d is %v, with one thread %v", threads, i, k, got[k],
+						want[i][k])
 				}
 			}
 		}

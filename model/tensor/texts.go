@@ -35,9 +35,9 @@ func (s *Scope) textBias(op string, bias Tensor, heads int, most int64) (*C.floa
 	return cfloats(bias.View32()), C.int64_t(width)
 }
 
-// AttendTexts does the attention within texts that lie behind each other, without gradients. qkv is bfloat16
-// [tokens, 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 32. Text i has
-// the tokens from starts[i] to starts[i+1]. bias, if any, is float32 [heads, most, most], added to the scores by place in
+// AttendTexts does the attention within texts that lie behind each other, without gradients. qkv is bfloat16 [tokens,
+// 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 32. Text i has the
+// tokens from starts[i] to starts[i+1]. bias, if any, is float32 [heads, most, most], added to the scores by place in
 // the text, of at most most tokens. The result is bfloat16 [tokens, heads·dim]; a text's does not depend on the others.
 // It needs [CanPack] of bfloat16.
 func (s *Scope) AttendTexts(qkv Tensor, starts []int32, heads int, bias Tensor) Tensor {
@@ -69,9 +69,10 @@ type EncoderLayer struct {
 }
 
 // EncodeTexts runs layers over the embedded tokens x, bfloat16 [tokens, H], of texts that lie behind each other, as
-// [Scope.AttendTexts] has them, and returns the last layer's result. Heads are multiples of 32 wide. A text's result does
-// not depend on the others.
-func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, heads int, eps float64, bias Tensor) Tensor {
+// [Scope.AttendTexts] has them, and returns the last layer's result. Heads are multiples of 32 wide. A text's result
+// does not depend on the others.
+func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, heads int, eps float64,
+	bias Tensor) Tensor {
 	most := checkTexts("EncodeTexts", x, starts)
 	h := x.Size(-1)
 	e := (*C.popri_encoder)(C.calloc(1, C.sizeof_popri_encoder))
@@ -83,15 +84,18 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 	for i := range layers {
 		l, c := &layers[i], &list[i]
 		inner = l.Up.Out
-		for _, p := range [][3]int64{{l.QKV.In, l.QKV.Out, 3 * h}, {l.Out.In, l.Out.Out, h}, {l.Up.In, l.Up.Out, layers[0].Up.Out},
+		for _, p := range [][3]int64{{l.QKV.In, l.QKV.Out, 3 * h}, {l.Out.In, l.Out.Out, h},
+			{l.Up.In, l.Up.Out, layers[0].Up.Out},
 			{l.Down.Out, l.Down.In, inner}} {
 			if p[0] != h || p[1] != p[2] {
-				panic(&Error{Op: "EncodeTexts", Shapes: []string{x.describe()}, Text: fmt.Sprintf("layer %d does not fit", i)})
+				panic(&Error{Op: "EncodeTexts", Shapes: []string{x.describe()},
+					Text: fmt.Sprintf("layer %d does not fit", i)})
 			}
 		}
 		vector := func(t Tensor, n int64) *C.float {
 			if t.NumElements() != n || t.DType() != Float32 {
-				panic(&Error{Op: "EncodeTexts", Shapes: []string{t.describe()}, Text: fmt.Sprintf("layer %d does not fit", i)})
+				panic(&Error{Op: "EncodeTexts", Shapes: []string{t.describe()},
+					Text: fmt.Sprintf("layer %d does not fit", i)})
 			}
 			return cfloats(t.View32())
 		}
@@ -108,7 +112,7 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 	e.layer = (*C.popri_encoder_layer)(given)
 	y := s.Clone(s.Contiguous(x))
 	scratch := s.Empty(Uint8, int64(C.popri_encode_scratch(e, C.int64_t(most))))
-	C.popri_encode(e, (*C.int32_t)(&starts[0]), C.int(len(starts)-1), C.int64_t(most), (*C.uint16_t)(C.at_data_ptr(y.c)),
-		C.at_data_ptr(scratch.c))
+	C.popri_encode(e, (*C.int32_t)(&starts[0]), C.int(len(starts)-1), C.int64_t(most),
+		(*C.uint16_t)(C.at_data_ptr(y.c)), C.at_data_ptr(scratch.c))
 	return y
 }

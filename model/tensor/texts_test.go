@@ -56,7 +56,8 @@ func TestAttendTexts(t *testing.T) {
 							for d := range dim {
 								g, w := got[a*width+h*dim+d], want[d]/sum
 								if !(math.Abs(g-w) <= 0.02) {
-									t.Fatalf("%d heads of %d, bias %v: text %d, head %d, token %d, value %d is %g, want %g",
+									t.Fatalf("%d heads of %d, bias %v: text %d, head %d, token %d, value %d is %g, "+
+										"want %g",
 										heads, dim, biased, i, h, a-from, d, g, w)
 								}
 							}

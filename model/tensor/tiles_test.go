@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTileAttention: the matrix unit's attention over prompts and over samples' own tokens is what sums in float64 over the
-// rounded queries, keys and values give. What the caches hold besides them does not matter.
+// TestTileAttention: the matrix unit's attention over prompts and over samples' own tokens is what sums in float64 over
+// the rounded queries, keys and values give. What the caches hold besides them does not matter.
 func TestTileAttention(t *testing.T) {
 	if !MatrixUnit() {
 		t.Skip("this CPU has no matrix unit")
@@ -17,7 +17,8 @@ func TestTileAttention(t *testing.T) {
 		u := math.Float32bits(float32(x))
 		return float64(math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff))
 	}
-	for _, shape := range []struct{ heads, kv, head int }{{4, 4, 64}, {9, 3, 64}, {6, 2, 16}, {8, 1, 80}, {80, 2, 32}, {5, 1, 7}} {
+	for _, shape := range []struct{ heads, kv, head int }{{4, 4, 64}, {9, 3, 64}, {6, 2, 16}, {8, 1, 80}, {80, 2, 32},
+		{5, 1, 7}} {
 		t.Run(fmt.Sprint(shape), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			heads, kv, head := shape.heads, shape.kv, shape.head
@@ -75,9 +76,14 @@ func TestTileAttention(t *testing.T) {
 			}
 			err := Run(func(s *Scope) error {
 				dim := (head + 31) / 32 * 32
-				spoiled := func(n, a, b int) Tensor { return s.Full(BFloat16, math.NaN(), int64(n), int64(kv), int64(a), int64(b)) }
-				c := &DecodeCache{Heads: heads, KVHeads: kv, Dim: dim, Head: head, Scale: float32(scale), DType: BFloat16, Tiles: true, PrefixRoom: room, SuffixRoom: own,
-					PrefixK: spoiled(len(places), dim, room), PrefixV: spoiled(len(places), room, dim), SuffixK: spoiled(slots, dim, own), SuffixV: spoiled(slots, own, dim)}
+				spoiled := func(n, a, b int) Tensor {
+					return s.Full(BFloat16, math.NaN(), int64(n), int64(kv), int64(a),
+						int64(b))
+				}
+				c := &DecodeCache{Heads: heads, KVHeads: kv, Dim: dim, Head: head, Scale: float32(scale),
+					DType: BFloat16, Tiles: true, PrefixRoom: room, SuffixRoom: own,
+					PrefixK: spoiled(len(places), dim, room), PrefixV: spoiled(len(places), room,
+						dim), SuffixK: spoiled(slots, dim, own), SuffixV: spoiled(slots, own, dim)}
 				const padded = 90
 				prompts := make([][][]float32, len(lengths))
 				flat := []float32{}
@@ -90,7 +96,8 @@ func TestTileAttention(t *testing.T) {
 						flat = append(flat, token...)
 					}
 				}
-				got := s.Float32s(c.Prefill(s, s.FromFloat32(flat, int64(len(lengths)), padded, int64(width)), places, lengths))
+				got := s.Float32s(c.Prefill(s, s.FromFloat32(flat, int64(len(lengths)), padded, int64(width)), places,
+					lengths))
 				for b, n := range lengths {
 					for i := range padded {
 						row := got[(b*padded+i)*heads*head:][:heads*head]
@@ -115,8 +122,10 @@ func TestTileAttention(t *testing.T) {
 							// Samples of one prompt may be at different places.
 							if step >= i%5 {
 								token := fill(width)
-								rows.Slot, rows.SuffixLen = append(rows.Slot, int32(slot)), append(rows.SuffixLen, int32(len(ownTokens[slot])))
-								rows.Prefix, rows.PrefixLen = append(rows.Prefix, places[b]), append(rows.PrefixLen, lengths[b])
+								rows.Slot, rows.SuffixLen = append(rows.Slot, int32(slot)), append(rows.SuffixLen,
+									int32(len(ownTokens[slot])))
+								rows.Prefix, rows.PrefixLen = append(rows.Prefix, places[b]), append(rows.PrefixLen,
+									lengths[b])
 								ownTokens[slot] = append(ownTokens[slot], token)
 								flat = append(flat, token...)
 							}
@@ -131,7 +140,8 @@ func TestTileAttention(t *testing.T) {
 								b++
 							}
 							tokens := append(append([][]float32{}, prompts[b]...), ownTokens[slot]...)
-							check(fmt.Sprintf("step %d, slot %d", step, slot), got[r*heads*head:][:heads*head], flat[r*width:][:width], tokens)
+							check(fmt.Sprintf("step %d, slot %d", step, slot), got[r*heads*head:][:heads*head],
+								flat[r*width:][:width], tokens)
 						}
 					})
 				}
@@ -144,15 +154,18 @@ func TestTileAttention(t *testing.T) {
 	}
 }
 
-// A decoding step of GPT-2 small's attention in all layers: 20 prompts of 200 tokens, ten samples of each, 32 tokens far.
+// A decoding step of GPT-2 small's attention in all layers: 20 prompts of 200 tokens, ten samples of each, 32 tokens
+// far.
 func benchmarkAttend(b *testing.B, d DType) {
 	const prompts, samples, layers, heads, head, room, own = 20, 10, 12, 12, 64, 224, 64
 	err := Run(func(s *Scope) error {
 		var caches []*DecodeCache
 		for range layers {
 			zeros := func(n, a, b int64) Tensor { return s.Zeros(d, n, heads, a, b) }
-			caches = append(caches, &DecodeCache{Heads: heads, KVHeads: heads, Dim: head, Head: head, Scale: 0.125, DType: d, Tiles: d == BFloat16 && MatrixUnit(),
-				PrefixRoom: room, SuffixRoom: own, PrefixK: zeros(prompts, head, room), PrefixV: zeros(prompts, room, head),
+			caches = append(caches, &DecodeCache{Heads: heads, KVHeads: heads, Dim: head, Head: head, Scale: 0.125,
+				DType: d, Tiles: d == BFloat16 &&
+					MatrixUnit(), PrefixRoom: room, SuffixRoom: own, PrefixK: zeros(prompts, head,
+					room), PrefixV: zeros(prompts, room, head),
 				SuffixK: zeros(prompts*samples, head, own), SuffixV: zeros(prompts*samples, own, head)})
 		}
 		var rows Rows

@@ -56,8 +56,8 @@ func BenchmarkTruncation(b *testing.B) {
 	}
 }
 
-// TestSampleTop: the kernel that cuts tails off while it draws takes only tokens that are kept, and each of them where its
-// part of the cumulative distribution is.
+// TestSampleTop: the kernel that cuts tails off while it draws takes only tokens that are kept, and each of them where
+// its part of the cumulative distribution is.
 func TestSampleTop(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 9))
 	for trial := range 300 {
@@ -114,8 +114,8 @@ func TestSampleTop(t *testing.T) {
 				before += weight[k]
 			}
 			if want := u[i] * total; want < before-1e-5*total || want > before+weight[id]+1e-5*total {
-				t.Fatalf("trial %d, p %g: token %d has %g to %g of %g, drawn at %g", trial, p, id, before, before+weight[id],
-					total, want)
+				t.Fatalf("trial %d, p %g: token %d has %g to %g of %g, drawn at %g", trial, p, id, before,
+					before+weight[id], total, want)
 			}
 		}
 	}

@@ -19,8 +19,8 @@ const (
 	bertPunctuation                       // stands alone as a word
 )
 
-var bertRanges = rangesOf(facts.Bert, map[string]bertFlags{"removed": bertRemoved, "whitespace": bertSpace, "cjk": bertCJK,
-	"accent_removed": bertAccent, "punctuation": bertPunctuation})
+var bertRanges = rangesOf(facts.Bert, map[string]bertFlags{"removed": bertRemoved, "whitespace": bertSpace,
+	"cjk": bertCJK, "accent_removed": bertAccent, "punctuation": bertPunctuation})
 
 var bertASCII = asciiOf(bertRanges)
 

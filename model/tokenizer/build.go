@@ -24,13 +24,14 @@ const (
 
 // Description is what a BPE tokenizer is made of, as files of other formats hold it.
 type Description struct {
-	// Pieces are the vocabulary by id, as tokenizer.json writes them; "" where an id has none or belongs to an added token.
+	// Pieces are the vocabulary by id, as tokenizer.json writes them; "" where an id has none or belongs to an added
+	// token.
 	Pieces []string
 	Merges [][2]string
 	Added  []AddedToken
 
-	// Split makes a byte-level tokenizer. "" makes one of characters that falls back to bytes (LLaMA 2), whose pieces write
-	// ▁ for a space.
+	// Split makes a byte-level tokenizer. "" makes one of characters that falls back to bytes (LLaMA 2), whose pieces
+	// write ▁ for a space.
 	Split Split
 	// NFC composes characters before anything else; byte-level only.
 	NFC bool
@@ -44,8 +45,8 @@ type Description struct {
 	Before, After []int32
 }
 
-// Build makes a tokenizer, as if its tokenizer.json had been read; [Tokenizer.JSON] returns that. What [Parse] would refuse
-// gives an error.
+// Build makes a tokenizer, as if its tokenizer.json had been read; [Tokenizer.JSON] returns that. What [Parse] would
+// refuse gives an error.
 func Build(d Description) (*Tokenizer, error) {
 	file := fileJSON{Version: "1.0", AddedTokens: append([]AddedToken{}, d.Added...)}
 	vocab, err := d.vocabulary()
@@ -175,8 +176,8 @@ func (d Description) template() (any, error) {
 	}
 	t := template{names: names, specials: object{}}
 	single := t.around("A", 0, d.Before, d.After)
-	return object{"type": "TemplateProcessing", "single": single, "pair": append(single, t.around("B", 1, d.Before, d.After)...),
-		"special_tokens": t.specials}, nil
+	return object{"type": "TemplateProcessing", "single": single,
+		"pair": append(single, t.around("B", 1, d.Before, d.After)...), "special_tokens": t.specials}, nil
 }
 
 // template is a TemplateProcessing under way.

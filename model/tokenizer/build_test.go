@@ -31,12 +31,18 @@ func describeFile(t *testing.T, path string) Description {
 func TestBuildEqualsTheFile(t *testing.T) {
 	texts := []string{"", "the cat's 123 hats", " <s>x</s> \n\n y", "ÅA\u030a é日本😀", "<|endoftext|>12  3"}
 	for name, set := range map[string]func(d *Description){
-		"testdata/digits":                              func(d *Description) { d.Split = SplitDigits },
-		"testdata/qwen-nfc":                            func(d *Description) { d.Split, d.NFC = SplitQwen2, true },
-		"testdata/o200k":                               func(d *Description) { d.Split = SplitO200K },
-		"testdata/byte-fallback":                       func(d *Description) { d.Prepend, d.Unknown, d.Before = true, "<unk>", []int32{1} },
-		"../../testdata/golden/tokenizers/gpt2-512":    func(d *Description) { d.Split = SplitGPT2 },
-		"../../testdata/golden/tokenizers/llama3-4096": func(d *Description) { d.Split, d.IgnoreMerges = SplitLlama3, true },
+		"testdata/digits":   func(d *Description) { d.Split = SplitDigits },
+		"testdata/qwen-nfc": func(d *Description) { d.Split, d.NFC = SplitQwen2, true },
+		"testdata/o200k":    func(d *Description) { d.Split = SplitO200K },
+		"testdata/byte-fallback": func(d *Description) {
+			d.Prepend, d.Unknown, d.Before = true,
+				"<unk>", []int32{1}
+		},
+		"../../testdata/golden/tokenizers/gpt2-512": func(d *Description) { d.Split = SplitGPT2 },
+		"../../testdata/golden/tokenizers/llama3-4096": func(d *Description) {
+			d.Split, d.IgnoreMerges = SplitLlama3,
+				true
+		},
 	} {
 		want, err := Load(name)
 		if err != nil {
@@ -75,8 +81,10 @@ func TestBuildRefuses(t *testing.T) {
 		{Description{Split: "words"}, `no split "words"`},
 		{Description{Split: SplitGPT2, Pieces: []string{"a", "b", "a"}}, `ids 0 and 2 have the same piece "a"`},
 		{Description{Split: SplitGPT2, Prepend: true}, "puts a space before"},
-		{Description{Split: SplitGPT2, Pieces: []string{"a"}, After: []int32{3}}, "token 3, which is not in the vocabulary"},
-		{Description{Split: SplitGPT2, Pieces: []string{"a"}, Merges: [][2]string{{"a", "b"}}}, `"b" is not in the vocabulary`},
+		{Description{Split: SplitGPT2, Pieces: []string{"a"}, After: []int32{3}},
+			"token 3, which is not in the vocabulary"},
+		{Description{Split: SplitGPT2, Pieces: []string{"a"}, Merges: [][2]string{{"a", "b"}}},
+			`"b" is not in the vocabulary`},
 		{Description{Pieces: []string{"▁"}}, "<0x00>"},
 	} {
 		if _, err := Build(c.d); err == nil || !strings.Contains(err.Error(), c.want) {

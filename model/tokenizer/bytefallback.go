@@ -166,8 +166,8 @@ func (m *byteFallback) words(text string, visit func(string)) {
 	}
 }
 
-// byteFallbackDecoder joins pieces, blanks as spaces. A run of byte pieces is its text if it is UTF-8, and else U+FFFD for
-// every byte. strip takes one space from the start of the text.
+// byteFallbackDecoder joins pieces, blanks as spaces. A run of byte pieces is its text if it is UTF-8, and else U+FFFD
+// for every byte. strip takes one space from the start of the text.
 type byteFallbackDecoder struct{ strip bool }
 
 func (d byteFallbackDecoder) add(s *decoderState, piece string) string {

@@ -69,8 +69,8 @@ const noID int32 = -1
 
 // newByteLevel checks that merges only make pieces of the vocabulary, and that no merge is missing. A vocabulary may
 // lack single bytes, as SmolLM2's lacks control characters: texts with them lose these bytes, or get the unknown token
-// if the settings name one, as in the reference. Without an unknown token it must have the space and the letters a to z:
-// most texts would lose parts.
+// if the settings name one, as in the reference. Without an unknown token it must have the space and the letters a to
+// z: most texts would lose parts.
 func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLevel, error) {
 	m := &byteLevel{split: split, bytes: v.bytes, unknown: noID, fuse: settings.FuseUnk}
 	for b := range m.byteID {
@@ -102,7 +102,8 @@ func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLe
 	}
 	for _, b := range " abcdefghijklmnopqrstuvwxyz" {
 		if m.unknown == noID && m.byteID[b] == noID {
-			return nil, fmt.Errorf("model.vocab lacks %q and names no unknown token: texts would lose it without a word", b)
+			return nil,
+				fmt.Errorf("model.vocab lacks %q and names no unknown token: texts would lose it without a word", b)
 		}
 	}
 	return m, nil
@@ -141,8 +142,8 @@ func (m *byteLevel) takeUnknown(v *vocabulary, settings *bpeSettings) error {
 	return nil
 }
 
-// spell appends the ids of a word's bytes. Bytes that the vocabulary lacks are dropped, or are the unknown token: one for
-// each, or fused for each run.
+// spell appends the ids of a word's bytes. Bytes that the vocabulary lacks are dropped, or are the unknown token: one
+// for each, or fused for each run.
 func (m *byteLevel) spell(ids []int32, word string) []int32 {
 	fused := false // the last id is the unknown token, for the byte before
 	for i := range len(word) {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// lacking returns the tokenizer.json of a byte-level vocabulary that has few single bytes, as SmolLM2's lacks 21 of them.
+// lacking returns the tokenizer.json of a byte-level vocabulary that has few single bytes, as SmolLM2's lacks 21 of
+// them.
 func lacking(unknown string, fuse, ignoreMerges bool) []byte {
 	vocab := map[string]int{"a": 0, "b": 1, "c": 2, "ab": 3, "Ġ": 4, "bc": 5, "Ã": 6}
 	model := map[string]any{"type": "BPE", "dropout": nil, "unk_token": nil, "fuse_unk": fuse, "byte_fallback": false,
@@ -23,8 +24,9 @@ func lacking(unknown string, fuse, ignoreMerges bool) []byte {
 		vocab[string(c)] = len(vocab) + 1
 	}
 	step := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}
-	content, err := json.Marshal(map[string]any{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": []any{},
-		"normalizer": nil, "pre_tokenizer": step, "post_processor": nil, "decoder": step, "model": model})
+	content, err := json.Marshal(map[string]any{"version": "1.0", "truncation": nil, "padding": nil,
+		"added_tokens": []any{}, "normalizer": nil, "pre_tokenizer": step, "post_processor": nil, "decoder": step,
+		"model": model})
 	if err != nil {
 		panic(err)
 	}
@@ -75,7 +77,8 @@ func TestMissingBytes(t *testing.T) {
 		for range 2 { // the second time from the cache
 			for _, text := range slices.Sorted(maps.Keys(kind.want)) {
 				if ids := tok.Encode(text); !slices.Equal(ids, kind.want[text]) {
-					t.Errorf("unknown %q, fused %v: %q gives %v, want %v", kind.unknown, kind.fuse, text, ids, kind.want[text])
+					t.Errorf("unknown %q, fused %v: %q gives %v, want %v", kind.unknown, kind.fuse, text, ids,
+						kind.want[text])
 				}
 			}
 		}
@@ -85,7 +88,8 @@ func TestMissingBytes(t *testing.T) {
 // A vocabulary without letters would drop most of every text without a word.
 func TestVocabularyWithoutLetters(t *testing.T) {
 	for unknown, want := range map[string]string{"": "model.vocab lacks ' ' and names no unknown token", "b": ""} {
-		if _, err := Build(Description{Split: SplitGPT2, Pieces: []string{"a", "b"}, Unknown: unknown}); fmt.Sprint(err) == "<nil>" != (want == "") ||
+		if _, err := Build(Description{Split: SplitGPT2, Pieces: []string{"a", "b"},
+			Unknown: unknown}); fmt.Sprint(err) == "<nil>" != (want == "") ||
 			!strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%q: %v, want %q", unknown, err, want)
 		}

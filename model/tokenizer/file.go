@@ -69,7 +69,8 @@ func (t *Tokenizer) readNames(path string) error {
 	for key, name := range map[string]specialName{"eos_token": t.defaults.EOS, "bos_token": t.defaults.BOS,
 		"pad_token": t.defaults.Pad} {
 		if _, ok := t.ID(string(name)); name != "" && !ok {
-			return &FormatError{Path: config, Problem: quote.Sprintf("%s %q is not a token of %s", key, string(name), path)}
+			return &FormatError{Path: config,
+				Problem: quote.Sprintf("%s %q is not a token of %s", key, string(name), path)}
 		}
 	}
 	return nil

@@ -113,7 +113,8 @@ func parseSplits(raw json.RawMessage) (splitter, error) {
 		return parseDigits(sequence.PreTokenizers)
 	}
 	if first != "Split" {
-		return nil, quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)", first)
+		return nil, quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)",
+			first)
 	}
 	if err := strict(sequence.PreTokenizers[0], &split); err != nil {
 		return nil, err
@@ -145,8 +146,8 @@ func parseDigits(list []json.RawMessage) (splitter, error) {
 	return splitDigits, parseByteLevel(list[1], "Digits", true)
 }
 
-// parseByteLevel reads the last step of a Sequence, which must split itself or must not. A space before the text is refused,
-// because it would stand before every part that the step before made.
+// parseByteLevel reads the last step of a Sequence, which must split itself or must not. A space before the text is
+// refused, because it would stand before every part that the step before made.
 func parseByteLevel(raw json.RawMessage, after string, splits bool) error {
 	var settings byteLevelSettings
 	if err := parseKind("after "+after, "ByteLevel", raw, &settings); err != nil {

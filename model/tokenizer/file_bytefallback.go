@@ -138,7 +138,8 @@ func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
 	var m metaspace
 	err = parseKind("pre_tokenizer", "Metaspace", raw, &m)
 	if err == nil && (m.mark != blank || m.split) {
-		err = quote.Errorf("pre_tokenizer: Metaspace with replacement %q and split %v is not supported (supported: %q and false)",
+		err = quote.Errorf("pre_tokenizer: Metaspace with replacement %q and split %v is not supported (supported: "+
+			"%q and false)",
 			m.mark, m.split, blank)
 	}
 	return true, m.before, err

@@ -31,8 +31,8 @@ const (
 const defaultExtraIDs = 100
 
 // LoadSentencePiece reads a unigram model in SentencePiece's own file (spiece.model, sentencepiece.bpe.model) as
-// transformers converts it to tokenizer.json. [Tokenizer.JSON] returns that file. tokenizer_config.json beside the model
-// is read as by [Load], and its extra_ids.
+// transformers converts it to tokenizer.json. [Tokenizer.JSON] returns that file. tokenizer_config.json beside the
+// model is read as by [Load], and its extra_ids.
 func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -54,7 +54,8 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	if config.Prefix != nil && !*config.Prefix {
-		return nil, &FormatError{Path: configPath, Problem: "add_prefix_space false is not supported without " + FileName}
+		return nil, &FormatError{Path: configPath, Problem: "add_prefix_space false is not supported without " +
+			FileName}
 	}
 	if config.Extra != nil {
 		extra = *config.Extra
@@ -65,8 +66,9 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	}
 	for id, token := range config.Added {
 		if t.Token(id) != token.Content {
-			return nil, &FormatError{Path: configPath, Problem: quote.Sprintf("added_tokens_decoder gives the id %d to %q, %s "+
-				"to %q", id, token.Content, quote.Raw(path), t.Token(id))}
+			return nil, &FormatError{Path: configPath,
+				Problem: quote.Sprintf("added_tokens_decoder gives the id %d to %q, %s "+
+					"to %q", id, token.Content, quote.Raw(path), t.Token(id))}
 		}
 	}
 	if err := t.readNames(path); err != nil {
@@ -135,8 +137,8 @@ func (m *sentencePiece) tokenizerJSON(kind Numbering, extra int) ([]byte, error)
 		return nil, quote.Errorf("there is no numbering %q", string(kind))
 	}
 	if len(m.pieces) < replaced {
-		return nil, fmt.Errorf("it has %d pieces, the numbering of %s replaces %d", len(m.pieces), quote.Raw(string(kind)),
-			replaced)
+		return nil, fmt.Errorf("it has %d pieces, the numbering of %s replaces %d", len(m.pieces),
+			quote.Raw(string(kind)), replaced)
 	}
 	for i, p := range m.pieces[:replaced] {
 		if p.kind != pieceUnknown && p.kind != pieceControl {

@@ -137,7 +137,8 @@ func checkGolden(t *testing.T, dir, kind string) {
 	}
 	readJSON(t, filepath.Join(dir, "meta.json"), &meta)
 	if meta.Cases != len(cases) || meta.DecodeCases != len(decodes) {
-		t.Errorf("meta.json counts %d and %d cases, the files hold %d and %d", meta.Cases, meta.DecodeCases, len(cases), len(decodes))
+		t.Errorf("meta.json counts %d and %d cases, the files hold %d and %d", meta.Cases, meta.DecodeCases, len(cases),
+			len(decodes))
 	}
 	if tokenizer.VocabSize() != meta.VocabSize {
 		t.Errorf("vocabulary of %d, want %d", tokenizer.VocabSize(), meta.VocabSize)
@@ -147,7 +148,8 @@ func checkGolden(t *testing.T, dir, kind string) {
 		t.Errorf("template %v … %v, want %+v", prefix, suffix, meta.Template)
 	}
 	for content, want := range meta.SpecialIDs {
-		if id, ok := tokenizer.ID(content); !ok || id != want || !tokenizer.IsSpecial(id) || tokenizer.Token(id) != content {
+		if id, ok := tokenizer.ID(content); !ok || id != want || !tokenizer.IsSpecial(id) ||
+			tokenizer.Token(id) != content {
 			t.Errorf("%q: id %d %v special %v, want %d", content, id, ok, tokenizer.IsSpecial(id), want)
 		}
 	}
@@ -240,7 +242,8 @@ func TestGoldenBertUnicode(t *testing.T) {
 		}
 		return set
 	}
-	removed, space, cjk, accents, punctuation, white := has("removed"), has("to_space"), has("cjk"), has("accent_removed"), has("punctuation"), has("whitespace")
+	removed, space, cjk, accents, punctuation, white := has("removed"), has("to_space"), has("cjk"),
+		has("accent_removed"), has("punctuation"), has("whitespace")
 	cased, uncased := &bertNormalizer{cjk: true}, &bertNormalizer{cjk: true, folded: bertFolded()}
 	checked := 0
 	for point := range rune(utf8.MaxRune + 1) {

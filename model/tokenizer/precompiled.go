@@ -55,8 +55,8 @@ func newPrecompiled(encoded string) (*precompiled, error) {
 	return p, nil
 }
 
-// replacement returns what replaces text: the value of the shortest key that text begins with, as in the reference, whose
-// table has no key that another begins with.
+// replacement returns what replaces text: the value of the shortest key that text begins with, as in the reference,
+// whose table has no key that another begins with.
 func (p *precompiled) replacement(text string) (string, bool) {
 	at := offsetOf(p.units[0])
 	for i := range len(text) {
@@ -91,8 +91,8 @@ func offsetOf(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) 
 // longestCluster bounds in bytes the clusters that are looked up as a whole, as in the reference.
 const longestCluster = 5
 
-// normalize replaces short grapheme clusters as a whole, and all else by code point. The library's clusters differ from the
-// reference's only behind two joiners in a row, in clusters that are too long to be looked up.
+// normalize replaces short grapheme clusters as a whole, and all else by code point. The library's clusters differ from
+// the reference's only behind two joiners in a row, in clusters that are too long to be looked up.
 func (p *precompiled) normalize(text string) string {
 	out := make([]byte, 0, len(text)+8)
 	for at := 0; at < len(text); {

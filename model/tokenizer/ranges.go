@@ -17,8 +17,8 @@ import (
 //go:embed unicode.json
 var unicodeFacts []byte
 
-// facts has for each class of code points its ranges, from the first to the last one, and for code points in hexadecimal
-// what they become without accents and in lower case.
+// facts has for each class of code points its ranges, from the first to the last one, and for code points in
+// hexadecimal what they become without accents and in lower case.
 var facts = func() (f struct {
 	Regex   map[string][][2]rune
 	Bert    map[string][][2]rune
@@ -36,8 +36,8 @@ type runeRange[T any] struct {
 	value       T
 }
 
-// rangesOf returns, in ascending order, the ranges of all classes with the bits of their values. The ranges of one class
-// do not overlap; where those of several do, the bits of all are set.
+// rangesOf returns, in ascending order, the ranges of all classes with the bits of their values. The ranges of one
+// class do not overlap; where those of several do, the bits of all are set.
 func rangesOf[T ~uint8](classes map[string][][2]rune, values map[string]T) (all []runeRange[T]) {
 	flips := map[rune]T{} // bits that begin or end at a code point
 	for name, ranges := range classes {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// score reads a unigram score as the library tokenizers does: its parser takes the digits as one integer, converts it to a
-// float64 and divides that by a power of ten (or multiplies), which is off by a bit where the nearest float64 is another one.
-// Pieces whose scores differ by such a bit would be chosen otherwise.
+// score reads a unigram score as the library tokenizers does: its parser takes the digits as one integer, converts it
+// to a float64 and divides that by a power of ten (or multiplies), which is off by a bit where the nearest float64 is
+// another one. Pieces whose scores differ by such a bit would be chosen otherwise.
 func score(n json.Number) (float64, error) {
 	text, negative := strings.CutPrefix(n.String(), "-")
 	digits, power, _ := strings.Cut(strings.ToLower(text), "e")

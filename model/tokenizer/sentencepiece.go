@@ -62,12 +62,14 @@ func readSentencePiece(content []byte) (*sentencePiece, error) {
 		}},
 		2: {"trainer_spec", func(raw []byte) error {
 			return readMessage(raw, "trainer_spec.", map[protowire.Number]target{3: {"model_type", &m.kind},
-				24: {"treat_whitespace_as_suffix", &m.suffix}, 35: {"byte_fallback", &m.byteFallback}, 40: {"unk_id", &m.unknown}})
+				24: {"treat_whitespace_as_suffix", &m.suffix}, 35: {"byte_fallback", &m.byteFallback}, 40: {"unk_id",
+					&m.unknown}})
 		}},
 		3: {"normalizer_spec", func(raw []byte) error {
-			return readMessage(raw, "normalizer_spec.", map[protowire.Number]target{2: {"precompiled_charsmap", &m.charsmap},
-				3: {"add_dummy_prefix", &m.prefix}, 4: {"remove_extra_whitespaces", &m.stripSpaces},
-				5: {"escape_whitespaces", &m.mark}})
+			return readMessage(raw, "normalizer_spec.",
+				map[protowire.Number]target{2: {"precompiled_charsmap", &m.charsmap},
+					3: {"add_dummy_prefix", &m.prefix}, 4: {"remove_extra_whitespaces", &m.stripSpaces},
+					5: {"escape_whitespaces", &m.mark}})
 		}},
 	})
 	if err != nil {
@@ -93,7 +95,8 @@ func (m *sentencePiece) check() error {
 		name      string
 		is, wants bool
 	}{
-		{"trainer_spec.byte_fallback", m.byteFallback, false}, {"trainer_spec.treat_whitespace_as_suffix", m.suffix, false},
+		{"trainer_spec.byte_fallback", m.byteFallback, false},
+		{"trainer_spec.treat_whitespace_as_suffix", m.suffix, false},
 		{"normalizer_spec.add_dummy_prefix", m.prefix, true},
 		{"normalizer_spec.remove_extra_whitespaces", m.stripSpaces, true},
 		{"normalizer_spec.escape_whitespaces", m.mark, true},

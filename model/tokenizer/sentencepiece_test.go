@@ -44,7 +44,8 @@ func TestSentencePieceEqualsTheReference(t *testing.T) {
 			}](t, filepath.Join(filepath.Dir(path), "cases.jsonl"))
 			prefix, suffix := tok.Template()
 			for _, c := range cases {
-				if got := slices.Concat(prefix, tok.Encode(c.Text), suffix); !slices.Equal(got, c.IDs) || tok.VocabSize() != c.Size {
+				if got := slices.Concat(prefix, tok.Encode(c.Text), suffix); !slices.Equal(got, c.IDs) ||
+					tok.VocabSize() != c.Size {
 					t.Errorf("%q: ids %v of %d, want %v of %d", c.Text, got, tok.VocabSize(), c.IDs, c.Size)
 				}
 				if got := again.Encode(c.Text); !slices.Equal(got, tok.Encode(c.Text)) {
@@ -89,22 +90,30 @@ func TestSentencePieceRefuses(t *testing.T) {
 		{"no message", NumberingT5, []byte("{\"version\": 1}"), "byte"},
 		{"a message that is cut", NumberingT5, first[:len(first)-3], "field 1 at byte"},
 		{"BPE", NumberingT5, slices.Concat(first, message(2, message(3, 2))), "model_type is 2 BPE"},
-		{"byte fallback", NumberingT5, slices.Concat(first, message(2, message(35, 1))), "trainer_spec.byte_fallback true"},
-		{"spaces after words", NumberingT5, slices.Concat(first, message(2, message(24, 1))), "treat_whitespace_as_suffix"},
-		{"no space before the text", NumberingT5, slices.Concat(first, message(3, message(3, 0))), "add_dummy_prefix false"},
+		{"byte fallback", NumberingT5, slices.Concat(first, message(2, message(35, 1))),
+			"trainer_spec.byte_fallback true"},
+		{"spaces after words", NumberingT5, slices.Concat(first, message(2, message(24, 1))),
+			"treat_whitespace_as_suffix"},
+		{"no space before the text", NumberingT5, slices.Concat(first, message(3, message(3, 0))),
+			"add_dummy_prefix false"},
 		{"all spaces", NumberingT5, slices.Concat(first, message(3, message(4, 0))), "remove_extra_whitespaces false"},
 		{"another unknown piece", NumberingT5, slices.Concat(first, message(2, message(40, 2))), "unk_id is 2"},
 		{"a negative unknown piece", NumberingT5, slices.Concat(first, message(2, message(40, -1))), "unk_id is -1"},
-		{"another form", NumberingT5, slices.Concat(first, message(2, message(40, "x"))), "trainer_spec.unk_id is stored in the form 2"},
+		{"another form", NumberingT5, slices.Concat(first, message(2, message(40, "x"))),
+			"trainer_spec.unk_id is stored in the form 2"},
 		{"a piece twice", NumberingT5, slices.Concat(first, message(1, spPiece("<s>", 1))), `same piece "<s>"`},
 		{"an empty piece", NumberingT5, slices.Concat(first, message(1, spPiece("", 1))), "pieces[3].piece"},
-		{"a piece that is no text", NumberingT5, slices.Concat(first, message(1, spPiece("\xff", 1))), "pieces[3].piece"},
-		{"an endless score", NumberingT5, slices.Concat(first, message(1, message(1, "a", 2, uint32(0x7f800000)))), "pieces[3].score is +Inf"},
+		{"a piece that is no text", NumberingT5, slices.Concat(first, message(1, spPiece("\xff", 1))),
+			"pieces[3].piece"},
+		{"an endless score", NumberingT5, slices.Concat(first, message(1, message(1, "a", 2, uint32(0x7f800000)))),
+			"pieces[3].score is +Inf"},
 		{"no end", NumberingT5, message(1, spPiece("<unk>", 2)), `"</s>"`},
-		{"a piece that would be dropped", NumberingXLMR, message(1, spPiece("<unk>", 2), 1, spPiece("a", 1), 1, spPiece("</s>", 3)), `pieces[1] is "a"`},
+		{"a piece that would be dropped", NumberingXLMR,
+			message(1, spPiece("<unk>", 2), 1, spPiece("a", 1), 1, spPiece("</s>", 3)), `pieces[1] is "a"`},
 		{"too few pieces", NumberingXLMR, message(1, spPiece("<unk>", 2)), "1 pieces"},
 		{"a mask of its own", NumberingXLMR, slices.Concat(first, message(1, spPiece("<mask>", 4))), `"<mask>"`},
-		{"a damaged charsmap", NumberingT5, slices.Concat(first, message(3, message(2, "abcd"))), "precompiled_charsmap"},
+		{"a damaged charsmap", NumberingT5, slices.Concat(first, message(3, message(2, "abcd"))),
+			"precompiled_charsmap"},
 		{"another numbering", "bert", first, `"bert"`},
 	} {
 		path := filepath.Join(t.TempDir(), "spiece.model")
@@ -112,7 +121,8 @@ func TestSentencePieceRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := LoadSentencePiece(path, k.n)
-		if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), k.want) || !strings.Contains(err.Error(), path) {
+		if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), k.want) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v, want one with %q and the path", k.name, err, k.want)
 		}
 	}

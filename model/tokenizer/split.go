@@ -65,8 +65,8 @@ func splitLlama3(text string) int { return splitLlama(text, 3) }
 
 func splitQwen2(text string) int { return splitLlama(text, 1) }
 
-// splitO200K follows o200kPattern, of GPT-4o and Phi-4-mini: a word ends where a capital follows a small letter, and takes a
-// contraction with it.
+// splitO200K follows o200kPattern, of GPT-4o and Phi-4-mini: a word ends where a capital follows a small letter, and
+// takes a contraction with it.
 func splitO200K(text string) int {
 	first, size := classAt(text)
 	if first != letter && first != number && text[0] != '\r' && text[0] != '\n' && len(text) > size {
@@ -94,8 +94,8 @@ const (
 	capitalFirst        // at least one capital, then any small letters
 )
 
-// casedWord returns where the word that begins at start ends, with its contraction, or 0 if none begins there. Letters without case
-// and marks count as capitals and as small letters.
+// casedWord returns where the word that begins at start ends, with its contraction, or 0 if none begins there. Letters
+// without case and marks count as capitals and as small letters.
 func casedWord(text string, start, alternative int) int {
 	capitals, both := start, -1 // the end of the capitals, and the place of the last one that is a small letter as well
 	for capitals < len(text) {
@@ -152,8 +152,8 @@ func splitLlama(text string, maxDigits int) int {
 	return splitRest(text, maxDigits, "\r\n")
 }
 
-// splitRest follows what the patterns have after words: numbers of at most maxDigits characters, signs with the given ones behind
-// them, and white space.
+// splitRest follows what the patterns have after words: numbers of at most maxDigits characters, signs with the given
+// ones behind them, and white space.
 func splitRest(text string, maxDigits int, behind string) int {
 	first, size := classAt(text)
 	if first == number {

@@ -36,8 +36,8 @@ func (t *Tokenizer) Encode(text string) []int32 {
 	return ids
 }
 
-// parts calls plain for the normalized parts of text between added tokens, and token for the added tokens, in order. start
-// says that plain begins the text.
+// parts calls plain for the normalized parts of text between added tokens, and token for the added tokens, in order.
+// start says that plain begins the text.
 func (t *Tokenizer) parts(text string, plain func(part string, start bool), token func(AddedToken)) {
 	t.first.cut(text, func(between string, begins bool) {
 		if t.normalizer != nil {
@@ -47,8 +47,8 @@ func (t *Tokenizer) parts(text string, plain func(part string, start bool), toke
 	}, token)
 }
 
-// cut calls plain for the parts of text between added tokens, and token for the added tokens, in order. start says that a
-// part begins the text.
+// cut calls plain for the parts of text between added tokens, and token for the added tokens, in order. start says that
+// a part begins the text.
 func (m *matcher) cut(text string, plain func(part string, start bool), token func(AddedToken)) {
 	offset := 0
 	for {

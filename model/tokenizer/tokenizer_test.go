@@ -21,14 +21,15 @@ import (
 )
 
 // sample is text with every kind of thing that the split tells apart.
-const sample = "The quick brown fox doesn't jump; it's lazy, they'll say. We've 12345 reasons —\tnaïve ones: 日本語, привет, 👍🏽!\n\n" +
-	"func main() {\n\tfmt.Println(\"hello, world\")   // prints  the greeting\r\n}\n" +
+const sample = "The quick brown fox doesn't jump; it's lazy, they'll say. We've 12345 reasons —\tnaïve ones: 日本語, " +
+	"привет, 👍🏽!\n\nfunc main() {\n\tfmt.Println(\"hello, world\")   // prints  the greeting\r\n}\n" +
 	"aaaa aaaaaaa abababab a_b a.b.c ... ---- the the the then there these other another mother\u00a0brother\u3000x  "
 
 func trained(t testing.TB, size int) *Tokenizer {
 	t.Helper()
 	texts := strings.SplitAfter(strings.Repeat(sample, 3), "\n")
-	tokenizer, err := TrainBPE(slices.Values(texts), TrainOptions{VocabSize: size, SpecialTokens: []string{"<|endoftext|>"}})
+	tokenizer, err := TrainBPE(slices.Values(texts),
+		TrainOptions{VocabSize: size, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func trained(t testing.TB, size int) *Tokenizer {
 func TestRoundTrip(t *testing.T) {
 	tokenizer := trained(t, 400)
 	random := rand.New(rand.NewPCG(3, 4))
-	texts := []string{"", sample, strings.Repeat("a", 5000), strings.Repeat(" ", 999), strings.Repeat("ab ", 999), "\x00"}
+	texts := []string{"", sample, strings.Repeat("a", 5000), strings.Repeat(" ", 999), strings.Repeat("ab ", 999),
+		"\x00"}
 	for range 200 {
 		var b strings.Builder
 		for range random.IntN(60) {
@@ -120,7 +122,8 @@ func TestMergesFollowTheDefinition(t *testing.T) {
 func TestSplitsFollowTheExpressions(t *testing.T) {
 	ascii := strings.NewReplacer(`\p{L}`, `A-Za-z`, `\p{N}`, `0-9`)
 	bracketed := func(pattern string) string {
-		pattern = strings.NewReplacer(`[^\s\p{L}\p{N}]`, `[^ \t\n\v\f\rA-Za-z0-9]`, `[^\r\n\p{L}\p{N}]`, `[^\r\nA-Za-z0-9]`).Replace(pattern)
+		pattern = strings.NewReplacer(`[^\s\p{L}\p{N}]`, `[^ \t\n\v\f\rA-Za-z0-9]`, `[^\r\n\p{L}\p{N}]`,
+			`[^\r\nA-Za-z0-9]`).Replace(pattern)
 		pattern = strings.NewReplacer(`\p{L}`, `[A-Za-z]`, `\p{N}`, `[0-9]`, `\s`, `[ \t\n\v\f\r]`).Replace(pattern)
 		return ascii.Replace(pattern)
 	}
@@ -277,7 +280,8 @@ func TestTrainIsTheSameForAnyOrderOfTexts(t *testing.T) {
 
 func TestTrainDoesNotLearnSpecialTokens(t *testing.T) {
 	texts := slices.Values([]string{strings.Repeat("<|endoftext|>ab", 100)})
-	tokenizer, err := TrainBPE(texts, TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"}, MinFrequency: 2})
+	tokenizer, err := TrainBPE(texts, TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"},
+		MinFrequency: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,8 +295,10 @@ func TestTrainDoesNotLearnSpecialTokens(t *testing.T) {
 
 func TestTrainRefuses(t *testing.T) {
 	for _, opt := range []TrainOptions{
-		{VocabSize: 255}, {VocabSize: 256, SpecialTokens: []string{"<s>"}}, {VocabSize: 1 << 30}, {VocabSize: 300, MinFrequency: -1},
-		{VocabSize: 300, SpecialTokens: []string{""}}, {VocabSize: 300, SpecialTokens: []string{"<s>", "<s>"}}, {VocabSize: 300, SpecialTokens: []string{"a"}},
+		{VocabSize: 255}, {VocabSize: 256, SpecialTokens: []string{"<s>"}}, {VocabSize: 1 << 30},
+		{VocabSize: 300, MinFrequency: -1},
+		{VocabSize: 300, SpecialTokens: []string{""}}, {VocabSize: 300, SpecialTokens: []string{"<s>", "<s>"}},
+		{VocabSize: 300, SpecialTokens: []string{"a"}},
 	} {
 		if _, err := TrainBPE(slices.Values([]string{"abc"}), opt); err == nil {
 			t.Errorf("%+v: accepted", opt)
@@ -369,13 +375,16 @@ func TestLoadRefuses(t *testing.T) {
 		{"no model", func(f object) { delete(f, "model") }, []string{"model"}},
 		{"unknown setting", func(f object) { model(f)["speed"] = 1 }, []string{"speed"}},
 		{"dropout", func(f object) { model(f)["dropout"] = 0.1 }, []string{"dropout", "0.1"}},
-		{"byte fallback without blanks", func(f object) { model(f)["byte_fallback"] = true; f["pre_tokenizer"] = nil }, []string{"byte_fallback"}},
-		{"byte fallback with a byte-level split", func(f object) { model(f)["byte_fallback"] = true }, []string{"pre_tokenizer", "ByteLevel"}},
+		{"byte fallback without blanks", func(f object) { model(f)["byte_fallback"] = true; f["pre_tokenizer"] = nil },
+			[]string{"byte_fallback"}},
+		{"byte fallback with a byte-level split", func(f object) { model(f)["byte_fallback"] = true },
+			[]string{"pre_tokenizer", "ByteLevel"}},
 		{"suffix", func(f object) { model(f)["end_of_word_suffix"] = "</w>" }, []string{"</w>"}},
 		{"prefix", func(f object) { model(f)["continuing_subword_prefix"] = "##" }, []string{"##"}},
 		{"no vocabulary", func(f object) { delete(model(f), "vocab") }, []string{"vocab"}},
 		{"vocabulary is a list", func(f object) { model(f)["vocab"] = []any{} }, []string{"vocab"}},
-		{"missing byte and unknown token", func(f object) { delete(vocab(f), "ÿ"); model(f)["unk_token"] = "<unk>" }, []string{"unk_token", "<unk>"}},
+		{"missing byte and unknown token", func(f object) { delete(vocab(f), "ÿ"); model(f)["unk_token"] = "<unk>" },
+			[]string{"unk_token", "<unk>"}},
 		{"unknown token in a merge", func(f object) {
 			delete(vocab(f), "ÿ")
 			model(f)["unk_token"] = model(f)["merges"].([]any)[0].([]any)[0]
@@ -385,17 +394,27 @@ func TestLoadRefuses(t *testing.T) {
 		{"huge id", func(f object) { vocab(f)["x"] = 1e9 }, []string{`"x"`}},
 		{"fractional id", func(f object) { vocab(f)["x"] = 1.5 }, []string{`"x"`, "1.5"}},
 		{"text as id", func(f object) { vocab(f)["x"] = "1" }, []string{`"x"`}},
-		{"merge of an unknown piece", func(f object) { model(f)["merges"] = []any{model(f)["merges"].([]any)[0], "qqq t"} }, []string{"line 2", `"qqq"`}},
-		{"merge into an unknown piece", func(f object) { model(f)["merges"] = []any{[]any{"x", "x"}} }, []string{"line 1", `"xx"`}},
+		{"merge of an unknown piece",
+			func(f object) { model(f)["merges"] = []any{model(f)["merges"].([]any)[0], "qqq t"} }, []string{"line 2",
+				`"qqq"`}},
+		{"merge into an unknown piece", func(f object) { model(f)["merges"] = []any{[]any{"x", "x"}} },
+			[]string{"line 1", `"xx"`}},
 		{"merge of three", func(f object) { model(f)["merges"] = []any{"t h e"} }, []string{"line 1"}},
 		{"merge of one", func(f object) { model(f)["merges"] = []any{[]any{"t"}} }, []string{"line 1"}},
 		{"merge of numbers", func(f object) { model(f)["merges"] = []any{[]any{1, 2}} }, []string{"line 1"}},
-		{"merge twice", func(f object) { model(f)["merges"] = append(model(f)["merges"].([]any), model(f)["merges"].([]any)[0]) }, []string{"line 1 already"}},
-		{"merge missing", func(f object) { model(f)["merges"] = model(f)["merges"].([]any)[1:] }, []string{"no line makes", "a merge is missing"}},
+		{"merge twice", func(f object) {
+			model(f)["merges"] = append(model(f)["merges"].([]any),
+				model(f)["merges"].([]any)[0])
+		}, []string{"line 1 already"}},
+		{"merge missing", func(f object) { model(f)["merges"] = model(f)["merges"].([]any)[1:] },
+			[]string{"no line makes", "a merge is missing"}},
 		{"no pre-tokenizer", func(f object) { f["pre_tokenizer"] = nil }, []string{"pre_tokenizer"}},
-		{"pre-tokenizer", func(f object) { f["pre_tokenizer"] = object{"type": "Metaspace"} }, []string{"pre_tokenizer", "Metaspace"}},
+		{"pre-tokenizer", func(f object) { f["pre_tokenizer"] = object{"type": "Metaspace"} },
+			[]string{"pre_tokenizer", "Metaspace"}},
 		{"prefix space after digits", func(f object) {
-			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits", "individual_digits": true}, object{"type": "ByteLevel", "add_prefix_space": true}}}
+			f["pre_tokenizer"] = object{"type": "Sequence",
+				"pretokenizers": []any{object{"type": "Digits", "individual_digits": true},
+					object{"type": "ByteLevel", "add_prefix_space": true}}}
 		}, []string{"add_prefix_space"}},
 		{"no split", func(f object) { f["pre_tokenizer"].(object)["use_regex"] = false }, []string{"use_regex"}},
 		{"unknown split", func(f object) {
@@ -404,24 +423,35 @@ func TestLoadRefuses(t *testing.T) {
 				object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}}}
 		}, []string{`\\w+`}},
 		{"runs of digits first", func(f object) {
-			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits", "individual_digits": false}, object{"type": "ByteLevel"}}}
+			f["pre_tokenizer"] = object{"type": "Sequence",
+				"pretokenizers": []any{object{"type": "Digits", "individual_digits": false},
+					object{"type": "ByteLevel"}}}
 		}, []string{"Digits"}},
 		{"digits and no split", func(f object) {
-			f["pre_tokenizer"] = object{"type": "Sequence", "pretokenizers": []any{object{"type": "Digits", "individual_digits": true}, object{"type": "Metaspace"}}}
+			f["pre_tokenizer"] = object{"type": "Sequence",
+				"pretokenizers": []any{object{"type": "Digits", "individual_digits": true},
+					object{"type": "Metaspace"}}}
 		}, []string{"Metaspace"}},
 		{"decoder", func(f object) { f["decoder"] = object{"type": "WordPiece"} }, []string{"decoder", "WordPiece"}},
-		{"post-processor", func(f object) { f["post_processor"] = object{"type": "PhonyProcessing"} }, []string{"post_processor", "PhonyProcessing"}},
-		{"post-processor without tokens", func(f object) { f["post_processor"] = object{"type": "RobertaProcessing"} }, []string{"post_processor", "RobertaProcessing", "cls"}},
+		{"post-processor", func(f object) { f["post_processor"] = object{"type": "PhonyProcessing"} },
+			[]string{"post_processor", "PhonyProcessing"}},
+		{"post-processor without tokens", func(f object) { f["post_processor"] = object{"type": "RobertaProcessing"} },
+			[]string{"post_processor", "RobertaProcessing", "cls"}},
 		{"post-processor with an unknown token", func(f object) {
 			f["post_processor"] = object{"type": "BertProcessing", "cls": []any{"<s>", 9999}, "sep": []any{"</s>", 1}}
 		}, []string{"BertProcessing", "9999"}},
 		{"template of an unknown token", func(f object) {
-			f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "<s>", "type_id": 0}}}}
+			f["post_processor"] = object{"type": "TemplateProcessing",
+				"single": []any{object{"SpecialToken": object{"id": "<s>", "type_id": 0}}}}
 		}, []string{"<s>"}},
-		{"template without text", func(f object) { f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{}} }, []string{"0 times"}},
-		{"added token of one word", func(f object) { added(f)["single_word"] = true }, []string{"<|endoftext|>", "single_word"}},
+		{"template without text",
+			func(f object) { f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{}} },
+			[]string{"0 times"}},
+		{"added token of one word", func(f object) { added(f)["single_word"] = true },
+			[]string{"<|endoftext|>", "single_word"}},
 		{"added token empty", func(f object) { added(f)["content"] = "" }, []string{"empty"}},
-		{"added token twice", func(f object) { f["added_tokens"] = append(f["added_tokens"].([]any), added(f)) }, []string{"twice"}},
+		{"added token twice", func(f object) { f["added_tokens"] = append(f["added_tokens"].([]any), added(f)) },
+			[]string{"twice"}},
 		{"added token's id differs", func(f object) { added(f)["id"] = 999 }, []string{"999"}},
 		{"added token's id is taken", func(f object) { added(f)["content"] = "<new>" }, []string{"<new>"}},
 	} {
@@ -503,7 +533,8 @@ func TestLongValuesAreCut(t *testing.T) {
 		}
 	}
 	visit(file, nil, func(set func(any), rename func(string)) {
-		for _, value := range []any{long, number, []any{long}, map[string]any{long: long}, map[string]any{"type": long}} {
+		for _, value := range []any{long, number, []any{long}, map[string]any{long: long},
+			map[string]any{"type": long}} {
 			set(value)
 			try()
 		}
@@ -522,13 +553,15 @@ func TestLongValuesAreCut(t *testing.T) {
 func TestByteOrderMark(t *testing.T) {
 	tok, dir := trained(t, 258), t.TempDir()
 	content := append([]byte("\ufeff"), tok.JSON()...)
-	for name, content := range map[string][]byte{FileName: content, configName: []byte("\ufeff{\"eos_token\": \"<|endoftext|>\"}")} {
+	for name, content := range map[string][]byte{FileName: content,
+		configName: []byte("\ufeff{\"eos_token\": \"<|endoftext|>\"}")} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	marked, err := Load(dir)
-	if err != nil || string(marked.JSON()) != string(content) || !slices.Equal(marked.Encode(sample), tok.Encode(sample)) {
+	if err != nil || string(marked.JSON()) != string(content) ||
+		!slices.Equal(marked.Encode(sample), tok.Encode(sample)) {
 		t.Errorf("with a byte-order mark: %v", err)
 	}
 }
@@ -537,7 +570,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add(trained(f, 258).JSON())
 	f.Add([]byte(`{"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}`))
 	f.Add([]byte(`{"version":"1.0","added_tokens":[{"id":3,"content":"<s>"}],"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{}}`))
-	for _, kind := range []string{"byte-fallback", "metaspace-first", "bert-uncased", "qwen-nfc", "unigram-t5", "unigram-xlmr", "unigram-bytes"} {
+	for _, kind := range []string{"byte-fallback", "metaspace-first", "bert-uncased", "qwen-nfc", "unigram-t5",
+		"unigram-xlmr", "unigram-bytes"} {
 		content, err := os.ReadFile(filepath.Join("testdata", kind, FileName))
 		if err != nil {
 			f.Fatal(err)
@@ -558,7 +592,8 @@ func FuzzLoad(f *testing.F) {
 
 // A text that is decoded in two parts is the text decoded at once.
 func TestDecodeAfter(t *testing.T) {
-	for kind, want := range map[string]string{"byte-fallback": "Once upon a time", "metaspace-first": "Once upon a time", "qwen-nfc": "Once upon a time", "bert-uncased": "the up the"} {
+	for kind, want := range map[string]string{"byte-fallback": "Once upon a time",
+		"metaspace-first": "Once upon a time", "qwen-nfc": "Once upon a time", "bert-uncased": "the up the"} {
 		tokenizer, err := Load(filepath.Join("testdata", kind))
 		if err != nil {
 			t.Fatal(err)
@@ -570,7 +605,8 @@ func TestDecodeAfter(t *testing.T) {
 					t.Errorf("%s, after the beginning of a text: %q, want %q", kind, got, want)
 				}
 			}
-			if got := tokenizer.Decode(ids[:cut], true) + tokenizer.DecodeAfter(ids[:cut], ids[cut:], true); got != want {
+			if got := tokenizer.Decode(ids[:cut], true) + tokenizer.DecodeAfter(ids[:cut], ids[cut:],
+				true); got != want {
 				t.Errorf("%s, cut at %d: %q, want %q", kind, cut, got, want)
 			}
 		}
@@ -634,25 +670,27 @@ func FuzzEncodeDecode(f *testing.F) {
 func goSource(b *testing.B, n int) []string {
 	var texts []string
 	size := 0
-	err := filepath.WalkDir(filepath.Join(build.Default.GOROOT, "src"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return nil
-		}
-		for _, group := range file.Comments {
-			if text := group.Text(); len(text) > 80 {
-				texts = append(texts, text)
-				size += len(text)
+	err := filepath.WalkDir(filepath.Join(build.Default.GOROOT, "src"),
+		func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
 			}
-		}
-		if size > n {
-			return fs.SkipAll
-		}
-		return nil
-	})
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil,
+				parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				return nil
+			}
+			for _, group := range file.Comments {
+				if text := group.Text(); len(text) > 80 {
+					texts = append(texts, text)
+					size += len(text)
+				}
+			}
+			if size > n {
+				return fs.SkipAll
+			}
+			return nil
+		})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -662,7 +700,8 @@ func goSource(b *testing.B, n int) []string {
 func BenchmarkTrain(b *testing.B) {
 	texts := goSource(b, 16<<20)
 	for b.Loop() {
-		tokenizer, err := TrainBPE(slices.Values(texts), TrainOptions{VocabSize: 4096, SpecialTokens: []string{"<|endoftext|>"}})
+		tokenizer, err := TrainBPE(slices.Values(texts),
+			TrainOptions{VocabSize: 4096, SpecialTokens: []string{"<|endoftext|>"}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -683,7 +722,8 @@ func BenchmarkEncode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, text := range map[string]string{"text": strings.Join(texts, "\n"), "one-long-word": strings.Repeat("abcdefghij", 10000)} {
+	for name, text := range map[string]string{"text": strings.Join(texts, "\n"),
+		"one-long-word": strings.Repeat("abcdefghij", 10000)} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

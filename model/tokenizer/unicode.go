@@ -47,9 +47,9 @@ func caseAt(s string) (cased, int) {
 // asciiClass answers for most text without a search.
 var asciiClass = asciiOf(classRanges)
 
-// classAt returns the class and the length of the code point at the start of s, which is not empty: the class by Unicode 16,
-// as in the reference's regular expressions: \p{L}, \p{N} and \s. Go's own tables are of another Unicode version, which
-// changes with Go's. A byte that is not UTF-8 is of class other and one byte long.
+// classAt returns the class and the length of the code point at the start of s, which is not empty: the class by
+// Unicode 16, as in the reference's regular expressions: \p{L}, \p{N} and \s. Go's own tables are of another Unicode
+// version, which changes with Go's. A byte that is not UTF-8 is of class other and one byte long.
 func classAt(s string) (class, int) {
 	if s[0] < utf8.RuneSelf {
 		return asciiClass[s[0]], 1

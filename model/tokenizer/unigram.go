@@ -126,8 +126,8 @@ func (m *unigram) pieces(ids []int32, word string) []int32 {
 	return ids
 }
 
-// unknownPieces appends what stands for a text that no piece is: the bytes, if the vocabulary has them all. Several unknown
-// characters together may be a piece.
+// unknownPieces appends what stands for a text that no piece is: the bytes, if the vocabulary has them all. Several
+// unknown characters together may be a piece.
 func (m *unigram) unknownPieces(ids []int32, text string) []int32 {
 	if id, ok := m.ids[text]; ok {
 		return append(ids, id)

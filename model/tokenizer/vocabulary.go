@@ -59,7 +59,8 @@ func newVocabulary(model map[string]int32, added []AddedToken, bytesOf func(stri
 	}
 	v := &vocabulary{
 		model: model, added: make(map[string]int32, len(added)), list: slices.Clone(added),
-		pieces: make([]string, size), bytes: make([]string, size), known: make([]bool, size), special: make([]bool, size),
+		pieces: make([]string, size), bytes: make([]string, size), known: make([]bool, size), special: make([]bool,
+			size),
 	}
 	for piece, id := range model {
 		if v.known[id] {

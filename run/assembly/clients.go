@@ -14,14 +14,15 @@ import (
 
 // Federation says how the clients of a run in dir are asked: with noise of multiplier sigma, charged to l.
 func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
-	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
-		Least: c.Aggregate.Least, Order: rng.Seed(c.Seed, "order"), Slack: c.SelectionSlack()}
+	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling),
+		Cohort: c.Fed.ClientsPerRound, Least: c.Aggregate.Least, Order: rng.Seed(c.Seed,
+			"order"), Slack: c.SelectionSlack()}
 	if c.Selects() {
 		f.Picks = c.GeneticEDA.Parents
 	}
 	if c.Aggregate.Available < 1 || c.Aggregate.Delay > 0 {
-		f.Reports = fedsim.Participation{Clients: l.Budget().Clients, Available: c.Aggregate.Available, Delay: c.Aggregate.Delay,
-			Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
+		f.Reports = fedsim.Participation{Clients: l.Budget().Clients, Available: c.Aggregate.Available,
+			Delay: c.Aggregate.Delay, Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
 	}
 	if c.Privacy.InsecureSeededNoise {
 		seed := rng.Seed(c.Seed, "noise")
@@ -36,8 +37,8 @@ func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) f
 // ValidationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is
 // computed without noise: validation clients are not protected. tell, if not nil, is told how many texts are
 // embedded.
-func ValidationReference(p *clients.Population, encoder embedding.Encoder, tell func(done, total int)) (*metrics.Gaussian,
-	error) {
+func ValidationReference(p *clients.Population, encoder embedding.Encoder,
+	tell func(done, total int)) (*metrics.Gaussian, error) {
 	texts := clients.Texts(p.Split(clients.Validation))
 	if len(texts) < 2 {
 		return nil, nil

@@ -50,7 +50,8 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	}
 	if c.Fed.Elsewhere() {
 		if warn != nil {
-			warn("the train clients are elsewhere (fed.clients above 0): nobody compares their texts with data.public, which prompts quote")
+			warn("the train clients are elsewhere (fed.clients above 0): nobody compares their texts with " +
+				"data.public, which prompts quote")
 		}
 		return corpus, checkPublic(c, corpus, warn)
 	}
@@ -64,8 +65,8 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	return corpus, checkPublic(c, corpus, warn)
 }
 
-// LoadPrivate reads the data that data.private names. If the train clients are elsewhere (fed.clients above 0), a file must have
-// none.
+// LoadPrivate reads the data that data.private names. If the train clients are elsewhere (fed.clients above 0), a file
+// must have none.
 func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	p, err := loadPrivate(c)
 	if n := c.Data.TrainClients; err == nil && n > 0 {
@@ -79,8 +80,9 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	held := &clients.Population{Name: p.Name, Unit: p.Unit,
 		Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
 	if n := len(p.Clients) - len(held.Clients); n > 0 && c.Data.Private != embedded {
-		return nil, fault.Userf("data.private: %s has %d train clients, whom a run with fed.clients above 0 must not read: name a file "+
-			"of validation and test clients, or %s", c.Data.Private, n, configs.None)
+		return nil,
+			fault.Userf("data.private: %s has %d train clients, whom a run with fed.clients above 0 must not read: "+
+				"name a file of validation and test clients, or %s", c.Data.Private, n, configs.None)
 	}
 	return held, nil
 }
@@ -138,9 +140,9 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 	switch {
 	case problem == nil:
 	case !c.Data.AllowOverlap:
-		return fault.Userf("%w; %s. popri data import --deduplicate near --public FILE takes them out of the clients' file. If these texts are "+
-			"public nevertheless, set data.allow_overlap=true. (This message was made from the clients' texts without noise: it "+
-			"is for whoever may see them.)", problem, risk)
+		return fault.Userf("%w; %s. popri data import --deduplicate near --public FILE takes them out of the "+
+			"clients' file. If these texts are public nevertheless, set data.allow_overlap=true. (This message was "+
+			"made from the clients' texts without noise: it is for whoever may see them.)", problem, risk)
 	case warn != nil:
 		warn(fmt.Sprintf("%v; %s (data.allow_overlap)", problem, risk))
 	}

@@ -27,14 +27,14 @@ func readLabelled(files []string) (datasets.Public, error) {
 		return public, fmt.Errorf("%w (%s)", err, why)
 	}
 	if classes := datasets.Classes(datasets.Labels(public.Generator)...); len(classes) < 2 {
-		return public, fault.Userf("data.public: %s: all %d texts have the label %s; %s, two different ones or more", public.Name,
-			len(public.Generator), quote.Text(classes[0]), why)
+		return public, fault.Userf("data.public: %s: all %d texts have the label %s; %s, two different ones or more",
+			public.Name, len(public.Generator), quote.Text(classes[0]), why)
 	}
 	return public, nil
 }
 
-// CheckLabels returns the user's mistake if small models are to learn labels and texts of the clients have none: those of
-// validation and test clients, and those of train clients if a model may be trained on them.
+// CheckLabels returns the user's mistake if small models are to learn labels and texts of the clients have none: those
+// of validation and test clients, and those of train clients if a model may be trained on them.
 func CheckLabels(c configs.Config, p *clients.Population) error {
 	if c.Downstream.Task != configs.Classification {
 		return nil
@@ -57,7 +57,8 @@ func CheckLabels(c configs.Config, p *clients.Population) error {
 				where = fmt.Sprintf("row %d of ", first)
 			}
 		}
-		return fault.Userf("data.private: %s: %sthe %s clients' texts have no label; %s", c.Data.Private, where, split, why)
+		return fault.Userf("data.private: %s: %sthe %s clients' texts have no label; %s", c.Data.Private, where, split,
+			why)
 	}
 	return nil
 }

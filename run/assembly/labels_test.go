@@ -49,13 +49,17 @@ func TestLabelMistakes(t *testing.T) {
 		want                  string
 	}{
 		{two, whole, "classification", true, true, ""},
-		{two, private("holed.parquet", "neg", ""), "classification", true, false, "holed.parquet: row 4 of the test clients' texts have no label"},
-		{two, private("open.parquet", "", "neg"), "classification", true, true, "open.parquet: row 0 and 1 more of the train clients'"},
+		{two, private("holed.parquet", "neg", ""), "classification", true, false,
+			"holed.parquet: row 4 of the test clients' texts have no label"},
+		{two, private("open.parquet", "", "neg"), "classification", true, true,
+			"open.parquet: row 0 and 1 more of the train clients'"},
 		{two, filepath.Join(dir, "open.parquet"), "classification", true, false, ""}, // no model is trained on these
 		{two, filepath.Join(dir, "holed.parquet"), "next_token", true, true, ""},
 		{public("none.parquet", "", ""), whole, "next_token", false, false, ""},
-		{filepath.Join(dir, "none.parquet"), whole, "next_token", true, false, "none.parquet: bad file: row 0 has no label"},
-		{public("one.parquet", "pos", "pos"), whole, "classification", true, true, "all 2 texts have the label \"pos\""},
+		{filepath.Join(dir, "none.parquet"), whole, "next_token", true, false,
+			"none.parquet: bad file: row 0 has no label"},
+		{public("one.parquet", "pos", "pos"), whole, "classification", true, true,
+			"all 2 texts have the label \"pos\""},
 		{"godoc", whole, "next_token", true, true, "data.public is godoc, whose texts have no labels"},
 	} {
 		c := configs.Default()

@@ -83,8 +83,8 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	return Calibrate(c, b, before)
 }
 
-// spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued, so its
-// remaining budget must suffice.
+// spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued,
+// so its remaining budget must suffice.
 func spentBefore(c configs.Config) ([]ledger.Entry, error) {
 	old := continued(c)
 	if old == "" {
@@ -97,8 +97,8 @@ func spentBefore(c configs.Config) ([]ledger.Entry, error) {
 	return record.Entries, err
 }
 
-// Expect returns the ledger that a new run will have if it makes all its releases, each of which differs from those of runs
-// with other names.
+// Expect returns the ledger that a new run will have if it makes all its releases, each of which differs from those of
+// runs with other names.
 func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, error) {
 	sigma, err := Plan(c, b)
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 	PlanTrain    = "train"
 )
 
-// MemoryPlan is the memory of the generator in the stages of a run: its weights, the merged copy and the cache of keys and
-// values while it writes, and the adapters, AdamW's moments and the activations while it learns. All but the activations
-// follows from the shapes. Encoder, public text and libraries come on top, about half a GiB.
+// MemoryPlan is the memory of the generator in the stages of a run: its weights, the merged copy and the cache of keys
+// and values while it writes, and the adapters, AdamW's moments and the activations while it learns. All but the
+// activations follows from the shapes. Encoder, public text and libraries come on top, about half a GiB.
 func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 	o := ModelOptions(c.Model)
 	kept, used := int64(o.Weights.Size()), int64(o.Compute.Size())
@@ -33,7 +33,8 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 	kv := int64(m.KVHeads * m.HeadDim())
 	plan := []Need{
 		{PlanGenerate, "weights", kept * shape.Parameters},
-		{PlanGenerate, "keys and values of generate.batch_tokens", 2 * kv * int64(m.Layers) * int64(c.Generate.BatchTokens) * used},
+		{PlanGenerate, "keys and values of generate.batch_tokens",
+			2 * kv * int64(m.Layers) * int64(c.Generate.BatchTokens) * used},
 	}
 	if c.Model.Weights != "compute" || tensor.MatrixUnit() { // the matrix unit reads a layout of its own
 		plan = append(plan, Need{PlanGenerate, "merged copy", used * shape.Parameters})
@@ -50,15 +51,16 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 		Need{PlanTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
 		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, used)})
 	if kept != used {
-		plan = append(plan, Need{PlanTrain, "weights converted to the type of the arithmetic (estimate)", used * shape.Parameters})
+		plan = append(plan, Need{PlanTrain, "weights converted to the type of the arithmetic (estimate)",
+			used * shape.Parameters})
 	}
 	return plan
 }
 
-// activations is an estimate of what the pairs need that are computed at once. A block keeps about five rows of the residual
-// stream, the keys and values, and four rows of the MLP for a token, and as much again in gradients and intermediate
-// values; the logits of completions are there in float32 three times. For SmolLM2-135M in bfloat16 it gives 2.2 GiB with 4
-// pairs on each of two threads, where 2.4 GiB were measured for all of the stage but the weights.
+// activations is an estimate of what the pairs need that are computed at once. A block keeps about five rows of the
+// residual stream, the keys and values, and four rows of the MLP for a token, and as much again in gradients and
+// intermediate values; the logits of completions are there in float32 three times. For SmolLM2-135M in bfloat16 it
+// gives 2.2 GiB with 4 pairs on each of two threads, where 2.4 GiB were measured for all of the stage but the weights.
 func activations(c configs.Config, m lm.Config, used int64) int64 {
 	pairs := int64(preference.MicroPairs(c))
 	passes := (int64(c.Optimizer.Batch) + pairs - 1) / pairs

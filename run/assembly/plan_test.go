@@ -14,8 +14,10 @@ import (
 func TestMemoryPlan(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, shape := range []lm.Config{
-		{Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
-		{Type: "llama", Vocab: 97, Context: 64, Hidden: 48, Layers: 3, Heads: 6, KVHeads: 2, Inner: 80, NormEps: 1e-5, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}},
+		{Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5,
+			Gelu: "gelu_new", TiedHead: true, ScaleAttn: true},
+		{Type: "llama", Vocab: 97, Context: 64, Hidden: 48, Layers: 3, Heads: 6, KVHeads: 2, Inner: 80, NormEps: 1e-5,
+			ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}},
 	} {
 		m, err := lm.New(shape, lm.Options{}, random.NormFloat64)
 		if err != nil {
@@ -31,10 +33,12 @@ func TestMemoryPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found.Parameters != m.Parameters() || len(found.Projections) != len(m.Linears()) {
-			t.Errorf("%s: %d parameters in %d projections, want %d in %d", shape.Type, found.Parameters, len(found.Projections), m.Parameters(), len(m.Linears()))
+			t.Errorf("%s: %d parameters in %d projections, want %d in %d", shape.Type, found.Parameters,
+				len(found.Projections), m.Parameters(), len(m.Linears()))
 		}
-		if made := lm.ShapeOf(shape); shape.Type == "gpt2" && (made.Parameters != found.Parameters || !maps.Equal(made.Projections, found.Projections) ||
-			made.Config.KVHeads != found.Config.KVHeads) {
+		if made := lm.ShapeOf(shape); shape.Type == "gpt2" &&
+			(made.Parameters != found.Parameters || !maps.Equal(made.Projections, found.Projections) ||
+				made.Config.KVHeads != found.Config.KVHeads) {
 			t.Errorf("the shape of a model to be made is %+v, that of its files %+v", made, found)
 		}
 		adapters := int64(0)
@@ -51,15 +55,16 @@ func TestMemoryPlan(t *testing.T) {
 			sizes[n.Stage+" "+n.Part] = n.Bytes
 		}
 		kv := 2 * int64(m.Config.KVHeads*m.Config.HeadDim()*m.Config.Layers*c.Generate.BatchTokens) * 2
-		for part, want := range map[string]int64{"generate weights": 4 * m.Parameters(), "generate merged copy": 2 * m.Parameters(),
-			"generate keys and values of generate.batch_tokens":       kv,
+		for part, want := range map[string]int64{"generate weights": 4 * m.Parameters(),
+			"generate merged copy": 2 * m.Parameters(), "generate keys and values of generate.batch_tokens": kv,
 			"train adapters, gradients and AdamW's moments (float32)": 16 * adapters} {
 			if sizes[part] != want {
 				t.Errorf("%s: %s takes %d bytes, want %d", shape.Type, part, sizes[part], want)
 			}
 		}
 		_, most := Most(MemoryPlan(c, found))
-		for _, change := range [][2]string{{"model.weights", "compute"}, {"optimizer.gradient_checkpointing", "true"}, {"dpo.micro_pairs", "1"}} {
+		for _, change := range [][2]string{{"model.weights", "compute"}, {"optimizer.gradient_checkpointing", "true"},
+			{"dpo.micro_pairs", "1"}} {
 			smaller := c
 			smaller.Generate.BatchTokens = 64
 			if err := smaller.Set(change[0], change[1]); err != nil {

@@ -10,7 +10,8 @@ import (
 	"popri/internal/parquetio"
 )
 
-// PublicFiles returns the paths that data.public names: itself where such a file is there, else its parts between commas.
+// PublicFiles returns the paths that data.public names: itself where such a file is there, else its parts between
+// commas.
 func PublicFiles(value string) []string {
 	if _, err := os.Stat(value); err == nil {
 		return []string{value}

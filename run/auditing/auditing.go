@@ -1,5 +1,5 @@
-// Package auditing audits the runs of some folders: it opens their encoders, says what they should have asked, lets package audit
-// compare that with their releases and ledgers, and plays the canary game with their queries.
+// Package auditing audits the runs of some folders: it opens their encoders, says what they should have asked, lets
+// package audit compare that with their releases and ledgers, and plays the canary game with their queries.
 package auditing
 
 import (
@@ -30,8 +30,8 @@ type Options struct {
 	Head string
 	// SkipNoise leaves out the measurement of the noise, for which the samples of every round are encoded again.
 	SkipNoise bool
-	// Game is the canary game: Trials (0 for no game), Confidence, NoiseFactor and SkipClip are used. Sigma, Rounds, Delta
-	// and the query come from the run.
+	// Game is the canary game: Trials (0 for no game), Confidence, NoiseFactor and SkipClip are used. Sigma, Rounds,
+	// Delta and the query come from the run.
 	Game fedsim.Game
 }
 
@@ -69,7 +69,8 @@ func (a Result) Verdict() error {
 func Runs(dirs []string, o Options) (Result, error) {
 	var result Result
 	if o.Head != "" && len(dirs) > 1 {
-		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs", len(dirs))
+		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs",
+			len(dirs))
 	}
 	records := make([]ledger.Record, len(dirs))
 	for i, dir := range dirs {

@@ -1,5 +1,5 @@
-// Package comparators makes the texts that an evaluation of a run compares: the product and its parts, what the untuned model
-// wrote, and public texts.
+// Package comparators makes the texts that an evaluation of a run compares: the product and its parts, what the untuned
+// model wrote, and public texts.
 package comparators
 
 import (
@@ -32,7 +32,8 @@ type Run struct {
 	Public datasets.Public
 	// Untuned writes the text of the untuned model, or reads it if it is there.
 	Untuned func(ctx context.Context) ([]sampling.Row, error)
-	// Untrained does the same for what the method's own prompts and weights give without training; nil if the method has none.
+	// Untrained does the same for what the method's own prompts and weights give without training; nil if the method
+	// has none.
 	Untrained func(ctx context.Context) ([]sampling.Row, error)
 
 	model   string // the folder of a product that is a model; "" for texts
@@ -104,7 +105,8 @@ func productName(d method.Description, epsilon float64, product []sampling.Row) 
 		}
 	}
 	if d.Mixes && n > 0 {
-		return fmt.Sprintf("%s's product, %.0f %% public text (ε = %g)", d.Title, 100*float64(n)/float64(len(product)), epsilon)
+		return fmt.Sprintf("%s's product, %.0f %% public text (ε = %g)", d.Title, 100*float64(n)/float64(len(product)),
+			epsilon)
 	}
 	return fmt.Sprintf("%s's text (ε = %g)", d.Title, epsilon)
 }
@@ -124,7 +126,8 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 		return written("the same prompts and weights without training", untrained), err
 	case d.Name:
 		if r.model != "" {
-			return downstream.Source{Key: key, Name: fmt.Sprintf("%s's model (ε = %g)", d.Title, r.Config.Privacy.Epsilon), Model: r.model}, nil
+			return downstream.Source{Key: key,
+				Name: fmt.Sprintf("%s's model (ε = %g)", d.Title, r.Config.Privacy.Epsilon), Model: r.model}, nil
 		}
 		return written(productName(d, r.Config.Privacy.Epsilon, r.product), r.product), nil
 	case evaluation.KeyWritten:
@@ -135,13 +138,14 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 		name, err := r.allPublic()
 		return downstream.Source{Key: key, Name: name, Texts: datasets.Strings(r.Public.Generator)}, err
 	case evaluation.KeyInDomain:
-		return downstream.Source{Key: key, Name: "real public text of the clients' domain", Texts: datasets.Strings(r.Public.InDomain)}, nil
+		return downstream.Source{Key: key, Name: "real public text of the clients' domain",
+			Texts: datasets.Strings(r.Public.InDomain)}, nil
 	}
 	panic("comparators: no text has the key " + key)
 }
 
-// allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder says
-// so, and what data.public holds otherwise.
+// allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder
+// says so, and what data.public holds otherwise.
 func (r *Run) allPublic() (string, error) {
 	name := "all public text"
 	dir, err := assembly.ModelDir(r.Config.Model.Path, shipped.Generator)

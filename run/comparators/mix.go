@@ -36,8 +36,9 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("the product is %q; accuracy on the validation clients: %s", m.Chosen, strings.Join(list, ", "))
 }
 
-// ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it that
-// the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to choose.
+// ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it
+// that the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to
+// choose.
 func ChooseMix(ctx context.Context, r Run, population *clients.Population, product []sampling.Row,
 	tell func(done, planned int)) (chosen []sampling.Row, mixed *Mixed, err error) {
 	public, written := parts(product)

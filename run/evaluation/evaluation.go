@@ -1,6 +1,6 @@
-// Package evaluation is the outcome of an evaluation, eval.json: what small models that were trained on a run's text, and on
-// the texts that it is compared with, reach on the test clients. Package evaluator makes it; reports, trackers and studies
-// read it.
+// Package evaluation is the outcome of an evaluation, eval.json: what small models that were trained on a run's text,
+// and on the texts that it is compared with, reach on the test clients. Package evaluator makes it; reports, trackers
+// and studies read it.
 package evaluation
 
 import (
@@ -14,14 +14,14 @@ import (
 	"popri/internal/rundir"
 )
 
-// The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which is the
-// key of the product's.
+// The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which
+// is the key of the product's.
 const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
-	// KeyUntrained is what the model writes for the product's own prompts, with the same weights on texts, without the adapters:
-	// what the release gives without training.
+	// KeyUntrained is what the model writes for the product's own prompts, with the same weights on texts, without the
+	// adapters: what the release gives without training.
 	KeyUntrained = "untrained"
 	// Of a product that holds public texts and texts that the model wrote, each part by itself.
 	KeySelected = "selected"
@@ -61,10 +61,11 @@ func (e *Outcome) NoGap() string {
 	case slices.ContainsFunc(e.Results, func(r downstream.Result) bool { return r.GapClosed != nil }):
 		return ""
 	case private == nil:
-		return "The table has no row ε = ∞ and no share of the gap closed: both are exact functions of the train clients' texts. Where " +
-			"these are public or test data, eval.reference_private=true shows them."
+		return "The table has no row ε = ∞ and no share of the gap closed: both are exact functions of the train " +
+			"clients' texts. Where these are public or test data, eval.reference_private=true shows them."
 	case public != nil && private.Accuracy <= public.Accuracy:
-		return "The table has no share of the gap closed: the clients' own text (ε = ∞) teaches no more than ε = 0 knows, so there is no gap."
+		return "The table has no share of the gap closed: the clients' own text (ε = ∞) teaches no more than ε = 0 " +
+			"knows, so there is no gap."
 	}
 	return "The table has no share of the gap closed: no other text was compared with ε = 0 and ε = ∞."
 }

@@ -22,7 +22,8 @@ func (e *Outcome) Verdict() string {
 			same = append(same, r.Name)
 			continue
 		}
-		// What the tuned model wrote is a part of the product; only where it teaches more, a reader needs to know of it.
+		// What the tuned model wrote is a part of the product; only where it teaches more, a reader needs to know of
+		// it.
 		if r.Key == KeyWritten && *r.Deficit >= 0 {
 			continue
 		}
@@ -32,18 +33,21 @@ func (e *Outcome) Verdict() string {
 	}
 	chosen := ""
 	if len(same) > 0 {
-		chosen = "The product was chosen on validation clients and is the same as the row " + strings.Join(same, " and ") + ". "
+		chosen = "The product was chosen on validation clients and is the same as the row " +
+			strings.Join(same, " and ") + ". "
 	}
 	if best == nil {
 		return strings.TrimSpace(chosen)
 	}
 	difference := signed(100**best.Deficit) + " points of accuracy"
 	if best.DeficitCI == nil {
-		return chosen + fmt.Sprintf("The product has %s against the strongest baseline, %s. There are no intervals, so nothing "+
-			"says whether that is chance.", difference, best.Name)
+		return chosen +
+			fmt.Sprintf("The product has %s against the strongest baseline, %s. There are no intervals, so nothing "+
+				"says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.DeficitCI[0], 100*best.DeficitCI[1]
-	words, chance := "The product is better than the strongest baseline, "+best.Name, "so the choice of test clients does not explain it"
+	words, chance := "The product is better than the strongest baseline, "+
+		best.Name, "so the choice of test clients does not explain it"
 	switch {
 	case high < 0:
 		words = "The product is worse than the strongest baseline, " + best.Name
@@ -51,8 +55,10 @@ func (e *Outcome) Verdict() string {
 		words = "The product and the strongest baseline, " + best.Name + ", are not told apart"
 		chance = "so it could be the choice of test clients"
 	}
-	return chosen + fmt.Sprintf("%s: %s (95 %% interval over %d test clients %s to %s), %s. Other seeds show how much another "+
-		"run's noise and samples change; this interval does not.", words, difference, e.Clients, signed(low), signed(high), chance)
+	return chosen +
+		fmt.Sprintf("%s: %s (95 %% interval over %d test clients %s to %s), %s. Other seeds show how much another "+
+			"run's noise and samples change; this interval does not.", words, difference, e.Clients, signed(low),
+			signed(high), chance)
 }
 
 // signed writes a number with its sign, and a minus as the pages have it.

@@ -16,8 +16,9 @@ func TestNoGap(t *testing.T) {
 	for want, rows := range map[string][]downstream.Result{
 		"":                                       {row(downstream.Public, .1), closed, row(downstream.Private, .3)},
 		"eval.reference_private=true shows them": {row(downstream.Public, .1), row("a", .2)},
-		"so there is no gap":                     {row(downstream.Public, .3), row("a", .2), row(downstream.Private, .3)},
-		"no other text":                          {row(downstream.Public, .1), row(downstream.Private, .3)},
+		"so there is no gap": {row(downstream.Public, .3), row("a", .2),
+			row(downstream.Private, .3)},
+		"no other text": {row(downstream.Public, .1), row(downstream.Private, .3)},
 	} {
 		e := Outcome{Results: rows}
 		if got := e.NoGap(); !strings.Contains(got, want) || (got == "") != (want == "") {
@@ -41,17 +42,23 @@ func TestVerdict(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]downstream.Result{row(downstream.Public, .05), row(downstream.Private, -.05)}, ""},
-		{[]downstream.Result{row("a", .03, .02, .04), row("b", .011, .0052, .0171), row(downstream.Private, -.05, -.06, -.04)},
-			"The product is better than the strongest baseline, text b: +1.10 points of accuracy (95 % interval over 40 test clients " +
-				"+0.52 to +1.71), so the choice of test clients does not explain it."},
-		{[]downstream.Result{row("a", .001, -.002, .004)}, "The product and the strongest baseline, text a, are not told apart: +0.10 points of accuracy (95 % interval over 40 test clients −0.20 to +0.40)"},
-		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)}, "The product is worse than the strongest baseline, " +
-			"text a: −1.00 points of accuracy"},
+		{[]downstream.Result{row("a", .03, .02, .04), row("b", .011, .0052, .0171),
+			row(downstream.Private, -.05, -.06, -.04)},
+			"The product is better than the strongest baseline, text b: +1.10 points of accuracy (95 % interval over " +
+				"40 test clients +0.52 to +1.71), so the choice of test clients does not explain it."},
+		{[]downstream.Result{row("a", .001, -.002, .004)},
+			"The product and the strongest baseline, text a, are not told apart: +0.10 points of accuracy (95 " +
+				"% interval over 40 test clients −0.20 to +0.40)"},
+		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)},
+			"The product is worse than the strongest baseline, " +
+				"text a: −1.00 points of accuracy"},
 		{[]downstream.Result{row("a", .01)}, "nothing says whether that is chance"},
-		{[]downstream.Result{row("a", 0, 0, 0), row("b", .011, .0052, .0171)}, "The product was chosen on validation clients and is the " +
-			"same as the row text a. The product is better than the strongest baseline, text b: +1.10"},
+		{[]downstream.Result{row("a", 0, 0, 0), row("b", .011, .0052, .0171)},
+			"The product was chosen on validation clients and is the " +
+				"same as the row text a. The product is better than the strongest baseline, text b: +1.10"},
 		{[]downstream.Result{row(KeyWritten, .001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
-		{[]downstream.Result{row(KeyWritten, -.01, -.02, -.004), row("b", .02, .01, .03)}, "worse than the strongest baseline, text written"},
+		{[]downstream.Result{row(KeyWritten, -.01, -.02, -.004), row("b", .02, .01, .03)},
+			"worse than the strongest baseline, text written"},
 		{[]downstream.Result{row("a", 0, 0, 0)}, "is the same as the row text a."},
 	} {
 		e := Outcome{Results: c.rows, Clients: 40}

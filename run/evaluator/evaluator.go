@@ -1,5 +1,5 @@
-// Package evaluator trains the small model of a configuration on texts, and measures on the test clients what it learnt: for
-// a run's product beside its comparators, and for any file of texts.
+// Package evaluator trains the small model of a configuration on texts, and measures on the test clients what it
+// learnt: for a run's product beside its comparators, and for any file of texts.
 package evaluator
 
 import (
@@ -53,7 +53,8 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed, Protocol: protocol(c.Downstream)}
+	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed,
+		Protocol: protocol(c.Downstream)}
 	if Classifies(c) {
 		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
 		if suite.Zero != nil {
@@ -71,7 +72,8 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 }
 
 // suite prepares the training of small models with these options.
-func (o Options) suite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
+func (o Options) suite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite,
+	error) {
 	suite, err := newSuite(c, population, public)
 	if err != nil {
 		return suite, err

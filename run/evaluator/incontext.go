@@ -53,14 +53,16 @@ func (o InContextOptions) check(c configs.Config) error {
 		return fault.Userf("membership is %d: from 0 to 100000 trials are possible", o.Membership)
 	}
 	if o.Membership > 0 && !c.Eval.ReferencePrivate {
-		return fault.Userf("a test of membership asks about train clients' texts, which eval.reference_private must allow")
+		return fault.Userf("a test of membership asks about train clients' texts, which eval.reference_private must " +
+			"allow")
 	}
 	return nil
 }
 
 // Evaluate asks the configuration's language model (model.path) for the labels of test clients' texts, and shows it
-// demonstrations of a file of labelled texts: beside none, those of labelled public text, if data.public names files, and the
-// train clients' own, if eval.reference_private allows it. Test texts are read without noise, as in every evaluation.
+// demonstrations of a file of labelled texts: beside none, those of labelled public text, if data.public names files,
+// and the train clients' own, if eval.reference_private allows it. Test texts are read without noise, as in every
+// evaluation.
 func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file string) (*incontext.Outcome, error) {
 	if err := o.check(c); err != nil {
 		return nil, err
@@ -116,7 +118,8 @@ func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file s
 	return o.evaluate(ctx, c, labels, asked, sources)
 }
 
-// examples pairs texts with labels; those with a label that is not asked for, which train clients alone have, are left out.
+// examples pairs texts with labels; those with a label that is not asked for, which train clients alone have, are left
+// out.
 func examples(texts, labels, known []string) (list []incontext.Example) {
 	for i, t := range texts {
 		if slices.Contains(known, labels[i]) {
@@ -136,11 +139,13 @@ func (o InContextOptions) evaluate(ctx context.Context, c configs.Config, labels
 	if err := generator.Model.Pack(); err != nil {
 		return nil, err
 	}
-	f := incontext.Format{Header: o.Header, Item: o.Item, Names: o.Names, Length: c.Downstream.Length, Tokenizer: generator.Tokenizer}
+	f := incontext.Format{Header: o.Header, Item: o.Item, Names: o.Names, Length: c.Downstream.Length,
+		Tokenizer: generator.Tokenizer}
 	if err := f.Check(labels); err != nil {
 		return nil, fault.User(err)
 	}
-	e := &incontext.Outcome{Model: filepath.Base(generator.Dir), Labels: labels, Texts: len(asked), Seed: c.Seed, Header: o.Header, Item: o.Item}
+	e := &incontext.Outcome{Model: filepath.Base(generator.Dir), Labels: labels, Texts: len(asked), Seed: c.Seed,
+		Header: o.Header, Item: o.Item}
 	rows := []incontext.Result{{Key: "none", Name: "no demonstrations"}}
 	of := [][]incontext.Example{nil}
 	for _, shots := range o.Shots {
@@ -155,7 +160,8 @@ func (o InContextOptions) evaluate(ctx context.Context, c configs.Config, labels
 			draws = 1
 		}
 		for d := range draws {
-			shown := incontext.Draw(of[i], r.Shots, rng.New(c.Seed, "in-context", r.Key, fmt.Sprint(r.Shots), fmt.Sprint(d)))
+			shown := incontext.Draw(of[i], r.Shots,
+				rng.New(c.Seed, "in-context", r.Key, fmt.Sprint(r.Shots), fmt.Sprint(d)))
 			told := func(done int) {
 				if o.Told != nil {
 					o.Told(fmt.Sprintf("%s, %d shown", r.Name, r.Shots), d*len(asked)+done, draws*len(asked))
@@ -192,8 +198,8 @@ func (o InContextOptions) membership(ctx context.Context, c configs.Config, f in
 	for _, src := range sources {
 		shown := examples(src.Texts, src.Labels, labels)
 		if len(shown) == 0 || len(members) == 0 {
-			return nil, fmt.Errorf("%s and %s: both need texts with a label that test or validation clients have", src.Name,
-				train.Name)
+			return nil, fmt.Errorf("%s and %s: both need texts with a label that test or validation clients have",
+				src.Name, train.Name)
 		}
 		trials := make([]incontext.Trial, o.Membership)
 		for i := range trials {

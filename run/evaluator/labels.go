@@ -23,15 +23,15 @@ func Classifies(c configs.Config) bool { return c.Downstream.Task == configs.Cla
 // CheckTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
 func CheckTask(c configs.Config) error {
 	if Classifies(c) && !c.Generate.ByLabel {
-		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's texts would have no " +
-			"labels to learn; set generate.by_label=true")
+		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's " +
+			"texts would have no labels to learn; set generate.by_label=true")
 	}
 	return nil
 }
 
 // classes are the labels of a classification: those of public text, and of validation and test clients, who are not
-// protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞ row. A
-// folder whose classifier is trained has its own labels, which must include all of these.
+// protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞
+// row. A folder whose classifier is trained has its own labels, which must include all of these.
 func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
 	if !Classifies(c) {
 		return nil, nil
@@ -48,7 +48,9 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	}
 	if trained == nil {
 		if len(all) < 2 {
-			return nil, fault.Userf("downstream.task is \"classification\", and all validation and test texts have one label: two are needed")
+			return nil,
+				fault.Userf("downstream.task is \"classification\", and all validation and test texts have one " +
+					"label: two are needed")
 		}
 		return all, nil
 	}
@@ -60,13 +62,14 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 		if slices.Contains(datasets.Labels(public), l) {
 			which = fmt.Sprintf("%s, which data.public has", quote.Text(l))
 		}
-		return nil, fault.Userf("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained, which)
+		return nil, fault.Userf("downstream.model: the classifier in %s has the labels %q and not %s", dir, trained,
+			which)
 	}
 	return trained, nil
 }
 
-// publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model, and
-// without public text.
+// publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model,
+// and without public text.
 func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
 	if !Classifies(c) || len(public) == 0 {
 		return nil
@@ -85,7 +88,8 @@ func Source(c configs.Config, key, name string, written []sampling.Row) downstre
 	return src
 }
 
-// labelNotes says how many test texts no model of a source can be right on. It names no label: a client's may be anything.
+// labelNotes says how many test texts no model of a source can be right on. It names no label: a client's may be
+// anything.
 func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
 	test := clients.Labels(population.Split(clients.Test))
 	missing := func(of downstream.Source) (labels, texts int) {
@@ -107,8 +111,9 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 	}
 	for _, src := range sources {
 		if labels, texts := missing(src); labels > 0 {
-			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
-				"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
+			notes = append(notes,
+				fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
+					"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
 		}
 	}
 	return notes
@@ -120,6 +125,6 @@ func noGap(e *evaluation.Outcome) string {
 	if zero == nil || infinite == nil || infinite.Accuracy > zero.Accuracy {
 		return ""
 	}
-	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f %%): there is no gap "+
-		"to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
+	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f "+
+		"%%): there is no gap to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
 }

@@ -26,8 +26,8 @@ import (
 	"popri/scoring/query"
 )
 
-// Protected is the evaluation of text on test clients who are protected: each answers with the accuracies of the models on its own
-// texts, and only their noised sum is seen.
+// Protected is the evaluation of text on test clients who are protected: each answers with the accuracies of the models
+// on its own texts, and only their noised sum is seen.
 type Protected struct {
 	Rows    []ProtectedRow `json:"rows"`
 	Clients int            `json:"test_clients"`
@@ -40,18 +40,19 @@ type Protected struct {
 // ProtectedRow is a row of [Protected].
 type ProtectedRow struct {
 	Name string `json:"name"`
-	// Accuracy is the mean over the test clients of a client's accuracy, noise included, which may carry it out of [0, 1]. It is
-	// not the accuracy of all tokens together, which eval.json has.
+	// Accuracy is the mean over the test clients of a client's accuracy, noise included, which may carry it out of [0,
+	// 1]. It is not the accuracy of all tokens together, which eval.json has.
 	Accuracy float64 `json:"accuracy"`
 	// Noise is the standard deviation of the noise in it. The choice of the clients is not part of it.
 	Noise float64 `json:"noise_sd"`
 }
 
-// Protect trains the small model on the product of a file of texts, or tests a model's folder, and asks the test clients for its accuracies
-// beside those of ε = 0 and, where eval.reference_private allows it, ε = ∞. The vector of a client has one value between 0 and 1 for each
-// model, so its norm is at most √models, and replacing a client's answers by zeros moves the sum by as much. epsilon is spent at once, with
-// the configuration's delta; the ledger and the release are in dir. Called again for the same texts, it reads the release;
-// for others, the budget is spent. Validation clients choose each model's step and are not protected.
+// Protect trains the small model on the product of a file of texts, or tests a model's folder, and asks the test
+// clients for its accuracies beside those of ε = 0 and, where eval.reference_private allows it, ε = ∞. The vector of a
+// client has one value between 0 and 1 for each model, so its norm is at most √models, and replacing a client's answers
+// by zeros moves the sum by as much. epsilon is spent at once, with the configuration's delta; the ledger and the
+// release are in dir. Called again for the same texts, it reads the release; for others, the budget is spent.
+// Validation clients choose each model's step and are not protected.
 func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon float64, o Options) (*Protected, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -132,7 +133,8 @@ func testBudget(c configs.Config, population *clients.Population, epsilon float6
 }
 
 // released adds up the clients' answers, with noise for the whole budget.
-func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.Config, dir, key string) (*Protected, error) {
+func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.Config, dir, key string) (*Protected,
+	error) {
 	b := l.Budget()
 	plan := accountant.Plan{Each: ledger.Entry{Sampling: ledger.Full}.Event(b)}
 	plan.Each.Count = 1
@@ -144,7 +146,8 @@ func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.C
 	if c.Privacy.InsecureSeededNoise {
 		config.InsecureSeed = &c.Seed
 	}
-	f, err := fedsim.New(query.Clients{Means: query.Means{Clients: len(answers), Dim: len(names), Data: slices.Concat(answers...)}}, config)
+	f, err := fedsim.New(query.Clients{Means: query.Means{Clients: len(answers), Dim: len(names),
+		Data: slices.Concat(answers...)}}, config)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +159,8 @@ func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.C
 	r, err := f.Collect(release.Request{Round: 1, Query: q, Dir: rundir.Round(dir, 1)})
 	switch {
 	case errors.Is(err, release.ErrOtherSamples):
-		return nil, fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir, err)
+		return nil, fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir,
+			err)
 	case err != nil:
 		return nil, err
 	}
@@ -166,7 +170,8 @@ func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.C
 	}
 	p := &Protected{Clients: len(answers), Epsilon: spent, Delta: b.Delta, Sigma: sigma, Seed: c.Seed}
 	for i, name := range names {
-		p.Rows = append(p.Rows, ProtectedRow{name, r.Sum[i] / float64(len(answers)), sigma * bound / float64(len(answers))})
+		p.Rows = append(p.Rows, ProtectedRow{name, r.Sum[i] / float64(len(answers)),
+			sigma * bound / float64(len(answers))})
 	}
 	return p, atomicfile.WriteJSON(filepath.Join(dir, rundir.Eval), p)
 }

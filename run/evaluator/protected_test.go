@@ -13,8 +13,8 @@ import (
 	"popri/internal/testworld"
 )
 
-// TestProtect: with hardly any noise, the figures are the means over test clients; asked again, the release is read and nothing is
-// charged; other texts, and another ε, are refused.
+// TestProtect: with hardly any noise, the figures are the means over test clients; asked again, the release is read and
+// nothing is charged; other texts, and another ε, are refused.
 func TestProtect(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"popri/run/assembly"
 )
 
-// resamples is the number of resamples of the test clients for the confidence intervals. With fewer than 100, their ends vary
-// much from seed to seed.
+// resamples is the number of resamples of the test clients for the confidence intervals. With fewer than 100, their
+// ends vary much from seed to seed.
 const resamples = 1000
 
-// Validate trains the configuration's small model on each source and measures it on the validation clients, not on test clients.
-// tell, if not nil, is told how many updates of all models are done, and of how many at most.
+// Validate trains the configuration's small model on each source and measures it on the validation clients, not on test
+// clients. tell, if not nil, is told how many updates of all models are done, and of how many at most.
 func Validate(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text,
 	tell func(done, planned int), sources ...downstream.Source) ([]downstream.Point, error) {
 	suite, err := newSuite(c, population, public)
@@ -28,8 +28,8 @@ func Validate(ctx context.Context, c configs.Config, population *clients.Populat
 	return suite.Validate(ctx, sources)
 }
 
-// newSuite prepares the training of the configuration's small model. The public text gives a classification labels and its
-// ε = 0 point.
+// newSuite prepares the training of the configuration's small model. The public text gives a classification labels and
+// its ε = 0 point.
 func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
 	d, recipe := c.Downstream, c.Downstream.Training()
 	dir, err := assembly.ModelDir(d.Model, shipped.Device)
@@ -38,8 +38,10 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	}
 	labels, err := classes(c, population, public)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
-		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule, Warmup: recipe.WarmupSteps,
-		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery, Best: d.Best,
+		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule,
+		Warmup:      recipe.WarmupSteps,
+		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery,
+		Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, err

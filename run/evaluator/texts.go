@@ -35,8 +35,8 @@ type TextsOptions struct {
 }
 
 // Texts trains the small model of the configuration on any texts, and tests it on the test clients of data.private
-// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet, JSON
-// lines or plain lines. A folder for the figures must not be that of a run.
+// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet,
+// JSON lines or plain lines. A folder for the figures must not be that of a run.
 func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -92,7 +92,8 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	return e, err
 }
 
-// labelledPublic is the public text of a classification's ε = 0 point: that of the files of data.public; none otherwise.
+// labelledPublic is the public text of a classification's ε = 0 point: that of the files of data.public; none
+// otherwise.
 func labelledPublic(c configs.Config) ([]datasets.Text, error) {
 	if !Classifies(c) || !assembly.PublicIsFile(c) {
 		return nil, nil
@@ -110,18 +111,21 @@ func (o *TextsOptions) checkOut() error {
 		return fault.Userf("%s holds a run, which has an %s of its own: name another folder", o.Out, rundir.Eval)
 	}
 	if rundir.Has(o.Out, rundir.Eval) {
-		return fault.Userf("%s holds the figures of other texts: name another folder", filepath.Join(o.Out, rundir.Eval))
+		return fault.Userf("%s holds the figures of other texts: name another folder",
+			filepath.Join(o.Out, rundir.Eval))
 	}
 	return fault.User(atomicfile.CheckFolder(o.Out))
 }
 
-// readSource reads what is evaluated: a folder is a trained model, which is tested as it is; else it reads the texts of a file, with labels for a classification. A file of a run's own samples may hold empty ones, which
-// are left out as in the run's evaluation; elsewhere an empty text is an error.
+// readSource reads what is evaluated: a folder is a trained model, which is tested as it is; else it reads the texts of
+// a file, with labels for a classification. A file of a run's own samples may hold empty ones, which are left out as in
+// the run's evaluation; elsewhere an empty text is an error.
 func readSource(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: evaluation.KeyText, Name: file}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		if Classifies(c) {
-			return src, fmt.Errorf("%s is a folder, and downstream.task is %q: only texts are evaluated by it", file, c.Downstream.Task)
+			return src, fmt.Errorf("%s is a folder, and downstream.task is %q: only texts are evaluated by it", file,
+				c.Downstream.Task)
 		}
 		src.Model = file
 		_, err := lm.Inspect(file)

@@ -10,8 +10,8 @@ import (
 	"popri/methods/sampling"
 )
 
-// TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an empty
-// text is refused.
+// TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an
+// empty text is refused.
 func TestJudgeOwnSamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "synthetic.parquet")
 	if err := rows.Write(path, []sampling.Row{{Text: "one"}, {}, {Text: "two"}}); err != nil {

@@ -1,4 +1,5 @@
-// Package inputs records what a run began with, inputs.json, and tells whether a run that is resumed would go on with the same.
+// Package inputs records what a run began with, inputs.json, and tells whether a run that is resumed would go on with
+// the same.
 package inputs
 
 import (
@@ -45,9 +46,9 @@ var passing = []string{"model.threads", "model.device", "model.dtype", "model.pa
 
 // unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
 // began goes on with them.
-var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false", "trainer.patience": "0",
-	"trainer.max_hours": "0",
-	"dpo.f_divergence":  "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
+var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false",
+	"trainer.patience": "0", "trainer.max_hours": "0",
+	"dpo.f_divergence": "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
 	"dpo.truncation_mode": "keep_start", "lora.dropout": "0", "lora.dora": "false", "dpo.ref_model_sync_steps": "0",
 	"dpo.ref_model_mixup_alpha": "0.6", "dpo.use_weighting": "false",
 	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1",
@@ -84,7 +85,8 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		in.Content[Kinds] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(list, "\n"))))
 	}
 	type model struct{ key, path, name string }
-	models := []model{{"model.path", c.Model.Path, shipped.Generator}, {"downstream.model", c.Downstream.Model, shipped.Device}}
+	models := []model{{"model.path", c.Model.Path, shipped.Generator},
+		{"downstream.model", c.Downstream.Model, shipped.Device}}
 	if c.FillsMasks() {
 		models = append(models, model{"private_evolution.masked_model", c.PrivateEvolution.MaskedModel, ""})
 	}
@@ -98,8 +100,8 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 	for _, m := range models {
 		dir, err := assembly.ModelDir(m.path, m.name)
 		if err != nil {
-			// Training does not need the small model, and the evaluation reports that it is missing. If it cannot be looked at
-			// now, it may be there later, and would be another input.
+			// Training does not need the small model, and the evaluation reports that it is missing. If it cannot be
+			// looked at now, it may be there later, and would be another input.
 			var failed *fs.PathError
 			unread := errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist)
 			if m.key == "downstream.model" && !unread {

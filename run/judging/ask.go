@@ -24,7 +24,8 @@ func asker(url, model string) judge.Asker {
 		Content string `json:"content"`
 	}
 	return func(ctx context.Context, question string) (string, error) {
-		body := map[string]any{"model": model, "messages": []message{{"user", question}}, "temperature": 0, "max_tokens": answerTokens}
+		body := map[string]any{"model": model, "messages": []message{{"user", question}}, "temperature": 0,
+			"max_tokens": answerTokens}
 		var answer struct {
 			Choices []struct {
 				Message message `json:"message"`

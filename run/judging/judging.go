@@ -1,5 +1,5 @@
-// Package judging judges a run's product, or any synthetic texts, against the clients whose texts are behind them and against
-// clients who were held out (eval/judge). It reads train clients' texts without noise, for their owner's eyes.
+// Package judging judges a run's product, or any synthetic texts, against the clients whose texts are behind them and
+// against clients who were held out (eval/judge). It reads train clients' texts without noise, for their owner's eyes.
 package judging
 
 import (
@@ -47,13 +47,14 @@ type Options struct {
 	Schema   string // a file with the JSON schema that texts keep
 	Pattern  string // a regular expression that texts keep
 	Out      string // the folder that is written; "" for Folder in the run's
-	// Server is the address of a server with OpenAI's API whose Model is asked about Pairs pairs of texts; "" for none. It is shown
-	// texts of clients held out.
+	// Server is the address of a server with OpenAI's API whose Model is asked about Pairs pairs of texts; "" for none.
+	// It is shown texts of clients held out.
 	Server, Model string
 	// Self asks the generator of the configuration instead, without adapters, which shows texts to nobody.
 	Self  bool
 	Pairs int
-	// Trackers show how like the clients' the texts are (trackers.Names); Warn is called with a sentence for each that fails.
+	// Trackers show how like the clients' the texts are (trackers.Names); Warn is called with a sentence for each that
+	// fails.
 	Trackers []string
 	Warn     func(text string)
 	Tell     func(stage string, done, total int)

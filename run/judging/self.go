@@ -13,8 +13,8 @@ import (
 	"popri/run/assembly"
 )
 
-// self asks a generator without adapters, here: its answer is the likelier one of the letters A and B, behind the question as a user's
-// turn by its chat template, or behind the question and "Answer:" where it has none.
+// self asks a generator without adapters, here: its answer is the likelier one of the letters A and B, behind the
+// question as a user's turn by its chat template, or behind the question and "Answer:" where it has none.
 func self(g assembly.Generator) (judge.Asker, error) {
 	turn, err := sampling.Turns(g.Dir, g.Tokenizer)
 	if err != nil {
@@ -34,7 +34,8 @@ func self(g assembly.Generator) (judge.Asker, error) {
 		letters := []string{"A", "B"}
 		row := lm.NewRow(prompt, g.Tokenizer.Encode(space+letters[0]), g.Tokenizer.Encode(space+letters[1]))
 		if n := len(prompt) + 1; n > g.Model.Config.Context {
-			return "", fault.Userf("a question has %d tokens, and the generator's context has %d", n, g.Model.Config.Context)
+			return "", fault.Userf("a question has %d tokens, and the generator's context has %d", n,
+				g.Model.Config.Context)
 		}
 		one.Lock()
 		defer one.Unlock()

@@ -14,8 +14,8 @@ import (
 	"popri/run/assembly"
 )
 
-// TestSelf: the generator answers with the letter that it finds likelier behind the question, written by its chat template where it has
-// one.
+// TestSelf: the generator answers with the letter that it finds likelier behind the question, written by its chat
+// template where it has one.
 func TestSelf(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -25,15 +25,17 @@ func TestSelf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := lm.New(lm.Config{Type: "llama", Vocab: tok.VocabSize(), Context: 512, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 48,
-		NormEps: 1e-6, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{}, rng.New(1, t.Name()).NormFloat64)
+	m, err := lm.New(lm.Config{Type: "llama", Vocab: tok.VocabSize(), Context: 512, Hidden: 32, Layers: 2, Heads: 4,
+		KVHeads: 2, Inner: 48, NormEps: 1e-6, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}, lm.Options{},
+		rng.New(1, t.Name()).NormFloat64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Free()
 	prefix, _ := tok.Template()
 	given := map[string]bool{}
-	for _, template := range []string{"", "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}!{% endif %}"} {
+	for _, template := range []string{"",
+		"{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}!{% endif %}"} {
 		dir := t.TempDir()
 		if template != "" {
 			if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644); err != nil {
@@ -44,7 +46,8 @@ func TestSelf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, question := range []string{"which one?", "the other one?", "A or B", "is this by a person", "or was it made up", "one letter"} {
+		for _, question := range []string{"which one?", "the other one?", "A or B", "is this by a person",
+			"or was it made up", "one letter"} {
 			got, err := ask(t.Context(), question)
 			if err != nil {
 				t.Fatal(err)

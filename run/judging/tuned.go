@@ -29,11 +29,11 @@ const (
 // TunedModel is the name of the attack by the tuned model's likelihood.
 const TunedModel = "texts that training made likelier"
 
-// tuned scores clients by what training changed in the log-probability of a token of their texts: that of the model with the newest
-// round's adapters, less that of the model without. nil for a run without adapters.
+// tuned scores clients by what training changed in the log-probability of a token of their texts: that of the model
+// with the newest round's adapters, less that of the model without. nil for a run without adapters.
 //
-// Source: the likelihood ratio of Carlini et al., "Membership Inference Attacks From First Principles" (arXiv 2112.03570), with the
-// model before training in place of models without the client.
+// Source: the likelihood ratio of Carlini et al., "Membership Inference Attacks From First Principles" (arXiv
+// 2112.03570), with the model before training in place of models without the client.
 func tuned(ctx context.Context, c configs.Config, dir string, in judge.Input) (*judge.Guess, error) {
 	newest, err := rounds.Latest(dir)
 	if err != nil || newest == 0 {

@@ -12,8 +12,8 @@ import (
 	"popri/trainer"
 )
 
-// TestTunedModelTells: adapters that were trained on some clients' rows make these likelier than others of the same distribution, and an
-// adapter that was not trained changes nothing.
+// TestTunedModelTells: adapters that were trained on some clients' rows make these likelier than others of the same
+// distribution, and an adapter that was not trained changes nothing.
 func TestTunedModelTells(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
@@ -72,7 +72,8 @@ func TestTunedModelTells(t *testing.T) {
 	optimizer := trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
 	defer optimizer.Free()
 	loop := trainer.Loop{Optimizer: optimizer, Updates: 60, Schedule: trainer.Constant(0.01),
-		Objective: &trainer.NextToken{Model: m, Adapter: a, Optimizer: optimizer, Rows: trainer.InMemory(rows), Parts: trainer.InParts(1)},
+		Objective: &trainer.NextToken{Model: m, Adapter: a, Optimizer: optimizer, Rows: trainer.InMemory(rows),
+			Parts: trainer.InParts(1)},
 		Batches: &trainer.Epochs{Examples: len(rows), Size: len(rows), Order: func(epoch int) []int {
 			return rng.New(uint64(epoch), "order").Perm(len(rows))
 		}}}

@@ -14,8 +14,8 @@ type Claim struct {
 	Delta   float64 `json:"delta"`   // of all samples; may be above 1, which says nothing
 }
 
-// NewClaim adds up the samples: each is (ln((n+1)/(n+1−k)), k/(n+1))-differentially private for neighbours that differ in one more
-// text, since the k texts are drawn uniformly without replacement and the model's answer is deterministic.
+// NewClaim adds up the samples: each is (ln((n+1)/(n+1−k)), k/(n+1))-differentially private for neighbours that differ
+// in one more text, since the k texts are drawn uniformly without replacement and the model's answer is deterministic.
 func NewClaim(records, least, samples int) Claim {
 	n, k, s := float64(least), float64(records), float64(samples)
 	return Claim{records, least, samples, s * math.Log((n+1)/(n+1-k)), s * k / (n + 1)}
@@ -23,8 +23,9 @@ func NewClaim(records, least, samples int) Claim {
 
 // String says what the claim is worth.
 func (c Claim) String() string {
-	return fmt.Sprintf("Not private in the sense of this program. With %d of at least %d texts behind each of %d samples, LanFL's "+
-		"choice of texts gives one text ε = %.3g and δ = %.3g for all of a participant's samples. A δ of k/(n+1) for each sample is "+
-		"also that of publishing k texts as they are; popri refuses a δ of 1 / clients or more elsewhere.",
+	return fmt.Sprintf("Not private in the sense of this program. With %d of at least %d texts behind each of %d "+
+		"samples, LanFL's choice of texts gives one text ε = %.3g and δ = %.3g for all of a participant's samples. A "+
+		"δ of k/(n+1) for each sample is also that of publishing k texts as they are; popri refuses a δ of 1 / "+
+		"clients or more elsewhere.",
 		c.Records, c.Least, c.Samples, c.Epsilon, c.Delta)
 }

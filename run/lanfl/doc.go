@@ -1,5 +1,5 @@
-// Package lanfl is LanFL, federated learning by prompts: participants who hold labelled texts, and a language model that nobody
-// tunes, exchange examples that the model wrote from their own.
+// Package lanfl is LanFL, federated learning by prompts: participants who hold labelled texts, and a language model
+// that nobody tunes, exchange examples that the model wrote from their own.
 //
 //	each participant   draws k of its n texts, shows them, and lets the model write one more at temperature 0      (s times)
 //	                   drops what is too like one of its own texts (BLEU)

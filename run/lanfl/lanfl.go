@@ -44,8 +44,8 @@ func (o Options) check() error {
 	case o.Participants < 2:
 		return fault.Userf("there are %d participants: two or more exchange samples", o.Participants)
 	case o.Records < 1 || o.Samples < 1 || o.Repeats < 1 || o.Tests < 1:
-		return fault.Userf("records (%d), samples (%d), repeats (%d) and test texts (%d) must be above 0", o.Records, o.Samples,
-			o.Repeats, o.Tests)
+		return fault.Userf("records (%d), samples (%d), repeats (%d) and test texts (%d) must be above 0", o.Records,
+			o.Samples, o.Repeats, o.Tests)
 	case !(o.BLEU > 0 && o.BLEU <= 1):
 		return fault.Userf("the BLEU bound is %g, must be above 0 and at most 1", o.BLEU)
 	case len(o.Shots) == 0 || slices.Min(o.Shots) < 0:
@@ -90,8 +90,8 @@ type sharedRow struct {
 // holdings are a participant's texts: those that are shown, and those that decide.
 type holdings struct{ own, tests []incontext.Example }
 
-// Federate pools the train clients of a configuration into participants, lets them write and exchange samples, and lets each
-// choose its prompt. It reads train clients' texts without noise: only a user who says so may call it.
+// Federate pools the train clients of a configuration into participants, lets them write and exchange samples, and lets
+// each choose its prompt. It reads train clients' texts without noise: only a user who says so may call it.
 func Federate(ctx context.Context, c configs.Config, o Options) (*Outcome, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -121,7 +121,8 @@ func Federate(ctx context.Context, c configs.Config, o Options) (*Outcome, error
 	}
 	defer generator.Model.Free()
 	labels := datasets.Classes(clients.Labels(train)...)
-	f := incontext.Format{Item: incontext.DefaultItem, Names: o.Names, Length: c.Downstream.Length, Tokenizer: generator.Tokenizer}
+	f := incontext.Format{Item: incontext.DefaultItem, Names: o.Names, Length: c.Downstream.Length,
+		Tokenizer: generator.Tokenizer}
 	if err := f.Check(labels); err != nil {
 		return nil, fault.User(err)
 	}
@@ -180,8 +181,9 @@ func (o Options) pool(train []clients.Client, seed uint64) ([]holdings, error) {
 	}
 	for i, h := range held {
 		if len(h.own) <= o.Records || len(h.tests) == 0 {
-			return nil, fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool the "+
-				"clients into fewer participants", i+1, o.Participants, len(h.own), o.Records)
+			return nil,
+				fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool the "+
+					"clients into fewer participants", i+1, o.Participants, len(h.own), o.Records)
 		}
 	}
 	return held, nil
@@ -228,8 +230,8 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 }
 
 // compose lets a participant choose its prompt by the share of wrong answers on its test texts.
-func (o Options) compose(ctx context.Context, w writer, i int, h holdings, shared [][]incontext.Example, labels []string,
-	seed uint64, e *Outcome) error {
+func (o Options) compose(ctx context.Context, w writer, i int, h holdings, shared [][]incontext.Example,
+	labels []string, seed uint64, e *Outcome) error {
 	var others []incontext.Example
 	for k, list := range shared {
 		if k != i {

@@ -18,8 +18,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// TestClaimEnumerated: with n = 4 texts and k = 2 of them behind a sample, one more text moves the probability of any set of answers of
-// any deterministic model by 2/5 at most, and some model reaches it.
+// TestClaimEnumerated: with n = 4 texts and k = 2 of them behind a sample, one more text moves the probability of any
+// set of answers of any deterministic model by 2/5 at most, and some model reaches it.
 func TestClaimEnumerated(t *testing.T) {
 	pairs := func(n int) (list [][2]int) {
 		for a := range n {
@@ -99,7 +99,8 @@ func TestChoose(t *testing.T) {
 // TestFilter: a text as it is has BLEU 1 and is dropped; another one stays.
 func TestFilter(t *testing.T) {
 	own := []incontext.Example{{Text: "a long and dull film about nothing"}}
-	if !tooLike("a long and dull film about nothing", own, 0.99) || tooLike("what a wonderful evening it was", own, 0.1) {
+	if !tooLike("a long and dull film about nothing", own, 0.99) ||
+		tooLike("what a wonderful evening it was", own, 0.1) {
 		t.Error("the filter decides otherwise")
 	}
 }
@@ -118,7 +119,8 @@ func TestFederate(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(change func(*Options)) (*Outcome, []sharedRow, error) {
-		o := Options{Participants: 2, Records: 2, Samples: 3, BLEU: 0.9, Shots: []int{0, 1, 2}, Repeats: 2, Tests: 3, Out: t.TempDir()}
+		o := Options{Participants: 2, Records: 2, Samples: 3, BLEU: 0.9, Shots: []int{0, 1, 2}, Repeats: 2, Tests: 3,
+			Out: t.TempDir()}
 		change(&o)
 		e, err := Federate(context.Background(), configs.Config(c), o)
 		if err != nil {
@@ -212,7 +214,8 @@ func TestExplained(t *testing.T) {
 	}
 	defer m.Free()
 	w := writer{model: m, tokenizer: tok, format: incontext.Format{Length: 16, Tokenizer: tok}}
-	examples := []incontext.Example{{Text: "a test fails", Label: "vet"}, {Text: "x", Label: "as", Reason: "It is one."},
+	examples := []incontext.Example{{Text: "a test fails", Label: "vet"},
+		{Text: "x", Label: "as", Reason: "It is one."},
 		{Text: "a test fails", Label: "vet"}}
 	plain, err := w.explained(t.Context(), examples)
 	if err != nil || !slices.Equal(plain, examples) {

@@ -52,7 +52,8 @@ func (w writer) explained(ctx context.Context, examples []incontext.Example) ([]
 	for _, e := range examples {
 		if _, known := w.reasons[e]; !known && e.Reason == "" {
 			prefix, _ := w.tokenizer.Template()
-			text := "A text, its label, and why it has this label.\n" + texted + w.format.Text(e.Text) + "\n" + labelled +
+			text := "A text, its label, and why it has this label.\n" + texted + w.format.Text(e.Text) + "\n" +
+				labelled +
 				w.format.Name(e.Label) + incontext.Reasoned + w.because(e)
 			asked, prompts = append(asked, e), append(prompts, append(prefix, w.tokenizer.Encode(text)...))
 		}
@@ -95,7 +96,8 @@ func (w writer) prompt(examples []incontext.Example) []int32 {
 	return append(prefix, w.tokenizer.Encode(b.String())...)
 }
 
-// write gives an example for each list, at temperature 0. One that is not of the form, or has no known label, is the zero Example.
+// write gives an example for each list, at temperature 0. One that is not of the form, or has no known label, is the
+// zero Example.
 func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels []string,
 	told func(done, total int)) ([]incontext.Example, error) {
 	prompts := make([][]int32, len(lists))
@@ -109,7 +111,8 @@ func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels [
 	over := func(_, ids []int32) bool {
 		return strings.Contains(w.tokenizer.Decode(ids, true), "\n\n")
 	}
-	drawn, err := w.model.Generate(ctx, prompts, 1, lm.SampleOptions{MaxNewTokens: w.tokens, Stop: over, Progress: told})
+	drawn, err := w.model.Generate(ctx, prompts, 1,
+		lm.SampleOptions{MaxNewTokens: w.tokens, Stop: over, Progress: told})
 	if err != nil {
 		return nil, err
 	}

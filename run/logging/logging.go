@@ -1,5 +1,5 @@
-// Package logging writes the events of a run into its log, events.jsonl: what the trainer tells, the stages with their times and
-// memory, and signs of life of the stage under way.
+// Package logging writes the events of a run into its log, events.jsonl: what the trainer tells, the stages with their
+// times and memory, and signs of life of the stage under way.
 package logging
 
 import (
@@ -15,8 +15,8 @@ import (
 	"popri/show/series"
 )
 
-// aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the process
-// lives. In ten hours they are one megabyte.
+// aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the
+// process lives. In ten hours they are one megabyte.
 const aliveEvery = 5 * time.Second
 
 // Log writes the run's events. The report computes the stages' times from them and adds up those of a resumed run.
@@ -54,7 +54,8 @@ func (l *Log) Close() {
 	}
 }
 
-// Write writes an event. The log is secondary to the stages' own files: a line that cannot be written must not end a run.
+// Write writes an event. The log is secondary to the stages' own files: a line that cannot be written must not end a
+// run.
 func (l *Log) Write(event string, fields map[string]any) { _ = l.file.Write(event, fields) }
 
 // Events is the listener to the trainer.
@@ -126,5 +127,6 @@ func (l *Log) end(took time.Duration) {
 	if s == nil {
 		return
 	}
-	l.Write("stage_end", map[string]any{"stage": s.name, "round": s.round, "seconds": took.Seconds(), "peak_bytes": peak})
+	l.Write("stage_end", map[string]any{"stage": s.name, "round": s.round, "seconds": took.Seconds(),
+		"peak_bytes": peak})
 }

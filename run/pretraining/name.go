@@ -20,7 +20,8 @@ func Name(dir string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%s (%.1f M parameters, on %s, SHA-256 %.12s)", configs.Trained, float64(p.Parameters)/1e6, FileNames(p.Corpus), p.CorpusHash)
+	return fmt.Sprintf("%s (%.1f M parameters, on %s, SHA-256 %.12s)", configs.Trained, float64(p.Parameters)/1e6,
+		FileNames(p.Corpus), p.CorpusHash)
 }
 
 // FileNames are the names of files between commas, without their folders.

@@ -1,5 +1,5 @@
-// Package pretraining trains the models that a configuration asks for by the word "trained", on the public text of its run, and
-// names them for people.
+// Package pretraining trains the models that a configuration asks for by the word "trained", on the public text of its
+// run, and names them for people.
 package pretraining
 
 import (

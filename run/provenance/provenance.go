@@ -1,5 +1,5 @@
-// Package provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin of
-// model and data. A run's configuration keeps it, for reports and citations.
+// Package provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin
+// of model and data. A run's configuration keeps it, for reports and citations.
 package provenance
 
 import (

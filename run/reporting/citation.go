@@ -27,8 +27,9 @@ const popriPaper = `
 `
 
 // inBibTeX escapes what means something to BibTeX or LaTeX.
-var inBibTeX = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "%", `\%`, "&", `\&`, "#", `\#`, "_", `\_`,
-	"$", `\$`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "ε", `$\varepsilon$`, "δ", `$\delta$`, "\n", " ")
+var inBibTeX = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "%", `\%`, "&", `\&`, "#", `\#`, "_",
+	`\_`, "$", `\$`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "ε", `$\varepsilon$`, "δ", `$\delta$`, "\n",
+	" ")
 
 // citation is BibTeX for a run: the command that makes it, the versions, and hashes by which its files can be told from
 // others. ledgerHead is the hash of the ledger's last line.
@@ -53,7 +54,8 @@ func citation(dir, title, command string, c *configs.Config, d method.Descriptio
 			note(file+" sha256", hash)
 		}
 	}
-	out := fmt.Sprintf("@misc{popri-run,\n  title        = {%s},\n  howpublished = {\\texttt{%s}},\n  note         = {%s}\n}\n",
+	out := fmt.Sprintf("@misc{popri-run,\n  title        = {%s},\n  howpublished = {\\texttt{%s}},\n  note         = "+
+		"{%s}\n}\n",
 		inBibTeX.Replace(title), inBibTeX.Replace(command), strings.Join(notes, ";\n                  "))
 	if d.Name == "popri" {
 		out += popriPaper

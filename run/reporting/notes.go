@@ -18,25 +18,26 @@ func selected(s rounds.Selection) string {
 		if s.Round == 0 {
 			state = "the model before the first round, ε = 0: no round's was better"
 		}
-		return fmt.Sprintf("The product is %s. It had the least loss on the validation clients, %.4f nats a token (trainer.select), measured "+
-			"without noise: validation clients are not protected.", state, s.Value)
+		return fmt.Sprintf("The product is %s. It had the least loss on the validation clients, %.4f nats a token "+
+			"(trainer.select), measured without noise: validation clients are not protected.", state, s.Value)
 	}
 	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
 	if s.Round == 0 {
 		adapters = "the adapters before the first update of the rounds"
 	}
-	what := "released distance from the clients' mean embedding, %.4f (trainer.select=distance). The distance follows from the " +
-		"release and costs no privacy."
+	what := "released distance from the clients' mean embedding, %.4f (trainer.select=distance). The distance " +
+		"follows from the release and costs no privacy."
 	if s.By == rounds.FID {
-		what = "Fréchet distance from the validation clients' texts, %.4f (trainer.select=fid). It is measured without noise: " +
-			"validation clients are not protected."
+		what = "Fréchet distance from the validation clients' texts, %.4f (trainer.select=fid). It is measured " +
+			"without noise: validation clients are not protected."
 	}
-	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the least "+what,
+	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the "+
+		"least "+what,
 		adapters, s.Value)
 }
 
-// convergence says whether the rounds went on as long as they helped, and, if they did not, at which pace; "" where no figure tells.
-// seconds are those of each round. settled reports whether trainer.patience ended the rounds.
+// convergence says whether the rounds went on as long as they helped, and, if they did not, at which pace; "" where no
+// figure tells. seconds are those of each round. settled reports whether trainer.patience ended the rounds.
 func convergence(c configs.Config, figures []series.Round, seconds map[int]float64) (text string, settled bool) {
 	by := cmp.Or(c.SelectsBy(), rounds.Distance)
 	p := rounds.ProgressOf(figures, by)
@@ -54,8 +55,9 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 	settled = c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience
 	switch {
 	case settled:
-		return text + fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %d, so the rounds ended "+
-			"(trainer.patience).", p.Least, p.Idle), true
+		return text +
+			fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %d, so the rounds ended "+
+				"(trainer.patience).", p.Least, p.Idle), true
 	case p.Idle == 1:
 		return text + " The last did not fall by more than chance.", false
 	case p.Idle > 1:
@@ -66,14 +68,15 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 		text += fmt.Sprintf(" They were to take no longer than %g hours (trainer.max_hours).", c.Trainer.MaxHours)
 	}
 	if c.Scoring.Release == "once" {
-		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples come nearer, and " +
-			"trainer.max_hours bounds the time. Text that lies nearer does not always teach more." + pace(figures, by, seconds)
+		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples " +
+			"come nearer, and trainer.max_hours bounds the time. Text that lies nearer does not always teach more." +
+			pace(figures, by, seconds)
 	}
 	return text, false
 }
 
-// pace says what the last two rounds took and what they brought, from which a reader judges what another hour is worth; "" where
-// that is not known.
+// pace says what the last two rounds took and what they brought, from which a reader judges what another hour is worth;
+// "" where that is not known.
 func pace(figures []series.Round, by string, seconds map[int]float64) string {
 	n := len(figures)
 	if n < 3 {
@@ -84,20 +87,24 @@ func pace(figures []series.Round, by string, seconds map[int]float64) string {
 	if before == nil || after == nil || took <= 0 || took > 3600 || *after >= *before {
 		return ""
 	}
-	return fmt.Sprintf(" The last two rounds took %s each and lowered it by %.4f each; another hour is %.0f such rounds. The pace slows "+
-		"as the samples come near.", time.Duration(took*float64(time.Second)).Round(time.Second), (*before-*after)/2, 3600/took)
+	return fmt.Sprintf(" The last two rounds took %s each and lowered it by %.4f each; another hour is %.0f such "+
+		"rounds. The pace slows as the samples come near.", time.Duration(took*float64(time.Second)).Round(time.Second),
+		(*before-*after)/2,
+		3600/took)
 }
 
 // engineNotes say, for the report, which other programs wrote the samples and trained the adapters.
 func engineNotes(c configs.Config) (notes []string) {
 	if c.DPO.Engine == configs.TRL && methods.Of(c).Name == "popri" {
-		notes = append(notes, "TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
-			"and reference log-probabilities. After each round, popri compared the loss under the adapter with TRL's. Another "+
-			"run may give other bytes.")
+		notes = append(notes,
+			"TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
+				"and reference log-probabilities. After each round, popri compared the loss under the adapter with "+
+				"TRL's. Another run may give other bytes.")
 	}
 	if url := c.Generate.Server(); url != "" {
-		notes = append(notes, fmt.Sprintf("A vLLM server drew the samples (generate.engine=vllm:%s). Each adapter had to change its "+
-			"log-probabilities of prompts as it does in popri. Another run may draw other samples.", url))
+		notes = append(notes,
+			fmt.Sprintf("A vLLM server drew the samples (generate.engine=vllm:%s). Each adapter had to change its "+
+				"log-probabilities of prompts as it does in popri. Another run may draw other samples.", url))
 	}
 	return notes
 }

@@ -27,8 +27,9 @@ func TestConvergence(t *testing.T) {
 		want    string
 		settled bool
 	}{
-		"falling":        {once, list(0.4, 0.3), "had not converged. More rounds cost time and no privacy", false},
-		"at a pace":      {once, list(0.5, 0.45, 0.4), "The last two rounds took 1m12s each and lowered it by 0.0500 each; another hour is 50 such", false},
+		"falling": {once, list(0.4, 0.3), "had not converged. More rounds cost time and no privacy", false},
+		"at a pace": {once, list(0.5, 0.45, 0.4),
+			"The last two rounds took 1m12s each and lowered it by 0.0500 each; another hour is 50 such", false},
 		"up at the end":  {once, list(0.4, 0.3, 0.31), "The last did not fall", false},
 		"at rest":        {once, list(0.4, 0.3, 0.31, 0.32), "The last 2 did not fall", false},
 		"ended":          {patient, list(0.4, 0.3, 0.31, 0.32), "so the rounds ended (trainer.patience)", true},

@@ -18,8 +18,9 @@ func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
 	own, _ := f.Releases()
 	d := methods.Of(*c)
 	_, bound := d.Query(*c)
-	p := report.Privacy{Epsilon: b.Epsilon, Delta: b.Delta, Spent: f.Spent, Spending: f.Spending(), Protects: f.Protects(), Unit: b.Unit,
-		Clients: b.Clients, Rounds: own, Planned: d.ReleasesOf(*c), ClipNorm: bound,
+	p := report.Privacy{Epsilon: b.Epsilon, Delta: b.Delta, Spent: f.Spent, Spending: f.Spending(),
+		Protects: f.Protects(), Unit: b.Unit, Clients: b.Clients, Rounds: own, Planned: d.ReleasesOf(*c),
+		ClipNorm:   bound,
 		Accountant: accountants[ledger.Accountant(b, f.Record.Entries).Name()], Relation: string(b.Relation),
 		Statement: f.Statement(), Warnings: f.Warnings()}
 	if n := len(f.Record.Entries); n > 0 {

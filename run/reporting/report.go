@@ -68,7 +68,8 @@ func Of(dir string) (report.Report, error) {
 		return r, err
 	}
 	for _, m := range figures {
-		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished, Seconds: perRound[m.Number]})
+		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished,
+			Seconds: perRound[m.Number]})
 	}
 	var settled bool
 	if r.Convergence, settled = convergence(*c, figures, perRound); r.Convergence != "" {
@@ -110,7 +111,8 @@ func Of(dir string) (report.Report, error) {
 	for _, k := range configs.Keys() {
 		v, _ := c.Get(k.Name)
 		d, _ := standard.Get(k.Name)
-		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
+		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v),
+			Default: fmt.Sprint(d)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Provenance)) {
 		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})

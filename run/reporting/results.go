@@ -50,8 +50,9 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 		r.Notes = append(r.Notes, e.PublicDistance.String())
 	}
 	if len(others) > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s's product does not beat everything here: it has %.2f %% and is no better than %s.",
-			d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("%s's product does not beat everything here: it has %.2f %% and is no better than %s.",
+				d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
 	}
 }
 
@@ -65,11 +66,13 @@ func reported(i *downstream.Interval) *report.Interval {
 // measured says in words what the figures are.
 func measured(e *evaluation.Outcome) string {
 	if e.Classifies() {
-		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d labels; macro F1 is the "+
-			"mean of the labels' F1, in which a rare label counts as much as a frequent one. Intervals are 95 %% bootstrap intervals "+
-			"over clients. Every model starts from the same weights with the same new head, unless downstream.model has a trained one, "+
-			"and %s, in the same way for all. A written text has the label of the public texts that its prompt quoted; nothing checks "+
-			"that it fits.", e.Clients, e.Labels, e.Protocol)
+		return fmt.Sprintf("Accuracy is the share of texts of %d private test clients that get their own of %d "+
+			"labels; macro F1 is the mean of the labels' F1, in which a rare label counts as much as a frequent one. "+
+			"Intervals are 95 %% bootstrap intervals over clients. Every model starts from the same weights with the "+
+			"same new head, unless downstream.model has a trained one, and %s, in the same way for all. A written "+
+			"text has the label of the public texts that its prompt quoted; nothing checks that it fits.", e.Clients,
+			e.Labels,
+			e.Protocol)
 	}
 	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
 		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+

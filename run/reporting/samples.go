@@ -21,7 +21,8 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	const n = 8
 	add := func(name, note string, texts []string) {
 		if len(texts) > 0 {
-			r.Samples.Columns = append(r.Samples.Columns, report.SampleColumn{Name: name, Note: note, Texts: pick(texts, n)})
+			r.Samples.Columns = append(r.Samples.Columns,
+				report.SampleColumn{Name: name, Note: note, Texts: pick(texts, n)})
 		}
 	}
 	before, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Untuned))
@@ -42,15 +43,18 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		}
 	}
 	if r.Product = productWords(len(written), len(public)); c.Learns() {
-		r.Product = "The product is the model in the folder " + rundir.Model + ": the small model, " + methods.Of(*c).Product + "."
+		r.Product = "The product is the model in the folder " + rundir.Model + ": the small model, " +
+			methods.Of(*c).Product + "."
 	}
 	share := ""
 	if len(written) > 0 && len(public) > 0 {
 		share = fmt.Sprintf("; %d of the product's %d rows", len(written), len(product))
 	}
 	add("After", methods.Of(*c).Product+share, written)
-	add("Chosen", fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of the product's %d rows",
-		len(public), len(product)), public)
+	add("Chosen",
+		fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of the "+
+			"product's %d rows",
+			len(public), len(product)), public)
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
 		g, err := assembly.Embedded()
 		if err != nil {
@@ -59,8 +63,8 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		r.Samples.Columns = append(r.Samples.Columns,
 			report.SampleColumn{Name: "Real", Note: "public texts of the clients' domain",
 				Texts: pick(datasets.Strings(g.Public.InDomain), n)})
-		note := "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and simd. It " +
-			"was chosen so that the small model does not know the clients' domain beforehand"
+		note := "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and " +
+			"simd. It was chosen so that the small model does not know the clients' domain beforehand"
 		if c.Data.Public == "godoc" {
 			note += ", while the generator has seen public files of it: what the method can give is to bring that " +
 				"knowledge out"

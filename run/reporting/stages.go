@@ -10,8 +10,8 @@ import (
 	"popri/show/report"
 )
 
-// Shared adds up the times that a page for others may have: without the stage that reads the train clients' texts, whose
-// time depends on them. So does the memory of every stage, which no page has.
+// Shared adds up the times that a page for others may have: without the stage that reads the train clients' texts,
+// whose time depends on them. So does the memory of every stage, which no page has.
 func Shared(dir string) (stages []report.Stage, rounds map[int]float64, err error) {
 	return timesOf(dir, private)
 }
@@ -19,8 +19,8 @@ func Shared(dir string) (stages []report.Stage, rounds map[int]float64, err erro
 // private is the stage that reads train clients' texts.
 const private = rounds.StageCollect
 
-// timesOf adds up the time of each stage of a run but one, over rounds and resumptions, in the order of their first end. Rounds
-// are the seconds of each round's stages.
+// timesOf adds up the time of each stage of a run but one, over rounds and resumptions, in the order of their first
+// end. Rounds are the seconds of each round's stages.
 func timesOf(dir, without string) (stages []report.Stage, rounds map[int]float64, err error) {
 	rounds = map[int]float64{}
 	for e, err := range eventlog.Read(filepath.Join(dir, rundir.Events)) {

@@ -64,7 +64,8 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 		list = slices.DeleteFunc(list, func(s sampling.Row) bool { return s.Finish == sampling.Public })
 		for _, s := range list[:min(alike, len(list))] {
 			// One key for both kinds: their prompts are the same, and their text is not stored.
-			out.Samples = append(out.Samples, report.Text{Round: round, Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text})
+			out.Samples = append(out.Samples,
+				report.Text{Round: round, Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text})
 		}
 	}
 	if len(before) > 0 && len(after) > 0 {
@@ -74,8 +75,8 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 	return out, nil
 }
 
-// samePrompts returns what the untuned and the tuned model wrote for the same prompts. Both wrote for the same ones only if
-// the tuned model's quote nothing that the rounds have made.
+// samePrompts returns what the untuned and the tuned model wrote for the same prompts. Both wrote for the same ones
+// only if the tuned model's quote nothing that the rounds have made.
 func samePrompts(dir string, c *configs.Config, rounds int) (before, after []sampling.Row, err error) {
 	if c.Generate.Quote != "public" {
 		return nil, nil, nil

@@ -1,6 +1,7 @@
-// Package sharding does the rounds of a run whose clients are elsewhere (fed.clients above 0). In shards, the run asks a question
-// and waits, each shard scores its clients and encrypts their sum, and a merger makes the release of all sums. Behind two
-// aggregators ([Gather]), the run announces the question, waits for both noised shares and adds them up.
+// Package sharding does the rounds of a run whose clients are elsewhere (fed.clients above 0). In shards, the run asks
+// a question and waits, each shard scores its clients and encrypts their sum, and a merger makes the release of all
+// sums. Behind two aggregators ([Gather]), the run announces the question, waits for both noised shares and adds them
+// up.
 package sharding
 
 import (
@@ -26,15 +27,17 @@ type WaitingError struct {
 }
 
 func (e *WaitingError) Error() string {
-	return fmt.Sprintf("waiting for the partial sums of all shards, of %d clients: the question is %s", e.Clients, e.Question)
+	return fmt.Sprintf("waiting for the partial sums of all shards, of %d clients: the question is %s", e.Clients,
+		e.Question)
 }
 
 // Resumable returns true: the run goes on when the partial sums are merged.
 func (e *WaitingError) Resumable() bool { return true }
 
-// Ask returns a function for [fedsim.NewRemote] that writes the question of a round of the run in dir, and the encoder, for the
-// machines that have the clients. It never returns a sum, but a [WaitingError].
-func Ask(dir string, c configs.Config, clients int, encoder embedding.Encoder) func(release.Request) (query.Partial, error) {
+// Ask returns a function for [fedsim.NewRemote] that writes the question of a round of the run in dir, and the encoder,
+// for the machines that have the clients. It never returns a sum, but a [WaitingError].
+func Ask(dir string, c configs.Config, clients int, encoder embedding.Encoder) func(release.Request) (query.Partial,
+	error) {
 	return func(r release.Request) (query.Partial, error) {
 		waiting, err := ask(r, dir, c, clients, encoder)
 		if err != nil {
@@ -45,7 +48,8 @@ func Ask(dir string, c configs.Config, clients int, encoder embedding.Encoder) f
 }
 
 // ask writes the question of a round and the encoder, and says where they are.
-func ask(r release.Request, dir string, c configs.Config, clients int, encoder embedding.Encoder) (*WaitingError, error) {
+func ask(r release.Request, dir string, c configs.Config, clients int, encoder embedding.Encoder) (*WaitingError,
+	error) {
 	described, err := scoring.Describe(r.Query)
 	if err != nil {
 		return nil, err
@@ -53,7 +57,8 @@ func ask(r release.Request, dir string, c configs.Config, clients int, encoder e
 	waiting := &WaitingError{Round: r.Round, Clients: clients, Question: filepath.Join(r.Dir, rundir.Question),
 		Encoder: c.Scoring.Encoder}
 	sentence := embedding.Sentence(encoder)
-	q := shard.Question{Question: described, Round: r.Round, Clients: clients, Encoder: embedding.Key(sentence), Since: c.Data.Since}
+	q := shard.Question{Question: described, Round: r.Round, Clients: clients, Encoder: embedding.Key(sentence),
+		Since: c.Data.Since}
 	if form, ok := encoder.(*embedding.Form); ok {
 		q.Form = form.Weight
 	}

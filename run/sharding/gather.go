@@ -48,8 +48,8 @@ func (a *Aggregators) both(do func(aggregate.Role, *service.Remote) error) error
 	return errors.Join(errs...)
 }
 
-// FewError ends a run whose round got fewer reports than aggregate.least. Nothing was summed or charged; the run announces the
-// question again when it is resumed.
+// FewError ends a run whose round got fewer reports than aggregate.least. Nothing was summed or charged; the run
+// announces the question again when it is resumed.
 type FewError struct {
 	Round int
 	Err   error
@@ -64,8 +64,9 @@ func (e *FewError) Unwrap() error { return e.Err }
 func (e *FewError) Resumable() bool { return true }
 
 // Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both
-// aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement. tell, if not
-// nil, gets a line when the waiting begins, and one if uploads were refused; rundir.Refusals in the round's folder counts them.
+// aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement.
+// tell, if not nil, gets a line when the waiting begins, and one if uploads were refused; rundir.Refusals in the
+// round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
 	to *Aggregators, tell func(string)) fedsim.Noised {
 	return func(r release.Request) (steps []int64, reports int, err error) {
@@ -108,8 +109,8 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
 		if err != nil {
 			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
-			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(shares[aggregate.Leader].Reports, a.Least)),
-				Err: err, Charged: g.forget}
+			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]),
+				Reports: int(max(shares[aggregate.Leader].Reports, a.Least)), Err: err, Charged: g.forget}
 		}
 		return steps, reports, err
 	}
@@ -117,8 +118,8 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 
 // refusals are what both aggregators refused.
 func refusals(leader, helper *aggregate.Share) guarantee.Refusals {
-	return guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)), Late: int(max(leader.Late, helper.Late)),
-		Invalid: int(max(leader.Invalid, helper.Invalid))}
+	return guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)),
+		Late: int(max(leader.Late, helper.Late)), Invalid: int(max(leader.Invalid, helper.Invalid))}
 }
 
 // gathering is a round that is asked.
@@ -137,8 +138,9 @@ func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement
 		return nil, err
 	}
 	hash := sha256.Sum256(question)
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round), Question: hash[:],
-		Query: g.Query.Name(), Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma, Clients: uint64(g.clients),
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round),
+		Question: hash[:], Query: g.Query.Name(), Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma,
+		Clients:      uint64(g.clients),
 		Least:        uint64(g.c.Aggregate.Least),
 		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
 		InsecureSeed: g.c.Privacy.InsecureSeededNoise}
@@ -177,7 +179,8 @@ func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement
 	return a, atomicfile.WriteBytes(g.path, a.Encode())
 }
 
-// over makes an error of an announcement that will have no shares, and removes it, so that the question can be asked again.
+// over makes an error of an announcement that will have no shares, and removes it, so that the question can be asked
+// again.
 func (g *gathering) over(err error) error {
 	var refused *service.Refused
 	if !errors.As(err, &refused) || refused.Outcome != aggregate.Few && refused.Outcome != aggregate.Late {

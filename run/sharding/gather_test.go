@@ -40,8 +40,8 @@ func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, li
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key, Dir: filepath.Join(t.TempDir(),
-			"client"),
+		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key,
+			Dir:     filepath.Join(t.TempDir(), "client"),
 			Epsilon: 1000, Delta: 1e-3, Open: embedding.LoadSaved, InsecureSeeds: true,
 			Texts: func(string) ([]string, error) { return c.Texts, nil }})
 		if err != nil {
@@ -67,8 +67,8 @@ func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, li
 	return &done
 }
 
-// refuse sends both aggregators uploads that they refuse: two that are no reports and one that is too large at a time at which nothing
-// is announced.
+// refuse sends both aggregators uploads that they refuse: two that are no reports and one that is too large at a time
+// at which nothing is announced.
 func refuse(t *testing.T, f *testfederation.Federation) {
 	t.Helper()
 	for _, role := range aggregate.Roles {
@@ -95,14 +95,15 @@ func told(t *testing.T, dir string) {
 		}
 	}
 	r, err := reporting.Of(dir)
-	const want = "refused 3 uploads, of which no sum has anything: 0 whose proofs did not hold, 1 after a deadline, 2 that were no valid reports"
+	const want = "refused 3 uploads, of which no sum has anything: 0 whose proofs did not hold, 1 after a deadline, " +
+		"2 that were no valid reports"
 	if err != nil || !strings.Contains(strings.Join(r.Privacy.Statement, " "), want) {
 		t.Errorf("the report says %q (%v), want %q", r.Privacy.Statement, err, want)
 	}
 }
 
-// TestAggregated: a run whose clients report to two aggregators has the bytes of its simulation with the same seed, for questions
-// of each round and for the one release; its audit is sound.
+// TestAggregated: a run whose clients report to two aggregators has the bytes of its simulation with the same seed, for
+// questions of each round and for the one release; its audit is sound.
 func TestAggregated(t *testing.T) {
 	for name, change := range map[string]func(*configs.Config){
 		"rounds": func(*configs.Config) {},
@@ -132,8 +133,8 @@ func TestAggregated(t *testing.T) {
 			refuse(t, f)
 			done := respond(ctx, t, f, list)
 			dir := filepath.Join(t.TempDir(), "run")
-			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
-				identity.Trainer)}
+			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer),
+				Helper: f.Remote(aggregate.Helper, identity.Trainer)}
 			err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 			stop()
 			done.Wait()
@@ -168,7 +169,8 @@ func TestAggregated(t *testing.T) {
 	}
 }
 
-// TestTooFewReports: a run whose clients do not report ends without a charge, and goes on when it is resumed and they do.
+// TestTooFewReports: a run whose clients do not report ends without a charge, and goes on when it is resumed and they
+// do.
 func TestTooFewReports(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Aggregate.Least, c.Aggregate.Minutes, c.Trainer.Rounds = 10, 0.05, 1

@@ -29,8 +29,8 @@ type MergeOptions struct {
 }
 
 // Merge adds up the partial sums of all shards of a run's round, adds noise, charges the run's ledger and writes the
-// release, by the protocol of package fedsim. A merge that was killed is repeated: what was drawn is used again, and what was
-// charged is not charged again. The release of a round that has one is returned as it is.
+// release, by the protocol of package fedsim. A merge that was killed is repeated: what was drawn is used again, and
+// what was charged is not charged again. The release of a round that has one is returned as it is.
 func Merge(o MergeOptions) (_ *release.Release, err error) {
 	if !rundir.Exists(o.Dir) {
 		return nil, fault.Userf("%s holds no run: there is no %s", o.Dir, rundir.Config)
@@ -53,8 +53,10 @@ func Merge(o MergeOptions) (_ *release.Release, err error) {
 	}
 	name, bound := methods.Of(*c).Query(*c)
 	if q.Round != o.Round || q.Name != name || q.Bound != bound || q.Clients != c.Fed.Clients {
-		return nil, fault.Userf("%s asks %d clients for %q with norm bound %g in round %d, the run asks %d for %q with %g in round %d", path,
-			q.Clients, q.Name, q.Bound, q.Round, c.Fed.Clients, name, bound, o.Round)
+		return nil,
+			fault.Userf("%s asks %d clients for %q with norm bound %g in round %d, the run asks %d for %q with %g in "+
+				"round %d", path,
+				q.Clients, q.Name, q.Bound, q.Round, c.Fed.Clients, name, bound, o.Round)
 	}
 	key, err := sealing.ReadPrivateKey(o.Key)
 	if err != nil {

@@ -29,7 +29,8 @@ import (
 	"popri/run/sharding"
 )
 
-// elsewhere changes a configuration of the tests' world to one whose train clients are elsewhere. private is their file.
+// elsewhere changes a configuration of the tests' world to one whose train clients are elsewhere. private is their
+// file.
 func elsewhere(t *testing.T, c *configs.Config) (private string) {
 	t.Helper()
 	private = c.Data.Private
@@ -39,7 +40,8 @@ func elsewhere(t *testing.T, c *configs.Config) (private string) {
 	}
 	c.Fed.Clients = len(p.Split(clients.Train))
 	c.Eval.ReferencePrivate = false
-	held := &clients.Population{Name: p.Name, Unit: p.Unit, Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
+	held := &clients.Population{Name: p.Name, Unit: p.Unit,
+		Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
 	c.Data.Private = filepath.Join(t.TempDir(), "held.parquet")
 	if err := clients.Write(c.Data.Private, held); err != nil {
 		t.Fatal(err)
@@ -63,8 +65,9 @@ func answer(t *testing.T, w *sharding.WaitingError, private, key string, shards 
 	for i := range shards {
 		part := filepath.Join(t.TempDir(), fmt.Sprintf("%d.part", i+1))
 		_, err := sharding.Score(t.Context(), sharding.ScoreOptions{DType: "float32", Private: private,
-			Options: client.Options{Question: w.Question, Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: shards, Assignment: shard.ByID},
-				To: key + sealing.PublicSuffix, Out: part}})
+			Options: client.Options{Question: w.Question, Path: w.Encoder,
+				Place: shard.Place{Shard: i + 1, Of: shards, Assignment: shard.ByID},
+				To:    key + sealing.PublicSuffix, Out: part}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +96,8 @@ func runInShards(t *testing.T, c configs.Config, private string) (dir string, me
 		if got := sharding.WaitingRound(dir); got != w.Round {
 			t.Errorf("the run waits in round %d, not %d", w.Round, got)
 		}
-		r, err := sharding.Merge(sharding.MergeOptions{Dir: dir, Round: w.Round, Key: key, Parts: answer(t, w, private, key, 2*merges+1)})
+		r, err := sharding.Merge(sharding.MergeOptions{Dir: dir, Round: w.Round, Key: key,
+			Parts: answer(t, w, private, key, 2*merges+1)})
 		if err != nil || r.Resumed || r.Clients != c.Fed.Clients {
 			t.Fatalf("merge of round %d: %+v, %v", w.Round, r, err)
 		}
@@ -101,8 +105,8 @@ func runInShards(t *testing.T, c configs.Config, private string) (dir string, me
 	return dir, merges
 }
 
-// TestShards: a run whose clients are elsewhere has the releases, the charges and the texts of one that reads them itself, to
-// the last bit, for every query that travels; and its audit is sound.
+// TestShards: a run whose clients are elsewhere has the releases, the charges and the texts of one that reads them
+// itself, to the last bit, for every query that travels; and its audit is sound.
 func TestShards(t *testing.T) {
 	for name, change := range map[string]func(*configs.Config){
 		"rounds":  func(*configs.Config) {},
@@ -115,7 +119,8 @@ func TestShards(t *testing.T) {
 		},
 		"votes": func(c *configs.Config) { c.Method = evolution.Description.Name },
 		"bert": func(c *configs.Config) {
-			c.Scoring.Encoder, c.Trainer.Rounds = filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first"), 1
+			c.Scoring.Encoder, c.Trainer.Rounds = filepath.Join("..", "..", "testdata", "golden", "sentence",
+				"bert-first"), 1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,9 +179,10 @@ func TestWholeFiles(t *testing.T) {
 	w := waits(t, run.Options{Config: c, Dir: dir})
 	var parts []string
 	for i, some := range [][]clients.Client{all.Clients[:11], all.Clients[11:]} {
-		o := sharding.ScoreOptions{Private: filepath.Join(t.TempDir(), "some.parquet"), Options: client.Options{Question: w.Question,
-			Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: 2, Assignment: shard.ByFile}, To: key + sealing.PublicSuffix,
-			Out: filepath.Join(t.TempDir(), "part")}}
+		o := sharding.ScoreOptions{Private: filepath.Join(t.TempDir(), "some.parquet"),
+			Options: client.Options{Question: w.Question, Path: w.Encoder, Place: shard.Place{Shard: i + 1, Of: 2,
+				Assignment: shard.ByFile}, To: key + sealing.PublicSuffix,
+				Out: filepath.Join(t.TempDir(), "part")}}
 		if err := clients.Write(o.Private, &clients.Population{Clients: some}); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +203,8 @@ func TestWholeFiles(t *testing.T) {
 	}
 }
 
-// TestMergeAgain: a merge after the release, or after one that ended with a pending release, draws and charges nothing more.
+// TestMergeAgain: a merge after the release, or after one that ended with a pending release, draws and charges nothing
+// more.
 func TestMergeAgain(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Trainer.Rounds, c.Privacy.InsecureSeededNoise = 1, false
@@ -214,7 +221,8 @@ func TestMergeAgain(t *testing.T) {
 		t.Errorf("merged again: %+v, %v", again, err)
 	}
 	// Killed between charge and rename: the file is still pending.
-	final, pending := filepath.Join(rundir.Round(dir, 1), release.File), filepath.Join(rundir.Round(dir, 1), release.PendingFile)
+	final, pending := filepath.Join(rundir.Round(dir, 1), release.File), filepath.Join(rundir.Round(dir, 1),
+		release.PendingFile)
 	if err := os.Rename(final, pending); err != nil {
 		t.Fatal(err)
 	}
@@ -230,8 +238,8 @@ func TestMergeAgain(t *testing.T) {
 	}
 }
 
-// TestMergeKilledAtAnyMoment kills merges with SIGKILL at random moments, until one ends. The round has one charge then, and no
-// two noised sums were ever on disk.
+// TestMergeKilledAtAnyMoment kills merges with SIGKILL at random moments, until one ends. The round has one charge
+// then, and no two noised sums were ever on disk.
 func TestMergeKilledAtAnyMoment(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Trainer.Rounds, c.Privacy.InsecureSeededNoise = 1, false
@@ -313,7 +321,8 @@ func TestShardMistakes(t *testing.T) {
 	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Round = 2 })), "round 2", "not waiting")
 	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Key = merger(t) })), "encrypted to the key")
 	mistaken(merge(with(func(o *sharding.MergeOptions) { o.Dir = reseeded })), "another question")
-	mistaken(merge(sharding.MergeOptions{Dir: other, Round: 1, Key: key, Parts: answer(t, wrong, private, key, 2)}), "30 clients together", "29")
+	mistaken(merge(sharding.MergeOptions{Dir: other, Round: 1, Key: key, Parts: answer(t, wrong, private, key, 2)}),
+		"30 clients together", "29")
 	if _, entries := testworld.Charges(t, dir); len(entries) != 0 {
 		t.Errorf("%d charges", len(entries))
 	}

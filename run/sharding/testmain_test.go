@@ -11,8 +11,8 @@ import (
 	"popri/run/sharding"
 )
 
-// childMerge is the environment variable with the key and the partial sums, on a line each, that a child process is to merge
-// into the run's round 1.
+// childMerge is the environment variable with the key and the partial sums, on a line each, that a child process is to
+// merge into the run's round 1.
 const childMerge = "POPRI_TEST_MERGE"
 
 // TestMain makes the test binary serve as the process that tests start and kill.

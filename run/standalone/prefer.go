@@ -1,5 +1,5 @@
-// Package standalone trains an adapter on preference pairs from anywhere, without clients and without differential privacy: the
-// work of popri dpo. A training that was interrupted goes on and ends with the same bytes.
+// Package standalone trains an adapter on preference pairs from anywhere, without clients and without differential
+// privacy: the work of popri dpo. A training that was interrupted goes on and ends with the same bytes.
 package standalone
 
 import (
@@ -60,8 +60,8 @@ type Options struct {
 	Step      func(m dpo.Metrics, done, total int)
 	Eval      func(dpo.Evaluation)
 	Prepared  func(p Prepared) // called when everything has been read
-	// Trackers are the programs that show the steps' figures (trackers.Names); Warn is called with a sentence for each that
-	// fails.
+	// Trackers are the programs that show the steps' figures (trackers.Names); Warn is called with a sentence for each
+	// that fails.
 	Trackers []string
 	Warn     func(text string)
 }
@@ -101,7 +101,8 @@ const (
 )
 
 // Train trains an adapter on preference pairs, with the model without adapter as the reference, and writes it to a
-// folder that holds none. An interrupted training is resumed and gives the same bytes; one that is done gives its result again.
+// folder that holds none. An interrupted training is resumed and gives the same bytes; one that is done gives its
+// result again.
 func Train(ctx context.Context, o Options) (*Result, error) {
 	if o.Resume {
 		if r, err := readDone(o.Out); r != nil || err != nil {
@@ -212,7 +213,8 @@ func (o *Options) configure() error {
 		return err
 	}
 	if c.DPO.Engine != "local" {
-		return fault.Userf("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri", c.DPO.Engine)
+		return fault.Userf("dpo.engine is %q, must be \"local\" here: TRL trains on such pairs without popri",
+			c.DPO.Engine)
 	}
 	if o.EvalPairs != "" && c.DPO.EvalShare > 0 {
 		return fault.Userf("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
@@ -223,8 +225,8 @@ func (o *Options) configure() error {
 	return assembly.SetCompute(c)
 }
 
-// claim makes the adapter's folder and locks it. The folder may hold a training to resume, but neither an adapter nor another
-// training.
+// claim makes the adapter's folder and locks it. The folder may hold a training to resume, but neither an adapter nor
+// another training.
 func (o *Options) claim() (*filelock.Lock, error) {
 	if err := atomicfile.CheckFolder(o.Out); err != nil {
 		return nil, fault.User(err)
@@ -252,7 +254,8 @@ func (o *Options) claim() (*filelock.Lock, error) {
 	}
 	err = finished() // by another process, between the check and the lock
 	if err == nil && !o.Resume && (rundir.Has(o.Out, trainingFile) || rundir.Has(o.Out, settingsFile)) {
-		err = fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder", o.Out)
+		err = fault.Userf("%s holds a training that is not done: go on with it (--resume) or name another folder",
+			o.Out)
 	}
 	if err == nil {
 		err = atomicfile.RemoveTemporary(o.Out)
@@ -330,7 +333,8 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, cut dpo.Cut, err erro
 	context := l.model.Config.Context
 	length := cmp.Or(o.Config.DPO.MaxLength, context)
 	if length > context {
-		return nil, nil, cut, fault.Userf("dpo.max_length is %d, must be at most the model's context, %d", length, context)
+		return nil, nil, cut, fault.Userf("dpo.max_length is %d, must be at most the model's context, %d", length,
+			context)
 	}
 	read := func(path string) ([]dpo.Pair, error) {
 		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.tokenizer, Folder: l.folder, MaxLength: length,

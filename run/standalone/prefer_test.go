@@ -37,13 +37,17 @@ func preferFiles(t *testing.T, n int) (config, pairs string, c configs.Config) {
 	dir := t.TempDir()
 	var lines strings.Builder
 	for i := range n {
-		fmt.Fprintf(&lines, "{\"prompt\": \"the cat sees %d\", \"chosen\": \" stones by the %d river\", \"rejected\": \" a boat\"}\n", i, i)
+		fmt.Fprintf(&lines,
+			"{\"prompt\": \"the cat sees %d\", \"chosen\": \" stones by the %d river\", \"rejected\": \" a boat\"}\n",
+			i, i)
 	}
 	pairs = filepath.Join(dir, "pairs.jsonl")
 	c = testworld.Shared(t).Config
-	c.Optimizer.Epochs, c.Optimizer.Batch, c.DPO.EvalShare, c.DPO.Best, c.DPO.EvalSteps, c.Optimizer.LearningRate = 3, 4, 0.2, "pairs", 4, 1e-2
+	c.Optimizer.Epochs, c.Optimizer.Batch, c.DPO.EvalShare, c.DPO.Best, c.DPO.EvalSteps, c.Optimizer.LearningRate = 3,
+		4, 0.2, "pairs", 4, 1e-2
 	config = filepath.Join(dir, "prefer.yaml")
-	if err := errors.Join(atomicfile.WriteBytes(pairs, []byte(lines.String())), atomicfile.WriteBytes(config, c.YAML())); err != nil {
+	if err := errors.Join(atomicfile.WriteBytes(pairs, []byte(lines.String())),
+		atomicfile.WriteBytes(config, c.YAML())); err != nil {
 		t.Fatal(err)
 	}
 	return config, pairs, c
@@ -55,7 +59,8 @@ func sameAdapter(t *testing.T, dir, want string) {
 	a, b := testworld.Content(t, want), testworld.Content(t, dir)
 	delete(a, trainingLock)
 	delete(b, trainingLock)
-	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile, preference.EvalsFile, settingsFile, referenceFile} {
+	for _, name := range []string{"adapter_model.safetensors", "adapter_config.json", preference.StepsFile,
+		preference.EvalsFile, settingsFile, referenceFile} {
 		if len(a[name]) == 0 {
 			t.Errorf("the uninterrupted training has no %s", name)
 		}
@@ -155,8 +160,8 @@ func killAfterStep(ended <-chan struct{}, dir string, after time.Duration, kill 
 	kill()
 }
 
-// TestPreferCancelled stops a training after every step and measurement; it ends with the same bytes. What does not belong
-// to it is refused.
+// TestPreferCancelled stops a training after every step and measurement; it ends with the same bytes. What does not
+// belong to it is refused.
 func TestPreferCancelled(t *testing.T) {
 	_, pairs, c := preferFiles(t, 30)
 	c.LoRA.Dropout, c.LoRA.DoRA, c.DPO.RefModelSyncSteps = 0.05, true, 4
@@ -165,7 +170,8 @@ func TestPreferCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole.Eval == nil || whole.Held != 6 || whole.Pairs != 24 || whole.Eval.Accuracy < 0.95 || whole.Steps != 18 || whole.Cached {
+	if whole.Eval == nil || whole.Held != 6 || whole.Pairs != 24 || whole.Eval.Accuracy < 0.95 || whole.Steps != 18 ||
+		whole.Cached {
 		t.Errorf("%+v", whole)
 	}
 	o := Options{Config: c, Pairs: pairs, Out: dir}
@@ -175,7 +181,8 @@ func TestPreferCancelled(t *testing.T) {
 		got, err := Train(ctx, o)
 		stop()
 		if err == nil {
-			if attempt != whole.Steps-1 || !got.Cached || got.Last != whole.Last || got.Loss != whole.Loss || *got.Eval != *whole.Eval {
+			if attempt != whole.Steps-1 || !got.Cached || got.Last != whole.Last || got.Loss != whole.Loss ||
+				*got.Eval != *whole.Eval {
 				t.Errorf("after %d interruptions: %+v, want %+v", attempt, got, whole)
 			}
 			break
@@ -184,17 +191,20 @@ func TestPreferCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if attempt == 2 {
-			if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--resume") {
+			if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) ||
+				!strings.Contains(err.Error(), "--resume") {
 				t.Errorf("a new training in the folder of another gives %v", err)
 			}
 			b, err := os.ReadFile(pairs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1), 0o644); err != nil {
+			if err := os.WriteFile(pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Train(t.Context(), Options{Out: dir, Resume: true}); !fault.IsUser(err) || !errors.Is(err, trainer.ErrForeignCheckpoint) {
+			if _, err := Train(t.Context(), Options{Out: dir, Resume: true}); !fault.IsUser(err) ||
+				!errors.Is(err, trainer.ErrForeignCheckpoint) {
 				t.Errorf("other pairs give %v", err)
 			}
 			if err := os.WriteFile(pairs, b, 0o644); err != nil {
@@ -204,12 +214,14 @@ func TestPreferCancelled(t *testing.T) {
 		o = Options{Out: dir, Resume: true}
 	}
 	sameAdapter(t, dir, want)
-	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) || !strings.Contains(err.Error(), dir) {
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("another training in the folder of one that is done gives %v", err)
 	}
 	before := testworld.Content(t, dir)
 	done, err := Train(t.Context(), Options{Out: dir, Resume: true})
-	if err != nil || !done.Done || done.Out != dir || done.Last != whole.Last || *done.Eval != *whole.Eval || done.Pairs != whole.Pairs {
+	if err != nil || !done.Done || done.Out != dir || done.Last != whole.Last || *done.Eval != *whole.Eval ||
+		done.Pairs != whole.Pairs {
 		t.Errorf("a training that is done gives %+v, %v", done, err)
 	}
 	if !reflect.DeepEqual(testworld.Content(t, dir), before) {
@@ -217,21 +229,24 @@ func TestPreferCancelled(t *testing.T) {
 	}
 
 	// Pairs to measure on from a file, and the reference of an earlier training.
-	got, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Out: filepath.Join(t.TempDir(), "x")})
+	got, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs,
+		Out: filepath.Join(t.TempDir(), "x")})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.eval_share") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	c.DPO.EvalShare = 0
 	kept := filepath.Join(t.TempDir(), "kept.safetensors")
 	for i := range 2 {
-		got, err = Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Reference: kept, Out: filepath.Join(t.TempDir(), "x")})
+		got, err = Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Reference: kept,
+			Out: filepath.Join(t.TempDir(), "x")})
 		if err != nil || got.Pairs != 30 || got.Held != 30 || got.Cached != (i == 1) || got.Stale != "" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		c.DPO.Beta *= 2 // has no part in the reference
 	}
 	c.DPO.Best = "fid"
-	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.best") {
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs,
+		Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.best") {
 		t.Errorf("the distance to texts that are not there gives %v", err)
 	}
 }
@@ -240,12 +255,14 @@ func TestPreferCancelled(t *testing.T) {
 // that step is kept and can be loaded.
 func TestPreferDiverges(t *testing.T) {
 	_, pairs, c := preferFiles(t, 12)
-	c.DPO.EvalShare, c.DPO.Best, c.Optimizer.MaxGradNorm, c.Optimizer.LearningRate, c.Optimizer.WarmupSteps, c.Optimizer.Schedule, c.Optimizer.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
+	c.DPO.EvalShare, c.DPO.Best, c.Optimizer.MaxGradNorm, c.Optimizer.LearningRate, c.Optimizer.WarmupSteps,
+		c.Optimizer.Schedule, c.Optimizer.WeightDecay = 0, "last", 0, 10, 0, "constant", 10
 	c.Optimizer.Epochs, c.DPO.Loss = 200, "ipo_sum"
 	dir := filepath.Join(t.TempDir(), "diverges")
 	_, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir})
 	n, ok := errors.AsType[*trainer.NonFinite](err)
-	if !ok || len(n.Examples) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, lastGood)) || !strings.Contains(err.Error(), "prompt ") {
+	if !ok || len(n.Examples) == 0 || !strings.Contains(err.Error(), filepath.Join(dir, lastGood)) ||
+		!strings.Contains(err.Error(), "prompt ") {
 		t.Fatalf("the error is %v", err)
 	}
 	if rundir.Has(dir, "adapter_config.json") {
@@ -259,7 +276,8 @@ func TestPreferDiverges(t *testing.T) {
 	for _, name := range f.Names() {
 		x, _ := f.Tensor(name)
 		values, err := x.Float32s()
-		if err != nil || slices.ContainsFunc(values, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
+		if err != nil || slices.ContainsFunc(values,
+			func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }) {
 			t.Errorf("%s is not finite (%v)", name, err)
 		}
 	}

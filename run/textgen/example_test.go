@@ -26,8 +26,9 @@ func smallModel(dir string) error {
 	if err := tok.Save(filepath.Join(dir, tokenizer.FileName)); err != nil {
 		return err
 	}
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2, Inner: 32,
-		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}, lm.Options{}, rand.New(rand.NewPCG(1, 2)).NormFloat64)
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2,
+		Inner: 32, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}, lm.Options{},
+		rand.New(rand.NewPCG(1, 2)).NormFloat64)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,11 @@ type Prompt struct {
 	IDs   []int32
 }
 
-// ReadPrompts reads JSON lines: {"prompt": "text"}, {"ids": [1, 2, 3]}, or a conversation, {"messages": [{"role": "user", "content":
-// "…"}]} or the same list as the prompt. A text is preceded by the ids of the tokenizer's template; ids are taken as they are; a
-// conversation is written by the chat template of the model's folder, up to where the model's turn begins. Blank lines are skipped.
-// name is the file's name in errors. Errors of the content are the user's.
+// ReadPrompts reads JSON lines: {"prompt": "text"}, {"ids": [1, 2, 3]}, or a conversation, {"messages": [{"role":
+// "user", "content": "…"}]} or the same list as the prompt. A text is preceded by the ids of the tokenizer's template;
+// ids are taken as they are; a conversation is written by the chat template of the model's folder, up to where the
+// model's turn begins. Blank lines are skipped. name is the file's name in errors. Errors of the content are the
+// user's.
 func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer, folder string) ([]Prompt, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {

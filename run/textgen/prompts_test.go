@@ -12,8 +12,8 @@ import (
 	"popri/run/textgen"
 )
 
-// TestConversations: messages are written by the chat template of the model's folder, whichever of both forms they have, up to where
-// the model's turn begins.
+// TestConversations: messages are written by the chat template of the model's folder, whichever of both forms they
+// have, up to where the model's turn begins.
 func TestConversations(t *testing.T) {
 	source, err := shipped.Dir(shipped.Generator)
 	if err != nil {
@@ -24,7 +24,8 @@ func TestConversations(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	template := "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}[model]\n{% endif %}"
+	template := "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt " +
+		"%}[model]\n{% endif %}"
 	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644); err != nil {
 		t.Fatal(err)
 	}

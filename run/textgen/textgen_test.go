@@ -10,16 +10,16 @@ import (
 	"popri/model/tokenizer"
 )
 
-// TestStopOfEachPrompt: words begin with a space, but not the first one of a text, so a sample's text depends on its prompt.
-// What ends a sample then depends on its own prompt and not on those before it.
+// TestStopOfEachPrompt: words begin with a space, but not the first one of a text, so a sample's text depends on its
+// prompt. What ends a sample then depends on its own prompt and not on those before it.
 func TestStopOfEachPrompt(t *testing.T) {
 	tok, err := tokenizer.Load(filepath.Join(golden.Folder(t, "sentence"), "t5", "tokenizer.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2, Inner: 32,
-		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}, lm.Options{}, random.NormFloat64)
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2,
+		Inner: 32, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}, lm.Options{}, random.NormFloat64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,8 @@ func TestStopOfEachPrompt(t *testing.T) {
 		t.Fatal("there is no </s>")
 	}
 	prompts := []Prompt{{IDs: []int32{special}}, {IDs: tok.Encode("one two")}, {IDs: []int32{special, special}}}
-	o := Options{Samples: 20, Stop: []string{" "}, SampleOptions: lm.SampleOptions{MaxNewTokens: 12, Temperature: 1, IgnoreEOS: true}}
+	o := Options{Samples: 20, Stop: []string{" "},
+		SampleOptions: lm.SampleOptions{MaxNewTokens: 12, Temperature: 1, IgnoreEOS: true}}
 	drawn, err := Draw(t.Context(), m, tok, prompts, o)
 	if err != nil {
 		t.Fatal(err)

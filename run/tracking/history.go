@@ -14,9 +14,9 @@ import (
 	"popri/show/trackers"
 )
 
-// history reads the figures of a run's files, in the order in which the run made them, and leaves the reader behind them.
-// The rounds' own files say what there is. The event log, which a killed process may have left without a last line, says
-// when it was.
+// history reads the figures of a run's files, in the order in which the run made them, and leaves the reader behind
+// them. The rounds' own files say what there is. The event log, which a killed process may have left without a last
+// line, says when it was.
 func (t *Listener) history() (points []trackers.Point, err error) {
 	type key struct {
 		event string
@@ -52,7 +52,8 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 			return points, err
 		}
 		if n <= len(rounds) {
-			points = append(points, t.reader.Read(trackers.RoundEnd, n, eventlog.Fields(n, rounds[n-1]), at(trackers.RoundEnd, 0))...)
+			points = append(points, t.reader.Read(trackers.RoundEnd, n, eventlog.Fields(n, rounds[n-1]),
+				at(trackers.RoundEnd, 0))...)
 		}
 	}
 	e, err := evaluation.Read(t.dir)

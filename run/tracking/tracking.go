@@ -1,5 +1,5 @@
-// Package tracking gives the figures of a run, or of another training in a folder, to trackers: live from its events, and
-// from its files what a tracker lacks when a process begins.
+// Package tracking gives the figures of a run, or of another training in a folder, to trackers: live from its events,
+// and from its files what a tracker lacks when a process begins.
 package tracking
 
 import (
@@ -35,8 +35,8 @@ type Listener struct {
 	ended  error
 }
 
-// Open begins to track the run in dir. warn gets at most one sentence for each tracker. Without names there is nothing to
-// track, and the listener is nil.
+// Open begins to track the run in dir. warn gets at most one sentence for each tracker. Without names there is nothing
+// to track, and the listener is nil.
 func Open(names []string, dir string, c configs.Config, warn func(string)) *Listener {
 	return open(names, dir, c, warn, func(t *Listener, run *trackers.Run) error {
 		t.dir = dir
@@ -57,11 +57,12 @@ func OpenTexts(names []string, dir string, c configs.Config, warn func(string)) 
 	})
 }
 
-// OpenTraining begins to track a training on preference pairs in dir that no run does. One that goes on has its earlier figures in
-// its checkpoint.
+// OpenTraining begins to track a training on preference pairs in dir that no run does. One that goes on has its earlier
+// figures in its checkpoint.
 func OpenTraining(names []string, dir, checkpoint string, c configs.Config, warn func(string)) *Listener {
 	return open(names, dir, c, warn, func(t *Listener, run *trackers.Run) error {
-		run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon", Value: "none: this training is not differentially private"})
+		run.Tags = append(run.Tags, trackers.Pair{Name: "epsilon",
+			Value: "none: this training is not differentially private"})
 		p, err := readTraining(dir, checkpoint)
 		written := modified(checkpoint)
 		run.History = p.points(&t.reader, 1, func(string, float64) time.Time { return written })
@@ -69,7 +70,8 @@ func OpenTraining(names []string, dir, checkpoint string, c configs.Config, warn
 	})
 }
 
-func open(names []string, dir string, c configs.Config, warn func(string), add func(*Listener, *trackers.Run) error) *Listener {
+func open(names []string, dir string, c configs.Config, warn func(string),
+	add func(*Listener, *trackers.Run) error) *Listener {
 	if len(names) == 0 {
 		return nil
 	}
@@ -140,8 +142,8 @@ func (t *Listener) EndWith(attributes map[string]any) {
 	}
 }
 
-// Evaluated adds what small models reach on the test clients. The model that was trained on the clients' own text is left
-// out: it is outside of ε, and a tracker may have more readers than the run's folder.
+// Evaluated adds what small models reach on the test clients. The model that was trained on the clients' own text is
+// left out: it is outside of ε, and a tracker may have more readers than the run's folder.
 func (t *Listener) Evaluated(e *evaluation.Outcome) {
 	if t == nil || e == nil {
 		return
@@ -157,15 +159,17 @@ func (t *Listener) accuracies(e *evaluation.Outcome, at time.Time) (points []tra
 				figures = map[string]float64{"accuracy": r.Accuracy, "macro_f1": *r.MacroF1}
 			}
 			for name, v := range figures {
-				points = append(points, trackers.Point{Key: "downstream/" + name + "/" + r.Key, Step: int64(t.rounds), Time: at, Value: v})
+				points = append(points, trackers.Point{Key: "downstream/" + name + "/" + r.Key, Step: int64(t.rounds),
+					Time: at, Value: v})
 			}
 		}
 	}
 	return points
 }
 
-// Judged adds how like the clients' the product's texts are, beside those of other clients and public text: judge/mauve/product. What
-// popri judge found about the train clients is left out, for its page is for the owner of the data alone.
+// Judged adds how like the clients' the product's texts are, beside those of other clients and public text:
+// judge/mauve/product. What popri judge found about the train clients is left out, for its page is for the owner of the
+// data alone.
 func (t *Listener) Judged(r *judge.Result) {
 	if t == nil || r == nil {
 		return
@@ -174,8 +178,10 @@ func (t *Listener) Judged(r *judge.Result) {
 	now := time.Now()
 	for _, l := range r.Likeness {
 		name := strings.ReplaceAll(l.Name, " ", "_")
-		for key, v := range map[string]float64{"mauve": l.Mauve, "precision": l.Precision, "recall": l.Recall, "frechet": l.Frechet} {
-			points = append(points, trackers.Point{Key: "judge/" + key + "/" + name, Step: int64(t.rounds), Time: now, Value: v})
+		for key, v := range map[string]float64{"mauve": l.Mauve, "precision": l.Precision, "recall": l.Recall,
+			"frechet": l.Frechet} {
+			points = append(points, trackers.Point{Key: "judge/" + key + "/" + name, Step: int64(t.rounds), Time: now,
+				Value: v})
 		}
 	}
 	t.set.Log(points)

@@ -23,7 +23,8 @@ type Training struct {
 }
 
 // points are the figures of a training in a round; at tells when a step was made.
-func (p Training) points(r *trackers.Reader, round int, at func(event string, step float64) time.Time) (points []trackers.Point) {
+func (p Training) points(r *trackers.Reader, round int,
+	at func(event string, step float64) time.Time) (points []trackers.Point) {
 	for _, s := range p.Steps {
 		event := trackers.DPOStep
 		if _, ok := s["rewards/margins"]; !ok {
@@ -39,11 +40,12 @@ func (p Training) points(r *trackers.Reader, round int, at func(event string, st
 	return points
 }
 
-// readTraining reads the lines of a finished training in dir, or the checkpoint of one that is not. Without either there is
-// nothing.
+// readTraining reads the lines of a finished training in dir, or the checkpoint of one that is not. Without either
+// there is nothing.
 func readTraining(dir, checkpoint string) (p Training, err error) {
 	if p.Steps, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.StepsFile)); err == nil {
-		if p.Evals, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.EvalsFile)); errors.Is(err, fs.ErrNotExist) {
+		if p.Evals, err = rows.ReadLines[map[string]any](filepath.Join(dir, preference.EvalsFile)); errors.Is(err,
+			fs.ErrNotExist) {
 			err = nil
 		}
 		return p, err

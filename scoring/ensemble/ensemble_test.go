@@ -23,7 +23,8 @@ func logs(p []float64) []float32 {
 	return out
 }
 
-// common are n teachers with a share alpha of their distribution in common, uniform over wide tokens, and the rest on one token of each.
+// common are n teachers with a share alpha of their distribution in common, uniform over wide tokens, and the rest on
+// one token of each.
 func common(n, wide int, alpha float64) [][]float32 {
 	out := make([][]float32, n)
 	for i := range out {
@@ -47,8 +48,8 @@ func histogram(teachers [][]float32, shared []float64) (counts []float64, votes 
 	return counts, votes
 }
 
-// TestMajority: more than half of the teachers agree as often as the formula of the common part says, however wide that part is; in
-// independent votes they never do.
+// TestMajority: more than half of the teachers agree as often as the formula of the common part says, however wide that
+// part is; in independent votes they never do.
 func TestMajority(t *testing.T) {
 	for alpha, want := range map[float64]float64{.05: .0358, .1: .0741, .25: .2063, .5: .5, .75: .875, .9: .998} {
 		if got := Majority(alpha); math.Abs(got-want) > 6e-5 {
@@ -105,7 +106,8 @@ func chi(t *testing.T, counts map[int32]int, p []float64, n int) float64 {
 	return 1 - distuv.ChiSquared{K: float64(cells - 1)}.CDF(statistic)
 }
 
-// TestMarginals: each teacher's vote has its own distribution, in both kinds of votes, at a temperature and without banned tokens.
+// TestMarginals: each teacher's vote has its own distribution, in both kinds of votes, at a temperature and without
+// banned tokens.
 func TestMarginals(t *testing.T) {
 	logits := []float32{2, 0, 1, -1, 0.5, 3}
 	for _, c := range []struct {
@@ -128,7 +130,8 @@ func TestMarginals(t *testing.T) {
 	}
 }
 
-// TestAgreement: two teachers agree on a token as often as the exact formula says, which is more than the paper's claim 2.
+// TestAgreement: two teachers agree on a token as often as the exact formula says, which is more than the paper's claim
+// 2.
 func TestAgreement(t *testing.T) {
 	p, q := []float64{.7, .2, .1}, []float64{.1, .3, .6}
 	exact := Agreement(p, q)
@@ -150,7 +153,8 @@ func TestAgreement(t *testing.T) {
 		}
 		low = math.Min(p[j], q[j]) / low
 		sd := math.Sqrt(exact[j] * (1 - exact[j]) / float64(n))
-		if got := counts[j] / float64(n); math.Abs(got-exact[j]) > 4*sd || low > exact[j]+1e-12 || exact[j] < math.Min(p[j], q[j])/2 {
+		if got := counts[j] / float64(n); math.Abs(got-exact[j]) > 4*sd || low > exact[j]+1e-12 ||
+			exact[j] < math.Min(p[j], q[j])/2 {
 			t.Errorf("token %d: %g, exact %g, claim 2 %g", j, got, exact[j], low)
 		}
 	}
@@ -176,7 +180,8 @@ func randomTeachers(random *rand.Rand, n, tokens int) [][]float64 {
 	return out
 }
 
-// TestOneTeacherMovesOneVote: for every shared randomness, another teacher changes two counts by 1 at most, and one that abstains one.
+// TestOneTeacherMovesOneVote: for every shared randomness, another teacher changes two counts by 1 at most, and one
+// that abstains one.
 func TestOneTeacherMovesOneVote(t *testing.T) {
 	random := rng.New(4, "moves")
 	for range 200 {
@@ -206,8 +211,9 @@ func TestOneTeacherMovesOneVote(t *testing.T) {
 	}
 }
 
-// TestCounts: the mean count of a token is the sum of its probabilities. A token that many teachers find likely gets many votes with
-// the chances of lemmas 1 and 2, and the filter at half of τ is diversity preserving with β = .34 and γ = 2 (theorem 1).
+// TestCounts: the mean count of a token is the sum of its probabilities. A token that many teachers find likely gets
+// many votes with the chances of lemmas 1 and 2, and the filter at half of τ is diversity preserving with β = .34 and γ
+// = 2 (theorem 1).
 func TestCounts(t *testing.T) {
 	const n, tokens, votes = 60, 12, 4000
 	random := rng.New(5, "counts")
@@ -257,7 +263,8 @@ func TestCounts(t *testing.T) {
 			}
 			for _, part := range []float64{.3, .5, .8} {
 				if got, _ := share(math.Floor(part * c)); got < math.Log(1/part)*q/2-slack {
-					t.Errorf("token %d: %g of %g teachers agree in %g of the histograms, lemma 1 has %g", j, part, c, got, math.Log(1/part)*q/2)
+					t.Errorf("token %d: %g of %g teachers agree in %g of the histograms, lemma 1 has %g", j, part, c,
+						got, math.Log(1/part)*q/2)
 				}
 			}
 			if got := first(share(c / 2)); got.passed < .34*c/n*q-slack || got.passed > 2*sum/n+slack {
@@ -362,14 +369,19 @@ func TestHistograms(t *testing.T) {
 	}
 }
 
-// TestQuestion: what decides the votes or the choice changes the key or the name, and the randomness of each vote is its own.
+// TestQuestion: what decides the votes or the choice changes the key or the name, and the randomness of each vote is
+// its own.
 func TestQuestion(t *testing.T) {
 	base := Question{Teachers: 10, Vocab: 20, Coordinated: true, Temperature: 1, Seed: 1, Round: 1, Part: 1}
 	seen := map[string]bool{}
-	for _, change := range []func(*Question){func(*Question) {}, func(q *Question) { q.Part++ }, func(q *Question) { q.Round++ },
-		func(q *Question) { q.Prefix = []int32{1} }, func(q *Question) { q.Banned = []int32{1} }, func(q *Question) { q.Teachers++ },
-		func(q *Question) { q.Heterogeneous = true }, func(q *Question) { q.Shared = true }, func(q *Question) { q.Model = "x" },
-		func(q *Question) { q.Temperature = .5 }, func(q *Question) { q.Coordinated = false }, func(q *Question) { q.Text = 3 }} {
+	for _, change := range []func(*Question){func(*Question) {}, func(q *Question) { q.Part++ },
+		func(q *Question) { q.Round++ },
+		func(q *Question) { q.Prefix = []int32{1} }, func(q *Question) { q.Banned = []int32{1} },
+		func(q *Question) { q.Teachers++ },
+		func(q *Question) { q.Heterogeneous = true }, func(q *Question) { q.Shared = true },
+		func(q *Question) { q.Model = "x" },
+		func(q *Question) { q.Temperature = .5 }, func(q *Question) { q.Coordinated = false },
+		func(q *Question) { q.Text = 3 }} {
 		q := base
 		change(&q)
 		id := q.Name() + q.Key()
@@ -380,10 +392,12 @@ func TestQuestion(t *testing.T) {
 	}
 	other := base
 	other.Part = 2
-	if slices.Equal(base.Randomness(), other.Randomness()) || base.Uniform(0) == base.Uniform(1) || base.Uniform(0) == other.Uniform(0) {
+	if slices.Equal(base.Randomness(), other.Randomness()) || base.Uniform(0) == base.Uniform(1) ||
+		base.Uniform(0) == other.Uniform(0) {
 		t.Error("two votes have the same randomness")
 	}
-	if !slices.Equal(base.Randomness(), base.Randomness()) || base.Bound() != 1 || base.Len() != 20 || base.Chosen() != 2 {
+	if !slices.Equal(base.Randomness(), base.Randomness()) || base.Bound() != 1 || base.Len() != 20 ||
+		base.Chosen() != 2 {
 		t.Error("a question changes")
 	}
 	counts := make([]float64, 20)

@@ -36,8 +36,8 @@ type Passed struct {
 	Sparsity int `json:"sparsity"`
 	// Tokens is the mean number of tokens of a histogram that reach it.
 	Tokens float64 `json:"tokens"`
-	// Distance is the total variation distance between the mean of the histograms that are filtered and then divided by their sum, and
-	// the teachers' mean distribution over the tokens that may pass; 1 if nothing passes.
+	// Distance is the total variation distance between the mean of the histograms that are filtered and then divided by
+	// their sum, and the teachers' mean distribution over the tokens that may pass; 1 if nothing passes.
 	Distance float64 `json:"total_variation"`
 }
 
@@ -82,8 +82,8 @@ func (h *Histograms) Most(votes int) float64 {
 	return float64(n) / float64(max(1, len(h.list)))
 }
 
-// Robust is the mass of the τ-robust average, mean_i min(p^(i)_j, the τ-th largest p_j): what τ teachers that agree can transfer at
-// most. p has a distribution a row.
+// Robust is the mass of the τ-robust average, mean_i min(p^(i)_j, the τ-th largest p_j): what τ teachers that agree can
+// transfer at most. p has a distribution a row.
 func Robust(p [][]float64, tau int) float64 {
 	if len(p) == 0 || tau < 1 || tau > len(p) {
 		return 0

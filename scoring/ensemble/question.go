@@ -11,16 +11,16 @@ import (
 	"popri/internal/rng"
 )
 
-// Question asks all teachers for the next token of a text. It implements query.Choosing: what is released is a token with its noised
-// count, or none, and never the histogram.
+// Question asks all teachers for the next token of a text. It implements query.Choosing: what is released is a token
+// with its noised count, or none, and never the histogram.
 type Question struct {
 	Teachers      int
 	Heterogeneous bool    // see [Rule]
 	Vocab         int     // tokens of the model
 	Coordinated   bool    // the teachers vote with public shared randomness
 	Temperature   float64 // of the teachers' distributions
-	// Shared says that several clients share a teacher: one client's texts, taken away, change the teacher's vote, which moves two
-	// counts by 1. A teacher with one client alone abstains without its texts, which moves one count.
+	// Shared says that several clients share a teacher: one client's texts, taken away, change the teacher's vote,
+	// which moves two counts by 1. A teacher with one client alone abstains without its texts, which moves one count.
 	Shared bool
 	Model  string // identifies the model and the way in which its prompts are made
 	Seed   uint64 // of the votes' randomness, which is public
@@ -54,8 +54,8 @@ func Name(heterogeneous, coordinated bool, temperature float64) string {
 // Key implements query.Question: a hash of everything else that decides the votes and the choice.
 func (q Question) Key() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%d %d %v\n%d %d %d %d\n%v %v", q.Model, q.Vocab, q.Teachers, q.Shared, q.Seed, q.Round, q.Text, q.Part, q.Prefix,
-		q.Banned)
+	fmt.Fprintf(h, "%s\n%d %d %v\n%d %d %d %d\n%v %v", q.Model, q.Vocab, q.Teachers, q.Shared, q.Seed, q.Round, q.Text,
+		q.Part, q.Prefix, q.Banned)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -1,14 +1,14 @@
-// Package ensemble is Hot PATE's vote (Cohen et al. 2025): many teachers, each a prompt of its own private examples to one language
-// model, choose the next token of a common text.
+// Package ensemble is Hot PATE's vote (Cohen et al. 2025): many teachers, each a prompt of its own private examples to
+// one language model, choose the next token of a common text.
 //
 //	independent   y_i ~ p^(i)                                        each teacher by itself ("cold")
 //	coordinated   y_i = argmax_j p^(i)_j / u_j,  u_j ~ Exp(1)        u is shared by all teachers and public (algorithm 1, "hot")
 //	histogram     c_j = #{i: y_i = j}                                E[c_j] = Σ_i p^(i)_j in both
 //
-// Teachers with equal distributions choose the same token in a coordinated vote, however many tokens are as likely. So counts are
-// large where teachers agree, even about a wide distribution, and a threshold far above the noise lets tokens of little probability
-// through. [Rule] is the threshold, [Question] what fedsim asks, [Histograms] what "popri bench ensemble" measures. The package sees
-// no private text: whoever computes the distributions votes with it.
+// Teachers with equal distributions choose the same token in a coordinated vote, however many tokens are as likely. So
+// counts are large where teachers agree, even about a wide distribution, and a threshold far above the noise lets
+// tokens of little probability through. [Rule] is the threshold, [Question] what fedsim asks, [Histograms] what "popri
+// bench ensemble" measures. The package sees no private text: whoever computes the distributions votes with it.
 package ensemble
 
 import (
@@ -16,8 +16,8 @@ import (
 	"math/rand/v2"
 )
 
-// Shared draws the public randomness of a coordinated vote over so many tokens: −ln u_j, which is Gumbel-distributed. Tokens that may
-// not be chosen get −Inf.
+// Shared draws the public randomness of a coordinated vote over so many tokens: −ln u_j, which is Gumbel-distributed.
+// Tokens that may not be chosen get −Inf.
 func Shared(tokens int, banned []int32, random *rand.Rand) []float64 {
 	out := make([]float64, tokens)
 	for j := range out {
@@ -29,7 +29,8 @@ func Shared(tokens int, banned []int32, random *rand.Rand) []float64 {
 	return out
 }
 
-// Vote is a teacher's token in a coordinated vote: argmax_j ln p_j − ln u_j, p being the softmax of the logits at a temperature above
+// Vote is a teacher's token in a coordinated vote: argmax_j ln p_j − ln u_j, p being the softmax of the logits at a
+// temperature above
 // 0. Of equal ones the first counts. It is −1 if no logit is a number.
 func Vote(logits []float32, temperature float64, shared []float64) int32 {
 	best, most := int32(-1), math.Inf(-1)
@@ -42,8 +43,8 @@ func Vote(logits []float32, temperature float64, shared []float64) int32 {
 	return best
 }
 
-// Draw is a teacher's token in an independent vote: that of a uniform number u in [0, 1) under the softmax of the logits, without the
-// banned tokens. It is −1 if no logit is a number.
+// Draw is a teacher's token in an independent vote: that of a uniform number u in [0, 1) under the softmax of the
+// logits, without the banned tokens. It is −1 if no logit is a number.
 func Draw(logits []float32, temperature float64, banned []int32, u float64) int32 {
 	p := Probabilities(logits, temperature, banned)
 	last, sum := int32(-1), 0.0
@@ -81,9 +82,9 @@ func Probabilities(logits []float32, temperature float64, banned []int32) []floa
 	return p
 }
 
-// Agreement is the probability that two teachers both vote for each token in a coordinated vote: 1 / Σ_h max(p_h/p_j, q_h/q_j). Its
-// sum is the probability Jaccard similarity of p and q. The paper's claim 2 has min(p_j, q_j) / Σ_h max(p_h, q_h), which is a lower
-// bound of it.
+// Agreement is the probability that two teachers both vote for each token in a coordinated vote: 1 / Σ_h max(p_h/p_j,
+// q_h/q_j). Its sum is the probability Jaccard similarity of p and q. The paper's claim 2 has min(p_j, q_j) / Σ_h
+// max(p_h, q_h), which is a lower bound of it.
 func Agreement(p, q []float64) []float64 {
 	out := make([]float64, len(p))
 	for j := range p {
@@ -99,7 +100,8 @@ func Agreement(p, q []float64) []float64 {
 	return out
 }
 
-// Majority is the limit, for many teachers, of the probability that more than half of them agree on a token in a coordinated vote,
-// where they have a share alpha of their distributions in common and the rest is disjoint: 1 − 2^(−α/(1−α)). It does not depend on how
-// wide the common part is. (The winner y ~ Exp(α) of the common part has each vote with probability e^(−y(1−α)).)
+// Majority is the limit, for many teachers, of the probability that more than half of them agree on a token in a
+// coordinated vote, where they have a share alpha of their distributions in common and the rest is disjoint: 1 −
+// 2^(−α/(1−α)). It does not depend on how wide the common part is. (The winner y ~ Exp(α) of the common part has each
+// vote with probability e^(−y(1−α)).)
 func Majority(alpha float64) float64 { return 1 - math.Exp2(-alpha/(1-alpha)) }

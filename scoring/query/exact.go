@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Mergeable is a query whose sum can be computed in parts, by machines that each hold some of the clients. The parts are
-// whole numbers, so the sum does not depend on how the clients are divided:
+// Mergeable is a query whose sum can be computed in parts, by machines that each hold some of the clients. The parts
+// are whole numbers, so the sum does not depend on how the clients are divided:
 //
 //	q.Sum(all) == q.Finish(q.Partial(some) + q.Partial(others))     to the last bit
 type Mergeable interface {
@@ -53,8 +53,8 @@ func NewBlock(n int, limit float64) (Block, error) {
 	return Block{e, make([]Int128, n)}, nil
 }
 
-// Add adds weight·v, each product rounded to a float64 and then to a whole number of steps. A product of more than twice
-// the limit of [NewBlock] is an error, and so is one that is not a number.
+// Add adds weight·v, each product rounded to a float64 and then to a whole number of steps. A product of more than
+// twice the limit of [NewBlock] is an error, and so is one that is not a number.
 func (b Block) Add(weight float64, v []float64) error {
 	scale := math.Ldexp(1, -b.Exponent)
 	values := b.Values[:len(v)]
@@ -145,8 +145,8 @@ func ParsePartial(shape [][2]int, content []byte) (Partial, error) {
 	left := len(content) / 16
 	for k, s := range shape {
 		if s[0] < leastExponent || s[0] > mostExponent || s[1] < 0 || s[1] > left {
-			return Partial{}, fmt.Errorf("query: block %d of a partial sum has exponent %d and %d values, in %d bytes", k, s[0],
-				s[1], len(content))
+			return Partial{}, fmt.Errorf("query: block %d of a partial sum has exponent %d and %d values, in %d bytes",
+				k, s[0], s[1], len(content))
 		}
 		left -= s[1]
 	}
@@ -157,7 +157,8 @@ func ParsePartial(shape [][2]int, content []byte) (Partial, error) {
 	for _, s := range shape {
 		b := Block{s[0], make([]Int128, s[1])}
 		for i := range b.Values {
-			b.Values[i] = Int128{Low: binary.LittleEndian.Uint64(content), High: int64(binary.LittleEndian.Uint64(content[8:]))}
+			b.Values[i] = Int128{Low: binary.LittleEndian.Uint64(content),
+				High: int64(binary.LittleEndian.Uint64(content[8:]))}
 			content = content[16:]
 		}
 		p.Blocks = append(p.Blocks, b)

@@ -43,8 +43,10 @@ func TestExactSums(t *testing.T) {
 		nearest, _ := want.Float64()
 		lost, _ := new(big.Float).Sub(want, new(big.Float).SetFloat64(nearest)).Float64()
 		high, low := whole.Split(0)
-		if got := whole.Float64s()[0]; got != nearest || high != nearest || low != lost || !slices.Equal(merged.Blocks[0].Values, whole.Values) {
-			t.Errorf("limit %g: %g + %g, want %g + %g; merged %v and %v", limit, high, low, nearest, lost, merged, whole)
+		if got := whole.Float64s()[0]; got != nearest || high != nearest || low != lost ||
+			!slices.Equal(merged.Blocks[0].Values, whole.Values) {
+			t.Errorf("limit %g: %g + %g, want %g + %g; merged %v and %v", limit, high, low, nearest, lost, merged,
+				whole)
 		}
 	}
 }
@@ -62,8 +64,8 @@ func TestRefusedNumbers(t *testing.T) {
 		}
 	}
 	p := Partial{[]Block{b}}
-	for name, other := range map[string]Partial{"another exponent": {[]Block{block(t, 2, 2)}}, "another length": {[]Block{block(t, 3, 1)}},
-		"no block": {}, "two blocks": {[]Block{b, b}}} {
+	for name, other := range map[string]Partial{"another exponent": {[]Block{block(t, 2, 2)}},
+		"another length": {[]Block{block(t, 3, 1)}}, "no block": {}, "two blocks": {[]Block{b, b}}} {
 		if err := p.Merge(other); !errors.Is(err, ErrOtherSum) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -14,8 +14,8 @@ import (
 	"popri/model/embedding"
 )
 
-// Question is what every question to the clients says of itself: those about embeddings, which are [Query], those about weights,
-// of package update, and those for the tokens of teachers, of package ensemble.
+// Question is what every question to the clients says of itself: those about embeddings, which are [Query], those about
+// weights, of package update, and those for the tokens of teachers, of package ensemble.
 type Question interface {
 	// Name identifies the question and everything that decides the vector except the samples: "cosine/standardize".
 	Name() string
@@ -30,14 +30,15 @@ type Question interface {
 // Choosing is a question whose noised sum nobody sees: what is released is a choice that is made by it.
 type Choosing interface {
 	Question
-	// Choose returns the values of the release. They follow from the noised sum, the standard deviation of its noise, and u, a secret
-	// uniform number in [0, 1).
+	// Choose returns the values of the release. They follow from the noised sum, the standard deviation of its noise,
+	// and u, a secret uniform number in [0, 1).
 	Choose(noised []float64, std, u float64) []float64
 	// Chosen is the number of these values.
 	Chosen() int
 }
 
-// Ranking is a question of which no sum is released, but which of the samples have the most votes. Each client has one vote.
+// Ranking is a question of which no sum is released, but which of the samples have the most votes. Each client has one
+// vote.
 type Ranking interface {
 	Question
 	// NeedsTexts reports whether a vote depends on each text's embedding.
@@ -75,8 +76,8 @@ type Clients struct {
 	// empty if only the means were kept.
 	Texts   embedding.Matrix
 	Offsets []int
-	// Labels has the number of each text's label in a public list, -1 for a label that is not in it. nil where no question needs
-	// labels.
+	// Labels has the number of each text's label in a public list, -1 for a label that is not in it. nil where no
+	// question needs labels.
 	Labels []int32
 }
 
@@ -117,7 +118,8 @@ func (c Clients) Select(which []int) Clients {
 	return out
 }
 
-// MeanEmbeddings averages each client's rows: client i owns rows offsets[i] to offsets[i+1]. Texts must be unit vectors.
+// MeanEmbeddings averages each client's rows: client i owns rows offsets[i] to offsets[i+1]. Texts must be unit
+// vectors.
 func MeanEmbeddings(texts embedding.Matrix, offsets []int) (Means, error) {
 	if err := texts.Check(); err != nil {
 		return Means{}, fmt.Errorf("query: texts: %w", err)

@@ -1,5 +1,5 @@
-// Package update is the question for model updates: what a client's text changes in a model's weights, as one bounded vector
-// (federated averaging; DP-FTRL sums up the same vectors).
+// Package update is the question for model updates: what a client's text changes in a model's weights, as one bounded
+// vector (federated averaging; DP-FTRL sums up the same vectors).
 //
 //	w_i = SGD(w; client i's rows, Batch rows a step, Epochs passes, rate Rate)
 //	v_i = (w_i − w) · min(1, Clip/‖w_i − w‖₂)          all weights are one vector
@@ -39,8 +39,8 @@ type Question struct {
 	Weights []float32 // of the model, in the order of its parameters' sorted names
 	Round   int
 	Seed    uint64 // of the order in which a client goes through its rows
-	// Earlier gives the question of an earlier round. Sums over several rounds (ledger.Tree) need it where a process goes on
-	// with what another one began; other sums never ask.
+	// Earlier gives the question of an earlier round. Sums over several rounds (ledger.Tree) need it where a process
+	// goes on with what another one began; other sums never ask.
 	Earlier func(round int) (Question, error)
 }
 
@@ -68,8 +68,8 @@ func (q Question) Len() int { return len(q.Weights) }
 // Bound implements query.Question.
 func (q Question) Bound() float64 { return q.Clip }
 
-// Clip scales a vector down to the norm bound, in float64, and returns its norm before that. A vector that is not finite becomes
-// zero: the client's training diverged, and its answer is that it has none.
+// Clip scales a vector down to the norm bound, in float64, and returns its norm before that. A vector that is not
+// finite becomes zero: the client's training diverged, and its answer is that it has none.
 func Clip(v []float64, bound float64) (norm float64) {
 	norm = Norm(v)
 	switch {

@@ -101,30 +101,35 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
-	fmt.Fprintf(&b, "%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
+	fmt.Fprintf(&b,
+		"%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
 		r.Texts, o.Program, r.origins(), r.Distinct, plural.Of(r.Repeated, "row", "rows"))
 	fmt.Fprint(&b, "```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n")
 	if r.Weighted > 0 {
-		fmt.Fprintf(&b, "\n`load_dataset(…, \"weighted\")` has each of the %d different rows once, with the number of its rows as "+
-			"`weight`. A training that weights its loss by it needs no repeated rows.\n", r.Weighted)
+		fmt.Fprintf(&b,
+			"\n`load_dataset(…, \"weighted\")` has each of the %d different rows once, with the number of its rows as "+
+				"`weight`. A training that weights its loss by it needs no repeated rows.\n", r.Weighted)
 	}
 	if r.Public > 0 {
 		fmt.Fprint(&b, "\nThe public texts keep their own licence.\n")
 	}
 	fmt.Fprint(&b, "\n| column | |\n|---|---|\n| `text` | a text, never empty |\n"+
-		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that was chosen |\n")
+		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that "+
+		"was chosen |\n")
 	if r.Weighted > 0 {
 		fmt.Fprint(&b, "| `weight` | in `weighted` alone: the number of rows |\n")
 	}
 	if r.Labels > 0 {
-		fmt.Fprintf(&b, "| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; nothing checks that "+
-			"what it wrote fits |\n", r.Labels)
+		fmt.Fprintf(&b,
+			"| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; "+
+				"nothing checks that what it wrote fits |\n", r.Labels)
 	}
 	var rows []string
 	for _, t := range tables {
 		rows = append(rows, fmt.Sprintf("| `%s` | `%s` |\n", t.path, t.sha256))
 	}
-	if err := proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs}, rows...); err != nil {
+	if err := proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs},
+		rows...); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
@@ -137,8 +142,9 @@ func (r Result) origins() string {
 		parts = append(parts, fmt.Sprintf("%s that a language model wrote", plural.Of(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
-		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
-			plural.Of(r.Public, "copy", "copies")))
+		parts = append(parts,
+			fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
+				plural.Of(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
 }

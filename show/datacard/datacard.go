@@ -1,6 +1,7 @@
 // Package datacard makes a folder of a run's product that datasets.load_dataset of Hugging Face opens: the texts as
-// Parquet, and a README.md with the dataset card. The card states the guarantee, the settings and the hashes of the files
-// that prove them. A product that is a model is copied with a model card instead. Where rows repeat, a second configuration has each of them once, with its weight.
+// Parquet, and a README.md with the dataset card. The card states the guarantee, the settings and the hashes of the
+// files that prove them. A product that is a model is copied with a model card instead. Where rows repeat, a second
+// configuration has each of them once, with its weight.
 package datacard
 
 import (
@@ -122,7 +123,8 @@ type table struct {
 // writeTables writes the product's rows and, where some repeat, each once with its weight. A file with weights that an
 // earlier product left is removed.
 func writeTables(out string, p *product) ([]table, error) {
-	data := table{name: "default", path: Data, rows: len(p.rows), features: []feature{{"text", "string"}, {"finish", "string"}}}
+	data := table{name: "default", path: Data, rows: len(p.rows),
+		features: []feature{{"text", "string"}, {"finish", "string"}}}
 	for _, r := range p.rows {
 		data.bytes += r.bytes()
 	}
@@ -176,7 +178,8 @@ func (o Options) replaces(run, out string) error {
 	}
 	hash, err := filehash.SHA256(filepath.Join(run, rundir.Config))
 	if err == nil && !bytes.Contains(card, []byte(hash)) {
-		err = fault.Userf("%s is not of the run %s: name another folder, or replace it by --force", filepath.Join(out, Card), run)
+		err = fault.Userf("%s is not of the run %s: name another folder, or replace it by --force",
+			filepath.Join(out, Card), run)
 	}
 	return err
 }

@@ -23,8 +23,9 @@ import (
 func run(t *testing.T, seeded bool, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := ledger.Create(filepath.Join(dir, rundir.Ledger), ledger.Budget{Epsilon: 1, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test",
-		Relation: accountant.ZeroOut, Data: "d", Clients: 100, InsecureSeededNoise: seeded})
+	l, err := ledger.Create(filepath.Join(dir, rundir.Ledger),
+		ledger.Budget{Epsilon: 1, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test",
+			Relation: accountant.ZeroOut, Data: "d", Clients: 100, InsecureSeededNoise: seeded})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +72,8 @@ func TestWrite(t *testing.T) {
 	}
 	front, body, ok := strings.Cut(strings.TrimPrefix(string(card), "---\n"), "---\n")
 	var m metadata
-	if err := yaml.Unmarshal([]byte(front), &m); !ok || err != nil || m.Name != `a: "name"` || m.Info[0].Splits[0].Texts != 2 ||
-		m.Configs[0].Files[0] != (dataFile{"train", "data/train-*"}) {
+	if err := yaml.Unmarshal([]byte(front), &m); !ok || err != nil || m.Name != `a: "name"` ||
+		m.Info[0].Splits[0].Texts != 2 || m.Configs[0].Files[0] != (dataFile{"train", "data/train-*"}) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	wanted := []string{r.SHA256, r.Guarantee, "seed: 5", "popri v1"}
@@ -99,8 +100,8 @@ func TestLabels(t *testing.T) {
 	}
 	for _, labels := range [][]string{{"pos", "neg"}, {"", ""}} {
 		dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
-		if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []stored{{"one", "stop", labels[0]}, {"", "stop", "odd"},
-			{"two", "public", labels[1]}}); err != nil {
+		if err := rows.Write(filepath.Join(dir, rundir.Synthetic),
+			[]stored{{"one", "stop", labels[0]}, {"", "stop", "odd"}, {"two", "public", labels[1]}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Write(dir, out, Options{}); err != nil {
@@ -116,13 +117,15 @@ func TestLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		has := labels[0] != ""
-		if f.Has("label") != has || strings.Contains(string(card), "label") != has || strings.Contains(string(card), "text-classification") != has {
+		if f.Has("label") != has || strings.Contains(string(card), "label") != has ||
+			strings.Contains(string(card), "text-classification") != has {
 			t.Errorf("%q: columns %q, card\n%s", labels, f.Columns(), card)
 		}
 		if !has {
 			continue
 		}
-		if cells, err := f.Strings("label"); err != nil || len(cells) != 2 || cells[0].Value != "pos" || cells[1].Value != "neg" {
+		if cells, err := f.Strings("label"); err != nil || len(cells) != 2 || cells[0].Value != "pos" ||
+			cells[1].Value != "neg" {
 			t.Errorf("%v (%v)", cells, err)
 		}
 		if !strings.Contains(string(card), "one of 2") {
@@ -131,12 +134,13 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestOrigins: the card counts what was written, what is public text and what repeats, and names licence and language; another
-// run's folder stays as it is.
+// TestOrigins: the card counts what was written, what is public text and what repeats, and names licence and language;
+// another run's folder stays as it is.
 func TestOrigins(t *testing.T) {
 	dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
-	if err := rows.Write(filepath.Join(dir, rundir.Synthetic), []plainRow{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"},
-		{"p", "public"}}); err != nil {
+	if err := rows.Write(filepath.Join(dir, rundir.Synthetic),
+		[]plainRow{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"},
+			{"p", "public"}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Write(dir, out, Options{License: "cc-by-4.0", Language: "en"})
@@ -190,7 +194,8 @@ func TestWriteRefuses(t *testing.T) {
 	if err := os.Remove(filepath.Join(unfinished, rundir.Synthetic)); err != nil {
 		t.Fatal(err)
 	}
-	for want, dir := range map[string]string{"is no run": t.TempDir(), "no product yet": unfinished, "nobody is protected": run(t, true, "one"), "has no texts": run(t, false, "")} {
+	for want, dir := range map[string]string{"is no run": t.TempDir(), "no product yet": unfinished,
+		"nobody is protected": run(t, true, "one"), "has no texts": run(t, false, "")} {
 		out := filepath.Join(t.TempDir(), "hub")
 		if _, err := Write(dir, out, Options{}); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -205,7 +210,8 @@ func TestWriteRefuses(t *testing.T) {
 }
 
 func TestSizeOf(t *testing.T) {
-	for n, want := range map[int]string{1: "n<1K", 999: "n<1K", 1000: "1K<n<10K", 99_999: "10K<n<100K", 20_000_000: "10M<n<100M"} {
+	for n, want := range map[int]string{1: "n<1K", 999: "n<1K", 1000: "1K<n<10K", 99_999: "10K<n<100K",
+		20_000_000: "10M<n<100M"} {
 		if got := sizeOf(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}

@@ -19,7 +19,9 @@ func TestEvents(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			if err := events.Write("step", map[string]any{"step": i, "loss": math.NaN(), "all": []float64{1, math.Inf(-1)}, "text": "a\n<b>"}); err != nil {
+			if err := events.Write("step",
+				map[string]any{"step": i, "loss": math.NaN(), "all": []float64{1, math.Inf(-1)},
+					"text": "a\n<b>"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -72,7 +74,8 @@ func TestEvents(t *testing.T) {
 
 func TestOpenOnALineWithoutEnd(t *testing.T) {
 	for content, want := range map[string]string{
-		"": "", "abc": "", "a\nb": "a\n", "a\n": "a\n", strings.Repeat("x", 200_000): "", "a\n" + strings.Repeat("x", 200_000): "a\n",
+		"": "", "abc": "", "a\nb": "a\n", "a\n": "a\n", strings.Repeat("x", 200_000): "",
+		"a\n" + strings.Repeat("x", 200_000): "a\n",
 	} {
 		path := filepath.Join(t.TempDir(), "e")
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {

@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// MaxLine is the longest line that a [Follower] reads, so that its memory is bounded. popri's own lines are far shorter.
+// MaxLine is the longest line that a [Follower] reads, so that its memory is bounded. popri's own lines are far
+// shorter.
 const MaxLine = 1 << 20
 
 // Follower reads a log while another process writes it. It keeps the position after the last whole line, because half a

@@ -36,8 +36,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 // Write writes the page at path in one step.
 func Write(path, name string, r *judge.Result) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
-		return page.Execute(w, map[string]any{"Style": template.CSS(report.StyleSheet), "Name": name, "R": r, "Sentences": Sentences(r),
-			"Sets": sets(r), "Mind": Mind(r)})
+		return page.Execute(w, map[string]any{"Style": template.CSS(report.StyleSheet), "Name": name, "R": r,
+			"Sentences": Sentences(r), "Sets": sets(r), "Mind": Mind(r)})
 	})
 }
 
@@ -48,8 +48,8 @@ func sets(r *judge.Result) (names []string) {
 	return names
 }
 
-// Sentences answer what readers ask first: is the product like the clients' texts, does it repeat anybody, and can it be told who
-// took part.
+// Sentences answer what readers ask first: is the product like the clients' texts, does it repeat anybody, and can it
+// be told who took part.
 func Sentences(r *judge.Result) []string {
 	var out []string
 	likeness := map[string]judge.Likeness{}
@@ -65,16 +65,22 @@ func Sentences(r *judge.Result) []string {
 	}
 	out = append(out, text+".")
 	if p := r.Preference; p != nil {
-		out = append(out, fmt.Sprintf("Told from real texts: %s takes a text of the product for the real one in %.0f %% of pairs (%.0f to %.0f; 50 is chance).", p.Model,
-			100*p.Product, 100*p.ProductCI[0], 100*p.ProductCI[1]))
+		out = append(out,
+			fmt.Sprintf("Told from real texts: %s takes a text of the product for the real one in %.0f %% of pairs "+
+				"(%.0f to %.0f; 50 is chance).", p.Model,
+				100*p.Product, 100*p.ProductCI[0], 100*p.ProductCI[1]))
 	}
 	m := r.Memory
 	switch n := len(m.Found); {
 	case n == 0 && len(m.Copies) == 0:
-		out = append(out, "Repeats nobody that could be found: no client behind it has a run of words or a near copy in it that chance does not explain.")
+		out = append(out,
+			"Repeats nobody that could be found: no client behind it has a run of words or a near copy in it that "+
+				"chance does not explain.")
 	default:
-		out = append(out, fmt.Sprintf("Repeats people: %s of clients behind it, and %s, that chance does not explain. Do not publish it before these are looked at.",
-			several(n, "run of words", "runs of words"), several(len(m.Copies), "near copy", "near copies")))
+		out = append(out,
+			fmt.Sprintf("Repeats people: %s of clients behind it, and %s, that chance does not explain. Do not "+
+				"publish it before these are looked at.",
+				several(n, "run of words", "runs of words"), several(len(m.Copies), "near copy", "near copies")))
 	}
 	strongest := 0.0
 	for _, a := range r.Membership {
@@ -109,9 +115,11 @@ const apart = 0.65
 // Mind says what weakens the comparison.
 func Mind(r *judge.Result) (out []string) {
 	if math.Max(r.GroupsAUC, 1-r.GroupsAUC) > apart {
-		out = append(out, fmt.Sprintf("Clients behind the product and clients held out differ: a classifier of their texts reaches an AUC of %.2f, "+
-			"where 0.5 is no difference. What is said of clients behind the product may come from this difference, such as other years, and not from "+
-			"their part in it. Name clients who were drawn as they were (--controls).", r.GroupsAUC))
+		out = append(out,
+			fmt.Sprintf("Clients behind the product and clients held out differ: a classifier of their texts reaches "+
+				"an AUC of %.2f, where 0.5 is no difference. What is said of clients behind the product may come "+
+				"from this difference, such as other years, and not from their part in it. Name clients who were "+
+				"drawn as they were (--controls).", r.GroupsAUC))
 	}
 	return out
 }

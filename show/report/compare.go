@@ -65,7 +65,8 @@ func newComparison(runs []Report) (*comparison, error) {
 	}
 	titles := titlesOf(runs)
 	for i, r := range runs {
-		legend := runLegend{Title: titles[i], Note: r.Subtitle, Product: r.Product, Variable: template.CSS("var(" + seriesVariable(i) + ")")}
+		legend := runLegend{Title: titles[i], Note: r.Subtitle, Product: r.Product,
+			Variable: template.CSS("var(" + seriesVariable(i) + ")")}
 		if r.Interrupted != "" {
 			legend.Note = "interrupted " + r.Interrupted
 		}
@@ -74,11 +75,12 @@ func newComparison(runs []Report) (*comparison, error) {
 	p.warn(titles, runs)
 
 	// Facts, results and settings are matched by name; the order is that of their first appearance.
-	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs, func(r Report, add func(name string, c cell)) {
-		for _, f := range r.Privacy.facts() {
-			add(f.Name, cell{Text: f.Value})
-		}
-	})
+	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs,
+		func(r Report, add func(name string, c cell)) {
+			for _, f := range r.Privacy.facts() {
+				add(f.Name, cell{Text: f.Value})
+			}
+		})
 	figures := func(caption string, get func(Result) (*float64, string, string)) matrix {
 		return collect(caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
@@ -88,12 +90,14 @@ func newComparison(runs []Report) (*comparison, error) {
 			}
 		})
 	}
-	p.Accuracy = figures("Accuracy of small models by what they were trained on", func(r Result) (*float64, string, string) {
-		return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
-	})
-	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed", func(r Result) (*float64, string, string) {
-		return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
-	})
+	p.Accuracy = figures("Accuracy of small models by what they were trained on",
+		func(r Result) (*float64, string, string) {
+			return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
+		})
+	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed",
+		func(r Result) (*float64, string, string) {
+			return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
+		})
 	p.Perplexity = figures("Perplexity of small models; less is better", func(r Result) (*float64, string, string) {
 		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
 	})
@@ -104,8 +108,8 @@ func newComparison(runs []Report) (*comparison, error) {
 		markBest(&p.Accuracy, runs)
 		p.products(titles, runs)
 	} else {
-		p.Headline = "The runs' rows of ε = 0 differ or are missing: their small models or test clients may not be the same, so the " +
-			"accuracies of different runs are not compared."
+		p.Headline = "The runs' rows of ε = 0 differ or are missing: their small models or test clients may not be " +
+			"the same, so the accuracies of different runs are not compared."
 	}
 
 	for _, plot := range sharedPlots(runs) {
@@ -129,11 +133,12 @@ func newComparison(runs []Report) (*comparison, error) {
 		}
 	}
 
-	all := collect("Settings in which the runs differ", "Setting", titles, runs, func(r Report, add func(string, cell)) {
-		for _, s := range r.Settings {
-			add(s.Key, cell{Text: s.Value})
-		}
-	})
+	all := collect("Settings in which the runs differ", "Setting", titles, runs,
+		func(r Report, add func(string, cell)) {
+			for _, s := range r.Settings {
+				add(s.Key, cell{Text: s.Value})
+			}
+		})
 	p.Settings = matrix{Caption: all.Caption, Corner: all.Corner, Head: titles}
 	for _, row := range all.Rows {
 		if slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text }) {
@@ -144,7 +149,8 @@ func newComparison(runs []Report) (*comparison, error) {
 }
 
 // collect builds a matrix of what visit adds for every run.
-func collect(caption, corner string, titles []string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
+func collect(caption, corner string, titles []string, runs []Report,
+	visit func(r Report, add func(name string, c cell))) matrix {
 	m := matrix{Caption: caption, Corner: corner, Head: titles}
 	for column, r := range runs {
 		visit(r, func(name string, c cell) {
@@ -160,8 +166,8 @@ func collect(caption, corner string, titles []string, runs []Report, visit func(
 	return m
 }
 
-// rowName names a result in a table with a column for each run. The run's product has one name for all, because its own name
-// tells its method, ε and share of public text, which differ from run to run.
+// rowName names a result in a table with a column for each run. The run's product has one name for all, because its own
+// name tells its method, ε and share of public text, which differ from run to run.
 func rowName(r Report, row Result) string {
 	if row.Key == r.Main {
 		return "the run's product"
@@ -169,8 +175,8 @@ func rowName(r Report, row Result) string {
 	return row.Name
 }
 
-// sameTest reports whether all runs that have results tested the same small model on the same clients: their untrained small
-// models have the same accuracy and perplexity, to the last digit.
+// sameTest reports whether all runs that have results tested the same small model on the same clients: their untrained
+// small models have the same accuracy and perplexity, to the last digit.
 func sameTest(runs []Report) bool {
 	var first *Result
 	for _, r := range runs {
@@ -185,7 +191,8 @@ func sameTest(runs []Report) bool {
 		if first == nil {
 			first = x
 		}
-		if !same(x.Accuracy, first.Accuracy) || !same(x.Perplexity, first.Perplexity) || !same(x.MacroF1, first.MacroF1) {
+		if !same(x.Accuracy, first.Accuracy) || !same(x.Perplexity, first.Perplexity) ||
+			!same(x.MacroF1, first.MacroF1) {
 			return false
 		}
 	}
@@ -254,15 +261,17 @@ func (p *comparison) products(titles []string, runs []Report) {
 	}
 	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
 	best, last := list[0], list[len(list)-1]
-	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the synthetic set that it publishes",
+	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the "+
+		"synthetic set that it publishes",
 		list, best.Key, nil)
 	decimals := measureOf(list).decimals(list)
 	if *best.Accuracy == *last.Accuracy {
-		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list), percent(*best.Accuracy, decimals))
+		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list),
+			percent(*best.Accuracy, decimals))
 		return
 	}
-	p.Headline = fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.", len(list),
-		best.Name, percent(*best.Accuracy, decimals), last.Name, percent(*last.Accuracy, decimals))
+	p.Headline = fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.",
+		len(list), best.Name, percent(*best.Accuracy, decimals), last.Name, percent(*last.Accuracy, decimals))
 	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
 		p.Headline += " Their 95 % intervals overlap."
 	}

@@ -149,7 +149,8 @@ func (r *Report) readable() {
 		return out
 	}
 	r.Subtitle, r.Verdict, r.Product = Readable(r.Subtitle), Readable(r.Verdict), Readable(r.Product)
-	r.Notes, r.Privacy.Statement, r.Privacy.Warnings = list(r.Notes), list(r.Privacy.Statement), list(r.Privacy.Warnings)
+	r.Notes, r.Privacy.Statement, r.Privacy.Warnings = list(r.Notes), list(r.Privacy.Statement),
+		list(r.Privacy.Warnings)
 	r.Privacy.Spending, r.Privacy.Unit = Readable(r.Privacy.Spending), Readable(r.Privacy.Unit)
 	r.Results, r.Samples.Columns = slices.Clone(r.Results), slices.Clone(r.Samples.Columns)
 	for i := range r.Results {

@@ -243,7 +243,8 @@ func (g Grid) visible() Grid {
 					known[key] = v
 				}
 			}
-			c.Runs[k] = GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error), show(r.Left)}
+			c.Runs[k] = GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error),
+				show(r.Left)}
 		}
 		g.Cells[i] = c
 	}
@@ -318,8 +319,8 @@ func (p *gridPage) table() {
 	}
 }
 
-// against is the difference of a figure to that of the default combination, paired by seed: its mean and, of two seeds or
-// more, its standard deviation. It is "" if a seed lacks one of the two.
+// against is the difference of a figure to that of the default combination, paired by seed: its mean and, of two seeds
+// or more, its standard deviation. It is "" if a seed lacks one of the two.
 func against(c, base GridCell, f GridFigure) string {
 	var list []float64
 	for _, r := range c.Runs {

@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// price draws the first figure of all combinations against another one, bytes, on a logarithmic scale: what more of them buys.
+// price draws the first figure of all combinations against another one, bytes, on a logarithmic scale: what more of
+// them buys.
 func (p *gridPage) price() error {
 	g := p.Grid
 	if g.Price == nil || len(g.Figures) == 0 {
@@ -33,9 +34,11 @@ func (p *gridPage) price() error {
 		}
 		s := series[last]
 		s.x, s.y = append(s.x, x), append(s.y, f.Scale*mean)
-		opt.names = append(opt.names, named{x, f.Scale * mean, shorten(strings.Join(g.valuesOf(c)[:max(1, len(c.At)-1)], ", "), 24)})
+		opt.names = append(opt.names, named{x, f.Scale * mean,
+			shorten(strings.Join(g.valuesOf(c)[:max(1, len(c.At)-1)], ", "), 24)})
 		if len(c.values(f.Key)) > 1 {
-			opt.whiskers = append(opt.whiskers, whisker{x, f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
+			opt.whiskers = append(opt.whiskers,
+				whisker{x, f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
 		}
 	}
 	for i := range g.Axes[len(g.Axes)-1].Values {

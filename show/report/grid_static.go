@@ -30,7 +30,8 @@ func (p *gridPage) draw() (err error) {
 		opt.ticks = append(opt.ticks, plot.Tick{Value: float64(i), Label: clean(shorten(text, 16))})
 		means.x, means.y = append(means.x, float64(i)), append(means.y, f.Scale*mean)
 		if len(values) > 1 {
-			opt.whiskers = append(opt.whiskers, whisker{float64(i), f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
+			opt.whiskers = append(opt.whiskers,
+				whisker{float64(i), f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
 		}
 		for _, v := range values {
 			seeds.x, seeds.y = append(seeds.x, float64(i)), append(seeds.y, f.Scale*v)

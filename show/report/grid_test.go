@@ -12,25 +12,29 @@ import (
 	"testing"
 )
 
-// someGrid is an ablation over two axes and two seeds, of which one run failed, one combination was dropped, and one has no
-// result.
+// someGrid is an ablation over two axes and two seeds, of which one run failed, one combination was dropped, and one
+// has no result.
 func someGrid() Grid {
-	g := Grid{Title: "Ablation over dpo.beta, dpo.loss", Statement: []string{"All releases are private."}, Together: "ε = 12.5",
-		Composed: []string{"8 runs on the same private data, together: ε = 12.5."}, Seeds: []uint64{1, 2},
-		Axes: []GridAxis{{Key: "dpo.beta", Values: []string{"0.1", "0.4"}}, {Key: "dpo.loss", Values: []string{"sigmoid", "ipo"}}},
+	g := Grid{Title: "Ablation over dpo.beta, dpo.loss", Statement: []string{"All releases are private."},
+		Together: "ε = 12.5", Composed: []string{"8 runs on the same private data, together: ε = 12.5."},
+		Seeds: []uint64{1, 2},
+		Axes: []GridAxis{{Key: "dpo.beta", Values: []string{"0.1", "0.4"}},
+			{Key: "dpo.loss", Values: []string{"sigmoid", "ipo"}}},
 		Figures: []GridFigure{{Key: "accuracy", Name: "Accuracy", Unit: "%", Scale: 100, Decimals: 2, Better: 1},
 			{Key: "epsilon", Name: "ε spent", Scale: 1, Decimals: 3, Better: -1, Bound: true}},
 		Rungs: &GridRungs{Figure: "Loss on validation clients.", Heads: []string{"after 2 rounds"},
 			Rows: []GridRungRow{{"dpo.beta = 0.1", []string{"3.21"}, "went on", true}}},
 		Settings: []Setting{{"seed", "1", "1"}}, Versions: []Version{{"popri", "v1"}}}
 	run := func(seed uint64, name string, accuracy float64) GridRun {
-		return GridRun{Seed: seed, Name: name, Report: true, Figures: map[string]float64{"accuracy": accuracy, "epsilon": 6.9991}}
+		return GridRun{Seed: seed, Name: name, Report: true,
+			Figures: map[string]float64{"accuracy": accuracy, "epsilon": 6.9991}}
 	}
 	g.Cells = []GridCell{
 		{At: []int{0, 0}, Default: true, Runs: []GridRun{run(1, "a", 0.20), run(2, "b", 0.22)}},
 		{At: []int{1, 0}, Runs: []GridRun{run(1, "c", 0.25), run(2, "d", 0.25)}},
 		{At: []int{0, 1}, Runs: []GridRun{run(1, "e", 0.21), {Seed: 2, Name: "f", Error: "the disk is full"}}},
-		{At: []int{1, 1}, Runs: []GridRun{{Seed: 1, Name: "g", Left: "dropped after 2 rounds"}, {Seed: 2, Name: "h", Left: "dropped after 2 rounds"}}},
+		{At: []int{1, 1}, Runs: []GridRun{{Seed: 1, Name: "g", Left: "dropped after 2 rounds"},
+			{Seed: 2, Name: "h", Left: "dropped after 2 rounds"}}},
 	}
 	return g
 }
@@ -68,7 +72,8 @@ func checkGrid(t testing.TB, page string) (data gridData) {
 		t.Error("the page does not have its script once")
 	}
 	hash := sha256.Sum256([]byte(code))
-	if want := base64.StdEncoding.EncodeToString(hash[:]); !strings.Contains(strings.ReplaceAll(page, "&#43;", "+"), "script-src &#39;sha256-"+want) {
+	if want := base64.StdEncoding.EncodeToString(hash[:]); !strings.Contains(strings.ReplaceAll(page, "&#43;", "+"),
+		"script-src &#39;sha256-"+want) {
 		t.Error("the policy does not allow the script and it alone")
 	}
 	page = strings.Replace(page, code, "", 1)
@@ -89,7 +94,8 @@ func checkGrid(t testing.TB, page string) (data gridData) {
 func TestGrid(t *testing.T) {
 	page := renderGrid(t, someGrid())
 	data := checkGrid(t, page)
-	if len(data.Cells) != 4 || data.Axes[0].Numbers[1] != 0.4 || data.Axes[1].Numbers != nil || data.Cells[2].Runs[1].Error == "" {
+	if len(data.Cells) != 4 || data.Axes[0].Numbers[1] != 0.4 || data.Axes[1].Numbers != nil ||
+		data.Cells[2].Runs[1].Error == "" {
 		t.Errorf("%+v", data)
 	}
 	// Half the width of the 95 % interval of a mean of two is that of Student's t with one degree of freedom, over √2.
@@ -101,7 +107,9 @@ func TestGrid(t *testing.T) {
 		">&#43;4.00 ± 1.41</td>",       // paired by seed: +5 and +3
 		"7.000<small>",                 // a bound is rounded up
 		`href="./a/report.html">1</a>`, // the runs
-		"the disk is full", "2 failed", "2 dropped", "1 of 8 runs failed", "together: ε = 12.5", "Best accuracy: 25.00 ± 0.00\u202f% with dpo.beta = 0.4, dpo.loss = sigmoid; the default has 21.00 ± 1.41\u202f%.",
+		"the disk is full", "2 failed", "2 dropped", "1 of 8 runs failed", "together: ε = 12.5",
+		"Best accuracy: 25.00 ± 0.00\u202f% with dpo.beta = 0.4, dpo.loss = sigmoid; the default has 21.00 ± " +
+			"1.41\u202f%.",
 		"went on", "Loss on validation clients.", `class="drawn"><figure`,
 	} {
 		if !strings.Contains(page, want) {
@@ -126,8 +134,11 @@ func TestGridWithLess(t *testing.T) {
 		},
 		"not a number": func(g *Grid) { g.Cells[0].Runs[0].Figures["accuracy"] = math.NaN() },
 		"infinite":     func(g *Grid) { g.Cells[0].Runs[0].Figures["epsilon"] = math.Inf(1) },
-		"one value":    func(g *Grid) { g.Axes, g.Cells = g.Axes[:1], []GridCell{{At: []int{0}, Runs: g.Cells[0].Runs}} },
-		"plain order":  func(g *Grid) { g.Rungs = nil },
+		"one value": func(g *Grid) {
+			g.Axes, g.Cells = g.Axes[:1],
+				[]GridCell{{At: []int{0}, Runs: g.Cells[0].Runs}}
+		},
+		"plain order": func(g *Grid) { g.Rungs = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := someGrid()
@@ -139,7 +150,8 @@ func TestGridWithLess(t *testing.T) {
 
 // Names, values and errors of unknown origin are shown as text, and those that turn the direction of writing are named.
 func TestGridIsEscaped(t *testing.T) {
-	for _, text := range []string{"<script>alert(1)</script>", `"><script>x</script>`, "</script><script>", "' onload='x", "{{.}}", "]]>", "<!--", "\u202eturned"} {
+	for _, text := range []string{"<script>alert(1)</script>", `"><script>x</script>`, "</script><script>",
+		"' onload='x", "{{.}}", "]]>", "<!--", "\u202eturned"} {
 		g := someGrid()
 		g.Title, g.Subtitle, g.Composed, g.Notes = text, text, []string{text}, []string{text}
 		g.Axes[1].Key, g.Axes[1].Values[1] = text, text
@@ -151,7 +163,8 @@ func TestGridIsEscaped(t *testing.T) {
 		if strings.ContainsRune(page, '\u202e') || strings.ContainsRune(data.Axes[1].Key, '\u202e') {
 			t.Errorf("%q turns the direction of writing", text)
 		}
-		if want := strings.ReplaceAll(text, "\u202e", "⟨U+202E⟩"); data.Axes[1].Values[1] != want || data.Cells[2].Runs[1].Error != want {
+		if want := strings.ReplaceAll(text, "\u202e", "⟨U+202E⟩"); data.Axes[1].Values[1] != want ||
+			data.Cells[2].Runs[1].Error != want {
 			t.Errorf("%q became %q", text, data.Axes[1].Values[1])
 		}
 	}

@@ -19,9 +19,11 @@ type measure struct {
 
 func measureOf(results []Result) measure {
 	if slices.ContainsFunc(results, func(r Result) bool { return finite(value(r.Accuracy)) }) {
-		return measure{func(r Result) float64 { return value(r.Accuracy) }, func(r Result) *Interval { return r.AccuracyCI }, percent, false}
+		return measure{func(r Result) float64 { return value(r.Accuracy) },
+			func(r Result) *Interval { return r.AccuracyCI }, percent, false}
 	}
-	return measure{func(r Result) float64 { return value(r.Perplexity) }, func(r Result) *Interval { return r.PerplexityCI }, fixed, true}
+	return measure{func(r Result) float64 { return value(r.Perplexity) },
+		func(r Result) *Interval { return r.PerplexityCI }, fixed, true}
 }
 
 // find returns the result with a key, if it has the measure's figure.
@@ -33,8 +35,8 @@ func (m measure) find(results []Result, key string) (Result, bool) {
 	return results[i], true
 }
 
-// baseline is the best result besides the product's and that of the clients' own text. What the tuned model wrote is a part of
-// the product, and counts only where it is better.
+// baseline is the best result besides the product's and that of the clients' own text. What the tuned model wrote is a
+// part of the product, and counts only where it is better.
 func (m measure) baseline(results []Result, main string) (best Result, found bool) {
 	product, measured := m.find(results, main)
 	for _, r := range results {
@@ -87,7 +89,8 @@ func headline(r Report, results []Result) string {
 	task := "A small model predicts %s of the next words in the test clients' texts"
 	switch {
 	case labelled(r.Results):
-		task, untrained = "A small model gives %s of the test clients' texts their label", "after training on public text"
+		task, untrained = "A small model gives %s of the test clients' texts their label",
+			"after training on public text"
 	case m.less:
 		task = "A small model has a perplexity of %s on the test clients' texts (less is better)"
 	}
@@ -124,7 +127,8 @@ func headline(r Report, results []Result) string {
 	case best.Key == KeyPublic:
 		return text + " Training on the product did not help."
 	}
-	return text + fmt.Sprintf(" The product is no better than the baseline “%s”, which gives %s.", best.Name, m.text(m.value(best), decimals))
+	return text + fmt.Sprintf(" The product is no better than the baseline “%s”, which gives %s.", best.Name,
+		m.text(m.value(best), decimals))
 }
 
 func enumerate(list []string) string {
@@ -134,7 +138,8 @@ func enumerate(list []string) string {
 	return strings.Join(list, "")
 }
 
-// pictured are the results of the picture at the top: without training, the best baseline, the product, the clients' own text.
+// pictured are the results of the picture at the top: without training, the best baseline, the product, the clients'
+// own text.
 func pictured(r Report) (list []Result) {
 	m := measureOf(r.Results)
 	add := func(x Result, ok bool) {
@@ -196,7 +201,8 @@ func plainNames(r Report) map[string]string {
 	if labelled(r.Results) {
 		public = "public text (ε = 0)"
 	}
-	return map[string]string{KeyPublic: public, r.Main: "the product of this run", KeyPrivate: "the clients' own texts (ε = ∞)"}
+	return map[string]string{KeyPublic: public, r.Main: "the product of this run",
+		KeyPrivate: "the clients' own texts (ε = ∞)"}
 }
 
 // picture shows results with their intervals on one scale.

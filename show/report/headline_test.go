@@ -18,25 +18,36 @@ func TestHeadline(t *testing.T) {
 		return list
 	}
 	perplexity := func(key string, v float64) Result { return Result{Key: key, Name: "text " + key, Perplexity: &v} }
-	const figures = "A small model predicts 16.1\u202f% of the next words in the test clients' texts without further training, " +
-		"19.5\u202f% after training on the product of this run and 19.6\u202f% after training on the clients' own texts."
+	const figures = "A small model predicts 16.1\u202f% of the next words in the test clients' texts without further " +
+		"training, 19.5\u202f% after training on the product of this run and 19.6\u202f% after training on the clients' own texts."
 	public, product, private := row(KeyPublic, .161), row("popri", .195), row(KeyPrivate, .196)
 	for name, c := range map[string]struct {
 		rows        []Result
 		interrupted string
 		want        string
 	}{
-		"alone":          {[]Result{public, product, private}, "", figures},
-		"better":         {[]Result{public, row("a", .17), row("b", .18), product, private}, "", figures + " The best baseline, “text b”, gives 18.0\u202f%."},
-		"worse":          {[]Result{public, row("a", .2), product, private}, "", figures + " The product is no better than the baseline “text a”, which gives 20.0\u202f%."},
-		"the same":       {[]Result{public, row("a", .195), product, private}, "", figures + " The product is no better than the baseline “text a”, which gives 19.5\u202f%."},
-		"no help":        {[]Result{row(KeyPublic, .195), product}, "", "Training on the product did not help."},
-		"close":          {[]Result{row(KeyPublic, .1951), row("popri", .1953)}, "", "texts without further training and 19.53\u202f% after"},
-		"no product":     {[]Result{public, private}, "", "The product itself was not measured."},
-		"labels":         {labels(public, product), "", "A small model gives 16.1\u202f% of the test clients' texts their label after training on public text and 19.5\u202f% after training on the product of this run."},
-		"labels, worse":  {labels(row(KeyPublic, .3), product), "", "The product is no better than public text."},
-		"perplexity":     {[]Result{perplexity(KeyPublic, 200), perplexity("a", 180.5), perplexity("popri", 150), perplexity(KeyPrivate, 120)}, "", "A small model has a perplexity of 200.0 on the test clients' texts (less is better) without further training, 150.0 after training on the product of this run and 120.0 after training on the clients' own texts. The best baseline, “text a”, gives 180.5."},
-		"less is worse":  {[]Result{perplexity("a", 140), perplexity("popri", 150)}, "", "no better than the baseline “text a”, which gives 140.0."},
+		"alone": {[]Result{public, product, private}, "", figures},
+		"better": {[]Result{public, row("a", .17), row("b", .18), product, private}, "",
+			figures + " The best baseline, “text b”, gives 18.0\u202f%."},
+		"worse": {[]Result{public, row("a", .2), product, private}, "",
+			figures + " The product is no better than the baseline “text a”, which gives 20.0\u202f%."},
+		"the same": {[]Result{public, row("a", .195), product, private}, "",
+			figures + " The product is no better than the baseline “text a”, which gives 19.5\u202f%."},
+		"no help": {[]Result{row(KeyPublic, .195), product}, "", "Training on the product did not help."},
+		"close": {[]Result{row(KeyPublic, .1951), row("popri", .1953)}, "",
+			"texts without further training and 19.53\u202f% after"},
+		"no product": {[]Result{public, private}, "", "The product itself was not measured."},
+		"labels": {labels(public, product), "",
+			"A small model gives 16.1\u202f% of the test clients' texts their label after training on public text " +
+				"and 19.5\u202f% after training on the product of this run."},
+		"labels, worse": {labels(row(KeyPublic, .3), product), "", "The product is no better than public text."},
+		"perplexity": {[]Result{perplexity(KeyPublic, 200), perplexity("a", 180.5), perplexity("popri", 150),
+			perplexity(KeyPrivate, 120)}, "",
+			"A small model has a perplexity of 200.0 on the test clients' texts (less is better) without further " +
+				"training, 150.0 after training on the product of this run and 120.0 after training on the clients' " +
+				"own texts. The best baseline, “text a”, gives 180.5."},
+		"less is worse": {[]Result{perplexity("a", 140), perplexity("popri", 150)}, "",
+			"no better than the baseline “text a”, which gives 140.0."},
 		"not evaluated":  {nil, "", "No result yet: no small model has been trained"},
 		"interrupted":    {nil, "after round 2 of 3", "No result yet. The run was interrupted after round 2 of 3."},
 		"figures unread": {[]Result{row("popri", math.NaN())}, "", "No result yet"},
@@ -48,15 +59,20 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-// The picture has the rows of the sentence with their figures and intervals, and the parts of the first screen come in order.
+// The picture has the rows of the sentence with their figures and intervals, and the parts of the first screen come in
+// order.
 func TestFirstScreen(t *testing.T) {
 	page := render(t, full())
 	at := 0
-	for _, want := range []string{`<p class="headline">A small model predicts 19.4`, "22.1\u202f% after training on the product", "“All public text”, gives 21.6\u202f%",
+	for _, want := range []string{`<p class="headline">A small model predicts 19.4`,
+		"22.1\u202f% after training on the product", "“All public text”, gives 21.6\u202f%",
 		`<figure class="picture">`, `aria-label="Public text only (ε = 0): 19.42`, `aria-label="All public text: 21.55`,
-		"aria-label=\"POPri: 22.15\u202f%, interval 21.92\u202f% to 22.39\u202f%\"", "(ε = ∞): 24.51", "strongest baseline", "interval −0.10 to",
-		"publishes: 12\u202f000 texts", "ε = 6.98 of 7 was spent by 3 releases", `<nav class="contents"`, `<section id="privacy">`,
-		"All releases together are private. The guarantee protects one client.</p>\n<details", "<p>Two data sets are neighbours.</p>", `<section id="results">`} {
+		"aria-label=\"POPri: 22.15\u202f%, interval 21.92\u202f% to 22.39\u202f%\"", "(ε = ∞): 24.51",
+		"strongest baseline", "interval −0.10 to",
+		"publishes: 12\u202f000 texts", "ε = 6.98 of 7 was spent by 3 releases", `<nav class="contents"`,
+		`<section id="privacy">`,
+		"All releases together are private. The guarantee protects one client.</p>\n<details",
+		"<p>Two data sets are neighbours.</p>", `<section id="results">`} {
 		i := strings.Index(page[at:], want)
 		if i < 0 {
 			t.Fatalf("the page lacks %q, or has it too early", want)
@@ -86,7 +102,8 @@ func TestEmptyColumns(t *testing.T) {
 	r.Texts.Samples = []Text{{Round: 1, Prompt: -1, Text: "a"}}
 	page := render(t, r)
 	checkPage(t, page)
-	for _, bad := range []string{">Gap closed</th>", ">Perplexity</th>", ">Rank</th>", ">Score</th>", ">Use</th>", `<th scope="col" class="n">Time</th></tr></thead>
+	for _, bad := range []string{">Gap closed</th>", ">Perplexity</th>", ">Rank</th>", ">Score</th>", ">Use</th>",
+		`<th scope="col" class="n">Time</th></tr></thead>
 <tbody><tr class`} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page holds %q", bad)
@@ -112,16 +129,18 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// Each measured point of a curve tells its round and value, to a pointer and to a keyboard; a curve takes the focus once.
+// Each measured point of a curve tells its round and value, to a pointer and to a keyboard; a curve takes the focus
+// once.
 func TestPointsTellTheirValues(t *testing.T) {
 	page := render(t, full())
-	for _, want := range []string{`aria-label="round 2: 63.00` + "\u202f" + `%"><title>round 2: 63.00`, "round 3: 0.039, chosen", "round 3: 0.018, rejected",
-		"round 3: 7, spent<"} {
+	for _, want := range []string{`aria-label="round 2: 63.00` + "\u202f" + `%"><title>round 2: 63.00`,
+		"round 3: 0.039, chosen", "round 3: 0.018, rejected", "round 3: 7, spent<"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if curves, focused := strings.Count(page, `<svg viewBox`), strings.Count(page, `tabindex="0"`); curves != focused || curves < 5 {
+	if curves, focused := strings.Count(page, `<svg viewBox`), strings.Count(page, `tabindex="0"`); curves != focused ||
+		curves < 5 {
 		t.Errorf("%d curves and %d places that take the focus", curves, focused)
 	}
 	x := make([]float64, 1000)
@@ -129,7 +148,8 @@ func TestPointsTellTheirValues(t *testing.T) {
 		x[i] = float64(i)
 	}
 	html, err := PlotCurve("long", "", "update", x, x)
-	if n := strings.Count(html, "<circle class="); err != nil || n < mostValues/2 || n > mostValues || !strings.Contains(html, "update 999: 999<") {
+	if n := strings.Count(html, "<circle class="); err != nil || n < mostValues/2 || n > mostValues ||
+		!strings.Contains(html, "update 999: 999<") {
 		t.Errorf("%d points of a long curve, or not its last (%v)", n, err)
 	}
 }

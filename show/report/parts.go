@@ -14,8 +14,8 @@ import (
 //go:embed save.js
 var SaveScript string
 
-// PlotRounds draws a plot of a method's rounds as HTML, "" if none of its figures is known. budget is the run's ε, 0 if it
-// is not known.
+// PlotRounds draws a plot of a method's rounds as HTML, "" if none of its figures is known. budget is the run's ε, 0 if
+// it is not known.
 func PlotRounds(p series.Plot, rounds []series.Round, budget float64) (string, error) {
 	list := make([]Round, len(rounds))
 	for i, r := range rounds {

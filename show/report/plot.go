@@ -253,8 +253,8 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 // mostValues is the number of points of a line that tell their values: a longer one has them at even distances.
 const mostValues = 40
 
-// valuePoints are invisible circles on the measured points. Each tells its value when a pointer is above it, and when it has
-// the focus: the first takes it by the tabulator, the others by arrows, where the page has its script.
+// valuePoints are invisible circles on the measured points. Each tells its value when a pointer is above it, and when
+// it has the focus: the first takes it by the tabulator, the others by arrows, where the page has its script.
 func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, float64)) (points, last string) {
 	var out strings.Builder
 	focus := 0
@@ -276,8 +276,9 @@ func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, 
 			}
 			words = template.HTMLEscapeString(clean(words))
 			x, y := at(l.x[i], l.y[i])
-			fmt.Fprintf(&out, `<circle class="value" cx="%.1f" cy="%.1f" r="8" fill="none" pointer-events="all" tabindex="%d" role="img" `+
-				`aria-label="%s"><title>%[4]s</title></circle>`, x, y, focus, words)
+			fmt.Fprintf(&out,
+				`<circle class="value" cx="%.1f" cy="%.1f" r="8" fill="none" pointer-events="all" tabindex="%d" role="img" `+
+					`aria-label="%s"><title>%[4]s</title></circle>`, x, y, focus, words)
 			focus = -1
 		}
 	}
@@ -310,8 +311,8 @@ var (
 	fontFamily = regexp.MustCompile(`font-family:[^;"]*;font-variant:[^;"]*;font-weight:[^;"]*;font-style:[^;"]*;?`)
 )
 
-// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the available width. points
-// come on top of the drawing.
+// inlineSVG makes a stand-alone SVG part of a page: it takes the page's fonts and colours and the available width.
+// points come on top of the drawing.
 func inlineSVG(svg, title, points string, width, height vg.Length) template.HTML {
 	role := "img"
 	if points != "" {

@@ -37,7 +37,8 @@ func newScript(code string) script {
 	return script{template.JS(code), "'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"}
 }
 
-// Policy is the page's content security policy: it loads nothing, and pictures that are saved come from data: and blob:.
+// Policy is the page's content security policy: it loads nothing, and pictures that are saved come from data: and
+// blob:.
 func (s script) Policy() string {
 	return "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src " + s.Hash
 }
@@ -65,8 +66,8 @@ const (
 )
 
 const (
-	// maxEmbedded is the size of compressed texts up to which they are part of the report: a browser reads as much in less
-	// than a second, and mail takes it. It is that of about 200 000 short samples.
+	// maxEmbedded is the size of compressed texts up to which they are part of the report: a browser reads as much in
+	// less than a second, and mail takes it. It is that of about 200 000 short samples.
 	maxEmbedded = 16 << 20
 	// maxText is the length up to which a text is shown, far above what models write in a round.
 	maxText = 20_000
@@ -107,7 +108,8 @@ var letters = map[texts.Mark]byte{texts.None: ' ', texts.Chosen: 'c', texts.Reje
 
 // pack compresses the samples for the page's script.
 func (t Texts) pack() (string, error) {
-	p := packed{Names: map[string]string{strconv.Itoa(BeforeTraining): "before training", strconv.Itoa(AfterTraining): "after training"}}
+	p := packed{Names: map[string]string{strconv.Itoa(BeforeTraining): "before training",
+		strconv.Itoa(AfterTraining): "after training"}}
 	for _, prompt := range t.Prompts {
 		p.Prompts = append(p.Prompts, texts.Visible(prompt, maxText))
 	}
@@ -173,7 +175,8 @@ func newTextRow(s Text) textRow {
 	return row
 }
 
-// texts puts the browser on the page, or writes it beside it if its data have more bytes than the limit, and removes an old one there.
+// texts puts the browser on the page, or writes it beside it if its data have more bytes than the limit, and removes an
+// old one there.
 func (p *page) texts(path string, t Texts, limit int) error {
 	beside := TextsFile(path)
 	if len(t.Samples) > 0 {

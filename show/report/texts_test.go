@@ -50,14 +50,16 @@ func TestTexts(t *testing.T) {
 	page := render(t, r)
 	checkPage(t, page)
 	p := unpack(t, page)
-	if len(p.Text) != 4 || p.Mark != "cr  " || string(p.Score[0]) != "0.5" || string(p.Score[2]) != "null" || string(p.Score[3]) != "null" ||
-		p.Prompt[3] != -1 || p.Rank[1] != 2 || p.Names["0"] == "" {
+	if len(p.Text) != 4 || p.Mark != "cr  " || string(p.Score[0]) != "0.5" || string(p.Score[2]) != "null" ||
+		string(p.Score[3]) != "null" || p.Prompt[3] != -1 || p.Rank[1] != 2 || p.Names["0"] == "" {
 		t.Errorf("%+.300v", p)
 	}
-	if p.Text[0] != r.Texts.Samples[0].Text || strings.ContainsRune(p.Text[1], '\u202e') || len(p.Text[2]) > maxText+100 {
+	if p.Text[0] != r.Texts.Samples[0].Text || strings.ContainsRune(p.Text[1], '\u202e') ||
+		len(p.Text[2]) > maxText+100 {
 		t.Errorf("the texts are %.100q", p.Text)
 	}
-	for _, want := range []string{"All samples of the rounds", "4 samples with", "0.5000", "−0.2500", "⟨U&#43;202E⟩turned"} {
+	for _, want := range []string{"All samples of the rounds", "4 samples with", "0.5000", "−0.2500",
+		"⟨U&#43;202E⟩turned"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -114,7 +116,8 @@ func TestManyTextsAreBeside(t *testing.T) {
 	page, beside := read(path), read(TextsFile(path))
 	checkPage(t, page)
 	checkPage(t, beside)
-	if embedded.MatchString(page) || !strings.Contains(page, `href="report-texts.html"`) || len(unpack(t, beside).Text) != 400 {
+	if embedded.MatchString(page) || !strings.Contains(page, `href="report-texts.html"`) ||
+		len(unpack(t, beside).Text) != 400 {
 		t.Errorf("%d bytes in the report, %d beside it", len(page), len(beside))
 	}
 	if err := Write(path, full()); err != nil {
@@ -125,7 +128,8 @@ func TestManyTextsAreBeside(t *testing.T) {
 	}
 }
 
-// With POPRI_REPORT_OUT set to a folder, a report with 100 000 samples is left there, to measure how a browser takes it.
+// With POPRI_REPORT_OUT set to a folder, a report with 100 000 samples is left there, to measure how a browser takes
+// it.
 func TestLeaveManyTexts(t *testing.T) {
 	dir := os.Getenv("POPRI_REPORT_OUT")
 	if dir == "" {

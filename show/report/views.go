@@ -9,8 +9,8 @@ import (
 // mostViews is the number of rounds whose samples are drawn.
 const mostViews = 6
 
-// Views chooses the rounds whose samples are drawn, at even distances from the first to the last. The one whose adapters were
-// selected (0 for none) replaces its nearest neighbour.
+// Views chooses the rounds whose samples are drawn, at even distances from the first to the last. The one whose
+// adapters were selected (0 for none) replaces its nearest neighbour.
 func Views(rounds, selected int) (chosen []int) {
 	places := min(mostViews, rounds)
 	for i := range places {
@@ -29,7 +29,8 @@ func Views(rounds, selected int) (chosen []int) {
 func (p *page) views(list []View) error {
 	var left, right, low, high float64
 	for _, v := range list {
-		for _, at := range append([][2]float64{{2 * v.Reference[0], 2 * v.Reference[1]}, {-2 * v.Reference[0], -2 * v.Reference[1]}}, v.Points...) {
+		for _, at := range append([][2]float64{{2 * v.Reference[0], 2 * v.Reference[1]},
+			{-2 * v.Reference[0], -2 * v.Reference[1]}}, v.Points...) {
 			left, right = min(left, at[0]), max(right, at[0])
 			low, high = min(low, at[1]), max(high, at[1])
 		}
@@ -52,7 +53,8 @@ func (p *page) views(list []View) error {
 		}
 		ticks, _, _ := niceTicks(left, right, false)
 		fig, ok, err := drawPlot(fmt.Sprintf("Samples of round %d", v.Round), lines,
-			plotOptions{width: curveWidth, height: curveWidth * 0.75, ticks: ticks, bounds: &[4]float64{left, right, low, high}})
+			plotOptions{width: curveWidth, height: curveWidth * 0.75, ticks: ticks,
+				bounds: &[4]float64{left, right, low, high}})
 		if err != nil {
 			return fmt.Errorf("samples of round %d: %w", v.Round, err)
 		}

@@ -21,11 +21,13 @@ func TestRoundsSurviveJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &again); err != nil || !reflect.DeepEqual(again, *r) {
 		t.Errorf("%+v (%v)", again, err)
 	}
-	if again.Get("fid") != nil || *again.Get("loss") != 0.5 || !reflect.DeepEqual(again.Keys(), []string{"loss", "margin", "score"}) {
+	if again.Get("fid") != nil || *again.Get("loss") != 0.5 ||
+		!reflect.DeepEqual(again.Keys(), []string{"loss", "margin", "score"}) {
 		t.Errorf("%+v", again)
 	}
 	// Older files have values that are no numbers.
-	if err := json.Unmarshal([]byte(`{"round": 1, "stopped": true, "loss": 2}`), &again); err != nil || len(again.Values) != 1 {
+	if err := json.Unmarshal([]byte(`{"round": 1, "stopped": true, "loss": 2}`), &again); err != nil ||
+		len(again.Values) != 1 {
 		t.Errorf("%+v (%v)", again, err)
 	}
 	for _, bad := range []string{`{}`, `{"round": "x"}`, `[]`, `{`} {
@@ -38,7 +40,8 @@ func TestRoundsSurviveJSON(t *testing.T) {
 func TestEveryMethodShowsThePrivacySpent(t *testing.T) {
 	s := Set{Columns: []Series{{Key: "loss"}}}
 	with := s.WithPrivacy()
-	if len(s.Columns) != 1 || len(with.Columns) != 2 || with.Columns[1].Key != EpsilonKey || len(with.Plots) != 1 || !with.Plots[0].Budget {
+	if len(s.Columns) != 1 || len(with.Columns) != 2 || with.Columns[1].Key != EpsilonKey || len(with.Plots) != 1 ||
+		!with.Plots[0].Budget {
 		t.Errorf("%+v", with)
 	}
 }

@@ -33,7 +33,8 @@ func TestReadGrowsWithTheRound(t *testing.T) {
 	}
 	write(t, run, 1, rundir.Samples, []sampleRow{{0, 0, "a"}, {0, 1, "b"}, {0, 2, "c"}, {2, 0, "d"}})
 	r, err := Read(run, 1)
-	if err != nil || len(r.Samples) != 4 || !math.IsNaN(r.Samples[0].Score) || r.Samples[0].Rank != 0 || len(r.Prompts) != 3 {
+	if err != nil || len(r.Samples) != 4 || !math.IsNaN(r.Samples[0].Score) || r.Samples[0].Rank != 0 ||
+		len(r.Prompts) != 3 {
 		t.Fatalf("%+v (%v)", r, err)
 	}
 	write(t, run, 1, rundir.Prompts, []promptRow{{0, "first"}, {2, "third"}})
@@ -42,7 +43,8 @@ func TestReadGrowsWithTheRound(t *testing.T) {
 	if r, err = Read(run, 1); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []Sample{{0, "a", 0.5, 2, Both}, {0, "b", 2, 1, Chosen}, {0, "c", -1, 3, Both}, {2, "d", 7, 1, None}} {
+	for i, want := range []Sample{{0, "a", 0.5, 2, Both}, {0, "b", 2, 1, Chosen}, {0, "c", -1, 3, Both},
+		{2, "d", 7, 1, None}} {
 		if r.Samples[i] != want {
 			t.Errorf("sample %d is %+v, want %+v", i, r.Samples[i], want)
 		}
@@ -62,7 +64,8 @@ func TestOtherMethodsFiles(t *testing.T) {
 		Copies int64   `parquet:"copies"`
 		Score  float64 `parquet:"score"`
 	}{{"public", 3, 1}})
-	if r, err := Read(run, 1); err != nil || r.Samples[1].Mark != Chosen || r.Samples[0].Mark != None || !math.IsNaN(r.Samples[0].Score) {
+	if r, err := Read(run, 1); err != nil || r.Samples[1].Mark != Chosen || r.Samples[0].Mark != None ||
+		!math.IsNaN(r.Samples[0].Score) {
 		t.Errorf("%+v (%v)", r, err)
 	}
 	type member struct {
@@ -74,7 +77,8 @@ func TestOtherMethodsFiles(t *testing.T) {
 	write(t, run, 2, rundir.Samples, []member{{0, "a", 0, 0}, {1, "b", 0, 0}})
 	write(t, run, 2, rundir.Selection, []member{{0, "a", 1.5, 0}, {1, "b", 4, 2}})
 	r, err := Read(run, 2)
-	if err != nil || r.Samples[1] != (Sample{-1, "b", 4, 1, Chosen}) || r.Samples[0] != (Sample{-1, "a", 1.5, 2, None}) {
+	if err != nil || r.Samples[1] != (Sample{-1, "b", 4, 1, Chosen}) ||
+		r.Samples[0] != (Sample{-1, "a", 1.5, 2, None}) {
 		t.Errorf("%+v (%v)", r, err)
 	}
 }

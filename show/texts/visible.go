@@ -8,8 +8,8 @@ import (
 )
 
 // Visible makes a text of unknown origin safe to show: valid UTF-8 of at most limit characters, in which control
-// characters and those that change the direction of writing are named instead of carried out. Line ends and tabs stay. A
-// limit of 0 or less cuts nothing.
+// characters and those that change the direction of writing are named instead of carried out. Line ends and tabs stay.
+// A limit of 0 or less cuts nothing.
 func Visible(text string, limit int) string {
 	var b strings.Builder
 	n := 0

@@ -48,8 +48,9 @@ func testTracker(t *testing.T, name string, getenv func(string) string, read fun
 		}
 	}
 	begin := func(t *testing.T, dir string, history []Point) *Set {
-		return Open([]string{name}, Run{Dir: dir, Name: "a run", YAML: []byte("seed: 1\n"), Params: []Pair{{"seed", "1"}},
-			Tags: []Pair{{"epsilon", "1"}}, History: history, Getenv: getenv}, func(text string) { t.Error(text) })
+		return Open([]string{name}, Run{Dir: dir, Name: "a run", YAML: []byte("seed: 1\n"),
+			Params: []Pair{{"seed", "1"}},
+			Tags:   []Pair{{"epsilon", "1"}}, History: history, Getenv: getenv}, func(text string) { t.Error(text) })
 	}
 	t.Run("points arrive", func(t *testing.T) {
 		dir := t.TempDir()
@@ -84,7 +85,8 @@ func testTracker(t *testing.T, name string, getenv func(string) string, read fun
 	}
 	t.Run("extreme values", func(t *testing.T) {
 		dir := t.TempDir()
-		want := []Point{{"odd key ε", 0, at, 0}, {"small", 1, at, math.SmallestNonzeroFloat32}, {"tall", math.MaxInt32, at, -math.MaxFloat32}}
+		want := []Point{{"odd key ε", 0, at, 0}, {"small", 1, at, math.SmallestNonzeroFloat32},
+			{"tall", math.MaxInt32, at, -math.MaxFloat32}}
 		s := begin(t, dir, nil)
 		s.Log(want)
 		s.Close(End{Status: Failed})
@@ -139,8 +141,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: %q, want %q", names, got, want)
 		}
 	}
-	for uri, ok := range map[string]bool{"http://host:5000": true, "https://user:word@host/path": true, "sqlite:///a.db": false,
-		"databricks": false, "http://": false, "http://user:word@ho st": false, "ftp://user:word@host": false} {
+	for uri, ok := range map[string]bool{"http://host:5000": true, "https://user:word@host/path": true,
+		"sqlite:///a.db": false, "databricks": false, "http://": false, "http://user:word@ho st": false,
+		"ftp://user:word@host": false} {
 		env["MLFLOW_TRACKING_URI"] = uri
 		err := Check([]string{"mlflow"}, getenv)
 		if (err == nil) != ok {
@@ -151,7 +154,8 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	env["MLFLOW_TRACKING_URI"] = "http://host:5000"
-	for seconds, ok := range map[string]bool{"": true, "1": true, "86400": true, "0": false, "-1": false, "86401": false, "10s": false} {
+	for seconds, ok := range map[string]bool{"": true, "1": true, "86400": true, "0": false, "-1": false,
+		"86401": false, "10s": false} {
 		env["MLFLOW_HTTP_REQUEST_TIMEOUT"] = seconds
 		if err := Check([]string{"mlflow"}, getenv); (err == nil) != ok {
 			t.Errorf("a limit of %q seconds: %v", seconds, err)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// fakeMLflow is a server with the part of MLflow's API that the tracker uses. Like the real one it adds every figure that
-// it gets, so that figures that are sent twice show.
+// fakeMLflow is a server with the part of MLflow's API that the tracker uses. Like the real one it adds every figure
+// that it gets, so that figures that are sent twice show.
 type fakeMLflow struct {
 	*httptest.Server
 	mu          sync.Mutex
@@ -106,8 +106,8 @@ func (f *fakeMLflow) answer(call string, r *http.Request) (int, any) {
 		f.experiments[body.Name] = fmt.Sprint(len(f.experiments) + 1)
 		return 200, fields{"experiment_id": f.experiments[body.Name]}
 	case "runs/create":
-		run = &fakeRun{id: fmt.Sprint("run", len(f.runs)), experiment: body.ExperimentID, name: body.RunName, status: "RUNNING",
-			tags: map[string]string{}, params: map[string]string{}}
+		run = &fakeRun{id: fmt.Sprint("run", len(f.runs)), experiment: body.ExperimentID, name: body.RunName,
+			status: "RUNNING", tags: map[string]string{}, params: map[string]string{}}
 		for _, x := range body.Tags {
 			run.tags[x.Key] = x.Value
 		}

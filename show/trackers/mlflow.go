@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// mlflow sends points to a server from a goroutine of its own, so that the run never waits for it. Points wait in a queue
-// until the server has confirmed them. While the server is away, attempts follow each other at growing pauses; what it
-// lacks at the end, the next process that goes on with the run sends.
+// mlflow sends points to a server from a goroutine of its own, so that the run never waits for it. Points wait in a
+// queue until the server has confirmed them. While the server is away, attempts follow each other at growing pauses;
+// what it lacks at the end, the next process that goes on with the run sends.
 type mlflow struct {
 	sending
 	session *mlflowSession

@@ -58,7 +58,8 @@ type fields map[string]any
 // largestAnswer bounds the memory of an answer; a run with 10 000 figures needs about 1 MB.
 const largestAnswer = 16 << 20
 
-// call makes a request of the API and reads the answer into out, unless it is nil. An error that is no refusal may pass.
+// call makes a request of the API and reads the answer into out, unless it is nil. An error that is no refusal may
+// pass.
 func (s *mlflowServer) call(ctx context.Context, method, request string, body fields, out any) error {
 	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -72,7 +73,8 @@ func (s *mlflowServer) call(ctx context.Context, method, request string, body fi
 		}
 		content = bytes.NewReader(b)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(s.url.String(), "/")+"/api/2.0/mlflow/"+request, content)
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(s.url.String(), "/")+"/api/2.0/mlflow/"+request,
+		content)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, hideAddress(err))
 	}

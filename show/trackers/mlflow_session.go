@@ -27,8 +27,8 @@ type mlflowSession struct {
 // mlflowState is mlflow.json in the run's folder.
 type mlflowState struct {
 	Server string `json:"server"` // without credentials
-	// Key is a random name in a tag of the run. A process that was killed before it got the server's answer finds its run
-	// by it.
+	// Key is a random name in a tag of the run. A process that was killed before it got the server's answer finds its
+	// run by it.
 	Key   string `json:"key"`
 	RunID string `json:"run_id,omitempty"`
 }
@@ -66,7 +66,8 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow), server: newMLflowServer(u, run.Getenv, timeout)}
+	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow),
+		server: newMLflowServer(u, run.Getenv, timeout)}
 	if _, err := atomicfile.ReadJSONIfAny(s.path, &s.state); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,8 @@ func (s *mlflowSession) begin(ctx context.Context) (map[string]int64, error) {
 
 // get asks for the run and says that it is under way.
 func (s *mlflowSession) get(ctx context.Context) (found runOnServer, err error) {
-	if err := s.server.call(ctx, "POST", "runs/update", fields{"run_id": s.state.RunID, "status": "RUNNING"}, nil); err != nil {
+	if err := s.server.call(ctx, "POST", "runs/update", fields{"run_id": s.state.RunID, "status": "RUNNING"},
+		nil); err != nil {
 		return found, err
 	}
 	var answer struct {
@@ -203,7 +205,8 @@ func (s *mlflowSession) create(ctx context.Context, experiment string) (string, 
 	}
 	err := s.server.call(ctx, "POST", "runs/create", fields{"experiment_id": experiment, "run_name": s.run.Name,
 		"start_time": time.Now().UnixMilli(),
-		"tags":       []fields{{"key": keyTag, "value": s.state.Key}, {"key": "mlflow.source.name", "value": "popri"}}}, &answer)
+		"tags":       []fields{{"key": keyTag, "value": s.state.Key}, {"key": "mlflow.source.name", "value": "popri"}}},
+		&answer)
 	if err == nil && answer.Run.Info.RunID == "" {
 		err = errors.New("runs/create: the answer names no run")
 	}
@@ -226,7 +229,8 @@ func (s *mlflowSession) describe(ctx context.Context) error {
 				}
 				list = append(list, fields{"key": name, "value": shortened(p.Value)})
 			}
-			if err := s.server.call(ctx, "POST", "runs/log-batch", fields{"run_id": s.state.RunID, x.kind: list}, nil); err != nil {
+			if err := s.server.call(ctx, "POST", "runs/log-batch", fields{"run_id": s.state.RunID, x.kind: list},
+				nil); err != nil {
 				return err
 			}
 			pairs = pairs[n:]
@@ -251,7 +255,8 @@ func shortened(value string) string {
 // metricName is a key with the characters that MLflow allows.
 func metricName(key string) string {
 	return strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-. :/", r)) {
+		if r < utf8.RuneSelf && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("_-. :/", r)) {
 			return r
 		}
 		return '_'

@@ -23,8 +23,9 @@ var hasty = limits{request: time.Millisecond, pause: time.Hour, longest: time.Ho
 
 func begin(t *testing.T, f *fakeMLflow, dir string, l limits, history ...Point) *mlflow {
 	t.Helper()
-	m, err := newMLflow(Run{Dir: dir, Name: "a run", Params: []Pair{{"dpo.beta", "0.1"}, {"long", strings.Repeat("ä", 400)}},
-		Tags: []Pair{{"epsilon", "1"}}, History: history, Getenv: f.getenv}, l)
+	m, err := newMLflow(Run{Dir: dir, Name: "a run",
+		Params: []Pair{{"dpo.beta", "0.1"}, {"long", strings.Repeat("ä", 400)}},
+		Tags:   []Pair{{"epsilon", "1"}}, History: history, Getenv: f.getenv}, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,14 +88,19 @@ func TestMLflowDescribesTheRun(t *testing.T) {
 // Whatever fails a few times, and whether it had its effect or not: all figures arrive once, in one run.
 func TestMLflowFailuresPass(t *testing.T) {
 	broken := map[string]func(w http.ResponseWriter){
-		"500":        func(w http.ResponseWriter) { w.WriteHeader(500) },
-		"429":        func(w http.ResponseWriter) { w.WriteHeader(429) },
-		"no answer":  func(w http.ResponseWriter) { panic(http.ErrAbortHandler) },
-		"no JSON":    func(w http.ResponseWriter) { w.WriteHeader(502); _, _ = w.Write([]byte("<html>")) },
-		"half of it": func(w http.ResponseWriter) { w.Header().Set("Content-Length", "90"); _, _ = w.Write([]byte("{")) },
+		"500":       func(w http.ResponseWriter) { w.WriteHeader(500) },
+		"429":       func(w http.ResponseWriter) { w.WriteHeader(429) },
+		"no answer": func(w http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"no JSON":   func(w http.ResponseWriter) { w.WriteHeader(502); _, _ = w.Write([]byte("<html>")) },
+		"half of it": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "90")
+			_,
+				_ = w.Write([]byte("{"))
+		},
 	}
 	for what, fail := range broken {
-		for _, call := range []string{"experiments/get-by-name", "experiments/create", "runs/create", "runs/get", "runs/log-batch"} {
+		for _, call := range []string{"experiments/get-by-name", "experiments/create", "runs/create", "runs/get",
+			"runs/log-batch"} {
 			for _, late := range []bool{false, true} {
 				if late && call == "experiments/create" && what != "500" {
 					continue
@@ -121,7 +127,8 @@ func TestMLflowFailuresPass(t *testing.T) {
 				}
 				_ = m.Close(End{Status: Finished})
 				run := f.only(t)
-				if got, want := shown(run.figures), shown(somePoints(1, 9)); got != want || run.status != "FINISHED" || run.params["dpo.beta"] != "0.1" {
+				if got, want := shown(run.figures), shown(somePoints(1, 9)); got != want || run.status != "FINISHED" ||
+					run.params["dpo.beta"] != "0.1" {
 					t.Errorf("%s at %s, late %v: the server has\n%s, want\n%s", what, call, late, got, want)
 				}
 			}
@@ -136,8 +143,8 @@ func (m *mlflow) waiting() bool {
 	return len(m.queue) > 0 && !m.refused
 }
 
-// TestMLflowHasMoreThanTheFiles: a process was killed after it had sent updates that its files do not have. The process that goes on
-// repeats them, before or after the server has said what it has.
+// TestMLflowHasMoreThanTheFiles: a process was killed after it had sent updates that its files do not have. The process
+// that goes on repeats them, before or after the server has said what it has.
 func TestMLflowHasMoreThanTheFiles(t *testing.T) {
 	has := map[string]int64{"loss": 7, "rewards/margins": 6}
 	for _, early := range []bool{true, false} {
@@ -166,7 +173,11 @@ func TestMLflowWithoutServer(t *testing.T) {
 			f, dir := newFakeMLflow(t), t.TempDir()
 			release := make(chan struct{})
 			if what == "hangs" {
-				f.fault = func(w http.ResponseWriter, r *http.Request, call string, done bool) bool { <-release; return true }
+				f.fault = func(w http.ResponseWriter, r *http.Request, call string,
+					done bool) bool {
+					<-release
+					return true
+				}
 			} else {
 				f.Close()
 			}
@@ -208,7 +219,10 @@ func TestMLflowDiesInMidRun(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	f.locked(func() {
-		f.fault = func(w http.ResponseWriter, r *http.Request, call string, done bool) bool { panic(http.ErrAbortHandler) }
+		f.fault = func(w http.ResponseWriter, r *http.Request, call string,
+			done bool) bool {
+			panic(http.ErrAbortHandler)
+		}
 	})
 	_ = m.Log(somePoints(4, 6))
 	if err := m.Close(End{Status: Finished}); err == nil {
@@ -267,7 +281,8 @@ func TestMLflowRefuses(t *testing.T) {
 	}
 	m := begin(t, f, t.TempDir(), patient, somePoints(1, 3)...)
 	err := m.Close(End{Status: Finished})
-	if err == nil || err.Error() != `runs/log-batch: the server answers 403 PERMISSION_DENIED "not yours"` || f.calls["runs/log-batch"] != 1 {
+	if err == nil || err.Error() != `runs/log-batch: the server answers 403 PERMISSION_DENIED "not yours"` ||
+		f.calls["runs/log-batch"] != 1 {
 		t.Errorf("%v, after %d calls", err, f.calls["runs/log-batch"])
 	}
 	if err := m.Log(somePoints(4, 4)); err != nil || len(m.queue) != 0 {
@@ -303,7 +318,8 @@ func TestMLflowCredentials(t *testing.T) {
 		return true
 	}
 	env := map[string]string{"MLFLOW_TRACKING_URI": strings.Replace(f.URL, "http://", "http://user:password@", 1)}
-	for name, want := range map[string]string{"": "Basic dXNlcjpwYXNzd29yZA==", "MLFLOW_TRACKING_TOKEN": "Bearer token"} {
+	for name, want := range map[string]string{"": "Basic dXNlcjpwYXNzd29yZA==",
+		"MLFLOW_TRACKING_TOKEN": "Bearer token"} {
 		env["MLFLOW_TRACKING_TOKEN"] = ""
 		if name != "" {
 			env[name] = "token"

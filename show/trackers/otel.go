@@ -17,14 +17,14 @@ import (
 	"popri/internal/rundir"
 )
 
-// otel sends a run's stages as a trace of OpenTelemetry, in OTLP over HTTP. Each process of a run adds a span of its own to
-// the run's trace; below it are its rounds, and below these their stages. A span is sent when it has ended.
+// otel sends a run's stages as a trace of OpenTelemetry, in OTLP over HTTP. Each process of a run adds a span of its
+// own to the run's trace; below it are its rounds, and below these their stages. A span is sent when it has ended.
 //
-// A goroutine sends, so that the run never waits. Spans that a server did not take before the process ended are lost: the
-// run's files have the times of stages anyway.
+// A goroutine sends, so that the run never waits. Spans that a server did not take before the process ended are lost:
+// the run's files have the times of stages anyway.
 //
-// OpenTelemetry's own SDK does the same with 20 modules, of which gRPC is one, and 12 MB of program; spans are all that is
-// needed of it here, and protobuf.go writes them.
+// OpenTelemetry's own SDK does the same with 20 modules, of which gRPC is one, and 12 MB of program; spans are all that
+// is needed of it here, and protobuf.go writes them.
 type otel struct {
 	run    Run
 	server *otlpServer

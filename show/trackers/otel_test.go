@@ -56,7 +56,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body, _ = gzip.NewReader(r.Body)
 	}
 	b, err := io.ReadAll(body)
-	if err != nil || r.URL.Path != "/v1/traces" || r.Method != "POST" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+	if err != nil || r.URL.Path != "/v1/traces" || r.Method != "POST" ||
+		r.Header.Get("Content-Type") != "application/x-protobuf" {
 		w.WriteHeader(400)
 		return
 	}
@@ -93,7 +94,8 @@ func attributesOf(b []byte, field int) map[string]any {
 	for _, kv := range sub(b, field) {
 		key := string(sub(kv, 1)[0])
 		for f, v := range messageFields(sub(kv, 2)[0]) {
-			out[key] = map[int]any{1: string(v.bytes), 2: v.number == 1, 3: int64(v.number), 4: math.Float64frombits(v.number)}[f]
+			out[key] = map[int]any{1: string(v.bytes), 2: v.number == 1, 3: int64(v.number),
+				4: math.Float64frombits(v.number)}[f]
 		}
 	}
 	return out
@@ -150,8 +152,8 @@ func (c *collector) one(t *testing.T, name string) sentSpan {
 }
 
 // hastyOTel are limits under which a server that fails is soon tried again, or left.
-var hastyOTel = limits{pause: time.Millisecond, longest: time.Millisecond, drain: 10 * time.Second, lastChance: 50 * time.Millisecond,
-	queue: 100, batch: 3}
+var hastyOTel = limits{pause: time.Millisecond, longest: time.Millisecond, drain: 10 * time.Second,
+	lastChance: 50 * time.Millisecond, queue: 100, batch: 3}
 
 func trace(t *testing.T, c *collector, dir string, l limits, more ...string) *otel {
 	t.Helper()
@@ -177,13 +179,14 @@ func (o *otel) round(number int, begin time.Time) {
 	o.StageEnd(second(2), map[string]any{"popri.items": int64(40), "popri.resident_bytes": int64(1 << 33)})
 	o.StageBegin("dpo", number, second(3))
 	o.StageEnd(second(5), nil)
-	_ = o.Log([]Point{{"loss", 7, second(5), 0.3}, {"round/loss", int64(number), second(6), 0.5}, {"round/fid", int64(number), second(6), 0.25}})
+	_ = o.Log([]Point{{"loss", 7, second(5), 0.3}, {"round/loss", int64(number), second(6), 0.5},
+		{"round/fid", int64(number), second(6), 0.25}})
 }
 
 func TestOTelTrace(t *testing.T) {
 	c, dir := newCollector(t), t.TempDir()
-	o := trace(t, c, dir, patientOTel, "OTEL_RESOURCE_ATTRIBUTES", "team=a%20b,service.name=other", "OTEL_SERVICE_NAME", "mine",
-		"OTEL_EXPORTER_OTLP_HEADERS", "api-key=s%3Dt", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+	o := trace(t, c, dir, patientOTel, "OTEL_RESOURCE_ATTRIBUTES", "team=a%20b,service.name=other", "OTEL_SERVICE_NAME",
+		"mine", "OTEL_EXPORTER_OTLP_HEADERS", "api-key=s%3Dt", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	begin := time.Now().Truncate(time.Second)
 	o.StageBegin("open", 0, begin)
 	o.StageEnd(begin.Add(time.Second), nil)
@@ -193,9 +196,10 @@ func TestOTelTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	process, open, dpo := c.one(t, "popri"), c.one(t, "open"), c.one(t, "dpo")
-	if process.parent != "" || open.parent != process.id || process.code != statusUnset || process.text != "interrupted" ||
-		process.attributes["popri.epsilon"] != "7" || process.attributes["popri.guarantee"] != "protects all" ||
-		process.attributes["popri.status"] != "KILLED" || process.attributes["popri.resumed"] != false {
+	if process.parent != "" || open.parent != process.id || process.code != statusUnset ||
+		process.text != "interrupted" || process.attributes["popri.epsilon"] != "7" ||
+		process.attributes["popri.guarantee"] != "protects all" || process.attributes["popri.status"] != "KILLED" ||
+		process.attributes["popri.resumed"] != false {
 		t.Errorf("%+v", process)
 	}
 	for _, r := range c.named("round") {
@@ -204,8 +208,9 @@ func TestOTelTrace(t *testing.T) {
 		}
 		if r.attributes["popri.round"] == int64(1) {
 			want := map[string]any{"popri.round": int64(1), "popri.loss": 0.5, "popri.fid": 0.25}
-			if !maps.Equal(r.attributes, want) || !r.begun.Equal(begin.Add(10*time.Second)) || !r.ended.Equal(begin.Add(16*time.Second)) ||
-				dpo.parent != r.id || !dpo.begun.Equal(begin.Add(13*time.Second)) || !dpo.ended.Equal(begin.Add(15*time.Second)) {
+			if !maps.Equal(r.attributes, want) || !r.begun.Equal(begin.Add(10*time.Second)) ||
+				!r.ended.Equal(begin.Add(16*time.Second)) || dpo.parent != r.id ||
+				!dpo.begun.Equal(begin.Add(13*time.Second)) || !dpo.ended.Equal(begin.Add(15*time.Second)) {
 				t.Errorf("%+v, with %+v", r, dpo)
 			}
 		} else if r.attributes["popri.complete"] != false {
@@ -213,7 +218,8 @@ func TestOTelTrace(t *testing.T) {
 		}
 	}
 	for _, s := range c.named("generate") {
-		if s.attributes["popri.round"] == int64(1) && (s.attributes["popri.items"] != int64(40) || s.attributes["popri.resident_bytes"] != int64(1<<33)) {
+		if s.attributes["popri.round"] == int64(1) &&
+			(s.attributes["popri.items"] != int64(40) || s.attributes["popri.resident_bytes"] != int64(1<<33)) {
 			t.Errorf("%+v", s)
 		}
 		if s.attributes["popri.round"] == int64(2) && s.code != statusError {
@@ -223,7 +229,8 @@ func TestOTelTrace(t *testing.T) {
 	if len(c.named("round")) != 2 || len(c.named("generate")) != 2 || c.twice {
 		t.Errorf("%d rounds, twice %v", len(c.named("round")), c.twice)
 	}
-	if want := map[string]any{"team": "a b", "service.name": "mine", "service.version": "v1"}; !maps.Equal(c.resource, want) || c.header.Get("api-key") != "s=t" {
+	if want := map[string]any{"team": "a b", "service.name": "mine", "service.version": "v1"}; !maps.Equal(c.resource,
+		want) || c.header.Get("api-key") != "s=t" {
 		t.Errorf("resource %v, header %v", c.resource, c.header)
 	}
 
@@ -286,7 +293,8 @@ func TestOTelFailures(t *testing.T) {
 		o := trace(t, c, t.TempDir(), patientOTel)
 		o.round(1, begin)
 		err := o.Close(End{Status: Finished})
-		if want := map[string]string{"401": "answers 401", "partial": "rejects 2 of "}[name]; err == nil || !strings.Contains(err.Error(), want) || c.calls != 1 {
+		if want := map[string]string{"401": "answers 401", "partial": "rejects 2 of "}[name]; err == nil ||
+			!strings.Contains(err.Error(), want) || c.calls != 1 {
 			t.Errorf("%s: %v after %d calls", name, err, c.calls)
 		}
 	}
@@ -334,11 +342,13 @@ func TestOTelEnvironment(t *testing.T) {
 			}
 			return ""
 		})
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
+		if (err == nil) != (c.want == "") ||
+			err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%s: %v, want %q", c.env, err, c.want)
 		}
 	}
-	for env, want := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://host/p/v1/traces", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://host/p"} {
+	for env, want := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://host/p/v1/traces",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://host/p"} {
 		s, err := newOTLPServer(func(name string) string {
 			if name == env {
 				return "http://host/p"

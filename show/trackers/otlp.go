@@ -45,8 +45,8 @@ func checkOTel(getenv func(string) string) error {
 	return err
 }
 
-// newOTLPServer reads OpenTelemetry's environment
-// (https://opentelemetry.io/docs/specs/otel/protocol/exporter): a variable for traces goes before the one for all signals.
+// newOTLPServer reads OpenTelemetry's environment (https://opentelemetry.io/docs/specs/otel/protocol/exporter): a
+// variable for traces goes before the one for all signals.
 func newOTLPServer(getenv func(string) string) (*otlpServer, error) {
 	get := func(name string) (text, from string) {
 		for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
@@ -66,7 +66,8 @@ func newOTLPServer(getenv func(string) string) (*otlpServer, error) {
 		return nil, fmt.Errorf("%s is no URL, must be that of a server, such as http://127.0.0.1:4318", from)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%s is %q, must be the URL of a server, such as http://127.0.0.1:4318", from, u.Redacted())
+		return nil, fmt.Errorf("%s is %q, must be the URL of a server, such as http://127.0.0.1:4318", from,
+			u.Redacted())
 	}
 	if from != "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" { // that one is taken as it is
 		u = u.JoinPath("v1", "traces")
@@ -131,8 +132,8 @@ func otlpClient(get func(string) (string, string)) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// baggage reads "key=value,other=value" with values in the form of URLs, as W3C Baggage. Errors quote no value, which may
-// be a secret.
+// baggage reads "key=value,other=value" with values in the form of URLs, as W3C Baggage. Errors quote no value, which
+// may be a secret.
 func baggage(text string) (list []Pair, err error) {
 	for i, part := range strings.Split(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {

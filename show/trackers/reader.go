@@ -21,8 +21,8 @@ const RoundPrefix = "round/"
 // Reader makes points of a run's events, in the order of the run.
 type Reader struct {
 	round int
-	// Held-out pairs are measured after an update that is counted within its round. before counts the updates of earlier
-	// rounds.
+	// Held-out pairs are measured after an update that is counted within its round. before counts the updates of
+	// earlier rounds.
 	before, last int64
 }
 

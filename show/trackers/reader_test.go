@@ -27,8 +27,8 @@ func TestReader(t *testing.T) {
 			got += fmt.Sprintln(p.Key, p.Step, p.Value)
 		}
 	}
-	want := "loss 1 0.5\nrewards/margins 1 0.25\nloss 2 0.25\neval_loss 2 0.75\nround/epsilon_spent 1 1\nround/loss 1 0.375\n" +
-		"loss 3 0.125\neval_loss 3 0.5\nreward 4 0.5\n"
+	want := "loss 1 0.5\nrewards/margins 1 0.25\nloss 2 0.25\neval_loss 2 0.75\nround/epsilon_spent 1 1\nround/loss " +
+		"1 0.375\nloss 3 0.125\neval_loss 3 0.5\nreward 4 0.5\n"
 	if got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}

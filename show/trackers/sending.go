@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// sending is the common part of the trackers that send from a goroutine of their own, so that the run never waits for a server.
+// sending is the common part of the trackers that send from a goroutine of their own, so that the run never waits for a
+// server.
 type sending struct {
 	limits limits
 	wake   chan struct{} // of capacity 1: something has changed

@@ -13,9 +13,9 @@ import (
 )
 
 // tensorBoard writes an event file. Each process writes a new one that begins with the run's whole history, and removes
-// the others. The alternative, a further file that begins where the last one was cut off, would need one step from which
-// readers forget what the earlier files say, but updates and rounds are counted apart. It could also not add a point that
-// a killed process did not get to write.
+// the others. The alternative, a further file that begins where the last one was cut off, would need one step from
+// which readers forget what the earlier files say, but updates and rounds are counted apart. It could also not add a
+// point that a killed process did not get to write.
 //
 // The new file begins with a session start at step 0, at which a TensorBoard that is running forgets the file before.
 type tensorBoard struct {

@@ -32,7 +32,8 @@ func TestFirstRecord(t *testing.T) {
 
 func TestScalarEvent(t *testing.T) {
 	got := pointRecords([]Point{{"loss", 300, time.UnixMilli(1500), 0.5}})
-	want := "09000000000000f83f" + "10ac02" + "2a0d" + "0a0b" + "0a04" + hex.EncodeToString([]byte("loss")) + "150000003f"
+	want := "09000000000000f83f" + "10ac02" + "2a0d" + "0a0b" + "0a04" + hex.EncodeToString([]byte("loss")) +
+		"150000003f"
 	if body := hex.EncodeToString(got[12 : len(got)-4]); body != want {
 		t.Errorf("%s, want %s", body, want)
 	}
@@ -68,7 +69,8 @@ func readEventFile(t *testing.T, dir string) (points []Point, texts map[string]s
 	for len(b) > 0 {
 		n := binary.LittleEndian.Uint64(b)
 		data := b[12 : 12+n]
-		if maskedCRC(b[:8]) != binary.LittleEndian.Uint32(b[8:]) || maskedCRC(data) != binary.LittleEndian.Uint32(b[12+n:]) {
+		if maskedCRC(b[:8]) != binary.LittleEndian.Uint32(b[8:]) ||
+			maskedCRC(data) != binary.LittleEndian.Uint32(b[12+n:]) {
 			t.Fatal("a checksum is wrong")
 		}
 		b = b[16+n:]
@@ -126,7 +128,8 @@ func TestTensorBoardTexts(t *testing.T) {
 		}
 	}
 	_, texts, starts := readEventFile(t, dir)
-	if texts["config"] != "```yaml\nseed: 1\n```" || texts["run"] != "| | |\n|---|---|\n| epsilon | 1 |\n| device | a\\|b |\n" ||
+	if texts["config"] != "```yaml\nseed: 1\n```" ||
+		texts["run"] != "| | |\n|---|---|\n| epsilon | 1 |\n| device | a\\|b |\n" ||
 		texts["guarantee"] != "protects all" || starts != 1 {
 		t.Errorf("%q, %d session starts", texts, starts)
 	}

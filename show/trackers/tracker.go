@@ -49,15 +49,15 @@ type End struct {
 // Tracker takes the figures of one run. It is called by one goroutine at a time. No call waits for another machine,
 // except that Close may take some seconds.
 type Tracker interface {
-	// Log adds points. The steps of a key ascend, also from one process to the next. An error says that the tracker lacks
-	// figures now; it may be one of an earlier call.
+	// Log adds points. The steps of a key ascend, also from one process to the next. An error says that the tracker
+	// lacks figures now; it may be one of an earlier call.
 	Log(points []Point) error
 	// Close ends the tracking in this process.
 	Close(end End) error
 }
 
-// Stages is a tracker that shows the stages of a run, too. Its methods are called like those of Tracker. Stages follow each
-// other; one that fails has no end.
+// Stages is a tracker that shows the stages of a run, too. Its methods are called like those of Tracker. Stages follow
+// each other; one that fails has no end.
 type Stages interface {
 	// StageBegin tells that a stage of a round begins; 0 is outside of rounds.
 	StageBegin(name string, round int, at time.Time)
@@ -127,8 +127,8 @@ type member struct {
 	warned bool
 }
 
-// Open begins to track a run with the named trackers, which [Check] has accepted. A tracker that fails costs one call of
-// warn, from Open or from a method of the set, and no more.
+// Open begins to track a run with the named trackers, which [Check] has accepted. A tracker that fails costs one call
+// of warn, from Open or from a method of the set, and no more.
 func Open(names []string, run Run, warn func(string)) *Set {
 	s := &Set{last: map[string]int64{}, warn: warn}
 	run.History = s.fresh(run.History)

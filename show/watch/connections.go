@@ -8,8 +8,9 @@ import (
 // maxConnections leaves room for all viewers and for pages that are being opened.
 const maxConnections = maxViewers + 32
 
-// connections is a listener with a limited number of open connections: no more are accepted until one is closed. Each takes a file
-// handle, and the process that serves the page may be the one that makes the run, which needs handles more.
+// connections is a listener with a limited number of open connections: no more are accepted until one is closed. Each
+// takes a file handle, and the process that serves the page may be the one that makes the run, which needs handles
+// more.
 type connections struct {
 	net.Listener
 	slots  chan struct{}
@@ -19,7 +20,8 @@ type connections struct {
 
 // limited limits l to a quarter of the process's file handles.
 func limited(l net.Listener) *connections {
-	return &connections{Listener: l, slots: make(chan struct{}, max(1, min(maxConnections, handles()/4))), closed: make(chan struct{})}
+	return &connections{Listener: l, slots: make(chan struct{}, max(1, min(maxConnections, handles()/4))),
+		closed: make(chan struct{})}
 }
 
 // Accept waits for a connection and for room for it.

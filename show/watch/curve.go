@@ -3,8 +3,8 @@ package watch
 // maxPoints is more than a picture of 300 points shows, and bounds a curve's memory.
 const maxPoints = 512
 
-// curve is a line that grows. When it has too many points, every second one goes, and from then on only every second new
-// one is kept; the newest one is always there.
+// curve is a line that grows. When it has too many points, every second one goes, and from then on only every second
+// new one is kept; the newest one is always there.
 type curve struct {
 	points []point
 	stride int // of the points that are kept; 0 means 1

@@ -3,10 +3,10 @@
 //	events.jsonl ─► Follower ─► state ─► sections ─► server-sent events, one stream a viewer
 //	ledger.jsonl, rounds/, LATEST ─────────┘
 //
-// It reads the run's folder and nothing else, so it works for runs of other processes, across kills and resumptions, and
-// for finished runs. Its memory does not grow with the length of a run: curves are thinned, and of the log nothing but
-// their points is kept. The only thing that it can write is the request to stop after a round, and only for whoever has
-// the token with which it was started.
+// It reads the run's folder and nothing else, so it works for runs of other processes, across kills and resumptions,
+// and for finished runs. Its memory does not grow with the length of a run: curves are thinned, and of the log nothing
+// but their points is kept. The only thing that it can write is the request to stop after a round, and only for whoever
+// has the token with which it was started.
 //
 // The pictures are drawn by package report and sent as SVG: they look like those of the report, and the page needs no
 // library to draw.

@@ -71,5 +71,6 @@ func (w *Watcher) prometheus(now time.Time) []byte {
 }
 
 func label(name, v string) string {
-	return `{` + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(v, "\uFFFD")) + `"}`
+	return `{` + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n",
+		`\n`).Replace(strings.ToValidUTF8(v, "\uFFFD")) + `"}`
 }

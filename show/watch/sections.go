@@ -16,7 +16,8 @@ import (
 	"popri/show/report"
 )
 
-// Sections of the page. Each is sent when it has changed, so that a step of the training costs a viewer a few kilobytes.
+// Sections of the page. Each is sent when it has changed, so that a step of the training costs a viewer a few
+// kilobytes.
 const (
 	secHead    = "head"
 	secStage   = "stage"
@@ -84,12 +85,14 @@ type head struct {
 
 func (w *Watcher) head(now time.Time) head {
 	status := w.status(now)
-	h := head{Title: w.about.Title, Subtitle: w.about.Subtitle, Status: status, Done: len(w.state.rounds), Planned: w.about.Rounds,
-		MayStop: w.Token != "", CanStop: w.canStop(status), Requested: rundir.Has(w.Dir, rundir.Stop), Report: rundir.Has(w.Dir, rundir.Report), Again: "popri watch " + w.Dir}
+	h := head{Title: w.about.Title, Subtitle: w.about.Subtitle, Status: status, Done: len(w.state.rounds),
+		Planned: w.about.Rounds, MayStop: w.Token != "", CanStop: w.canStop(status), Requested: rundir.Has(w.Dir,
+			rundir.Stop), Report: rundir.Has(w.Dir, rundir.Report), Again: "popri watch " + w.Dir}
 	resume := "popri run --resume --out " + w.Dir
 	switch status {
 	case waiting:
-		h.Note = "No figure is there yet: a run reads its data and loads its models before its first stage, which takes seconds to minutes."
+		h.Note = "No figure is there yet: a run reads its data and loads its models before its first stage, which " +
+			"takes seconds to minutes."
 	case complete:
 		name := rundir.Synthetic
 		if rundir.Has(w.Dir, rundir.Model) {
@@ -101,7 +104,8 @@ func (w *Watcher) head(now time.Time) head {
 	case ended:
 		h.Note = "The process ended before the run was complete. Go on with: " + resume
 	case silent:
-		h.Note = fmt.Sprintf("No sign of life since %s: the process was killed, or the machine sleeps. If it was killed, go on with: %s",
+		h.Note = fmt.Sprintf("No sign of life since %s: the process was killed, or the machine sleeps. If it was "+
+			"killed, go on with: %s",
 			w.state.last.UTC().Format("2 January, 15:04:05 MST"), resume)
 	}
 	if !w.state.last.IsZero() {
@@ -138,7 +142,8 @@ func (w *Watcher) readPrivacy() (changed bool) {
 		w.privacy = privacy{Problem: "the ledger cannot be read: " + err.Error()}
 	} else {
 		b := f.Record.Budget
-		w.privacy = privacy{Epsilon: b.Epsilon, Spent: f.Spent, Share: "Nobody is protected", Words: report.Readable(f.Headline())}
+		w.privacy = privacy{Epsilon: b.Epsilon, Spent: f.Spent, Share: "Nobody is protected",
+			Words: report.Readable(f.Headline())}
 		if f.Protects() {
 			w.privacy.Share, w.privacy.Words = f.Share()+" spent", report.Readable(f.Spending()+" "+f.Protected())
 		}

@@ -35,14 +35,15 @@ const (
 	maxViewers = 64
 	// beat keeps proxies and browsers from ending a quiet stream.
 	beat = 15 * time.Second
-	// patience is the time that a viewer has to read what was sent; one that sleeps is dropped and comes back by itself.
+	// patience is the time that a viewer has to read what was sent; one that sleeps is dropped and comes back by
+	// itself.
 	patience = 20 * time.Second
 	// tokenHeader carries the token. Another site's page cannot send it without this server's consent.
 	tokenHeader = "X-Popri-Token"
-	// policy lets the page load its own style and script and speak to this server, and nothing else. Drawings have styles
-	// inside; pictures that are saved are made from data: and blob: addresses.
-	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data: blob:; " +
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	// policy lets the page load its own style and script and speak to this server, and nothing else. Drawings have
+	// styles inside; pictures that are saved are made from data: and blob: addresses.
+	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src " +
+		"data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 // Serve serves the page on a listener until ctx ends. Viewers then get what is new, such as the end of the run.
@@ -70,8 +71,9 @@ func (w *Watcher) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("watch: %w", err)
 }
 
-// Handler serves the page, its stream and the metrics. A request whose Host header is neither an IP address nor localhost
-// nor the host of addr is refused: it may come from a page of another site, whose name was made to point here.
+// Handler serves the page, its stream and the metrics. A request whose Host header is neither an IP address nor
+// localhost nor the host of addr is refused: it may come from a page of another site, whose name was made to point
+// here.
 func (w *Watcher) Handler(addr string) http.Handler {
 	mux := http.NewServeMux()
 	static := func(kind string, content []byte) http.HandlerFunc {
@@ -83,7 +85,10 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	mux.HandleFunc("GET /{$}", static("text/html", pageHTML))
 	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet+pageCSS)))
 	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript+pageJS)))
-	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter,
+		_ *http.Request) {
+		out.WriteHeader(http.StatusNoContent)
+	})
 	mux.HandleFunc("GET /"+rundir.Report, w.page(rundir.Report))
 	mux.HandleFunc("GET /"+report.TextsFile(rundir.Report), w.page(report.TextsFile(rundir.Report)))
 	mux.HandleFunc("GET /events", w.stream)
@@ -105,8 +110,8 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	})
 }
 
-// page serves a page of the run's folder. It brings its own policy, and the sandbox keeps what it holds from this server and
-// from the token.
+// page serves a page of the run's folder. It brings its own policy, and the sandbox keeps what it holds from this
+// server and from the token.
 func (w *Watcher) page(name string) http.HandlerFunc {
 	return func(out http.ResponseWriter, in *http.Request) {
 		f, err := os.Open(filepath.Join(w.Dir, name))
@@ -198,7 +203,8 @@ func (w *Watcher) stream(out http.ResponseWriter, in *http.Request) {
 
 // order is that in which sections appear on the page.
 func order(news map[string][]byte) (names []string) {
-	for _, name := range []string{"problem", secHead, secStage, secPrivacy, secCharts, secSteps, secTexts, secTable, secTimes} {
+	for _, name := range []string{"problem", secHead, secStage, secPrivacy, secCharts, secSteps, secTexts, secTable,
+		secTimes} {
 		if _, ok := news[name]; ok {
 			names = append(names, name)
 		}

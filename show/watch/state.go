@@ -115,7 +115,8 @@ func (s *state) endRound(e eventlog.Event, round int) {
 			r.Set(key, f)
 		}
 	}
-	i, found := slices.BinarySearchFunc(s.rounds, round, func(r series.Round, n int) int { return cmp.Compare(r.Number, n) })
+	i, found := slices.BinarySearchFunc(s.rounds, round,
+		func(r series.Round, n int) int { return cmp.Compare(r.Number, n) })
 	if found {
 		s.rounds[i] = *r
 	} else {

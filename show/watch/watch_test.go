@@ -142,7 +142,8 @@ func TestCurves(t *testing.T) {
 	for i := range n {
 		c.addStep(i/100, i%100, float64(i))
 	}
-	if len(c.points) > maxPoints || len(c.points) < maxPoints/3 || c.points[0].y != 0 || c.points[len(c.points)-1].x != n {
+	if len(c.points) > maxPoints || len(c.points) < maxPoints/3 || c.points[0].y != 0 ||
+		c.points[len(c.points)-1].x != n {
 		t.Errorf("%d points from %v to %v", len(c.points), c.points[0], c.points[len(c.points)-1])
 	}
 	c = curve{}
@@ -188,10 +189,12 @@ func TestTexts(t *testing.T) {
 	r.event("stage_begin", map[string]any{"stage": "collect", "round": 1})
 	w := r.watch("")
 	now := time.Now()
-	if got := lookAt[roundTexts](t, w, secTexts, now); got.Scored || len(got.Best) != 3 || got.Worst != nil || got.Samples != 3 {
+	if got := lookAt[roundTexts](t, w, secTexts, now); got.Scored || len(got.Best) != 3 || got.Worst != nil ||
+		got.Samples != 3 {
 		t.Errorf("before the scores: %+v", got)
 	}
-	if data := string(w.sections[secTexts].data); len(data) > 4000 || strings.Contains(data, "<script") || strings.Contains(data, "\u202e") {
+	if data := string(w.sections[secTexts].data); len(data) > 4000 || strings.Contains(data, "<script") ||
+		strings.Contains(data, "\u202e") {
 		t.Errorf("%d bytes: %.200s", len(data), data)
 	}
 	type score struct {
@@ -202,7 +205,8 @@ func TestTexts(t *testing.T) {
 	if err := rows.Write(filepath.Join(folder, rundir.Scores), []score{{0, 0, 1}, {0, 1, 3}, {0, 2, 2}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := lookAt[roundTexts](t, w, secTexts, now); !got.Scored || *got.Best[0].Score != 3 || *got.Best[2].Score != 1 || got.Best[0].Rank != 1 {
+	if got := lookAt[roundTexts](t, w, secTexts, now); !got.Scored || *got.Best[0].Score != 3 ||
+		*got.Best[2].Score != 1 || got.Best[0].Rank != 1 {
 		t.Errorf("with scores: %+v", got)
 	}
 }
@@ -222,8 +226,8 @@ func get(t *testing.T, h http.Handler, method, path, host string, header ...stri
 // Only requests that name this machine are answered, and no page loads anything from elsewhere.
 func TestServerTrustsFewHosts(t *testing.T) {
 	h := newRun(t).watch("").Handler("127.0.0.1:80")
-	for host, want := range map[string]int{"127.0.0.1:80": 200, "localhost:80": 200, "[::1]:80": 200, "10.1.2.3": 200, "LOCALHOST": 200,
-		"evil.example": 421, "evil.example:80": 421, "": 421, "127.0.0.1.evil.example:80": 421} {
+	for host, want := range map[string]int{"127.0.0.1:80": 200, "localhost:80": 200, "[::1]:80": 200, "10.1.2.3": 200,
+		"LOCALHOST": 200, "evil.example": 421, "evil.example:80": 421, "": 421, "127.0.0.1.evil.example:80": 421} {
 		for _, path := range []string{"/", "/metrics"} {
 			answer := get(t, h, "GET", path, host)
 			if answer.Code != want {
@@ -248,7 +252,8 @@ func TestServerTrustsFewHosts(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{"/nothing": 404, "/../events.jsonl": 404, "/favicon.ico": 204} {
-		if got := get(t, h, "GET", path, "localhost").Code; got != want && got != http.StatusMovedPermanently && got != http.StatusTemporaryRedirect {
+		if got := get(t, h, "GET", path, "localhost").Code; got != want && got != http.StatusMovedPermanently &&
+			got != http.StatusTemporaryRedirect {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
 	}
@@ -256,7 +261,8 @@ func TestServerTrustsFewHosts(t *testing.T) {
 
 func TestStopNeedsTheToken(t *testing.T) {
 	r := newRun(t)
-	if code := get(t, r.watch("").Handler("localhost:1"), "POST", "/stop", "localhost:1", tokenHeader, "").Code; code != 403 {
+	if code := get(t, r.watch("").Handler("localhost:1"), "POST", "/stop", "localhost:1", tokenHeader,
+		"").Code; code != 403 {
 		t.Errorf("a read-only page: %d", code)
 	}
 	w := r.watch("secret")
@@ -270,14 +276,17 @@ func TestStopNeedsTheToken(t *testing.T) {
 		"wrong":        {[]string{tokenHeader, "Secret"}, 403},
 		"other origin": {[]string{tokenHeader, "secret", "Origin", "http://evil.example"}, 403},
 	} {
-		if code := get(t, h, "POST", "/stop", "localhost:1", c.header...).Code; code != c.want || rundir.Has(r.dir, rundir.Stop) {
+		if code := get(t, h, "POST", "/stop", "localhost:1", c.header...).Code; code != c.want ||
+			rundir.Has(r.dir, rundir.Stop) {
 			t.Errorf("%s: %d", name, code)
 		}
 	}
-	if code := get(t, h, "GET", "/stop", "localhost:1", tokenHeader, "secret").Code; code == 200 || rundir.Has(r.dir, rundir.Stop) {
+	if code := get(t, h, "GET", "/stop", "localhost:1", tokenHeader, "secret").Code; code == 200 ||
+		rundir.Has(r.dir, rundir.Stop) {
 		t.Errorf("GET: %d", code)
 	}
-	if code := get(t, h, "POST", "/stop", "localhost:1", tokenHeader, "secret", "Origin", "http://localhost:1").Code; code != 200 || !rundir.Has(r.dir, rundir.Stop) {
+	if code := get(t, h, "POST", "/stop", "localhost:1", tokenHeader, "secret", "Origin",
+		"http://localhost:1").Code; code != 200 || !rundir.Has(r.dir, rundir.Stop) {
 		t.Errorf("with the token: %d", code)
 	}
 	if h := lookAt[head](t, w, secHead, time.Now()); !h.Requested {
@@ -291,14 +300,17 @@ func TestStopNeedsTheToken(t *testing.T) {
 		"wrong":        {[]string{tokenHeader, "Secret"}, 403},
 		"other origin": {[]string{tokenHeader, "secret", "Origin", "http://evil.example"}, 403},
 	} {
-		if code := get(t, h, "DELETE", "/stop", "localhost:1", c.header...).Code; code != c.want || !rundir.Has(r.dir, rundir.Stop) {
+		if code := get(t, h, "DELETE", "/stop", "localhost:1", c.header...).Code; code != c.want ||
+			!rundir.Has(r.dir, rundir.Stop) {
 			t.Errorf("withdrawn with the token %s: %d", name, code)
 		}
 	}
-	if code := get(t, r.watch("").Handler("localhost:1"), "DELETE", "/stop", "localhost:1", tokenHeader, "").Code; code != 403 || !rundir.Has(r.dir, rundir.Stop) {
+	if code := get(t, r.watch("").Handler("localhost:1"), "DELETE", "/stop", "localhost:1", tokenHeader,
+		"").Code; code != 403 || !rundir.Has(r.dir, rundir.Stop) {
 		t.Errorf("withdrawn on a read-only page: %d", code)
 	}
-	if code := get(t, h, "DELETE", "/stop", "localhost:1", tokenHeader, "secret").Code; code != 200 || rundir.Has(r.dir, rundir.Stop) {
+	if code := get(t, h, "DELETE", "/stop", "localhost:1", tokenHeader, "secret").Code; code != 200 ||
+		rundir.Has(r.dir, rundir.Stop) {
 		t.Errorf("withdrawn: %d", code)
 	}
 	if h := lookAt[head](t, w, secHead, time.Now()); h.Requested || !h.CanStop {
@@ -326,8 +338,9 @@ func TestReportIsServed(t *testing.T) {
 	r.file("report-texts.html", "<!doctype html><p>texts")
 	for path, want := range map[string]string{"/report.html": "the report", "/report-texts.html": "texts"} {
 		answer := get(t, handler, "GET", path, "localhost:1")
-		if policy := answer.Header().Get("Content-Security-Policy"); answer.Code != 200 || !strings.Contains(answer.Body.String(), want) ||
-			!strings.HasPrefix(policy, "sandbox ") || strings.Contains(policy, "allow-same-origin") {
+		if policy := answer.Header().Get("Content-Security-Policy"); answer.Code != 200 ||
+			!strings.Contains(answer.Body.String(), want) || !strings.HasPrefix(policy, "sandbox ") ||
+			strings.Contains(policy, "allow-same-origin") {
 			t.Errorf("%s: %d, %q, %s", path, answer.Code, policy, answer.Body)
 		}
 	}
@@ -350,7 +363,8 @@ func TestTimesWithoutMemory(t *testing.T) {
 	}
 }
 
-// Viewers get all sections at once and then what changes, each of them the same; when the watcher ends they get the rest.
+// Viewers get all sections at once and then what changes, each of them the same; when the watcher ends they get the
+// rest.
 func TestStream(t *testing.T) {
 	r := newRun(t)
 	w := r.watch("")
@@ -414,8 +428,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%q is no line of the format", l)
 		}
 	}
-	for _, want := range []string{`popri_run_status{status="running"} 1`, "popri_rounds_completed 1", `popri_round_figure{figure="loss"} 0.5`,
-		`popri_stage_done{stage="dpo"} 0`, `popri_stage_seconds_total{stage="a \"b\" \\ \n c"} 1.5`} {
+	for _, want := range []string{`popri_run_status{status="running"} 1`, "popri_rounds_completed 1",
+		`popri_round_figure{figure="loss"} 0.5`, `popri_stage_done{stage="dpo"} 0`,
+		`popri_stage_seconds_total{stage="a \"b\" \\ \n c"} 1.5`} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("the metrics lack %s:\n%s", want, text)
 		}
@@ -423,7 +438,8 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestLoopback(t *testing.T) {
-	for addr, want := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false} {
+	for addr, want := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true,
+		"0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false} {
 		if Loopback(addr) != want {
 			t.Errorf("%s: %v", addr, !want)
 		}

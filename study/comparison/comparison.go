@@ -1,5 +1,5 @@
-// Package comparison lists the methods that popri compare-methods compares, with the settings of each: methods.yaml. All ask the
-// same clients under the same ε, and those that write text write as many rows. It runs nothing.
+// Package comparison lists the methods that popri compare-methods compares, with the settings of each: methods.yaml.
+// All ask the same clients under the same ε, and those that write text write as many rows. It runs nothing.
 package comparison
 
 import (
@@ -57,11 +57,13 @@ func BaseOf(scale string) Base {
 	return read().Bases.Demo
 }
 
-// Rows are the methods of the names as rows of a grid at a scale; for no name, all that texts with or without labels allow.
+// Rows are the methods of the names as rows of a grid at a scale; for no name, all that texts with or without labels
+// allow.
 func Rows(scale string, names []string, labels bool) (rows []grid.Row, err error) {
 	for _, name := range names {
 		if !slices.Contains(Names(), name) {
-			return nil, quote.Errorf("%q is no method that is compared; there are %s", name, strings.Join(Names(), ", "))
+			return nil, quote.Errorf("%q is no method that is compared; there are %s", name,
+				strings.Join(Names(), ", "))
 		}
 	}
 	for _, m := range read().Methods {

@@ -8,7 +8,8 @@ import (
 	"popri/study/grid"
 )
 
-// TestRowsArePossible: every method's settings are valid at both scales and at several ε, and no two methods are the same run.
+// TestRowsArePossible: every method's settings are valid at both scales and at several ε, and no two methods are the
+// same run.
 func TestRowsArePossible(t *testing.T) {
 	for _, scale := range []string{Demo, Small} {
 		base := BaseOf(scale)
@@ -21,7 +22,8 @@ func TestRowsArePossible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		axes, cells, err := grid.Named(*c, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: []string{"1", "7"}}, 2)
+		axes, cells, err := grid.Named(*c, "method", rows,
+			grid.Axis{Key: "privacy.epsilon", Values: []string{"1", "7"}}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +44,8 @@ func TestRowsArePossible(t *testing.T) {
 	if _, err := Rows(Demo, []string{"popri", "absent"}, false); err == nil {
 		t.Error("a method that is not there is no error")
 	}
-	if rows, err := Rows(Demo, nil, false); err != nil || slices.ContainsFunc(rows, func(r grid.Row) bool { return r.Name == "wasp" }) {
+	if rows, err := Rows(Demo, nil, false); err != nil ||
+		slices.ContainsFunc(rows, func(r grid.Row) bool { return r.Name == "wasp" }) {
 		t.Errorf("without labels: %v (%v)", rows, err)
 	}
 	if rows, err := Rows(Demo, []string{"grpo"}, false); err != nil || len(rows) != 1 {

@@ -37,7 +37,8 @@ type DryRun struct {
 }
 
 // Dry reads the data of a run and checks them as the run would, plans its releases and estimates its work, with that of
-// its evaluation or without. It trains nothing and writes nothing, but for the embedded models' copy in the cache folder.
+// its evaluation or without. It trains nothing and writes nothing, but for the embedded models' copy in the cache
+// folder.
 func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) {
 	if err := evaluator.CheckTask(c); err != nil {
 		return nil, err
@@ -47,8 +48,8 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 		return nil, err
 	}
 	budget := assembly.BudgetOf(c, data.Private, "")
-	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: map[clients.Split]clients.Counts{}, Budget: budget.Epsilon,
-		Delta: budget.Delta, Trained: []string{}, Warnings: []string{}}
+	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: map[clients.Split]clients.Counts{},
+		Budget: budget.Epsilon, Delta: budget.Delta, Trained: []string{}, Warnings: []string{}}
 	for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
 		d.Clients[split] = clients.Count(data.Private.Split(split))
 	}
@@ -81,7 +82,8 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 	d.Work = estimate(c, generator, small, smallModels(c, evaluation, len(data.Public.InDomain) > 0), evaluation)
 	d.Work.Flops += first
 
-	if c.Provenance, err = provenance.Of(c, provenance.Run{Validation: d.Clients[clients.Validation].Clients}); err != nil {
+	if c.Provenance, err = provenance.Of(c,
+		provenance.Run{Validation: d.Clients[clients.Validation].Clients}); err != nil {
 		return nil, err
 	}
 	facts, err := guarantee.Planned(c, record)
@@ -90,7 +92,8 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 	}
 	facts.Evaluated, facts.Reference = evaluation, evaluation && c.Eval.ReferencePrivate
 	if d.Epsilon = facts.Spent; d.Epsilon > d.Budget {
-		d.Warnings = append(d.Warnings, "all releases together spend more than the budget: the run ends before the last one (exit code 3)")
+		d.Warnings = append(d.Warnings,
+			"all releases together spend more than the budget: the run ends before the last one (exit code 3)")
 	}
 	d.Guarantee, d.Warnings = facts.Headline(), append(d.Warnings, facts.Warnings()...)
 	d.Publishes = publishes(c, budget, d, evaluation)
@@ -131,11 +134,14 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 	case c.Method == "public_selection":
 		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", configs.SelectedRows)
 	case c.Method == "genetic_eda":
-		product = fmt.Sprintf("synthetic.parquet: up to %d texts near the embeddings that the clients' votes selected", c.Trainer.Rounds*c.GeneticEDA.Parents)
+		product = fmt.Sprintf("synthetic.parquet: up to %d texts near the embeddings that the clients' votes selected",
+			c.Trainer.Rounds*c.GeneticEDA.Parents)
 	case c.Votes():
-		product = fmt.Sprintf("synthetic.parquet: %d texts at most, of tokens for which the teachers voted", c.Trainer.Rounds*c.HotPATE.Texts)
+		product = fmt.Sprintf("synthetic.parquet: %d texts at most, of tokens for which the teachers voted",
+			c.Trainer.Rounds*c.HotPATE.Texts)
 	case m.ChoosesMix(c):
-		product += fmt.Sprintf(" and %d public texts that the noised release weights, or one of both, as validation clients choose", c.Synthetic.PublicTexts)
+		product += fmt.Sprintf(" and %d public texts that the noised release weights, or one of both, as validation "+
+			"clients choose", c.Synthetic.PublicTexts)
 	case m.Mixes && c.Synthetic.PublicTexts > 0:
 		product += fmt.Sprintf(" and %d public texts that the noised release weights", c.Synthetic.PublicTexts)
 	}

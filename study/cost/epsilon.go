@@ -54,8 +54,8 @@ func Epsilon(cells []grid.Cell, h *halving.Halving) (cost []ledger.Composed, fix
 	return cost, fixed, err
 }
 
-// shorten cuts the records to the releases that an adaptive ablation will make: those of the settings that it keeps at each
-// rung. It does so only if all records are alike, and reports whether they are.
+// shorten cuts the records to the releases that an adaptive ablation will make: those of the settings that it keeps at
+// each rung. It does so only if all records are alike, and reports whether they are.
 func shorten(h *halving.Halving, records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
 	seeds := 0
 	for seeds < len(cells) && slices.Equal(cells[seeds].Values, cells[0].Values) {

@@ -62,7 +62,8 @@ func TestHalvingCost(t *testing.T) {
 	all, _ := composed(alike, nil)
 	some, fixed := composed(alike, h)
 	if !fixed || all.Charges != 16 || some.Charges != 4+2+1+1 || some.Epsilon >= all.Epsilon {
-		t.Errorf("alike: fixed %v, %d releases and ε = %g, of %d and %g", fixed, some.Charges, some.Epsilon, all.Charges, all.Epsilon)
+		t.Errorf("alike: fixed %v, %d releases and ε = %g, of %d and %g", fixed, some.Charges, some.Epsilon,
+			all.Charges, all.Epsilon)
 	}
 	differ := grid.Axis{Key: "privacy.epsilon", Values: []string{"2", "4", "6", "8"}}
 	all, _ = composed(differ, nil)

@@ -45,10 +45,11 @@ func Estimate(cell grid.Cell) (Work, error) {
 	return p, nil
 }
 
-// estimate estimates the work of a run with models of these shapes, after which so many small models are trained. If untuned is
-// set, the untuned model writes as many texts as the tuned one.
+// estimate estimates the work of a run with models of these shapes, after which so many small models are trained. If
+// untuned is set, the untuned model writes as many texts as the tuned one.
 func estimate(c configs.Config, generator, small lm.Shape, models int, untuned bool) Work {
-	p := Work{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Product: c.Synthetic.Texts, SmallModels: models}
+	p := Work{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Product: c.Synthetic.Texts,
+		SmallModels: models}
 	if c.Learns() {
 		p.SmallModels = max(0, models-1) // the product is one
 	}

@@ -7,8 +7,8 @@ import (
 	"popri/study/grid"
 )
 
-// The work of each method is that of what it writes: Private Evolution's look-ahead and variations, no samples where public
-// text alone is selected.
+// The work of each method is that of what it writes: Private Evolution's look-ahead and variations, no samples where
+// public text alone is selected.
 func TestEstimate(t *testing.T) {
 	base := configuration(t, 4)
 	base.Generate.Prompts, base.Generate.Samples = 10, 5
@@ -34,8 +34,8 @@ func TestEstimate(t *testing.T) {
 		}
 		works[name] = w
 	}
-	for name, want := range map[string]int{"popri": 200, "private_evolution": 4*4*100 + 3*100, "private_evolution_sft": 200,
-		"public_selection": 0, "dp_ftrl": 0, "aug_pe": 4 * 6 * 100} {
+	for name, want := range map[string]int{"popri": 200, "private_evolution": 4*4*100 + 3*100,
+		"private_evolution_sft": 200, "public_selection": 0, "dp_ftrl": 0, "aug_pe": 4 * 6 * 100} {
 		if got := works[name].Samples; got != want {
 			t.Errorf("%s writes %d samples, want %d", name, got, want)
 		}
@@ -43,7 +43,8 @@ func TestEstimate(t *testing.T) {
 	if works["popri"].Pairs != 40 || works["private_evolution"].Pairs != 0 {
 		t.Errorf("%+v", works)
 	}
-	if !(works["popri"].Flops > works["public_selection"].Flops && works["private_evolution"].Flops > works["popri"].Flops) {
+	if !(works["popri"].Flops > works["public_selection"].Flops &&
+		works["private_evolution"].Flops > works["popri"].Flops) {
 		t.Errorf("%+v", works)
 	}
 }

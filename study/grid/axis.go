@@ -20,8 +20,8 @@ type Axis struct {
 	Values []string `json:"values"`
 }
 
-// parseAxis reads "dpo.rejected_rank=2,5,8,10". The values of a key that holds a list are separated by ";". A value may be a
-// range of numbers: 2..10, or 0.1..0.5:0.1 with its step.
+// parseAxis reads "dpo.rejected_rank=2,5,8,10". The values of a key that holds a list are separated by ";". A value may
+// be a range of numbers: 2..10, or 0.1..0.5:0.1 with its step.
 func parseAxis(text string) (Axis, error) {
 	key, values, ok := strings.Cut(text, "=")
 	if !ok || key == "" || values == "" {

@@ -1,5 +1,5 @@
-// Package grid lists the runs of a study: every combination of the values of some keys, or a base configuration with one change
-// at a time, each with several seeds. It also reads these from the command line.
+// Package grid lists the runs of a study: every combination of the values of some keys, or a base configuration with
+// one change at a time, each with several seeds. It also reads these from the command line.
 package grid
 
 import (
@@ -72,7 +72,8 @@ func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 	}
 	for i, a := range axes {
 		for _, key := range strings.Split(a.Key, "+") {
-			if slices.ContainsFunc(axes[:i], func(b Axis) bool { return slices.Contains(strings.Split(b.Key, "+"), key) }) {
+			if slices.ContainsFunc(axes[:i],
+				func(b Axis) bool { return slices.Contains(strings.Split(b.Key, "+"), key) }) {
 				return nil, fault.Userf("--over names %s twice", key)
 			}
 		}
@@ -82,7 +83,8 @@ func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 		var longer []Change
 		for _, c := range combinations {
 			for _, v := range a.Values {
-				longer = append(longer, Change{Keys: append(slices.Clone(c.Keys), a.Key), Values: append(slices.Clone(c.Values), v)})
+				longer = append(longer, Change{Keys: append(slices.Clone(c.Keys), a.Key),
+					Values: append(slices.Clone(c.Values), v)})
 			}
 		}
 		combinations = longer
@@ -110,7 +112,8 @@ func OneAtATime(base configs.Config, changes []Change, seeds int) ([]Axis, []Cel
 }
 
 // cells are the runs of the changes, the seeds of each side by side; flag names where the values come from.
-func cells(base configs.Config, flag string, changes []Change, seeds int, values func(Change) []string) ([]Cell, error) {
+func cells(base configs.Config, flag string, changes []Change, seeds int, values func(Change) []string) ([]Cell,
+	error) {
 	if seeds < 1 {
 		return nil, fault.Userf("--seeds is %d, want 1 or more", seeds)
 	}

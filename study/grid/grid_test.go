@@ -24,8 +24,10 @@ func TestAxes(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %q", text, a, err, want)
 		}
 	}
-	for _, text := range []string{"dpo.beta", "dpo.beta=", "=1", "seed=1..3", "dpo.beta+seed=1", "dpo.beta+dpo.beta=1,2", "dpo.beta=1,1",
-		"dpo.rejected_rank=5..2", "dpo.rejected_rank=2..2", "dpo.beta=0..1:0", "dpo.beta=0..1:1e-9", "dpo.rejected_rank=2..4,3"} {
+	for _, text := range []string{"dpo.beta", "dpo.beta=", "=1", "seed=1..3", "dpo.beta+seed=1",
+		"dpo.beta+dpo.beta=1,2", "dpo.beta=1,1", "dpo.rejected_rank=5..2", "dpo.rejected_rank=2..2", "dpo.beta=0..1:0",
+		"dpo.beta=0..1:1e-9",
+		"dpo.rejected_rank=2..4,3"} {
 		if a, err := parseAxis(text); err == nil {
 			t.Errorf("%s is no error: %+v", text, a)
 		}
@@ -44,7 +46,8 @@ func TestTiedKeys(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range cells {
 		if c.Config.Generate.Temperature != c.Config.Synthetic.Temperature {
-			t.Errorf("%s: temperatures %g and %g", c.Name, c.Config.Generate.Temperature, c.Config.Synthetic.Temperature)
+			t.Errorf("%s: temperatures %g and %g", c.Name, c.Config.Generate.Temperature,
+				c.Config.Synthetic.Temperature)
 		}
 		names[c.Name] = true
 	}

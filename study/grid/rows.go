@@ -14,8 +14,8 @@ type Row struct {
 	Set  []string
 }
 
-// Named lists the runs of each row with each value of an axis, with the base's seed and the seeds after it. Rows are the values of the
-// first column, which has the given head.
+// Named lists the runs of each row with each value of an axis, with the base's seed and the seeds after it. Rows are
+// the values of the first column, which has the given head.
 func Named(base configs.Config, head string, rows []Row, over Axis, seeds int) ([]Axis, []Cell, error) {
 	first := Axis{Key: head}
 	var changes []Change

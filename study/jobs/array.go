@@ -17,8 +17,8 @@ type Array struct {
 	// Program is the program, and Arguments are what precedes the number of a task.
 	Program   string   `json:"program"`
 	Arguments []string `json:"arguments"`
-	// WorkDir is the folder in which tasks run and where relative paths begin. It, Program and State are absolute, and the
-	// same on every machine.
+	// WorkDir is the folder in which tasks run and where relative paths begin. It, Program and State are absolute, and
+	// the same on every machine.
 	WorkDir string `json:"work_dir"`
 	// State is the folder of what was submitted and how it ended, shared by all machines.
 	State string `json:"state"`

@@ -19,8 +19,8 @@ type Engine interface {
 	// Submit hands the written files over and sets the submission's ID. If it fails after it has set the ID, the
 	// submission's tasks are those that were accepted.
 	Submit(ctx context.Context, s *Submission) error
-	// Live returns the tasks that wait or run, with the engine's word for it. A task that is missing has ended, however it
-	// ended. An error says that the engine could not tell.
+	// Live returns the tasks that wait or run, with the engine's word for it. A task that is missing has ended, however
+	// it ended. An error says that the engine could not tell.
 	Live(ctx context.Context, s Submission) (map[int]string, error)
 	// Cancel is the command with which people end a submission's tasks.
 	Cancel(s Submission) string

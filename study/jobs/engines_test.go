@@ -22,8 +22,9 @@ func awkward(t *testing.T) Array {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return Array{Name: "popri-test", Program: filepath.Join(work, "program"), Arguments: []string{"ablate", "--out", work, "--cell"},
-		WorkDir: work, State: filepath.Join(t.TempDir(), "jobs"), Environment: map[string]string{"A": "it's", "B": `"x" \`}}
+	return Array{Name: "popri-test", Program: filepath.Join(work, "program"),
+		Arguments: []string{"ablate", "--out", work, "--cell"}, WorkDir: work, State: filepath.Join(t.TempDir(),
+			"jobs"), Environment: map[string]string{"A": "it's", "B": `"x" \`}}
 }
 
 // scripts puts programs into PATH, each with the body of a shell script.
@@ -38,14 +39,16 @@ func scripts(t *testing.T, bodies map[string]string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// A shell that runs the script of a task starts the program in its folder, with its arguments and variables as they are.
+// A shell that runs the script of a task starts the program in its folder, with its arguments and variables as they
+// are.
 func TestScriptsSurviveAShell(t *testing.T) {
 	a := awkward(t)
 	report := "#!/bin/sh\nprintf '%s\\n' \"$PWD\" \"$A\" \"$B\" \"$@\"\n"
 	if err := os.WriteFile(a.Program, []byte(report), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Join([]string{a.WorkDir, a.Environment["A"], a.Environment["B"], "ablate", "--out", a.WorkDir, "--cell", "3", ""}, "\n")
+	want := strings.Join([]string{a.WorkDir, a.Environment["A"], a.Environment["B"], "ablate", "--out", a.WorkDir,
+		"--cell", "3", ""}, "\n")
 
 	s, err := a.Write(Slurm{}, []int{1, 3})
 	if err != nil {
@@ -68,7 +71,8 @@ func TestScriptsSurviveAShell(t *testing.T) {
 			Vars map[string]string `json:"env_vars"`
 		} `json:"runtime_env"`
 	}
-	if err := atomicfile.ReadJSON(filepath.Join(s.File, "0003.json"), &request); err != nil || request.ID != "popri-test-1-3" {
+	if err := atomicfile.ReadJSON(filepath.Join(s.File, "0003.json"), &request); err != nil ||
+		request.ID != "popri-test-1-3" {
 		t.Fatalf("%v: %+v", err, request)
 	}
 	cmd = exec.Command("sh", "-c", request.Entrypoint)
@@ -112,9 +116,11 @@ func TestManifest(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, b)
 	}
 	c := job.Spec.Template.Spec.Containers[0]
-	if job.Metadata.Name != "popri-test-1" || job.Spec.CompletionMode != "Indexed" || job.Spec.Completions != 3 || job.Spec.Parallelism != 2 ||
-		!slices.Equal(append(c.Command, c.Args...), append(append([]string{"/bin/popri"}, a.Arguments...), "1,3,4")) ||
-		c.WorkingDir != a.WorkDir || c.Env[1].Value != a.Environment["B"] || c.Resources.Limits["nvidia.com/gpu"] != "1" {
+	if job.Metadata.Name != "popri-test-1" || job.Spec.CompletionMode != "Indexed" || job.Spec.Completions != 3 ||
+		job.Spec.Parallelism != 2 || !slices.Equal(append(c.Command, c.Args...),
+		append(append([]string{"/bin/popri"}, a.Arguments...), "1,3,4")) ||
+		c.WorkingDir != a.WorkDir || c.Env[1].Value != a.Environment["B"] ||
+		c.Resources.Limits["nvidia.com/gpu"] != "1" {
 		t.Errorf("the manifest says %+v:\n%s", job, b)
 	}
 }
@@ -127,8 +133,8 @@ func TestTemplates(t *testing.T) {
 		}
 		a := awkward(t)
 		a.Values = map[string]string{"cpus": "2", "colour": "red"}
-		if _, err := a.render(engine, fields{Array: a, Tasks: []int{0}}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--job colour=red") ||
-			!strings.Contains(err.Error(), "cpus, ") {
+		if _, err := a.render(engine, fields{Array: a, Tasks: []int{0}}); !fault.IsUser(err) ||
+			!strings.Contains(err.Error(), "--job colour=red") || !strings.Contains(err.Error(), "cpus, ") {
 			t.Errorf("%s takes a value that it does not use: %v", engine, err)
 		}
 		a.Values = nil
@@ -160,7 +166,8 @@ func TestSlurm(t *testing.T) {
 		t.Fatal(err)
 	}
 	script, err := os.ReadFile(s.File)
-	if err != nil || !strings.Contains(string(script), "#SBATCH --array=1,3%2\n") || !strings.Contains(string(script), "\n#SBATCH --partition=cpu\n") {
+	if err != nil || !strings.Contains(string(script), "#SBATCH --array=1,3%2\n") ||
+		!strings.Contains(string(script), "\n#SBATCH --partition=cpu\n") {
 		t.Errorf("%v: %s", err, script)
 	}
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -191,7 +198,8 @@ echo "1 RUNNING None"; echo "3 PENDING Nodes required for job are DOWN"`,
 		t.Errorf("no controller: %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if err := (Slurm{}).Submit(t.Context(), &s); !fault.IsUser(err) || !strings.Contains(err.Error(), "sbatch is not in PATH") {
+	if err := (Slurm{}).Submit(t.Context(), &s); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "sbatch is not in PATH") {
 		t.Errorf("without slurm: %v", err)
 	}
 }
@@ -207,7 +215,8 @@ esac`})
 		t.Fatalf("%v: %+v", err, s)
 	}
 	for text, want := range map[string]map[int]string{
-		`{"status":{"active":2}}`:                                                                  {2: "active", 5: "active", 7: "active", 8: "active", 9: "active"},
+		`{"status":{"active":2}}`: {2: "active",
+			5: "active", 7: "active", 8: "active", 9: "active"},
 		`{"status":{"completedIndexes":"0,2-3","failedIndexes":"4"}}`:                              {5: "active"},
 		`{"status":{"completedIndexes":"0-4","conditions":[{"type":"Complete","status":"True"}]}}`: nil,
 		`{"status":{"conditions":[{"type":"Failed","status":"True"}]}}`:                            nil,
@@ -215,11 +224,13 @@ esac`})
 		if err := os.WriteFile(status, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if live, err := (Kubernetes{}).Live(t.Context(), s); err != nil || len(live) != len(want) || len(want) > 0 && !reflect.DeepEqual(live, want) {
+		if live, err := (Kubernetes{}).Live(t.Context(), s); err != nil || len(live) != len(want) ||
+			len(want) > 0 && !reflect.DeepEqual(live, want) {
 			t.Errorf("%s: %v, %v, want %v", text, live, err, want)
 		}
 	}
-	if live, err := (Kubernetes{}).Live(t.Context(), Submission{File: "gone.yaml", Tasks: []int{1}}); err != nil || len(live) != 0 {
+	if live, err := (Kubernetes{}).Live(t.Context(), Submission{File: "gone.yaml", Tasks: []int{1}}); err != nil ||
+		len(live) != 0 {
 		t.Errorf("a job that was deleted: %v, %v", live, err)
 	}
 }

@@ -148,8 +148,8 @@ func (f *Follower) open() (n int) {
 	return n
 }
 
-// lost decides about a task that was submitted, has ended and is not done. It must be missing twice, for a network folder
-// may show the result late.
+// lost decides about a task that was submitted, has ended and is not done. It must be missing twice, for a network
+// folder may show the result late.
 func (f *Follower) lost(task int) (again bool, err error) {
 	if f.gone[task]++; f.gone[task] < 2 {
 		return false, nil
@@ -241,7 +241,8 @@ func (f *Follower) submit(ctx context.Context, tasks []int) error {
 		f.gone[task] = 0
 		state := fmt.Sprintf("submitted (%s %s)", s.Engine, s.ID)
 		if f.attempts[task] > 1 {
-			state = fmt.Sprintf("submitted again, %d of at most %d times (%s %s)", f.attempts[task], f.Attempts, s.Engine, s.ID)
+			state = fmt.Sprintf("submitted again, %d of at most %d times (%s %s)", f.attempts[task], f.Attempts,
+				s.Engine, s.ID)
 		}
 		f.tell(task, state)
 	}

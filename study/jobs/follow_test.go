@@ -70,10 +70,11 @@ func newMade(run func(task, attempt int) error) *made {
 func follower(t *testing.T, dir string, m Engine, done map[int]bool) (*Follower, *[]string) {
 	t.Helper()
 	var told []string
-	f := &Follower{Array: Array{Name: "popri-test", State: dir}, Engine: m, Tasks: []int{0, 1, 4}, Attempts: 3, Every: time.Millisecond,
-		Done: func(task int) (bool, error) { return done[task], nil },
-		Tell: func(task int, state string) { told = append(told, fmt.Sprint(task, " ", state)) },
-		Say:  func(text string) { told = append(told, text) }}
+	f := &Follower{Array: Array{Name: "popri-test", State: dir}, Engine: m, Tasks: []int{0, 1, 4}, Attempts: 3,
+		Every: time.Millisecond,
+		Done:  func(task int) (bool, error) { return done[task], nil },
+		Tell:  func(task int, state string) { told = append(told, fmt.Sprint(task, " ", state)) },
+		Say:   func(text string) { told = append(told, text) }}
 	if err := f.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,13 +97,15 @@ func TestLostTasksAreSubmittedAgain(t *testing.T) {
 		t.Errorf("submissions: %v", m.started)
 	}
 	all := strings.Join(*told, "\n")
-	for _, want := range []string{"0 done", "4 pending (slurm 101)", "4 lost: it ended without a result", "submitted again, 3 of at most 3 times", "4 done"} {
+	for _, want := range []string{"0 done", "4 pending (slurm 101)", "4 lost: it ended without a result",
+		"submitted again, 3 of at most 3 times", "4 done"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("nobody was told %q:\n%s", want, all)
 		}
 	}
 	list, err := f.Array.submissions()
-	if err != nil || len(list) != 3 || !slices.Equal(list[0].Tasks, []int{1, 4}) || !slices.Equal(list[2].Tasks, []int{4}) {
+	if err != nil || len(list) != 3 || !slices.Equal(list[0].Tasks, []int{1, 4}) ||
+		!slices.Equal(list[2].Tasks, []int{4}) {
 		t.Errorf("%v: %+v", err, list)
 	}
 }
@@ -126,7 +129,8 @@ func TestFailedTasks(t *testing.T) {
 	if !ok || len(failed.Tasks) != 2 || m.started[0] != 1 || m.started[1] != 3 || m.started[4] != 1 {
 		t.Fatalf("%v, submissions %v", err, m.started)
 	}
-	for _, want := range []string{"2 of 3 tasks", "task 0: no such file (its output: the log)", "task 1: submitted 3 times, the last one: out of memory 3"} {
+	for _, want := range []string{"2 of 3 tasks", "task 0: no such file (its output: the log)",
+		"task 1: submitted 3 times, the last one: out of memory 3"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}
@@ -155,7 +159,8 @@ func TestEngineThatDoesNotAnswer(t *testing.T) {
 	m.run = func(task, attempt int) error { done[task] = task != 4 || attempt == 2; m.mute = 3; return nil }
 	f.Close()
 	f, told := follower(t, t.TempDir(), m, done)
-	if err := f.Follow(t.Context()); err != nil || !strings.Contains(strings.Join(*told, "\n"), "nobody answers; asking again") {
+	if err := f.Follow(t.Context()); err != nil ||
+		!strings.Contains(strings.Join(*told, "\n"), "nobody answers; asking again") {
 		t.Errorf("%v: %q", err, *told)
 	}
 }

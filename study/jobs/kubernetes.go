@@ -107,6 +107,7 @@ func (Kubernetes) Cancel(s Submission) string {
 
 // Log implements Engine.
 func (Kubernetes) Log(a Array, s Submission, task int) string {
-	return fmt.Sprintf("kubectl logs --selector batch.kubernetes.io/job-name=%s,batch.kubernetes.io/job-completion-index=%d",
+	return fmt.Sprintf("kubectl logs --selector "+
+		"batch.kubernetes.io/job-name=%s,batch.kubernetes.io/job-completion-index=%d",
 		a.id(s.Serial), slices.Index(s.Tasks, task))
 }

@@ -23,17 +23,18 @@ var ErrTaken = errors.New("another task has taken this work over")
 // Clock says how a lease shows that its holder lives.
 type Clock struct {
 	Beat time.Duration // between two signs of life
-	// Stale is how long a watcher waits for a sign before it takes the lease over, by its own clock: those of two machines
-	// may differ. It is many beats, for a network folder shows a file's change late.
+	// Stale is how long a watcher waits for a sign before it takes the lease over, by its own clock: those of two
+	// machines may differ. It is many beats, for a network folder shows a file's change late.
 	Stale time.Duration
 }
 
 // Standard is the clock of tasks on a network folder.
 var Standard = Clock{Beat: 10 * time.Second, Stale: 2 * time.Minute}
 
-// Lease is the right to do a piece of work. It is kept by two means, since none serves everywhere. The operating system's
-// lock on FILE.lock ends with its process, and holds between machines where the folder's server keeps it. FILE itself
-// names the holder, and a number in it that grows shows that the holder lives, also where locks are each machine's own.
+// Lease is the right to do a piece of work. It is kept by two means, since none serves everywhere. The operating
+// system's lock on FILE.lock ends with its process, and holds between machines where the folder's server keeps it. FILE
+// itself names the holder, and a number in it that grows shows that the holder lives, also where locks are each
+// machine's own.
 type Lease struct {
 	path  string
 	owner owner
@@ -52,8 +53,9 @@ type owner struct {
 	Beat  int    `json:"beat"`
 }
 
-// Hold takes the lease at path. If another task that is alive holds it, Hold waits, and calls waiting, which may be nil, once
-// with the name of that task. The returned context ends when ctx ends, or with the cause [ErrTaken] when the lease is lost.
+// Hold takes the lease at path. If another task that is alive holds it, Hold waits, and calls waiting, which may be
+// nil, once with the name of that task. The returned context ends when ctx ends, or with the cause [ErrTaken] when the
+// lease is lost.
 func Hold(ctx context.Context, path string, c Clock, waiting func(holder string)) (context.Context, *Lease, error) {
 	l := &Lease{path: path, owner: newOwner()}
 	tell := func(holder string) {
@@ -121,8 +123,8 @@ func (l *Lease) try(seen string, stale bool) (taken bool, holder string, err err
 	if !dead && !(stale && holder == seen) {
 		return false, holder, nil
 	}
-	// Two watchers may come to this point together. Each moves away what it judged, and whoever moved something else puts
-	// it back; beat ends the work of whoever loses nevertheless.
+	// Two watchers may come to this point together. Each moves away what it judged, and whoever moved something else
+	// puts it back; beat ends the work of whoever loses nevertheless.
 	old := fmt.Sprintf("%s.%s", l.path, l.owner.Nonce)
 	if err := os.Rename(l.path, old); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

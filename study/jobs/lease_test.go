@@ -41,7 +41,8 @@ func TestSecondHolderWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*quick.Stale)
 	defer cancel()
 	told := 0
-	if _, _, err := Hold(ctx, path, quick, func(string) { told++ }); !errors.Is(err, context.DeadlineExceeded) || told != 1 {
+	if _, _, err := Hold(ctx, path, quick, func(string) { told++ }); !errors.Is(err, context.DeadlineExceeded) ||
+		told != 1 {
 		t.Fatalf("while the first lives: %v, told %d times", err, told)
 	}
 	if err := first.Release(); err != nil {

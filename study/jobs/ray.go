@@ -168,8 +168,8 @@ func (r *Ray) call(ctx context.Context, method, path string, body []byte, into a
 	return nil
 }
 
-// lastWords is what an answer with an error comes down to: Ray sends the trace of a Python program, whose reason is its last
-// line.
+// lastWords is what an answer with an error comes down to: Ray sends the trace of a Python program, whose reason is its
+// last line.
 func lastWords(text string) string {
 	for _, line := range slices.Backward(strings.Split(text, "\n")) {
 		if line = strings.TrimSpace(line); len(line) > 1 {

@@ -80,7 +80,8 @@ func TestRay(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(live, want) {
 		t.Errorf("%v: %v, want %v", err, live, want)
 	}
-	if live, err := r.Live(t.Context(), Submission{ID: "popri-test-2", Tasks: []int{0, 1}}); err != nil || len(live) != 0 {
+	if live, err := r.Live(t.Context(), Submission{ID: "popri-test-2", Tasks: []int{0, 1}}); err != nil ||
+		len(live) != 0 {
 		t.Errorf("tasks that Ray does not know: %v, %v", live, err)
 	}
 
@@ -88,12 +89,14 @@ func TestRay(t *testing.T) {
 	s.Tasks, s.ID = []int{6, 7, 1, 8}, ""
 	for _, task := range s.Tasks {
 		if err := os.WriteFile(filepath.Join(s.File, "000"+string(rune('0'+task))+".json"),
-			[]byte(`{"entrypoint": "true", "submission_id": "popri-test-1-`+string(rune('0'+task))+`"}`), 0o644); err != nil {
+			[]byte(`{"entrypoint": "true", "submission_id": "popri-test-1-`+string(rune('0'+task))+
+				`"}`), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	err = r.Submit(t.Context(), &s)
-	if err == nil || !strings.Contains(err.Error(), "task 1: ") || !strings.HasSuffix(err.Error(), "Please use a different submission_id.") ||
+	if err == nil || !strings.Contains(err.Error(), "task 1: ") ||
+		!strings.HasSuffix(err.Error(), "Please use a different submission_id.") ||
 		s.ID != "popri-test-1" || !slices.Equal(s.Tasks, []int{6, 7}) {
 		t.Errorf("a name that Ray knows: %v, %+v", err, s)
 	}

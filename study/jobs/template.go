@@ -87,8 +87,8 @@ func (a Array) render(engine string, f fields) ([]byte, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Values)) {
 		if !asked[key] {
-			return nil, fault.Userf("--job %s=%s: the template for %s asks for no such value; it asks for %s", key, a.Values[key], engine,
-				strings.Join(slices.Sorted(maps.Keys(asked)), ", "))
+			return nil, fault.Userf("--job %s=%s: the template for %s asks for no such value; it asks for %s", key,
+				a.Values[key], engine, strings.Join(slices.Sorted(maps.Keys(asked)), ", "))
 		}
 	}
 	return out.Bytes(), nil
@@ -111,5 +111,6 @@ func shellQuote(v any) string {
 }
 
 func unsafeInShell(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%_+=:,./-", r))
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+		strings.ContainsRune("@%_+=:,./-", r))
 }

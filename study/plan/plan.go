@@ -1,5 +1,5 @@
-// Package plan is what the tasks of a grid share that are done as jobs: the cells with their checked configurations, in files whose
-// hashes the plan has.
+// Package plan is what the tasks of a grid share that are done as jobs: the cells with their checked configurations, in
+// files whose hashes the plan has.
 package plan
 
 import (
@@ -95,8 +95,8 @@ func Write(dir string, base configs.Config, varied grid.Varied, cells []grid.Cel
 				return nil, nil, err
 			}
 			if key, have, want := c.Differs(planned.Config); key != "" {
-				return nil, nil, fault.Userf("%s plans %s with %s = %v, and %v is asked for: name another folder", planPath(dir), c.Name,
-					key, have, want)
+				return nil, nil, fault.Userf("%s plans %s with %s = %v, and %v is asked for: name another folder",
+					planPath(dir), c.Name, key, have, want)
 			}
 		} else {
 			number = len(p.Cells)
@@ -137,7 +137,8 @@ func (p *Plan) Last() (configs.Config, grid.Varied, error) {
 // Cell reads a planned cell, without the values that gave it its name.
 func (p *Plan) Cell(number int) (grid.Cell, error) {
 	if number < 0 || number >= len(p.Cells) {
-		return grid.Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
+		return grid.Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number,
+			len(p.Cells)-1)
 	}
 	c, err := loadPlanned(cellPath(p.dir, number), p.Cells[number].Config)
 	if err != nil {
@@ -166,7 +167,8 @@ func (p *Plan) CheckKey() error {
 	}
 	if tag != p.Key {
 		path, _ := datakey.Path()
-		return fault.Userf("%s was planned with another key for tags of private data than %s: let %s name the same key file on every machine",
+		return fault.Userf("%s was planned with another key for tags of private data than %s: let %s name the same "+
+			"key file on every machine",
 			planPath(p.dir), path, datakey.Variable)
 	}
 	return nil

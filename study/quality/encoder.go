@@ -26,8 +26,8 @@ type Encoder struct {
 	Pairs []PairRecovery `json:"pairs"`
 }
 
-// PairRecovery says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after the
-// projection.
+// PairRecovery says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after
+// the projection.
 type PairRecovery struct {
 	Sigma   float64    `json:"noise_multiplier"`
 	Pair    [2]float64 `json:"same_pair"`   // released, projected
@@ -35,8 +35,8 @@ type PairRecovery struct {
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// MeasureEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws; the noise
-// is seeded.
+// MeasureEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws;
+// the noise is seeded.
 func MeasureEncoder(c configs.Config, sigmas []float64) (*Encoder, error) {
 	if c.Data.Private != "godoc" || c.Data.Public != "godoc" {
 		return nil, fault.Userf("an encoder is judged without noise, so on the embedded default only (data.private is "+

@@ -36,8 +36,8 @@ type PooledRounds struct {
 type PoolingOptions struct {
 	Sigmas []float64 // noise multipliers of a release
 	Rounds int
-	// InDomain is the share of the last round's samples that are public texts of the clients' own folders. It grows evenly
-	// from 0 in round 1, as the samples of a generator that learns come nearer to the clients.
+	// InDomain is the share of the last round's samples that are public texts of the clients' own folders. It grows
+	// evenly from 0 in round 1, as the samples of a generator that learns come nearer to the clients.
 	InDomain float64
 }
 
@@ -66,14 +66,16 @@ func MeasurePooling(c configs.Config, o PoolingOptions) (*Pooling, error) {
 		return nil, err
 	}
 	s := simulated{config: c, options: o, clients: held.Means}
-	for at, texts := range map[*embedding.Matrix][]datasets.Text{&s.prompts: data.Public.Prompts, &s.domain: data.Public.InDomain} {
+	for at, texts := range map[*embedding.Matrix][]datasets.Text{&s.prompts: data.Public.Prompts,
+		&s.domain: data.Public.InDomain} {
 		if *at, err = encoder.Encode(datasets.Strings(texts)); err != nil {
 			return nil, err
 		}
 	}
 	if n := c.Generate.Prompts * c.Generate.Samples; n > s.prompts.Rows || int(o.InDomain*float64(n)) > s.domain.Rows {
-		return nil, fault.Userf("generate.prompts × generate.samples is %d, more than public texts to stand in for samples: %d, and "+
-			"%d of the clients' folders", n, s.prompts.Rows, s.domain.Rows)
+		return nil,
+			fault.Userf("generate.prompts × generate.samples is %d, more than public texts to stand in for samples: "+
+				"%d, and %d of the clients' folders", n, s.prompts.Rows, s.domain.Rows)
 	}
 	q := &Pooling{Encoder: encoder.Name()}
 	for _, sigma := range o.Sigmas {
@@ -121,7 +123,8 @@ func (s simulated) run(random *rand.Rand, sigma float64, out *PooledRounds, weig
 		if err != nil {
 			return err
 		}
-		if err := pooled.Add(scoring.PooledRelease{Samples: prepared, Mean: mean, Gain: gain, Noise: noise}); err != nil {
+		if err := pooled.Add(scoring.PooledRelease{Samples: prepared, Mean: mean, Gain: gain,
+			Noise: noise}); err != nil {
 			return err
 		}
 		scores, err := pooled.Scores(prepared, gain)
@@ -129,7 +132,8 @@ func (s simulated) run(random *rand.Rand, sigma float64, out *PooledRounds, weig
 			return err
 		}
 		same := func(sum []float64) ([]float64, error) { return sum, nil }
-		for share, read := range map[*float64]func([]float64) ([]float64, error){&out.Projected[round]: prepared.Project,
+		for share, read := range map[*float64]func([]float64) ([]float64,
+			error){&out.Projected[round]: prepared.Project,
 			&out.Pooled[round]: func([]float64) ([]float64, error) { return scores, nil }} {
 			noised, err := read(mean)
 			if err != nil {

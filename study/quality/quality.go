@@ -1,6 +1,7 @@
-// Package quality measures, on the embedded default, what the parts of a method are worth: how well an encoder tells the
-// clients' domain from other text, how many preference pairs survive a release's noise, and what pooled releases add. The embedded clients are no secret, so the figures may
-// compare with what there is without noise; other clients are refused.
+// Package quality measures, on the embedded default, what the parts of a method are worth: how well an encoder tells
+// the clients' domain from other text, how many preference pairs survive a release's noise, and what pooled releases
+// add. The embedded clients are no secret, so the figures may compare with what there is without noise; other clients
+// are refused.
 package quality
 
 import (

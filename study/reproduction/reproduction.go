@@ -1,6 +1,6 @@
-// Package reproduction lists the tables and figures of the POPri paper as grids of runs, and the grid "scaling", which is
-// popri's own: paper.yaml says what is varied, at the scale of the embedded default, at that of a small language model on
-// speeches, and at the paper's. It runs nothing.
+// Package reproduction lists the tables and figures of the POPri paper as grids of runs, and the grid "scaling", which
+// is popri's own: paper.yaml says what is varied, at the scale of the embedded default, at that of a small language
+// model on speeches, and at the paper's. It runs nothing.
 package reproduction
 
 import (
@@ -40,8 +40,8 @@ type Experiment struct {
 	DemoSet  []string `yaml:"demo_set"`
 	SmallSet []string `yaml:"small_set"`
 	PaperSet []string `yaml:"paper_set"`
-	// Over has the axes that vary, in the form that popri ablate takes, and Instead the rows beside the settings as they are.
-	// Those that begin with a scale's name are added at that scale.
+	// Over has the axes that vary, in the form that popri ablate takes, and Instead the rows beside the settings as
+	// they are. Those that begin with a scale's name are added at that scale.
 	Over         []string
 	DemoOver     []string `yaml:"demo_over"`
 	SmallOver    []string `yaml:"small_over"`
@@ -94,7 +94,8 @@ func Find(name string) (Experiment, error) {
 		}
 		names = append(names, e.Name)
 	}
-	return Experiment{}, quote.Errorf("%q is none of the paper's tables and figures here: %s", name, strings.Join(names, ", "))
+	return Experiment{}, quote.Errorf("%q is none of the paper's tables and figures here: %s", name,
+		strings.Join(names, ", "))
 }
 
 // small lists the experiments of the scale "small".
@@ -125,8 +126,9 @@ func (e Experiment) Grid(scale string) (Grid, error) {
 		if e.PaperPreset != "" {
 			runs = "" // another preset makes other runs
 		}
-		return Grid{Runs: runs, Preset: cmp.Or(e.PaperPreset, l.Paper.Preset), Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet),
-			Over: slices.Concat(e.Over, e.PaperOver), Instead: e.rows(e.PaperInstead),
+		return Grid{Runs: runs, Preset: cmp.Or(e.PaperPreset, l.Paper.Preset),
+			Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet), Over: slices.Concat(e.Over,
+				e.PaperOver), Instead: e.rows(e.PaperInstead),
 			Condition: "data.private, data.public, model.path, scoring.encoder and downstream.model"}, nil
 	}
 	return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, ", "))

@@ -31,8 +31,8 @@ const (
 	leastSources, stretch = 200, 16
 )
 
-// NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name, and stretches of texts by a hash
-// of source and place; the last stretch is held out where chance chooses none.
+// NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name, and stretches of texts by a
+// hash of source and place; the last stretch is held out where chance chooses none.
 func NewCorpus(texts []datasets.Text, tok *tokenizer.Tokenizer) *Corpus {
 	eot, _ := tok.ID(EndOfText)
 	c := &Corpus{newline: tok.Encode(Newline), eot: eot}

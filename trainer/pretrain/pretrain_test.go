@@ -70,8 +70,9 @@ func TestHeldOut(t *testing.T) {
 
 // tiny is a recipe that takes a second or two.
 func tiny(role string) Recipe {
-	return Recipe{Role: role, Vocab: 300, Options: Options{Layers: 1, Width: 16, Heads: 2, Context: 32, Batch: 4, Steps: 60,
-		LearningRate: 1e-2, MinLearningRate: 1e-3, Warmup: 5, WeightDecay: 0.1, Seed: 1, Compute: tensor.Float32}}
+	return Recipe{Role: role, Vocab: 300,
+		Options: Options{Layers: 1, Width: 16, Heads: 2, Context: 32, Batch: 4, Steps: 60,
+			LearningRate: 1e-2, MinLearningRate: 1e-3, Warmup: 5, WeightDecay: 0.1, Seed: 1, Compute: tensor.Float32}}
 }
 
 func provenance(r Recipe, p datasets.Public) func(int) Provenance {
@@ -89,7 +90,8 @@ func TestCache(t *testing.T) {
 		t.Fatalf("made %v, %v", made, err)
 	}
 	got, ok := ReadProvenance(first)
-	if !ok || got.CorpusHash != p.Hash() || !strings.HasPrefix(got.Command, "popri pretrain --public texts.jsonl --role generator") {
+	if !ok || got.CorpusHash != p.Hash() ||
+		!strings.HasPrefix(got.Command, "popri pretrain --public texts.jsonl --role generator") {
 		t.Errorf("provenance %+v", got)
 	}
 	if !(got.HeldLoss > 0 && got.HeldLoss < 5) { // ln 300 is 5.7
@@ -162,7 +164,8 @@ func TestCacheWaits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	told := ""
 	cache := Cache{Dir: dir, Waiting: func(dir string) { told = dir; cancel() }}
-	if _, _, err := cache.Model(ctx, p, tiny(Device), nil); !errors.Is(err, context.Canceled) || !strings.HasPrefix(told, dir) {
+	if _, _, err := cache.Model(ctx, p, tiny(Device), nil); !errors.Is(err, context.Canceled) ||
+		!strings.HasPrefix(told, dir) {
 		t.Errorf("told of %q, %v", told, err)
 	}
 }
@@ -180,10 +183,12 @@ func TestTooLittleText(t *testing.T) {
 // A small text is trained on for a few epochs only, a large one for the recipe's steps.
 func TestSmall(t *testing.T) {
 	few, many := Small(public(100, 0), Device, tensor.Float32), Small(public(100000, 0), Device, tensor.Float32)
-	if few.Options.Steps != leastSteps || many.Options.Steps <= few.Options.Steps || many.Options.Layers != few.Options.Layers {
+	if few.Options.Steps != leastSteps || many.Options.Steps <= few.Options.Steps ||
+		many.Options.Layers != few.Options.Layers {
 		t.Errorf("%+v\n%+v", few, many)
 	}
-	if g := Small(public(100000, 0), Generator, tensor.Float32); g.Options.Width <= many.Options.Width || len(Texts(public(10, 0), Device)) != 5 {
+	if g := Small(public(100000, 0), Generator, tensor.Float32); g.Options.Width <= many.Options.Width ||
+		len(Texts(public(10, 0), Device)) != 5 {
 		t.Errorf("generator %+v", g)
 	}
 }

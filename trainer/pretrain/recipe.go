@@ -25,8 +25,8 @@ type Recipe struct {
 	Options Options
 }
 
-// A small text is trained on for at most mostEpochs epochs and for at least leastSteps steps. A word has about wordTokens
-// tokens.
+// A small text is trained on for at most mostEpochs epochs and for at least leastSteps steps. A word has about
+// wordTokens tokens.
 const (
 	mostEpochs, leastSteps = 8, 10
 	wordTokens             = 1.4
@@ -46,8 +46,8 @@ func Small(public datasets.Public, role string, compute tensor.DType) Recipe {
 	return Recipe{Role: role, Vocab: 4096, Options: o}
 }
 
-// Shape is the size of the model that the recipe makes of enough text, and flops the work of its training: six operations a
-// weight and token.
+// Shape is the size of the model that the recipe makes of enough text, and flops the work of its training: six
+// operations a weight and token.
 func (r Recipe) Shape() (shape lm.Shape, flops float64) {
 	shape = lm.ShapeOf(r.Options.config(r.Vocab, 0))
 	return shape, 6 * float64(shape.Parameters) * float64(r.Options.Batch*r.Options.Context*r.Options.Steps)
@@ -69,8 +69,8 @@ func (r Recipe) dtype() string {
 	return "float32"
 }
 
-// Command is the command that makes the model from the files of public text, or from the embedded default where there are
-// none.
+// Command is the command that makes the model from the files of public text, or from the embedded default where there
+// are none.
 func (r Recipe) Command(vocab int, files ...string) string {
 	o := r.Options
 	var text strings.Builder
@@ -87,8 +87,9 @@ func (r Recipe) Command(vocab int, files ...string) string {
 
 // Provenance is what is known of the model before its training.
 func (r Recipe) Provenance(vocab int, public datasets.Public, commit, goVersion string, files ...string) Provenance {
-	return Provenance{Command: r.Command(vocab, files...), Commit: commit, Corpus: public.Name, CorpusHash: public.Hash(),
-		GoVersion: goVersion, CPU: fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH, r.dtype())}
+	return Provenance{Command: r.Command(vocab, files...), Commit: commit, Corpus: public.Name,
+		CorpusHash: public.Hash(), GoVersion: goVersion, CPU: fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH,
+			r.dtype())}
 }
 
 // recipeVersion changes where the same recipe and text give another model, so that the cache forgets the old one.

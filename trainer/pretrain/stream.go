@@ -8,8 +8,8 @@ import (
 	"popri/model/lm"
 )
 
-// stream is the corpus as the rows of a training, epoch after epoch. Each epoch lays the texts out anew, so it has rows of
-// its own, and what is left of it begins the next batch.
+// stream is the corpus as the rows of a training, epoch after epoch. Each epoch lays the texts out anew, so it has rows
+// of its own, and what is left of it begins the next batch.
 type stream struct {
 	corpus  *Corpus
 	options Options
@@ -35,8 +35,8 @@ func (s *stream) rows(places []int) ([]lm.Row, error) {
 		random := rng.New(s.options.Seed, "pretrain", "epoch", fmt.Sprint(s.epoch))
 		more := s.corpus.epoch(random, s.options.Context)
 		if len(more) == 0 {
-			return nil, fault.Userf("the public text to train on has %d tokens, which fill no row of %d", s.corpus.Tokens(),
-				s.options.Context)
+			return nil, fault.Userf("the public text to train on has %d tokens, which fill no row of %d",
+				s.corpus.Tokens(), s.options.Context)
 		}
 		s.left = append(s.left, more...)
 		s.epoch++

@@ -52,8 +52,8 @@ const statsEvery, heldEvery = 50, 500
 func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 	each func(Stats)) (*lm.Model, Stats, error) {
 	if len(c.Train) == 0 || len(c.Held) == 0 {
-		return nil, Stats{}, fault.Userf("the public text is too small: %d texts to train on and %d held out", len(c.Train),
-			len(c.Held))
+		return nil, Stats{}, fault.Userf("the public text is too small: %d texts to train on and %d held out",
+			len(c.Train), len(c.Held))
 	}
 	schedule := trainer.Schedule{Kind: "cosine_with_min_lr", Peak: o.LearningRate, Min: o.MinLearningRate,
 		Warmup: o.Warmup, Total: o.Steps}
@@ -61,7 +61,8 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 		return nil, Stats{}, err
 	}
 	normal := rng.New(o.Seed, "pretrain", "init")
-	m, err := lm.New(o.config(tok.VocabSize(), c.eot), lm.Options{Weights: tensor.Float32, Compute: o.Compute}, normal.NormFloat64)
+	m, err := lm.New(o.config(tok.VocabSize(), c.eot), lm.Options{Weights: tensor.Float32, Compute: o.Compute},
+		normal.NormFloat64)
 	if err != nil {
 		return nil, Stats{}, err
 	}
@@ -77,7 +78,8 @@ func Run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 	smooth := 0.0
 	stream := &stream{corpus: c, options: o}
 	loop := trainer.Loop{Optimizer: optimizer, Batches: stream, Schedule: schedule, Updates: o.Steps,
-		Objective: &trainer.NextToken{Model: m, Optimizer: optimizer, Rows: stream.rows, Parts: trainer.InParts(stepParts),
+		Objective: &trainer.NextToken{Model: m, Optimizer: optimizer, Rows: stream.rows,
+			Parts: trainer.InParts(stepParts),
 			Done: func(_ trainer.Update, loss float64) {
 				if smooth == 0 {
 					smooth = loss

@@ -35,8 +35,9 @@ func Aggregate() *cobra.Command {
 		Long: `Clients split their vectors into two shares and send one to each of two aggregators. A share alone is uniform noise. Each
 aggregator sums its shares, adds the full privacy noise and charges its own ledger; "popri run --clients" adds both sums up.
 docs/federation.md says who runs what and who is trusted with what.`,
-		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402\n" +
-			"  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt --state leader --epsilon 7 --delta 1e-5",
+		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper " +
+			"https://127.0.0.1:7402\n  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt " +
+			"--state leader --epsilon 7 --delta 1e-5",
 	}
 	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority(), fetch(), send(), health())
 	return c
@@ -54,8 +55,9 @@ leader/, helper/ and trainer/ each hold the certificate and the keys of one of t
 clients/ go to one client each. enrolled.txt, which both aggregators need, lists the clients' public keys, one a line: a client
 that makes its own key (popri client --keygen) sends the line that this prints. Whoever has authority.key can make further
 certificates.`,
-		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402",
-		Args:    cobra.NoArgs,
+		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper " +
+			"https://127.0.0.1:7402",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if days < 1 {
 				return fault.Userf("--days is %d, want 1 or more", days)
@@ -64,8 +66,8 @@ certificates.`,
 			if err := identity.Create(out, o); err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"federation": filepath.Join(out, identity.FederationFile),
-				"enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"federation": filepath.Join(out,
+				identity.FederationFile), "enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "new folder of the federation")
@@ -96,8 +98,8 @@ reports that come back.`,
 			if err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"announcement": a.ID().String(), "round": a.Round,
-				"deadline": a.Ends()})
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"announcement": a.ID().String(),
+				"round": a.Round, "deadline": a.Ends()})
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
@@ -199,8 +201,9 @@ allows, whatever the trainer asks; the ledger and the list of enrolled clients c
 
 It listens at the port of its address in federation.json, with TLS 1.3; /metrics has its figures for Prometheus, and the log on
 standard error has no payloads. The other aggregator must be run by somebody else: both together can read every vector.`,
-		Example: fmt.Sprintf("  popri aggregate %s --identity fed/%[1]s --enrolled fed/enrolled.txt --state %[1]s --epsilon 7 --delta 1e-5", role),
-		Args:    cobra.NoArgs,
+		Example: fmt.Sprintf("  popri aggregate %s --identity fed/%[1]s --enrolled fed/enrolled.txt --state %[1]s "+
+			"--epsilon 7 --delta 1e-5", role),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var seed *uint64
 			if cmd.Flags().Changed("insecure-seed") {
@@ -218,7 +221,8 @@ standard error has no payloads. The other aggregator must be run by somebody els
 	c.Flags().Float64Var(&f.epsilon, "epsilon", f.epsilon, "what its ledger allows, for a new --state")
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().IntVar(&f.group, "group", f.group, "clients that one person may have")
-	c.Flags().IntVar(&f.inFlight, "in-flight", f.inFlight, "requests that are answered at once; more are told to come again")
+	c.Flags().IntVar(&f.inFlight, "in-flight", f.inFlight,
+		"requests that are answered at once; more are told to come again")
 	c.Flags().Float64Var(&f.rate, "rate", f.rate, "requests a second from one address; 0 for no limit")
 	c.Flags().Int64Var(&f.maxFile, "max-file", f.maxFile, "MiB of a question or an encoder at most")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log every request")
@@ -256,7 +260,8 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 		return fault.User(err)
 	}
 	l, err := ledger.Obtain(filepath.Join(f.state, "ledger.jsonl"), ledger.Budget{Epsilon: f.epsilon, Delta: f.delta,
-		Mechanism: "gaussian", Unit: "a client is an enrolled key", Relation: accountant.ZeroOut, Data: identity.Tag(enrolled),
+		Mechanism: "gaussian", Unit: "a client is an enrolled key", Relation: accountant.ZeroOut,
+		Data:  identity.Tag(enrolled),
 		Group: f.group, Clients: len(enrolled), InsecureSeededNoise: seed != nil})
 	if err != nil {
 		return err
@@ -286,14 +291,17 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("role", string(role))
+	log := slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})).With("role",
+		string(role))
 	if seed != nil {
 		log.Warn("the noise comes from a seed: this protects nobody")
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
-	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"), InFlight: max(1, f.inFlight),
-		Rate: f.rate, MaxFile: f.maxFile << 20, Patience: 30 * time.Second, Log: log}).Serve(cmd.Context(), listener, server)
+	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"),
+		InFlight: max(1, f.inFlight), Rate: f.rate, MaxFile: f.maxFile << 20, Patience: 30 * time.Second,
+		Log: log}).Serve(cmd.Context(), listener,
+		server)
 }
 
 // portOf is the port of an address.

@@ -78,11 +78,14 @@ wrote there, are answered, and both reports are left there for "popri aggregate 
 	}
 	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
-	c.Flags().StringVar(&f.keygen, "keygen", "", "make this client's key in this file and print the line that enrols it")
-	c.Flags().StringVar(&f.texts.Path, "texts", "", "this client's texts: a file, a folder, a mailbox, or - for standard input")
+	c.Flags().StringVar(&f.keygen, "keygen", "",
+		"make this client's key in this file and print the line that enrols it")
+	c.Flags().StringVar(&f.texts.Path, "texts", "",
+		"this client's texts: a file, a folder, a mailbox, or - for standard input")
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
-	c.Flags().StringVar(&f.encoder, "encoder", "", "folder of the sentence encoder, for questions that come without an encoder")
+	c.Flags().StringVar(&f.encoder, "encoder", "",
+		"folder of the sentence encoder, for questions that come without an encoder")
 	c.Flags().StringVar(&f.record, "record", "",
 		"folder of what this client has spent (default: popri/clients/ in the user's configuration folder, by key)")
 	c.Flags().StringVar(&f.folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
@@ -103,7 +106,8 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	if !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0 {
-		return fault.Userf("client: --epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1",
+		return fault.Userf("client: --epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between "+
+			"0 and 1",
 			f.epsilon, f.delta, f.every)
 	}
 	federation, err := identity.ReadFederation(f.federation)
@@ -143,7 +147,8 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if f.folder == "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL, federation.Helper.URL)
+		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL,
+			federation.Helper.URL)
 	}
 	err = f.answer(cmd.Context(), r, cmd.OutOrStdout())
 	return errors.Join(err, r.Close())
@@ -189,7 +194,8 @@ the other to %s: %s in all. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta, o.Spent, o.Epsilon,
+		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta,
+		o.Spent, o.Epsilon,
 		o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

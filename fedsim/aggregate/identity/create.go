@@ -119,8 +119,8 @@ func newAuthority(valid time.Duration) (*authority, error) {
 
 func template(name string, valid time.Duration) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // it never fails
-	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(valid), KeyUsage: x509.KeyUsageDigitalSignature}
+	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid), KeyUsage: x509.KeyUsageDigitalSignature}
 }
 
 func (a *authority) sign(t, parent *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, error) {

@@ -1,6 +1,6 @@
-// Package identity says who is who in a federation with two aggregators: the certificates by which trainer and aggregators know
-// each other, the keys to which shares are sealed, the keys by which clients sign, and the list of enrolled clients. [Create]
-// makes all of it for tests and pilots:
+// Package identity says who is who in a federation with two aggregators: the certificates by which trainer and
+// aggregators know each other, the keys to which shares are sealed, the keys by which clients sign, and the list of
+// enrolled clients. [Create] makes all of it for tests and pilots:
 //
 //	federation.json         public: the aggregators' addresses and keys, the certificate of the authority
 //	enrolled.txt            the clients' public keys, one a line; both aggregators have it

@@ -100,8 +100,8 @@ func (f *Federation) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// ClientTLS is how a client, or with a folder of its identity the trainer or an aggregator, connects: TLS 1.3, servers of the
-// authority alone.
+// ClientTLS is how a client, or with a folder of its identity the trainer or an aggregator, connects: TLS 1.3, servers
+// of the authority alone.
 func (f *Federation) ClientTLS(dir string) (*tls.Config, error) {
 	roots, err := f.roots()
 	if err != nil {
@@ -119,7 +119,8 @@ func (f *Federation) ClientTLS(dir string) (*tls.Config, error) {
 	return c, nil
 }
 
-// ServerTLS is how the aggregator with the identity in dir is reached: by TLS 1.3, by clients without a certificate too.
+// ServerTLS is how the aggregator with the identity in dir is reached: by TLS 1.3, by clients without a certificate
+// too.
 func (f *Federation) ServerTLS(dir string) (*tls.Config, error) {
 	c, err := f.ClientTLS(dir)
 	if err != nil {
@@ -170,7 +171,8 @@ func ReadClientKey(path string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// ReadEnrolled reads the list of enrolled clients: a public key a line; empty lines and those that begin with # do not count.
+// ReadEnrolled reads the list of enrolled clients: a public key a line; empty lines and those that begin with # do not
+// count.
 func ReadEnrolled(path string) ([]ed25519.PublicKey, error) {
 	f, err := os.Open(path)
 	if err != nil {

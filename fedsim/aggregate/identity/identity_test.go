@@ -53,7 +53,8 @@ func TestCreate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if secret := strings.HasSuffix(path, ".key") || filepath.Base(path) == keyFile; secret && info.Mode().Perm() != 0o600 {
+		if secret := strings.HasSuffix(path, ".key") || filepath.Base(path) == keyFile; secret &&
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has the mode %04o", path, info.Mode().Perm())
 		}
 		return nil

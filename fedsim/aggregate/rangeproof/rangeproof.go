@@ -41,9 +41,10 @@ type Scheme struct {
 // belong to the context: those of another one fail.
 func New(values, bits int, context []byte) (*Scheme, error) {
 	if values < 1 || bits < 1 || bits > MaxBits || values > MaxElements/bits {
-		return nil, fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together",
-			values,
-			bits, MaxBits, MaxElements)
+		return nil,
+			fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together",
+				values,
+				bits, MaxBits, MaxElements)
 	}
 	return newScheme(values, bits, chunk(values*bits), context)
 }
@@ -152,7 +153,8 @@ func (s *Scheme) Check(key [32]byte, nonce [16]byte, party int, share []byte) (r
 	if err := input.New(&params, uint(party)).UnmarshalBinary(share[:cut]); err != nil {
 		return fail(err)
 	}
-	state, prep, err := vec.PrepInit((*sumvec.VerifyKey)(&key), (*sumvec.Nonce)(&nonce), uint8(party), share[cut:], input)
+	state, prep, err := vec.PrepInit((*sumvec.VerifyKey)(&key), (*sumvec.Nonce)(&nonce), uint8(party), share[cut:],
+		input)
 	if err != nil {
 		return fail(err)
 	}

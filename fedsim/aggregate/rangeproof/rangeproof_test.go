@@ -105,7 +105,8 @@ func TestVectors(t *testing.T) {
 			var records []sumvec.PrepShare
 			for i := range inputs {
 				same(t, "an input share", &inputs[i], p.Inputs[i])
-				state, record, err := s.PrepInit((*sumvec.VerifyKey)(v.Key), (*sumvec.Nonce)(p.Nonce), uint8(i), public, inputs[i])
+				state, record, err := s.PrepInit((*sumvec.VerifyKey)(v.Key), (*sumvec.Nonce)(p.Nonce), uint8(i), public,
+					inputs[i])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,7 +190,10 @@ func TestTamperedVectors(t *testing.T) {
 		"leader as helper": func(_ *Scheme, s *[2][]byte, _ *[2][16]byte, _ *[2][32]byte, p *[2]int) {
 			p[0], s[0] = Helper, s[1]
 		},
-		"a party that is not there": func(_ *Scheme, _ *[2][]byte, _ *[2][16]byte, _ *[2][32]byte, p *[2]int) { p[1] = 2 },
+		"a party that is not there": func(_ *Scheme, _ *[2][]byte, _ *[2][16]byte, _ *[2][32]byte,
+			p *[2]int) {
+			p[1] = 2
+		},
 		"another context": func(s *Scheme, _ *[2][]byte, _ *[2][16]byte, _ *[2][32]byte, _ *[2]int) {
 			s.context = []byte("another")
 		},
@@ -279,8 +283,8 @@ func TestSum(t *testing.T) {
 			if !s.Holds(records[0], records[1]) {
 				t.Errorf("%+v: report %d is refused", c, k)
 			}
-			if s.Holds(records[1], records[0]) || s.Holds(s.Damaged(), s.Damaged()) || s.Holds(records[0], s.Damaged()) ||
-				s.Holds(records[0], records[1][1:]) {
+			if s.Holds(records[1], records[0]) || s.Holds(s.Damaged(), s.Damaged()) ||
+				s.Holds(records[0], s.Damaged()) || s.Holds(records[0], records[1][1:]) {
 				t.Errorf("%+v: records of something else hold", c)
 			}
 		}

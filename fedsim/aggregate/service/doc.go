@@ -11,6 +11,6 @@
 //	GET  /v1/batches/ID/share         trainer     the noised share
 //	GET  /metrics, /healthz           anybody
 //
-// Trainer and aggregators show a certificate, clients do not, so that clients can come through a load balancer. The header
-// Popri-Outcome of an answer has the [aggregate.Outcome]. A [Server] answers, a [Remote] asks.
+// Trainer and aggregators show a certificate, clients do not, so that clients can come through a load balancer. The
+// header Popri-Outcome of an answer has the [aggregate.Outcome]. A [Server] answers, a [Remote] asks.
 package service

@@ -82,10 +82,12 @@ type person struct {
 
 func newFederation(t *testing.T, n int) *federation {
 	t.Helper()
-	f := &federation{T: t, seed: 7, trainer: map[aggregate.Role]*service.Remote{}, keys: map[aggregate.Role]sealing.PublicKey{}}
+	f := &federation{T: t, seed: 7, trainer: map[aggregate.Role]*service.Remote{},
+		keys: map[aggregate.Role]sealing.PublicKey{}}
 	f.Federation = testfederation.New(t, n, &f.seed)
 	var err error
-	if f.asked, err = scoring.NewMean(dim, scoring.MeanOptions{Full: true, Bound: bound, Checks: checks}, "k"); err != nil {
+	if f.asked, err = scoring.NewMean(dim, scoring.MeanOptions{Full: true, Bound: bound, Checks: checks},
+		"k"); err != nil {
 		t.Fatal(err)
 	}
 	f.all = query.Clients{Means: query.Means{Clients: n, Dim: dim}}
@@ -109,9 +111,9 @@ func newFederation(t *testing.T, n int) *federation {
 	f.connect()
 	t.Cleanup(f.disconnect)
 	for path, l := range map[string]**ledger.Ledger{"there": &f.there, "here": &f.here} {
-		if *l, err = ledger.Create(filepath.Join(t.TempDir(), path), ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian",
-			Unit:     "a client",
-			Relation: accountant.ZeroOut, Clients: n, InsecureSeededNoise: true}); err != nil {
+		if *l, err = ledger.Create(filepath.Join(t.TempDir(), path),
+			ledger.Budget{Epsilon: 1e6, Delta: 1e-5, Mechanism: "gaussian", Unit: "a client",
+				Relation: accountant.ZeroOut, Clients: n, InsecureSeededNoise: true}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { (*l).Close() })
@@ -154,8 +156,8 @@ type round struct {
 	bare    map[aggregate.Role][]uint64 // the sum of the counted shares, without noise
 	views   map[aggregate.Role]*[256]float64
 	refused map[aggregate.Outcome]int
-	// With a range proof: the scheme, the sums of the counted shares in its field instead of bare, and how many reports' proofs do
-	// not hold.
+	// With a range proof: the scheme, the sums of the counted shares in its field instead of bare, and how many
+	// reports' proofs do not hold.
 	scheme   *rangeproof.Scheme
 	field    map[aggregate.Role]rangeproof.Vector
 	unproved int
@@ -179,7 +181,8 @@ func (f *federation) ask(number, attempt int, behave func(*round)) (*round, feds
 	hash := sha256.Sum256(question)
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: fmt.Sprint("n", attempt), Round: uint64(number),
 		Question: hash[:], Query: f.asked.Name(),
-		Values: uint64(f.asked.Len()), Bound: bound, Sigma: sigma, Clients: uint64(len(f.people)), Least: uint64(f.least()),
+		Values: uint64(f.asked.Len()), Bound: bound, Sigma: sigma, Clients: uint64(len(f.people)),
+		Least:    uint64(f.least()),
 		Deadline: uint64(f.Now().Add(time.Hour / 2).Unix()), InsecureSeed: true}
 	if number%3 != 1 {
 		a.Proof = aggregate.RangeProof
@@ -196,10 +199,12 @@ func (f *federation) ask(number, attempt int, behave func(*round)) (*round, feds
 			f.Fatal(err)
 		}
 		id := a.ID()
-		if r.scheme, err = rangeproof.New(int(a.Values), bits, append([]byte("popri range 1\n"), id[:]...)); err != nil {
+		if r.scheme, err = rangeproof.New(int(a.Values), bits,
+			append([]byte("popri range 1\n"), id[:]...)); err != nil {
 			f.Fatal(err)
 		}
-		r.field = map[aggregate.Role]rangeproof.Vector{aggregate.Leader: r.scheme.Zero(), aggregate.Helper: r.scheme.Zero()}
+		r.field = map[aggregate.Role]rangeproof.Vector{aggregate.Leader: r.scheme.Zero(),
+			aggregate.Helper: r.scheme.Zero()}
 	}
 	return r, func(release.Request) ([]int64, int, error) {
 		ctx, cancel := context.WithTimeout(f.Context(), patience)
@@ -412,7 +417,8 @@ func (f *federation) stall(ctx context.Context, p *person, length int) {
 	defer own.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // longer than the aggregator waits
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.Party(aggregate.Leader).URL+"/v1/reports", endless{ctx})
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.Party(aggregate.Leader).URL+"/v1/reports",
+		endless{ctx})
 	if err != nil {
 		f.Error(err)
 		return
@@ -434,14 +440,15 @@ type endless struct{ client context.Context }
 // Read implements io.Reader.
 func (e endless) Read([]byte) (int, error) { <-e.client.Done(); return 0, e.client.Err() }
 
-// TestFederation: with clients that die, stall, lie, replay and send rubbish, and aggregators that are killed and started again
-// in the midst of reports, each round's release is that of the simulation with the clients that both aggregators acknowledged;
-// what leaves an aggregator has noise; each one's view is uniform; memory stays flat. POPRI_FEDERATION_CLIENTS and
-// POPRI_FEDERATION_ROUNDS make it larger.
+// TestFederation: with clients that die, stall, lie, replay and send rubbish, and aggregators that are killed and
+// started again in the midst of reports, each round's release is that of the simulation with the clients that both
+// aggregators acknowledged; what leaves an aggregator has noise; each one's view is uniform; memory stays flat.
+// POPRI_FEDERATION_CLIENTS and POPRI_FEDERATION_ROUNDS make it larger.
 func TestFederation(t *testing.T) {
 	n, rounds := number(t, "POPRI_FEDERATION_CLIENTS", 50), number(t, "POPRI_FEDERATION_ROUNDS", 3)
 	f := newFederation(t, n)
-	there, err := fedsim.NewAggregated(n, func(q release.Request) ([]int64, int, error) { return f.noised(q) }, f.config(f.there))
+	there, err := fedsim.NewAggregated(n, func(q release.Request) ([]int64, int, error) { return f.noised(q) },
+		f.config(f.there))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +479,8 @@ func TestFederation(t *testing.T) {
 			want.Sum[j] += float64(lie) * want.Step
 		}
 		if !bytes.Equal(got.Encode(), want.Encode()) {
-			t.Errorf("round %d: the release of %d clients is not that of the simulation with %d", number, got.Clients, len(r.counted))
+			t.Errorf("round %d: the release of %d clients is not that of the simulation with %d", number, got.Clients,
+				len(r.counted))
 		}
 		if slices.ContainsFunc(r.lies, func(k int64) bool { return k != 0 }) {
 			lied++
@@ -507,14 +515,15 @@ func TestFederation(t *testing.T) {
 			t.Errorf("the %s charged %d times in %d rounds (%v)", role, len(charges), rounds, err)
 		}
 	}
-	t.Logf("federation: %d rounds of %d clients, %d of them with lies; refused: %v, %d unproved", rounds, n, lied, refused, unproved)
+	t.Logf("federation: %d rounds of %d clients, %d of them with lies; refused: %v, %d unproved", rounds, n, lied,
+		refused, unproved)
 	if unproved == 0 {
 		t.Error("no proof was refused")
 	}
 }
 
-// memory is what clients and aggregators hold without connections: how many of these there are, and how large their buffers have
-// grown, is chance. net/http keeps a dead connection until the time of its next ping.
+// memory is what clients and aggregators hold without connections: how many of these there are, and how large their
+// buffers have grown, is chance. net/http keeps a dead connection until the time of its next ping.
 func (f *federation) memory() uint64 {
 	f.disconnect()
 	defer f.connect()
@@ -530,8 +539,8 @@ func (f *federation) memory() uint64 {
 	return m.HeapAlloc
 }
 
-// behave has all clients act at once, and kills an aggregator in the midst of it: the leader in odd rounds, the helper in even
-// ones.
+// behave has all clients act at once, and kills an aggregator in the midst of it: the leader in odd rounds, the helper
+// in even ones.
 func (f *federation) behave(r *round, behaviours *rand.Rand, number int) {
 	does := make([]behaviour, len(f.people))
 	for i := range does {
@@ -570,8 +579,8 @@ func (f *federation) request(number int, name string) release.Request {
 	return release.Request{Round: number, Query: f.asked, Dir: dir}
 }
 
-// tap looks at what left each aggregator: its share is its bare sum and noise of the charged size, and nothing of the sum leaves
-// otherwise.
+// tap looks at what left each aggregator: its share is its bare sum and noise of the charged size, and nothing of the
+// sum leaves otherwise.
 func (f *federation) tap(r *round) {
 	f.T.Helper()
 	grid, err := r.Grid()
@@ -597,7 +606,8 @@ func (f *federation) tap(r *round) {
 		}
 		n := float64(len(noise))
 		if ratio := squares / n / math.Pow(float64(grid.Units), 2); bare > 0 || math.Abs(ratio-1) > 6*math.Sqrt(2/n) {
-			f.Errorf("round %d: %d values of the %s's share have no noise, all have %.3f of its variance", r.Round, bare, role, ratio)
+			f.Errorf("round %d: %d values of the %s's share have no noise, all have %.3f of its variance", r.Round,
+				bare, role, ratio)
 		}
 		for path, body := range left {
 			for j, secret := range secrets {
@@ -656,12 +666,12 @@ func uniform(t *testing.T, what string, counts *[256]float64) {
 	}
 }
 
-// TestAbortedRoundIsCharged: a client whose shares do not belong together makes the sum useless. The round ends with its
-// charge, and
-// the question can be asked again.
+// TestAbortedRoundIsCharged: a client whose shares do not belong together makes the sum useless. The round ends with
+// its charge, and the question can be asked again.
 func TestAbortedRoundIsCharged(t *testing.T) {
 	f := newFederation(t, 12)
-	there, err := fedsim.NewAggregated(12, func(q release.Request) ([]int64, int, error) { return f.noised(q) }, f.config(f.there))
+	there, err := fedsim.NewAggregated(12, func(q release.Request) ([]int64, int, error) { return f.noised(q) },
+		f.config(f.there))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,7 +709,8 @@ func TestAbortedRoundIsCharged(t *testing.T) {
 	}
 	var r *round
 	r, f.collect = f.ask(1, 1, everybody)
-	if got, err := there.Collect(f.request(1, "there")); err != nil || got.Clients != len(r.counted) || len(f.there.Entries()) != 2 {
+	if got, err := there.Collect(f.request(1, "there")); err != nil || got.Clients != len(r.counted) ||
+		len(f.there.Entries()) != 2 {
 		t.Errorf("asked again: %v, charges %+v", err, f.there.Entries())
 	}
 }

@@ -41,7 +41,8 @@ func (s *Server) metrics(out http.ResponseWriter, _ *http.Request) {
 	c := s.counts
 	c.mutex.Lock()
 	metric("popri_aggregate_requests_total", "counter", "Requests by route and outcome.")
-	for _, k := range slices.SortedFunc(maps.Keys(c.requests), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, k := range slices.SortedFunc(maps.Keys(c.requests),
+		func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		fmt.Fprintf(&b, "popri_aggregate_requests_total{route=%q,outcome=%q} %d\n", k[0], k[1], c.requests[k])
 	}
 	one("popri_aggregate_received_bytes_total", "counter", "Bytes of requests.", float64(c.bytes))
@@ -50,7 +51,8 @@ func (s *Server) metrics(out http.ResponseWriter, _ *http.Request) {
 	round, held, refused, batches := s.Aggregator.Counts()
 	one("popri_aggregate_round", "gauge", "Round of the newest announcement.", float64(round))
 	one("popri_aggregate_reports", "gauge", "Reports that are held for it.", float64(held))
-	one("popri_aggregate_reports_unproved", "gauge", "Reports for it that were refused because their proofs do not hold.", float64(refused))
+	one("popri_aggregate_reports_unproved", "gauge",
+		"Reports for it that were refused because their proofs do not hold.", float64(refused))
 	one("popri_aggregate_batches_total", "counter", "Announcements so far.", float64(batches))
 	one("popri_aggregate_requests_in_flight", "gauge", "Requests that are being answered.", float64(len(s.slots)))
 	if spent, err := s.Aggregator.Ledger.Spent(); err == nil {

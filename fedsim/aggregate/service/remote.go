@@ -23,15 +23,15 @@ type Remote struct {
 	http *http.Client
 }
 
-// Ping is the time without an answer after which a connection is asked whether it lives: it may die unheard, as when a laptop
-// sleeps.
+// Ping is the time without an answer after which a connection is asked whether it lives: it may die unheard, as when a
+// laptop sleeps.
 const Ping = 15 * time.Second
 
 // NewRemote connects with secrets ([identity.Federation.ClientTLS]).
 func NewRemote(url string, secrets *tls.Config) *Remote {
-	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second,
-		IdleConnTimeout: time.Minute,
-		HTTP2:           &http.HTTP2Config{SendPingTimeout: Ping, PingTimeout: Ping}}
+	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 20 * time.Second, IdleConnTimeout: time.Minute,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: Ping, PingTimeout: Ping}}
 	return &Remote{strings.TrimRight(url, "/"), &http.Client{Timeout: 2 * time.Minute, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }

@@ -61,13 +61,15 @@ const (
 )
 
 var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
-	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409, aggregate.Late: 410, aggregate.Busy: 409,
-	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408, Missing: 404, failed: 500}
+	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409,
+	aggregate.Late: 410, aggregate.Busy: 409,
+	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408,
+	Missing: 404, failed: 500}
 
 // New makes a server. Its batches go on when [Server.Serve] is called.
 func New(o Options) *Server {
-	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight), limits: newLimits(o.Rate),
-		counts: newCounts(), wake: make(chan struct{}, 1)}
+	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight),
+		limits: newLimits(o.Rate), counts: newCounts(), wake: make(chan struct{}, 1)}
 }
 
 // Serve answers on a listener until ctx ends, and then lets requests under way come to their end.
@@ -75,8 +77,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s.Handler(), TLSConfig: secrets, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute,
-		WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	server := &http.Server{Handler: s.Handler(), TLSConfig: secrets, ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	driving, stop := context.WithCancel(ctx)
 	driven := make(chan struct{})
@@ -111,7 +113,10 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern, caller string, answer answering) {
 		route := pattern[strings.LastIndexByte(pattern, ' ')+1:]
-		mux.HandleFunc(pattern, func(out http.ResponseWriter, in *http.Request) { s.answer(out, in, route, caller, answer) })
+		mux.HandleFunc(pattern, func(out http.ResponseWriter,
+			in *http.Request) {
+			s.answer(out, in, route, caller, answer)
+		})
 	}
 	handle("POST /v1/announcements", identity.Trainer, s.announce)
 	handle("GET /v1/announcements/current", "", s.current)
@@ -143,7 +148,8 @@ func outcomeOf(err error) aggregate.Outcome {
 	return aggregate.OutcomeOf(err)
 }
 
-// answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must have.
+// answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must
+// have.
 func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer answering) {
 	began := time.Now()
 	body, err := s.bounded(out, in, caller, answer)
@@ -176,8 +182,8 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	out.WriteHeader(status)
 	_, _ = out.Write(body)
 	s.counts.add(route, outcome, in.ContentLength, time.Since(began))
-	attributes := []any{"method", in.Method, "route", route, "outcome", string(outcome), "status", status, "bytes", len(body),
-		"seconds", time.Since(began).Seconds()}
+	attributes := []any{"method", in.Method, "route", route, "outcome", string(outcome), "status", status, "bytes",
+		len(body), "seconds", time.Since(began).Seconds()}
 	if outcome == failed {
 		attributes = append(attributes, "error", err.Error())
 	}
@@ -188,7 +194,8 @@ func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller strin
 	if caller != "" && identity.Caller(in.TLS) != caller {
 		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
 	}
-	if host, _, err := net.SplitHostPort(in.RemoteAddr); caller == "" && err == nil && !s.limits.allow(host, time.Now()) {
+	if host, _, err := net.SplitHostPort(in.RemoteAddr); caller == "" && err == nil &&
+		!s.limits.allow(host, time.Now()) {
 		return nil, &errOutcome{overloaded, "too many requests from this address"}
 	}
 	select {
@@ -243,7 +250,8 @@ func (s *Server) announce(in *http.Request) ([]byte, error) {
 func (s *Server) prune(a *aggregate.Announcement) error {
 	entries, err := os.ReadDir(s.Dir)
 	for _, e := range entries {
-		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) && name != hex.EncodeToString(a.Encoder) {
+		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) &&
+			name != hex.EncodeToString(a.Encoder) {
 			err = os.Remove(filepath.Join(s.Dir, name))
 		}
 	}
@@ -380,8 +388,8 @@ func (s *Server) nudge() {
 // glance is how often an open batch is looked at.
 const glance = 500 * time.Millisecond
 
-// drive makes the share of each batch when its time has come and the other aggregator says what it holds. That one may be down
-// for any time.
+// drive makes the share of each batch when its time has come and the other aggregator says what it holds. That one may
+// be down for any time.
 func (s *Server) drive(ctx context.Context) {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {

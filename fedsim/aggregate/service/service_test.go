@@ -27,8 +27,8 @@ func TestCallers(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	content := []byte("question")
 	hash := sha256.Sum256(content)
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean", Values: 4,
-		Bound: 1, Sigma: 2,
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean",
+		Values: 4, Bound: 1, Sigma: 2,
 		Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
 	leader := func(as string) *service.Remote {
 		r := f.Remote(aggregate.Leader, as)
@@ -118,13 +118,13 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestLimits: requests beyond the slots, and beyond an address's rate, are told to come again, and the metrics and the log say so
-// without anything of the requests.
+// TestLimits: requests beyond the slots, and beyond an address's rate, are told to come again, and the metrics and the
+// log say so without anything of the requests.
 func TestLimits(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	var log bytes.Buffer
-	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 1, Rate: 0.3,
-		MaxFile:  1 << 20,
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 1,
+		Rate: 0.3, MaxFile: 1 << 20,
 		Patience: time.Minute, Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	h := server.Handler()
 	ask := func(address, method, path string, body io.Reader) *httptest.ResponseRecorder {
@@ -161,7 +161,8 @@ func TestLimits(t *testing.T) {
 	}
 	page := ask("10.0.0.5", "GET", "/metrics", nil).Body.String()
 	for _, want := range []string{`popri_aggregate_requests_total{route="/v1/announcements/current",outcome="overloaded"} 3`,
-		`popri_aggregate_requests_total{route="/v1/reports",outcome="malformed"} 1`, "popri_aggregate_epsilon_spent 0\n"} {
+		`popri_aggregate_requests_total{route="/v1/reports",outcome="malformed"} 1`,
+		"popri_aggregate_epsilon_spent 0\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the metrics lack %s:\n%s", want, page)
 		}
@@ -172,8 +173,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("the metrics have the line %q", l)
 		}
 	}
-	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0") || !strings.Contains(text,
-		`"outcome":"overloaded"`) {
+	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0") ||
+		!strings.Contains(text, `"outcome":"overloaded"`) {
 		t.Errorf("the log:\n%s", text)
 	}
 }
@@ -190,8 +191,8 @@ func TestShutdown(t *testing.T) {
 	defer c.CloseIdleConnections()
 	status := make(chan string)
 	go func() {
-		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost, f.Leader.URL+"/v1/reports",
-			reading)
+		request, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodPost,
+			f.Leader.URL+"/v1/reports", reading)
 		if err != nil {
 			status <- err.Error()
 			return

@@ -109,8 +109,9 @@ func (w *work) open(role aggregate.Role, dir string) (*ledger.Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := ledger.Create(filepath.Join(dir, "ledger"), ledger.Budget{Epsilon: 1e9, Delta: 1e-12, Mechanism: "gaussian",
-		Unit: "a made-up client", Relation: accountant.ZeroOut, Clients: len(w.clients)})
+	l, err := ledger.Create(filepath.Join(dir, "ledger"),
+		ledger.Budget{Epsilon: 1e9, Delta: 1e-12, Mechanism: "gaussian",
+			Unit: "a made-up client", Relation: accountant.ZeroOut, Clients: len(w.clients)})
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,11 @@ func (w *work) settle(ctx context.Context, t *Times) error {
 		if w.Proof != aggregate.NoProof {
 			page := 0
 			begun := time.Now()
-			err := side.Decide(id, func(uint64) (*aggregate.Proofs, error) { page++; return records[role.Peer()][page-1], nil })
+			err := side.Decide(id, func(uint64) (*aggregate.Proofs,
+				error) {
+				page++
+				return records[role.Peer()][page-1], nil
+			})
 			if err != nil {
 				return err
 			}

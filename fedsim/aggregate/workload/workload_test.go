@@ -22,7 +22,8 @@ func TestRun(t *testing.T) {
 				t.Errorf("proof %q, %s: %+v", proof, role, s)
 			}
 		}
-		if len(got.Sides) != 2 || got.ClientBytes["leader"] <= got.ClientBytes["helper"] || !(got.Split > 0 && got.Seal > 0) {
+		if len(got.Sides) != 2 || got.ClientBytes["leader"] <= got.ClientBytes["helper"] ||
+			!(got.Split > 0 && got.Seal > 0) {
 			t.Errorf("proof %q: %+v", proof, got)
 		}
 	}
@@ -46,7 +47,8 @@ func BenchmarkReports(b *testing.B) {
 		for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
 			b.Run(fmt.Sprintf("d=%d/proof=%s", values, proof), func(b *testing.B) {
 				for b.Loop() {
-					t, err := Run(b.Context(), Options{Clients: clients, Values: values, Proof: proof, Dir: b.TempDir()})
+					t, err := Run(b.Context(),
+						Options{Clients: clients, Values: values, Proof: proof, Dir: b.TempDir()})
 					if err != nil {
 						b.Fatal(err)
 					}

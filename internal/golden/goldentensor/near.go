@@ -7,8 +7,8 @@ import (
 	"popri/model/safetensors"
 )
 
-// NearFiles fails the test unless each tensor of the safetensors file want is in got, with entries that differ by at most
-// tolerance.
+// NearFiles fails the test unless each tensor of the safetensors file want is in got, with entries that differ by at
+// most tolerance.
 func NearFiles(t testing.TB, got, want string, tolerance float64) {
 	t.Helper()
 	g, err := safetensors.Open(got)

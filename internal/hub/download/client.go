@@ -60,8 +60,9 @@ func newClient(o Options) (client, error) {
 	}
 	if ip := net.ParseIP(base.Hostname()); o.Token != "" && base.Scheme == "http" && (ip == nil || !ip.IsLoopback()) &&
 		base.Hostname() != "localhost" {
-		return client{}, fault.Userf("HF_ENDPOINT is %s, to which HF_TOKEN would travel unencrypted: use https, or unset HF_TOKEN",
-			o.Endpoint)
+		return client{},
+			fault.Userf("HF_ENDPOINT is %s, to which HF_TOKEN would travel unencrypted: use https, or unset HF_TOKEN",
+				o.Endpoint)
 	}
 	if o.sleep == nil {
 		o.sleep = sleep
@@ -153,16 +154,18 @@ func (c *client) refusal(r *http.Response) error {
 	case !c.own(r.Request.URL): // an address that the hub signs for a while; it gives another when it is asked again
 		return &passing{fmt.Errorf("%s answers %s", r.Request.URL.Host, r.Status), retryAfter(r.Header)}
 	case code == http.StatusUnauthorized && c.o.Token == "":
-		return fault.Userf("the hub answers 401 (unauthorized): there is no model %s, or it is private or gated. For a gated model, "+
-			"accept its terms at %s and set HF_TOKEN to a token of your account", c.o.Name, where)
+		return fault.Userf("the hub answers 401 (unauthorized): there is no model %s, or it is private or gated. For "+
+			"a gated model, accept its terms at %s and set HF_TOKEN to a token of your account", c.o.Name, where)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return fault.Userf("the hub answers %s: the account of HF_TOKEN may not read %s, or there is no such model. For a gated "+
-			"model, accept its terms at %s; the token needs the right to read it", r.Status, c.o.Name, where)
+		return fault.Userf("the hub answers %s: the account of HF_TOKEN may not read %s, or there is no such model. "+
+			"For a gated model, accept its terms at %s; the token needs the right to read it", r.Status, c.o.Name,
+			where)
 	case code == http.StatusNotFound && r.Header.Get("X-Error-Code") == "RevisionNotFound":
-		return fault.Userf("%s has no revision %s: %s/tree/main lists its branches and tags", c.o.Name, c.o.Revision, where)
+		return fault.Userf("%s has no revision %s: %s/tree/main lists its branches and tags", c.o.Name, c.o.Revision,
+			where)
 	case code == http.StatusNotFound:
-		return fault.Userf("the hub answers 404 (not found) to %s: is there a model %s with a revision %s?", r.Request.URL.Redacted(),
-			c.o.Name, c.o.Revision)
+		return fault.Userf("the hub answers 404 (not found) to %s: is there a model %s with a revision %s?",
+			r.Request.URL.Redacted(), c.o.Name, c.o.Revision)
 	case code == http.StatusTooManyRequests || code >= 500:
 		return &passing{fmt.Errorf("%s answers %s", r.Request.URL.Host, r.Status), retryAfter(r.Header)}
 	}
@@ -184,8 +187,8 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// repeat tries until there is no passing error. try reports whether it came further than any before it; the count of the attempts
-// begins anew then.
+// repeat tries until there is no passing error. try reports whether it came further than any before it; the count of
+// the attempts begins anew then.
 func (c *client) repeat(ctx context.Context, what string, try func() (further bool, err error)) error {
 	for attempt := 0; ; attempt++ {
 		further, err := try()
@@ -203,8 +206,8 @@ func (c *client) repeat(ctx context.Context, what string, try func() (further bo
 			if p.after > 0 {
 				err = fmt.Errorf("%w, and asks to wait for %s", err, p.after.Round(time.Second))
 			}
-			return fmt.Errorf("%s: %w. The same command goes on where this one ended; on a machine without network, bring the "+
-				"folder %s from another", what, err, hub.Folder(c.o.Cache, c.o.Name))
+			return fmt.Errorf("%s: %w. The same command goes on where this one ended; on a machine without network, "+
+				"bring the folder %s from another", what, err, hub.Folder(c.o.Cache, c.o.Name))
 		}
 		wait := max(waits[attempt], p.after)
 		if c.o.Say != nil {
@@ -244,8 +247,8 @@ func (c *client) list(ctx context.Context) (commit string, names []string, err e
 			return false, err
 		}
 		if err := json.Unmarshal(content, &answer); err != nil {
-			return false, fmt.Errorf("%s is no hub of models: its list of the files is %s (%w)", c.o.Endpoint, quote.Raw(content),
-				quote.JSON(err))
+			return false, fmt.Errorf("%s is no hub of models: its list of the files is %s (%w)", c.o.Endpoint,
+				quote.Raw(content), quote.JSON(err))
 		}
 		return false, nil
 	})

@@ -21,8 +21,8 @@ import (
 	"popri/internal/hub"
 )
 
-// download fetches the content of a file into the cache. What came before an interruption lies beside the file, under the name
-// that the hub's programs give it, too.
+// download fetches the content of a file into the cache. What came before an interruption lies beside the file, under
+// the name that the hub's programs give it, too.
 func (g *getter) download(ctx context.Context, e entry) (err error) {
 	what := g.o.Name + ": " + e.name
 	locks := filepath.Join(g.o.Cache, ".locks", filepath.Base(hub.Folder(g.o.Cache, g.o.Name)))
@@ -54,8 +54,8 @@ func (g *getter) download(ctx context.Context, e entry) (err error) {
 			return err
 		}
 		if before == 0 || !again { // else the part that an earlier command left may have been damaged
-			return fmt.Errorf("%s: its content has the checksum %s, the hub states %s: it came damaged, and was removed; the "+
-				"same command fetches it again", what, sum, e.etag)
+			return fmt.Errorf("%s: its content has the checksum %s, the hub states %s: it came damaged, and was "+
+				"removed; the same command fetches it again", what, sum, e.etag)
 		}
 	}
 	if err := os.Rename(part, g.blob(e)); err != nil {
@@ -141,8 +141,9 @@ func (g *getter) attempt(ctx context.Context, e entry, file *os.File) (at int64,
 	switch response.StatusCode {
 	case http.StatusPartialContent:
 		if begins := fmt.Sprintf("bytes %d-", at); !strings.HasPrefix(response.Header.Get("Content-Range"), begins) {
-			return at, errors.Join(restart(), &passing{err: fmt.Errorf("the bytes from %d on were asked for, and the hub sends %q", at,
-				response.Header.Get("Content-Range"))})
+			return at, errors.Join(restart(),
+				&passing{err: fmt.Errorf("the bytes from %d on were asked for, and the hub sends %q", at,
+					response.Header.Get("Content-Range"))})
 		}
 	case http.StatusOK: // all of it, also where only the rest was asked for
 		if err := restart(); err != nil {

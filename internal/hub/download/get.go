@@ -24,7 +24,8 @@ type Options struct {
 	Token    string // sent to the hub alone; "" for none
 	Cache    string // the hub's cache folder
 	Offline  bool   // use no network: the model must be in the cache
-	// Check, where not nil, gets the content of config.json before weights are fetched, and refuses a model by an error.
+	// Check, where not nil, gets the content of config.json before weights are fetched, and refuses a model by an
+	// error.
 	Check func(config []byte) error
 	// Progress, where not nil, is told how many bytes of the files that are fetched have come, of how many in all.
 	Progress func(done, total int64)
@@ -35,8 +36,8 @@ type Options struct {
 	stall time.Duration                              // of tests; 0 is stallAfter
 }
 
-// FromEnvironment returns options with what the hub's own variables say: HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HUB_CACHE and
-// HF_HOME.
+// FromEnvironment returns options with what the hub's own variables say: HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE,
+// HF_HUB_CACHE and HF_HOME.
 func FromEnvironment() (Options, error) {
 	cache, err := hub.Cache()
 	if err != nil {
@@ -79,9 +80,9 @@ type getter struct {
 	expected int64 // bytes to fetch, as far as known
 }
 
-// Get brings the files of a model that popri reads into the cache, as far as they are not there with the right content. An
-// interrupted download goes on where it ended. The snapshot's config.json appears last, so that no program takes an incomplete
-// model for a whole one.
+// Get brings the files of a model that popri reads into the cache, as far as they are not there with the right content.
+// An interrupted download goes on where it ended. The snapshot's config.json appears last, so that no program takes an
+// incomplete model for a whole one.
 func Get(ctx context.Context, o Options) (*Result, error) {
 	if o.Revision == "" {
 		o.Revision = hub.DefaultRevision
@@ -116,7 +117,8 @@ func Get(ctx context.Context, o Options) (*Result, error) {
 	if err := g.publish(); err != nil {
 		return nil, err
 	}
-	r := &Result{Name: o.Name, Revision: o.Revision, Commit: g.commit, Folder: hub.Snapshot(g.folder, g.commit), Fetched: g.fetched}
+	r := &Result{Name: o.Name, Revision: o.Revision, Commit: g.commit, Folder: hub.Snapshot(g.folder, g.commit),
+		Fetched: g.fetched}
 	for _, e := range g.entries {
 		r.Files, r.Bytes = append(r.Files, e.name), r.Bytes+e.size
 	}
@@ -153,8 +155,8 @@ func (g *getter) settings(ctx context.Context) error {
 		}
 	}
 	if !g.had(hub.Config) {
-		return fault.Userf("%s has no %s at %s: popri reads folders of transformers and GGUF files (popri model import)", g.o.Name,
-			hub.Config, g.o.Revision)
+		return fault.Userf("%s has no %s at %s: popri reads folders of transformers and GGUF files (popri model import)",
+			g.o.Name, hub.Config, g.o.Revision)
 	}
 	more := []string{hub.PoolingFile}
 	if g.had(hub.Modules) {
@@ -186,8 +188,9 @@ func (g *getter) weights(ctx context.Context) error {
 	names := []string{safetensors.ModelFile}
 	if !g.had(safetensors.ModelFile) {
 		if !g.had(safetensors.ModelIndex) {
-			return fault.Userf("%s has no %s at %s, and popri reads no other weights; the hub's own conversions of other models are "+
-				"branches such as refs/pr/1 (--revision)", g.o.Name, safetensors.ModelFile, g.o.Revision)
+			return fault.Userf("%s has no %s at %s, and popri reads no other weights; the hub's own conversions of "+
+				"other models are branches such as refs/pr/1 (--revision)", g.o.Name, safetensors.ModelFile,
+				g.o.Revision)
 		}
 		if err := g.one(ctx, safetensors.ModelIndex, mostSettings); err != nil {
 			return err
@@ -321,7 +324,8 @@ func (g *getter) link(dir string, e entry) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%s-%d", atomicfile.TempPrefix, filepath.Base(path), os.Getpid()))
+	temp := filepath.Join(filepath.Dir(path),
+		fmt.Sprintf("%s%s-%d", atomicfile.TempPrefix, filepath.Base(path), os.Getpid()))
 	_ = os.Remove(temp) // of a killed process of this number
 	if err := os.Symlink(target, temp); err != nil {
 		return err

@@ -49,18 +49,22 @@ func TestGet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}; !slices.Equal(r.Files, want) {
+	if want := []string{"config.json", "generation_config.json", "model.safetensors",
+		"tokenizer.json"}; !slices.Equal(r.Files, want) {
 		t.Errorf("files %q", r.Files)
 	}
 	holds(t, m, r.Folder, r.Files...)
-	if r.Commit != commit || r.Fetched != r.Bytes || last != r.Bytes || r.Folder != filepath.Join(o.Cache, "models--org--name", "snapshots", commit) {
+	if r.Commit != commit || r.Fetched != r.Bytes || last != r.Bytes ||
+		r.Folder != filepath.Join(o.Cache, "models--org--name", "snapshots", commit) {
 		t.Errorf("%+v, progress to %d", r, last)
 	}
 	// The layout is that of the hub's own programs.
-	if target, err := os.Readlink(filepath.Join(r.Folder, "config.json")); err != nil || target != "../../blobs/"+m.etag("config.json") {
+	if target, err := os.Readlink(filepath.Join(r.Folder, "config.json")); err != nil ||
+		target != "../../blobs/"+m.etag("config.json") {
 		t.Errorf("config.json is a link to %s, %v", target, err)
 	}
-	if ref, err := os.ReadFile(filepath.Join(o.Cache, "models--org--name", "refs", "main")); err != nil || string(ref) != commit {
+	if ref, err := os.ReadFile(filepath.Join(o.Cache, "models--org--name", "refs", "main")); err != nil ||
+		string(ref) != commit {
 		t.Errorf("refs/main is %q, %v", ref, err)
 	}
 	if len(m.tokens) != 1 || !m.tokens["Bearer secret"] {
@@ -75,7 +79,8 @@ func TestGet(t *testing.T) {
 	// A second time, contents are compared and not fetched; a damaged one is.
 	o.Progress = nil
 	before := m.asked("GET /org") + m.asked("GET /model")
-	if r, err := Get(context.Background(), o); err != nil || r.Fetched != 0 || m.asked("GET /org")+m.asked("GET /model") != before {
+	if r, err := Get(context.Background(), o); err != nil || r.Fetched != 0 ||
+		m.asked("GET /org")+m.asked("GET /model") != before {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 	blob := filepath.Join(o.Cache, "models--org--name", "blobs", m.etag("model.safetensors"))
@@ -94,7 +99,8 @@ func TestGet(t *testing.T) {
 		t.Errorf("offline: %+v, %v", r, err)
 	}
 	o.Name = "other"
-	if _, err := Get(context.Background(), o); !fault.IsUser(err) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") || m.asked("") != asked {
+	if _, err := Get(context.Background(), o); !fault.IsUser(err) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") ||
+		m.asked("") != asked {
 		t.Errorf("offline, not there: %v", err)
 	}
 }
@@ -103,10 +109,12 @@ func TestGet(t *testing.T) {
 func TestGetNamedFiles(t *testing.T) {
 	files := map[string]string{"config.json": `{"model_type": "bert"}`, "spiece.model": "pieces",
 		"model.safetensors.index.json":     `{"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}`,
-		"model-00001-of-00002.safetensors": "one", "model-00002-of-00002.safetensors": "two", "model-00003-of-00003.safetensors": "other",
+		"model-00001-of-00002.safetensors": "one", "model-00002-of-00002.safetensors": "two",
+		"model-00003-of-00003.safetensors": "other",
 		"modules.json": `[{"path": "", "type": "x.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"},
 			{"path": "2_Dense", "type": "x.Dense"}, {"path": "3_Normalize", "type": "x.Normalize"}]`,
-		"1_Pooling/config.json": "{}", "2_Dense/config.json": "{}", "2_Dense/model.safetensors": "dense", "2_Dense/pytorch_model.bin": "no"}
+		"1_Pooling/config.json": "{}", "2_Dense/config.json": "{}", "2_Dense/model.safetensors": "dense",
+		"2_Dense/pytorch_model.bin": "no"}
 	m := newImitation(t, "encoder", files, "model-00001-of-00002.safetensors")
 	o := m.options()
 	o.Revision = "refs/pr/1"
@@ -191,7 +199,8 @@ func TestGetGoesOn(t *testing.T) {
 }
 
 // times spoils the first n requests to a path.
-func times(n int, path string, f func(w http.ResponseWriter, r *http.Request)) func(http.ResponseWriter, *http.Request) bool {
+func times(n int, path string, f func(w http.ResponseWriter, r *http.Request)) func(http.ResponseWriter,
+	*http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != path || n == 0 {
 			return false
@@ -221,7 +230,8 @@ func TestGetTriesAgain(t *testing.T) {
 		"checksum, 429": {2, "/gpt2/resolve/" + commit + "/config.json", status(429), 7 * time.Second},
 		"content, 403":  {1, "/model.safetensors", status(403), 7 * time.Second}, // the signature of the address has run out
 		"content, 500":  {3, "/model.safetensors", status(500), 7 * time.Second},
-		"no answer":     {1, "/model.safetensors", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Second},
+		"no answer": {1, "/model.safetensors",
+			func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, time.Second},
 		"truncated": {2, "/model.safetensors", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(content)))
 			_, _ = w.Write([]byte(content[:1000]))
@@ -247,7 +257,8 @@ func TestGetTriesAgain(t *testing.T) {
 			if name == "no range" { // of a part that the hub says is complete
 				dir := filepath.Join(o.Cache, "models--gpt2", "blobs")
 				if err := errors.Join(os.MkdirAll(dir, 0o755),
-					os.WriteFile(filepath.Join(dir, m.etag("model.safetensors")+".incomplete"), []byte("012"), 0o644)); err != nil {
+					os.WriteFile(filepath.Join(dir, m.etag("model.safetensors")+".incomplete"), []byte("012"),
+						0o644)); err != nil {
 					t.Fatal(err)
 				}
 				c.wait = time.Second
@@ -279,7 +290,8 @@ func TestGetRefuses(t *testing.T) {
 	}
 	sends := func(content string) func(*imitation, *Options) {
 		return func(m *imitation, _ *Options) {
-			m.spoil = times(1<<30, "/model.safetensors", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(content)) })
+			m.spoil = times(1<<30, "/model.safetensors",
+				func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(content)) })
 		}
 	}
 	with := func(name, content string) func(*imitation, *Options) {
@@ -306,31 +318,42 @@ func TestGetRefuses(t *testing.T) {
 		user   bool
 		want   []string
 	}{
-		"name that leads elsewhere": {func(_ *imitation, o *Options) { o.Name = "../../etc" }, true, []string{`"../../etc"`}},
-		"name with a separator":     {func(_ *imitation, o *Options) { o.Name = "a--b" }, true, []string{`"a--b"`}},
-		"revision":                  {func(_ *imitation, o *Options) { o.Revision = "../../x" }, true, []string{`"../../x"`}},
-		"no such revision":          {func(_ *imitation, o *Options) { o.Revision = "v9" }, true, []string{"gpt2", "v9"}},
-		"endpoint":                  {func(_ *imitation, o *Options) { o.Endpoint = "hub.local" }, true, []string{"HF_ENDPOINT", `"hub.local"`}},
-		"token in the clear": {func(_ *imitation, o *Options) { o.Endpoint, o.Token = "http://192.0.2.1", "secret" }, true,
-			[]string{"HF_TOKEN", "http://192.0.2.1"}},
-		"no such model":     {func(_ *imitation, o *Options) { o.Name = "none" }, true, []string{"404", "none"}},
-		"gated, no token":   {answer(401), true, []string{"HF_TOKEN", "/gpt2", "401"}},
-		"gated, token":      {func(m *imitation, o *Options) { o.Token = "t"; answer(403)(m, o) }, true, []string{"HF_TOKEN", "403"}},
+		"name that leads elsewhere": {func(_ *imitation, o *Options) { o.Name = "../../etc" }, true,
+			[]string{`"../../etc"`}},
+		"name with a separator": {func(_ *imitation, o *Options) { o.Name = "a--b" }, true, []string{`"a--b"`}},
+		"revision": {func(_ *imitation, o *Options) { o.Revision = "../../x" }, true,
+			[]string{`"../../x"`}},
+		"no such revision": {func(_ *imitation, o *Options) { o.Revision = "v9" }, true,
+			[]string{"gpt2", "v9"}},
+		"endpoint": {func(_ *imitation, o *Options) { o.Endpoint = "hub.local" }, true,
+			[]string{"HF_ENDPOINT", `"hub.local"`}},
+		"token in the clear": {func(_ *imitation, o *Options) { o.Endpoint, o.Token = "http://192.0.2.1", "secret" },
+			true, []string{"HF_TOKEN", "http://192.0.2.1"}},
+		"no such model":   {func(_ *imitation, o *Options) { o.Name = "none" }, true, []string{"404", "none"}},
+		"gated, no token": {answer(401), true, []string{"HF_TOKEN", "/gpt2", "401"}},
+		"gated, token": {func(m *imitation, o *Options) { o.Token = "t"; answer(403)(m, o) }, true,
+			[]string{"HF_TOKEN", "403"}},
 		"a wait of an hour": {answer(429, "Retry-After", "3600"), false, []string{"429", "1h0m0s"}},
 		"always 502":        {answer(502), false, []string{"502", "gpt2", "models--gpt2"}},
-		"wrong content":     {sends(strings.Repeat("9876543210", 30000)), false, []string{"model.safetensors", "checksum"}},
-		"more than stated":  {sends(strings.Repeat("0123456789", 30001)), false, []string{"model.safetensors", "more than the 300000 bytes"}},
-		"always truncated":  {sends("0123"), false, []string{"model.safetensors", "4 of 300000 bytes"}},
+		"wrong content": {sends(strings.Repeat("9876543210", 30000)), false,
+			[]string{"model.safetensors", "checksum"}},
+		"more than stated": {sends(strings.Repeat("0123456789", 30001)), false,
+			[]string{"model.safetensors", "more than the 300000 bytes"}},
+		"always truncated": {sends("0123"), false, []string{"model.safetensors", "4 of 300000 bytes"}},
 		"content never sent": {func(m *imitation, _ *Options) {
-			m.spoil = times(1<<30, "/model.safetensors", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) })
+			m.spoil = times(1<<30, "/model.safetensors",
+				func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) })
 		}, false, []string{"model.safetensors", "127.0.0.1", "403"}},
-		"other host is gone":   {func(m *imitation, _ *Options) { m.cdn.Close() }, false, []string{"model.safetensors", "127.0.0.1", "refused"}},
-		"no checksum":          {states("X-Linked-Etag", `"abc-2"`), false, []string{"tokenizer.json", `"abc-2"`}},
-		"a size beyond bounds": {states("X-Linked-Size", "99999999999"), false, []string{"tokenizer.json", "99999999999"}},
-		"no weights":           {without("model.safetensors"), true, []string{"model.safetensors", "--revision"}},
-		"no tokenizer":         {without("tokenizer.json"), true, []string{"tokenizer.json"}},
-		"no config":            {without("config.json"), true, []string{"config.json"}},
-		"module outside":       {with("modules.json", `[{"path": "../../x", "type": "a.Pooling"}]`), true, []string{`"../../x"`}},
+		"other host is gone": {func(m *imitation, _ *Options) { m.cdn.Close() }, false,
+			[]string{"model.safetensors", "127.0.0.1", "refused"}},
+		"no checksum": {states("X-Linked-Etag", `"abc-2"`), false, []string{"tokenizer.json", `"abc-2"`}},
+		"a size beyond bounds": {states("X-Linked-Size", "99999999999"), false,
+			[]string{"tokenizer.json", "99999999999"}},
+		"no weights":   {without("model.safetensors"), true, []string{"model.safetensors", "--revision"}},
+		"no tokenizer": {without("tokenizer.json"), true, []string{"tokenizer.json"}},
+		"no config":    {without("config.json"), true, []string{"config.json"}},
+		"module outside": {with("modules.json", `[{"path": "../../x", "type": "a.Pooling"}]`), true,
+			[]string{`"../../x"`}},
 		"module that is not there": {with("modules.json", `[{"path": "1_Pooling", "type": "a.Pooling"}]`), true,
 			[]string{"1_Pooling/config.json is missing"}},
 		"shard outside": {func(m *imitation, o *Options) {

@@ -66,8 +66,10 @@ func (c completion) samples(q request, vocab int, o lm.SampleOptions, stop map[i
 			return nil, fmt.Errorf("the answer's choices are not numbered 0 to %d once each", q.N-1)
 		}
 		seen[*x.Index] = true
-		if x.PromptTokens != nil && !slices.EqualFunc(x.PromptTokens, q.Prompt, func(a int64, b int32) bool { return a == int64(b) }) {
-			return nil, fmt.Errorf("the server read a prompt of %d tokens that is not the one sent, which has %d", len(x.PromptTokens), len(q.Prompt))
+		if x.PromptTokens != nil && !slices.EqualFunc(x.PromptTokens, q.Prompt,
+			func(a int64, b int32) bool { return a == int64(b) }) {
+			return nil, fmt.Errorf("the server read a prompt of %d tokens that is not the one sent, which has %d",
+				len(x.PromptTokens), len(q.Prompt))
 		}
 		s, err := x.sample(q, vocab, o, stop)
 		if err != nil {
@@ -112,8 +114,9 @@ func (x choice) sample(q request, vocab int, o lm.SampleOptions, stop map[int32]
 	case len(ids) == q.MaxTokens:
 		return lm.Sample{IDs: ids, Finish: "length"}, nil
 	case x.Finish == "length":
-		return lm.Sample{}, fmt.Errorf("it was cut after %d tokens, %d were asked for: the server's longest sequence is shorter "+
-			"than the model's", len(ids), q.MaxTokens)
+		return lm.Sample{},
+			fmt.Errorf("it was cut after %d tokens, %d were asked for: the server's longest sequence is shorter "+
+				"than the model's", len(ids), q.MaxTokens)
 	case x.stoppedAsAsked(q) && len(ids) >= q.MinTokens: // the server left the stop token out
 		return lm.Sample{IDs: ids, Finish: "stop"}, nil
 	}

@@ -22,10 +22,11 @@ const (
 
 // Limits of the proof.
 const (
-	// baseDistance is the largest mean difference of a token's log-probability under the base model, in nats. bfloat16 makes
-	// a few hundredths, another model ten times the limit.
+	// baseDistance is the largest mean difference of a token's log-probability under the base model, in nats. bfloat16
+	// makes a few hundredths, another model ten times the limit.
 	baseDistance = 0.2
-	// effectShare is the least share of the adapter's effect here that the server must show, and its inverse the largest.
+	// effectShare is the least share of the adapter's effect here that the server must show, and its inverse the
+	// largest.
 	effectShare = 0.5
 	// clear is the largest standard error of that share with which it is judged.
 	clear = 0.2
@@ -82,8 +83,8 @@ func newCanary(m *lm.Model, adapter *lora.Adapter, prompts [][]int32) (*canary, 
 	return c, err
 }
 
-// prove asks the server for the canary's log-probabilities and compares them: those of the base with the base here, and the
-// change that the adapter makes with its change here.
+// prove asks the server for the canary's log-probabilities and compares them: those of the base with the base here, and
+// the change that the adapter makes with its change here.
 func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name string) (Proof, error) {
 	p := Proof{Model: name}
 	theirs, err := c.ask(ctx, server, base)
@@ -97,8 +98,9 @@ func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name
 		noise += (lp - c.base[i]) * (lp - c.base[i]) / n
 	}
 	if !(p.Distance <= baseDistance) {
-		return p, fmt.Errorf("vllm: the server's model %s is not the run's model.path: the log-probabilities of %d tokens differ by "+
-			"%.3g nats on average", base, len(c.base), p.Distance)
+		return p,
+			fmt.Errorf("vllm: the server's model %s is not the run's model.path: the log-probabilities of %d tokens "+
+				"differ by %.3g nats on average", base, len(c.base), p.Distance)
 	}
 	if c.tuned == nil {
 		return p, nil
@@ -121,8 +123,11 @@ func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name
 	// The share is the slope of a regression through the origin; rounding makes the noise of both answers.
 	p.Share, p.Error = product/square, math.Sqrt(2*noise/square)
 	if p.Effect >= visible && !moved || p.Error <= clear && !(p.Share >= effectShare && p.Share <= 1/effectShare) {
-		return p, fmt.Errorf("vllm: the server took the adapter %s, but it does not have the effect that it has here: it changes the "+
-			"log-probabilities of %d tokens by %.3g nats, of which the server shows %.0f %%", name, len(c.base), p.Effect, 100*p.Share)
+		return p,
+			fmt.Errorf("vllm: the server took the adapter %s, but it does not have the effect that it has here: it "+
+				"changes the log-probabilities of %d tokens by %.3g nats, of which the server shows %.0f %%", name,
+				len(c.base),
+				p.Effect, 100*p.Share)
 	}
 	return p, nil
 }
@@ -139,12 +144,14 @@ func (c *canary) ask(ctx context.Context, server *apiclient.Client, model string
 			return nil, err
 		}
 		if len(answer.Choices) != 1 || len(answer.Choices[0].PromptLogprobs) != len(text) {
-			return nil, fmt.Errorf("vllm: %s: the answer has no prompt_logprobs for the %d tokens of the canary", model, len(text))
+			return nil, fmt.Errorf("vllm: %s: the answer has no prompt_logprobs for the %d tokens of the canary", model,
+				len(text))
 		}
 		for i, id := range text[1:] {
 			at := answer.Choices[0].PromptLogprobs[i+1][strconv.Itoa(int(id))]
 			if at == nil || at.Logprob == nil || !(*at.Logprob <= 1e-3) {
-				return nil, fmt.Errorf("vllm: %s: the answer has no log-probability of the canary's token %d", model, i+1)
+				return nil, fmt.Errorf("vllm: %s: the answer has no log-probability of the canary's token %d", model,
+					i+1)
 			}
 			out = append(out, *at.Logprob)
 		}

@@ -14,8 +14,8 @@ import (
 	"popri/model/tensor"
 )
 
-// Imitation is a server with vLLM's forms. It computes with a model of this program, and can be made to fail and to lie.
-// Its fields may be set before requests come.
+// Imitation is a server with vLLM's forms. It computes with a model of this program, and can be made to fail and to
+// lie. Its fields may be set before requests come.
 type Imitation struct {
 	*httptest.Server
 	// Inert takes adapters that have no effect.
@@ -194,9 +194,9 @@ func (f *Imitation) complete(w http.ResponseWriter, r *http.Request, q asked) {
 	if !ok || f.Inert {
 		model = f.model
 	}
-	drawn, err := model.Generate(r.Context(), [][]int32{q.Prompt}, q.N, lm.SampleOptions{Temperature: q.Temperature, TopP: q.TopP,
-		TopK: q.TopK, MaxNewTokens: q.MaxTokens, MinNewTokens: q.MinTokens, StopTokens: q.StopTokens, IgnoreEOS: true,
-		Seed: uint64(q.Seed)})
+	drawn, err := model.Generate(r.Context(), [][]int32{q.Prompt}, q.N,
+		lm.SampleOptions{Temperature: q.Temperature, TopP: q.TopP, TopK: q.TopK, MaxNewTokens: q.MaxTokens,
+			MinNewTokens: q.MinTokens, StopTokens: q.StopTokens, IgnoreEOS: true, Seed: uint64(q.Seed)})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -207,8 +207,8 @@ func (f *Imitation) complete(w http.ResponseWriter, r *http.Request, q asked) {
 		if s.Finish == "stop" { // vLLM's ids have the token that ended them
 			ids, reason = append(ids, q.StopTokens[0]), q.StopTokens[0]
 		}
-		choices = append([]any{map[string]any{"index": i, "token_ids": append([]int32{}, ids...), "finish_reason": s.Finish,
-			"stop_reason": reason, "prompt_token_ids": q.Prompt}}, choices...)
+		choices = append([]any{map[string]any{"index": i, "token_ids": append([]int32{}, ids...),
+			"finish_reason": s.Finish, "stop_reason": reason, "prompt_token_ids": q.Prompt}}, choices...)
 	}
 	said := map[string]any{"choices": choices}
 	if f.Distort != nil {
@@ -235,6 +235,7 @@ func (f *Imitation) measure(w http.ResponseWriter, q asked, a adapter) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	answer(w, map[string]any{"choices": []any{map[string]any{"index": 0, "token_ids": []int{0}, "finish_reason": "length",
-		"prompt_logprobs": list}}})
+	answer(w,
+		map[string]any{"choices": []any{map[string]any{"index": 0, "token_ids": []int{0}, "finish_reason": "length",
+			"prompt_logprobs": list}}})
 }

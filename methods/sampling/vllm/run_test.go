@@ -45,8 +45,8 @@ func imitation(t *testing.T, dir string) *vllm.Imitation {
 	return vllm.Imitate(t, m)
 }
 
-// TestSamplesOnAServer: a run whose samples a server draws proves each adapter, goes on when the server starts anew in the
-// middle of a round, says so in its report, and sends no private text.
+// TestSamplesOnAServer: a run whose samples a server draws proves each adapter, goes on when the server starts anew in
+// the middle of a round, says so in its report, and sends no private text.
 func TestSamplesOnAServer(t *testing.T) {
 	w := testworld.Shared(t)
 	f := imitation(t, w.Generator)

@@ -104,9 +104,10 @@ func (s *Server) Sampler(model *lm.Model, adapter *lora.Adapter, dir string) *Sa
 	return &Sampler{server: s, model: model, adapter: adapter, dir: dir}
 }
 
-// Generate draws samples as [lm.Model.Generate] does, with other random numbers. A sample's numbers follow from o.Seed and
-// its place, but servers promise no equal samples.
-func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
+// Generate draws samples as [lm.Model.Generate] does, with other random numbers. A sample's numbers follow from o.Seed
+// and its place, but servers promise no equal samples.
+func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
+	error) {
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
 	if samples < 1 || o.Temperature <= 0 {
 		return nil, fmt.Errorf("vllm: %d samples at temperature %g: both must be above 0", samples, o.Temperature)
@@ -164,8 +165,8 @@ func (t *Sampler) prepare(ctx context.Context, prompts [][]int32, longest int) e
 	}
 	for i, p := range prompts {
 		if length > 0 && len(p)+longest > length {
-			return fmt.Errorf("vllm: prompt %d has %d tokens, which leaves no room for %d new ones in the server's longest "+
-				"sequence of %d (its --max-model-len)", i, len(p), longest, length)
+			return fmt.Errorf("vllm: prompt %d has %d tokens, which leaves no room for %d new ones in the server's "+
+				"longest sequence of %d (its --max-model-len)", i, len(p), longest, length)
 		}
 	}
 	t.mutex.Lock()
@@ -185,7 +186,8 @@ func (t *Sampler) prepare(ctx context.Context, prompts [][]int32, longest int) e
 const seedSpace = 1 << 52
 
 // draw asks for the samples of a prompt, again where the server gave it up or has forgotten the adapter.
-func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample, error) {
+func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample,
+	error) {
 	stop := map[int32]bool{}
 	for _, id := range o.StopTokens {
 		stop[id] = true
@@ -195,8 +197,9 @@ func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, 
 			stop[id] = true
 		}
 	}
-	q := request{Prompt: prompt, N: samples, MaxTokens: o.MaxNewTokens, MinTokens: o.MinNewTokens, Temperature: o.Temperature,
-		TopP: o.TopP, TopK: o.TopK, RepetitionPenalty: 1, Stop: t.server.Stops, IgnoreEOS: true, ReturnTokens: true,
+	q := request{Prompt: prompt, N: samples, MaxTokens: o.MaxNewTokens, MinTokens: o.MinNewTokens,
+		Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, RepetitionPenalty: 1, Stop: t.server.Stops,
+		IgnoreEOS: true, ReturnTokens: true,
 		// Sample i of a prompt is drawn with the seed + i.
 		Seed: int64(o.Seed%seedSpace) + int64(index)*int64(samples)}
 	for id := range stop {
@@ -232,7 +235,8 @@ func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, 
 	}
 }
 
-// current returns the name under which the server has the model. If it is the forgotten one, it loads the adapter again.
+// current returns the name under which the server has the model. If it is the forgotten one, it loads the adapter
+// again.
 func (t *Sampler) current(ctx context.Context, forgotten string) (string, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -245,8 +249,8 @@ func (t *Sampler) current(ctx context.Context, forgotten string) (string, error)
 	return t.name, nil
 }
 
-// load gives the server the adapter under a name that was never used before, since servers keep what they once loaded under
-// a name, and proves that it took effect.
+// load gives the server the adapter under a name that was never used before, since servers keep what they once loaded
+// under a name, and proves that it took effect.
 func (t *Sampler) load(ctx context.Context) error {
 	base, _, err := t.server.models(ctx)
 	if err != nil {
@@ -266,7 +270,8 @@ func (t *Sampler) load(ctx context.Context) error {
 		if err := t.server.client.Do(ctx, http.MethodPost, "/v1/load_lora_adapter", body, nil); err != nil {
 			if unknownModel(err) {
 				err = fmt.Errorf("%w (a server that takes adapters is started with --enable-lora and "+
-					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)", err, dir)
+					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)",
+					err, dir)
 			}
 			return fmt.Errorf("load the adapter: %w", err)
 		}

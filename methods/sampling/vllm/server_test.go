@@ -38,7 +38,8 @@ func TestGenerate(t *testing.T) {
 		}
 		for _, drawn := range got {
 			for _, x := range drawn {
-				if len(drawn) != 3 || slices.Contains(x.IDs, eos) || len(x.IDs) < 2 || len(x.IDs) > 12 || (x.Finish == "length") != (len(x.IDs) == 12) {
+				if len(drawn) != 3 || slices.Contains(x.IDs, eos) || len(x.IDs) < 2 || len(x.IDs) > 12 ||
+					(x.Finish == "length") != (len(x.IDs) == 12) {
 					t.Errorf("drew %+v", drawn)
 				}
 			}
@@ -71,7 +72,8 @@ func TestGenerate(t *testing.T) {
 			t.Errorf("seeds %d and %d are nearer than the samples of a prompt", seeds[i-1], seeds[i])
 		}
 	}
-	for _, key := range []string{"temperature", "top_p", "top_k", "min_p", "seed", "n", "repetition_penalty", "min_tokens"} {
+	for _, key := range []string{"temperature", "top_p", "top_k", "min_p", "seed", "n", "repetition_penalty",
+		"min_tokens"} {
 		if !strings.Contains(seen.Bodies[len(seen.Bodies)-2], `"`+key+`":`) {
 			t.Errorf("the request leaves %s to the server: %s", key, seen.Bodies[len(seen.Bodies)-2])
 		}
@@ -159,7 +161,8 @@ func TestRefusals(t *testing.T) {
 	if err := os.WriteFile(gone, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := of(inert).Sampler(m, smallAdapter(t, m, 1), gone).Generate(t.Context(), prompts(4), 2, options); err == nil {
+	if _, err := of(inert).Sampler(m, smallAdapter(t, m, 1), gone).Generate(t.Context(), prompts(4), 2,
+		options); err == nil {
 		t.Error("an adapter's folder that cannot be made is no error")
 	}
 }
@@ -169,16 +172,22 @@ func TestAnswersAreChecked(t *testing.T) {
 	m := smallModel(t, 1)
 	one := func(answer map[string]any) map[string]any { return answer["choices"].([]any)[1].(map[string]any) }
 	for want, distort := range map[string]func(map[string]any){
-		"2 choices, 3":        func(a map[string]any) { a["choices"] = a["choices"].([]any)[:2] },
-		"not numbered":        func(a map[string]any) { one(a)["index"] = 0 },
-		"numbered 0":          func(a map[string]any) { delete(one(a), "index") },
-		"no token_ids":        func(a map[string]any) { delete(one(a), "token_ids") },
-		"token 1 is 32":       func(a map[string]any) { one(a)["token_ids"] = []int{1, 32, 3} },
-		"token 0 is -1":       func(a map[string]any) { one(a)["token_ids"] = []int{-1} },
-		"is 4294967297":       func(a map[string]any) { one(a)["token_ids"] = []int64{1<<32 + 1} },
-		"it has 13 tokens":    func(a map[string]any) { one(a)["token_ids"] = make([]int, 13) },
-		"cut after 4":         func(a map[string]any) { one(a)["token_ids"], one(a)["finish_reason"] = make([]int, 4), "length" },
-		"ends after 1 tokens": func(a map[string]any) { one(a)["token_ids"], one(a)["finish_reason"] = []int{1, eos}, "stop" },
+		"2 choices, 3":     func(a map[string]any) { a["choices"] = a["choices"].([]any)[:2] },
+		"not numbered":     func(a map[string]any) { one(a)["index"] = 0 },
+		"numbered 0":       func(a map[string]any) { delete(one(a), "index") },
+		"no token_ids":     func(a map[string]any) { delete(one(a), "token_ids") },
+		"token 1 is 32":    func(a map[string]any) { one(a)["token_ids"] = []int{1, 32, 3} },
+		"token 0 is -1":    func(a map[string]any) { one(a)["token_ids"] = []int{-1} },
+		"is 4294967297":    func(a map[string]any) { one(a)["token_ids"] = []int64{1<<32 + 1} },
+		"it has 13 tokens": func(a map[string]any) { one(a)["token_ids"] = make([]int, 13) },
+		"cut after 4": func(a map[string]any) {
+			one(a)["token_ids"], one(a)["finish_reason"] = make([]int, 4),
+				"length"
+		},
+		"ends after 1 tokens": func(a map[string]any) {
+			one(a)["token_ids"], one(a)["finish_reason"] = []int{1, eos},
+				"stop"
+		},
 		"for no reason": func(a map[string]any) {
 			one(a)["token_ids"], one(a)["finish_reason"], one(a)["stop_reason"] = []int{1, 2, 3}, "stop", nil
 		},

@@ -6,7 +6,8 @@ import (
 	"popri/internal/quote"
 )
 
-// bertConfig has the relevant fields of a BERT's config.json. The hash of an encoder, which runs record, holds its form.
+// bertConfig has the relevant fields of a BERT's config.json. The hash of an encoder, which runs record, holds its
+// form.
 type bertConfig struct {
 	Vocab    int     `json:"vocab_size"`
 	Hidden   int     `json:"hidden_size"`
@@ -49,8 +50,8 @@ func (c *Config) divide() error {
 	return nil
 }
 
-// robertaConfig is RoBERTa's (Liu et al., arXiv 1907.11692), XLM-RoBERTa's and CamemBERT's: a BERT that counts positions
-// from the padding's id on.
+// robertaConfig is RoBERTa's (Liu et al., arXiv 1907.11692), XLM-RoBERTa's and CamemBERT's: a BERT that counts
+// positions from the padding's id on.
 type robertaConfig struct {
 	bertConfig
 	Pad int `json:"pad_token_id"`

@@ -35,7 +35,8 @@ const supportedModules = "Transformer, Pooling, Dense, Normalize"
 func (f *Folder) readModules() error {
 	path := filepath.Join(f.Dir, "modules.json")
 	var modules []struct{ Type, Path string }
-	if _, err := f.readJSON("modules.json", func(raw []byte) error { return json.Unmarshal(raw, &modules) }); err != nil {
+	if _, err := f.readJSON("modules.json",
+		func(raw []byte) error { return json.Unmarshal(raw, &modules) }); err != nil {
 		return err
 	}
 	place := "1_Pooling"
@@ -54,8 +55,8 @@ func (f *Folder) readModules() error {
 		case kind == "Dense" && pooled:
 			f.after = append(f.after, module{path: m.Path})
 		default:
-			return quote.Errorf("%s: module %d, %s at %q, is not supported here (supported: %s, in this order)", path, i,
-				quote.Raw(m.Type), m.Path, quote.Raw(supportedModules))
+			return quote.Errorf("%s: module %d, %s at %q, is not supported here (supported: %s, in this order)", path,
+				i, quote.Raw(m.Type), m.Path, quote.Raw(supportedModules))
 		}
 	}
 	if !pooled {

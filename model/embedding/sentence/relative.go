@@ -2,9 +2,9 @@ package sentence
 
 import "math"
 
-// bucketOf returns the bucket of a distance from a token to another one: half of the buckets are for tokens that follow.
-// Of each half, the first half has one bucket for each distance, and the others grow like logarithms up to the largest
-// distance (Raffel et al., arXiv 1910.10683, section 2.1).
+// bucketOf returns the bucket of a distance from a token to another one: half of the buckets are for tokens that
+// follow. Of each half, the first half has one bucket for each distance, and the others grow like logarithms up to the
+// largest distance (Raffel et al., arXiv 1910.10683, section 2.1).
 func bucketOf(distance, buckets, most int) int {
 	half, first := buckets/2, 0
 	if distance > 0 {
@@ -21,8 +21,8 @@ func bucketOf(distance, buckets, most int) int {
 	return first + min(half-1, exact+int(share*float32(half-exact)))
 }
 
-// RelativeBias returns what the scores of attention gain from the places of two of n tokens, [heads, n, n]: the entry of
-// a table [buckets, heads] for their distance.
+// RelativeBias returns what the scores of attention gain from the places of two of n tokens, [heads, n, n]: the entry
+// of a table [buckets, heads] for their distance.
 func (c Config) RelativeBias(table []float32, n int) []float32 {
 	out := make([]float32, 0, c.Heads*n*n)
 	line := make([]float32, 2*n-1) // by distance, from -(n-1) on

@@ -10,7 +10,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// numberings are the kinds whose tokenizers SentencePiece's own file describes, and the ids that they give to its pieces.
+// numberings are the kinds whose tokenizers SentencePiece's own file describes, and the ids that they give to its
+// pieces.
 var numberings = map[string]tokenizer.Numbering{kindT5: tokenizer.NumberingT5, kindXLMR: tokenizer.NumberingXLMR,
 	kindCamemBERT: tokenizer.NumberingCamemBERT}
 

@@ -42,7 +42,8 @@ func Open(dir string) (*Encoder, error) {
 	for _, l := range w.Layers {
 		e.layers = append(e.layers, layer{
 			qkv: newDense(l.QKV, l.QKVBias, 3*a, h), out: newDense(l.Out, l.OutBias, h, a),
-			up: newDense(l.Up, l.UpBias, in, h), gate: newDense(l.Gate, nil, in, h), down: newDense(l.Down, l.DownBias, h, in),
+			up: newDense(l.Up, l.UpBias, in, h), gate: newDense(l.Gate, nil, in, h), down: newDense(l.Down, l.DownBias,
+				h, in),
 			attnNorm: norm(l.AttnNormW, l.AttnNormB), mlpNorm: norm(l.MLPNormW, l.MLPNormB),
 		})
 	}
@@ -61,8 +62,8 @@ func (e *Encoder) Hash() string { return e.folder.Hash + "-spago" }
 // batchTokens is about how many tokens one product takes.
 const batchTokens = 256
 
-// Encode implements [embedding.Encoder]. A row does not depend on the batch: nothing is padded, and each row of a product
-// is computed by itself.
+// Encode implements [embedding.Encoder]. A row does not depend on the batch: nothing is padded, and each row of a
+// product is computed by itself.
 func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	out := embedding.NewMatrix(len(texts), e.Dim())
 	next := 0

@@ -1,6 +1,6 @@
 // Package torch runs the sentence encoders on libtorch: BERT (Devlin et al. 2018) and its relatives, whose layers
-// normalize what they add up to, and T5's encoder (Raffel et al. 2019), whose layers normalize what they are given. Texts
-// of similar length form a batch.
+// normalize what they add up to, and T5's encoder (Raffel et al. 2019), whose layers normalize what they are given.
+// Texts of similar length form a batch.
 package torch
 
 import (
@@ -93,7 +93,8 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		}
 		e.layers = append(e.layers, layer{
 			qkv: product(l.QKV, l.QKVBias, h, 3*int64(a)), out: product(l.Out, l.OutBias, int64(a), h),
-			up: product(l.Up, l.UpBias, h, in), gate: product(l.Gate, nil, h, in), down: product(l.Down, l.DownBias, in, h),
+			up: product(l.Up, l.UpBias, h, in), gate: product(l.Gate, nil, h, in), down: product(l.Down, l.DownBias, in,
+				h),
 			normW: norm(l.AttnNormW), normB: norm(l.AttnNormB), normW2: norm(l.MLPNormW), normB2: norm(l.MLPNormB),
 		})
 	}
@@ -101,8 +102,8 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		return
 	}
 	for _, l := range e.layers {
-		e.fused = append(e.fused, tensor.EncoderLayer{QKV: l.qkv.packed, Out: l.out.packed, Up: l.up.packed, Down: l.down.packed,
-			QKVBias: l.qkv.bias, OutBias: l.out.bias, UpBias: l.up.bias, DownBias: l.down.bias,
+		e.fused = append(e.fused, tensor.EncoderLayer{QKV: l.qkv.packed, Out: l.out.packed, Up: l.up.packed,
+			Down: l.down.packed, QKVBias: l.qkv.bias, OutBias: l.out.bias, UpBias: l.up.bias, DownBias: l.down.bias,
 			Norm: l.normW, NormBias: l.normB, Norm2: l.normW2, Norm2Bias: l.normB2})
 	}
 }
@@ -138,8 +139,8 @@ const (
 	tokenizeTexts = 64   // texts that one task tokenizes
 
 	// The library rounds small and odd products in another way than others. Batches are padded to at least this many
-	// columns and tokens, the columns to a multiple of 8, so that a text's float32 vector does not depend on what else is
-	// in its batch: clients in shards get the bits of clients in one process.
+	// columns and tokens, the columns to a multiple of 8, so that a text's float32 vector does not depend on what else
+	// is in its batch: clients in shards get the bits of clients in one process.
 	leastColumns, leastTokens, columnStep = 16, 512, 8
 )
 
@@ -178,8 +179,8 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	return out, err
 }
 
-// A batch is the tokens of some texts. Each text has its row of columns tokens, or, with packed weights, they lie behind
-// each other without padding, because then a token's values depend on its own text alone.
+// A batch is the tokens of some texts. Each text has its row of columns tokens, or, with packed weights, they lie
+// behind each other without padding, because then a token's values depend on its own text alone.
 type batch struct {
 	which         []int // the texts, the longest first
 	rows, columns int   // padded; else 0
