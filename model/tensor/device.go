@@ -132,7 +132,14 @@ func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
 func OnDevice() bool { return portable || DefaultDevice() != CPU }
 
 // portable says that the kernels of this package must not be used.
-var portable = os.Getenv("POPRI_KERNELS") == "off"
+var portable = kernels == "off"
+
+// kernels is the value of POPRI_KERNELS: "off"; "avx2" or "plain" for the kernels of CPUs that have no more than AVX2
+// with FMA, or neither; or "" for the best that this CPU has.
+var kernels = os.Getenv("POPRI_KERNELS")
+
+// older reports whether POPRI_KERNELS asks for kernels of older CPUs.
+func older() bool { return kernels == "avx2" || kernels == "plain" }
 
 // native reports whether op may use the kernels of this package, which read the CPU's memory. On other devices, and
 // everywhere if POPRI_KERNELS=off is in the environment, operations of libtorch replace them (portable.go). Tensors on

@@ -15,19 +15,19 @@ import (
 
 // matrixUnit reports, once, whether this process may use the CPU's matrix unit.
 var matrixUnit = sync.OnceValue(func() bool {
-	return !portable && DefaultDevice() == CPU && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 &&
+	return !portable && !older() && DefaultDevice() == CPU && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 &&
 		os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
 })
 
 // MatrixUnit reports whether the CPU has AMX with bfloat16 and the kernel lets the process use it. POPRI_AMX=off in the
-// environment disables it, and so does POPRI_KERNELS=off, which disables all kernels of this package.
+// environment disables it, and so does POPRI_KERNELS, which chooses kernels without it or none.
 func MatrixUnit() bool { return matrixUnit() }
 
 // CanPack reports whether [Scope.Pack] makes products of type d faster here: on a matrix unit, and in bfloat16 on a CPU
 // with AVX-512 BF16.
 func CanPack(d DType) bool {
 	return MatrixUnit() ||
-		d == BFloat16 && !portable && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 &&
+		d == BFloat16 && !portable && !older() && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 &&
 			C.popri_packed_size(1, 1, 1) > 0
 }
 

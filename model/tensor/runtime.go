@@ -31,6 +31,7 @@ import "C"
 
 import (
 	"runtime"
+	"strconv"
 	"sync/atomic"
 )
 
@@ -40,6 +41,15 @@ func init() {
 	C.keep_kernels()
 	C.find_openmp()
 	threads.Store(int32(runtime.NumCPU()))
+	switch kernels {
+	case "", "off":
+	case "avx2":
+		C.popri_take(C.KERNELS_AVX2)
+	case "plain":
+		C.popri_take(C.KERNELS_PLAIN)
+	default:
+		panic("tensor: POPRI_KERNELS is " + strconv.Quote(kernels) + ", want avx2, plain or off")
+	}
 }
 
 // SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel]. n < 1

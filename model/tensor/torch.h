@@ -116,7 +116,10 @@ int popri_region(void);                           // of this thread
 void popri_made(int64_t from, int region);        // nodes of graphs since from belong to the region
 void popri_occupied(int threads);                 // by operations of libtorch on this thread
 
-// Kernels of our own (adamw.c, attend.c, norm.c, sample.c, logprobs.c), on raw memory.
+// Kernels of our own (kernels.h), on raw memory, for each of these sets of instructions. popri_take takes one from now on,
+// where the CPU has it, and returns the one that is taken.
+enum { KERNELS_PLAIN, KERNELS_AVX2, KERNELS_AVX512 };
+int popri_take(int set);
 void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2, float eps,
                  float wd, float c1, float c2, float scale);
 void popri_add_bf16(float *sum, const uint16_t *part, int64_t n);
@@ -142,7 +145,7 @@ void popri_rotate(float *x, const float *cosines, const float *sines, int64_t ro
 // What parts of rows do, and the threads of libtorch's operations doing it (threads.c).
 typedef void (*popri_range)(const void *kernel, int64_t from, int64_t to);
 void popri_shared(const char *name, popri_range f, const void *kernel, int64_t n, int threads);
-// Operations with gradients (norm.c, heads.c): rows [from, to) of one.
+// Operations with gradients (norm.h, heads.h): rows [from, to) of one.
 typedef struct {
   int bf16;
   float eps;
@@ -157,7 +160,7 @@ void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to);
 void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to);
 void popri_swiglu_rows(const void *rows, int64_t from, int64_t to); // x [rows, 2n]
 void popri_swiglu_grad(const void *rows, int64_t from, int64_t to);
-// Attention that is trained (heads.c).
+// Attention that is trained (heads.h).
 typedef struct {
   int bf16;
   int64_t tokens, heads, kv_heads, dim;

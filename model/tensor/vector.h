@@ -1,4 +1,4 @@
-// What the kernels have in common: clones by instruction set, vectors of sixteen floats, exp.
+// What the kernels have in common: vectors of floats, exp.
 #pragma once
 #include "bf16.h"
 #include <math.h>
@@ -6,16 +6,12 @@
 #ifdef __GNUC__
 #pragma GCC optimize("no-math-errno")
 #endif
-// The compiler makes one version for each instruction set and the loader picks the best that the CPU has.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CLONES
-#endif
 
-// Sixteen floats at once, as the compiler's vector type: it becomes one register with AVX-512 and several without.
-typedef float floats __attribute__((vector_size(64), aligned(4)));
-typedef int32_t ints __attribute__((vector_size(64), aligned(4)));
+// LANES floats at once, as the compiler's vector type: one register of the instruction set that includes this (sets.h).
+// Types of another width than a register's would lie in memory.
+typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
 #define INLINE static inline __attribute__((always_inline))
 
 // exp on (-inf, 0]: 2^(x·log2 e) with a degree-6 polynomial for the fraction, relative error below 3e-7.
@@ -50,9 +46,7 @@ INLINE void exp_floats(const float *in, float max, float factor, float *out, flo
   *sum += e;
 }
 
-#define LANES 16
-
-CLONES static float max_of(const float *x, int n) {
+static float max_of(const float *x, int n) {
   float best[LANES];
   for (int k = 0; k < LANES; k++) best[k] = -INFINITY;
   int i = 0;
@@ -63,7 +57,7 @@ CLONES static float max_of(const float *x, int n) {
   return best[0];
 }
 
-CLONES static float exp_sum(float *e, const float *x, int n, float max, float k) {
+static float exp_sum(float *e, const float *x, int n, float max, float k) {
   floats part = {0};
   int i = 0;
   for (; i + LANES <= n; i += LANES) exp_floats(x + i, max, k, e + i, &part);
@@ -72,8 +66,6 @@ CLONES static float exp_sum(float *e, const float *x, int n, float max, float k)
   for (int j = 0; j < LANES; j++) total += part[j];
   return total;
 }
-
-typedef uint16_t halves __attribute__((vector_size(32), aligned(2)));
 
 INLINE floats load(const void *p, int64_t at, int bf16) {
   if (!bf16) return *(const floats *)((const float *)p + at);

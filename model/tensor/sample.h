@@ -1,6 +1,4 @@
-#include "torch.h"
-#include "profile.h"
-#include "vector.h"
+// Draws of tokens. Included by kernels.h.
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +71,7 @@ void popri_sample(int from, int to, int vocab, const float *logits, float k, con
 }
 
 // Lists the places of x that are at least least, in their order, and returns how many there are.
-CLONES static int places_from(const float *x, int n, float least, int32_t *place) {
+static int places_from(const float *x, int n, float least, int32_t *place) {
   enum { STEP = 8 * LANES };
   int found = 0, i = 0;
   for (; i + STEP <= n; i += STEP) {

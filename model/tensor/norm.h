@@ -1,7 +1,4 @@
-#include "torch.h"
-#include "profile.h"
-#include "vector.h"
-
+// Norms, activations and rotary positions. Included by kernels.h.
 INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t at = r * n, i = 0;
@@ -58,7 +55,7 @@ INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w
   }
 }
 
-CLONES void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to) {
+void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to) {
   const popri_rows *p = rows;
   int64_t at = from * p->n;
   if (p->bf16)
@@ -68,7 +65,7 @@ CLONES void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to) {
 }
 
 // The gradient for x, and what each block of rows adds to that for w.
-CLONES void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
+void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
   const popri_rows *p = rows;
   for (int64_t i = from; i < to; i++) {
     int64_t end = (i + 1) * p->block;
@@ -107,7 +104,7 @@ INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, v
 }
 
 // y = (x - mean)/√(variance + eps)·w + b, row by row.
-CLONES void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
+void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
   OPERATION("popri::layernorm");
   if (bf16)
     layernorm(x, 1, w, b, y, rows, n, eps);
@@ -159,7 +156,7 @@ INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64
   }
 }
 
-CLONES void popri_swiglu_rows(const void *rows, int64_t from, int64_t to) {
+void popri_swiglu_rows(const void *rows, int64_t from, int64_t to) {
   const popri_rows *p = rows;
   int64_t at = from * p->n;
   if (p->bf16)
@@ -168,7 +165,7 @@ CLONES void popri_swiglu_rows(const void *rows, int64_t from, int64_t to) {
     swiglu((const float *)p->x + 2 * at, 0, (float *)p->y + at, to - from, p->n);
 }
 
-CLONES void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
+void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
   const popri_rows *p = rows;
   if (p->bf16)
     swiglu_grad(p->x, p->dy, 1, p->y, from, to, p->n);
@@ -178,7 +175,7 @@ CLONES void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
 
 // Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has those of
 // r modulo angles.
-CLONES void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
+void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
                          int64_t heads, int64_t dim) {
   OPERATION("popri::rotate");
   int64_t half = dim / 2;

@@ -1,13 +1,11 @@
-#include "torch.h"
-#include "profile.h"
-#include "vector.h"
+// Attention of written text. Included by kernels.h.
 #include <math.h>
 
 // The decoding kernels take up to ATTEND_QUERIES queries that share keys and values, so that a key read from memory serves all
 // of them: of the heads that share them, and of the rows that share a prompt. The loops are written for a constant
 // number of queries and one type of stored values, float32 or bfloat16, and inlined for each.
 
-// scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of 16 (room is one), wide
+// scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of LANES, of which room is one, wide
 // vectors of them at a time. With few queries, more than two vectors hide how long a sum takes.
 INLINE void score_wide(int g, int wide, int bf16, float *scores, int stride, const float *const *q, const void *k,
                        int64_t from, int dim, int room) {
@@ -65,7 +63,7 @@ INLINE void blend(int g, int bf16, float *const *out, const float *p, int stride
   default: f(6, __VA_ARGS__);                                                                                         \
   }
 
-CLONES static void scores_of(int g, int bf16, float *scores, int stride, const float *const *q, const void *k,
+static void scores_of(int g, int bf16, float *scores, int stride, const float *const *q, const void *k,
                              int64_t at, int dim, int n, int room) {
   if (bf16)
     EACH(g, score, 1, scores, stride, q, k, at, dim, n, room)
@@ -73,7 +71,7 @@ CLONES static void scores_of(int g, int bf16, float *scores, int stride, const f
     EACH(g, score, 0, scores, stride, q, k, at, dim, n, room)
 }
 
-CLONES static void blend_of(int g, int bf16, float *const *out, const float *p, int stride, const void *v, int64_t at,
+static void blend_of(int g, int bf16, float *const *out, const float *p, int stride, const void *v, int64_t at,
                             int dim, int n) {
   if (bf16)
     EACH(g, blend, 1, out, p, stride, v, at, dim, n)

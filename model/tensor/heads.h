@@ -1,5 +1,4 @@
-#include "torch.h"
-#include "vector.h"
+// Attention that is trained. Included by kernels.h.
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +48,7 @@ INLINE void heads(const popri_heads *h, int64_t from, int64_t to, int bf16, int 
 }
 
 // Takes tokens of x apart.
-CLONES void popri_split_heads(const void *p, int64_t from, int64_t to) {
+void popri_split_heads(const void *p, int64_t from, int64_t to) {
   const popri_heads *h = p;
   if (h->bf16)
     heads(h, from, to, 1, 0);
@@ -58,7 +57,7 @@ CLONES void popri_split_heads(const void *p, int64_t from, int64_t to) {
 }
 
 // The gradient: puts tokens together in x. A part that is null counts as zeros.
-CLONES void popri_split_heads_grad(const void *p, int64_t from, int64_t to) {
+void popri_split_heads_grad(const void *p, int64_t from, int64_t to) {
   const popri_heads *h = p;
   if (h->bf16)
     heads(h, from, to, 1, 1);
@@ -106,7 +105,7 @@ INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) 
 }
 
 // The softmax of scale·scores + mask.
-CLONES void popri_softmax_rows(const void *softmax_, int64_t from, int64_t to) {
+void popri_softmax_rows(const void *softmax_, int64_t from, int64_t to) {
   const popri_softmax *p = softmax_;
   if (p->bf16)
     softmax(p, from, to, 1);
@@ -114,7 +113,7 @@ CLONES void popri_softmax_rows(const void *softmax_, int64_t from, int64_t to) {
     softmax(p, from, to, 0);
 }
 
-INLINE void softmax_grad(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
+INLINE void softmax_slopes(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
   int64_t n = p->width;
   for (int64_t r = from; r < to; r++) {
     int64_t at = r * n, i = 0;
@@ -130,10 +129,10 @@ INLINE void softmax_grad(const popri_softmax *p, int64_t from, int64_t to, int b
 }
 
 // The gradient for the scores, of the softmax y.
-CLONES void popri_softmax_grad(const void *softmax_, int64_t from, int64_t to) {
+void popri_softmax_grad(const void *softmax_, int64_t from, int64_t to) {
   const popri_softmax *p = softmax_;
   if (p->bf16)
-    softmax_grad(p, from, to, 1);
+    softmax_slopes(p, from, to, 1);
   else
-    softmax_grad(p, from, to, 0);
+    softmax_slopes(p, from, to, 0);
 }

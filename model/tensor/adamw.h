@@ -1,10 +1,7 @@
-#include "torch.h"
-#include "profile.h"
-#include "vector.h"
-
+// The kernels of AdamW and of sums. Included by kernels.h.
 // One pass over parameter, gradient and both moments. c1 and c2 are the bias corrections 1 - b^t; scale multiplies the
 // gradient (clipping). The operations and their order are those of torch.optim.AdamW without foreach.
-CLONES void popri_adamw(float *restrict p, const float *restrict g, float *restrict m, float *restrict v, int64_t n, float lr,
+void popri_adamw(float *restrict p, const float *restrict g, float *restrict m, float *restrict v, int64_t n, float lr,
                  float b1, float b2, float eps, float wd, float c1, float c2, float scale) {
   OPERATION("popri::adamw");
   float decay = 1.0f - lr * wd, step = lr / c1, root = sqrtf(c2);
@@ -17,12 +14,12 @@ CLONES void popri_adamw(float *restrict p, const float *restrict g, float *restr
 }
 
 // sum += part, which is bfloat16.
-CLONES void popri_add_bf16(float *restrict sum, const uint16_t *restrict part, int64_t n) {
+void popri_add_bf16(float *restrict sum, const uint16_t *restrict part, int64_t n) {
   OPERATION("popri::add");
   for (int64_t i = 0; i < n; i++) sum[i] += from_bf16(part[i]);
 }
 
-CLONES double popri_sum_squares(const float *x, int64_t n) {
+double popri_sum_squares(const float *x, int64_t n) {
   OPERATION("popri::sum_squares");
   double total = 0;
   for (int64_t at = 0; at < n; at += 4096) {

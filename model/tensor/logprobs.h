@@ -1,18 +1,15 @@
-#include "torch.h"
-#include "profile.h"
-#include "vector.h"
-
+// Log-probabilities of targets. Included by kernels.h.
 #define CHUNK 2048
 
-CLONES static void widen(float *restrict out, const uint16_t *restrict x, int n) {
+static void widen(float *restrict out, const uint16_t *restrict x, int n) {
   for (int i = 0; i < n; i++) out[i] = from_bf16(x[i]);
 }
 
-CLONES static void softmax_grad(float *restrict x, int n, float normaliser, float weight) {
+static void softmax_grad(float *restrict x, int n, float normaliser, float weight) {
   for (int i = 0; i < n; i++) x[i] = -weight * fast_exp(x[i] - normaliser);
 }
 
-CLONES static void softmax_grad_bf16(uint16_t *restrict x, int n, float normaliser, float weight) {
+static void softmax_grad_bf16(uint16_t *restrict x, int n, float normaliser, float weight) {
   int i = 0;
   for (; i + LANES <= n; i += LANES) {
     floats y = load(x, i, 1), sum = {0};
@@ -23,21 +20,21 @@ CLONES static void softmax_grad_bf16(uint16_t *restrict x, int n, float normalis
 }
 
 // The number of x above y.
-CLONES static int above(const float *restrict x, int n, float y) {
+static int above(const float *restrict x, int n, float y) {
   int count = 0;
   for (int i = 0; i < n; i++) count += x[i] > y;
   return count;
 }
 
 // The number of x not below y.
-CLONES static int not_below(const float *restrict x, int n, float y) {
+static int not_below(const float *restrict x, int n, float y) {
   int count = 0;
   for (int i = 0; i < n; i++) count += x[i] >= y;
   return count;
 }
 
 // Σ e·(x − max) over what is not vanishingly small; fast_exp is not 0 even for -INFINITY.
-CLONES static float weighted_sum(const float *restrict e, const float *restrict x, int n, float max) {
+static float weighted_sum(const float *restrict e, const float *restrict x, int n, float max) {
   floats part = {0};
   int i = 0;
   for (; i + LANES <= n; i += LANES)

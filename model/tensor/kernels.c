@@ -1,0 +1,60 @@
+#include "torch.h"
+
+// Each kernel of the set that is taken: the best that the CPU has, unless popri_take says otherwise.
+#ifdef __x86_64__
+#define KERNELS(K)                                                                                                    \
+  K(void, popri_adamw, (float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2,        \
+      float eps, float wd, float c1, float c2, float scale), (p, g, m, v, n, lr, b1, b2, eps, wd, c1, c2, scale))     \
+  K(void, popri_add_bf16, (float *sum, const uint16_t *part, int64_t n), (sum, part, n))                              \
+  K(double, popri_sum_squares, (const float *x, int64_t n), (x, n))                                                   \
+  K(void, popri_attend, (const popri_cache *c, int from, int to, const float *qkv, float *out,                        \
+      const int32_t *slot, const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len,               \
+      float *scratch), (c, from, to, qkv, out, slot, suffix_len, prefix, prefix_len, scratch))                        \
+  K(void, popri_layernorm, (const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows,           \
+      int64_t n, float eps), (x, bf16, w, b, y, rows, n, eps))                                                        \
+  K(void, popri_rotate, (float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles,            \
+      int64_t width, int64_t heads, int64_t dim), (x, cosines, sines, rows, angles, width, heads, dim))               \
+  K(void, popri_rmsnorm_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
+  K(void, popri_rmsnorm_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
+  K(void, popri_swiglu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
+  K(void, popri_swiglu_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
+  K(void, popri_split_heads, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
+  K(void, popri_split_heads_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                           \
+  K(void, popri_softmax_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
+  K(void, popri_softmax_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
+  K(void, popri_exp, (float *e, const float *x, int n, float max, float k), (e, x, n, max, k))                        \
+  K(void, popri_sample, (int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,    \
+      float *scratch), (from, to, vocab, logits, k, u, out, scratch))                                                 \
+  K(int64_t, popri_sample_top_scratch, (int vocab), (vocab))                                                          \
+  K(void, popri_sample_top, (int from, int to, int vocab, const float *logits, float k, double p, const double *u,    \
+      int32_t *out, void *scratch), (from, to, vocab, logits, k, p, u, out, scratch))                                 \
+  K(void, popri_logprobs, (int64_t from, int64_t to, int vocab, const void *logits, int bf16,                         \
+      const int32_t *target, float *out, float *normaliser, int32_t *rank, float *entropy),                           \
+      (from, to, vocab, logits, bf16, target, out, normaliser, rank, entropy))                                        \
+  K(void, popri_logprobs_grad, (int64_t from, int64_t to, int vocab, void *logits, int bf16,                          \
+      const int32_t *target, const float *normaliser, const float *weight),                                           \
+      (from, to, vocab, logits, bf16, target, normaliser, weight))
+
+#define CHOICE(ret, f, params, args)                                                                                  \
+  extern __typeof__(f) f##_plain, f##_avx2, f##_avx512;                                                               \
+  static __typeof__(f) *const f##_of[] = {f##_plain, f##_avx2, f##_avx512};                                           \
+  ret f params { return f##_of[taken] args; }
+
+static int taken;
+KERNELS(CHOICE)
+
+static int best(void) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2")) return KERNELS_PLAIN;
+  return __builtin_cpu_supports("avx512f") ? KERNELS_AVX512 : KERNELS_AVX2;
+}
+
+__attribute__((constructor)) static void take_best(void) { taken = best(); }
+
+int popri_take(int set) {
+  if (set <= best()) taken = set;
+  return taken;
+}
+#else
+int popri_take(int set) { return KERNELS_PLAIN; }
+#endif
