@@ -39,8 +39,8 @@ func (a *app) doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [--model DIR [--preset NAME] [--set a.b=c]…]",
 		Short: "Check what this machine has and what is missing",
-		Long: `Checks libtorch, GPUs, threads, bfloat16, memory, and the embedded default's data and weights, and says how to fix what is
-missing. The exit code is 1 if the demo would not run.
+		Long: `Checks libtorch, GPUs, threads, instructions, bfloat16, memory, and the embedded default's data and weights, and
+says how to fix what is missing. The exit code is 1 if the demo would not run.
 
 With --model, says instead how much memory a run with this generator needs in its stages, from the files' headers and the
 configuration, and which settings would need less.`,
@@ -59,9 +59,9 @@ configuration, and which settings would need less.`,
 				}
 				return a.emit(plan, plan.print)
 			}
-			findings := []finding{findLibtorch(), findDevice(), findThreads(), findBFloat16(), findMemory(),
-				findSource(), findWeights("generator weights", shipped.Generator), findWeights("small model's weights",
-					shipped.Device)}
+			findings := []finding{findLibtorch(), findDevice(), findThreads(), findKernels(), findBFloat16(),
+				findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
+				findWeights("small model's weights", shipped.Device)}
 			for _, s := range modelcache.Sources {
 				findings = append(findings, findFetched(s))
 			}
@@ -128,6 +128,10 @@ func findDevice() finding {
 
 func findThreads() finding {
 	return finding{Name: "threads", OK: true, Found: fmt.Sprintf("%d of %d CPUs", tensor.Threads(), runtime.NumCPU())}
+}
+
+func findKernels() finding {
+	return finding{Name: "instructions", OK: true, Found: "popri's own kernels: " + tensor.Kernels()}
 }
 
 func findBFloat16() finding {

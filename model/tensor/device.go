@@ -138,6 +138,18 @@ var portable = kernels == "off"
 // with FMA, or neither; or "" for the best that this CPU has.
 var kernels = os.Getenv("POPRI_KERNELS")
 
+// taken is the set of kernels, one of KERNELS_….
+var taken C.int
+
+// Kernels names the instructions that this package's own kernels use here, or "none" where libtorch's operations compute
+// in their place.
+func Kernels() string {
+	if OnDevice() {
+		return "none"
+	}
+	return map[C.int]string{C.KERNELS_AVX512: "AVX-512", C.KERNELS_AVX2: "AVX2 and FMA", C.KERNELS_PLAIN: "of any CPU"}[taken]
+}
+
 // older reports whether POPRI_KERNELS asks for kernels of older CPUs.
 func older() bool { return kernels == "avx2" || kernels == "plain" }
 

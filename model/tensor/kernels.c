@@ -52,9 +52,9 @@ static int best(void) {
 __attribute__((constructor)) static void take_best(void) { taken = best(); }
 
 int popri_take(int set) {
-  if (set <= best()) taken = set;
-  return taken;
+  int most = best();
+  return taken = set < most ? set : most;
 }
 #else
-int popri_take(int set) { return KERNELS_PLAIN; }
+int popri_take(int set) { return KERNELS_PLAIN; } // there are no others
 #endif

@@ -41,15 +41,12 @@ func init() {
 	C.keep_kernels()
 	C.find_openmp()
 	threads.Store(int32(runtime.NumCPU()))
-	switch kernels {
-	case "", "off":
-	case "avx2":
-		C.popri_take(C.KERNELS_AVX2)
-	case "plain":
-		C.popri_take(C.KERNELS_PLAIN)
-	default:
+	set, known := map[string]C.int{"": C.KERNELS_AVX512, "off": C.KERNELS_AVX512, "avx2": C.KERNELS_AVX2,
+		"plain": C.KERNELS_PLAIN}[kernels]
+	if !known {
 		panic("tensor: POPRI_KERNELS is " + strconv.Quote(kernels) + ", want avx2, plain or off")
 	}
+	taken = C.popri_take(set)
 }
 
 // SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel]. n < 1

@@ -116,8 +116,8 @@ int popri_region(void);                           // of this thread
 void popri_made(int64_t from, int region);        // nodes of graphs since from belong to the region
 void popri_occupied(int threads);                 // by operations of libtorch on this thread
 
-// Kernels of our own (kernels.h), on raw memory, for each of these sets of instructions. popri_take takes one from now on,
-// where the CPU has it, and returns the one that is taken.
+// Kernels of our own (kernels.h), on raw memory, for each of these sets of instructions. popri_take takes one from now on
+// where the CPU has it, else the best that it has, and returns the one that is taken.
 enum { KERNELS_PLAIN, KERNELS_AVX2, KERNELS_AVX512 };
 int popri_take(int set);
 void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2, float eps,
