@@ -114,7 +114,8 @@ type Synthetic struct {
 	// Texts is the number of texts that the model writes. Default 4000. More cost time and no privacy.
 	Texts int `yaml:"texts"`
 	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights
-	// (public_selection). It needs scoring.release "once". Default 16000; 0 is none.
+	// (public_selection). It needs scoring.release "once". Default 16000; 0 is none. With the method public_selection
+	// they are the whole set, and 0 stands for 16000.
 	PublicTexts int `yaml:"public_texts"`
 	// Kept is the share of the written texts that carry weight. Below 1, the set's rows are drawn from the written
 	// texts by weights with which their mean embedding comes near the clients', and Kept is the least effective share

@@ -74,16 +74,17 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	}
 }
 
-// TestSelectsAllThereIs: a pool that is smaller than what is asked for is taken whole.
+// TestSelectsAllThereIs: a pool that is smaller than what is asked for is taken whole, in as many rows as are asked for.
 func TestSelectsAllThereIs(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.PublicSelection.Texts, c.PublicSelection.Weights = 500, "prior"
+	c.PublicSelection.Texts, c.PublicSelection.Weights, c.Synthetic.PublicTexts = 500, "prior", 300
+	c.Scoring.Release = "once"
 	dir, texts := train(t, c)
-	if chosen, err := target.Read(dir); err != nil || len(chosen) != 150 || len(texts) != configs.SelectedRows {
+	if chosen, err := target.Read(dir); err != nil || len(chosen) != 150 || len(texts) != 300 {
 		t.Errorf("%d texts of a pool of 150 in %d rows (%v)", len(chosen), len(texts), err)
 	}
 }

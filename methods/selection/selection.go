@@ -127,6 +127,10 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if err != nil {
 		return nil, err
 	}
-	out := target.Rows(chosen, configs.SelectedRows, m.Config.Seed)
+	n := m.Config.Synthetic.PublicTexts
+	if n == 0 {
+		n = configs.SelectedRows
+	}
+	out := target.Rows(chosen, n, m.Config.Seed)
 	return out, rows.Write(file, out)
 }
