@@ -147,11 +147,12 @@ func Kernels() string {
 	if OnDevice() {
 		return "none"
 	}
-	return map[C.int]string{C.KERNELS_AVX512: "AVX-512", C.KERNELS_AVX2: "AVX2 and FMA", C.KERNELS_PLAIN: "of any CPU"}[taken]
+	return map[C.int]string{C.KERNELS_AVX512: "AVX-512", C.KERNELS_AVX2: "AVX2 and FMA",
+		C.KERNELS_PLAIN: "of any CPU"}[taken]
 }
 
-// older reports whether POPRI_KERNELS asks for kernels of older CPUs.
-func older() bool { return kernels == "avx2" || kernels == "plain" }
+// newest reports whether kernels for the newest CPUs may compute, where this one has their instructions.
+func newest() bool { return kernels == "" && DefaultDevice() == CPU }
 
 // native reports whether op may use the kernels of this package, which read the CPU's memory. On other devices, and
 // everywhere if POPRI_KERNELS=off is in the environment, operations of libtorch replace them (portable.go). Tensors on

@@ -1,6 +1,6 @@
 #include "torch.h"
 
-// Each kernel of the set that is taken: the best that the CPU has, unless popri_take says otherwise.
+// Each kernel of the set that is taken.
 #ifdef __x86_64__
 #define KERNELS(K)                                                                                                    \
   K(void, popri_adamw, (float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2,        \
@@ -40,7 +40,7 @@
   static __typeof__(f) *const f##_of[] = {f##_plain, f##_avx2, f##_avx512};                                           \
   ret f params { return f##_of[taken] args; }
 
-static int taken;
+static int taken; // by popri_take, as the program begins
 KERNELS(CHOICE)
 
 static int best(void) {
@@ -48,8 +48,6 @@ static int best(void) {
   if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2")) return KERNELS_PLAIN;
   return __builtin_cpu_supports("avx512f") ? KERNELS_AVX512 : KERNELS_AVX2;
 }
-
-__attribute__((constructor)) static void take_best(void) { taken = best(); }
 
 int popri_take(int set) {
   int most = best();

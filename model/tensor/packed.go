@@ -15,7 +15,7 @@ import (
 
 // matrixUnit reports, once, whether this process may use the CPU's matrix unit.
 var matrixUnit = sync.OnceValue(func() bool {
-	return !portable && !older() && DefaultDevice() == CPU && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 &&
+	return newest() && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 &&
 		os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
 })
 
@@ -27,8 +27,7 @@ func MatrixUnit() bool { return matrixUnit() }
 // with AVX-512 BF16.
 func CanPack(d DType) bool {
 	return MatrixUnit() ||
-		d == BFloat16 && !portable && !older() && DefaultDevice() == CPU && cpu.X86.HasAVX512BF16 &&
-			C.popri_packed_size(1, 1, 1) > 0
+		d == BFloat16 && newest() && cpu.X86.HasAVX512BF16 && C.popri_packed_size(1, 1, 1) > 0
 }
 
 // CanPack8 reports whether [Scope.Pack8] makes products faster here: on a CPU with AVX-512 VNNI and without a matrix
