@@ -44,9 +44,10 @@ build: setup ## build/popri
 client: ## build/popri-client, pure Go: answers a run's question near the clients' data; GOOS and GOARCH choose the platform
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o build/popri-client ./cmd/popri-client
 
-# The demo of a language model on texts that are far from its public text, short enough for two cores.
+# The demo of a language model on texts that are far from its public text, short enough for two cores with AVX-512
+# BF16, and smaller where it would take long.
 SPEECHES := --world speeches --model smollm2 --encoder minilm --rounds 3 --set synthetic.texts=1200 --set synthetic.public_texts=1200 \
-	--set synthetic.mix=fixed --set downstream.steps=300
+	--set synthetic.mix=fixed --set downstream.steps=300 --minutes 20
 
 demo: build ## the whole loop on speeches with SmolLM2 (fetched, 177 MB), or MODEL=embedded on what comes with popri; DEMO='--epsilon 1' passes flags on
 ifeq ($(MODEL)$(ENCODER),)

@@ -20,16 +20,18 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/study"
+	"popri/study/cost"
 	"popri/study/grid"
 )
 
 func (a *app) demo() *cobra.Command {
 	var out string
-	var rounds int
+	var rounds, minutes int
 	var epsilon float64
 	var seed uint64
 	var model, encoder, preset string
@@ -114,6 +116,14 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			}
 			c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 			resume := rundir.Exists(out)
+			if minutes < 0 {
+				return usage(fmt.Errorf("demo: --minutes %d, want 0 (no bound) or more", minutes))
+			}
+			if minutes > 0 && !resume {
+				if *c, err = a.fitted(*c, minutes); err != nil {
+					return fmt.Errorf("demo: %w", err)
+				}
+			}
 			if dry && len(with) > 0 {
 				return usage(errors.New("demo: --dry-run plans one run; do not combine it with --with"))
 			}
@@ -134,6 +144,9 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
 			if cmd.Flags().Changed("rounds") {
 				command += fmt.Sprintf(" --rounds %d", rounds)
+			}
+			if minutes > 0 {
+				command += fmt.Sprintf(" --minutes %d", minutes)
 			}
 			if model != embeddedModel {
 				command += " --model " + model
@@ -170,6 +183,8 @@ does nothing. docs/data.md says how to make such files. Worlds:
 	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"),
 		"folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")
+	cmd.Flags().IntVar(&minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer rounds and "+
+		"texts where all of them would take longer, but no less than a quarter (default: no bound)")
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
@@ -213,6 +228,35 @@ func demoPreset(model string) (string, error) {
 		return "", usage(fmt.Errorf("demo: %w", err))
 	}
 	return configs.DefaultPreset + "-" + model, nil
+}
+
+// fitted returns the configuration of a run with so few rounds and texts that it takes about so many minutes.
+func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
+	c.Model.Device = cmp.Or(a.device, c.Model.Device)
+	if err := assembly.SetCompute(c); err != nil {
+		return c, err
+	}
+	_, seconds, err := speed(c)
+	if err != nil {
+		return c, err
+	}
+	fitted, flops, err := cost.Fit(c, 60*float64(minutes)/seconds(1))
+	if err != nil {
+		return c, err
+	}
+	size := func(c configs.Config) string {
+		return fmt.Sprintf("%d rounds and %d texts", c.Trainer.Rounds, c.Synthetic.Texts)
+	}
+	switch took := roughly(seconds(flops)); {
+	case seconds(flops) > 60*float64(minutes):
+		a.say("about %s on this machine for %s, the least that --minutes allows", took, size(fitted))
+	case fitted.Trainer.Rounds == c.Trainer.Rounds && fitted.Synthetic.Texts == c.Synthetic.Texts:
+		a.say("about %s on this machine for %s", took, size(c))
+	default:
+		a.say("about %s on this machine for %s; all %s would take longer than --minutes %d", took, size(fitted),
+			size(c), minutes)
+	}
+	return fitted, nil
 }
 
 // withModel is a world's layer in which a generator that was named takes the place of the world's own.

@@ -136,3 +136,27 @@ func TestMethodsTogether(t *testing.T) {
 		t.Errorf("the audit: exit code %d, %s, %s", code, out, errs)
 	}
 }
+
+// TestDemoMinutes: a demo that would take longer than --minutes has fewer rounds and texts and says so, and a bound that
+// is none is refused.
+func TestDemoMinutes(t *testing.T) {
+	w := testworld.Shared(t)
+	long := worldDemo(t, w, "--set", "trainer.rounds=4", "--set", "synthetic.texts=100000000", "--dry-run", "--json",
+		"--out", filepath.Join(t.TempDir(), "demo"), "--quiet=false")
+	for minutes, want := range map[string]float64{"0": 100000000, "1": 25000000} {
+		code, out, errs := popri(t, append(long, "--minutes", minutes)...)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		if got := number(t, decode(t, out)["work"].(map[string]any), "product"); got != want {
+			t.Errorf("--minutes %s: %g texts, want %g", minutes, got, want)
+		}
+		if said := strings.Contains(errs, "the least that --minutes allows"); said != (minutes != "0") {
+			t.Errorf("--minutes %s says %q", minutes, errs)
+		}
+	}
+	if code, _, errs := popri(t, append(long, "--minutes", "-1")...); code != exitUsage ||
+		!strings.Contains(errs, "--minutes -1") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}

@@ -21,6 +21,9 @@ import (
 // times for the kinds that it found.
 const kindSamples, kindPrompts = 3, 120
 
+// KindSamples is the number of samples that the search writes for a list of so many kinds.
+func KindSamples(kinds int) int { return kindSamples * (kinds + kindPrompts) }
+
 // kindShare is the least share of the samples that the weights leave as effective number, and quotedKinds the number of
 // samples that round 1 quotes, repetitions counted.
 const kindShare, quotedKinds = 0.1, 300

@@ -32,8 +32,8 @@ type Run struct {
 	Public datasets.Public
 	// Untuned writes the text of the untuned model, or reads it if it is there.
 	Untuned func(ctx context.Context) ([]sampling.Row, error)
-	// Untrained does the same for what the method's own prompts and weights give without training; nil if the method
-	// has none.
+	// Untrained does the same for what the method's own prompts and weights give without training, which the product's
+	// public texts are added to; nil if the method has none.
 	Untrained func(ctx context.Context) ([]sampling.Row, error)
 
 	model   string // the folder of a product that is a model; "" for texts
@@ -123,7 +123,10 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 		return written("untuned model's text", untuned), err
 	case evaluation.KeyUntrained:
 		untrained, err := r.Untrained(ctx)
-		return written("the same prompts and weights without training", untrained), err
+		if public, own := parts(r.product); len(own) > 0 { // beside the same public texts, as the product has them
+			untrained = append(public, untrained...)
+		}
+		return written("the same without training", untrained), err
 	case d.Name:
 		if r.model != "" {
 			return downstream.Source{Key: key,

@@ -112,9 +112,7 @@ func smallModels(c configs.Config, evaluation, inDomain bool) (n int) {
 	if n += 3; c.Learns() { // the untuned model's text, the product, all public text
 		n-- // the product is a model
 	}
-	asked, _ := m.Query(c)
-	mean, _ := target.Query(c)
-	for _, more := range []bool{asked == mean, inDomain, c.Eval.ReferencePrivate} {
+	for _, more := range []bool{writesUntrained(c), inDomain, c.Eval.ReferencePrivate} {
 		if more {
 			n++
 		}
@@ -123,6 +121,14 @@ func smallModels(c configs.Config, evaluation, inDomain bool) (n int) {
 		n += 2
 	}
 	return n
+}
+
+// writesUntrained reports whether an evaluation also compares with what the product's prompts and weights give without
+// training: they come of one release of the mean embedding.
+func writesUntrained(c configs.Config) bool {
+	asked, _ := methods.Of(c).Query(c)
+	mean, _ := target.Query(c)
+	return asked == mean
 }
 
 // publishes says what the run's folder has for its readers.

@@ -3,7 +3,9 @@ package cost
 import (
 	"popri/configs"
 	"popri/datasets"
+	"popri/datasets/kinds"
 	"popri/methods/evolution"
+	"popri/methods/policy"
 	"popri/methods/sft"
 	"popri/model/lm"
 	"popri/model/shipped"
@@ -45,9 +47,9 @@ func Estimate(cell grid.Cell) (Work, error) {
 	return p, nil
 }
 
-// estimate estimates the work of a run with models of these shapes, after which so many small models are trained. If
-// untuned is set, the untuned model writes as many texts as the tuned one.
-func estimate(c configs.Config, generator, small lm.Shape, models int, untuned bool) Work {
+// estimate estimates the work of a run with models of these shapes, after which so many small models are trained, and
+// where it is evaluated, of the texts that the untuned model writes to compare with.
+func estimate(c configs.Config, generator, small lm.Shape, models int, evaluation bool) Work {
 	p := Work{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Product: c.Synthetic.Texts,
 		SmallModels: models}
 	if c.Learns() {
@@ -78,10 +80,21 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, untuned b
 		ofPrompt = 1
 	}
 	texts := p.Product
-	if untuned {
+	if evaluation {
 		texts += c.Synthetic.Texts
+		if writesUntrained(c) {
+			texts += c.Synthetic.Texts
+		}
+	}
+	ofKinds := 0
+	if c.Generate.Kinds != "" {
+		list, err := kinds.Read(c.Generate.Kinds)
+		if err == nil { // a list that cannot be read is told where it is read for use
+			ofKinds = policy.KindSamples(len(list))
+		}
 	}
 	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(ofPrompt)) +
+		float64(ofKinds)*float64(c.Generate.MaxNewTokens) +
 		float64(texts)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
 	learnt := float64(p.Pairs*c.Optimizer.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
 	switch c.Method {
