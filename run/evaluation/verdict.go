@@ -22,9 +22,9 @@ func (e *Outcome) Verdict() string {
 			same = append(same, r.Name)
 			continue
 		}
-		// What the tuned model wrote is a part of the product; only where it teaches more, a reader needs to know of
-		// it.
-		if r.Key == KeyWritten && *r.Deficit >= 0 {
+		// What the tuned model wrote is a part of the product and no baseline; only where it teaches more than other
+		// test clients explain, a reader needs to know of it.
+		if r.Key == KeyWritten && (*r.Deficit >= 0 || r.DeficitCI != nil && r.DeficitCI[1] >= 0) {
 			continue
 		}
 		if best == nil || *r.Deficit < *best.Deficit {

@@ -57,6 +57,7 @@ func TestVerdict(t *testing.T) {
 			"The product was chosen on validation clients and is the " +
 				"same as the row text a. The product is better than the strongest baseline, text b: +1.10"},
 		{[]downstream.Result{row(KeyWritten, .001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
+		{[]downstream.Result{row(KeyWritten, -.001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
 		{[]downstream.Result{row(KeyWritten, -.01, -.02, -.004), row("b", .02, .01, .03)},
 			"worse than the strongest baseline, text written"},
 		{[]downstream.Result{row("a", 0, 0, 0)}, "is the same as the row text a."},

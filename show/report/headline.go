@@ -36,11 +36,11 @@ func (m measure) find(results []Result, key string) (Result, bool) {
 }
 
 // baseline is the best result besides the product's and that of the clients' own text. What the tuned model wrote is a
-// part of the product, and counts only where it is better.
+// part of the product, and counts only where it is better by more than its interval.
 func (m measure) baseline(results []Result, main string) (best Result, found bool) {
 	product, measured := m.find(results, main)
 	for _, r := range results {
-		part := r.Key == KeyWritten && measured && !m.better(r, product)
+		part := r.Key == KeyWritten && measured && !m.above(r, product)
 		if r.Key == main || r.Key == KeyPrivate || part || !finite(m.value(r)) {
 			continue
 		}
@@ -49,6 +49,12 @@ func (m measure) baseline(results []Result, main string) (best Result, found boo
 		}
 	}
 	return best, found
+}
+
+// above reports whether a is better than b by more than a's interval, if it has one.
+func (m measure) above(a, b Result) bool {
+	i := m.interval(a)
+	return m.better(a, b) && (i == nil || m.value(b) < i.Low || m.value(b) > i.High)
 }
 
 func (m measure) better(a, b Result) bool {

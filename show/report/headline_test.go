@@ -11,6 +11,11 @@ func TestHeadline(t *testing.T) {
 	row := func(key string, accuracy float64) Result {
 		return Result{Key: key, Name: "text " + key, Accuracy: &accuracy}
 	}
+	ranged := func(key string, accuracy, low, high float64) Result {
+		r := row(key, accuracy)
+		r.AccuracyCI = &Interval{low, high}
+		return r
+	}
 	labels := func(list ...Result) []Result {
 		for i := range list {
 			list[i].MacroF1 = new(0.5)
@@ -33,6 +38,10 @@ func TestHeadline(t *testing.T) {
 			figures + " The product is no better than the baseline “text a”, which gives 20.0\u202f%."},
 		"the same": {[]Result{public, row("a", .195), product, private}, "",
 			figures + " The product is no better than the baseline “text a”, which gives 19.5\u202f%."},
+		"a part that is no better": {[]Result{public, row("a", .17), ranged(KeyWritten, .197, .19, .204), product, private}, "",
+			figures + " The best baseline, “text a”, gives 17.0\u202f%."},
+		"a part that is better": {[]Result{public, row("a", .17), ranged(KeyWritten, .205, .198, .212), product, private}, "",
+			figures + " The product is no better than the baseline “text written”, which gives 20.5\u202f%."},
 		"no help": {[]Result{row(KeyPublic, .195), product}, "", "Training on the product did not help."},
 		"close": {[]Result{row(KeyPublic, .1951), row("popri", .1953)}, "",
 			"texts without further training and 19.53\u202f% after"},
