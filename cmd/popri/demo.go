@@ -17,6 +17,7 @@ import (
 	"popri/configs/worlds"
 	"popri/eval/downstream"
 	"popri/internal/modelcache"
+	"popri/internal/plural"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
@@ -245,7 +246,7 @@ func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
 		return c, err
 	}
 	size := func(c configs.Config) string {
-		return fmt.Sprintf("%d rounds and %d texts", c.Trainer.Rounds, c.Synthetic.Texts)
+		return fmt.Sprintf("%s and %d texts", plural.Of(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts)
 	}
 	switch took := roughly(seconds(flops)); {
 	case seconds(flops) > 60*float64(minutes):
