@@ -1,5 +1,7 @@
 package configs
 
+import "cmp"
+
 // PublicSelection says which public texts are taken to be the most relevant to the clients, and how often each: as the
 // product of the method "public_selection", and in "popri" for prompts, warm-up and a part of the product. The clients
 // are asked once, for their mean embedding (norm bound scoring.clip_norm).
@@ -18,6 +20,9 @@ type PublicSelection struct {
 // its share of them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows
 // would only round the shares less.
 const SelectedRows = 16000
+
+// Selected is the number of rows of the method public_selection's product.
+func (s Synthetic) Selected() int { return cmp.Or(s.PublicTexts, SelectedRows) }
 
 // Head is the number of the most relevant of so many candidates that have three times the weight of the others before
 // the weights are matched.

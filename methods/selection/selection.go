@@ -127,10 +127,6 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if err != nil {
 		return nil, err
 	}
-	n := m.Config.Synthetic.PublicTexts
-	if n == 0 {
-		n = configs.SelectedRows
-	}
-	out := target.Rows(chosen, n, m.Config.Seed)
+	out := target.Rows(chosen, m.Config.Synthetic.Selected(), m.Config.Seed)
 	return out, rows.Write(file, out)
 }

@@ -138,7 +138,7 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 	case c.Learns():
 		product = "model/: the small model, trained at the clients with noise"
 	case c.Method == "public_selection":
-		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", configs.SelectedRows)
+		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", c.Synthetic.Selected())
 	case c.Method == "genetic_eda":
 		product = fmt.Sprintf("synthetic.parquet: up to %d texts near the embeddings that the clients' votes selected",
 			c.Trainer.Rounds*c.GeneticEDA.Parents)

@@ -4,8 +4,6 @@ import (
 	"math"
 
 	"popri/configs"
-	"popri/model/shipped"
-	"popri/trainer/pretrain"
 )
 
 // sizes are the shares of a run's rounds and texts that [Fit] tries.
@@ -15,11 +13,7 @@ var sizes = []float64{1, 0.75, 0.5, 0.35, 0.25}
 // quarter of them, with which the run and its evaluation take at most so many floating-point operations, and how many
 // they take. Where a quarter takes more, that is what it returns. Models that are trained first are not counted.
 func Fit(c configs.Config, most float64) (fitted configs.Config, flops float64, err error) {
-	generator, err := shapeOf(c.Model.Path, shipped.Generator, pretrain.Generator)
-	if err != nil {
-		return c, 0, err
-	}
-	small, err := shapeOf(c.Downstream.Model, shipped.Device, pretrain.Device)
+	generator, small, err := shapes(c)
 	if err != nil {
 		return c, 0, err
 	}

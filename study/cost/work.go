@@ -30,11 +30,7 @@ type Work struct {
 // Estimate estimates the work of a run.
 func Estimate(cell grid.Cell) (Work, error) {
 	c := cell.Config
-	generator, err := shapeOf(c.Model.Path, shipped.Generator, pretrain.Generator)
-	if err != nil {
-		return Work{}, err
-	}
-	small, err := shapeOf(c.Downstream.Model, shipped.Device, pretrain.Device)
+	generator, small, err := shapes(c)
 	if err != nil {
 		return Work{}, err
 	}
@@ -110,6 +106,14 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, evaluatio
 	p.Flops = n*(2*written+6*learnt) +
 		6*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels)
 	return p
+}
+
+// shapes are those of the generator and of the small model.
+func shapes(c configs.Config) (generator, small lm.Shape, err error) {
+	if generator, err = shapeOf(c.Model.Path, shipped.Generator, pretrain.Generator); err == nil {
+		small, err = shapeOf(c.Downstream.Model, shipped.Device, pretrain.Device)
+	}
+	return generator, small, err
 }
 
 func shapeOf(model, embedded, role string) (lm.Shape, error) {
