@@ -70,6 +70,9 @@ type Options struct {
 	// Notes gives sentences for the page when all runs are done; may be nil.
 	Notes   func(a *Ablation) ([]string, error)
 	Command string // what made the ablation, to be typed again; "" if it is not known
+	// AskEach has each run ask the clients itself. Otherwise runs that ask once, and the same, read one release.
+	AskEach bool
+	asking  []grid.Cell // whose releases can be read again
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *halving.Halving
 	Say     func(text string)
@@ -84,13 +87,17 @@ func (o Options) say(format string, args ...any) {
 // Ablate does the runs of cells, each in its own folder under o.Dir. A run that fails is noted, and the others are
 // done; a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the
 // figures and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is
-// resumed. A cell is evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
+// resumed. Cells that ask the clients once, and the same ([cost.Question]), read the release of the first of them, so
+// that they differ by their settings alone and cost the clients one release. A cell is evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)
 	}
 	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
 		return nil, err
+	}
+	if !o.AskEach {
+		o.asking = cells
 	}
 	a := &Ablation{Axes: axes}
 	for _, c := range cells {

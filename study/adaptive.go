@@ -62,7 +62,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 		return nil, err
 	}
 	a.Adaptive = &Halved{Eta: o.Halving.Eta}
-	if a.Adaptive.Planned, a.Adaptive.Fixed, err = cost.Epsilon(cells, o.Halving); err != nil {
+	if a.Adaptive.Planned, a.Adaptive.Fixed, err = cost.Epsilon(cells, o.Halving, !o.AskEach); err != nil {
 		return nil, err
 	}
 	for number, rung := range plan {

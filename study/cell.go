@@ -14,6 +14,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/study/cost"
 	"popri/study/grid"
 )
 
@@ -61,11 +62,30 @@ func Finished(c grid.Cell, dir string) (bool, error) {
 	return e != nil, err
 }
 
-// open opens the cell's run, or goes on with it.
+// open opens the cell's run, or goes on with it. The release of another cell that asked the same serves it, too.
 func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 	dir := filepath.Join(o.Dir, c.Name)
-	return run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen,
+	s, err := run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen,
 		Trackers: o.Trackers, Warn: o.Warn})
+	if err != nil {
+		return nil, err
+	}
+	asks := cost.Question(c)
+	for _, other := range o.asking {
+		if asks == "" || other.Name == c.Name || cost.Question(other) != asks {
+			continue
+		}
+		offered, err := s.Reuse(filepath.Join(o.Dir, other.Name))
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		if offered {
+			o.say("%s asked the clients the same: its release serves this run, too", other.Name)
+			break
+		}
+	}
+	return s, nil
 }
 
 // complete runs and evaluates the cell, or reads its figures if an earlier call did.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,12 +37,16 @@ type ablateFlags struct {
 	jobs    jobFlags
 	own     ownFlag
 	track   trackFlag
+	askEach bool
 
 	adaptive bool
 	halving  halving.Halving
 	costs    bool     // print what the runs cost clients and server
 	curves   []string // figures of each round to print
 }
+
+// shares says that runs which ask the clients the same read one release. Jobs do not wait for each other.
+func (f *ablateFlags) shares() bool { return !f.askEach && f.jobs.on == "" }
 
 // order is the adaptive order, nil for the plain one.
 func (f *ablateFlags) order() *halving.Halving {
@@ -62,8 +67,9 @@ func (a *app) ablate() *cobra.Command {
 the seeds. The folder also gets ablation.json and report.html, a page that shows any figure over any one or two of the keys.
 All configurations are checked before the first run starts.
 
-Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Every run
-spends its own privacy budget on the same clients: what all of them spend together is printed before the first one starts.
+Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Runs of one seed
+that ask the clients once (scoring.release "once"), and the same, read one release, which counts once; --ask-each lets each ask.
+What all runs spend together is printed before the first one starts.
 
 --adaptive drops bad settings early (successive halving, Jamieson and Talwalkar 2016): all settings are run for a part of
 their rounds, the best 1/--eta of them go on to --eta times as many rounds, and so forth to the end. The small model judges: it
@@ -134,6 +140,8 @@ func (f *ablateFlags) addGrid(cmd *cobra.Command, runs string) {
 	f.add(cmd)
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "runs of each combination, with successive seeds")
 	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", runs), "folder of the grid; each run is a folder in it")
+	cmd.Flags().BoolVar(&f.askEach, "ask-each", false,
+		"each run asks the clients itself and spends for it, also where another run's release would serve")
 	f.track.add(cmd)
 }
 
@@ -155,7 +163,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	composed, err := a.cost(flags.out, cells, flags.order())
+	composed, err := a.cost(flags, cells)
 	if err != nil {
 		return err
 	}
@@ -166,7 +174,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		}
 	}
 	options := a.ablateOptions(flags.out, flags.track)
-	options.Halving = flags.order()
+	options.Halving, options.AskEach = flags.order(), !flags.shares()
 	return a.ablateCells(cmd, flags, axes, cells, options)
 }
 
@@ -288,13 +296,14 @@ func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Confi
 }
 
 // cost prints what all cells together will spend, unless all are done. It checks their folders and budgets.
-func (a *app) cost(dir string, cells []grid.Cell, h *halving.Halving) ([]ledger.Composed, error) {
-	if err := study.Unused(dir, cells); err != nil {
+func (a *app) cost(flags ablateFlags, cells []grid.Cell) ([]ledger.Composed, error) {
+	h := flags.order()
+	if err := study.Unused(flags.out, cells); err != nil {
 		return nil, err
 	}
 	all := true
 	for _, c := range cells {
-		done, err := study.Finished(c, dir)
+		done, err := study.Finished(c, flags.out)
 		if err != nil {
 			return nil, err
 		}
@@ -303,11 +312,14 @@ func (a *app) cost(dir string, cells []grid.Cell, h *halving.Halving) ([]ledger.
 	if all {
 		return nil, nil
 	}
-	composed, fixed, err := cost.Epsilon(cells, h)
+	composed, fixed, err := cost.Epsilon(cells, h, flags.shares())
 	if err != nil {
 		return nil, fmt.Errorf("ablate: %w", err)
 	}
-	a.say("Each run spends its own budget. Whoever publishes all of them, or chooses among them by their results, " +
+	if flags.shares() && slices.ContainsFunc(cells, func(c grid.Cell) bool { return cost.Question(c) != "" }) {
+		a.say("Runs of one seed that ask the clients once, and the same, read one release, which counts once.")
+	}
+	a.say("Each run has a budget of its own. Whoever publishes all of them, or chooses among them by their results, " +
 		"spends what they spend together. As planned:")
 	if h != nil && !fixed {
 		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to " +

@@ -77,7 +77,7 @@ method that does not set it itself; --config takes a configuration in place of t
 			if err != nil {
 				return fail(err)
 			}
-			if _, err := a.cost(flags.out, cells, nil); err != nil {
+			if _, err := a.cost(flags, cells); err != nil {
 				return err
 			}
 			options := a.ablateOptions(flags.out, flags.track)
@@ -86,6 +86,7 @@ method that does not set it itself; --config takes a configuration in place of t
 				options.Title = "Methods on " + filepath.Base(world.private)
 			}
 			options.Command, options.Price, options.Notes = asked, true, a.auditedAll
+			options.AskEach = flags.askEach
 			flags.costs = true
 			return a.ablateCells(cmd, flags, axes, cells, options)
 		},

@@ -176,7 +176,7 @@ func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	composed, _, err := cost.Epsilon(cells, nil)
+	composed, _, err := cost.Epsilon(cells, nil, flags.shares())
 	if err != nil {
 		return fmt.Errorf("reproduce: %w", err)
 	}

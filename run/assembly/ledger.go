@@ -97,8 +97,7 @@ func spentBefore(c configs.Config) ([]ledger.Entry, error) {
 	return record.Entries, err
 }
 
-// Expect returns the ledger that a new run will have if it makes all its releases, each of which differs from those of
-// runs with other names.
+// Expect returns the ledger that a new run will have if it makes all its releases. Runs of one name have the same.
 func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, error) {
 	sigma, err := Plan(c, b)
 	if err != nil {

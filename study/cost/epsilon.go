@@ -2,6 +2,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,11 +15,12 @@ import (
 
 // Epsilon composes what all cells will spend together if each makes all its releases, for each of their private data
 // sets. It refuses a cell whose budget makes no sense or does not suffice. Finished cells count as if they were new.
+// With shared, cells of one [Question] have one release.
 //
 // An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
 // releases is fixed whichever cells go on, and the result is that of these; fixed is then true. Otherwise the total
 // depends on results, and the result is the bound of all cells to their end.
-func Epsilon(cells []grid.Cell, h *halving.Halving) (cost []ledger.Composed, fixed bool, err error) {
+func Epsilon(cells []grid.Cell, h *halving.Halving, shared bool) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {
 		private, since string
 		elsewhere      bool
@@ -39,7 +41,11 @@ func Epsilon(cells []grid.Cell, h *halving.Halving) (cost []ledger.Composed, fix
 				return nil, false, err
 			}
 		}
-		r, err := expected(c, read[from])
+		asks := c.Name
+		if shared {
+			asks = cmp.Or(Question(c), c.Name)
+		}
+		r, err := expected(c, read[from], asks)
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -86,10 +92,10 @@ func shorten(h *halving.Halving, records []ledger.Record, cells []grid.Cell) (al
 	return true, nil
 }
 
-func expected(c grid.Cell, p *clients.Population) (ledger.Record, error) {
+func expected(c grid.Cell, p *clients.Population, asks string) (ledger.Record, error) {
 	b, err := assembly.Budget(c.Config, p)
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	return assembly.Expect(c.Config, b, c.Name)
+	return assembly.Expect(c.Config, b, asks)
 }

@@ -28,16 +28,16 @@ func TestEpsilon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost, _, err := Epsilon(cells, nil)
+	cost, _, err := Epsilon(cells, nil, true)
 	if err != nil || len(cost) != 1 || cost[0].Charges != 4 || len(cost[0].Ledgers) != 4 {
 		t.Fatalf("%v: %+v", err, cost)
 	}
-	one, _, err := Epsilon(cells[:1], nil)
+	one, _, err := Epsilon(cells[:1], nil, true)
 	if err != nil || one[0].Epsilon > cells[0].Config.Privacy.Epsilon || cost[0].Epsilon < 1.5*one[0].Epsilon {
 		t.Errorf("%v: one run spends ε = %g, four %g", err, one[0].Epsilon, cost[0].Epsilon)
 	}
 	cells[1].Config.Privacy.Delta = 0.5
-	if _, _, err := Epsilon(cells, nil); !fault.IsUser(err) || !strings.Contains(err.Error(), cells[1].Name) {
+	if _, _, err := Epsilon(cells, nil, true); !fault.IsUser(err) || !strings.Contains(err.Error(), cells[1].Name) {
 		t.Errorf("an impossible budget: %v", err)
 	}
 }
@@ -52,7 +52,7 @@ func TestHalvingCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cost, fixed, err := Epsilon(cells, h)
+		cost, fixed, err := Epsilon(cells, h, true)
 		if err != nil || len(cost) != 1 {
 			t.Fatalf("%+v, %v", cost, err)
 		}
