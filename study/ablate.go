@@ -88,7 +88,8 @@ func (o Options) say(format string, args ...any) {
 // done; a mistake of the user's, a budget that does not suffice and an interruption end the ablation. It returns the
 // figures and writes them to ablation.json and report.html. Finished cells are read, and an interrupted cell is
 // resumed. Cells that ask the clients once, and the same ([cost.Question]), read the release of the first of them, so
-// that they differ by their settings alone and cost the clients one release. A cell is evaluated by ε = 0, its own text and ε = ∞ only; figures that cells share are computed once.
+// that they differ by their settings alone and cost the clients one release. A cell is evaluated by ε = 0, its own text
+// and ε = ∞ only; figures that cells share are computed once.
 func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options) (*Ablation, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fault.Userf("the ablation's folder cannot be made: %w", err)

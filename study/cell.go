@@ -71,8 +71,11 @@ func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 		return nil, err
 	}
 	asks := cost.Question(c)
+	if asks == "" {
+		return s, nil
+	}
 	for _, other := range o.asking {
-		if asks == "" || other.Name == c.Name || cost.Question(other) != asks {
+		if other.Name == c.Name || cost.Question(other) != asks {
 			continue
 		}
 		offered, err := s.Reuse(filepath.Join(o.Dir, other.Name))
