@@ -38,6 +38,7 @@ type ablateFlags struct {
 	own     ownFlag
 	track   trackFlag
 	askEach bool
+	plan    bool
 
 	adaptive bool
 	halving  halving.Halving
@@ -65,7 +66,10 @@ func (a *app) ablate() *cobra.Command {
 		Long: `Does a run for every combination of values (--over), or of the configuration as it is and of each change alone
 (--instead), and for every seed. Trains the small model on each run's text, and prints means and standard deviations over
 the seeds. The folder also gets ablation.json and report.html, a page that shows any figure over any one or two of the keys.
-All configurations are checked before the first run starts.
+All configurations are checked before the first run starts. --plan prints the runs, their work, time, memory and privacy budget,
+and ends.
+
+The clients and the public text are those of --world, or of --private and --public, as for "popri demo"; --config names them itself.
 
 Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Runs of one seed
 that ask the clients once (scoring.release "once"), and the same, read one release, which counts once; --ask-each lets each ask.
@@ -89,7 +93,8 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
 			"  popri ablate --over generate.temperature+synthetic.temperature=0.6..1.2:0.2 --out runs/temperature\n" +
 			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out " +
-			"runs/without\n  popri ablate --preset demo-rounds --over dpo.beta=0.025..0.4:0.025 --adaptive --out " +
+			"runs/without\n  popri ablate --private clients.parquet --public public.jsonl --over dpo.rejected_rank=5,10 " +
+			"--plan\n  popri ablate --preset demo-rounds --over dpo.beta=0.025..0.4:0.025 --adaptive --out " +
 			"runs/beta\n  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job " +
 			"partition=cpu --job time=4:00:00\n  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta " +
 			"--on kubernetes --dry-run\n  popri ablate --resume --out runs/beta",
@@ -111,6 +116,7 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 		},
 	}
 	flags.addRuns(cmd)
+	flags.data.add(cmd)
 	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
 		"a key and its values, which may be ranges: dpo.rejected_rank=2..10:2; keys with '+' between them take each "+
 			"value together; may be repeated for a grid")
@@ -142,6 +148,8 @@ func (f *ablateFlags) addGrid(cmd *cobra.Command, runs string) {
 	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", runs), "folder of the grid; each run is a folder in it")
 	cmd.Flags().BoolVar(&f.askEach, "ask-each", false,
 		"each run asks the clients itself and spends for it, also where another run's release would serve")
+	cmd.Flags().BoolVar(&f.plan, "plan", false,
+		"print the runs, their work, time, memory and privacy budget, and end")
 	f.track.add(cmd)
 }
 
@@ -154,7 +162,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
-	if !flags.resume {
+	if !flags.resume && !flags.plan {
 		if base, err = a.prepared(cmd, base); err != nil {
 			return fmt.Errorf("%s: %w", cmd.Name(), err)
 		}
@@ -162,6 +170,12 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	axes, cells, err := varied.Cells(base)
 	if err != nil {
 		return err
+	}
+	if flags.plan {
+		if err := a.planAblation(flags, base, cells); err != nil {
+			return fmt.Errorf("%s: %w", cmd.Name(), err)
+		}
+		return nil
 	}
 	composed, err := a.cost(flags, cells)
 	if err != nil {

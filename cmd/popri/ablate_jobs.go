@@ -52,31 +52,23 @@ func (j *jobFlags) add(cmd *cobra.Command) {
 
 // check returns an error if flags do not go together.
 func (f *ablateFlags) check(cmd *cobra.Command) error {
-	changed := func(names ...string) string {
-		for _, name := range names {
-			if cmd.Flags().Changed(name) {
-				return name
-			}
-		}
-		return ""
-	}
-	grid := []string{"config", "preset", "set", "over", "instead", "seeds", "adaptive"}
+	grid := slices.Concat([]string{"config", "preset", "set", "over", "instead", "seeds", "adaptive"}, worldNames)
 	engine := []string{"job", "template", "print-template", "dry-run", "detach", "parallel"}
 	if f.cell != "" {
-		if other := changed(slices.Concat(grid, engine,
+		if other := changed(cmd, slices.Concat(grid, engine,
 			[]string{"on", "resume", "attempts", "every"})...); other != "" {
 			return fmt.Errorf("--cell takes everything from the plan in --out; do not combine it with --%s", other)
 		}
 	}
 	if f.resume {
-		if other := changed(grid...); other != "" {
+		if other := changed(cmd, grid...); other != "" {
 			return fmt.Errorf("--resume takes the grid from the plan in --out; do not combine it with --%s", other)
 		}
 	}
-	if other := changed(engine...); other != "" && f.jobs.on == "" && !(f.resume && other == "detach") {
+	if other := changed(cmd, engine...); other != "" && f.jobs.on == "" && !(f.resume && other == "detach") {
 		return fmt.Errorf("--%s needs --on", other)
 	}
-	if other := changed("eta", "min-rounds"); other != "" && !f.adaptive {
+	if other := changed(cmd, "eta", "min-rounds"); other != "" && !f.adaptive {
 		return fmt.Errorf("--%s needs --adaptive", other)
 	}
 	if f.adaptive && f.jobs.on != "" {

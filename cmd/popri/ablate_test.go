@@ -233,3 +233,48 @@ func TestAblateOneAtATime(t *testing.T) {
 		t.Errorf("%v: the page lacks the difference %s", err, want)
 	}
 }
+
+// A plan of runs on files of the user's own tells what they cost, and writes and trains nothing; flags that name the data
+// do not go with what names them, too.
+func TestAblatePlanOnOwnFiles(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := t.TempDir()
+	t.Setenv("POPRI_CACHE", cache)
+	dir := filepath.Join(t.TempDir(), "planned")
+	ours := []string{"ablate", "--out", dir, "--private", w.Private, "--public", w.Public, "--over", "dpo.beta=0.05,0.1"}
+	code, out, errs := popri(t, append(ours, "--seeds", "2", "--plan", "--json")...)
+	var got struct {
+		Runs []struct {
+			Name string `json:"name"`
+		} `json:"runs"`
+		Composed []struct{ Charges int } `json:"composed"`
+	}
+	if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil {
+		t.Fatal(code, errs, err)
+	}
+	if len(got.Runs) != 4 || !strings.HasPrefix(got.Runs[2].Name, "dpo.beta=0.1") || got.Composed[0].Charges != 2 {
+		t.Errorf("planned %+v, want two values, two seeds, and a release for each seed", got)
+	}
+	entries, err := os.ReadDir(cache)
+	if err != nil || len(entries) > 0 || rundir.Exists(dir) {
+		t.Errorf("a plan wrote %v (%v)", entries, err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{append(ours, "--config", w.File), "do not combine it with --private"},
+		{append(ours, "--resume"), "do not combine it with --over"},
+		{[]string{"ablate", "--resume", "--out", dir, "--world", "speeches"}, "do not combine it with --world"},
+		{[]string{"run", "--resume", "--out", dir, "--private", w.Private}, "do not combine it with --private"},
+		{[]string{"run", "--out", dir, "--private", w.Private}, "needs --public"},
+		{[]string{"run", "--out", dir, "--world", "mars"}, "there are godoc"},
+	} {
+		if code, _, errs := popri(t, c.args...); code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, errs)
+		}
+	}
+}

@@ -18,7 +18,6 @@ import (
 
 func (a *app) compareMethods() *cobra.Command {
 	var flags ablateFlags
-	var world worldFlags
 	var epsilon, methods []string
 	cmd := &cobra.Command{
 		Use:   "compare-methods [--world NAME] [--epsilon 1,7] [--seeds N] [--methods A,B] [--out DIR]",
@@ -43,12 +42,8 @@ method that does not set it itself; --config takes a configuration in place of t
 			}
 			asked := typed(cmd)
 			scale := comparison.Small
-			if world.name == worlds.Default && world.private == "" {
+			if flags.data.name == worlds.Default && flags.data.private == "" {
 				scale = comparison.Demo
-			}
-			var err error
-			if _, flags.world, err = world.world(); err != nil {
-				return fail(err)
 			}
 			if base := comparison.BaseOf(scale); flags.file == "" {
 				flags.preset, flags.set = cmp.Or(flags.preset,
@@ -69,21 +64,26 @@ method that does not set it itself; --config takes a configuration in place of t
 				return fail(usage(err))
 			}
 			config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
-			if config, err = a.prepared(cmd, config); err != nil {
-				return fail(err)
+			if !flags.plan {
+				if config, err = a.prepared(cmd, config); err != nil {
+					return fail(err)
+				}
 			}
 			axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: epsilon},
 				flags.seeds)
 			if err != nil {
 				return fail(err)
 			}
+			if flags.plan {
+				return fail(a.planAblation(flags, config, cells))
+			}
 			if _, err := a.cost(flags, cells); err != nil {
 				return err
 			}
 			options := a.ablateOptions(flags.out, flags.track)
-			options.Title = "Methods on " + world.name
-			if world.private != "" {
-				options.Title = "Methods on " + filepath.Base(world.private)
+			options.Title = "Methods on " + flags.data.name
+			if flags.data.private != "" {
+				options.Title = "Methods on " + filepath.Base(flags.data.private)
 			}
 			options.Command, options.Price, options.Notes = asked, true, a.auditedAll
 			options.AskEach = flags.askEach
@@ -92,7 +92,7 @@ method that does not set it itself; --config takes a configuration in place of t
 		},
 	}
 	flags.addGrid(cmd, "methods")
-	world.add(cmd)
+	flags.data.add(cmd)
 	cmd.Flags().StringSliceVar(&epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
 	cmd.Flags().StringSliceVar(&methods, "methods", nil, "methods to compare: "+strings.Join(comparison.Names(), ", ")+
 		" (default: all)")

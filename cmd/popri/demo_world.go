@@ -15,13 +15,36 @@ import (
 	"popri/trainer/pretrain"
 )
 
-// worldFlags choose the data of a demo.
+// worldFlags choose clients and public text. The zero value chooses nothing.
 type worldFlags struct {
 	name, folder, private string
 	public                []string
+	cmd                   *cobra.Command
+}
+
+// worldNames are the flags' names.
+var worldNames = []string{"world", "data", "private", "public"}
+
+// typedName is the name of a flag that was given, "" if none was.
+func (f *worldFlags) typedName() string {
+	if f.cmd == nil {
+		return ""
+	}
+	return changed(f.cmd, worldNames...)
+}
+
+// changed is the first of the flags that was given, "" if none was.
+func changed(cmd *cobra.Command, names ...string) string {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 func (f *worldFlags) add(cmd *cobra.Command) {
+	f.cmd = cmd
 	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))
 	cmd.Flags().StringVar(&f.folder, "data", "", "folder of the files that a world reads (default: $"+
 		worlds.FolderVariable+", or "+
@@ -36,6 +59,8 @@ func (f *worldFlags) world() (worlds.World, configs.World, error) {
 	var w worlds.World
 	var err error
 	switch {
+	case f.name == "":
+		return w, configs.World{}, nil
 	case f.private != "" && f.name != worlds.Default:
 		return w, configs.World{}, usage(errors.New("--private stands for a world; do not combine it with --world"))
 	case f.private != "" && len(f.public) == 0:

@@ -10,16 +10,17 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"popri/configs"
 	"popri/run/reporting"
 	"popri/study"
 	"popri/study/cost"
+	"popri/study/grid"
 	"popri/study/reproduction"
 )
 
 func (a *app) reproduce() *cobra.Command {
 	var flags ablateFlags
 	var scale string
-	var plan bool
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME] [--scale demo|small|paper] [--plan] [--seeds N] [--out DIR]",
 		Short: "Run a table or figure of the POPri paper",
@@ -45,7 +46,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 				return usage(fmt.Errorf("reproduce: %w", err))
 			}
 			if e.Command != "" {
-				return a.reproduceElsewhere(cmd, e, plan)
+				return a.reproduceElsewhere(cmd, e, flags.plan)
 			}
 			g, err := e.Grid(scale)
 			if err != nil {
@@ -54,12 +55,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			if flags.preset == "" {
 				flags.preset = g.Preset
 			}
-			if g.World != "" {
-				world := worldFlags{name: g.World}
-				if _, flags.world, err = world.world(); err != nil {
-					return fmt.Errorf("reproduce: %w", err)
-				}
-			}
+			flags.data.name = g.World
 			flags.set = append(g.Set, flags.set...)
 			flags.over, flags.instead, flags.costs, flags.curves = g.Over, g.Instead, e.Costs, e.Curves
 			if !cmd.Flags().Changed("out") {
@@ -78,9 +74,6 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			if e.Note != "" {
 				a.say("%s", e.Note)
 			}
-			if plan {
-				return a.planAblation(cmd, flags)
-			}
 			return a.ablateAll(cmd, flags)
 		},
 	}
@@ -88,7 +81,6 @@ floating-point operations. docs/reproduction.md has what was found.`,
 	out := cmd.Flags().Lookup("out")
 	out.DefValue, out.Usage = filepath.Join("runs", "paper", "NAME"), "folder of the grid; each run is a folder in it"
 	cmd.Flags().StringVar(&scale, "scale", reproduction.Scales[0], "size of the runs: "+joined(reproduction.Scales))
-	cmd.Flags().BoolVar(&plan, "plan", false, "print what would run, and end")
 	return cmd
 }
 
@@ -167,18 +159,10 @@ func printCurves(w io.Writer, curves []study.Curve) {
 }
 
 // planAblation prints what an ablation would do.
-func (a *app) planAblation(cmd *cobra.Command, flags ablateFlags) error {
-	base, varied, err := a.varied(cmd, &flags)
+func (a *app) planAblation(flags ablateFlags, base configs.Config, cells []grid.Cell) error {
+	composed, _, err := cost.Epsilon(cells, flags.order(), flags.shares())
 	if err != nil {
 		return err
-	}
-	_, cells, err := varied.Cells(base)
-	if err != nil {
-		return err
-	}
-	composed, _, err := cost.Epsilon(cells, nil, flags.shares())
-	if err != nil {
-		return fmt.Errorf("reproduce: %w", err)
 	}
 	var plan []cost.Work
 	for _, c := range cells {

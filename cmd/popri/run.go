@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ import (
 type configFlags struct {
 	file, preset string
 	set          []string
-	world        configs.World // below the file; the zero value adds nothing
+	data         worldFlags // between preset and file; the zero value adds nothing
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -52,7 +53,15 @@ func (f *configFlags) name(keys map[string]string) {
 }
 
 func (f *configFlags) load() (configs.Config, error) {
-	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, World: f.world, Set: f.set, Env: true})
+	if name := f.data.typedName(); name != "" && f.file != "" {
+		return configs.Config{}, usage(fmt.Errorf("--config %s says which data there are (data.private, data.public); do "+
+			"not combine it with --%s: --set changes its keys", f.file, name))
+	}
+	_, world, err := f.data.world()
+	if err != nil {
+		return configs.Config{}, err
+	}
+	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, World: world, Set: f.set, Env: true})
 	if err != nil {
 		return configs.Config{}, usage(err)
 	}
@@ -74,6 +83,7 @@ func (a *app) run() *cobra.Command {
 eval --run" then trains small models on the set and tests them.
 
 Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, the preset demo is used.
+--world, or --private and --public, choose clients and public text, as for "popri demo".
 
 --resume continues a run that was interrupted or killed, with its own config.yaml; the run ends with the same bytes as an
 uninterrupted one. Its inputs (settings, weights, public text, clients) must be those it began with: --resume compares them
@@ -100,14 +110,14 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var c configs.Config
 			if resume {
-				if flags.file != "" || flags.preset != "" || len(flags.set) > 0 {
-					return usage(errors.New("run: --resume uses the run's own configuration; do not combine it " +
-						"with --config, --preset or --set"))
+				if other := changed(cmd, slices.Concat([]string{"config", "preset", "set"}, worldNames)...); other != "" {
+					return usage(fmt.Errorf("run: --resume uses the run's own configuration; do not combine it with --%s",
+						other))
 				}
 			} else {
 				var err error
 				if c, err = flags.load(); err != nil {
-					return err
+					return fmt.Errorf("run: %w", err)
 				}
 			}
 			if out == "" && !dry {
@@ -175,6 +185,7 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 		},
 	}
 	flags.add(cmd)
+	flags.data.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
 	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
