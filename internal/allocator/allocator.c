@@ -1,7 +1,8 @@
 #include "allocator.h"
 
-// glibc returns large buffers to the kernel after every operation and faults their pages in again, which costs up to half
-// of the speed on a CPU. One arena, no mmap and no trimming keep the buffers; tensor.Trim returns them between stages.
+// glibc returns large buffers to the kernel after every operation and faults their pages in again, which costs up to
+// half of the speed on a CPU. One arena, no mmap and no trimming keep the buffers; tensor.Trim returns them between
+// stages.
 #include <stdlib.h> // defines __GLIBC__
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -16,10 +17,11 @@ void popri_keep_large_buffers(void) {}
 #endif
 
 // posix_memalign, free and realloc for the whole program. libtorch calls posix_memalign and free thousands of times a
-// second, mostly with sizes that it has used before. glibc's memalign takes more memory than was asked for and frees the
-// surplus, so a freed block is slightly too small for the next request of the same size: the heap keeps growing, and the
-// kernel spends a quarter of the time on clearing fresh pages. This allocator keeps freed blocks in lists by size class,
-// in one reserved range of huge pages. glibc serves blocks below SMALLEST, and all blocks if the range cannot be reserved.
+// second, mostly with sizes that it has used before. glibc's memalign takes more memory than was asked for and frees
+// the surplus, so a freed block is slightly too small for the next request of the same size: the heap keeps growing,
+// and the kernel spends a quarter of the time on clearing fresh pages. This allocator keeps freed blocks in lists by
+// size class, in one reserved range of huge pages. glibc serves blocks below SMALLEST, and all blocks if the range
+// cannot be reserved.
 
 #if defined(__linux__) && defined(__GLIBC__) && defined(__x86_64__)
 

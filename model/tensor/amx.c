@@ -3,9 +3,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Products with packed weights (packed.h) on the matrix unit of the CPU (AMX): bfloat16 tiles of 16×32 times 32×16, sums
-// in float32. A float32 product is made of bfloat16 ones: each factor is split into three parts of 8 bits, of whose nine
-// products the six largest count; what is left out is below the rounding of float32.
+// Products with packed weights (packed.h) on the matrix unit of the CPU (AMX): bfloat16 tiles of 16×32 times 32×16,
+// sums in float32. A float32 product is made of bfloat16 ones: each factor is split into three parts of 8 bits, of
+// whose nine products the six largest count; what is left out is below the rounding of float32.
 
 #ifdef AMX
 
@@ -30,10 +30,10 @@ int popri_amx_enable(void) {
   _tile_loadd(4, a + (p) * plane + kb * BLOCK, stride);                                                               \
   if (two) _tile_loadd(5, a + (p) * plane + 16 * padded + kb * BLOCK, stride);
 
-// Adds depth blocks of products to 32 × 32 sums, of which the first chunk has none yet. Meanwhile it fetches ahead lines
-// a step of what comes next, from next to end.
-INLINE const char *block(const uint16_t *a, int64_t plane, int64_t padded, const uint16_t *b, int64_t depth, int planes, int two,
-                         int first, float *sums, const char *next, const char *end, int ahead) {
+// Adds depth blocks of products to 32 × 32 sums, of which the first chunk has none yet. Meanwhile it fetches ahead
+// lines a step of what comes next, from next to end.
+INLINE const char *block(const uint16_t *a, int64_t plane, int64_t padded, const uint16_t *b, int64_t depth, int planes,
+                         int two, int first, float *sums, const char *next, const char *end, int ahead) {
   int64_t stride = padded * 2;
   if (first) {
     _tile_zero(0);
@@ -78,7 +78,8 @@ enum { CACHED = 1280 << 10 };
 
 // Blocks of depth that one pass takes.
 static int64_t chunk_of(const popri_product *g) {
-  int64_t depth = (g->in + BLOCK - 1) / BLOCK, row = 2 * BLOCK * g->planes, rows = (g->rows + BLOCK - 1) / BLOCK * BLOCK;
+  int64_t depth = (g->in + BLOCK - 1) / BLOCK, row = 2 * BLOCK * g->planes,
+          rows = (g->rows + BLOCK - 1) / BLOCK * BLOCK;
   int64_t chunks = (depth * row * rows + CACHED - 1) / CACHED;
   if (chunks > 8) chunks = 8;
   return (depth + chunks - 1) / chunks;

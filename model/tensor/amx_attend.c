@@ -2,11 +2,11 @@
 #include "profile.h"
 #include "amx.h"
 
-// Attention while sampling, in bfloat16 on the matrix unit. Up to 32 queries that share keys are the rows of one product
-// with them: a prompt's samples, times the heads that share a head of keys (Hydragen, arXiv 2402.05099). A sample's own
-// keys, which only its own heads share, take the vector unit's bfloat16 products. Keys and values are stored so that
-// both units read them without moving anything: value (t, d) of a head's keys lies in the block of 16 tokens t/16 at
-// (d/2, t%16, d%2), that of its values at (t/2, d, t%2). Scores, sums and the softmax are float32.
+// Attention while sampling, in bfloat16 on the matrix unit. Up to 32 queries that share keys are the rows of one
+// product with them: a prompt's samples, times the heads that share a head of keys (Hydragen, arXiv 2402.05099). A
+// sample's own keys, which only its own heads share, take the vector unit's bfloat16 products. Keys and values are
+// stored so that both units read them without moving anything: value (t, d) of a head's keys lies in the block of 16
+// tokens t/16 at (d/2, t%16, d%2), that of its values at (t/2, d, t%2). Scores, sums and the softmax are float32.
 
 #ifdef AMX
 
@@ -43,15 +43,16 @@ INLINE void round_row(uint16_t *to, const float *x, int n, int dim) {
   for (int d = 0; d < dim; d += SIDE) store_bf16(to + d, 0xffff, _mm512_maskz_loadu_ps(up_to(n - d), x + d));
 }
 
-// Stores the key and value of token t, n wide, into a head's. The first of a pair of values zeroes the second one, which
-// is multiplied by a probability of zero until it is there.
+// Stores the key and value of token t, n wide, into a head's. The first of a pair of values zeroes the second one,
+// which is multiplied by a probability of zero until it is there.
 INLINE void store_token(uint16_t *k, uint16_t *v, int t, const float *key, const float *value, int n, int dim) {
   int *kt = (int *)(k + (int64_t)(t / SIDE) * SIDE * dim) + t % SIDE; // pairs of dimensions, 16 tokens apart
   const __m256i apart = _mm256_setr_epi32(0, 16, 32, 48, 64, 80, 96, 112);
   uint16_t *vt = v + (int64_t)(t / 2) * 2 * dim;
   for (int d = 0; d < dim; d += SIDE) {
     __mmask16 m = up_to(n - d);
-    _mm256_i32scatter_epi32(kt + d / 2 * SIDE, apart, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(m, key + d)), 4);
+    _mm256_i32scatter_epi32(kt + d / 2 * SIDE, apart, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(m, key + d)),
+                            4);
     __m512i x = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(m, value + d)));
     if (t % 2) x = _mm512_or_si512(_mm512_slli_epi32(x, 16), _mm512_loadu_si512(vt + 2 * d));
     _mm512_storeu_si512(vt + 2 * d, x);
@@ -127,7 +128,8 @@ INLINE void own_scores(int g, const attend_scratch *s, int row, const uint16_t *
         odd[i] = _mm512_dpbf16_ps(odd[i], y, PAIR(q + i * s->dim + d + 2));
       }
     }
-    for (int i = 0; i < g; i++) _mm512_storeu_ps(s->own_scores + (row + i) * s->own_room + t, _mm512_add_ps(even[i], odd[i]));
+    for (int i = 0; i < g; i++)
+      _mm512_storeu_ps(s->own_scores + (row + i) * s->own_room + t, _mm512_add_ps(even[i], odd[i]));
   }
 }
 
@@ -176,7 +178,8 @@ INLINE __m512 largest(__m512 top, const float *x, int n) {
 INLINE __m512 exponentials(uint16_t *p, const float *x, int n, int end, __m512 top, __m512 scale) {
   __m512 sum = _mm512_setzero_ps();
   for (int t = 0; t < n; t += SIDE) {
-    __m512 e = _mm512_maskz_mov_ps(up_to(n - t), exp_negative(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(x + t), top), scale)));
+    __m512 e = _mm512_maskz_mov_ps(up_to(n - t),
+                                   exp_negative(_mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(x + t), top), scale)));
     store_bf16(p + t, 0xffff, e);
     sum = _mm512_add_ps(sum, e);
   }
@@ -184,8 +187,8 @@ INLINE __m512 exponentials(uint16_t *p, const float *x, int n, int end, __m512 t
   return sum;
 }
 
-// Turns a query's scores, n shared and own ones, into probabilities and returns the inverse of their sum. Shared ones get
-// zeros up to end.
+// Turns a query's scores, n shared and own ones, into probabilities and returns the inverse of their sum. Shared ones
+// get zeros up to end.
 INLINE float soft(const attend_scratch *s, int row, int n, int own, int end, float scale) {
   float *x = s->scores + row * s->room, *y = s->own_scores + row * s->own_room;
   __m512 top = _mm512_set1_ps(-INFINITY);
@@ -211,8 +214,9 @@ INLINE void fetch(const uint16_t *p, int64_t n) {
 }
 
 // The rows from r on, heads from h on of those that share the keys kv: samples × heads queries.
-INLINE void decode_block(const popri_cache *c, const attend_scratch *s, int kv, int h, int heads, int r, int samples, const float *qkv,
-                         uint16_t *out, const int32_t *slot, const int32_t *suffix_len, int prefix, int n) {
+INLINE void decode_block(const popri_cache *c, const attend_scratch *s, int kv, int h, int heads, int r, int samples,
+                         const float *qkv, uint16_t *out, const int32_t *slot, const int32_t *suffix_len, int prefix,
+                         int n) {
   int dim = c->dim, queries = heads * samples, two = queries > SIDE, end = (n + 31) / 32 * 32;
   int64_t shared = ((int64_t)prefix * c->kv_heads + kv) * dim * c->prefix_room;
   // A head's keys lie far from the next one's, so the CPU does not guess what is read next.
@@ -228,25 +232,31 @@ INLINE void decode_block(const popri_cache *c, const attend_scratch *s, int kv, 
   float inverse[QUERIES];
   for (int i = 0; i < samples; i++) {
     int own = suffix_len[r + i] + 1;
-    fetch((const uint16_t *)c->suffix_v + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room, (int64_t)(own + 1) / 2 * 2 * dim);
-    const uint16_t *k = (const uint16_t *)c->suffix_k + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
+    fetch((const uint16_t *)c->suffix_v + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room,
+          (int64_t)(own + 1) / 2 * 2 * dim);
+    const uint16_t *k =
+        (const uint16_t *)c->suffix_k + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
     IN_FOURS(heads, i * heads, own_scores, k, own)
     for (int j = 0; j < heads; j++) inverse[i * heads + j] = soft(s, i * heads + j, n, own, end, c->scale);
   }
   tile_blend(s, two, (const uint16_t *)c->prefix_v + shared, n);
-  if (kv + 1 < c->kv_heads) fetch((const uint16_t *)c->prefix_k + shared + (int64_t)dim * c->prefix_room, (int64_t)end * dim);
+  if (kv + 1 < c->kv_heads)
+    fetch((const uint16_t *)c->prefix_k + shared + (int64_t)dim * c->prefix_room, (int64_t)end * dim);
   for (int i = 0; i < samples; i++) {
-    const uint16_t *v = (const uint16_t *)c->suffix_v + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
+    const uint16_t *v =
+        (const uint16_t *)c->suffix_v + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
     IN_FOURS(heads, i * heads, own_blend, v, suffix_len[r + i] + 1)
     for (int j = 0; j < heads; j++)
-      write_row(out + ((int64_t)(r + i) * c->heads + h + j) * c->head, s->out + (i * heads + j) * dim, c->head, inverse[i * heads + j]);
+      write_row(out + ((int64_t)(r + i) * c->heads + h + j) * c->head, s->out + (i * heads + j) * dim, c->head,
+                inverse[i * heads + j]);
   }
 }
 
-// One decoding step for the rows [from, to), as popri_attend does it, with a result in bfloat16. dim and prefix_room are
-// multiples of 32, suffix_room of 16; scratch has popri_attend_scratch bytes.
-AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
-                            const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch) {
+// One decoding step for the rows [from, to), as popri_attend does it, with a result in bfloat16. dim and prefix_room
+// are multiples of 32, suffix_room of 16; scratch has popri_attend_scratch bytes.
+AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out,
+                            const int32_t *slot, const int32_t *suffix_len, const int32_t *prefix,
+                            const int32_t *prefix_len, void *scratch) {
   OPERATION("popri::attend");
   attend_scratch all, *s = &all;
   lay_out(c, scratch, s);
@@ -255,7 +265,8 @@ AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float 
     const float *k = qkv + r * width_of(c) + (int64_t)c->heads * c->head, *v = k + (int64_t)c->kv_heads * c->head;
     for (int h = 0; h < c->kv_heads; h++) {
       int64_t at = ((int64_t)slot[r] * c->kv_heads + h) * c->dim * c->suffix_room;
-      store_token((uint16_t *)c->suffix_k + at, (uint16_t *)c->suffix_v + at, suffix_len[r], k + h * c->head, v + h * c->head, c->head, c->dim);
+      store_token((uint16_t *)c->suffix_k + at, (uint16_t *)c->suffix_v + at, suffix_len[r], k + h * c->head,
+                  v + h * c->head, c->head, c->dim);
     }
   }
   tiles_on();
@@ -265,8 +276,9 @@ AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float 
     for (int kv = 0; kv < c->kv_heads; kv++)
       for (int h = 0; h < group; h += most)
         for (int i = 0; i < alike; i += together)
-          decode_block(c, s, kv, kv * group + h, group - h < most ? group - h : most, r + i, alike - i < together ? alike - i : together,
-                       qkv, out, slot, suffix_len, prefix[r], prefix_len[r]);
+          decode_block(c, s, kv, kv * group + h, group - h < most ? group - h : most, r + i,
+                       alike - i < together ? alike - i : together, qkv, out, slot, suffix_len, prefix[r],
+                       prefix_len[r]);
     r += alike;
   }
   _tile_release();
@@ -275,8 +287,8 @@ AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float 
 // Causal attention within the prompts [from, to) of a batch whose rows are width tokens: qkv is float32
 // [prompts, width, (heads + 2·kv_heads)·head], of which lengths tokens count, and the result bfloat16
 // [prompts, width, heads·head], zero where they do not. Keys and values go to the prompts' places.
-AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out, const int32_t *place,
-                             const int32_t *lengths, void *scratch) {
+AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out,
+                             const int32_t *place, const int32_t *lengths, void *scratch) {
   OPERATION("popri::prefill");
   attend_scratch all, *s = &all;
   lay_out(c, scratch, s);
@@ -300,12 +312,14 @@ AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, 
       for (int h = kv * group; h < (kv + 1) * group; h++)
         for (int t = 0; t < n; t += QUERIES) {
           int queries = n - t < QUERIES ? n - t : QUERIES, two = queries > SIDE, seen = t + queries;
-          for (int i = 0; i < queries; i++) round_row(s->q + i * dim, x + (t + i) * row + (int64_t)h * c->head, c->head, dim);
+          for (int i = 0; i < queries; i++)
+            round_row(s->q + i * dim, x + (t + i) * row + (int64_t)h * c->head, c->head, dim);
           tile_scores(s, two, k, seen);
           float inverse[QUERIES];
           for (int i = 0; i < queries; i++) inverse[i] = soft(s, i, t + i + 1, 0, (seen + 31) / 32 * 32, c->scale);
           tile_blend(s, two, v, seen);
-          for (int i = 0; i < queries; i++) write_row(y + (t + i) * out_row + (int64_t)h * c->head, s->out + i * dim, c->head, inverse[i]);
+          for (int i = 0; i < queries; i++)
+            write_row(y + (t + i) * out_row + (int64_t)h * c->head, s->out + i * dim, c->head, inverse[i]);
         }
     }
   }
@@ -317,7 +331,7 @@ AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, 
 int64_t popri_attend_scratch(const popri_cache *c) { return 0; }
 void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch) {}
-void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out, const int32_t *place,
-                         const int32_t *lengths, void *scratch) {}
+void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out,
+                         const int32_t *place, const int32_t *lengths, void *scratch) {}
 
 #endif

@@ -1,12 +1,12 @@
 // Attention of written text. Included by kernels.h.
 #include <math.h>
 
-// The decoding kernels take up to ATTEND_QUERIES queries that share keys and values, so that a key read from memory serves all
-// of them: of the heads that share them, and of the rows that share a prompt. The loops are written for a constant
-// number of queries and one type of stored values, float32 or bfloat16, and inlined for each.
+// The decoding kernels take up to ATTEND_QUERIES queries that share keys and values, so that a key read from memory
+// serves all of them: of the heads that share them, and of the rows that share a prompt. The loops are written for a
+// constant number of queries and one type of stored values, float32 or bfloat16, and inlined for each.
 
-// scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of LANES, of which room is one, wide
-// vectors of them at a time. With few queries, more than two vectors hide how long a sum takes.
+// scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of LANES, of which room is
+// one, wide vectors of them at a time. With few queries, more than two vectors hide how long a sum takes.
 INLINE void score_wide(int g, int wide, int bf16, float *scores, int stride, const float *const *q, const void *k,
                        int64_t from, int dim, int room) {
   floats sum[ATTEND_QUERIES][4] = {{{0}}};

@@ -8,7 +8,9 @@
 static int64_t rounded(int64_t n) { return (n + 31) / 32 * 32; }
 
 // Bytes for texts of up to most tokens: keys, values, 12 rows of scores and of shares, and their blends.
-int64_t popri_attend_texts_scratch(int64_t most, int64_t dim) { return rounded(most) * (4 * dim + 12 * 6) + 12 * dim * 4 + 64; }
+int64_t popri_attend_texts_scratch(int64_t most, int64_t dim) {
+  return rounded(most) * (4 * dim + 12 * 6) + 12 * dim * 4 + 64;
+}
 
 #ifdef PACKED
 
@@ -52,8 +54,8 @@ INLINE void pack_keys(const uint16_t *k, int64_t width, int64_t n, int64_t dim, 
 
 // Lays the values of n tokens out as weights [n, dim].
 INLINE void pack_values(const uint16_t *v, int64_t width, int64_t n, int64_t dim, uint16_t *to) {
-  __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34,
-                                 2, 33, 1, 32, 0);
+  __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36,
+                                 4, 35, 3, 34, 2, 33, 1, 32, 0);
   __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16)), zero = _mm512_setzero_si512();
   int64_t depth = rounded(n) / BLOCK;
   for (int64_t t = 0; t < rounded(n); t += 2)
@@ -85,13 +87,14 @@ INLINE float shares(float *scores, const float *bias, int64_t n, uint16_t *out) 
   return 1.0f / _mm512_reduce_add_ps(sum);
 }
 
-AVX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv, const float *bias,
-                            int64_t most, uint16_t *out, void *scratch) {
+AVX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
+                            const float *bias, int64_t most, uint16_t *out, void *scratch) {
   OPERATION("popri::attend_texts");
   int64_t all = heads * dim, width = 3 * all;
   for (int i = from; i < to; i++) {
     int64_t n = starts[i + 1] - starts[i], room = rounded(n), depth = room / BLOCK;
-    uint16_t *keys = (uint16_t *)(((uintptr_t)scratch + 63) / 64 * 64), *values = keys + room * dim, *p = values + room * dim;
+    uint16_t *keys = (uint16_t *)(((uintptr_t)scratch + 63) / 64 * 64), *values = keys + room * dim,
+             *p = values + room * dim;
     float *scores = (float *)(p + LINES * room), *blends = scores + LINES * room;
     for (int h = 0; h < heads; h++) {
       const uint16_t *q = qkv + starts[i] * width + h * dim;
@@ -117,7 +120,7 @@ AVX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, 
 
 #else
 
-void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv, const float *bias,
-                        int64_t most, uint16_t *out, void *scratch) {}
+void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
+                        const float *bias, int64_t most, uint16_t *out, void *scratch) {}
 
 #endif

@@ -1,15 +1,27 @@
 #include "torch.h"
 #include "profile.h"
 
-// The layers of a BERT over texts that lie behind each other, all layers for a few texts after each other: what they hold
-// stays in the second-level cache.
+// The layers of a BERT over texts that lie behind each other, all layers for a few texts after each other: what they
+// hold stays in the second-level cache.
 
 enum { GROUP = 288 }; // tokens of some texts, or the tokens of a longer one
 
-static popri_product product(const popri_encoder *e, int64_t rows, int64_t in, int64_t out, const uint16_t *x, const uint16_t *w,
-                             const float *bias, int act, const uint16_t *residual, uint16_t *y) {
-  return (popri_product){.rows = rows, .in = in, .out = out, .planes = 1, .x = x, .w = w, .bias = bias, .residual = residual, .y = y,
-                         .x_bf16 = 1, .residual_bf16 = 1, .y_bf16 = 1, .act = act, .tiles = e->tiles};
+static popri_product product(const popri_encoder *e, int64_t rows, int64_t in, int64_t out, const uint16_t *x,
+                             const uint16_t *w, const float *bias, int act, const uint16_t *residual, uint16_t *y) {
+  return (popri_product){.rows = rows,
+                         .in = in,
+                         .out = out,
+                         .planes = 1,
+                         .x = x,
+                         .w = w,
+                         .bias = bias,
+                         .residual = residual,
+                         .y = y,
+                         .x_bf16 = 1,
+                         .residual_bf16 = 1,
+                         .y_bf16 = 1,
+                         .act = act,
+                         .tiles = e->tiles};
 }
 
 static int64_t scratch_of(const popri_encoder *e, int64_t in, int64_t out, int64_t rows) {
@@ -30,7 +42,8 @@ static int64_t working(const popri_encoder *e, int64_t rows, int64_t most) {
 // Bytes for texts of up to most tokens.
 int64_t popri_encode_scratch(const popri_encoder *e, int64_t most) {
   int64_t rows = larger(GROUP, most), h = e->hidden;
-  return working(e, rows, most) + room(rows * larger(3 * h, e->inner) * 2) + 2 * room(rows * h * 2) + room((h + 63) * 4) + 64;
+  return working(e, rows, most) + room(rows * larger(3 * h, e->inner) * 2) + 2 * room(rows * h * 2) +
+         room((h + 63) * 4) + 64;
 }
 
 // x [starts[texts], hidden] becomes the last layer's result.

@@ -1,8 +1,8 @@
 #include "torch.h"
 #include "profile.h"
 
-// Whether one of n floats of the given size in bytes has all exponent bits set. The loops have no early exit, so that the
-// compiler makes them vectors: they run as fast as memory is read.
+// Whether one of n floats of the given size in bytes has all exponent bits set. The loops have no early exit, so that
+// the compiler makes them vectors: they run as fast as memory is read.
 #define ANY(T)                                                                                                      \
   {                                                                                                                 \
     const T *v = (const T *)x;                                                                                      \

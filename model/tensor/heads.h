@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Queries, keys and values of attention that is trained: from side by side to heads and back, and the softmax of their scores.
+// Queries, keys and values of attention that is trained: from side by side to heads and back, and the softmax of their
+// scores.
 
 // One head turned by cosines and sines, half of whose dimensions follow each other; back turns it the other way.
-INLINE void turn(const void *x, int64_t from, void *y, int64_t to, int bf16, const void *cosines, const void *sines, int64_t angle,
-                 int64_t half, int back) {
+INLINE void turn(const void *x, int64_t from, void *y, int64_t to, int bf16, const void *cosines, const void *sines,
+                 int64_t angle, int64_t half, int back) {
   int64_t i = 0;
   for (; i + LANES <= half; i += LANES) {
     floats u = load(x, from + i, bf16), v = load(x, from + half + i, bf16);
@@ -65,7 +66,8 @@ void popri_split_heads_grad(const void *p, int64_t from, int64_t to) {
     heads(h, from, to, 0, 1);
 }
 
-// exp on (-inf, 0], and 0 where it would be smallest: a hidden token has no weight, not one that is slow to multiply with.
+// exp on (-inf, 0], and 0 where it would be smallest: a hidden token has no weight, not one that is slow to multiply
+// with.
 INLINE floats exp_or_zero(floats x) {
   floats sum = {0}, e;
   exp_floats((const float *)&x, 0, 1, (float *)&e, &sum);
@@ -124,7 +126,8 @@ INLINE void softmax_slopes(const popri_softmax *p, int64_t from, int64_t to, int
     for (; i < n; i++) dot += value(p->y, at + i, bf16) * value(p->dy, at + i, bf16);
     for (i = 0; i + LANES <= n; i += LANES)
       store_floats(p->dx, at + i, load(p->y, at + i, bf16) * (load(p->dy, at + i, bf16) - dot) * p->scale, bf16);
-    for (; i < n; i++) store(p->dx, at + i, value(p->y, at + i, bf16) * (value(p->dy, at + i, bf16) - dot) * p->scale, bf16);
+    for (; i < n; i++)
+      store(p->dx, at + i, value(p->y, at + i, bf16) * (value(p->dy, at + i, bf16) - dot) * p->scale, bf16);
   }
 }
 

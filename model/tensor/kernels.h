@@ -1,5 +1,5 @@
-// The kernels that are compiled once for each instruction set. A file for each set (kernels_….c) includes this with SET,
-// which ends their names, and LANES, the floats of a register. kernels.c chooses a set.
+// The kernels that are compiled once for each instruction set. A file for each set (kernels_….c) includes this with
+// SET, which ends their names, and LANES, the floats of a register. kernels.c chooses a set.
 #ifdef SET
 #define JOIN(name, set) name##_##set
 #define OF_SET(name, set) JOIN(name, set)

@@ -46,10 +46,10 @@ static float weighted_sum(const float *restrict e, const float *restrict x, int 
 }
 
 // For the rows [from, to) of logits [n, vocab], float32 or bfloat16: the log-probability of the target, the log of the
-// normaliser, and (where not null) the target's rank and the distribution's entropy. The rank counts the likelier tokens,
-// and of equally likely ones those with lower ids. A row that is not finite yields NaN and the rank vocab.
-void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
-                    float *normaliser, int32_t *rank, float *entropy) {
+// normaliser, and (where not null) the target's rank and the distribution's entropy. The rank counts the likelier
+// tokens, and of equally likely ones those with lower ids. A row that is not finite yields NaN and the rank vocab.
+void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target,
+                    float *out, float *normaliser, int32_t *rank, float *entropy) {
   OPERATION("popri::logprobs");
   float wide[CHUNK], e[CHUNK];
   for (int64_t r = from; r < to; r++) {

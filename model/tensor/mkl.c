@@ -1,7 +1,7 @@
-// MKL keeps its AVX-512 kernels for processors whose vendor is Intel, and computes float32 products on others with AVX2:
-// half of what an AMD processor of the fifth Zen generation can do. It asks the function below, which the dynamic linker
-// takes from the executable instead of libtorch. Any processor with the instructions that those kernels use gets them.
-// POPRI_MKL=stock leaves the choice to MKL.
+// MKL keeps its AVX-512 kernels for processors whose vendor is Intel, and computes float32 products on others with
+// AVX2: half of what an AMD processor of the fifth Zen generation can do. It asks the function below, which the dynamic
+// linker takes from the executable instead of libtorch. Any processor with the instructions that those kernels use gets
+// them. POPRI_MKL=stock leaves the choice to MKL.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int mkl_serv_intel_cpu_true(void) {
   const char *choice = getenv("POPRI_MKL");
   if (choice && !strcmp(choice, "stock")) return 0;
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 #endif

@@ -14,7 +14,8 @@ INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t ro
       sum += v * v;
     }
     float scale = 1.0f / sqrtf(sum / (float)n + eps);
-    for (i = 0; i + LANES <= n; i += LANES) store_floats(y, at + i, load(x, at + i, bf16) * scale * *(const floats *)(w + i), bf16);
+    for (i = 0; i + LANES <= n; i += LANES)
+      store_floats(y, at + i, load(x, at + i, bf16) * scale * *(const floats *)(w + i), bf16);
     for (; i < n; i++) store(y, at + i, value(x, at + i, bf16) * scale * w[i], bf16);
   }
 }
@@ -25,8 +26,8 @@ INLINE float total(floats v) {
   return sum;
 }
 
-INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w, void *dx, float *dw, int64_t from, int64_t to,
-                         int64_t n, float eps) {
+INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w, void *dx, float *dw, int64_t from,
+                         int64_t to, int64_t n, float eps) {
   for (int64_t r = from; r < to; r++) {
     int64_t at = r * n, i = 0;
     floats squares = {0}, dots = {0};
@@ -78,7 +79,8 @@ void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
   }
 }
 
-INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
+INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n,
+                      float eps) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t at = r * n, i = 0;
     floats sums = {0}, squares = {0};
@@ -98,13 +100,15 @@ INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, v
     }
     float scale = 1.0f / sqrtf(square / (float)n + eps);
     for (i = 0; i + LANES <= n; i += LANES)
-      store_floats(y, at + i, (load(x, at + i, bf16) - mean) * scale * *(const floats *)(w + i) + *(const floats *)(b + i), bf16);
+      store_floats(y, at + i,
+                   (load(x, at + i, bf16) - mean) * scale * *(const floats *)(w + i) + *(const floats *)(b + i), bf16);
     for (; i < n; i++) store(y, at + i, (value(x, at + i, bf16) - mean) * scale * w[i] + b[i], bf16);
   }
 }
 
 // y = (x - mean)/√(variance + eps)·w + b, row by row.
-void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps) {
+void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n,
+                     float eps) {
   OPERATION("popri::layernorm");
   if (bf16)
     layernorm(x, 1, w, b, y, rows, n, eps);
@@ -173,8 +177,8 @@ void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
     swiglu_grad(p->x, p->dy, 0, p->y, from, to, p->n);
 }
 
-// Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has those of
-// r modulo angles.
+// Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has
+// those of r modulo angles.
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
                          int64_t heads, int64_t dim) {
   OPERATION("popri::rotate");

@@ -7,7 +7,8 @@
 float popri_phi[2][3][PARTS];
 
 static double phi(int tanh_form, double x) {
-  return tanh_form ? 1 / (1 + exp(2 * 0.79788456080286536 * (x + 0.044715 * x * x * x))) : 0.5 * erfc(x * 0.70710678118654752);
+  return tanh_form ? 1 / (1 + exp(2 * 0.79788456080286536 * (x + 0.044715 * x * x * x)))
+                   : 0.5 * erfc(x * 0.70710678118654752);
 }
 
 // The parabolas through three points of each part.
@@ -27,10 +28,10 @@ int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
   return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * 2 * TILE * planes;
 }
 
-// Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or bfloat16.
-// Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
-                int64_t to, uint16_t *packed) {
+// Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or
+// bfloat16. Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated,
+                int64_t from, int64_t to, uint16_t *packed) {
   OPERATION("popri::pack");
   int64_t depth = (in + BLOCK - 1) / BLOCK;
   for (int64_t b = from; b < to; b++)
@@ -41,7 +42,8 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
           for (int n = 0; n < 16; n++) {
             int64_t i = kb * BLOCK + k, o = gated ? b * 16 + half * (out / 2) + n : b * BLOCK + half * 16 + n;
             float x = 0;
-            if (i < in && o < out) x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
+            if (i < in && o < out)
+              x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
             for (int p = 0; p < planes; p++) {
               uint16_t part = to_bf16(x);
               at[(p * 2 + half) * TILE + k / 2 * 32 + n * 2 + k % 2] = part;
@@ -51,9 +53,10 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
     }
 }
 
-// y = (x - mean)/√(variance + eps)·w + b, row by row, in bfloat16 with float32 sums; row has room for n rounded up to 64.
-AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
-                              float *row) {
+// y = (x - mean)/√(variance + eps)·w + b, row by row, in bfloat16 with float32 sums; row has room for n rounded up
+// to 64.
+AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n,
+                              float eps, float *row) {
   OPERATION("popri::layernorm");
   for (int64_t r = 0; r < rows; r++, x += n, y += n) {
     __m512 sum[4], square[4];
@@ -73,7 +76,8 @@ AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b,
         __m512 v = _mm512_maskz_sub_ps(up_to(n - i - 16 * k), _mm512_loadu_ps(row + i + 16 * k), mean);
         square[k] = _mm512_fmadd_ps(v, v, square[k]);
       }
-    float squares = _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(square[0], square[1]), _mm512_add_ps(square[2], square[3])));
+    float squares =
+        _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(square[0], square[1]), _mm512_add_ps(square[2], square[3])));
     __m512 scale = _mm512_set1_ps(1.0f / sqrtf(squares / (float)n + eps));
     for (int64_t i = 0; i < n; i += 16) {
       __mmask16 m = up_to(n - i);
@@ -84,7 +88,8 @@ AVX void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b,
 }
 
 // popri_lines for a constant n, whose sums stay in registers.
-INLINE void lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width) {
+INLINE void lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums,
+                  int64_t width) {
   __m512 s[LINES][2];
 #pragma GCC unroll 12
   for (int r = 0; r < n; r++) {
@@ -113,7 +118,8 @@ INLINE void lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, i
 #define CASE(k)                                                                                                       \
   case k: lines(k, a, stride, b, depth, first, sums, width); break;
 
-AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width) {
+AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums,
+                     int64_t width) {
   switch (n) {
     CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12)
   }
@@ -192,11 +198,11 @@ void popri_product_run(const popri_product *g, void *scratch) {
 
 #else
 
-void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
-                          float *row) {}
+void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n,
+                          float eps, float *row) {}
 int64_t popri_packed_size(int64_t in, int64_t out, int planes) { return 0; }
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
-                int64_t to, uint16_t *packed) {}
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated,
+                int64_t from, int64_t to, uint16_t *packed) {}
 int64_t popri_product_scratch(const popri_product *g) { return 0; }
 void popri_product_run(const popri_product *g, void *scratch) {}
 

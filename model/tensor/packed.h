@@ -38,7 +38,9 @@ INLINE __m512 load_bf16(const uint16_t *p, __mmask16 m) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, p)), 16));
 }
 
-INLINE void store_bf16(uint16_t *p, __mmask16 m, __m512 x) { _mm256_mask_storeu_epi16(p, m, (__m256i)_mm512_cvtneps_pbh(x)); }
+INLINE void store_bf16(uint16_t *p, __mmask16 m, __m512 x) {
+  _mm256_mask_storeu_epi16(p, m, (__m256i)_mm512_cvtneps_pbh(x));
+}
 
 // 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))
 INLINE __m512 gelu_tanh(__m512 x) {
@@ -53,7 +55,8 @@ INLINE __m512 gelu_tanh(__m512 x) {
 
 // x·Φ(x), with erf to 1.5e-7 (Abramowitz and Stegun 7.1.26).
 INLINE __m512 gelu_erf(__m512 x) {
-  __m512 one = _mm512_set1_ps(1.0f), d = _mm512_fmadd_ps(_mm512_set1_ps(0.3275911f * 0.70710678f), _mm512_abs_ps(x), one);
+  __m512 one = _mm512_set1_ps(1.0f),
+         d = _mm512_fmadd_ps(_mm512_set1_ps(0.3275911f * 0.70710678f), _mm512_abs_ps(x), one);
   __m512 t = _mm512_rcp14_ps(d);
   t = _mm512_mul_ps(t, _mm512_fnmadd_ps(d, t, _mm512_set1_ps(2.0f)));
   __m512 p = _mm512_set1_ps(0.5f * 1.061405429f);
@@ -66,14 +69,15 @@ INLINE __m512 gelu_erf(__m512 x) {
   return _mm512_mask_sub_ps(low, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ), x, low);
 }
 
-// The share of x that its negative loses, Φ(-|x|) or its tanh form, for results that are rounded to bfloat16: a parabola
-// for each of PARTS parts up to PHI_END. Its error is below 2e-5.
+// The share of x that its negative loses, Φ(-|x|) or its tanh form, for results that are rounded to bfloat16: a
+// parabola for each of PARTS parts up to PHI_END. Its error is below 2e-5.
 enum { PARTS = 32 };
 #define PHI_END 5.5f
 extern float popri_phi[2][3][PARTS]; // of gelu's two forms, the parabola's constant, linear and quadratic factors
 
 INLINE __m512 gelu_rough(__m512 x, const __m512 *phi) {
-  __m512 at = _mm512_min_ps(_mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(PARTS / PHI_END)), _mm512_set1_ps(PARTS - 0.001f));
+  __m512 at =
+      _mm512_min_ps(_mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(PARTS / PHI_END)), _mm512_set1_ps(PARTS - 0.001f));
   __m512i part = _mm512_cvttps_epi32(at);
   __m512 f = _mm512_sub_ps(at, _mm512_cvtepi32_ps(part));
 #define PICK(k) _mm512_permutex2var_ps(phi[2 * k], part, phi[2 * k + 1])
@@ -98,7 +102,8 @@ INLINE void finish_gated(const popri_product *g, const float *sums, int64_t row,
   __m512 zero = _mm512_setzero_ps(), one = _mm512_set1_ps(1.0f), b0 = g->bias ? _mm512_loadu_ps(g->bias + n) : zero,
          b1 = g->bias ? _mm512_loadu_ps(g->bias + width + n) : zero;
   for (int r = 0; r < rows; r++) {
-    __m512 gate = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK), b0), x = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16), b1);
+    __m512 gate = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK), b0),
+           x = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16), b1);
     // σ(gate) = 1/(1 + exp(-gate)) where gate ≥ 0, and exp(gate)/(1 + exp(gate)) elsewhere
     __m512 e = exp_negative(_mm512_sub_ps(zero, _mm512_abs_ps(gate)));
     __m512 y = _mm512_mul_ps(_mm512_div_ps(gate, _mm512_add_ps(one, e)), x);
@@ -112,7 +117,8 @@ INLINE void finish_gated(const popri_product *g, const float *sums, int64_t row,
 }
 
 // Adds the bias, applies the activation, adds the residual and stores rows × 32 sums.
-INLINE void finish_as(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column, int act, int residual, int half) {
+INLINE void finish_as(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column, int act,
+                      int residual, int half) {
   const float *bias = g->bias, *r32 = g->residual;
   const uint16_t *r16 = g->residual;
   float *y32 = g->y;
@@ -164,7 +170,8 @@ INLINE void split(const popri_product *g, int64_t row, int rows, int64_t padded,
       __mmask16 m = up_to(g->in - k);
       int64_t at = (row + r) * g->in + k;
       if (g->x_bf16) {
-        _mm256_storeu_si256((__m256i *)(parts + r * padded + k), _mm256_maskz_loadu_epi16(m, (const uint16_t *)g->x + at));
+        _mm256_storeu_si256((__m256i *)(parts + r * padded + k),
+                            _mm256_maskz_loadu_epi16(m, (const uint16_t *)g->x + at));
         continue;
       }
       __m512 x = _mm512_maskz_loadu_ps(m, (const float *)g->x + at);
@@ -185,6 +192,7 @@ enum { LINES = 12 }; // rows of sums that the registers hold, 32 a row
 
 // Adds depth blocks of products to n × 32 sums, width apart, n up to LINES. The first chunk has none yet. Rows of a are
 // stride apart. A row's sums do not depend on the others.
-AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums, int64_t width);
+AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums,
+                     int64_t width);
 
 #endif

@@ -2,9 +2,10 @@
 #include "profile.h"
 #include "packed.h"
 
-// Products of 8-bit integers on the vector unit: weights with one scale for each output, inputs with one for each row, sums in
-// 32-bit integers (W8A8, Dettmers et al. 2022 without the outliers' own product; Xiao et al. 2023). The instruction multiplies
-// unsigned by signed bytes: weights are stored with 128 added to them, which 128 times the sum of the row's inputs undoes.
+// Products of 8-bit integers on the vector unit: weights with one scale for each output, inputs with one for each row,
+// sums in 32-bit integers (W8A8, Dettmers et al. 2022 without the outliers' own product; Xiao et al. 2023). The
+// instruction multiplies unsigned by signed bytes: weights are stored with 128 added to them, which 128 times the sum
+// of the row's inputs undoes.
 
 #ifdef PACKED
 
@@ -18,8 +19,8 @@ static int64_t deep(int64_t in) { return (in + DEEP - 1) / DEEP; }
 int64_t popri_packed8_size(int64_t in, int64_t out) { return (out + BLOCK - 1) / BLOCK * deep(in) * DEEP * BLOCK; }
 
 // Lays blocks [from, to) of 32 outputs out, as popri_pack, and fills the scales of the outputs in the blocks' order.
-void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from, int64_t to,
-                 uint8_t *packed, float *scales) {
+void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from,
+                 int64_t to, uint8_t *packed, float *scales) {
   OPERATION("popri::pack");
   for (int64_t b = from; b < to; b++)
     for (int c = 0; c < BLOCK; c++) {
@@ -34,7 +35,8 @@ void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, 
       uint8_t *at = packed + b * deep(in) * DEEP * BLOCK;
       for (int64_t i = 0; i < deep(in) * DEEP; i++) {
         float x = 0;
-        if (i < in && o < out) x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
+        if (i < in && o < out)
+          x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
         at[(i / DEEP * 2 + half) * (DEEP * 16) + i % DEEP / 4 * 64 + n * 4 + i % 4] = (uint8_t)(128 + lrintf(x * back));
       }
     }
@@ -59,7 +61,8 @@ INLINE8 void quantise(const popri_product *g, int8_t *a, float *scales, int32_t 
     __m512 back = _mm512_set1_ps(odd || max == 0 ? 0 : 127 / max);
     __m512i sum = _mm512_setzero_si512();
     for (int64_t k = 0; k < stride; k += 16) {
-      __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_mov_ps(odd ? 0 : 0xffff, INPUT(k, up_to(g->in - k))), back));
+      __m512i q =
+          _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_maskz_mov_ps(odd ? 0 : 0xffff, INPUT(k, up_to(g->in - k))), back));
       sum = _mm512_add_epi32(sum, q);
       _mm_storeu_si128((__m128i *)(a + r * stride + k), _mm512_cvtsepi32_epi8(q));
     }
@@ -72,8 +75,8 @@ INLINE8 void quantise(const popri_product *g, int8_t *a, float *scales, int32_t 
 #define DPBUSD(sum, b, x) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(b), "v"(x))
 
 // n × 32 sums of products for a constant n, which stay in registers, as floats.
-INLINE8 void lines8(int n, const int8_t *a, int64_t stride, const uint8_t *b, int64_t depth, const float *scales, const int32_t *offsets,
-                    const float *columns, float *sums) {
+INLINE8 void lines8(int n, const int8_t *a, int64_t stride, const uint8_t *b, int64_t depth, const float *scales,
+                    const int32_t *offsets, const float *columns, float *sums) {
   __m512i s[LINES][2];
 #pragma GCC unroll 12
   for (int r = 0; r < n; r++) s[r][0] = s[r][1] = _mm512_setzero_si512();
@@ -94,7 +97,8 @@ INLINE8 void lines8(int n, const int8_t *a, int64_t stride, const uint8_t *b, in
   for (int r = 0; r < n; r++) {
     __m512i offset = _mm512_set1_epi32(offsets[r]);
     __m512 scale = _mm512_set1_ps(scales[r]);
-    _mm512_storeu_ps(sums + r * BLOCK, _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(s[r][0], offset)), scale), c0));
+    _mm512_storeu_ps(sums + r * BLOCK,
+                     _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(s[r][0], offset)), scale), c0));
     _mm512_storeu_ps(sums + r * BLOCK + 16,
                      _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(s[r][1], offset)), scale), c1));
   }
@@ -103,8 +107,8 @@ INLINE8 void lines8(int n, const int8_t *a, int64_t stride, const uint8_t *b, in
 #define CASE8(k)                                                                                                      \
   case k: lines8(k, a, stride, b, depth, scales, offsets, columns, sums); break;
 
-VNNI static void some_lines8(int n, const int8_t *a, int64_t stride, const uint8_t *b, int64_t depth, const float *scales,
-                             const int32_t *offsets, const float *columns, float *sums) {
+VNNI static void some_lines8(int n, const int8_t *a, int64_t stride, const uint8_t *b, int64_t depth,
+                             const float *scales, const int32_t *offsets, const float *columns, float *sums) {
   switch (n) {
     CASE8(1)
     CASE8(2)
@@ -134,7 +138,8 @@ VNNI void popri_product8_run(const popri_product *g, void *scratch) {
   for (int64_t o = 0; o < g->out; o += BLOCK)
     for (int64_t r = 0; r < g->rows; r += LINES) {
       int n = g->rows - r < LINES ? (int)(g->rows - r) : LINES;
-      some_lines8(n, a + r * stride, stride, (const uint8_t *)g->w + o * stride, depth, scales + r, offsets + r, g->scales + o, sums);
+      some_lines8(n, a + r * stride, stride, (const uint8_t *)g->w + o * stride, depth, scales + r, offsets + r,
+                  g->scales + o, sums);
       if (g->gated)
         finish_gated(g, sums, r, n, o);
       else
@@ -145,8 +150,8 @@ VNNI void popri_product8_run(const popri_product *g, void *scratch) {
 #else
 
 int64_t popri_packed8_size(int64_t in, int64_t out) { return 0; }
-void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from, int64_t to,
-                 uint8_t *packed, float *scales) {}
+void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from,
+                 int64_t to, uint8_t *packed, float *scales) {}
 int64_t popri_product8_scratch(const popri_product *g) { return 0; }
 void popri_product8_run(const popri_product *g, void *scratch) {}
 

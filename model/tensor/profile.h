@@ -25,4 +25,5 @@ static inline __attribute__((always_inline)) void popri_announced(int *on) {
 
 // OPERATION names what follows until the end of the block.
 #define OPERATION(name) __attribute__((cleanup(popri_announced), unused)) int announced = popri_announce(name)
-#define SHARED_OPERATION(name) __attribute__((cleanup(popri_announced), unused)) int announced = popri_announce_shared(name)
+#define SHARED_OPERATION(name) \
+  __attribute__((cleanup(popri_announced), unused)) int announced = popri_announce_shared(name)

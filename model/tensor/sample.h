@@ -18,10 +18,12 @@ static int32_t first_maximum(const float *x, int n) {
     if (x[i] == max) return i;
 }
 
-// Draws one token a row by inverting the cumulative softmax at u in [0, 1); u < 0 takes the first maximum. A row without
-// a finite maximum yields -1. A row is read once, part by part: each part has its own maximum and a sum relative to it, and
-// only the part that u falls into is looked at again. scratch has room for two floats a part and one part.
-void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch) {
+// Draws one token a row by inverting the cumulative softmax at u in [0, 1); u < 0 takes the first maximum. A row
+// without a finite maximum yields -1. A row is read once, part by part: each part has its own maximum and a sum
+// relative to it, and only the part that u falls into is looked at again. scratch has room for two floats a part and
+// one part.
+void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,
+                  float *scratch) {
   OPERATION("popri::sample");
   int parts = (vocab + SAMPLE_PART - 1) / SAMPLE_PART;
   float *top = scratch, *sum = scratch + parts, *e = scratch + 2 * parts;
@@ -114,11 +116,11 @@ int64_t popri_sample_top_scratch(int vocab) {
   return (int64_t)vocab * (sizeof(float) + sizeof(int32_t) + sizeof(candidate)) + BUCKETS * sizeof(double) + 64;
 }
 
-// Draws as popri_sample does, from the smallest set of the likeliest tokens that holds the share p < 1 of the probability.
-// Ties at the border go to the lower id. All tokens whose share is below (1-p)/vocab hold less than 1-p together, so the
-// set is among the others, which are few, and only those at its border are sorted.
-void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u, int32_t *out,
-                      void *scratch) {
+// Draws as popri_sample does, from the smallest set of the likeliest tokens that holds the share p < 1 of the
+// probability. Ties at the border go to the lower id. All tokens whose share is below (1-p)/vocab hold less than 1-p
+// together, so the set is among the others, which are few, and only those at its border are sorted.
+void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u,
+                      int32_t *out, void *scratch) {
   OPERATION("popri::sample");
   double *mass = scratch;
   candidate *border = (candidate *)(mass + BUCKETS);

@@ -97,8 +97,10 @@ void atg_zeros(tensor *, int64_t *, int, int, int);
 // What internal/setup/libtch adds to the bindings.
 void popri_observe(void (*begins)(const char *name, int64_t node), void (*ends)(void));
 int64_t popri_next_node(void);
-void popri_steps(char *(*backward)(int op, double *numbers, tensor *saved, tensor *slopes, char *wanted, tensor *results));
-char *popri_step(int op, double *numbers, int count, tensor *saved, int kept, tensor *inputs, int from, tensor *outputs, int to);
+void popri_steps(char *(*backward)(int op, double *numbers, tensor *saved, tensor *slopes, char *wanted,
+                                   tensor *results));
+char *popri_step(int op, double *numbers, int count, tensor *saved, int kept, tensor *inputs, int from, tensor *outputs,
+                 int to);
 
 // Recording of where the time goes (profile.c).
 typedef struct {
@@ -116,8 +118,8 @@ int popri_region(void);                           // of this thread
 void popri_made(int64_t from, int region);        // nodes of graphs since from belong to the region
 void popri_occupied(int threads);                 // by operations of libtorch on this thread
 
-// Kernels of our own (kernels.h), on raw memory, for each of these sets of instructions. popri_take takes one from now on
-// where the CPU has it, else the best that it has, and returns the one that is taken.
+// Kernels of our own (kernels.h), on raw memory, for each of these sets of instructions. popri_take takes one from now
+// on where the CPU has it, else the best that it has, and returns the one that is taken.
 enum { KERNELS_PLAIN, KERNELS_AVX2, KERNELS_AVX512 };
 int popri_take(int set);
 void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2, float eps,
@@ -139,9 +141,10 @@ typedef struct {
 } popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
-void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n, float eps);
-void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width, int64_t heads,
-                  int64_t dim);
+void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n,
+                     float eps);
+void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
+                  int64_t heads, int64_t dim);
 // What parts of rows do, and the threads of libtorch's operations doing it (threads.c).
 typedef void (*popri_range)(const void *kernel, int64_t from, int64_t to);
 void popri_shared(const char *name, popri_range f, const void *kernel, int64_t n, int threads);
@@ -187,12 +190,13 @@ void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };
 enum { ATTEND_QUERIES = 6 }; // that popri_attend computes together
-void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out, float *scratch);
+void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,
+                  float *scratch);
 int64_t popri_sample_top_scratch(int vocab);
-void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u, int32_t *out,
-                      void *scratch);
-void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target, float *out,
-                    float *normaliser, int32_t *rank, float *entropy);
+void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u,
+                      int32_t *out, void *scratch);
+void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target,
+                    float *out, float *normaliser, int32_t *rank, float *entropy);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
 // Products with packed weights (packed.c, amx.c), and attention on the matrix unit (amx_attend.c).
@@ -217,13 +221,13 @@ void popri_tiles_run(const popri_product *g, void *scratch);
 int64_t popri_attend_scratch(const popri_cache *c);
 void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch);
-void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out, const int32_t *place,
-                         const int32_t *lengths, void *scratch);
-void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n, float eps,
-                          float *row);
+void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out,
+                         const int32_t *place, const int32_t *lengths, void *scratch);
+void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n,
+                          float eps, float *row);
 int64_t popri_attend_texts_scratch(int64_t most, int64_t dim);
-void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv, const float *bias,
-                        int64_t most, uint16_t *out, void *scratch);
+void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
+                        const float *bias, int64_t most, uint16_t *out, void *scratch);
 // The layers of a BERT (encode.c): packed weights, float32 biases and norms.
 typedef struct {
   const uint16_t *qkv, *out, *up, *down;
@@ -240,11 +244,11 @@ typedef struct {
 int64_t popri_encode_scratch(const popri_encoder *e, int64_t most);
 void popri_encode(const popri_encoder *e, const int32_t *starts, int texts, int64_t most, uint16_t *x, void *scratch);
 int64_t popri_packed_size(int64_t in, int64_t out, int planes);
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated, int64_t from,
-                int64_t to, uint16_t *packed);
+void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated,
+                int64_t from, int64_t to, uint16_t *packed);
 int64_t popri_packed8_size(int64_t in, int64_t out);
-void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from, int64_t to,
-                 uint8_t *packed, float *scales);
+void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from,
+                 int64_t to, uint8_t *packed, float *scales);
 int64_t popri_product8_scratch(const popri_product *g);
 void popri_product8_run(const popri_product *g, void *scratch);
 int64_t popri_product_scratch(const popri_product *g);
