@@ -18,8 +18,8 @@ import (
 )
 
 // newMethod makes the method that the configuration names.
-func (s *Session) newMethod(tell func(done, total int)) (rounds.Method, error) {
-	reference, err := assembly.ValidationReference(s.Data.Private, embedding.Sentence(s.encoder), tell)
+func (s *Session) newMethod(common *assembly.Common, tell func(done, total int)) (rounds.Method, error) {
+	reference, err := common.Reference(s.Data.Private, embedding.Sentence(s.encoder), tell)
 	if err != nil {
 		return nil, err
 	}

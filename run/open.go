@@ -50,6 +50,8 @@ type Options struct {
 	Trackers []string
 	// Aggregators are asked where the clients are behind them (fed.clients and aggregate.least above 0).
 	Aggregators *sharding.Aggregators
+	// Common, if not nil, keeps what further runs of this process may have in common with this one.
+	Common *assembly.Common
 	// Announced is told when a round is announced to them and until when it waits; it may be nil.
 	Announced func(text string)
 }
@@ -126,13 +128,13 @@ func Open(ctx context.Context, o Options) (s *Session, err error) {
 			return err
 		}),
 		opening("prepare the encoder", func(rounds.Stage) (err error) {
-			if s.encoder, err = assembly.NewEncoder(c, s.Data.Public); err == nil {
+			if s.encoder, err = o.Common.Encoder(c, s.Data.Public); err == nil {
 				s.Config.Scoring.Dim = embedding.Sentence(s.encoder).Dim() // an encoder with weights of its own decides it
 			}
 			return err
 		}),
 		opening("prepare the method", func(stage rounds.Stage) (err error) {
-			s.method, err = s.newMethod(stage.Progress)
+			s.method, err = s.newMethod(o.Common, stage.Progress)
 			return err
 		}),
 		opening("check inputs", func(rounds.Stage) (err error) {
@@ -249,12 +251,13 @@ func (s *Session) clients(ctx context.Context, o Options,
 	if s.Config.Votes() {
 		return s.voters(ctx)
 	}
-	texts := methods.Of(s.Config).NeedsTextsOf(s.Config)
-	train := s.Data.Private.Split(clients.Train)
-	embedded, err := fedsim.Embed(ctx, train, s.encoder, texts, tell)
-	if err == nil && methods.Of(s.Config).NeedsLabels {
-		fedsim.Label(&embedded, train, s.Data.Public.Classes())
+	d := methods.Of(s.Config)
+	var classes []string
+	if d.NeedsLabels {
+		classes = append([]string{}, s.Data.Public.Classes()...)
 	}
+	embedded, err := o.Common.Embedded(ctx, s.Data.Private.Split(clients.Train), s.encoder, d.NeedsTextsOf(s.Config),
+		classes, tell)
 	return func(o fedsim.Config) (*fedsim.Federation, error) { return fedsim.New(embedded, o) }, err
 }
 

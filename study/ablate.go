@@ -16,6 +16,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/methods/rounds"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/show/series"
@@ -72,7 +73,8 @@ type Options struct {
 	Command string // what made the ablation, to be typed again; "" if it is not known
 	// AskEach has each run ask the clients itself. Otherwise runs that ask once, and the same, read one release.
 	AskEach bool
-	asking  []grid.Cell // whose releases can be read again
+	asking  []grid.Cell      // whose releases can be read again
+	common  *assembly.Common // what the runs share
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
 	Halving *halving.Halving
 	Say     func(text string)
@@ -97,6 +99,7 @@ func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options)
 	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
 		return nil, err
 	}
+	o.common = new(assembly.Common)
 	if !o.AskEach {
 		o.asking = cells
 	}

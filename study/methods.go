@@ -11,6 +11,7 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/methods"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/study/grid"
 )
@@ -73,7 +74,7 @@ func OtherRun(dir, method string) string { return filepath.Join(dir, "with", met
 // its own ledger. Finished runs are read, and an interrupted one is resumed.
 func CompareMethods(ctx context.Context, c configs.Config, names []string, o Options) (*Comparison, error) {
 	first := o.Dir
-	o.Dir = OtherRun(first, "")
+	o.Dir, o.common = OtherRun(first, ""), new(assembly.Common)
 	out, runs := &Comparison{}, []string{first}
 	for i, name := range names {
 		cell := grid.Cell{Name: name, Seed: c.Seed, Config: c}

@@ -117,10 +117,26 @@ func FreeEncoder(e embedding.Encoder) {
 // NewEncoder opens the encoder of the configuration, or fits it to the public text.
 func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	e, err := newSentence(c, public)
-	if err != nil || c.Scoring.Form == 0 || c.Method == "private_evolution" { // its clients vote for texts of near meaning
-		return e, err
+	if err != nil {
+		return nil, err
 	}
-	return &embedding.Form{Encoder: e, Weight: c.Scoring.Form}, nil
+	return withForm(c, e), nil
+}
+
+// withForm adds the measures of form, where the configuration asks for them.
+func withForm(c configs.Config, e embedding.Encoder) embedding.Encoder {
+	if c.Scoring.Form == 0 || c.Method == "private_evolution" { // its clients vote for texts of near meaning
+		return e
+	}
+	return &embedding.Form{Encoder: e, Weight: c.Scoring.Form}
+}
+
+// fittedTo are the public texts that encoders are fitted to.
+func fittedTo(public datasets.Public) []string {
+	if len(public.Generator) == 0 {
+		return datasets.Strings(public.Prompts)
+	}
+	return datasets.Strings(public.Generator)
 }
 
 // newSentence opens or fits the encoder of sentences.
@@ -132,14 +148,10 @@ func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, e
 		}
 		return e, nil
 	}
-	texts := public.Generator
-	if len(texts) == 0 {
-		texts = public.Prompts
-	}
 	if c.Scoring.Encoder == "latent" {
-		return embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: c.Scoring.Dim})
+		return embedding.FitLatent(fittedTo(public), embedding.LatentConfig{Dim: c.Scoring.Dim})
 	}
-	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
+	return embedding.FitHashing(fittedTo(public), embedding.HashingConfig{Dim: c.Scoring.Dim})
 }
 
 // openSentence opens a sentence encoder by its path or name.
