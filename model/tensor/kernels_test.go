@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -168,13 +169,24 @@ func TestSampleFollowsTheSoftmax(t *testing.T) {
 
 func BenchmarkLogProbs(b *testing.B) {
 	const n, v = 512, 4096
-	_ = Run(func(s *Scope) error {
-		x := s.Zeros(BFloat16, n, v)
-		targets := make([]int32, n)
-		for b.Loop() {
-			s.NewLogProbs(x, targets, false, false)
-		}
-		b.ReportMetric(n*v*float64(b.N)/b.Elapsed().Seconds()/1e9, "Glogit/s")
-		return nil
-	})
+	for _, d := range []DType{Float32, BFloat16} {
+		_ = Run(func(s *Scope) error {
+			x := s.Zeros(d, n, v)
+			targets, weights := make([]int32, n), make([]float32, n)
+			var l *LogProbs
+			for name, work := range map[string]func(){
+				"values": func() { l = s.NewLogProbs(x, targets, false, false) },
+				"grad":   func() { l.Grad_(weights) },
+			} {
+				l = s.NewLogProbs(x, targets, false, false)
+				b.Run(fmt.Sprintf("%s/%s", d, name), func(b *testing.B) {
+					for b.Loop() {
+						work()
+					}
+					b.ReportMetric(n*v*float64(b.N)/b.Elapsed().Seconds()/1e9, "Glogit/s")
+				})
+			}
+			return nil
+		})
+	}
 }

@@ -5,18 +5,15 @@ static void widen(float *restrict out, const uint16_t *restrict x, int n) {
   for (int i = 0; i < n; i++) out[i] = from_bf16(x[i]);
 }
 
-static void softmax_grad(float *restrict x, int n, float normaliser, float weight) {
-  for (int i = 0; i < n; i++) x[i] = -weight * fast_exp(x[i] - normaliser);
-}
-
-static void softmax_grad_bf16(uint16_t *restrict x, int n, float normaliser, float weight) {
+// Overwrites n logits with -weight · softmax.
+INLINE void softmax_grad(void *x, int n, float normaliser, float weight, int bf16) {
   int i = 0;
   for (; i + LANES <= n; i += LANES) {
-    floats y = load(x, i, 1), sum = {0};
+    floats y = load(x, i, bf16), sum = {0};
     exp_floats((const float *)&y, normaliser, 1.0f, (float *)&y, &sum);
-    store_floats(x, i, -weight * y, 1);
+    store_floats(x, i, -weight * y, bf16);
   }
-  for (; i < n; i++) x[i] = to_bf16(-weight * fast_exp(from_bf16(x[i]) - normaliser));
+  for (; i < n; i++) store(x, i, -weight * fast_exp(value(x, i, bf16) - normaliser), bf16);
 }
 
 // The number of x above y.
@@ -98,16 +95,12 @@ void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int 
                          const float *normaliser, const float *weight) {
   OPERATION("popri::logprobs_grad");
   for (int64_t r = from; r < to; r++) {
-    if (bf16) {
-      uint16_t *x = (uint16_t *)logits + r * vocab;
-      float own = weight[r] * (1.0f - fast_exp(from_bf16(x[target[r]]) - normaliser[r]));
-      softmax_grad_bf16(x, vocab, normaliser[r], weight[r]);
-      x[target[r]] = to_bf16(own);
-    } else {
-      float *x = (float *)logits + r * vocab;
-      float own = weight[r] * (1.0f - fast_exp(x[target[r]] - normaliser[r]));
-      softmax_grad(x, vocab, normaliser[r], weight[r]);
-      x[target[r]] = own;
-    }
+    void *x = (char *)logits + r * vocab * (bf16 ? sizeof(uint16_t) : sizeof(float));
+    float own = weight[r] * (1.0f - fast_exp(value(x, target[r], bf16) - normaliser[r]));
+    if (bf16)
+      softmax_grad(x, vocab, normaliser[r], weight[r], 1);
+    else
+      softmax_grad(x, vocab, normaliser[r], weight[r], 0);
+    store(x, target[r], own, bf16);
   }
 }
