@@ -13,6 +13,7 @@ import (
 	"popri/accountant"
 	"popri/internal/plural"
 	"popri/internal/rundir"
+	"popri/methods/rounds"
 	"popri/run"
 	"popri/run/evaluator"
 	"popri/run/reporting"
@@ -26,6 +27,7 @@ var ablationFigures = []report.GridFigure{
 	{Key: "accuracy", Name: "Accuracy", Unit: "%", Scale: 100, Decimals: 2, Better: 1},
 	{Key: "perplexity", Name: "Perplexity", Scale: 1, Decimals: 1, Better: -1},
 	{Key: "macro_f1", Name: "Macro F1", Unit: "%", Scale: 100, Decimals: 1, Better: 1},
+	{Key: report.DistanceKey, Name: "Released distance", Scale: 1, Decimals: 3, Better: -1},
 	{Key: "fid", Name: "FID", Scale: 1, Decimals: 4, Better: -1},
 	{Key: "epsilon", Name: "ε spent", Scale: 1, Decimals: 3, Better: -1, Bound: true},
 	{Key: "seconds", Name: "Time", Unit: "s", Scale: 1, Decimals: 1, Better: -1},
@@ -42,9 +44,13 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	if err != nil {
 		return err
 	}
-	g := report.Grid{Title: cmp.Or(o.Title, "Ablation over "+a.Keys()), Command: o.Command,
-		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %d seeds",
-			plural.Of(len(a.Rows), "setting", ""), len(a.Seeds)),
+	title := "Ablation over " + a.Keys()
+	if grid.OneByOne(a.Axes) {
+		title = "One change at a time"
+	}
+	g := report.Grid{Title: cmp.Or(o.Title, title), Command: o.Command,
+		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %s",
+			plural.Of(len(a.Rows), "setting", ""), plural.Of(len(a.Seeds), "seed", "")),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own "+
@@ -54,7 +60,8 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 			"Accuracy, perplexity or macro F1, and the gap closed are those of the small model that was trained on a " +
 				"run's text, on the test clients. The choice of a setting by these figures uses the test clients, " +
 				"who are not protected. FID is the Fréchet distance of the newest round's samples from the " +
-				"validation clients. The time is that of a run's stages without its evaluation, of which runs share " +
+				"validation clients; the released distance is that of their mean embedding from the clients' noised one. " +
+				"The time is that of a run's stages without its evaluation, of which runs share " +
 				"parts."}}
 	for _, c := range a.Composed {
 		g.Composed = append(g.Composed, c.Words("runs")+".")
@@ -98,6 +105,9 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 		}
 		g.Cells = append(g.Cells, c)
 	}
+	for _, k := range grid.ChangedAlone(a.Axes, cells, len(a.Seeds)) {
+		g.Along = append(g.Along, report.GridAlong{Key: k.Key, Values: k.Values, Cells: k.Rows})
+	}
 	for _, f := range ablationFigures {
 		if slices.ContainsFunc(g.Cells, func(c report.GridCell) bool {
 			return slices.ContainsFunc(c.Runs, func(r report.GridRun) bool { _, ok := r.Figures[f.Key]; return ok })
@@ -137,6 +147,13 @@ func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, err
 			}
 			if seconds > 0 && r.Error == "" {
 				r.Figures["seconds"] = seconds
+			}
+			distances, err := curveOf(path, rounds.Distance)
+			if err != nil {
+				return g, err
+			}
+			if n := len(distances); n > 0 && r.Error == "" {
+				r.Figures[report.DistanceKey] = distances[n-1]
 			}
 			cost, err := reporting.CostOf(path)
 			if err != nil {

@@ -39,6 +39,7 @@ type ablateFlags struct {
 	track   trackFlag
 	askEach bool
 	plan    bool
+	title   string // of the page; "" for what is varied
 
 	adaptive bool
 	halving  halving.Halving
@@ -188,7 +189,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		}
 	}
 	options := a.ablateOptions(flags.out, flags.track)
-	options.Halving, options.AskEach = flags.order(), !flags.shares()
+	options.Halving, options.AskEach, options.Title = flags.order(), !flags.shares(), flags.title
 	return a.ablateCells(cmd, flags, axes, cells, options)
 }
 

@@ -58,6 +58,7 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			flags.data.name = g.World
 			flags.set = append(g.Set, flags.set...)
 			flags.over, flags.instead, flags.costs, flags.curves = g.Over, g.Instead, e.Costs, e.Curves
+			flags.title = strings.ToUpper(e.Title[:1]) + e.Title[1:]
 			if !cmd.Flags().Changed("out") {
 				flags.out = filepath.Join("runs", "paper", cmp.Or(g.Runs, e.Name))
 				if scale != reproduction.Scales[0] {

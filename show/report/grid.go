@@ -47,6 +47,7 @@ type Grid struct {
 	Figures                  []GridFigure // the first is shown first
 	Price                    *GridFigure  // bytes, against which the first figure is drawn; nil for no such picture
 	Cells                    []GridCell   // each combination of values, also one without a result
+	Along                    []GridAlong  // figures along a key
 	Rungs                    *GridRungs   // nil for a plain order
 	Settings                 []Setting
 	Versions                 []Version
@@ -75,6 +76,13 @@ type GridCell struct {
 	At      []int     `json:"at"` // the number of its value, for each axis
 	Default bool      `json:"default,omitempty"`
 	Runs    []GridRun `json:"runs"` // one for each seed
+}
+
+// GridAlong is a key with numbers, ascending, and the numbers of the cells that have them.
+type GridAlong struct {
+	Key    string
+	Values []float64
+	Cells  []int
 }
 
 // GridRun is a run of a combination.
@@ -130,6 +138,7 @@ type gridPage struct {
 	// The first figure against Grid.Price.
 	PriceFigure figure
 	HasPrice    bool
+	Along       []figure // the first figure along keys, and the distance
 	Sections    []settingSection
 }
 
@@ -182,6 +191,9 @@ func newGridPage(g Grid) (*gridPage, error) {
 	if err := p.price(); err != nil {
 		return nil, err
 	}
+	if err := p.along(); err != nil {
+		return nil, err
+	}
 	p.Headline = p.headline()
 	p.tiles(runs)
 	var settings page
@@ -232,6 +244,10 @@ func (g Grid) visible() Grid {
 			a.Numbers = nil
 		}
 		g.Axes[i] = a
+	}
+	g.Along = slices.Clone(g.Along)
+	for i := range g.Along {
+		g.Along[i].Key = show(g.Along[i].Key)
 	}
 	g.Cells = slices.Clone(g.Cells)
 	for i, c := range g.Cells {
@@ -420,6 +436,10 @@ func (g Grid) valuesOf(c GridCell) (values []string) {
 func (p *gridPage) words(c GridCell) string {
 	words := p.Grid.valuesOf(c)
 	for axis, value := range words {
+		if strings.Contains(value, "=") { // a change, which names its key
+			words[axis] = shorten(value, 60)
+			continue
+		}
 		words[axis] = shorten(p.Grid.Axes[axis].Key, 30) + " = " + shorten(value, 30)
 	}
 	return strings.Join(words, ", ")

@@ -93,12 +93,15 @@ func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 }
 
 // configured is the name of the row without a change.
-const configured = "configured"
+const (
+	changed    = "changed" // the axis of such rows
+	configured = "configured"
+)
 
 // OneAtATime lists the runs of the base and of each change to it alone, with the base's seed and the seeds after it.
 // The axis's values are the changes.
 func OneAtATime(base configs.Config, changes []Change, seeds int) ([]Axis, []Cell, error) {
-	axis := Axis{Key: "changed", Values: []string{configured}}
+	axis := Axis{Key: changed, Values: []string{configured}}
 	for _, c := range changes {
 		if slices.Contains(axis.Values, c.String()) {
 			return nil, nil, fault.Userf("--instead %s is there twice", c)
