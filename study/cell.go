@@ -78,13 +78,14 @@ func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 		if other.Name == c.Name || cost.Question(other) != asks {
 			continue
 		}
-		offered, err := s.Reuse(filepath.Join(o.Dir, other.Name))
+		asked := filepath.Join(o.Dir, other.Name)
+		offered, err := s.Reuse(asked)
 		if err != nil {
 			s.Close()
 			return nil, err
 		}
 		if offered {
-			o.say("%s asked the clients the same: its release serves this run, too", other.Name)
+			o.say("%s asked the clients the same: its release serves this run, too", filepath.Base(asked))
 			break
 		}
 	}

@@ -71,15 +71,23 @@ func OtherMethods(c configs.Config, names []string) error {
 func OtherRun(dir, method string) string { return filepath.Join(dir, "with", method) }
 
 // CompareMethods runs other methods with the configuration of the finished run in o.Dir, each in its own folder with
-// its own ledger. Finished runs are read, and an interrupted one is resumed.
+// its own ledger. Finished runs are read, and an interrupted one is resumed. As in [Ablate], runs that ask the clients
+// once, and the same, read one release: that of the finished run, if it is theirs.
 func CompareMethods(ctx context.Context, c configs.Config, names []string, o Options) (*Comparison, error) {
 	first := o.Dir
 	o.Dir, o.common = OtherRun(first, ""), new(assembly.Common)
 	out, runs := &Comparison{}, []string{first}
-	for i, name := range names {
+	cells := []grid.Cell{{Name: "..", Seed: c.Seed, Config: c}}
+	for _, name := range names {
 		cell := grid.Cell{Name: name, Seed: c.Seed, Config: c}
 		cell.Config.Method, cell.Config.Provenance = name, nil
-		dir := OtherRun(first, name)
+		cells = append(cells, cell)
+	}
+	if !o.AskEach {
+		o.asking = cells
+	}
+	for i, cell := range cells[1:] {
+		name, dir := cell.Name, OtherRun(first, cell.Name)
 		if err := matches(cell, dir); err != nil {
 			return nil, err
 		}

@@ -57,7 +57,7 @@ it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encod
 any folder of sentence-transformers with a BERT, RoBERTa, XLM-RoBERTa, MPNet or T5 encoder will do.
 
 With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
-in the same table, with what all runs spend together.
+in the same table, with what all runs spend together: those that ask the clients the same read one release, which counts once.
 
 ` + trackHelp + `
 
@@ -285,7 +285,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 				a.say("now with the method %s", c.Name)
 			}
 		},
-		Progress: a.evalProgress})
+		Progress: a.evalProgress, Say: func(text string) { a.say("%s", text) }})
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			a.say("interrupted; the same command with --out %s goes on", o.Dir)
