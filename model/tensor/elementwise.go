@@ -76,8 +76,8 @@ func (s *Scope) Capped(a Tensor, limit float64) Tensor {
 	return s.MulScalar(s.Tanh(s.MulScalar(a, 1/limit)), limit)
 }
 
-// GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new).
-func (s *Scope) GeluTanh(a Tensor) Tensor {
+// portableGeluTanh is [Scope.GeluTanh].
+func (s *Scope) portableGeluTanh(a Tensor) Tensor {
 	var out C.tensor
 	C.gelu_tanh(&out, a.c)
 	return s.own("GeluTanh", out, a)

@@ -73,6 +73,8 @@ var (
 	rmsNormGradKernel    = kernel{C.popri_range(C.popri_rmsnorm_grad), C.CString("popri::rmsnorm_grad")}
 	swiGLUKernel         = kernel{C.popri_range(C.popri_swiglu_rows), C.CString("popri::swiglu")}
 	swiGLUGradKernel     = kernel{C.popri_range(C.popri_swiglu_grad), C.CString("popri::swiglu_grad")}
+	geluKernel           = kernel{C.popri_range(C.popri_gelu_rows), C.CString("popri::gelu")}
+	geluGradKernel       = kernel{C.popri_range(C.popri_gelu_grad), C.CString("popri::gelu_grad")}
 	splitHeadsKernel     = kernel{C.popri_range(C.popri_split_heads), C.CString("popri::split_heads")}
 	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad")}
 	softmaxKernel        = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax")}
@@ -137,6 +139,29 @@ func swiGLUGradient(b backward) []Tensor {
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c),
 		dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c)}
 	b.shared(swiGLUGradKernel, unsafe.Pointer(&p), dy.NumElements()/max(1, n), n)
+	return []Tensor{dx}
+}
+
+// GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new). It has a gradient.
+func (s *Scope) GeluTanh(x Tensor) Tensor {
+	if d := x.DType(); d != Float32 && d != BFloat16 || C.at_is_contiguous(x.c) == 0 || !s.native("GeluTanh", x) {
+		return s.portableGeluTanh(x)
+	}
+	y := s.Empty(x.DType(), x.Shape()...)
+	n := max(1, x.Size(-1))
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
+	s.shared(geluKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
+	s.record(step{op: stepGelu, saved: []Tensor{x}, inputs: []Tensor{x}, outputs: []Tensor{y}})
+	return y
+}
+
+func geluGradient(b backward) []Tensor {
+	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
+	dx := b.Empty(x.DType(), x.Shape()...)
+	n := max(1, x.Size(-1))
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c),
+		dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c)}
+	b.shared(geluGradKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
 	return []Tensor{dx}
 }
 

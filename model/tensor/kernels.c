@@ -18,6 +18,8 @@
   K(void, popri_rmsnorm_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
   K(void, popri_swiglu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
   K(void, popri_swiglu_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
+  K(void, popri_gelu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                  \
+  K(void, popri_gelu_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                                  \
   K(void, popri_split_heads, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
   K(void, popri_split_heads_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                           \
   K(void, popri_softmax_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                               \

@@ -160,6 +160,56 @@ INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64
   }
 }
 
+// GELU in its tanh form is x·sigmoid(2u) with u = √(2/π)·(x + 0.044715·x³): ½(1 + tanh u) = sigmoid(2u).
+#define GELU_SLOPE 1.5957691216057308f // 2·√(2/π)
+#define GELU_CUBE 0.044715f
+
+INLINE void gelu(const popri_rows *p, int bf16, int64_t from, int64_t to) {
+  for (; from < to; from++) { // row by row, so that what is left of a row does not depend on where a thread begins
+    int64_t i = from * p->n, end = i + p->n;
+    for (; i + LANES <= end; i += LANES) {
+      floats x = load(p->x, i, bf16);
+      store_floats(p->y, i, x * sigmoids(GELU_SLOPE * x * (1 + GELU_CUBE * x * x)), bf16);
+    }
+    for (; i < end; i++) {
+      float x = value(p->x, i, bf16);
+      store(p->y, i, x * sigmoid(GELU_SLOPE * x * (1 + GELU_CUBE * x * x)), bf16);
+    }
+  }
+}
+
+INLINE void gelu_grad(const popri_rows *p, int bf16, int64_t from, int64_t to) {
+  for (; from < to; from++) {
+    int64_t i = from * p->n, end = i + p->n;
+    for (; i + LANES <= end; i += LANES) {
+      floats x = load(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoids(GELU_SLOPE * x * (1 + cube));
+      floats slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
+      store_floats(p->y, i, load(p->dy, i, bf16) * slope, bf16);
+    }
+    for (; i < end; i++) {
+      float x = value(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoid(GELU_SLOPE * x * (1 + cube));
+      float slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
+      store(p->y, i, value(p->dy, i, bf16) * slope, bf16);
+    }
+  }
+}
+
+void popri_gelu_rows(const void *rows, int64_t from, int64_t to) {
+  const popri_rows *p = rows;
+  if (p->bf16)
+    gelu(p, 1, from, to);
+  else
+    gelu(p, 0, from, to);
+}
+
+void popri_gelu_grad(const void *rows, int64_t from, int64_t to) {
+  const popri_rows *p = rows;
+  if (p->bf16)
+    gelu_grad(p, 1, from, to);
+  else
+    gelu_grad(p, 0, from, to);
+}
+
 void popri_swiglu_rows(const void *rows, int64_t from, int64_t to) {
   const popri_rows *p = rows;
   int64_t at = from * p->n;

@@ -24,6 +24,7 @@ type step struct {
 const (
 	stepRMSNorm = iota
 	stepSwiGLU
+	stepGelu
 	stepSplitHeads
 	stepSoftmax
 )
@@ -44,6 +45,7 @@ var gradients = [...]struct {
 }{
 	stepRMSNorm:    {1, 2, 2, 1, rmsNormGradient},
 	stepSwiGLU:     {0, 1, 1, 1, swiGLUGradient},
+	stepGelu:       {0, 1, 1, 1, geluGradient},
 	stepSplitHeads: {6, 2, 1, 3, splitHeadsGradient},
 	stepSoftmax:    {1, 1, 1, 1, softmaxGradient},
 }

@@ -19,6 +19,7 @@ var stepCases = []struct {
 		return []Tensor{s.RMSNorm(in[0], s.To(in[1], Float32), 1e-5)}
 	}},
 	{"SwiGLU", [][]int64{{5, 70, 2 * 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.SwiGLU(in[0])} }},
+	{"GeluTanh", [][]int64{{5, 70, 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.GeluTanh(in[0])} }},
 	{"SplitHeads", [][]int64{{2, 40, (4 + 2*2) * 36}}, func(s *Scope, in []Tensor) []Tensor {
 		q, k, v := s.SplitHeads(in[0], Tensor{}, Tensor{}, HeadShape{4, 2, 36})
 		return []Tensor{q, k, v}

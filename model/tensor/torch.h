@@ -163,6 +163,8 @@ void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to);
 void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to);
 void popri_swiglu_rows(const void *rows, int64_t from, int64_t to); // x [rows, 2n]
 void popri_swiglu_grad(const void *rows, int64_t from, int64_t to);
+void popri_gelu_rows(const void *rows, int64_t from, int64_t to);
+void popri_gelu_grad(const void *rows, int64_t from, int64_t to);
 // Attention that is trained (heads.h).
 typedef struct {
   int bf16;
