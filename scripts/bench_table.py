@@ -27,7 +27,7 @@ p.add_argument("--minilm", help="folder of the sentence encoder, of embed")
 p.add_argument("--texts", help="file of the texts, of embed")
 p.add_argument("--n", type=int, default=2000, help="texts of embed")
 p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-p.add_argument("--peer", default="transformers", help="of generate: transformers, vllm, or llama.cpp")
+p.add_argument("--peer", default="transformers", help="of generate: transformers, vllm, or llama.cpp (scripts/llama_cpp.sh)")
 p.add_argument("--python", default=sys.executable, help="python of the peer")
 a = p.parse_args()
 
