@@ -70,7 +70,8 @@ the seeds. The folder also gets ablation.json and report.html, a page that shows
 All configurations are checked before the first run starts. --plan prints the runs, their work, time, memory and privacy budget,
 and ends.
 
-The clients and the public text are those of --world, or of --private and --public, as for "popri demo"; --config names them itself.
+The clients and the public text are those of --world, or of --private and --public, generator and encoder those of --model and
+--encoder, as for "popri demo"; --config names them itself.
 
 Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Runs of one seed
 that ask the clients once (scoring.release "once"), and the same, read one release, which counts once; --ask-each lets each ask.
@@ -94,7 +95,8 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 			"  popri ablate --over dpo.beta=0.05,0.1 --over trainer.rounds=2,3 --out runs/grid --json\n" +
 			"  popri ablate --over generate.temperature+synthetic.temperature=0.6..1.2:0.2 --out runs/temperature\n" +
 			"  popri ablate --preset demo --instead generate.quote=public --instead dpo.sft_weight=1 --out " +
-			"runs/without\n  popri ablate --private clients.parquet --public public.jsonl --over dpo.rejected_rank=5,10 " +
+			"runs/without\n  popri ablate --world speeches --model smollm2 --encoder minilm --over dpo.rejected_rank=5,10 " +
+			"--plan\n  popri ablate --private clients.parquet --public public.jsonl --over dpo.rejected_rank=5,10 " +
 			"--plan\n  popri ablate --preset demo-rounds --over dpo.beta=0.025..0.4:0.025 --adaptive --out " +
 			"runs/beta\n  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta --on slurm --job " +
 			"partition=cpu --job time=4:00:00\n  popri ablate --over dpo.beta=0.05,0.1 --seeds 3 --out runs/beta " +
@@ -118,6 +120,7 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 	}
 	flags.addRuns(cmd)
 	flags.data.add(cmd)
+	flags.data.addModels(cmd)
 	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
 		"a key and its values, which may be ranges: dpo.rejected_rank=2..10:2; keys with '+' between them take each "+
 			"value together; may be repeated for a grid")

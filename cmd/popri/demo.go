@@ -35,7 +35,7 @@ func (a *app) demo() *cobra.Command {
 	var rounds, minutes int
 	var epsilon float64
 	var seed uint64
-	var model, encoder, preset string
+	var preset string
 	var set, with []string
 	var choice worldFlags
 	var own ownFlag
@@ -78,23 +78,10 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			"  popri demo --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			world, layer, err := choice.world()
-			if err != nil {
-				return fmt.Errorf("demo: %w", err)
-			}
 			if err := track.check(); err != nil {
 				return fmt.Errorf("demo: %w", err)
 			}
-			if !cmd.Flags().Changed("out") {
-				if world.Name != worlds.Default {
-					out += "-" + world.Name
-				}
-				out = freeFolder(out, with)
-			}
 			settings := set
-			if encoder != "" {
-				settings = append(settings, "scoring.encoder="+encoder)
-			}
 			if cmd.Flags().Changed("rounds") {
 				settings = append(settings, fmt.Sprintf("trainer.rounds=%d", rounds))
 			}
@@ -104,14 +91,22 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if cmd.Flags().Changed("seed") {
 				settings = append(settings, fmt.Sprintf("seed=%d", seed))
 			}
-			if !cmd.Flags().Changed("preset") {
-				var err error
-				if preset, err = demoPreset(model); err != nil {
-					return err
-				}
+			named := ""
+			if cmd.Flags().Changed("preset") {
+				named = preset
 			}
-			c, err := configs.Load(configs.LoadOptions{Preset: preset, World: withModel(layer, model), Set: settings,
-				Env: true})
+			options, world, err := choice.options(named, settings)
+			if err != nil {
+				return fmt.Errorf("demo: %w", err)
+			}
+			options.Preset = cmp.Or(options.Preset, preset)
+			if !cmd.Flags().Changed("out") {
+				if world.Name != worlds.Default {
+					out += "-" + world.Name
+				}
+				out = freeFolder(out, with)
+			}
+			c, err := configs.Load(options)
 			if err != nil {
 				return usage(err)
 			}
@@ -149,11 +144,11 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if minutes > 0 {
 				command += fmt.Sprintf(" --minutes %d", minutes)
 			}
-			if model != embeddedModel {
-				command += " --model " + model
+			if choice.model != embeddedModel {
+				command += " --model " + choice.model
 			}
-			if encoder != "" {
-				command += " --encoder " + encoder
+			if choice.encoder != "" {
+				command += " --encoder " + choice.encoder
 			}
 			if cmd.Flags().Changed("preset") {
 				command += " --preset " + preset
@@ -188,10 +183,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 		"texts where all of them would take longer, but no less than a quarter (default: no bound)")
 	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
-	cmd.Flags().StringVar(&model, "model", embeddedModel, "generator: "+joined(demoModels()))
-	cmd.Flags().StringVar(&encoder, "encoder", "",
-		"encoder in which clients compare texts (default: the preset's): latent, "+
-			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
+	choice.addModels(cmd)
 	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
 	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+
 		joined(configs.Choices("method")[1:]))
@@ -217,16 +209,13 @@ func demoModels() []string {
 
 // demoPreset returns the preset of a demo with that generator.
 func demoPreset(model string) (string, error) {
-	if model == embeddedModel {
-		return configs.DefaultPreset, nil
-	}
 	s, ok := modelcache.Find(model)
 	if !ok || s.Encodes {
-		return "", usage(fmt.Errorf("demo: --model %q is none of %s; --set model.path=… takes a folder or the name of "+
+		return "", usage(fmt.Errorf("--model %q is none of %s; --set model.path=… takes a folder or the name of "+
 			"another model", model, joined(demoModels())))
 	}
 	if _, err := s.Installed(); err != nil {
-		return "", usage(fmt.Errorf("demo: %w", err))
+		return "", usage(err)
 	}
 	return configs.DefaultPreset + "-" + model, nil
 }
@@ -258,14 +247,6 @@ func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
 			size(c), minutes)
 	}
 	return fitted, nil
-}
-
-// withModel is a world's layer in which a generator that was named takes the place of the world's own.
-func withModel(layer configs.World, model string) configs.World {
-	if model != embeddedModel {
-		layer.Set = append(slices.Clone(layer.Set), "model.path="+model)
-	}
-	return layer
 }
 
 // complete trains, evaluates and writes the report, does the runs of the methods named by with, and prints the results.

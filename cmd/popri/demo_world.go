@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,15 +16,16 @@ import (
 	"popri/trainer/pretrain"
 )
 
-// worldFlags choose clients and public text. The zero value chooses nothing.
+// worldFlags choose clients, public text, generator and encoder. The zero value chooses nothing.
 type worldFlags struct {
 	name, folder, private string
 	public                []string
+	model, encoder        string
 	cmd                   *cobra.Command
 }
 
 // worldNames are the flags' names.
-var worldNames = []string{"world", "data", "private", "public"}
+var worldNames = []string{"world", "data", "private", "public", "model", "encoder"}
 
 // typedName is the name of a flag that was given, "" if none was.
 func (f *worldFlags) typedName() string {
@@ -54,6 +56,34 @@ func (f *worldFlags) add(cmd *cobra.Command) {
 		"file of public text, instead of the world's: Parquet, JSON lines or plain lines; may be repeated")
 }
 
+// addModels adds the flags of generator and encoder.
+func (f *worldFlags) addModels(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels()))
+	cmd.Flags().StringVar(&f.encoder, "encoder", "",
+		"encoder in which clients compare texts (default: the preset's): latent, "+
+			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
+}
+
+// options are those of a configuration with the flags' world, generator and encoder; preset and settings are the user's.
+func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOptions, w worlds.World, err error) {
+	w, layer, err := f.world()
+	if err != nil {
+		return o, w, err
+	}
+	if f.encoder != "" {
+		settings = append([]string{"scoring.encoder=" + f.encoder}, settings...)
+	}
+	if f.model != "" && f.model != embeddedModel {
+		of, err := demoPreset(f.model)
+		if err != nil {
+			return o, w, err
+		}
+		preset = cmp.Or(preset, of)
+		layer = withModel(layer, f.model)
+	}
+	return configs.LoadOptions{Preset: preset, World: layer, Set: settings, Env: true}, w, nil
+}
+
 // world is what the flags choose, as a layer of the configuration.
 func (f *worldFlags) world() (worlds.World, configs.World, error) {
 	var w worlds.World
@@ -80,6 +110,14 @@ func (f *worldFlags) world() (worlds.World, configs.World, error) {
 		}
 	}
 	return w, layer, err
+}
+
+// withModel is a world's layer in which a generator that was named takes the place of the world's own.
+func withModel(layer configs.World, model string) configs.World {
+	if model != embeddedModel {
+		layer.Set = append(slices.Clone(layer.Set), "model.path="+model)
+	}
+	return layer
 }
 
 // typed are the flags as they are typed, each after a space.

@@ -57,11 +57,12 @@ func (f *configFlags) load() (configs.Config, error) {
 		return configs.Config{}, usage(fmt.Errorf("--config %s says which data there are (data.private, data.public); do "+
 			"not combine it with --%s: --set changes its keys", f.file, name))
 	}
-	_, world, err := f.data.world()
+	options, _, err := f.data.options(f.preset, f.set)
 	if err != nil {
 		return configs.Config{}, err
 	}
-	c, err := configs.Load(configs.LoadOptions{File: f.file, Preset: f.preset, World: world, Set: f.set, Env: true})
+	options.File = f.file
+	c, err := configs.Load(options)
 	if err != nil {
 		return configs.Config{}, usage(err)
 	}
@@ -83,7 +84,8 @@ func (a *app) run() *cobra.Command {
 eval --run" then trains small models on the set and tests them.
 
 Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, the preset demo is used.
---world, or --private and --public, choose clients and public text, as for "popri demo".
+--world, or --private and --public, choose clients and public text, --model and --encoder what writes and compares, as for
+"popri demo".
 
 --resume continues a run that was interrupted or killed, with its own config.yaml; the run ends with the same bytes as an
 uninterrupted one. Its inputs (settings, weights, public text, clients) must be those it began with: --resume compares them
@@ -186,6 +188,7 @@ run announces each question to both, waits for aggregate.minutes and goes on wit
 	}
 	flags.add(cmd)
 	flags.data.add(cmd)
+	flags.data.addModels(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
 	live.add(cmd)
 	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
