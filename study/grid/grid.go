@@ -92,10 +92,9 @@ func All(base configs.Config, axes []Axis, seeds int) ([]Cell, error) {
 	return cells(base, "--over", combinations, seeds, func(c Change) []string { return c.Values })
 }
 
-// configured is the name of the row without a change.
 const (
-	changed    = "changed" // the axis of such rows
-	configured = "configured"
+	changed    = "changed"    // the axis of rows that each change something else
+	configured = "configured" // the name of the row without a change
 )
 
 // OneAtATime lists the runs of the base and of each change to it alone, with the base's seed and the seeds after it.
