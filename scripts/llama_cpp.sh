@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # llama.cpp as a peer of `popri bench generate`: builds its batched bench from the Python package that carries its source, and
-# makes FOLDER/smollm2 with the same weights for both programs. Needs cmake, a C++ compiler, Python 3 with pip, and SmolLM2
-# (make demo MODEL=smollm2, or go run ./internal/setup -model smollm2). A quarter of an hour on two cores, once. Then:
+# makes FOLDER/smollm2 with the same weights for both programs. Needs build/popri (make build), cmake, a C++ compiler and
+# Python 3 with pip. A quarter of an hour on two cores, once. Then:
 #
 #   python3 scripts/bench_table.py --work FOLDER --arch smollm2 --stage generate --dtype float32 --peer llama.cpp --k 20
 set -euo pipefail
@@ -30,7 +30,7 @@ if [ ! -f "$work/bfloat16.gguf" ]; then
 	"$folder/build/bin/llama-quantize" --allow-requantize "$folder/model.gguf" "$work/float32.gguf" F32
 	"$folder/build/bin/llama-quantize" --allow-requantize "$folder/model.gguf" "$work/bfloat16.gguf" BF16
 fi
-build/popri model import "$folder/model.gguf" --out "$folder/imported" 2> /dev/null || [ -f "$folder/imported/config.json" ]
+[ -f "$folder/imported/config.json" ] || build/popri model import "$folder/model.gguf" --out "$folder/imported"
 ln -sf "$folder"/imported/* "$work/"
 python3 - "$work" <<-'PYTHON'
 	import json, random, sys

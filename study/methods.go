@@ -77,7 +77,7 @@ func CompareMethods(ctx context.Context, c configs.Config, names []string, o Opt
 	first := o.Dir
 	o.Dir, o.common = OtherRun(first, ""), new(assembly.Common)
 	out, runs := &Comparison{}, []string{first}
-	cells := []grid.Cell{{Name: "..", Seed: c.Seed, Config: c}}
+	cells := []grid.Cell{{Name: "..", Seed: c.Seed, Config: c}} // the finished run, as seen from the folder of the others
 	for _, name := range names {
 		cell := grid.Cell{Name: name, Seed: c.Seed, Config: c}
 		cell.Config.Method, cell.Config.Provenance = name, nil

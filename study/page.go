@@ -90,7 +90,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	}
 	var varied []string
 	for _, x := range a.Axes {
-		g.Axes = append(g.Axes, report.GridAxis{Key: x.Key, Values: x.Values})
+		g.Axes = append(g.Axes, report.GridAxis{Key: x.Key, Values: x.Values, Changes: grid.OneByOne(a.Axes)})
 		varied = append(varied, strings.Split(x.Key, "+")...)
 	}
 	for _, s := range first.Settings {

@@ -18,12 +18,7 @@ import (
 // Runs that ask the clients the same read one release, which counts once; one with another question, and all with
 // AskEach, ask for themselves. The plan says beforehand what is spent.
 func TestOneReleaseForAll(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	testworld.AskOnce(&w.Config)
-	w.Config.Trainer.Rounds, w.Config.Privacy.InsecureSeededNoise = 1, false
+	w := askingOnce(t)
 	var changes []grid.Change
 	for _, set := range []string{"dpo.beta=0.05", "method=public_selection", "scoring.dim=8"} {
 		v, err := grid.Parse(nil, []string{set}, 1)
@@ -82,14 +77,21 @@ func TestOneReleaseForAll(t *testing.T) {
 	}
 }
 
-// Other methods beside a finished run read its release where they ask the same, and ask for themselves where not.
-func TestOtherMethodsShareTheRelease(t *testing.T) {
+// askingOnce is a world of one round whose clients are asked once, with noise that no seed repeats.
+func askingOnce(t *testing.T) *testworld.World {
+	t.Helper()
 	w, err := testworld.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	testworld.AskOnce(&w.Config)
 	w.Config.Trainer.Rounds, w.Config.Privacy.InsecureSeededNoise = 1, false
+	return w
+}
+
+// Other methods beside a finished run read its release where they ask the same, and ask for themselves where not.
+func TestOtherMethodsShareTheRelease(t *testing.T) {
+	w := askingOnce(t)
 	dir := filepath.Join(t.TempDir(), "first")
 	s, err := run.Open(t.Context(), run.Options{Config: w.Config, Dir: dir})
 	if err != nil {

@@ -169,6 +169,16 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 	return cmd
 }
 
+// changed is the first of the flags that was given, "" if none was.
+func changed(cmd *cobra.Command, names ...string) string {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // required returns an error that names the flags that were not set.
 func required(cmd *cobra.Command, flags ...string) error {
 	var missing []string

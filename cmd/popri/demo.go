@@ -99,7 +99,6 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			if err != nil {
 				return fmt.Errorf("demo: %w", err)
 			}
-			options.Preset = cmp.Or(options.Preset, preset)
 			if !cmd.Flags().Changed("out") {
 				if world.Name != worlds.Default {
 					out += "-" + world.Name

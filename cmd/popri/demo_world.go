@@ -35,16 +35,6 @@ func (f *worldFlags) typedName() string {
 	return changed(f.cmd, worldNames...)
 }
 
-// changed is the first of the flags that was given, "" if none was.
-func changed(cmd *cobra.Command, names ...string) string {
-	for _, name := range names {
-		if cmd.Flags().Changed(name) {
-			return name
-		}
-	}
-	return ""
-}
-
 func (f *worldFlags) add(cmd *cobra.Command) {
 	f.cmd = cmd
 	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))

@@ -59,10 +59,8 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 					evaluator.InContext))
 			}
 			if task != "" {
-				for _, name := range []string{"reference-private", "report-to"} {
-					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("eval: --%s cannot be combined with --task %s", name, task))
-					}
+				if name := changed(cmd, "reference-private", "report-to"); name != "" {
+					return usage(fmt.Errorf("eval: --%s cannot be combined with --task %s", name, task))
 				}
 				if err := a.evalInContext(cmd, shown, flags, run, synthetic, private, model, out); err != nil {
 					return fmt.Errorf("eval: %w", err)
@@ -70,20 +68,16 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 				return nil
 			}
 			if cmd.Flags().Changed("protect-test") {
-				for _, name := range []string{"reference-private", "report-to"} {
-					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("eval: --%s cannot be combined with --protect-test", name))
-					}
+				if name := changed(cmd, "reference-private", "report-to"); name != "" {
+					return usage(fmt.Errorf("eval: --%s cannot be combined with --protect-test", name))
 				}
 				if err := a.evalProtected(cmd, flags, protect, run, synthetic, private, model, out); err != nil {
 					return fmt.Errorf("eval: %w", err)
 				}
 				return nil
 			}
-			for _, name := range inContextOnly {
-				if cmd.Flags().Changed(name) {
-					return usage(fmt.Errorf("eval: --%s needs --task %s", name, evaluator.InContext))
-				}
+			if name := changed(cmd, inContextOnly...); name != "" {
+				return usage(fmt.Errorf("eval: --%s needs --task %s", name, evaluator.InContext))
 			}
 			if err := track.check(); err != nil {
 				return fmt.Errorf("eval: %w", err)
@@ -96,11 +90,9 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 				return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
 			}
 			if run != "" {
-				for _, name := range []string{"private", "model", "out", "config", "preset", "set"} {
-					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
-							"configuration", name))
-					}
+				if name := changed(cmd, "private", "model", "out", "config", "preset", "set"); name != "" {
+					return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
+						"configuration", name))
 				}
 				if err := a.evalRun(cmd, run, reference, track); err != nil {
 					return fmt.Errorf("eval: %w", err)

@@ -61,11 +61,9 @@ clients held out. Nothing about train clients is sent.`,
 					"is shown texts of clients held out"))
 			}
 			if o.Run != "" {
-				for _, name := range []string{"against", "config", "preset", "set"} {
-					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own "+
-							"configuration", name))
-					}
+				if name := changed(cmd, "against", "config", "preset", "set"); name != "" {
+					return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own "+
+						"configuration", name))
 				}
 			} else {
 				if against == "" || o.Out == "" {

@@ -132,13 +132,16 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	return y
 }
 
-func swiGLUGradient(b backward) []Tensor {
+func swiGLUGradient(b backward) []Tensor { return b.ofRows(swiGLUGradKernel) }
+
+// ofRows is the gradient of an operation on the rows of one tensor, which k computes from input and slope.
+func (b backward) ofRows(k kernel) []Tensor {
 	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
 	dx := b.Empty(x.DType(), x.Shape()...)
 	n := dy.Size(-1)
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c),
 		dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c)}
-	b.shared(swiGLUGradKernel, unsafe.Pointer(&p), dy.NumElements()/max(1, n), n)
+	b.shared(k, unsafe.Pointer(&p), dy.NumElements()/max(1, n), n)
 	return []Tensor{dx}
 }
 
@@ -155,15 +158,7 @@ func (s *Scope) GeluTanh(x Tensor) Tensor {
 	return y
 }
 
-func geluGradient(b backward) []Tensor {
-	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
-	dx := b.Empty(x.DType(), x.Shape()...)
-	n := max(1, x.Size(-1))
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c),
-		dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c)}
-	b.shared(geluGradKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
-	return []Tensor{dx}
-}
+func geluGradient(b backward) []Tensor { return b.ofRows(geluGradKernel) }
 
 // Rotate_ rotates, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and
 // sines: x·cos + swap(x)·sin, where swap exchanges the halves of a head. The tables [n, dim] are for successive rows

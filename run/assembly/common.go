@@ -61,7 +61,7 @@ func (k *Common) Encoder(c configs.Config, public datasets.Public) (embedding.En
 	if k == nil || !slices.Contains(configs.Encoders, c.Scoring.Encoder) { // weights that Session.Close frees
 		return NewEncoder(c, public)
 	}
-	of := digest([]string{c.Scoring.Encoder, fmt.Sprint(c.Scoring.Dim)}, fittedTo(public))
+	of := digest([]string{c.Scoring.Encoder, fmt.Sprint(c.Scoring.Dim), public.Hash()})
 	e, err := k.encoder.get(of, func() (embedding.Encoder, error) { return newSentence(c, public) })
 	if err != nil {
 		return nil, err

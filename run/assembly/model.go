@@ -131,14 +131,6 @@ func withForm(c configs.Config, e embedding.Encoder) embedding.Encoder {
 	return &embedding.Form{Encoder: e, Weight: c.Scoring.Form}
 }
 
-// fittedTo are the public texts that encoders are fitted to.
-func fittedTo(public datasets.Public) []string {
-	if len(public.Generator) == 0 {
-		return datasets.Strings(public.Prompts)
-	}
-	return datasets.Strings(public.Generator)
-}
-
 // newSentence opens or fits the encoder of sentences.
 func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
@@ -148,10 +140,14 @@ func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, e
 		}
 		return e, nil
 	}
-	if c.Scoring.Encoder == "latent" {
-		return embedding.FitLatent(fittedTo(public), embedding.LatentConfig{Dim: c.Scoring.Dim})
+	texts := public.Generator
+	if len(texts) == 0 {
+		texts = public.Prompts
 	}
-	return embedding.FitHashing(fittedTo(public), embedding.HashingConfig{Dim: c.Scoring.Dim})
+	if c.Scoring.Encoder == "latent" {
+		return embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: c.Scoring.Dim})
+	}
+	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
 }
 
 // openSentence opens a sentence encoder by its path or name.

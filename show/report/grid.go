@@ -58,6 +58,7 @@ type GridAxis struct {
 	Key     string    `json:"key"`
 	Values  []string  `json:"values"`
 	Numbers []float64 `json:"numbers,omitempty"` // the values, if all are numbers
+	Changes bool      `json:"-"`                 // the values are changes, which name their own keys
 }
 
 // GridFigure is a figure of each run.
@@ -234,7 +235,7 @@ func (g Grid) visible() Grid {
 	}
 	g.Axes = slices.Clone(g.Axes)
 	for i, a := range g.Axes {
-		a = GridAxis{Key: show(a.Key), Values: all(a.Values)}
+		a = GridAxis{Key: show(a.Key), Values: all(a.Values), Changes: a.Changes}
 		for _, v := range a.Values {
 			if x, err := strconv.ParseFloat(v, 64); err == nil && finite(x) {
 				a.Numbers = append(a.Numbers, x)
@@ -436,7 +437,7 @@ func (g Grid) valuesOf(c GridCell) (values []string) {
 func (p *gridPage) words(c GridCell) string {
 	words := p.Grid.valuesOf(c)
 	for axis, value := range words {
-		if strings.Contains(value, "=") { // a change, which names its key
+		if p.Grid.Axes[axis].Changes {
 			words[axis] = shorten(value, 60)
 			continue
 		}
