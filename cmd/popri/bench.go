@@ -164,6 +164,7 @@ func (a *app) benchEmbed() *cobra.Command {
 	f.StringVar(&o.Model, "model", "", "encoder: folder or name")
 	f.StringVar(&o.Texts, "texts", "", `JSON lines, {"text": "…"}`)
 	f.IntVar(&o.N, "n", 2000, "texts")
+	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 

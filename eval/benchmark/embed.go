@@ -15,6 +15,8 @@ type EmbedOptions struct {
 	Texts string       // file of texts, see datasets.ReadPublic
 	N     int          // texts, from the first
 	DType tensor.DType // of weights and products
+	// Profile says where the time goes.
+	Profile bool
 }
 
 // Embed times the encoding of texts to vectors, tokenizing included.
@@ -32,7 +34,7 @@ func Embed(o EmbedOptions) (*Result, error) {
 		return nil, fault.User(err)
 	}
 	defer e.Free()
-	return measure("embed", o.DType.String(), "texts", false, func() (int, error) {
+	return measure("embed", o.DType.String(), "texts", o.Profile, func() (int, error) {
 		m, err := e.Encode(texts)
 		return m.Rows, err
 	})

@@ -75,6 +75,8 @@ var (
 	swiGLUGradKernel     = kernel{C.popri_range(C.popri_swiglu_grad), C.CString("popri::swiglu_grad")}
 	geluKernel           = kernel{C.popri_range(C.popri_gelu_rows), C.CString("popri::gelu")}
 	geluGradKernel       = kernel{C.popri_range(C.popri_gelu_grad), C.CString("popri::gelu_grad")}
+	addGeluKernel        = kernel{C.popri_range(C.popri_add_gelu_rows), C.CString("popri::add_gelu")}
+	addLayerNormKernel   = kernel{C.popri_range(C.popri_add_layernorm_rows), C.CString("popri::add_layernorm")}
 	splitHeadsKernel     = kernel{C.popri_range(C.popri_split_heads), C.CString("popri::split_heads")}
 	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad")}
 	softmaxKernel        = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax")}
@@ -115,6 +117,39 @@ func (s *Scope) FusedLayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 	C.popri_layernorm(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), cfloats(w.View32()), cfloats(b.View32()),
 		C.at_data_ptr(y.c), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps))
 	return y
+}
+
+// addable panics unless the kernels of y += … can work on y [..., n], and returns n.
+func (s *Scope) addable(op string, y Tensor, add ...Tensor) int64 {
+	n := y.Size(-1)
+	ok := n%16 == 0 && s.native(op, append(add, y)...)
+	for _, a := range add {
+		ok = ok && a.DType() == Float32 && a.NumElements()%n == 0
+	}
+	fusable(op, y, ok && y.DType() == Float32, "on the CPU, as wide as what is added, a multiple of 16")
+	return n
+}
+
+// AddGelu_ makes float32 y [..., n], on the CPU, the GELU of y + bias, in its form with erf, in place and without a
+// gradient. bias is [n], n a multiple of 16.
+func (s *Scope) AddGelu_(y, bias Tensor) {
+	n := s.addable("AddGelu_", y, bias)
+	p := C.popri_rows{n: C.int64_t(n), w: cfloats(bias.View32()), y: C.at_data_ptr(y.c)}
+	s.shared(addGeluKernel, unsafe.Pointer(&p), y.NumElements()/n, n)
+}
+
+// AddLayerNorm_ makes float32 y [..., n], on the CPU, the LayerNorm of y + residual + bias, in place and without a
+// gradient. add is [3, n]: bias, and the norm's weight and bias; n is a multiple of 16.
+func (s *Scope) AddLayerNorm_(y, residual, add Tensor, eps float64) {
+	n := s.addable("AddLayerNorm_", y, residual, add)
+	if residual.NumElements() != y.NumElements() || add.NumElements() != 3*n {
+		panic(&Error{Op: "AddLayerNorm_", Shapes: []string{y.describe(), residual.describe(), add.describe()},
+			Text: "they do not fit each other"})
+	}
+	residual = s.Contiguous(residual)
+	p := C.popri_rows{eps: C.float(eps), n: C.int64_t(n), w: cfloats(add.View32()),
+		x: C.at_data_ptr(residual.c), y: C.at_data_ptr(y.c)}
+	s.shared(addLayerNormKernel, unsafe.Pointer(&p), y.NumElements()/n, n)
 }
 
 // SwiGLU returns silu(gate)·up for x [..., 2n] that holds gate and up side by side. It has a gradient.

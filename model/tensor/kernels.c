@@ -20,6 +20,12 @@
   K(void, popri_swiglu_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
   K(void, popri_gelu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                  \
   K(void, popri_gelu_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                                  \
+  K(void, popri_add_gelu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
+  K(void, popri_add_layernorm_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                         \
+  K(int64_t, popri_attend_float_scratch, (int64_t most, int64_t dim), (most, dim))                                    \
+  K(void, popri_attend_float, (int from, int to, const int32_t *starts, int heads, int64_t dim, const float *qkv,     \
+      const float *shift, const float *bias, int64_t most, float *out, float *scratch),                               \
+      (from, to, starts, heads, dim, qkv, shift, bias, most, out, scratch))                                           \
   K(void, popri_split_heads, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
   K(void, popri_split_heads_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                           \
   K(void, popri_softmax_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                               \

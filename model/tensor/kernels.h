@@ -15,6 +15,10 @@
 #define popri_swiglu_grad OF_SET(popri_swiglu_grad, SET)
 #define popri_gelu_rows OF_SET(popri_gelu_rows, SET)
 #define popri_gelu_grad OF_SET(popri_gelu_grad, SET)
+#define popri_add_gelu_rows OF_SET(popri_add_gelu_rows, SET)
+#define popri_add_layernorm_rows OF_SET(popri_add_layernorm_rows, SET)
+#define popri_attend_float_scratch OF_SET(popri_attend_float_scratch, SET)
+#define popri_attend_float OF_SET(popri_attend_float, SET)
 #define popri_split_heads OF_SET(popri_split_heads, SET)
 #define popri_split_heads_grad OF_SET(popri_split_heads_grad, SET)
 #define popri_softmax_rows OF_SET(popri_softmax_rows, SET)
@@ -37,3 +41,4 @@
 #include "logprobs.h"
 #include "norm.h"
 #include "sample.h"
+#include "texts.h"

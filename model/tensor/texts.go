@@ -9,14 +9,18 @@ import (
 	"unsafe"
 )
 
-// checkTexts returns the length of the longest text and panics unless the texts are rows of x [tokens, ...].
+// checkTexts returns the length of the longest text and panics unless the texts are the rows of x [tokens, ...].
 func checkTexts(op string, x Tensor, starts []int32) int64 {
 	most := int64(0)
 	for i := range starts[1:] {
 		most = max(most, int64(starts[i+1]-starts[i]))
 	}
-	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) || x.DType() != BFloat16 || !CanPack(BFloat16) {
-		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "the texts must be its rows, in bfloat16"})
+	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) {
+		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "the texts must be its rows"})
+	}
+	if x.DType() != Float32 && (x.DType() != BFloat16 || !CanPack(BFloat16)) {
+		panic(&Error{Op: op, Shapes: []string{x.describe()},
+			Text: "it must be float32, or bfloat16 where the CPU has products of it"})
 	}
 	return most
 }
@@ -35,24 +39,41 @@ func (s *Scope) textBias(op string, bias Tensor, heads int, most int64) (*C.floa
 	return cfloats(bias.View32()), C.int64_t(width)
 }
 
-// AttendTexts does the attention within texts that lie behind each other, without gradients. qkv is bfloat16 [tokens,
-// 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 32. Text i has the
-// tokens from starts[i] to starts[i+1]. bias, if any, is float32 [heads, most, most], added to the scores by place in
-// the text, of at most most tokens. The result is bfloat16 [tokens, heads·dim]; a text's does not depend on the others.
-// It needs [CanPack] of bfloat16.
-func (s *Scope) AttendTexts(qkv Tensor, starts []int32, heads int, bias Tensor) Tensor {
+// AttendTexts does the attention within texts that lie behind each other, without gradients, on the CPU. qkv is [tokens,
+// 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 16, to which shift
+// [3·heads·dim], if any, is added first. Text i has the tokens from starts[i] to starts[i+1]. bias, if any, is float32
+// [heads, most, most], added to the scores by place in the text, of at most most tokens. The result is of qkv's type,
+// [tokens, heads·dim]; a text's does not depend on the others. In bfloat16 it needs [CanPack] of bfloat16, dim a
+// multiple of 32, and no shift.
+func (s *Scope) AttendTexts(qkv, shift Tensor, starts []int32, heads int, bias Tensor) Tensor {
 	qkv = s.Contiguous(qkv)
 	most := checkTexts("AttendTexts", qkv, starts)
-	shape := qkv.Shape()
-	if len(shape) != 2 || shape[1]%int64(96*heads) != 0 {
+	shape, step := qkv.Shape(), int64(16)
+	if qkv.DType() == BFloat16 {
+		step = 32
+	}
+	if len(shape) != 2 || shape[1]%(3*step*int64(heads)) != 0 {
 		panic(&Error{Op: "AttendTexts", Shapes: []string{qkv.describe()},
 			Text: fmt.Sprintf("it does not have the queries, keys and values of %d heads", heads)})
 	}
+	if shift.Defined() && (shift.NumElements() != shape[1] || shift.DType() != Float32 || qkv.DType() != Float32) {
+		panic(&Error{Op: "AttendTexts", Shapes: []string{qkv.describe(), shift.describe()},
+			Text: "what is added must be as wide, and both float32"})
+	}
+	if qkv.DType() == Float32 && !shift.Defined() {
+		shift = s.Zeros(Float32, shape[1])
+	}
 	table, width := s.textBias("AttendTexts", bias, heads, most)
 	dim := shape[1] / int64(3*heads)
-	out := s.Empty(BFloat16, shape[0], int64(heads)*dim)
+	out := s.Empty(qkv.DType(), shape[0], int64(heads)*dim)
 	in, to := C.at_data_ptr(qkv.c), C.at_data_ptr(out.c)
 	s.parallel(len(starts)-1, func(from, end int) {
+		if qkv.DType() == Float32 {
+			scratch := make([]float32, C.popri_attend_float_scratch(C.int64_t(most), C.int64_t(dim)))
+			C.popri_attend_float(C.int(from), C.int(end), (*C.int32_t)(&starts[0]), C.int(heads), C.int64_t(dim),
+				(*C.float)(in), cfloats(shift.View32()), table, width, (*C.float)(to), cfloats(scratch))
+			return
+		}
 		scratch := make([]byte, C.popri_attend_texts_scratch(C.int64_t(most), C.int64_t(dim)))
 		C.popri_attend_texts(C.int(from), C.int(end), (*C.int32_t)(&starts[0]), C.int(heads), C.int64_t(dim),
 			(*C.uint16_t)(in), table, width, (*C.uint16_t)(to), unsafe.Pointer(&scratch[0]))

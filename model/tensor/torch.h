@@ -165,6 +165,11 @@ void popri_swiglu_rows(const void *rows, int64_t from, int64_t to); // x [rows, 
 void popri_swiglu_grad(const void *rows, int64_t from, int64_t to);
 void popri_gelu_rows(const void *rows, int64_t from, int64_t to);
 void popri_gelu_grad(const void *rows, int64_t from, int64_t to);
+void popri_add_gelu_rows(const void *rows, int64_t from, int64_t to);
+void popri_add_layernorm_rows(const void *rows, int64_t from, int64_t to);
+int64_t popri_attend_float_scratch(int64_t most, int64_t dim);
+void popri_attend_float(int from, int to, const int32_t *starts, int heads, int64_t dim, const float *qkv,
+                        const float *shift, const float *bias, int64_t most, float *out, float *scratch);
 // Attention that is trained (heads.h).
 typedef struct {
   int bf16;

@@ -55,8 +55,11 @@ func (e *Encoder) states(s *tensor.Scope, x tensor.Tensor, a attention) tensor.T
 		return s.EncodeTexts(x, a.starts, e.fused, e.folder.Config.Heads, e.folder.Config.NormEps, a.bias)
 	}
 	step := e.postNorm
-	if e.folder.Config.PreNorm() {
+	switch {
+	case e.folder.Config.PreNorm():
 		step = e.preNorm
+	case e.dense:
+		step = e.densePostNorm
 	}
 	for i := range e.layers {
 		x = s.Nest(func() tensor.Tensor { return step(s, &e.layers[i], x, a) })
@@ -73,6 +76,21 @@ func (e *Encoder) postNorm(s *tensor.Scope, l *layer, x tensor.Tensor, a attenti
 	y := s.FusedLayerNorm(e.attend(s, l, x, x, a), l.normW, l.normB, eps)
 	inner := l.up.apply(s, y, tensor.Epilogue{Act: tensor.ActGelu})
 	return s.FusedLayerNorm(l.down.apply(s, inner, tensor.Epilogue{Residual: y}), l.normW2, l.normB2, eps)
+}
+
+// densePostNorm is [Encoder.postNorm] of float32 texts that lie behind each other. Between the products it goes over
+// memory once.
+func (e *Encoder) densePostNorm(s *tensor.Scope, l *layer, x tensor.Tensor, a attention) tensor.Tensor {
+	product := func(x, w tensor.Tensor) tensor.Tensor { return s.MatMul(x, s.Transpose(w, 0, 1)) }
+	eps := e.folder.Config.NormEps
+	qkv := product(x, l.qkv.weight)
+	y := product(s.AttendTexts(qkv, l.qkv.bias, a.starts, e.folder.Config.Heads, a.bias), l.out.weight)
+	s.AddLayerNorm_(y, x, l.addNorm, eps)
+	inner := product(y, l.up.weight)
+	s.AddGelu_(inner, l.up.bias)
+	z := product(inner, l.down.weight)
+	s.AddLayerNorm_(z, y, l.addNorm2, eps)
+	return z
 }
 
 // preNorm is a layer of T5: x ← x + attention(norm(x)), x ← x + inner(norm(x)).
@@ -98,7 +116,7 @@ func (e *Encoder) attend(s *tensor.Scope, l *layer, x, residual tensor.Tensor, a
 	qkv := l.qkv.apply(s, x, tensor.Epilogue{})
 	var y tensor.Tensor
 	if a.starts != nil {
-		y = s.AttendTexts(qkv, a.starts, c.Heads, a.bias)
+		y = s.AttendTexts(qkv, tensor.Tensor{}, a.starts, c.Heads, a.bias)
 	} else {
 		parts := s.Unbind(s.Permute(s.View(qkv, a.rows, a.columns, 3, heads, d), 2, 0, 3, 1, 4), 0)
 		scores := s.MatMul(parts[0], s.Transpose(parts[1], 2, 3))

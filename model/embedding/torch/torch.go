@@ -5,6 +5,7 @@ package torch
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"popri/internal/places"
@@ -24,14 +25,16 @@ type Encoder struct {
 	layers       []layer
 	finalNorm    tensor.Tensor
 	kept         []tensor.Tensor
-	packed       []*tensor.Packed // the layers' weights; none if the texts of a batch are padded to one length
+	packed       []*tensor.Packed // the layers' weights
 	fused        []tensor.EncoderLayer
+	dense        bool // the texts of a batch lie behind each other; else they are padded to one length
 }
 
 // layer holds one block's weights. T5 has no biases, and the other kinds no gate.
 type layer struct {
 	qkv, out, up, gate, down     linear
 	normW, normB, normW2, normB2 tensor.Tensor
+	addNorm, addNorm2            tensor.Tensor // [3, H]: the bias of out or down, weight and bias of the norm after it
 }
 
 // Open reads a sentence-transformers folder. compute is the type of weights and products: float32 or bfloat16.
@@ -79,6 +82,9 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		return l
 	}
 	h, in, a := int64(c.Hidden), int64(c.Inner), c.Heads*c.HeadDim
+	float := e.compute == tensor.Float32 && tensor.DefaultDevice() == tensor.CPU &&
+		c.HeadDim%16 == 0 && h%16 == 0 && in%16 == 0
+	e.dense = pack || float
 	norm := func(x []float32) tensor.Tensor { return as(tensor.Float32, x, h) }
 	e.word, e.pos = keep(w.Word, int64(c.Vocab), h), keep(w.Position, int64(c.Context), h)
 	e.normW, e.normB, e.finalNorm = norm(w.NormW), norm(w.NormB), norm(w.FinalNorm)
@@ -91,12 +97,17 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 				}
 			}
 		}
-		e.layers = append(e.layers, layer{
+		of := layer{
 			qkv: product(l.QKV, l.QKVBias, h, 3*int64(a)), out: product(l.Out, l.OutBias, int64(a), h),
-			up: product(l.Up, l.UpBias, h, in), gate: product(l.Gate, nil, h, in), down: product(l.Down, l.DownBias, in,
-				h),
+			up: product(l.Up, l.UpBias, h, in), gate: product(l.Gate, nil, h, in),
+			down:  product(l.Down, l.DownBias, in, h),
 			normW: norm(l.AttnNormW), normB: norm(l.AttnNormB), normW2: norm(l.MLPNormW), normB2: norm(l.MLPNormB),
-		})
+		}
+		if float && !c.PreNorm() {
+			of.addNorm = keep(slices.Concat(l.OutBias, l.AttnNormW, l.AttnNormB), 3, h)
+			of.addNorm2 = keep(slices.Concat(l.DownBias, l.MLPNormW, l.MLPNormB), 3, h)
+		}
+		e.layers = append(e.layers, of)
 	}
 	if !pack || c.PreNorm() {
 		return
@@ -139,8 +150,8 @@ const (
 	tokenizeTexts = 64   // texts that one task tokenizes
 
 	// The library rounds small and odd products in another way than others. Batches are padded to at least this many
-	// columns and tokens, the columns to a multiple of 8, so that a text's float32 vector does not depend on what else
-	// is in its batch: clients in shards get the bits of clients in one process.
+	// columns and tokens, columns or tokens to a multiple of 8, so that a text's float32 vector does not depend on what
+	// else is in its batch: clients in shards get the bits of clients in one process.
 	leastColumns, leastTokens, columnStep = 16, 512, 8
 )
 
@@ -179,8 +190,8 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	return out, err
 }
 
-// A batch is the tokens of some texts. Each text has its row of columns tokens, or, with packed weights, they lie
-// behind each other without padding, because then a token's values depend on its own text alone.
+// A batch is the tokens of some texts. Each text has its row of columns tokens, or they lie behind each other, and
+// texts of padding alone behind them.
 type batch struct {
 	which         []int // the texts, the longest first
 	rows, columns int   // padded; else 0
@@ -188,7 +199,7 @@ type batch struct {
 	share         []float32 // of each token in its text's vector
 	blocked       []float32 // added to the scores of attention to it
 	padded        bool      // some are blocked
-	starts        []int32   // of the texts, and the end of the last one
+	starts        []int32   // of the texts, of texts of padding, and the end of the last one
 }
 
 // lay lays the tokens of the texts out.
@@ -199,7 +210,11 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 	for _, i := range which {
 		total += len(ids[i])
 	}
-	if e.packed == nil {
+	texts := total // tokens that are not padding
+	switch {
+	case e.dense && e.packed == nil:
+		total = max(leastTokens, (total+columnStep-1)/columnStep*columnStep)
+	case !e.dense:
 		t := max((len(ids[which[0]])+columnStep-1)/columnStep*columnStep, leastColumns)
 		if e.pos.Defined() {
 			t = min(t, int(e.pos.Size(0)))
@@ -215,7 +230,7 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 	}
 	for row, i := range which {
 		start := row * b.columns
-		if e.packed != nil && row > 0 {
+		if e.dense && row > 0 {
 			start = int(b.starts[row-1]) + len(ids[which[row-1]])
 		}
 		b.starts = append(b.starts, int32(start))
@@ -230,6 +245,12 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 		}
 		b.padded = b.padded || len(ids[i]) < b.columns
 	}
+	if e.dense {
+		longest := len(ids[which[0]])
+		for at := texts; at < total; at += longest {
+			b.starts = append(b.starts, int32(at))
+		}
+	}
 	b.starts = append(b.starts, int32(total))
 	return b
 }
@@ -242,7 +263,7 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 	}
 	b := e.lay(which, ids)
 	shape := []int64{int64(b.rows), int64(b.columns)}
-	if e.packed != nil {
+	if e.dense {
 		shape = []int64{int64(len(b.ids))}
 	}
 	x := s.Embedding(e.word, s.FromInt64(b.ids, shape...))
@@ -252,7 +273,7 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 	}
 	a := attention{starts: b.starts}
 	switch {
-	case e.packed == nil:
+	case !e.dense:
 		a = e.padded(s, b.blocked, b.padded, shape[0], shape[1])
 	case e.relative != nil:
 		a.bias = e.bias(s, longest)
