@@ -15,8 +15,8 @@ func checkTexts(op string, x Tensor, starts []int32) int64 {
 	for i := range starts[1:] {
 		most = max(most, int64(starts[i+1]-starts[i]))
 	}
-	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) {
-		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "the texts must be its rows"})
+	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) || x.at() != CPU {
+		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "the texts must be its rows, on the CPU"})
 	}
 	if x.DType() != Float32 && (x.DType() != BFloat16 || !CanPack(BFloat16)) {
 		panic(&Error{Op: op, Shapes: []string{x.describe()},

@@ -8,6 +8,7 @@ import (
 
 // TestAttendTexts: attention within texts is the softmax of scores times values, with a bias or without.
 func TestAttendTexts(t *testing.T) {
+	skipOnDevice(t)
 	t.Run("float32", func(t *testing.T) {
 		attendTexts(t, Float32, 1e-5, false, 3, 16)
 		attendTexts(t, Float32, 1e-5, true, 2, 32)
@@ -20,6 +21,14 @@ func TestAttendTexts(t *testing.T) {
 		attendTexts(t, BFloat16, 0.02, false, 3, 32)
 		attendTexts(t, BFloat16, 0.02, false, 2, 64)
 	})
+}
+
+// skipOnDevice skips tests of what runs on the CPU alone, with kernels of our own.
+func skipOnDevice(t *testing.T) {
+	t.Helper()
+	if OnDevice() {
+		t.Skip("kernels for the CPU")
+	}
 }
 
 func attendTexts(t *testing.T, dtype DType, tolerance float64, shifted bool, heads, dim int) {
@@ -88,6 +97,7 @@ func attendTexts(t *testing.T, dtype DType, tolerance float64, shifted bool, hea
 
 // TestAddRows: the encoder's operations in place are those of the library after each other.
 func TestAddRows(t *testing.T) {
+	skipOnDevice(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	values := func(n int, scale float64) []float32 {
 		x := make([]float32, n)

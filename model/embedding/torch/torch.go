@@ -82,7 +82,7 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		return l
 	}
 	h, in, a := int64(c.Hidden), int64(c.Inner), c.Heads*c.HeadDim
-	float := e.compute == tensor.Float32 && tensor.DefaultDevice() == tensor.CPU &&
+	float := e.compute == tensor.Float32 && !tensor.OnDevice() &&
 		c.HeadDim%16 == 0 && h%16 == 0 && in%16 == 0
 	e.dense = pack || float
 	norm := func(x []float32) tensor.Tensor { return as(tensor.Float32, x, h) }
