@@ -1,18 +1,11 @@
 // Layers of a sentence encoder in float32, beside the library's products. Included by kernels.h.
 #include <string.h>
 
-// exp of x <= 0.
-INLINE floats exp_of(floats x) {
-  floats e, sum = {0};
-  exp_floats((const float *)&x, 0, 1, (float *)&e, &sum);
-  return e;
-}
-
 // x·Φ(x), with erf to 1.5e-7 (Abramowitz and Stegun 7.1.26).
 INLINE floats gelu_erf(floats x) {
   floats z = (floats)((ints)x & 0x7fffffff) * 0.70710678118654752f, t = 1 / (1 + 0.3275911f * z);
   floats p = 1.421413741f + t * (-1.453152027f + t * 1.061405429f);
-  p = t * (0.254829592f + t * (-0.284496736f + t * p)) * exp_of(-z * z); // 1 - erf(z)
+  p = t * (0.254829592f + t * (-0.284496736f + t * p)) * exp_or_zero(-z * z); // 1 - erf(z)
   ints low = x < 0;
   floats phi = (floats)(((ints)(0.5f * p) & low) | ((ints)(1 - 0.5f * p) & ~low));
   return x * phi;
