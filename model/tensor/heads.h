@@ -74,6 +74,24 @@ INLINE floats exp_or_zero(floats x) {
   return (floats)((ints)e & ~(x <= -87.0f)); // NaN stays
 }
 
+// Makes row exp(row - its largest), padded values, a multiple of LANES, -∞ where there are none; returns their sum.
+INLINE float exponents(float *row, int64_t padded) {
+  floats most = *(floats *)row, sums = {0};
+  for (int64_t i = LANES; i < padded; i += LANES) {
+    ints more = *(floats *)(row + i) > most;
+    most = (floats)((*(ints *)(row + i) & more) | ((ints)most & ~more));
+  }
+  float max = -INFINITY, sum = 0;
+  for (int k = 0; k < LANES; k++) max = most[k] > max ? most[k] : max;
+  for (int64_t i = 0; i < padded; i += LANES) {
+    floats e = exp_or_zero(*(floats *)(row + i) - max);
+    *(floats *)(row + i) = e;
+    sums += e;
+  }
+  for (int k = 0; k < LANES; k++) sum += sums[k];
+  return sum;
+}
+
 // A value's place in the sums depends on its column alone, so that hidden columns at the end of a row change nothing.
 INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
   int64_t n = p->width, padded = (n + LANES - 1) / LANES * LANES;
@@ -86,19 +104,7 @@ INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) 
       *(floats *)(row + i) = load(p->scores, at + i, bf16) * p->scale + load(p->mask, hidden + i, bf16);
     for (; i < n; i++) row[i] = value(p->scores, at + i, bf16) * p->scale + value(p->mask, hidden + i, bf16);
     for (; i < padded; i++) row[i] = -INFINITY;
-    floats most = *(floats *)row, sums = {0};
-    for (i = LANES; i < padded; i += LANES) {
-      ints more = *(floats *)(row + i) > most;
-      most = (floats)((*(ints *)(row + i) & more) | ((ints)most & ~more));
-    }
-    float max = -INFINITY, sum = 0;
-    for (int k = 0; k < LANES; k++) max = most[k] > max ? most[k] : max;
-    for (i = 0; i < padded; i += LANES) {
-      floats e = exp_or_zero(*(floats *)(row + i) - max);
-      *(floats *)(row + i) = e;
-      sums += e;
-    }
-    for (int k = 0; k < LANES; k++) sum += sums[k];
+    float sum = exponents(row, padded);
     float share = 1 / sum;
     for (i = 0; i + LANES <= n; i += LANES) store_floats(p->y, at + i, *(floats *)(row + i) * share, bf16);
     for (; i < n; i++) store(p->y, at + i, row[i] * share, bf16);

@@ -44,38 +44,6 @@ void popri_add_layernorm_rows(const void *rows, int64_t from, int64_t to) {
   }
 }
 
-INLINE float largest(floats v) {
-  float x[LANES];
-  *(floats *)x = v;
-#pragma GCC unroll 16
-  for (int k = 1; k < LANES; k++) x[0] = x[0] > x[k] ? x[0] : x[k];
-  return x[0];
-}
-
-// v in the first n lanes, else -∞.
-INLINE floats first(floats v, int n) {
-  static const int32_t lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  ints in = *(const ints *)lane < n;
-  return (floats)(((ints)v & in) | ((ints)((floats){0} - INFINITY) & ~in));
-}
-
-// Makes the n values s, with room for a multiple of LANES, exp(s - the largest), and returns their sum. What is left of
-// the last vector becomes next to nothing.
-INLINE float exponents(float *s, int n) {
-  floats most = first(*(const floats *)s, n), sum = {0};
-  for (int t = LANES; t < n; t += LANES) {
-    floats x = first(*(const floats *)(s + t), n - t);
-    ints more = x > most;
-    most = (floats)(((ints)x & more) | ((ints)most & ~more));
-  }
-  float m = largest(most);
-  for (int t = 0; t < n; t += LANES) {
-    floats x = first(*(const floats *)(s + t), n - t);
-    exp_floats((const float *)&x, m, 1, s + t, &sum);
-  }
-  return total(sum);
-}
-
 static int64_t lanes(int64_t n) { return (n + LANES - 1) / LANES * LANES; }
 
 // Floats for texts of up to most tokens: keys, values, scores and queries.
@@ -120,7 +88,8 @@ void popri_attend_float(int from, int to, const int32_t *starts, int heads, int6
           float *s = scores + k * room;
           if (bias)
             for (int t = 0; t < n; t++) s[t] += bias[(h * most + r + k) * most + t];
-          inverse[k] = 1.0f / exponents(s, n);
+          for (int t = n; t < room; t++) s[t] = -INFINITY;
+          inverse[k] = 1.0f / exponents(s, room);
         }
         blend_of(g, 0, o, scores, room, values, 0, (int)dim, n);
         for (int k = 0; k < g; k++)

@@ -35,10 +35,14 @@ func attendTexts(t *testing.T, dtype DType, tolerance float64, shifted bool, hea
 	random := rand.New(rand.NewPCG(1, 2))
 	starts := []int32{0, 1, 1, 14, 46, 79, 200}
 	n, width, most := int(starts[len(starts)-1]), heads*dim, 130
+	scale := 1.0
+	if dtype == Float32 { // scores of one size, which decides how exact float32 can be, for heads of any
+		scale = math.Sqrt(32 / float64(dim))
+	}
 	values := func(n int) []float32 {
 		x := make([]float32, n)
 		for i := range x {
-			x[i] = float32(random.NormFloat64() / math.Sqrt(float64(dim)/32))
+			x[i] = float32(scale * random.NormFloat64())
 		}
 		return x
 	}
@@ -79,7 +83,7 @@ func attendTexts(t *testing.T, dtype DType, tolerance float64, shifted bool, hea
 						}
 						for d := range dim {
 							g, w := got[a*width+h*dim+d], want[d]/sum
-							if !(math.Abs(g-w) <= tolerance*(1+math.Abs(w))) {
+							if !(math.Abs(g-w) <= tolerance) {
 								t.Fatalf("%d heads of %d, bias %v: text %d, head %d, token %d, value %d is %g, want %g",
 									heads, dim, biased, i, h, a-from, d, g, w)
 							}
