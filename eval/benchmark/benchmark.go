@@ -40,24 +40,29 @@ type Divergence struct {
 
 // measure times f, which returns what it worked on, and says where its time went if profiled.
 func measure(stage, dtype, unit string, profiled bool, f func() (items int, err error)) (*Result, error) {
-	var seconds, cpu float64
+	var recorded []tensor.Operation
 	var items int
 	work := func() (err error) {
-		begun, used := time.Now(), processorTime()
 		items, err = f()
-		seconds, cpu = time.Since(begun).Seconds(), processorTime()-used
 		return err
+	}
+	run := work
+	if profiled { // whose clocks are read within these, so that no thread is busy for longer than the whole
+		run = func() (err error) {
+			recorded, err = tensor.Record(work)
+			return err
+		}
+	}
+	begun, used := time.Now(), processorTime()
+	err := run()
+	seconds, cpu := time.Since(begun).Seconds(), processorTime()-used
+	if err != nil {
+		return nil, err
 	}
 	var profile *Profile
 	if profiled {
-		recorded, err := tensor.Record(work)
-		if err != nil {
-			return nil, err
-		}
 		profile = newProfile(recorded, seconds, tensor.Threads())
 		profile.CPU = cpu
-	} else if err := work(); err != nil {
-		return nil, err
 	}
 	return &Result{Stage: stage, Threads: tensor.Threads(), DType: dtype, Device: tensor.DefaultDevice().String(),
 		Profile: profile, Seconds: seconds, Items: items, Unit: unit, Rate: float64(items) / seconds,

@@ -132,7 +132,6 @@ func newProfile(recorded []tensor.Operation, seconds float64, threads int) *Prof
 		p.Operations[i].Calls += o.Calls
 	}
 	slices.SortStableFunc(p.Operations, func(a, b Operation) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	p.Whole = max(p.Whole, busy) // clocks are read a little apart
 	took[idle] = p.Whole - busy
 	for _, class := range classes {
 		p.Lines = append(p.Lines, Line{Class: class, Seconds: took[class], Share: took[class] / p.Whole})
