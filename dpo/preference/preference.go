@@ -60,7 +60,7 @@ func MicroPairs(c configs.Config) int {
 	if c.DPO.MicroPairs == 0 && c.DPO.MicroTokens > 0 { // the tokens alone decide
 		return c.Optimizer.Batch
 	}
-	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, 8))
+	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, trainer.PassSize()))
 }
 
 // Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which

@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -21,7 +22,7 @@ type DPOOptions struct {
 	DType     tensor.DType // of the products; adapters and optimizer are float32
 	Profile   bool         // say where the time goes
 	Batch     int          // pairs of an update
-	Micro     int          // pairs of one forward pass; 0 takes the default
+	Micro     int          // pairs of one forward pass; 0 takes the default, as runs do
 	Recompute bool         // gradient checkpointing
 }
 
@@ -56,10 +57,7 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		return nil, err
 	}
 	steps := (len(pairs) + o.Batch - 1) / o.Batch
-	micro := o.Micro
-	if micro == 0 {
-		micro = 2
-	}
+	micro := cmp.Or(o.Micro, trainer.PassSize())
 	t, err := dpo.NewTuner(m, a,
 		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
 			BatchPairs: o.Batch, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,

@@ -18,9 +18,6 @@ type FineTuning struct {
 	Stream       []string // of the order of the rows
 }
 
-// fineTuneParts is the number of parts of a batch that are computed in parallel.
-const fineTuneParts = 2
-
 // FineTune trains the adapters on rows, epoch after epoch, and returns the mean loss in nats a token over all steps.
 // The section optimizer has AdamW's other settings. FineTune keeps no state on disk.
 func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm.Row, f FineTuning) (float64, error) {
@@ -34,7 +31,7 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	defer optimizer.Free()
 	mean := 0.0
 	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer,
-		Rows: trainer.InMemory(examples), Parts: trainer.InParts(fineTuneParts),
+		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize()),
 		Seed: rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
 		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
 	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {

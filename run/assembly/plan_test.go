@@ -43,7 +43,7 @@ func TestMemoryPlan(t *testing.T) {
 		}
 		adapters := int64(0)
 		c := configs.Default()
-		c.Model.DType = "bfloat16"
+		c.Model.DType, c.DPO.MicroPairs = "bfloat16", 8
 		for name, l := range m.Linears() {
 			if p := found.Projections[name]; p != [2]int64{l.In, l.Out} {
 				t.Errorf("%s maps %v, want %d to %d", name, p, l.In, l.Out)
