@@ -54,6 +54,9 @@ func At[T any](list []T, places []int) []T {
 // InParts divides a batch into n passes, at most one a row.
 func InParts(n int) func(rows int) int { return func(rows int) int { return max(1, min(n, rows)) } }
 
+// LonePass is how many examples a pass has that has a device to itself.
+const LonePass = 8
+
 // PassSize is how many examples a forward pass has where nothing else is asked for. A CPU computes passes side by side,
 // one a thread: passes of one example share the threads evenly, and need no padding and the least memory. A GPU computes
 // one pass at a time, and small ones leave it idle.
@@ -61,7 +64,7 @@ func PassSize() int {
 	if tensor.DefaultDevice() == tensor.CPU {
 		return 1
 	}
-	return 8
+	return LonePass
 }
 
 // PassesOf divides a batch into passes of at most n rows.

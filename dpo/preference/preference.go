@@ -60,7 +60,11 @@ func MicroPairs(c configs.Config) int {
 	if c.DPO.MicroPairs == 0 && c.DPO.MicroTokens > 0 { // the tokens alone decide
 		return c.Optimizer.Batch
 	}
-	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, trainer.PassSize()))
+	size := trainer.PassSize()
+	if c.DPO.Engine == configs.TRL { // which computes one pass at a time, wherever it runs
+		size = trainer.LonePass
+	}
+	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, size))
 }
 
 // Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which
