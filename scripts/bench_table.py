@@ -27,7 +27,7 @@ p.add_argument("--minilm", help="folder of the sentence encoder, of embed")
 p.add_argument("--texts", help="file of the texts, of embed")
 p.add_argument("--n", type=int, default=2000, help="texts of embed")
 p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-p.add_argument("--peer", default="transformers", help="of generate: transformers, vllm, or llama.cpp (scripts/llama_cpp.sh)")
+p.add_argument("--peer", help="of generate: transformers (the default), vllm, or llama.cpp (scripts/llama_cpp.sh); of dpo: trl (the default), or liger, TRL with Liger's chunked loss (liger-kernel)")
 p.add_argument("--python", default=sys.executable, help="python of the peer")
 a = p.parse_args()
 
@@ -63,7 +63,7 @@ for arch in a.arch.split(","):
                 size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
                 they = [stage, "--model", model] + options + size(a.peer_k or a.k)
                 we = [stage, "--model", model] + options + size(a.k)
-                if stage == "generate" and a.peer != "transformers":
+                if a.peer:
                     they += ["--peer", a.peer]
             theirs, ours, flops, memory = [], [], [], [0, 0]
             for _ in range(a.rounds):
@@ -76,5 +76,5 @@ for arch in a.arch.split(","):
                 memory[1] = max(memory[1], gib)
             m = statistics.median
             ratio = m(o / t for o, t in zip(ours, theirs))
-            name = f"{stage}, {arch}" + (f", beside {a.peer}" if stage == "generate" and a.peer != "transformers" else "")
+            name = f"{stage}, {arch}" + (f", beside {a.peer}" if a.peer else "")
             print(f"| {name} | {dtype} | {m(theirs):.3g} {r['unit']}/s | {m(ours):.3g} | {ratio:.1f}× | {memory[0]:.1f} | {memory[1]:.1f} | {m(flops):.0f} |", flush=True)
