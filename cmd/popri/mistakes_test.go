@@ -72,7 +72,7 @@ func TestNoGPU(t *testing.T) {
 		}
 	}
 	if code, stdout, errs := popri(t, "--device", "cpu", "doctor", "--model", "embedded", "--set",
-		"model.weights=compute"); code != 0 || !strings.Contains(stdout, "5,853,184 parameters") ||
+		"model.weights=compute", "--set", "generate.batch_tokens=1024"); code != 0 || !strings.Contains(stdout, "5,853,184 parameters") ||
 		!strings.Contains(stdout, "→ optimizer.gradient_checkpointing=true") {
 		t.Errorf("a memory plan: exit code %d, %s%s", code, stdout, errs)
 	}
