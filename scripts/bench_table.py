@@ -7,7 +7,8 @@
   V/bin/python scripts/bench_table.py --arch cosine/standardize,mean/full --stage score --dtype float64
   V/bin/python scripts/bench_table.py --arch minilm --stage embed --minilm DIR --texts texts.jsonl
 
-The scores are those of 18000 samples, by 133000 clients of popri and 200 of the peer. The last two also need sentence-transformers, a folder of all-MiniLM-L6-v2 and lines {"text": ...}.
+The scores are those of 18000 samples, by 133000 clients of popri and 200 of the peer. The last two also need
+sentence-transformers, a folder of all-MiniLM-L6-v2 and lines {"text": ...}.
 """
 import argparse, json, os, statistics, subprocess, sys
 
@@ -22,12 +23,14 @@ p.add_argument("--rounds", type=int, default=3)
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--k", type=int, default=40, help="prompts or pairs of popri")
 p.add_argument("--steps", type=int, default=2, help="updates of 160 rows, of finetune")
-p.add_argument("--peer-k", type=int, default=0, help="prompts or pairs of the peer, whose rate does not depend on it; 0: as many")
+p.add_argument("--peer-k", type=int, default=0,
+               help="prompts or pairs of the peer, whose rate does not depend on it; 0: as many")
 p.add_argument("--minilm", help="folder of the sentence encoder, of embed")
 p.add_argument("--texts", help="file of the texts, of embed")
 p.add_argument("--n", type=int, default=2000, help="texts of embed")
 p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-p.add_argument("--peer", help="of generate: transformers (the default), vllm, or llama.cpp (scripts/llama_cpp.sh); of dpo: trl (the default), or liger, TRL with Liger's chunked loss (liger-kernel)")
+p.add_argument("--peer", help="of generate: transformers (the default), vllm, or llama.cpp (scripts/llama_cpp.sh); "
+               "of dpo: trl (the default), or liger, TRL with Liger's chunked loss (liger-kernel)")
 p.add_argument("--python", default=sys.executable, help="python of the peer")
 a = p.parse_args()
 
@@ -45,7 +48,8 @@ def run(command):
 
 
 peers = os.path.join(HERE, "peers.py")
-print("| work | type | peer | popri | ratio | peer GiB | popri GiB | popri GFLOP/s |\n|---|---|---|---|---|---|---|---|")
+print(
+    "| work | type | peer | popri | ratio | peer GiB | popri GiB | popri GFLOP/s |\n|---|---|---|---|---|---|---|---|")
 for arch in a.arch.split(","):
     model = os.path.join(a.work, arch)
     if a.stage not in ("embed", "score") and not os.path.exists(os.path.join(model, "prompts.json")):
@@ -58,7 +62,8 @@ for arch in a.arch.split(","):
                 they, we = ["embed", "--minilm", a.minilm] + options, ["embed", "--model", a.minilm] + options
             elif stage == "score":
                 they = ["score", "--clients", "200", "--threads", str(a.threads)]
-                we = ["score", "--query", arch, "--samples", "18000", "--clients", "133000", "--threads", str(a.threads)]
+                we = ["score", "--query", arch, "--samples", "18000", "--clients", "133000"]
+                we += ["--threads", str(a.threads)]
             else:
                 size = lambda k: ["--steps", str(a.steps)] if stage == "finetune" else ["--k", str(k)]
                 they = [stage, "--model", model] + options + size(a.peer_k or a.k)
@@ -77,4 +82,5 @@ for arch in a.arch.split(","):
             m = statistics.median
             ratio = m(o / t for o, t in zip(ours, theirs))
             name = f"{stage}, {arch}" + (f", beside {a.peer}" if a.peer else "")
-            print(f"| {name} | {dtype} | {m(theirs):.3g} {r['unit']}/s | {m(ours):.3g} | {ratio:.1f}× | {memory[0]:.1f} | {memory[1]:.1f} | {m(flops):.0f} |", flush=True)
+            print(f"| {name} | {dtype} | {m(theirs):.3g} {r['unit']}/s | {m(ours):.3g} | {ratio:.1f}× "
+                  f"| {memory[0]:.1f} | {memory[1]:.1f} | {m(flops):.0f} |", flush=True)

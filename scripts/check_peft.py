@@ -4,11 +4,11 @@
     pip install torch transformers peft
     python3 scripts/check_peft.py [FOLDER]
 
-The Go tests TestExport of package lora and TestExportTrained of package run/standalone, whose adapter preference training made,
-write models, adapters and logits into FOLDER (default: a temporary one). Logits with the adapter off, on and merged, computed by
-transformers and peft, may differ from popri's by TOLERANCE of the largest logit at most; so may those of
-AutoPeftModelForCausalLM, which finds the model by itself, where an adapter names it. Exits with 1 if any does, or if there was
-nothing to compare.
+The Go tests TestExport of package lora and TestExportTrained of package run/standalone, whose adapter preference
+training made, write models, adapters and logits into FOLDER (default: a temporary one). Logits with the adapter off,
+on and merged, computed by transformers and peft, may differ from popri's by TOLERANCE of the largest logit at most; so
+may those of AutoPeftModelForCausalLM, which finds the model by itself, where an adapter names it. Exits with 1 if any
+does, or if there was nothing to compare.
 """
 import os
 import subprocess
@@ -58,8 +58,8 @@ def main():
     repository = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(sys.argv[1] if len(sys.argv) == 2 else temporary).resolve()
-        subprocess.run(["go", "test", "-count=1", "-run", "^TestExport", "./lora", "./run/standalone"], cwd=repository, check=True,
-                       env={**os.environ, "POPRI_PEFT_OUT": str(root)})
+        subprocess.run(["go", "test", "-count=1", "-run", "^TestExport", "./lora", "./run/standalone"], cwd=repository,
+                       check=True, env={**os.environ, "POPRI_PEFT_OUT": str(root)})
         sys.exit(0 if check(root) else 1)
 
 

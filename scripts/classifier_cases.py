@@ -5,8 +5,8 @@ golden data.
     python3 scripts/classifier_cases.py testdata/golden
 
 Needs torch and transformers. Writes downstream/classifier.json: for each model the tensors of a random head, rows with
-classes, their logits, and a training of all weights (AdamW at a constant rate, no clipping, no dropout): the loss of each
-update, then the mean loss and the predictions of all rows.
+classes, their logits, and a training of all weights (AdamW at a constant rate, no clipping, no dropout): the loss of
+each update, then the mean loss and the predictions of all rows.
 """
 import json
 import pathlib
@@ -23,7 +23,8 @@ HEADS = ("score.weight", "classifier.weight", "classifier.bias", "bert.pooler.de
 
 def case(folder: str) -> dict:
     extra = {"is_decoder": False} if "bert" in folder else {}
-    model = AutoModelForSequenceClassification.from_pretrained(out / folder, num_labels=CLASSES, dtype=torch.float32, **extra)
+    model = AutoModelForSequenceClassification.from_pretrained(out / folder, num_labels=CLASSES, dtype=torch.float32,
+                                                               **extra)
     model.eval()  # no dropout
     model.config.pad_token_id = 0  # which no row holds, so that the last token is the last one that is not it
     head = {}
@@ -55,9 +56,11 @@ def case(folder: str) -> dict:
             losses.append(round(loss.item(), 6))
     with torch.no_grad():
         last = answer(range(ROWS))
-    return {"model": "../" + folder, "head": head, "rows": rows, "classes": classes,
-            "logits": [[round(x, 5) for x in row] for row in logits.tolist()], "learning_rate": RATE, "batch": SIZE,
-            "order": order, "losses": losses, "loss": round(last.loss.item(), 6), "best": last.logits.argmax(-1).tolist()}
+    return {
+        "model": "../" + folder, "head": head, "rows": rows, "classes": classes,
+        "logits": [[round(x, 5) for x in row] for row in logits.tolist()], "learning_rate": RATE, "batch": SIZE,
+        "order": order, "losses": losses, "loss": round(last.loss.item(), 6), "best": last.logits.argmax(-1).tolist()
+    }
 
 
 set_seed(20263)

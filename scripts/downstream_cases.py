@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Golden cases of small models: BERT as a causal model, and a fine-tuning of GPT-2 as the POPri paper trains DistilGPT2.
+"""Golden cases of small models: BERT as a causal model, and a fine-tuning of GPT-2 as the POPri paper trains
+DistilGPT2.
 
     python3 scripts/downstream_cases.py testdata/golden
 
-Needs torch, transformers and safetensors. Writes downstream/bert-tiny (checkpoint, cases) and downstream/trace.json: rows
-of begin, text, end; AdamW at a constant rate without clipping; losses of all updates, and top-1, top-3, top-5 and loss of
-held-out rows after each epoch. Dropout is 0 there, because its masks are the generator's own.
+Needs torch, transformers and safetensors. Writes downstream/bert-tiny (checkpoint, cases) and downstream/trace.json:
+rows of begin, text, end; AdamW at a constant rate without clipping; losses of all updates, and top-1, top-3, top-5 and
+loss of held-out rows after each epoch. Dropout is 0 there, because its masks are the generator's own.
 """
 import json
 import pathlib
@@ -22,8 +23,8 @@ torch.set_num_threads(1)
 def bert() -> None:
     set_seed(20261)
     folder = out / "downstream" / "bert-tiny"
-    config = BertConfig(vocab_size=101, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-                        max_position_embeddings=24, is_decoder=True, initializer_range=0.2)
+    config = BertConfig(vocab_size=101, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+                        intermediate_size=32, max_position_embeddings=24, is_decoder=True, initializer_range=0.2)
     model = BertLMHeadModel(config).eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -102,9 +103,11 @@ def finetuning() -> None:
             optimizer.step()
             losses.append(loss.item())
         measure()
-    (out / "downstream" / "trace.json").write_text(json.dumps({
-        "model": "../models/gpt2-tiny", "length": length, "learning_rate": rate, "batch": size, "rows": train, "held": held,
-        "order": order, "losses": losses, "measurements": measurements}) + "\n")
+    (out / "downstream" / "trace.json").write_text(
+        json.dumps({
+            "model": "../models/gpt2-tiny", "length": length, "learning_rate": rate, "batch": size, "rows": train,
+            "held": held, "order": order, "losses": losses, "measurements": measurements
+        }) + "\n")
 
 
 bert()

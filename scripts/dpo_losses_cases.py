@@ -4,10 +4,11 @@
     pip install torch==2.8.0 trl==1.16.0 peft
     python3 scripts/dpo_losses_cases.py [DESTINATION]
 
-No model takes part: DPOTrainer._compute_loss gets a pair's log-probabilities as leaves from a stub, and cpo_loss of CPOTrainer
-and odds_ratio_loss of ORPOTrainer get them as arguments. float64, but for two computations that TRL does in float32 whatever it
-is given; their cases have a tolerance of their own. batch.json has what depends on a batch: losses that
-sort, KTO against the other half of the pairs by KTOTrainer._compute_loss, and weights by the policy. The same seed and libraries give the same bytes.
+No model takes part: DPOTrainer._compute_loss gets a pair's log-probabilities as leaves from a stub, and cpo_loss of
+CPOTrainer and odds_ratio_loss of ORPOTrainer get them as arguments. float64, but for two computations that TRL does in
+float32 whatever it is given; their cases have a tolerance of their own. batch.json has what depends on a batch: losses
+that sort, KTO against the other half of the pairs by KTOTrainer._compute_loss, and weights by the policy. The same
+seed and libraries give the same bytes.
 """
 import json
 import sys
@@ -29,7 +30,8 @@ RATIOS = [0.3, -2.1, 0.0, 12.5, -7.0, 60.0]  # of policy to reference, beside ra
 
 
 def pairs():
-    """Log-probabilities of the tokens of pairs: policy and reference, chosen and rejected. float32 holds them without rounding."""
+    """Log-probabilities of the tokens of pairs: policy and reference, chosen and rejected. float32 holds them without
+    rounding."""
     def tokens(n, ratio):
         reference = (-3 * torch.rand(n) - 1).float().double()
         move = torch.randn(n) * 0.3
@@ -68,12 +70,13 @@ def batch(pairs, loss, beta, smoothing=0.0, divergence="reverse_kl", ld_alpha=No
     same = lambda x: x
     module = torch.nn.Identity()  # in training, without adapters or checkpointing
     module.is_gradient_checkpointing = False
-    stub = SimpleNamespace(
-        model=module, aux_loss_enabled=False, ld_alpha=ld_alpha, precompute_ref_logps=False,
-        accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same),
-        args=SimpleNamespace(gradient_checkpointing_kwargs=None, discopop_tau=0.05), ref_model=model(references),
-        f_divergence_type=divergence, f_alpha_divergence_coef=0.5, loss_types=[loss], loss_weights=[1.0], beta=beta,
-        label_smoothing=smoothing, use_weighting=log_squares is not None, _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
+    stub = SimpleNamespace(model=module, aux_loss_enabled=False, ld_alpha=ld_alpha, precompute_ref_logps=False,
+                           accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same),
+                           args=SimpleNamespace(gradient_checkpointing_kwargs=None, discopop_tau=0.05),
+                           ref_model=model(references), f_divergence_type=divergence, f_alpha_divergence_coef=0.5,
+                           loss_types=[loss], loss_weights=[1.0], beta=beta, label_smoothing=smoothing,
+                           use_weighting=log_squares is not None, _metrics={"train": defaultdict(list)},
+                           _total_train_tokens=0, _tp_size=1)
     inputs = {"input_ids": torch.zeros_like(mask), "attention_mask": mask, "completion_mask": mask}
     value = DPOTrainer._compute_loss(stub, model(leaves), inputs, False)
     value.backward()
@@ -86,8 +89,8 @@ def without_reference(pair, loss, beta, gamma):
     chosen, _, rejected, _ = pair
     leaves = [chosen.sum().requires_grad_(), rejected.sum().requires_grad_()]
     n, m = (1, 1) if loss == "cpo" else (len(chosen), len(rejected))
-    stub = SimpleNamespace(accelerator=SimpleNamespace(device="cpu"), alpha=0.0, beta=beta, label_smoothing=0.0, simpo_gamma=gamma,
-                           loss_type="sigmoid" if loss == "cpo" else "simpo")
+    stub = SimpleNamespace(accelerator=SimpleNamespace(device="cpu"), alpha=0.0, beta=beta, label_smoothing=0.0,
+                           simpo_gamma=gamma, loss_type="sigmoid" if loss == "cpo" else "simpo")
     if loss == "orpo":
         value = -leaves[0] / n - ORPOTrainer.odds_ratio_loss(stub, leaves[0] / n, leaves[1] / m)[0]
     else:
@@ -97,33 +100,40 @@ def without_reference(pair, loss, beta, gamma):
 
 
 def kto(sums, references, label, other, beta):
-    """Loss and gradients of completions of one label by KTOTrainer._compute_loss, whose KL is that of the other half of pairs."""
+    """Loss and gradients of completions of one label by KTOTrainer._compute_loss, whose KL is that of the other half
+    of pairs."""
     n = len(sums)
     leaves = sums.clone().unsqueeze(1).requires_grad_()
     z, mask = torch.zeros(n, 1), torch.ones(n, 2, dtype=torch.long)
     same = lambda x: x
     module = lambda **_: SimpleNamespace(log_probs=leaves, entropy=z, mean_logits=z, is_top1=z.bool(), aux_loss=None)
     module.training = True
-    stub = SimpleNamespace(
-        model=module, aux_loss_enabled=False, precompute_ref_logps=True, calculate_KL=True, loss_type="kto", beta=beta, desirable_weight=1.0,
-        undesirable_weight=1.0, accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same), args=SimpleNamespace(),
-        _compute_kl_logps=lambda *_: other[0], _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
-    inputs = {"input_ids": torch.zeros_like(mask), "attention_mask": mask, "completion_mask": mask, "label": torch.full((n,), label),
-              "ref_logps": references, "ref_KL_logps": other[1]}
+    stub = SimpleNamespace(model=module, aux_loss_enabled=False, precompute_ref_logps=True, calculate_KL=True,
+                           loss_type="kto", beta=beta, desirable_weight=1.0, undesirable_weight=1.0,
+                           accelerator=SimpleNamespace(device="cpu", gather_for_metrics=same, gather=same),
+                           args=SimpleNamespace(), _compute_kl_logps=lambda *_: other[0],
+                           _metrics={"train": defaultdict(list)}, _total_train_tokens=0, _tp_size=1)
+    inputs = {
+        "input_ids": torch.zeros_like(mask), "attention_mask": mask, "completion_mask": mask,
+        "label": torch.full((n,), label), "ref_logps": references, "ref_KL_logps": other[1]
+    }
     value = KTOTrainer._compute_loss(stub, module, inputs, False)
     value.backward()
     return value.item(), leaves.grad[:, 0]
 
 
 def write_batch(out, data):
-    """Losses of all pairs together, and of pairs with weights, with gradients that are sums over a completion's tokens."""
+    """Losses of all pairs together, and of pairs with weights, with gradients that are sums over a completion's
+    tokens."""
     torch.manual_seed(2)
     n, sorting, weighted = len(data), [], []
     for loss in ("aot", "aot_unpaired"):
         for beta, e in ((0.05, 0.0), (0.5, 0.1), (2.0, 0.0)):
             value, grads, _ = batch(data, loss, beta, e)
-            sorting.append({"loss": loss, "beta": beta, "label_smoothing": e, "mean": value, "grad_chosen": [n * g[0] for g in grads[:n]],
-                            "grad_rejected": [n * g[0] for g in grads[n:]]})
+            sorting.append({
+                "loss": loss, "beta": beta, "label_smoothing": e, "mean": value,
+                "grad_chosen": [n * g[0] for g in grads[:n]], "grad_rejected": [n * g[0] for g in grads[n:]]
+            })
     sums = [torch.stack([p[k].sum() for p in data]) for k in range(4)]
     for beta in (0.05, 0.5):
         chosen, by_chosen = kto(sums[0], sums[1], True, sums[2:], beta)
@@ -133,8 +143,10 @@ def write_batch(out, data):
     squares = [(-2 * torch.rand(len(x))).float().double() for x in [p[0] for p in data] + [p[2] for p in data]]
     for loss in ("sigmoid", "ipo", "apo_zero"):
         rows = [batch([p], loss, 0.1, log_squares=[squares[i], squares[n + i]]) for i, p in enumerate(data)]
-        weighted.append({"loss": loss, "beta": 0.1, "losses": [r[0] for r in rows], "grad_chosen": [r[1][0][0] for r in rows],
-                         "grad_rejected": [r[1][1][0] for r in rows]})
+        weighted.append({
+            "loss": loss, "beta": 0.1, "losses": [r[0] for r in rows], "grad_chosen": [r[1][0][0] for r in rows],
+            "grad_rejected": [r[1][1][0] for r in rows]
+        })
     content = {"sorting": sorting, "log_sum_squares": [x.tolist() for x in squares], "weighted": weighted}
     (out / "batch.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
 
@@ -165,8 +177,10 @@ def main():
     shared = []
     for loss, alpha in (("sigmoid", 0.0), ("sigmoid", 0.5), ("ipo", 0.3), ("sppo_hard", 1.0)):
         rows = [dpo(p, loss, 0.1, ld_alpha=alpha) for p in data]
-        shared.append({"loss": loss, "beta": 0.1, "ld_alpha": alpha, "losses": [r[0] for r in rows], "logps": [r[2] for r in rows],
-                       "grad_tokens": [r[1] for r in rows]})
+        shared.append({
+            "loss": loss, "beta": 0.1, "ld_alpha": alpha, "losses": [r[0] for r in rows], "logps": [r[2] for r in rows],
+            "grad_tokens": [r[1] for r in rows]
+        })
     out.mkdir(parents=True, exist_ok=True)
     names = ("policy_chosen", "ref_chosen", "policy_rejected", "ref_rejected")
     content = {"pairs": [dict(zip(names, (x.tolist() for x in p))) for p in data], "cases": cases, "ld_alpha": shared}

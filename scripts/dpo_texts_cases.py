@@ -17,17 +17,24 @@ from types import SimpleNamespace
 from transformers import PreTrainedTokenizerFast
 
 GOLDEN = Path(__file__).resolve().parent.parent / "testdata" / "golden"
-# A tokenizer without a template, one with a token before the text, and one that begins texts with a space and ends them.
+# A tokenizer without a template, one with a token before the text, and one that begins texts with a space and ends
+# them.
 TOKENIZERS = ["tokenizers/gpt2-512", "tokenizers/llama3-4096", "sentence/t5"]
-WORDS = ["the", "cat", "sat", "on", "a", "mat", "isn't", "12", "3456", ".", ",", "!", "(", ")", "\n", "naïve", "中文", "🙂", "a.b", "=="]
+WORDS = [
+    "the", "cat", "sat", "on", "a", "mat", "isn't", "12", "3456", ".", ",", "!", "(", ")", "\n", "naïve", "中文", "🙂",
+    "a.b", "=="
+]
 
 
 def functions(trl):
     """tokenize_fn and add_eos of DPOTrainer._prepare_dataset."""
     trees = [ast.parse((trl / "trl" / name).read_text()) for name in ("trainer/dpo_trainer.py", "data_utils.py")]
-    found = {n.name: n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)
-             and n.name in {"tokenize_fn", "add_eos", "_tokenize", "common_prefix_length", "is_conversational", "maybe_extract_prompt",
-                            "extract_prompt"}}
+    found = {
+        n.name: n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in {
+            "tokenize_fn", "add_eos", "_tokenize", "common_prefix_length", "is_conversational", "maybe_extract_prompt",
+            "extract_prompt"
+        }
+    }
     for n in found.values():
         n.returns = None
         for a in n.args.args + [n.args.kwarg] if n.args.kwarg else n.args.args:
@@ -44,11 +51,13 @@ def text(words):
     return random.choice([out, out.strip(), " " + out])
 
 
-# The forms of chat templates: ChatML as SmolLM2 has it, with a prompt of its own; lines and trimmed texts; tags that transformers
-# adds to Jinja, a namespace, a reason to refuse, the last message, and blanks between two tags.
-CHATML = ("{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nBe kind"
-          "<|im_end|>\n' }}{% endif %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
-          "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+# The forms of chat templates: ChatML as SmolLM2 has it, with a prompt of its own; lines and trimmed texts; tags that
+# transformers adds to Jinja, a namespace, a reason to refuse, the last message, and blanks between two tags.
+CHATML = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
+    "{{ '<|im_start|>system\nBe kind<|im_end|>\n' }}{% endif %}"
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
 LINES = """{% for m in messages %}
     {% if m.role == 'assistant' %}
 {{ '<|assistant|>\n' + m.content | trim + eos_token }}
@@ -78,7 +87,10 @@ def conversations():
         chosen, rejected = [turn("assistant")], [turn("assistant")]
         yield {"prompt": prompt, "chosen": chosen, "rejected": rejected}
         yield {"chosen": prompt + chosen, "rejected": prompt + rejected}
-        yield {"prompt": prompt[-1]["content"], "chosen": prompt + chosen, "rejected": prompt + rejected, "score_chosen": 4.5}
+        yield {
+            "prompt": prompt[-1]["content"], "chosen": prompt + chosen, "rejected": prompt + rejected,
+            "score_chosen": 4.5
+        }
 
 
 def cut(ids, length):
@@ -93,7 +105,9 @@ def main(trl, out):
     random.seed(1)
 
     def tokens(tok, row):
-        row = own.maybe_extract_prompt(dict(row)) if "prompt" not in row or isinstance(row["chosen"], list) else dict(row)
+        row = dict(row)
+        if "prompt" not in row or isinstance(row["chosen"], list):
+            row = own.maybe_extract_prompt(row)
         if not own.is_conversational(row):
             row = own.add_eos(row, tok.eos_token)
         ids = own.tokenize_fn(row, tok)
@@ -108,9 +122,12 @@ def main(trl, out):
     with open(out / "cases.jsonl", "w") as file:
         for folder in TOKENIZERS:
             tok = tokenizer(folder)
-            rows = [{"prompt": text(random.randint(1, 6)), "chosen": text(random.randint(1, 5)), "rejected": text(random.randint(1, 5))}
-                    for _ in range(60)]
-            rows += [{"prompt": "the cat", "chosen": " sat" + tok.eos_token, "rejected": ""}, {"prompt": "the ca", "chosen": "t", "rejected": "b"},
+            rows = [{
+                "prompt": text(random.randint(1, 6)), "chosen": text(random.randint(1, 5)),
+                "rejected": text(random.randint(1, 5))
+            } for _ in range(60)]
+            rows += [{"prompt": "the cat", "chosen": " sat" + tok.eos_token, "rejected": ""},
+                     {"prompt": "the ca", "chosen": "t", "rejected": "b"},
                      {"prompt": "on " + tok.eos_token, "chosen": tok.eos_token, "rejected": "a"}]
             for row in rows:
                 if ids := tokens(tok, row):
@@ -122,7 +139,8 @@ def main(trl, out):
         for folder in TOKENIZERS[:2]:
             tok = tokenizer(folder)
             texts = [{"chosen": p + text(3), "rejected": p + text(2)} for p in (text(4) for _ in range(12))]
-            texts += [{"chosen": "the mat", "rejected": "the mat on a cat"}, {"chosen": "naïve cat", "rejected": "naïve 🙂"}]
+            texts += [{"chosen": "the mat", "rejected": "the mat on a cat"},
+                      {"chosen": "naïve cat", "rejected": "naïve 🙂"}]
             for template in ("", *TEMPLATES):
                 tok.chat_template = TEMPLATES.get(template)
                 for i, row in enumerate(conversations() if template else texts):
@@ -131,7 +149,10 @@ def main(trl, out):
                     length = len(ids["prompt_ids"]) + 2 if i % 4 == 3 else 0
                     ids = cut(ids, length) if length else ids
                     if ids["chosen_ids"] != ids["rejected_ids"]:
-                        file.write(json.dumps({"tokenizer": folder, "template": template, "max_length": length, "row": row, **ids}) + "\n")
+                        file.write(
+                            json.dumps(
+                                {"tokenizer": folder, "template": template, "max_length": length, "row": row, **ids})
+                            + "\n")
 
 
 main(sys.argv[1], Path(sys.argv[2]))

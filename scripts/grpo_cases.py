@@ -5,8 +5,8 @@
     python3 scripts/grpo_cases.py [DESTINATION]
 
 No model takes part: the trainer's own _compute_loss gets log-probabilities as leaves (float64), and the lines of its
-_generate_and_score_completions that turn rewards into advantages are run as they stand. The same seed and libraries give the
-same bytes.
+_generate_and_score_completions that turn rewards into advantages are run as they stand. The same seed and libraries
+give the same bytes.
 """
 import inspect
 import json
@@ -52,9 +52,9 @@ def loss(kind, beta, epsilons, logps, old, reference, advantage, mask):
     trainer = SimpleNamespace(
         _get_per_token_logps_and_entropies=lambda *a, **k: (leaf, entropies, None), aux_loss_enabled=False,
         top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level="token", beta=beta,
-        loss_type=kind, epsilon_low=epsilons[0], epsilon_high=epsilons[1], use_vllm=False, model=SimpleNamespace(training=True),
-        current_gradient_accumulation_steps=1, max_completion_length=LONGEST, accelerator=accelerator, _metrics=metrics,
-        _entropy_bonus_enabled=False,
+        loss_type=kind, epsilon_low=epsilons[0], epsilon_high=epsilons[1], use_vllm=False,
+        model=SimpleNamespace(training=True), current_gradient_accumulation_steps=1, max_completion_length=LONGEST,
+        accelerator=accelerator, _metrics=metrics, _entropy_bonus_enabled=False,
         args=SimpleNamespace(delta=None, use_bias_correction_kl=True, steps_per_generation=UPDATES))
     ids = torch.zeros(mask.shape, dtype=torch.long)
     inputs = {"prompt_ids": ids[:, :1], "prompt_mask": mask[:, :1], "completion_ids": ids, "completion_mask": mask,
@@ -64,10 +64,12 @@ def loss(kind, beta, epsilons, logps, old, reference, advantage, mask):
     value = GRPOTrainer._compute_loss(trainer, None, inputs)
     value.backward()
     logged = metrics["train"]
-    return {"loss_type": kind, "beta": beta, "epsilon": epsilons[0], "epsilon_high": epsilons[1], "on_policy": old is None,
-            "loss": value.item(), "gradient": flat(leaf.grad, mask), "kl": logged["kl"][0] if beta else 0,
-            "low": logged["clip_ratio/low_mean"][0], "high": logged["clip_ratio/high_mean"][0],
-            "region": logged["clip_ratio/region_mean"][0]}
+    return {
+        "loss_type": kind, "beta": beta, "epsilon": epsilons[0], "epsilon_high": epsilons[1], "on_policy": old is None,
+        "loss": value.item(), "gradient": flat(leaf.grad, mask), "kl": logged["kl"][0] if beta else 0,
+        "low": logged["clip_ratio/low_mean"][0], "high": logged["clip_ratio/high_mean"][0],
+        "region": logged["clip_ratio/region_mean"][0]
+    }
 
 
 def main():
@@ -83,9 +85,12 @@ def main():
     old = logps + torch.randn(mask.shape) * 0.5  # many ratios outside the range, on both sides
     reference = logps + torch.randn(mask.shape) * 0.3
     advantage = torch.tensor([1.2, -0.7, -0.5, 0.0, 0.9, -0.9])
-    cases = [loss(kind, beta, epsilons, logps, before, reference, advantage, mask)
-             for kind in ("grpo", "bnpo", "dr_grpo", "dapo") for beta in (0.0, 0.04) for epsilons in ((0.2, 0.2), (0.1, 0.28))
-             for before in (old, None) if before is not None or epsilons == (0.2, 0.2)]
+    cases = [
+        loss(kind, beta, epsilons, logps, before, reference, advantage, mask)
+        for kind in ("grpo", "bnpo", "dr_grpo", "dapo") for beta in (0.0, 0.04)
+        for epsilons in ((0.2, 0.2), (0.1, 0.28)) for before in (old, None)
+        if before is not None or epsilons == (0.2, 0.2)
+    ]
     out.mkdir(parents=True, exist_ok=True)
     content = {"rewards": rewards.tolist(), "scales": scales, "lengths": LENGTHS, "longest": LONGEST,
                "share": ROUND_TOKENS / UPDATES, "advantages": advantage.tolist(), "logps": flat(logps, mask),

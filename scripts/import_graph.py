@@ -3,9 +3,9 @@
 
     python3 scripts/import_graph.py [--out docs/packages.svg]
 
-A box is a folder at the top with its packages. Red packages read private text, blue ones compute with libtorch, and the
-others are pure Go. Arrows point to what a folder's packages import; those that follow from others are left out. Packages
-under internal/ and helpers of tests are left out, too.
+A box is a folder at the top with its packages. Red packages read private text, blue ones compute with libtorch, and
+the others are pure Go. Arrows point to what a folder's packages import; those that follow from others are left out.
+Packages under internal/ and helpers of tests are left out, too.
 """
 import argparse
 import subprocess
@@ -77,8 +77,9 @@ def dot(imports, native):
             rows.append(f'<td bgcolor="{fill}">{shown}</td>')
         wide = 3 if len(rows) > 6 else 2
         lines = "".join("<tr>" + "".join(rows[i:i + wide]) + "</tr>" for i in range(0, len(rows), wide))
-        out.append(f'"{folder}" [label=<<table border="1" cellborder="0" cellspacing="3" color="#888888" style="rounded">'
-                   f'<tr><td colspan="{wide}"><b>{folder}/</b></td></tr>{lines}</table>>];')
+        out.append(
+            f'"{folder}" [label=<<table border="1" cellborder="0" cellspacing="3" color="#888888" style="rounded">'
+            f'<tr><td colspan="{wide}"><b>{folder}/</b></td></tr>{lines}</table>>];')
     edges = folders(imports)
     out += [f'"{a}" -> "{b}";' for a, b in sorted(reduced(edges))]
     return "\n".join(out + ["}"])

@@ -4,9 +4,9 @@
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install dp-accounting==0.6.0
     /tmp/venv/bin/python scripts/peers_accounting.py
 
-The cases are those of BenchmarkPLD in package accountant: T rounds of Gaussian noise sigma on a Poisson sample of rate q,
-epsilon at delta, both libraries at their default accuracy and on one thread. Both answers are upper bounds: the lower one
-is the closer one. "gap" is the distance of popri's bounds from above and below.
+The cases are those of BenchmarkPLD in package accountant: T rounds of Gaussian noise sigma on a Poisson sample of rate
+q, epsilon at delta, both libraries at their default accuracy and on one thread. Both answers are upper bounds: the
+lower one is the closer one. "gap" is the distance of popri's bounds from above and below.
 """
 import os
 import re
@@ -20,7 +20,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from dp_accounting.pld import privacy_loss_distribution  # noqa: E402
 
-CASE = re.compile(r"^BenchmarkPLD/q=([\d.e-]+),sigma=([\d.e-]+),T=(\d+),delta=([\d.e-]+)\S*\s+\d+\s+([\d.]+) ns/op(.*)$")
+CASE = re.compile(
+    r"^BenchmarkPLD/q=([\d.e-]+),sigma=([\d.e-]+),T=(\d+),delta=([\d.e-]+)\S*\s+\d+\s+([\d.]+) ns/op(.*)$")
 
 
 def ours():
@@ -50,10 +51,12 @@ def main():
     rows = list(ours())
     if not rows:
         sys.exit("peers_accounting: the benchmark printed no case")
-    print(f"{'q':>9} {'sigma':>6} {'T':>7} {'delta':>9} | {'popri s':>8} {'epsilon':>9} {'gap':>8} | {'dp-acc. s':>9} {'epsilon':>9}")
+    print(f"{'q':>9} {'sigma':>6} {'T':>7} {'delta':>9} | {'popri s':>8} {'epsilon':>9} {'gap':>8} "
+          f"| {'dp-acc. s':>9} {'epsilon':>9}")
     for q, sigma, rounds, delta, seconds, metrics in rows:
         peer, epsilon = theirs(q, sigma, rounds, delta)
-        print(f"{q:9g} {sigma:6g} {rounds:7d} {delta:9g} | {seconds:8.3f} {metrics['epsilon']:9.5f} {metrics['gap']:8.5f} | {peer:9.3f} {epsilon:9.5f}")
+        print(f"{q:9g} {sigma:6g} {rounds:7d} {delta:9g} | {seconds:8.3f} {metrics['epsilon']:9.5f} "
+              f"{metrics['gap']:8.5f} | {peer:9.3f} {epsilon:9.5f}")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
     pip install torch transformers==5.23.0 peft==0.21.2
     python3 scripts/peft_cases.py [DESTINATION]
 
-Each folder has a random adapter for a model of testdata/golden/models, and cases.safetensors: token ids, the logits, the mean
-next-token loss and its gradients. Dropout's masks are those that popri draws for rows with the
-seeds 0, 1, …: a module with the known mask stands in for PEFT's torch.nn.Dropout. The same seed and libraries give the same bytes.
+Each folder has a random adapter for a model of testdata/golden/models, and cases.safetensors: token ids, the logits,
+the mean next-token loss and its gradients. Dropout's masks are those that popri draws for rows with the seeds 0, 1, …:
+a module with the known mask stands in for PEFT's torch.nn.Dropout. The same seed and libraries give the same bytes.
 """
 import json
 import shutil
@@ -32,7 +32,8 @@ def pcg(seed1, seed2):
     """The stream of Go's rand.NewPCG: PCG-DXSM with 128 bits."""
     state = seed1 << 64 | seed2
     while True:
-        state = (state * (2549297995355413924 << 64 | 4865540595714422341) + (6364136223846793005 << 64 | 1442695040888963407)) & WIDE
+        state = (state * (2549297995355413924 << 64 | 4865540595714422341) +
+                 (6364136223846793005 << 64 | 1442695040888963407)) & WIDE
         hi, lo = state >> 64, state & WORD
         hi ^= hi >> 32
         hi = hi * 0xda942042e4dd58b5 & WORD

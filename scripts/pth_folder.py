@@ -47,7 +47,8 @@ if head is not None and embedding is not None and torch.equal(head, embedding):
     del tensors["lm_head.weight"]  # tied
 a.out.mkdir(parents=True, exist_ok=True)
 save_file(tensors, a.out / "model.safetensors", metadata={"format": "pt"})
-for name in ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+for name in ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+             "special_tokens_map.json"):
     if (a.like / name).is_file():
         shutil.copyfile(a.like / name, a.out / name)
 print(f"{a.out}: {len(tensors)} tensors, {sum(t.numel() for t in tensors.values()):,} weights")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes model/tokenizer/testdata/sentencepiece: small model files of SentencePiece, and the ids that transformers gives with them.
+"""Makes model/tokenizer/testdata/sentencepiece: small model files of SentencePiece, and the ids that transformers
+gives with them.
 
     pip install transformers==5.23.0 sentencepiece==0.2.3 protobuf regex==2026.11.15
     python3 scripts/sentencepiece_cases.py [DESTINATION [TEXTS PIECES]]
@@ -18,13 +19,16 @@ from sentencepiece_model import ROOT
 from tokenizer_cases import ATOMS, write_lines
 from unigram_cases import MORE, RULES
 
-KINDS = {"t5": (T5Tokenizer, "spiece.model", dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1, user_defined_symbols=["<sep>"])),
-         "xlm-roberta": (XLMRobertaTokenizer, "sentencepiece.bpe.model", dict(unk_id=0, bos_id=1, eos_id=2)),
-         "camembert": (CamembertTokenizer, "sentencepiece.bpe.model", dict(unk_id=0, bos_id=1, eos_id=2))}
+KINDS = {
+    "t5": (T5Tokenizer, "spiece.model", dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1, user_defined_symbols=["<sep>"])),
+    "xlm-roberta": (XLMRobertaTokenizer, "sentencepiece.bpe.model", dict(unk_id=0, bos_id=1, eos_id=2)),
+    "camembert": (CamembertTokenizer, "sentencepiece.bpe.model", dict(unk_id=0, bos_id=1, eos_id=2))
+}
 
 
 def main():
-    destination = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "model" / "tokenizer" / "testdata" / "sentencepiece"
+    destination = Path(sys.argv[1]) if len(
+        sys.argv) > 1 else ROOT / "model" / "tokenizer" / "testdata" / "sentencepiece"
     texts, pieces = map(int, sys.argv[2:4]) if len(sys.argv) > 3 else (20, 140)
     atoms = sorted({*ATOMS, *MORE, "<sep>", "<extra_id_7>", "<pad>", "</s>", "<s>NOTUSED"}, key=lambda a: (len(a), a))
     rng = random.Random(30)
@@ -38,9 +42,10 @@ def main():
             points = lambda s: " ".join(f"{ord(c):X}" for c in s)
             rules.write_text("".join(f"{points(k)}\t{points(v)}\n" for k, v in RULES.items()))
             text.write_text(corpus.replace("\0", "") + "\n")
-            sentencepiece.SentencePieceTrainer.train(
-                input=str(text), model_prefix=str(out / "m"), model_type="unigram", vocab_size=pieces, hard_vocab_limit=False,
-                minloglevel=2, normalization_rule_tsv=str(rules), num_threads=1, character_coverage=0.98, **settings)
+            sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=str(out / "m"), model_type="unigram",
+                                                     vocab_size=pieces, hard_vocab_limit=False, minloglevel=2,
+                                                     normalization_rule_tsv=str(rules), num_threads=1,
+                                                     character_coverage=0.98, **settings)
         (out / "m.vocab").unlink()
         (out / "m.model").rename(out / name)
         reference = tokenizer.from_pretrained(str(out))

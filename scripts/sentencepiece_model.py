@@ -40,8 +40,8 @@ def fields(message):
 
 
 def train(rules, text="one two three\n" * 20, size=20, **settings):
-    """A unigram model of sentencepiece that replaces the strings that are the keys of rules: its pieces with scores, and
-    the charsmap."""
+    """A unigram model of sentencepiece that replaces the strings that are the keys of rules: its pieces with scores,
+    and the charsmap."""
     with tempfile.TemporaryDirectory() as folder:
         table, path = Path(folder) / "rules.tsv", Path(folder) / "text"
         points = lambda s: " ".join(f"{ord(c):X}" for c in s)

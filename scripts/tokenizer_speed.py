@@ -4,9 +4,9 @@
     pip install tokenizers
     python3 scripts/tokenizer_speed.py TEXTS.jsonl TOKENIZER.json... [--rounds 5]
 
-TEXTS.jsonl holds {"text": "..."} a line. Every turn is a fresh process, so "first" is the first pass over the texts, with
-empty caches, and "again" the median of three further ones. The reference encodes text by text and, where faster, all in
-one call (encode_batch_fast, which leaves offsets out).
+TEXTS.jsonl holds {"text": "..."} a line. Every turn is a fresh process, so "first" is the first pass over the texts,
+with empty caches, and "again" the median of three further ones. The reference encodes text by text and, where faster,
+all in one call (encode_batch_fast, which leaves offsets out).
 """
 import argparse
 import json
@@ -53,21 +53,30 @@ def main():
     test = ROOT / "build" / "tokenizer.test"
     test.parent.mkdir(exist_ok=True)
     subprocess.run(["go", "test", "-c", "-o", str(test), "./model/tokenizer"], cwd=ROOT, check=True)
-    one = {**os.environ, "GOMAXPROCS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "POPRI_TEXTS": str(Path(a.texts).resolve())}
+    one = {
+        **os.environ, "GOMAXPROCS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false",
+        "POPRI_TEXTS": str(Path(a.texts).resolve())
+    }
     for path in a.tokenizers:
         path = str(Path(path).resolve())
         rates = {"popri first": [], "popri again": [], "reference first": [], "reference again": []}
         for _ in range(a.rounds):
-            out = subprocess.run([str(test), "-test.run", "^$", "-test.bench", "BenchmarkTexts", "-test.benchtime", "1x", "-test.count", "4"],
-                                 cwd=ROOT / "model" / "tokenizer", env={**one, "POPRI_TOKENIZERS": path}, check=True, capture_output=True, text=True).stdout
+            out = subprocess.run([
+                str(test), "-test.run", "^$", "-test.bench", "BenchmarkTexts", "-test.benchtime", "1x", "-test.count",
+                "4"
+            ], cwd=ROOT / "model" / "tokenizer", env={**one, "POPRI_TOKENIZERS": path}, check=True, capture_output=True,
+                                 text=True).stdout
             speeds = [size / float(ns) * 1e3 for ns in re.findall(r"\s([0-9.]+) ns/op", out)]
             rates["popri first"].append(speeds[0])
             rates["popri again"].append(statistics.median(speeds[1:]))
-            out = subprocess.run([sys.executable, __file__, "--reference", a.texts, path], env=one, check=True, capture_output=True, text=True).stdout
+            out = subprocess.run([sys.executable, __file__, "--reference", a.texts, path], env=one, check=True,
+                                 capture_output=True, text=True).stdout
             times = json.loads(out)
             rates["reference first"].append(size / times["one"][0] / 1e6)
             rates["reference again"].append(size / min(statistics.median(t[1:]) for t in times.values()) / 1e6)
-        print(Path(path).parent.name + ": " + ", ".join(f"{k} {statistics.median(v):.1f} MB/s" for k, v in rates.items()), flush=True)
+        print(
+            Path(path).parent.name + ": " + ", ".join(f"{k} {statistics.median(v):.1f} MB/s" for k, v in rates.items()),
+            flush=True)
 
 
 if __name__ == "__main__":

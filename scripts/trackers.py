@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks --report-to with the programs themselves: TensorBoard's reader, an MLflow server on the loopback, Trackio's import, and
-OpenTelemetry's own definitions of the messages that a collector is sent.
+"""Checks --report-to with the programs themselves: TensorBoard's reader, an MLflow server on the loopback, Trackio's
+import, and OpenTelemetry's own definitions of the messages that a collector is sent.
 
     python3 scripts/trackers.py [--popri build/popri] [--venv DIR]
 
-Makes an environment with them (once, in the folder "trackers" of the cache), runs two small demos, and compares what the
-programs show with steps.jsonl, evals.jsonl, metrics.json, eval.json and events.jsonl. In the first run all goes well. The
-second one is killed in its first round and resumed, and loses the MLflow server at that; a third process sends what the
-server lacks. Needs Python 3.11.
+Makes an environment with them (once, in the folder "trackers" of the cache), runs two small demos, and compares what
+the programs show with steps.jsonl, evals.jsonl, metrics.json, eval.json and events.jsonl. In the first run all goes
+well. The second one is killed in its first round and resumed, and loses the MLflow server at that; a third process
+sends what the server lacks. Needs Python 3.11.
 """
 import argparse
 import contextlib
@@ -27,9 +27,11 @@ import venv
 from pathlib import Path
 
 PACKAGES = ["tensorboard==2.21.0", "mlflow==3.17.2", "trackio[tensorboard]==0.43.0", "opentelemetry-proto==1.45.2"]
-DEMO = ["--rounds", "2", "--set", "generate.prompts=10", "--set", "synthetic.texts=20", "--set", "synthetic.public_texts=0",
-        "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--set", "optimizer.batch=2", "--set", "dpo.eval_share=0.2",
-        "--report-to", "tensorboard,mlflow,otel"]
+DEMO = [
+    "--rounds", "2", "--set", "generate.prompts=10", "--set", "synthetic.texts=20", "--set", "synthetic.public_texts=0",
+    "--set", "downstream.steps=10", "--set", "downstream.eval_every=10", "--set", "optimizer.batch=2", "--set",
+    "dpo.eval_share=0.2", "--report-to", "tensorboard,mlflow,otel"
+]
 EXPERIMENT = "popri check"
 
 
@@ -85,21 +87,25 @@ def mlflow(run, url):
     found = client.get_run(state["run_id"])
     runs = client.search_runs([found.info.experiment_id], f"tags.`popri.key` = '{state['key']}'")
     assert len(runs) == 1, f"{len(runs)} MLflow runs of one run"
-    points = [(key, m.step, m.value) for key in found.data.metrics for m in client.get_metric_history(found.info.run_id, key)]
+    points = [(key, m.step, m.value) for key in found.data.metrics
+              for m in client.get_metric_history(found.info.run_id, key)]
     return points, found
 
 
 def trackio(run, folder):
     """What Trackio shows after its own import of TensorBoard's files."""
-    code = ("import sys, trackio; trackio.import_tf_events(sys.argv[1], project='popri', name='well')\n"
-            "from trackio.sqlite_storage import SQLiteStorage as S; import json\n"
-            "[run] = S.get_runs('popri')\n"
-            "print(json.dumps([(k, x['step'], x[k]) for x in S.get_logs('popri', run) for k in x if k not in ('step', 'timestamp')]))")
+    code = (
+        "import sys, trackio; trackio.import_tf_events(sys.argv[1], project='popri', name='well')\n"
+        "from trackio.sqlite_storage import SQLiteStorage as S; import json\n"
+        "[run] = S.get_runs('popri')\n"
+        "print(json.dumps([(k, x['step'], x[k]) for x in S.get_logs('popri', run) for k in x "
+        "if k not in ('step', 'timestamp')]))"
+    )
     env = dict(os.environ, TRACKIO_DIR=str(folder / "trackio"))
     done = subprocess.run([sys.executable, "-c", code, run / "tensorboard"], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    shown = subprocess.run([Path(sys.executable).parent / "trackio", "list", "runs", "--project", "popri", "--json"], env=env,
-                           capture_output=True, text=True)
+    shown = subprocess.run([Path(sys.executable).parent / "trackio", "list", "runs", "--project", "popri", "--json"],
+                           env=env, capture_output=True, text=True)
     assert shown.returncode == 0 and "well" in shown.stdout, shown.stdout + shown.stderr
     return [tuple(x) for x in json.loads(done.stdout.splitlines()[-1])]
 
@@ -114,9 +120,11 @@ class Collector(http.server.ThreadingHTTPServer):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+            from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (ExportTraceServiceRequest,
+                                                                                  ExportTraceServiceResponse)
             assert self.path == "/v1/traces" and self.headers["Content-Type"] == "application/x-protobuf", self.path
-            self.server.requests.append(ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.server.requests.append(
+                ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"]))))
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_response(200)
             self.send_header("Content-Type", "application/x-protobuf")
@@ -133,7 +141,8 @@ class Collector(http.server.ThreadingHTTPServer):
         spans = {}
         for request in self.requests:
             for resource in request.resource_spans:
-                assert [a.value.string_value for a in resource.resource.attributes if a.key == "service.name"] == ["popri"]
+                assert [a.value.string_value for a in resource.resource.attributes
+                        if a.key == "service.name"] == ["popri"]
                 for scope in resource.scope_spans:
                     for span in scope.spans:
                         if span.trace_id == trace:
@@ -146,17 +155,23 @@ class Collector(http.server.ThreadingHTTPServer):
             if s.parent_span_id:
                 parent = spans[s.parent_span_id]
                 assert parent.start_time_unix_nano <= s.start_time_unix_nano <= s.end_time_unix_nano, s
-        events = [(e["stage"], e["round"], e["seconds"]) for e in lines(run / "events.jsonl") if e["event"] == "stage_end"]
-        ended = sorted((s.start_time_unix_nano, s) for s in spans.values() if s.name not in ("popri", "round") and not s.status.code)
+        events = [(e["stage"], e["round"], e["seconds"]) for e in lines(run / "events.jsonl")
+                  if e["event"] == "stage_end"]
+        ended = sorted((s.start_time_unix_nano, s) for s in spans.values()
+                       if s.name not in ("popri", "round") and not s.status.code)
         got = [(s.name, known(s, "popri.round").int_value if known(s, "popri.round") else 0) for _, s in ended]
         assert got == [e[:2] for e in events][-len(got):] and (processes > 1 or len(got) == len(events)), (got, events)
-        off = max(abs((s.end_time_unix_nano - s.start_time_unix_nano) / 1e9 - e[2]) for (_, s), e in zip(ended, events[-len(got):]))
+        off = max(
+            abs((s.end_time_unix_nano - s.start_time_unix_nano) / 1e9 - e[2])
+            for (_, s), e in zip(ended, events[-len(got):]))
         assert off < 1, f"a span is {off} s longer or shorter than its stage"
         for s in spans.values():
             if s.name == "round":
-                figures = json.loads((run / "rounds" / f"{known(s, 'popri.round').int_value:04}" / "metrics.json").read_text())
+                figures = json.loads(
+                    (run / "rounds" / f"{known(s, 'popri.round').int_value:04}" / "metrics.json").read_text())
                 assert known(s, "popri.fid").double_value == figures["fid"], figures
-        print(f"  OpenTelemetry: {len(spans)} spans of one trace, {len(ended)} of them stages as in events.jsonl, within {off:.3f} s", flush=True)
+        print(f"  OpenTelemetry: {len(spans)} spans of one trace, {len(ended)} of them stages as in events.jsonl, "
+              f"within {off:.3f} s", flush=True)
 
 
 def compare(name, points, want, single=False):
@@ -164,7 +179,8 @@ def compare(name, points, want, single=False):
     for key, step, value in points:
         assert (key, step) not in got, f"{name}: {key} at step {step} is there twice"
         got[key, step] = value
-    assert got.keys() == want.keys(), f"{name}: too many {sorted(got.keys() - want.keys())[:5]}, too few {sorted(want.keys() - got.keys())[:5]}"
+    more, fewer = sorted(got.keys() - want.keys()), sorted(want.keys() - got.keys())
+    assert not more and not fewer, f"{name}: too many {more[:5]}, too few {fewer[:5]}"
     for k, v in want.items():
         assert got[k] == exact(v), f"{name}: {k} is {got[k]}, want {exact(v)}"
     print(f"  {name}: {len(got)} values of {len({k for k, _ in got})} figures equal those of the run's files"
@@ -178,9 +194,10 @@ def free_port():
 
 
 def serve(python, folder, port):
-    server = subprocess.Popen([python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-                               "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"],
-                              stdout=open(folder / "server.log", "a"), stderr=subprocess.STDOUT, start_new_session=True,
+    server = subprocess.Popen([
+        python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port",
+        str(port), "--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"
+    ], stdout=open(folder / "server.log", "a"), stderr=subprocess.STDOUT, start_new_session=True,
                               env=dict(os.environ, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"))
     try:
         while True:
@@ -210,7 +227,8 @@ def check(popri, python):
         server, url = serve(python, folder, port), f"http://127.0.0.1:{port}"
         collector = Collector()
         try:
-            env = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{collector.server_port}", MLFLOW_TRACKING_URI=url, MLFLOW_EXPERIMENT_NAME=EXPERIMENT,
+            env = dict(os.environ, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{collector.server_port}",
+                       MLFLOW_TRACKING_URI=url, MLFLOW_EXPERIMENT_NAME=EXPERIMENT,
                        MLFLOW_HTTP_REQUEST_TIMEOUT="600")  # the machine may be busy
 
             def start(run):
@@ -235,19 +253,22 @@ def check(popri, python):
             points, found = mlflow(run, url)
             compare("MLflow", points, want)
             assert found.info.status == "FINISHED" and found.data.params["trainer.rounds"] == "2", found.info
-            print(f"  MLflow: {found.info.status}, {len(found.data.params)} parameters, ε {found.data.tags['popri.epsilon']}, "
-                  f"δ {found.data.tags['popri.delta']}, {found.data.tags['popri.guarantee']!r}", flush=True)
+            tags = found.data.tags
+            print(f"  MLflow: {found.info.status}, {len(found.data.params)} parameters, ε {tags['popri.epsilon']}, "
+                  f"δ {tags['popri.delta']}, {tags['popri.guarantee']!r}", flush=True)
 
             collector.check(run, 1)
 
             run = folder / "killed"
             print("a run that is killed in round 1, and resumed while the MLflow server dies:", flush=True)
             process = start(run)
-            while process.poll() is None and not any("_step" in x.get("event", "") for x in lines(run / "events.jsonl")):
+            while process.poll() is None and not any("_step" in x.get("event", "")
+                                                     for x in lines(run / "events.jsonl")):
                 time.sleep(0.05)
             process.kill()
             process.communicate()
-            print(f"  killed after {sum('_step' in x['event'] for x in lines(run / 'events.jsonl'))} updates", flush=True)
+            print(f"  killed after {sum('_step' in x['event'] for x in lines(run / 'events.jsonl'))} updates",
+                  flush=True)
             stop(server)
             said = warnings(start(run))
             assert len(said) == 1 and "mlflow" in said[0], said
@@ -269,7 +290,8 @@ def check(popri, python):
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--popri", default="build/popri")
-    cache = os.environ.get("POPRI_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "popri")
+    cache = os.environ.get("POPRI_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "popri")
     flags.add_argument("--venv", type=Path, default=Path(cache) / "trackers")
     a = flags.parse_args()
     folder = a.venv.absolute()

@@ -10,8 +10,11 @@ import sys
 import numpy
 from tokenizers import Tokenizer
 
-EDGES = ["-0", "0", "-0.0", "1e-400", "-123456789012345678901234567890", "-0.000000000000000000000000000012345678901234567890123",
-         "1e22", "1e23", "5e-324", "-99999999999999999999.5", "1E5", "-2.5E+3"]
+EDGES = [
+    "-0", "0", "-0.0", "1e-400", "-123456789012345678901234567890",
+    "-0.000000000000000000000000000012345678901234567890123", "1e22", "1e23", "5e-324", "-99999999999999999999.5",
+    "1E5", "-2.5E+3"
+]
 
 
 def written(kind):
@@ -30,9 +33,10 @@ def main(path):
     random.seed(1)
     texts = [written(i % 4) for i in range(4000)] + EDGES
     pieces = "".join(',["p%d",%s]' % (i, text) for i, text in enumerate(texts))
-    file = ('{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":null,'
-            '"post_processor":null,"decoder":null,"model":{"type":"Unigram","unk_id":0,"byte_fallback":false,'
-            '"vocab":[["<unk>",0.0]' + pieces + "]}}")
+    file = (
+        '{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":null,'
+        '"post_processor":null,"decoder":null,"model":{"type":"Unigram","unk_id":0,"byte_fallback":false,'
+        '"vocab":[["<unk>",0.0]' + pieces + "]}}")
     read = json.loads(Tokenizer.from_str(file).to_str())["model"]["vocab"][1:]
     cases = [(text, value) for text, (_, value) in zip(texts, read)]
     others = [c for c in cases[:4000] if float(c[0]) != c[1]]

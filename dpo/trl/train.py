@@ -1,8 +1,9 @@
-"""Trains the adapter of one round with TRL's DPOTrainer: python train.py FOLDER, or with a launcher of accelerate before it.
+"""Trains the adapter of one round with TRL's DPOTrainer: python train.py FOLDER, or with a launcher of accelerate
+before it.
 
 popri writes FOLDER: job.yaml (its section dpo_config are DPOConfig's own names), pairs.jsonl (token ids, and the
-log-probabilities of the reference) and start/ (the adapter, in PEFT's format). The script prints a line for each update and
-leaves adapter/ and, last of all, result.json.
+log-probabilities of the reference) and start/ (the adapter, in PEFT's format). The script prints a line for each
+update and leaves adapter/ and, last of all, result.json.
 """
 import json
 import math
@@ -85,7 +86,8 @@ micro = max(n for n in range(1, min(job["micro_pairs"], share) + 1) if share % n
 config = trl.DPOConfig(**job["dpo_config"], output_dir=f"{folder}/trainer", per_device_train_batch_size=micro,
                        gradient_accumulation_steps=share // micro, per_device_eval_batch_size=1)
 base = transformers.AutoModelForCausalLM.from_pretrained(job["model"], dtype=getattr(torch, job["dtype"]))
-# A new adapter on the base model, filled afterwards. For a PeftModel, TRL would take a copy of the adapter as reference.
+# A new adapter on the base model, filled afterwards. For a PeftModel, TRL would take a copy of the adapter as
+# reference.
 lora = peft.LoraConfig.from_pretrained(f"{folder}/start")
 lora.inference_mode = False
 # Tokens are given: of the tokenizer, TRL needs the padding alone, which is masked.
@@ -97,7 +99,8 @@ start = load_file(f"{folder}/start/adapter_model.safetensors")
 loaded = peft.set_peft_model_state_dict(trainer.model, start)
 missing = [name for name in loaded.missing_keys if "lora_" in name]
 if missing or loaded.unexpected_keys:
-    sys.exit(f"popri: the adapter does not fit the model: missing {missing[:3]}, unexpected {loaded.unexpected_keys[:3]}")
+    sys.exit(
+        f"popri: the adapter does not fit the model: missing {missing[:3]}, unexpected {loaded.unexpected_keys[:3]}")
 trainer.train()
 check = trainer.evaluate()
 trainer.save_model(f"{folder}/adapter")

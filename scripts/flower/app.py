@@ -1,9 +1,11 @@
-"""A federation with two aggregators whose messages Flower carries: the ServerApp fetches what the aggregators announce, the ClientApps
-answer near their texts, and the ServerApp sends their sealed reports to the aggregators. It sees none of what they say.
+"""A federation with two aggregators whose messages Flower carries: the ServerApp fetches what the aggregators
+announce, the ClientApps answer near their texts, and the ServerApp sends their sealed reports to the aggregators. It
+sees none of what they say.
 
-The program is $POPRI (popri, or popri-client with "answer" for "client"), $POPRI_FEDERATION is federation.json. A node's folder is
-its node-config "home", or for simulated nodes $POPRI_HOMES/PARTITION: it holds client.key, the folder texts, and record, which the
-client makes. $POPRI_BUDGET is "--epsilon E --delta D"; whoever runs a node agrees beforehand (--yes).
+The program is $POPRI (popri, or popri-client with "answer" for "client"), $POPRI_FEDERATION is federation.json. A
+node's folder is its node-config "home", or for simulated nodes $POPRI_HOMES/PARTITION: it holds client.key, the folder
+texts, and record, which the client makes. $POPRI_BUDGET is "--epsilon E --delta D"; whoever runs a node agrees
+beforehand (--yes).
 """
 
 import os
@@ -60,6 +62,7 @@ def answer(message, context):
     home = pathlib.Path(config["home"] if "home" in config else f"{homes}/{config['partition-id']}")
     with tempfile.TemporaryDirectory() as work:
         folder = unpack(message, pathlib.Path(work, "asked"))
-        popri("client", "--federation", os.environ["POPRI_FEDERATION"], "--key", home / "client.key", "--texts", home / "texts",
-              "--record", home / "record", "--folder", folder, "--yes", *os.environ["POPRI_BUDGET"].split())
+        popri("client", "--federation", os.environ["POPRI_FEDERATION"], "--key", home / "client.key", "--texts",
+              home / "texts", "--record", home / "record", "--folder", folder, "--yes",
+              *os.environ["POPRI_BUDGET"].split())
         return Message(packed(folder, "*.report"), reply_to=message)
