@@ -34,13 +34,11 @@ func clientSum(q query.Query, clients query.Clients, grid noise.Grid) ([]int64, 
 			for i := w; i < clients.Clients && errs[w] == nil; i += workers {
 				v, err := q.Vector(clients, i)
 				if err == nil {
-					var steps []int64
-					if steps, err = aggregate.Round(v, q.Bound(), grid); err == nil {
-						add(sums[w], steps)
-						continue
-					}
+					err = aggregate.AddRounded(sums[w], v, q.Bound(), grid)
 				}
-				errs[w] = fmt.Errorf("client %d: %w", i, err)
+				if err != nil {
+					errs[w] = fmt.Errorf("client %d: %w", i, err)
+				}
 			}
 		})
 	}

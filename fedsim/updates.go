@@ -115,16 +115,10 @@ func (f *Federation) updatesOf(q update.Question, which []int, grid noise.Grid) 
 	sums := make([][]int64, f.learner.Workers())
 	err := f.learner.Each(q, which, func(worker, client int, change []float64) error {
 		update.Clip(change, q.Clip)
-		steps, err := aggregate.Round(change, q.Clip, grid)
-		if err != nil {
-			return err
-		}
 		if sums[worker] == nil {
-			sums[worker] = steps
-		} else {
-			add(sums[worker], steps)
+			sums[worker] = make([]int64, len(change))
 		}
-		return nil
+		return aggregate.AddRounded(sums[worker], change, q.Clip, grid)
 	})
 	total := make([]int64, q.Len())
 	for _, s := range sums {

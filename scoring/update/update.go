@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Training says how a client trains the model, and how far its update may reach.
@@ -76,13 +78,8 @@ func Clip(v []float64, bound float64) (norm float64) {
 	case math.IsNaN(norm) || math.IsInf(norm, 0):
 		clear(v)
 	case norm > bound:
-		for k := bound / norm; ; k = 1 - 0x1p-40 { // rounding may leave a norm above the bound
-			for i := range v {
-				v[i] *= k
-			}
-			if Norm(v) <= bound {
-				break
-			}
+		// A little less than the bound, because rounding may leave a norm above it.
+		for floats.Scale(bound/norm*(1-0x1p-40), v); Norm(v) > bound; floats.Scale(1-0x1p-40, v) {
 		}
 	}
 	return norm
@@ -90,9 +87,5 @@ func Clip(v []float64, bound float64) (norm float64) {
 
 // Norm is the L2 norm.
 func Norm(v []float64) float64 {
-	squares := 0.0
-	for _, x := range v {
-		squares += x * x
-	}
-	return math.Sqrt(squares)
+	return math.Sqrt(floats.Dot(v, v))
 }
