@@ -113,7 +113,7 @@ func TestMoreNoise(t *testing.T) {
 				t.Errorf("of %d charges, one is for %g, the noise is %g", len(entries), e.Sigma, s.Sigma)
 			}
 		}
-		rounds, free, err := auditing.RoundVectors(dir)
+		rounds, free, err := auditing.RoundVectors(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func TestWASP(t *testing.T) {
 	if len(charges) != 2 {
 		t.Errorf("%d charges, want 2", len(charges))
 	}
-	vectors, free, err := auditing.RoundVectors(dir)
+	vectors, free, err := auditing.RoundVectors(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

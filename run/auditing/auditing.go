@@ -17,6 +17,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/model/embedding"
+	"popri/run/assembly"
 	"popri/scoring"
 	"popri/scoring/ensemble"
 	"popri/scoring/query"
@@ -72,9 +73,9 @@ func Runs(dirs []string, o Options) (Result, error) {
 		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs",
 			len(dirs))
 	}
-	records := make([]ledger.Record, len(dirs))
+	records, common := make([]ledger.Record, len(dirs)), new(assembly.Common)
 	for i, dir := range dirs {
-		one, err := auditRun(dir, o)
+		one, err := auditRun(dir, o, common)
 		if err != nil {
 			return result, err
 		}
@@ -88,7 +89,7 @@ func Runs(dirs []string, o Options) (Result, error) {
 	return result, err
 }
 
-func auditRun(dir string, o Options) (Audited, error) {
+func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
 	if !rundir.Exists(dir) {
 		return Audited{}, fault.Userf("account audit: %s holds no run: there is no %s", dir, rundir.Config)
 	}
@@ -101,7 +102,7 @@ func auditRun(dir string, o Options) (Audited, error) {
 	}
 	if o.SkipNoise {
 		untested("--skip-noise leaves it out")
-	} else if rounds, free, err := RoundVectors(dir); err != nil {
+	} else if rounds, free, err := RoundVectors(dir, common); err != nil {
 		untested("the encoder cannot be opened: %w", err)
 	} else {
 		defer free()

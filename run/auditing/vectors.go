@@ -18,13 +18,15 @@ import (
 
 // RoundVectors opens the encoder of the run in dir and returns a function that gives the samples of each of its rounds
 // as vectors, for [audit.Options]. It reads the configuration, the public texts and the samples, and no client's text.
-// close frees the encoder. An error says why the encoder cannot be opened.
-func RoundVectors(dir string) (rounds func(round int) (audit.Round, error), close func(), err error) {
+// close frees the encoder. An error says why the encoder cannot be opened. Audits of several runs share common, so that an
+// encoder is fitted to the same public text once; nil shares nothing.
+func RoundVectors(dir string, common *assembly.Common) (rounds func(round int) (audit.Round, error), close func(),
+	err error) {
 	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if err != nil {
 		return nil, nil, err
 	}
-	encoder, err := runEncoder(*c)
+	encoder, err := runEncoder(*c, common)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,7 +50,7 @@ func RoundVectors(dir string) (rounds func(round int) (audit.Round, error), clos
 }
 
 // runEncoder makes a run's encoder again, from its configuration and the public texts alone.
-func runEncoder(c configs.Config) (embedding.Encoder, error) {
+func runEncoder(c configs.Config, common *assembly.Common) (embedding.Encoder, error) {
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
 	}
@@ -59,5 +61,5 @@ func runEncoder(c configs.Config) (embedding.Encoder, error) {
 	if want := c.Provenance["public_sha256"]; want != "" && want != public.Hash() {
 		return nil, fmt.Errorf("data.public: %s is not what it was when the run was made", public.Name)
 	}
-	return assembly.NewEncoder(c, public)
+	return common.Encoder(c, public)
 }
