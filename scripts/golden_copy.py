@@ -188,8 +188,8 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
     source = Path(sys.argv[1])
-    destination = Path(sys.argv[2]) if len(
-        sys.argv) == 3 else Path(__file__).resolve().parent.parent / "testdata" / "golden"
+    committed = Path(__file__).resolve().parent.parent / "testdata" / "golden"
+    destination = Path(sys.argv[2]) if len(sys.argv) == 3 else committed
     for part in (accountant, dpo, embedding, fid, models, peft, scoring, tokenizers, train):
         folder = destination / part.__name__
         shutil.rmtree(folder, ignore_errors=True)

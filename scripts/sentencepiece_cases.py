@@ -27,8 +27,8 @@ KINDS = {
 
 
 def main():
-    destination = Path(sys.argv[1]) if len(
-        sys.argv) > 1 else ROOT / "model" / "tokenizer" / "testdata" / "sentencepiece"
+    committed = ROOT / "model" / "tokenizer" / "testdata" / "sentencepiece"
+    destination = Path(sys.argv[1]) if len(sys.argv) > 1 else committed
     texts, pieces = map(int, sys.argv[2:4]) if len(sys.argv) > 3 else (20, 140)
     atoms = sorted({*ATOMS, *MORE, "<sep>", "<extra_id_7>", "<pad>", "</s>", "<s>NOTUSED"}, key=lambda a: (len(a), a))
     rng = random.Random(30)

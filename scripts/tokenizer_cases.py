@@ -59,8 +59,8 @@ def cases(name, source, destination, seed, texts=220, decodings=120, atoms=ATOMS
             at.append(at[-1] + len(c.encode()))
         row = {"kind": "atoms", "text": t, "ids": e.ids, "char_offsets": [x for o in e.offsets for x in o],
                "byte_offsets": [at[x] for o in e.offsets for x in o]}
-        for key, decoded in (("decoded", reference.decode(e.ids, skip_special_tokens=False)), ("decoded_skip_special",
-                                                                                               skipped(e.ids))):
+        for key, decoded in (("decoded", reference.decode(e.ids, skip_special_tokens=False)),
+                             ("decoded_skip_special", skipped(e.ids))):
             row[key] = None if decoded == t else decoded
         rows.append(row)
     write_lines(out / "cases.jsonl", rows)
@@ -90,8 +90,8 @@ def roberta(source, prefix):
     ]
     ids = {p: i for i, p in enumerate([*first, *pieces, "<mask>"])}
     added = [{
-        "id": ids[t], "content": t, "single_word": False, "lstrip": t == "<mask>", "rstrip": False, "normalized": t
-        != "<mask>", "special": True
+        "id": ids[t], "content": t, "single_word": False, "lstrip": t == "<mask>", "rstrip": False,
+        "normalized": t != "<mask>", "special": True
     } for t in (*first, "<mask>")]
     step = {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
     around = {

@@ -73,7 +73,8 @@ func TestNoGPU(t *testing.T) {
 	}
 	if code, stdout, errs := popri(t, "--device", "cpu", "doctor", "--model", "embedded", "--set",
 		"model.weights=compute", "--set", "generate.batch_tokens=1024"); code != 0 ||
-		!strings.Contains(stdout, "5,853,184 parameters") || !strings.Contains(stdout, "→ optimizer.gradient_checkpointing=true") {
+		!strings.Contains(stdout, "5,853,184 parameters") ||
+		!strings.Contains(stdout, "→ optimizer.gradient_checkpointing=true") {
 		t.Errorf("a memory plan: exit code %d, %s%s", code, stdout, errs)
 	}
 	if code, stdout, errs := popri(t, "--device", "cpu", "doctor"); code == exitUsage ||

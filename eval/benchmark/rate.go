@@ -10,8 +10,8 @@ import (
 
 // ProductRate is how many floating-point operations a second all threads do in large matrix products. Each thread does
 // products of its own, as most of the work is done: on a machine that is busy, threads that share a product would wait
-// for each other, and the rate would be lower than that of the work. A product ends when a value of it has been read: a
-// GPU's are only begun before.
+// for each other, and the rate would be lower than that of the work. A product is done when a value of it has been read,
+// because a GPU still computes after the call has returned.
 func ProductRate(d tensor.DType) (float64, error) {
 	const least = 300 * time.Millisecond
 	side := int64(1024)

@@ -18,8 +18,8 @@ import (
 
 // RoundVectors opens the encoder of the run in dir and returns a function that gives the samples of each of its rounds
 // as vectors, for [audit.Options]. It reads the configuration, the public texts and the samples, and no client's text.
-// close frees the encoder. An error says why the encoder cannot be opened. Audits of several runs share common, so that an
-// encoder is fitted to the same public text once; nil shares nothing.
+// close frees the encoder. An error says why the encoder cannot be opened. Audits of several runs share common, so that
+// an encoder is fitted to the same public text once; nil shares nothing.
 func RoundVectors(dir string, common *assembly.Common) (rounds func(round int) (audit.Round, error), close func(),
 	err error) {
 	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})

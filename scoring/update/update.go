@@ -78,8 +78,10 @@ func Clip(v []float64, bound float64) (norm float64) {
 	case math.IsNaN(norm) || math.IsInf(norm, 0):
 		clear(v)
 	case norm > bound:
-		// A little less than the bound, because rounding may leave a norm above it.
-		for floats.Scale(bound/norm*(1-0x1p-40), v); Norm(v) > bound; floats.Scale(1-0x1p-40, v) {
+		const less = 1 - 0x1p-40 // rounding may leave a norm above the bound
+		floats.Scale(bound/norm*less, v)
+		for Norm(v) > bound {
+			floats.Scale(less, v)
 		}
 	}
 	return norm
