@@ -24,8 +24,11 @@ __attribute__((constructor)) static void fill_phi(void) {
     }
 }
 
+// Elements of uint16_t of a block of weights: those in float32 (no planes) have two each.
+static int64_t block_size(int planes) { return 2 * TILE * (planes ? planes : 2); }
+
 int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
-  return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * 2 * TILE * planes;
+  return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * block_size(planes);
 }
 
 // Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or
@@ -36,7 +39,7 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
   int64_t depth = (in + BLOCK - 1) / BLOCK;
   for (int64_t b = from; b < to; b++)
     for (int64_t kb = 0; kb < depth; kb++) {
-      uint16_t *at = packed + (b * depth + kb) * 2 * TILE * planes;
+      uint16_t *at = packed + (b * depth + kb) * block_size(planes);
       for (int half = 0; half < 2; half++)
         for (int k = 0; k < BLOCK; k++)
           for (int n = 0; n < 16; n++) {
@@ -44,6 +47,7 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
             float x = 0;
             if (i < in && o < out)
               x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
+            if (!planes) ((float *)at)[half * TILE + k * 16 + n] = x;
             for (int p = 0; p < planes; p++) {
               uint16_t part = to_bf16(x);
               at[(p * 2 + half) * TILE + k / 2 * 32 + n * 2 + k % 2] = part;
@@ -125,33 +129,78 @@ AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b
   }
 }
 
-// Blocks of depth whose weights stay in the first-level cache, and bytes of inputs that stay in the second-level one.
-enum { NEAR = 16, CACHED_INPUTS = 320 << 10 };
+// popri_lines in float32, for as many inputs as there are, with sums BLOCK apart.
+INLINE void wide_lines(int n, const float *a, int64_t stride, const float *b, int64_t inputs, int first, float *sums) {
+  __m512 s[LINES][2];
+#pragma GCC unroll 12
+  for (int r = 0; r < n; r++) {
+    s[r][0] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * BLOCK);
+    s[r][1] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * BLOCK + 16);
+  }
+  for (int64_t from = 0; from < inputs; from += BLOCK, b += 2 * TILE) {
+    int64_t to = inputs - from < BLOCK ? inputs - from : BLOCK;
+    for (int64_t k = 0; k < to; k++) {
+      __m512 b0 = _mm512_loadu_ps(b + k * 16), b1 = _mm512_loadu_ps(b + TILE + k * 16);
+#pragma GCC unroll 12
+      for (int r = 0; r < n; r++) {
+        __m512 x = _mm512_set1_ps(a[r * stride + from + k]);
+        s[r][0] = _mm512_fmadd_ps(x, b0, s[r][0]);
+        s[r][1] = _mm512_fmadd_ps(x, b1, s[r][1]);
+      }
+    }
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < n; r++) {
+    _mm512_storeu_ps(sums + r * BLOCK, s[r][0]);
+    _mm512_storeu_ps(sums + r * BLOCK + 16, s[r][1]);
+  }
+}
 
-static int64_t vector_scratch(const popri_product *g) { return parts_of(g) * 2 + (g->rows + LINES) * BLOCK * 4; }
+#define WIDE(k)                                                                                                       \
+  case k: wide_lines(k, a, stride, b, inputs, first, sums); break;
 
-// The product on the vector unit, of bfloat16: a block of weights after the other, for all rows.
+AVX static void wide_cases(int n, const float *a, int64_t stride, const float *b, int64_t inputs, int first,
+                           float *sums) {
+  switch (n) {
+    WIDE(1) WIDE(2) WIDE(3) WIDE(4) WIDE(5) WIDE(6) WIDE(7) WIDE(8) WIDE(9) WIDE(10) WIDE(11) WIDE(12)
+  }
+}
+
+// Bytes of weights that stay in the first-level cache, and of inputs that stay in the second-level one.
+enum { NEAR = 32 << 10, CACHED_INPUTS = 640 << 10 };
+
+static int64_t vector_scratch(const popri_product *g) {
+  return (g->planes ? parts_of(g) * 2 : 0) + (g->rows + LINES) * BLOCK * 4;
+}
+
+// The product on the vector unit, of bfloat16, or of float32 where there are no planes: a block of weights after the
+// other, for all rows.
 AVX static void vector_run(const popri_product *g, void *scratch) {
-  int64_t depth = (g->in + BLOCK - 1) / BLOCK, stride = depth * BLOCK, chunks = (depth + NEAR - 1) / NEAR;
-  int64_t chunk = (depth + chunks - 1) / chunks;
-  float *all = (float *)((uint16_t *)scratch + parts_of(g));
-  const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * 2 * TILE);
+  int64_t depth = (g->in + BLOCK - 1) / BLOCK, block = block_size(g->planes), near = NEAR / 2 / block;
+  int64_t chunks = (depth + near - 1) / near, chunk = (depth + chunks - 1) / chunks;
+  int64_t stride = g->planes ? depth * BLOCK : g->in;
+  float *all = (float *)((uint16_t *)scratch + (g->planes ? parts_of(g) : 0));
+  const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * block);
   const uint16_t *x = g->x;
-  if (!g->x_bf16 || g->in % BLOCK) {
+  if (g->planes && (!g->x_bf16 || g->in % BLOCK)) {
     split(g, 0, (int)g->rows, stride, scratch, 0);
     x = scratch;
   }
   for (int64_t o = 0; o < g->out; o += BLOCK)
     for (int64_t from = 0; from < depth; from += chunk) {
       int64_t n = depth - from < chunk ? depth - from : chunk;
-      const uint16_t *b = g->w + (o / BLOCK * depth + from) * 2 * TILE;
-      const char *next = (const char *)(b + n * 2 * TILE); // the weights that follow
-      int64_t share = n * 4 * TILE * LINES / g->rows / 64 * 64 + 64;
+      const uint16_t *b = g->w + (o / BLOCK * depth + from) * block;
+      const char *next = (const char *)(b + n * block); // the weights that follow
+      int64_t share = n * 2 * block * LINES / g->rows / 64 * 64 + 64;
       for (int64_t r = 0; r < g->rows; r += LINES, next += share) {
         for (int64_t at = 0; at < share && next + at < last; at += 64) _mm_prefetch(next + at, _MM_HINT_T1);
         int rows = g->rows - r < LINES ? (int)(g->rows - r) : LINES;
         float *sums = all + (chunks > 1 ? r * BLOCK : 0);
-        popri_lines(rows, x + r * stride + from * BLOCK, stride, b, n, from == 0, sums, BLOCK);
+        int64_t begin = from * BLOCK, inputs = g->in - begin < n * BLOCK ? g->in - begin : n * BLOCK;
+        if (g->planes)
+          popri_lines(rows, x + r * stride + begin, stride, b, n, from == 0, sums, BLOCK);
+        else
+          wide_cases(rows, (const float *)g->x + r * stride + begin, stride, (const float *)b, inputs, from == 0, sums);
         if (from + n < depth) continue;
         if (g->gated)
           finish_gated(g, sums, r, rows, o);
@@ -166,7 +215,7 @@ enum { PANEL = 512 };
 // Rows of one panel: more would leave the cache between two blocks of weights.
 static int64_t panel_of(const popri_product *g) {
   if (g->tiles) return PANEL;
-  int64_t rows = CACHED_INPUTS / g->in / LINES * LINES;
+  int64_t rows = CACHED_INPUTS / (g->in * (g->planes ? 2 : 4)) / LINES * LINES;
   return rows < 8 * LINES ? 8 * LINES : rows > 42 * LINES ? 42 * LINES : rows;
 }
 

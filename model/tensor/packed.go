@@ -23,11 +23,13 @@ var matrixUnit = sync.OnceValue(func() bool {
 // environment disables it, and so does POPRI_KERNELS, which chooses kernels without it or none.
 func MatrixUnit() bool { return matrixUnit() }
 
-// CanPack reports whether [Scope.Pack] makes products of type d faster here: on a matrix unit, and in bfloat16 on a CPU
-// with AVX-512 BF16.
+// CanPack reports whether [Scope.Pack] makes products of type d faster here: on a matrix unit, and on a CPU with
+// AVX-512, in bfloat16 if it has AVX-512 BF16.
 func CanPack(d DType) bool {
-	return MatrixUnit() ||
-		d == BFloat16 && newest() && cpu.X86.HasAVX512BF16 && C.popri_packed_size(1, 1, 1) > 0
+	x := cpu.X86
+	vector := newest() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ &&
+		C.popri_packed_size(1, 1, 1) > 0
+	return MatrixUnit() || vector && (d == Float32 || d == BFloat16 && x.HasAVX512BF16)
 }
 
 // CanPack8 reports whether [Scope.Pack8] makes products faster here: on a CPU with AVX-512 VNNI and without a matrix
@@ -56,7 +58,10 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	}
 	p, g := s.packing("Pack", w, inOut, gated, d)
 	if d == Float32 {
-		p.planes = 3
+		p.planes = 0 // of bfloat16, which the matrix unit alone needs
+		if MatrixUnit() {
+			p.planes = 3
+		}
 	}
 	p.data = room("Pack", w, int64(C.popri_packed_size(g.in, g.out, C.int(p.planes)))*2)
 	s.parallel(int((p.Out+31)/32), func(from, to int) {
@@ -205,6 +210,9 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
 			Text: "a gated product takes no other activation and no residual"})
 	}
+	if e.DType == BFloat16 && !CanPack(BFloat16) {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "this CPU does not round to bfloat16"})
+	}
 	if e.Bias.Defined() {
 		b := s.Contiguous(s.To(e.Bias, Float32))
 		if b.NumElements() != p.Out {
@@ -220,7 +228,7 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 		}
 		g.residual, g.residual_bf16 = C.at_data_ptr(r.c), cbool(r.DType() == BFloat16)
 	}
-	if t == BFloat16 && p.planes > 1 {
+	if t == BFloat16 && p.DType == Float32 {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
 	}
 	scratch := s.Empty(Uint8, int64(C.popri_product_scratch(g)))

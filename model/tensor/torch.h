@@ -210,7 +210,7 @@ void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int 
 enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU };
 typedef struct {
   int64_t rows, in, out;
-  int planes;               // 1 for bfloat16 weights, 3 for float32 ones
+  int planes;               // of bfloat16: 1, or 3 for float32 weights on the matrix unit; 0: weights and x are float32
   const void *x;            // [rows, in]
   const uint16_t *w;        // packed
   const float *scales;      // of the outputs, where weights are bytes (packed8.c); else null

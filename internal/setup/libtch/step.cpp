@@ -8,9 +8,11 @@ namespace {
 using at::Tensor;
 using torch::autograd::variable_list;
 
-// backward gives gradients of the inputs of an operation: results, of those that are wanted, as new tensors. slopes are the
-// gradients of its outputs, null where there is none. It returns null, or a text for free() that says what failed.
-typedef char *(*backward)(int op, const double *numbers, Tensor **saved, Tensor **slopes, const char *wanted, Tensor **results);
+// backward gives gradients of the inputs of an operation: results, of those that are wanted, as new tensors. slopes
+// are the gradients of its outputs, null where there is none. It returns null, or a text for free() that says what
+// failed.
+typedef char *(*backward)(int op, const double *numbers, Tensor **saved, Tensor **slopes, const char *wanted,
+                          Tensor **results);
 backward run;
 
 struct Step : torch::autograd::Node {
@@ -54,8 +56,8 @@ extern "C" {
 // popri_steps says who computes gradients.
 void popri_steps(backward f) { run = f; }
 
-// popri_step makes outputs, which were computed without a graph, the results of op on inputs. Its backward pass gets numbers
-// and saved. It returns null, or a text for free() that says what failed.
+// popri_step makes outputs, which were computed without a graph, the results of op on inputs. Its backward pass gets
+// numbers and saved. It returns null, or a text for free() that says what failed.
 char *popri_step(int op, const double *numbers, int count, Tensor **saved, int kept, Tensor **inputs, int from,
                  Tensor **outputs, int to) {
   try {
@@ -69,7 +71,8 @@ char *popri_step(int op, const double *numbers, int count, Tensor **saved, int k
     std::shared_ptr<Step> step(new Step(), torch::autograd::deleteNode);
     step->op = op;
     step->numbers.assign(numbers, numbers + count);
-    for (int i = 0; i < kept; i++) step->saved.push_back(saved[i]->detach()); // an output among them must not own itself
+    // An output among them must not own itself.
+    for (int i = 0; i < kept; i++) step->saved.push_back(saved[i]->detach());
     step->set_next_edges(torch::autograd::collect_next_edges(at::TensorList(in)));
     for (int i = 0; i < to; i++) torch::autograd::set_history(*outputs[i], step);
     return nullptr;
