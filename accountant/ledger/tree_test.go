@@ -18,14 +18,19 @@ func leaf(round int, b Budget, sigma float64, cohort int) Entry {
 }
 
 // A ledger of whole trees spends what account tree says: 20 passes of n leaves have 20·(⌊log2 n⌋ + 1) squares. The
-// figures are those of the specification's table, which was computed apart from this code.
+// figures are those of the specification's table (DP-FTRL's noise in Table 3 of the paper), exact and by RDP, which was
+// computed apart from this code.
 func TestTreesSpendWhatTheTableSays(t *testing.T) {
 	for _, c := range []struct {
-		clients, cohort int
-		sigma, want     float64
-	}{{2000, 1000, 4.8, 6.401}, {2000, 1000, 28, .894}, {4000, 1000, 5.8, 6.502}, {10000, 2000, 34, .903}, {10000, 1000,
-		6.7, 6.499},
-		{10000, 500, 43, .923}, {17000, 1000, 44, .900}, {10000, 7500, 3.35, 6.499}, {10000, 10000, 19.5, .909}} {
+		clients, cohort  int
+		sigma, want, rdp float64
+	}{
+		{10000, 7500, 3.35, 6.499, 6.962}, {10000, 10000, 19.5, .909, .986}, {2000, 1000, 4.8, 6.401, 6.857},
+		{2000, 1000, 28, .894, .971}, {4000, 1000, 5.8, 6.502, 6.965}, {10000, 2000, 34, .903, .979},
+		{10000, 1000, 6.7, 6.499, 6.962}, {10000, 1000, 39, .909, .986}, {10000, 500, 7.5, 6.490, 6.952},
+		{10000, 500, 43, .923, 1.001}, {17000, 1000, 44, .900, .977}, {72000, 1000, 8.9, 6.468, 6.929},
+		{72000, 1000, 52, .902, .978}, {133000, 1000, 9.5, 6.480, 6.941}, {133000, 1000, 55, .912, .989},
+	} {
 		b := budget()
 		b.Clients, b.Delta, b.Epsilon = c.clients, 3e-6, math.Inf(1)
 		n := c.clients / c.cohort
@@ -41,9 +46,14 @@ func TestTreesSpendWhatTheTableSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exact, err := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(c.sigma, 20*squares)}, 3e-6)
+		trees := []accountant.Event{accountant.TreeEvent(c.sigma, 20*squares)}
+		exact, err := accountant.Exact{}.Epsilon(trees, 3e-6)
 		if err != nil || math.Abs(exact-spent) > 1e-9 {
 			t.Errorf("account tree says %g, the ledger %g (%v)", exact, spent, err)
+		}
+		rdp, err := accountant.RDP{}.Epsilon(trees, 3e-6)
+		if err != nil || math.Abs(rdp-c.rdp) > 6e-4 {
+			t.Errorf("%d leaves, sigma %g: by RDP %g, want %g (%v)", n, c.sigma, rdp, c.rdp, err)
 		}
 	}
 }
