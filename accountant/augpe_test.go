@@ -30,3 +30,18 @@ func TestAugPENoise(t *testing.T) {
 		}
 	}
 }
+
+// TestPreTextNoise: the claims of PrE-Text's eleven rounds by RDP, and what remains of them with the noise that its
+// published code draws, 1.541·√2 times the accounted one (specification of Private Evolution).
+func TestPreTextNoise(t *testing.T) {
+	for _, c := range []struct{ sigma, claimed, drawn float64 }{{11.3, 1.29, .557}, {2.31, 7.58, 3.122}} {
+		for _, noise := range []struct{ factor, want, tolerance float64 }{
+			{1, c.claimed, 5e-3}, {1.541 * math.Sqrt2, c.drawn, 5e-4}} {
+			rounds := []accountant.Event{{Sigma: noise.factor * c.sigma, Count: 11}}
+			got, err := accountant.RDP{}.Epsilon(rounds, 3e-6)
+			if err != nil || math.Abs(got-noise.want) > noise.tolerance {
+				t.Errorf("σ = %g times %.3f: ε = %.4f, want %g (%v)", c.sigma, noise.factor, got, noise.want, err)
+			}
+		}
+	}
+}
