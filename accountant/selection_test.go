@@ -3,10 +3,14 @@ package accountant
 import (
 	"errors"
 	"math"
+	"path/filepath"
 	"testing"
+
+	"popri/internal/golden"
 )
 
-// TestSelectionEpsilon: the published bound of one selection, k = 30 and δ′ = 1e-6.
+// TestSelectionEpsilon: the published bound of one selection, k = 30 and δ′ = 1e-6. Each of the three terms is the least
+// in some case.
 func TestSelectionEpsilon(t *testing.T) {
 	for epsilon0, want := range map[float64]float64{.1: 1.590, .3: 5.669, .5: 10.948} {
 		if got := SelectionEpsilon(30, epsilon0, 1e-6); math.Abs(got-want) > 6e-4 {
@@ -15,6 +19,10 @@ func TestSelectionEpsilon(t *testing.T) {
 	}
 	if got := SelectionEpsilon(2, .5, 1e-6); got != 1 {
 		t.Errorf("few picks: %g, want k·ε0", got)
+	}
+	// 9000·(e^.9 − 1)/(e^.9 + 1) + .9·√(20000·ln 10⁶) = 3797.09 + 473.09; the others are 9000 and 4050 + 236.54.
+	if got := SelectionEpsilon(10000, .9, 1e-6); math.Abs(got-4270.18) > .01 {
+		t.Errorf("many picks: %g, want 4270.18", got)
 	}
 }
 
@@ -91,4 +99,25 @@ func TestSelections(t *testing.T) {
 		2e-5); err != nil || got > 3 || got < 2.999 {
 		t.Errorf("σ = %g gives ε = %g (%v)", sigma, got, err)
 	}
+}
+
+// TestGoldenSelection: lists alone and beside noised sums spend what dp_accounting says (scripts/selection_cases.py).
+func TestGoldenSelection(t *testing.T) {
+	var file struct {
+		Orders []float64
+		Cases  []struct {
+			Picks, Lists, Sums                         int
+			Scale, Slack, Delta, Sigma, Epsilon, Order float64
+		}
+	}
+	golden.ReadJSON(t, filepath.Join(golden.Folder(t, "selection"), "cases.json"), &file)
+	for _, c := range file.Cases {
+		events := []Event{{Mechanism: Gumbel, Sigma: c.Scale, Picks: c.Picks, Slack: c.Slack, Count: c.Lists},
+			{Sigma: c.Sigma, Count: c.Sums}}
+		got, err := RDP{Orders: file.Orders, Relation: ZeroOut}.Epsilon(events, c.Delta)
+		if err != nil || math.Abs(got/c.Epsilon-1) > 1e-9 {
+			t.Errorf("%+v: ε = %.15g (%v)", c, got, err)
+		}
+	}
+	golden.Checked(t, "selection", len(file.Cases))
 }

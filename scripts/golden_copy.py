@@ -7,8 +7,8 @@ SOURCE is the whole collection. What is taken: one of each kind that the tests u
 and figures. What is left out: further checkpoints, adapters and cases of one kind, weights that must be refused before
 they are read, the largest point clouds, and every case whose text is prose or source code from elsewhere. Lists and
 counts inside the files are cut to what is there, so the tests walk the copy as they walk the whole. The same source
-gives the same bytes. The folders downstream, dpo-losses, dpo-texts, gguf, grpo, masked, sentence and unigram-scores,
-which other scripts make, stay as they are.
+gives the same bytes. The folders downstream, dpo-losses, dpo-texts, gguf, grpo, masked, selection, sentence and
+unigram-scores, which other scripts make, stay as they are.
 """
 import json
 import shutil
