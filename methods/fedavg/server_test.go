@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"popri/accountant"
+	"popri/configs"
 	"popri/fedsim/release"
 	"popri/internal/rng"
 )
@@ -89,5 +91,36 @@ func TestServerSteps(t *testing.T) {
 	}
 	if one.weights[0] != plain.weights[0] {
 		t.Errorf("trees of one leaf give %g, averaging %g", one.weights[0], plain.weights[0])
+	}
+}
+
+// TestNoiseNorm: how strong a round's noise is beside the norm bound, as the specification of DP-FedAvg has it for the
+// paper's DistilGPT2 and for the demo, and the noise multipliers of 20 rounds of the demo.
+func TestNoiseNorm(t *testing.T) {
+	demo := configs.Default()
+	demo.Downstream.Model = "embedded"
+	demoSize := parameters(demo)
+	if demoSize != 953856 {
+		t.Errorf("the demo's small model has %d weights, want 953856", demoSize)
+	}
+	const distilGPT2 = 81912576
+	for _, c := range []struct {
+		sigma            float64
+		weights, clients int
+		want, tolerance  float64
+	}{
+		{3.35, distilGPT2, 72000, .42, .005}, {19.3, distilGPT2, 72000, 2.4, .05},
+		{3.35, distilGPT2, 133000, .23, .005}, {19.3, distilGPT2, 133000, 1.3, .05},
+		{2.70, demoSize, 1516, 1.7, .05}, {14.25, demoSize, 1516, 9.2, .05},
+	} {
+		if got := noiseNorm(c.sigma, c.weights, c.clients); math.Abs(got-c.want) > c.tolerance {
+			t.Errorf("σ = %g, %d weights, %d clients: %g, want %g", c.sigma, c.weights, c.clients, got, c.want)
+		}
+	}
+	for epsilon, want := range map[float64]float64{7: 2.70, 1: 14.25} {
+		plan := accountant.Plan{Each: accountant.Event{Count: 20}}
+		if got, err := plan.Sigma(accountant.Exact{}, epsilon, 1e-4); err != nil || math.Abs(got-want) > .005 {
+			t.Errorf("ε = %g: σ = %g, want %g (%v)", epsilon, got, want, err)
+		}
 	}
 }
