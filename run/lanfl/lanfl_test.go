@@ -30,7 +30,12 @@ func TestClaimEnumerated(t *testing.T) {
 		return list
 	}
 	with := pairs(5)
-	most := 0.0
+	most, holdsNew := 0.0, 0
+	for i, pair := range with {
+		if pair[1] == 4 {
+			holdsNew |= 1 << i // the answer "contains the new element"
+		}
+	}
 	for answers := range 1 << len(with) { // which pairs lead to an answer of the set
 		p, q := 0.0, 0.0
 		for i, pair := range with {
@@ -42,6 +47,9 @@ func TestClaimEnumerated(t *testing.T) {
 			}
 		}
 		most = max(most, math.Abs(p-q))
+		if answers == holdsNew && (p != 0 || math.Abs(q-0.4) > 1e-12) {
+			t.Errorf("the new text is behind the sample with probability %g and %g, want 0 and 2/5", p, q)
+		}
 		c := NewClaim(2, 4, 1)
 		if p > math.Exp(c.Epsilon)*q+1e-12 || q > math.Exp(c.Epsilon)*p+c.Delta+1e-12 {
 			t.Fatalf("set %b: probabilities %g and %g break ε = %g, δ = %g", answers, p, q, c.Epsilon, c.Delta)
@@ -50,7 +58,8 @@ func TestClaimEnumerated(t *testing.T) {
 	if math.Abs(most-0.4) > 1e-12 || math.Abs(NewClaim(2, 4, 1).Delta-0.4) > 1e-12 {
 		t.Errorf("probabilities differ by %g at most, want 2/5", most)
 	}
-	if c := NewClaim(3, 1000, 100); math.Abs(c.Delta-0.2997) > 1e-4 || !strings.Contains(c.String(), "Not private") {
+	if c := NewClaim(3, 1000, 100); math.Abs(c.Delta-0.2997) > 1e-4 || math.Abs(c.Epsilon-0.3002) > 1e-4 ||
+		!strings.Contains(c.String(), "Not private") {
 		t.Errorf("3 of 1000 texts, 100 samples: %v", c)
 	}
 }
