@@ -13,6 +13,8 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/rng"
+	"popri/methods/method"
+	"popri/methods/sampling"
 	"popri/model/embedding"
 )
 
@@ -566,6 +568,42 @@ func TestStartRefusesPublicTextsThatAreNone(t *testing.T) {
 	}
 }
 
+// Public texts are drawn with replacement: of as many as the population has, some come twice, and there may be fewer.
+func TestStartDrawsWithReplacement(t *testing.T) {
+	for _, n := range []int{5, 12} {
+		p, err := open(t, &scribe{}).Start(context.Background(), public(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := p.Texts()
+		slices.Sort(texts)
+		if distinct := len(slices.Compact(texts)); len(p.Samples) != 12 || distinct > min(n, 11) || distinct < 2 {
+			t.Errorf("of %d public texts, %d make a population of %d", n, distinct, len(p.Samples))
+		}
+	}
+}
+
+// PrE-Text begins with public texts of more than 20 words, where there are as many as its population, and Aug-PE with
+// all.
+func TestFirstPublicTexts(t *testing.T) {
+	var texts []datasets.Text
+	for i := range 15 { // twelve of 21 words, three of 20
+		texts = append(texts, datasets.Text{Text: strings.Repeat("word ", 20+min(1, i/3))})
+	}
+	generator := openFilling(t, "bert", 0, 0).generator
+	p, err := sampling.NewPrompter(generator, configs.Generate{Examples: 1}, configs.Data{MaxTokens: 200}, texts, 400,
+		10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for set, want := range map[string]int{"population=12": 12, "population=13": 15, "variant=aug_pe": 15} {
+		m := Method{Env: method.Env{Config: settings(t, "private_evolution."+set), Prompter: p}}
+		if got := m.public(); len(got) != want {
+			t.Errorf("%s: the population is drawn from %d texts, want %d", set, len(got), want)
+		}
+	}
+}
+
 // The rules are those of the published codes, and the keys change Aug-PE's.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
@@ -607,7 +645,8 @@ func TestVotesBound(t *testing.T) {
 }
 
 // TestPaperPresets: the presets of the paper have the published settings of its baselines: PrE-Text by a masked model,
-// Aug-PE for long texts.
+// with the 20 rounds of the paper's comparison (alone it has 11), Aug-PE for long texts. Temperatures are 1, as that of
+// Aug-PE's rephrasing on PubMed.
 func TestPaperPresets(t *testing.T) {
 	for preset, want := range map[string]struct {
 		rules     rules
@@ -615,11 +654,16 @@ func TestPaperPresets(t *testing.T) {
 		threshold float64
 		masked    bool
 		examples  int
+		rounds    int
+		longest   int // tokens of a public text
+		tokens    int // that are written at most
 	}{
-		"paper-biorxiv":  {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3},
-		"paper-congress": {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3},
+		"paper-biorxiv": {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3, 20,
+			64, 85},
+		"paper-congress": {rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}, 1024, 1024, 0.1626, true, 3, 20,
+			64, 85},
 		"paper-pubmed": {rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1, ends: true},
-			2000, 14000, 0, false, 2},
+			2000, 14000, 0, false, 2, 10, 512, 680},
 	} {
 		c, err := configs.Load(configs.LoadOptions{Preset: preset,
 			Set: []string{"data.private=a", "data.public=b", "model.path=c",
@@ -630,7 +674,9 @@ func TestPaperPresets(t *testing.T) {
 		e := c.PrivateEvolution
 		if got := rulesOf(e); got != want.rules || e.Population != want.n || got.votedOn(e.Population) != want.voted ||
 			e.Threshold != want.threshold || c.FillsMasks() != want.masked || c.Generate.Examples != want.examples ||
-			e.Votes != 1 || c.Generate.Temperature != 1 || c.Synthetic.Temperature != 1 || c.Synthetic.TopP != 1 {
+			c.Trainer.Rounds != want.rounds || c.Data.MaxTokens != want.longest ||
+			c.Generate.MaxNewTokens != want.tokens || e.Votes != 1 || c.Generate.Temperature != 1 ||
+			c.Synthetic.Temperature != 1 || c.Synthetic.TopP != 1 {
 			t.Errorf("%s: %+v, %+v", preset, got, e)
 		}
 	}

@@ -3,6 +3,7 @@ package evolution
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"popri/internal/rng"
@@ -66,6 +67,11 @@ type filling struct {
 	passes    int
 }
 
+// places draws which of n tokens are masked in a pass.
+func (f filling) places(n int, random *rand.Rand) []int {
+	return random.Perm(n)[:min(n, max(1, int(f.share*float64(n)+0.5)))]
+}
+
 // Generate implements sampling.Sampler. A text that is longer than the masked model's context keeps its end.
 func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
 	error) {
@@ -88,11 +94,7 @@ func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o
 		places := make([][]int, len(rows))
 		for i, row := range rows {
 			random := rng.New(o.Seed, "mask", name, fmt.Sprint(i))
-			n := len(row) - len(prefix) - len(suffix)
-			if n == 0 {
-				continue
-			}
-			places[i] = random.Perm(n)[:min(n, max(1, int(f.share*float64(n)+0.5)))]
+			places[i] = f.places(len(row)-len(prefix)-len(suffix), random)
 			for k := range places[i] {
 				places[i][k] += len(prefix)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/golden"
+	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
@@ -79,5 +80,18 @@ func TestFilling(t *testing.T) {
 	dir := filepath.Join(golden.Folder(t, "models"), "gpt2-tiny")
 	if _, err := openMasked(dir, tensor.Float32); err == nil {
 		t.Error("a folder without a masked model was opened")
+	}
+}
+
+// A pass of PrE-Text masks 30 % of a text's tokens, one at least, each at most once.
+func TestPlaces(t *testing.T) {
+	f := filling{share: rulesOf(settings(t).PrivateEvolution).share}
+	for n, want := range map[int]int{0: 0, 1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 10: 3, 64: 19, 200: 60} {
+		places := f.places(n, rng.New(1, "places"))
+		slices.Sort(places)
+		if len(places) != want || len(slices.Compact(places)) != want || want > 0 && (places[0] < 0 ||
+			places[want-1] >= n) {
+			t.Errorf("of %d tokens %v are masked, want %d", n, places, want)
+		}
 	}
 }
