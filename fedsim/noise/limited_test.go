@@ -121,6 +121,23 @@ func outcomes(l LimitedDomain, counts []int64) map[string]float64 {
 	return out
 }
 
+// TestOrderWithoutNoise: at ε0 = 1, the likeliest list, which is that of the Gumbel noise 0, has the counts 40 and 35
+// in this order, wherever they are, and nothing of counts of 5.
+func TestOrderWithoutNoise(t *testing.T) {
+	l := LimitedDomain{Scale: 2, Domain: 2, Picks: 2, Slack: 1e-6}
+	for want, counts := range map[string][]int64{"[0 1]": {40, 35, 0, 0}, "[3 1]": {0, 35, 0, 40}, "[]": {5, 5, 0, 0}} {
+		likeliest, most := "", 0.0
+		for list, p := range outcomes(l, counts) {
+			if p > most {
+				likeliest, most = list, p
+			}
+		}
+		if likeliest != want {
+			t.Errorf("%v: %s, want %s", counts, likeliest, want)
+		}
+	}
+}
+
 // hockey is the δ of two laws at ε, in the direction of the first.
 func hockey(p, q map[string]float64, epsilon float64) (delta float64) {
 	for o, x := range p {
