@@ -430,13 +430,16 @@ func unitRows(name string, n int) embedding.Matrix {
 	return m
 }
 
-// world is the made-up clients, each with one text.
+// world is the made-up clients, each with one text of one of two labels in turn, for questions within labels.
 func world() query.Clients {
 	texts := unitRows("clients", gameClients+1)
 	c := query.Clients{Means: query.Means{Clients: texts.Rows, Dim: texts.Dim}, Texts: texts,
 		Offsets: places.All(texts.Rows + 1)}
 	for _, v := range texts.Data {
 		c.Data = append(c.Data, float64(v))
+	}
+	for i := range texts.Rows {
+		c.Labels = append(c.Labels, int32(i%2))
 	}
 	return c
 }

@@ -35,6 +35,28 @@ func TestCanaryOfVotes(t *testing.T) {
 	}
 }
 
+// Votes for near and far samples within labels are protected as one vector.
+func TestCanaryOfContrast(t *testing.T) {
+	ask := func(samples embedding.Matrix, loose float64) (query.Query, error) {
+		labels := make([]int32, samples.Rows)
+		for i := range labels {
+			labels[i] = int32(i % 2)
+		}
+		return scoring.NewContrast(samples, labels, 3, 0.5*loose, "canary") // a text's vector has the norm 1.62
+	}
+	g := Game{Ask: ask, Sigma: 0.5, Rounds: 2, Delta: 1e-5, Trials: 800, Confidence: 1 - 1e-7}
+	if o, err := g.Play(); err != nil || !o.Holds() || !(o.LowerBound() > 0.05*o.Claimed) {
+		t.Errorf("%+v (%v)", o, err)
+	}
+	for _, broken := range []Game{{NoiseFactor: .3}, {SkipClip: true}} {
+		b := g
+		b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
+		if o, err := b.Play(); err != nil || o.Holds() {
+			t.Errorf("broken by %+v: %+v (%v)", broken, o, err)
+		}
+	}
+}
+
 // Model updates are protected as scores are. A client of a tree of four leaves is in three released nodes.
 func TestCanaryOfUpdates(t *testing.T) {
 	for _, c := range []struct {
