@@ -3,11 +3,13 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 	"popri/internal/rundir"
 	"popri/internal/testworld"
 	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/auditing"
 )
 
@@ -36,6 +39,16 @@ type waspRow struct {
 	Text      string `parquet:"text"`
 	Label     string `parquet:"label"`
 	Generator string `parquet:"generator"`
+}
+
+// waspText is a text with its votes.
+type waspText struct {
+	Label  string  `parquet:"label"`
+	Text   string  `parquet:"text"`
+	Votes  float64 `parquet:"votes"`
+	Far    float64 `parquet:"far_votes"`
+	Copies int64   `parquet:"copies"`
+	Bad    bool    `parquet:"bad"`
 }
 
 func productOf(t *testing.T, dir string) []waspRow {
@@ -101,14 +114,7 @@ func TestWASPWithoutNoise(t *testing.T) {
 	c := wasped(t)
 	c.Privacy.Epsilon, c.Scoring.ClipNorm = 1e4, 100
 	dir := trained(t, c)
-	type row struct {
-		Label  string  `parquet:"label"`
-		Votes  float64 `parquet:"votes"`
-		Far    float64 `parquet:"far_votes"`
-		Copies int64   `parquet:"copies"`
-		Bad    bool    `parquet:"bad"`
-	}
-	texts, err := rows.Read[row](filepath.Join(rundir.Round(dir, 2), rundir.Selection))
+	texts, err := rows.Read[waspText](filepath.Join(rundir.Round(dir, 2), rundir.Selection))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +171,87 @@ func TestWASPAblations(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestWASPLikeAugPE: with one vote, no contrast and no weights, texts are selected as Aug-PE does it. The near votes
+// are one for each client's text, within its label; prompts show good texts alone, the most voted for of the label; and
+// the generators write as much as each other. A server that writes sees the prompts.
+func TestWASPLikeAugPE(t *testing.T) {
+	var mutex sync.Mutex
+	var prompts []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct{ Prompt string }
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		prompts = append(prompts, q.Prompt)
+		_ = json.NewEncoder(w).Encode(map[string]any{"choices": []any{map[string]any{"finish_reason": "stop",
+			"text": fmt.Sprintf("the quiet boat number %d", len(prompts))}}})
+	}))
+	defer server.Close()
+	c := wasped(t)
+	c.Privacy.Epsilon, c.Scoring.ClipNorm, c.Synthetic.Texts = 1e4, 3, 60 // clients have three texts
+	c.WASP.Generators = []string{server.URL + "#large"}
+	c.WASP.Votes, c.WASP.Contrast, c.WASP.Weights = 1, false, false
+	dir := trained(t, c)
+	private, err := rows.Read[struct {
+		Split string `parquet:"split"`
+		Label string `parquet:"label"`
+	}](c.Data.Private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{} // what prompts may show, marked
+	for round := 1; round <= 2; round++ {
+		texts, err := rows.Read[waspText](filepath.Join(rundir.Round(dir, round), rundir.Selection))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, label := range []string{"alive", "thing"} {
+			left, good, least, most := 0.0, 0, math.Inf(1), math.Inf(-1)
+			for _, x := range private {
+				if x.Split == "train" && x.Label == label {
+					left++
+				}
+			}
+			for _, x := range texts {
+				if x.Label != label {
+					continue
+				}
+				if left -= math.Round(x.Votes); math.Abs(x.Votes-math.Round(x.Votes)) > .4 {
+					t.Errorf("round %d: a text has %g votes", round, x.Votes)
+				}
+				if x.Copies > 0 {
+					good, least, shown[sampling.Marked(x.Text)] = good+1, min(least, x.Votes), true
+				} else {
+					most = max(most, x.Votes)
+				}
+			}
+			if left != 0 || good != c.WASP.Shown || most > least {
+				t.Errorf("round %d, %s: %g texts of clients did not vote; %d texts with %g votes or more are good, "+
+					"others have up to %g", round, label, left, good, least, most)
+			}
+		}
+	}
+	quoting := 0
+	for _, prompt := range prompts {
+		if strings.Contains(prompt, "A bad text is:") || strings.Contains(prompt, "A good text is:") {
+			t.Errorf("a prompt has contrast:\n%s", prompt)
+		}
+		for line := range strings.Lines(prompt) {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "The text is: "); ok {
+				if quoting++; !shown[text] {
+					t.Errorf("a prompt shows %s, which is not among the most voted for", text)
+				}
+			}
+		}
+	}
+	if len(prompts) != 30 || quoting == 0 {
+		t.Errorf("the server has %d of 60 prompts, with %d texts", len(prompts), quoting)
 	}
 }
 

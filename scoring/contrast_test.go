@@ -111,6 +111,33 @@ func TestContrastNorm(t *testing.T) {
 	}
 }
 
+// TestContrastOfOneVote: with one vote, the near half of a client's vector is Private Evolution's vote: 1 for the
+// sample that is nearest to each text.
+func TestContrastOfOneVote(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		samples, texts := make([]float32, 1+r.IntN(20)), make([]float32, 1+r.IntN(6))
+		for _, list := range [][]float32{samples, texts} {
+			for i := range list {
+				list[i] = float32(r.NormFloat64())
+			}
+		}
+		client := oneClient(t, nil, texts...)
+		got, err := contrast(t, line(samples...), nil, 1, 100).Vector(client, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		votes, err := scoring.NewVotes(line(samples...),
+			scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Equal: true, Bound: 100}, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := votes.Vector(client, 0); err != nil || !slices.Equal(got[:len(samples)], want) {
+			t.Fatalf("%v, want %v (%v)", got, want, err)
+		}
+	}
+}
+
 func TestContrastRefuses(t *testing.T) {
 	for want, f := range map[string]func() error{
 		"labels of 2 samples": func() error {
