@@ -1,0 +1,55 @@
+package run
+
+import (
+	"math"
+	"testing"
+
+	"popri/configs"
+	"popri/fedsim"
+	"popri/internal/testworld"
+	"popri/methods/evolution"
+	"popri/run/auditing"
+)
+
+// TestGames: the canary game is played with the question, the norm bound and the noise of a run of each method, as
+// often as the run was charged. It holds, and with three tenths of the noise it does not. (TestLearningGame,
+// TestHotPATEGame and TestGeneticGame have the other methods.)
+func TestGames(t *testing.T) {
+	for name, set := range map[string]func(t *testing.T, c *configs.Config){
+		"scores":        func(_ *testing.T, c *configs.Config) { c.Scoring.Normalize = "standardize" },
+		"nearest votes": func(_ *testing.T, c *configs.Config) { c.Method = evolution.Description.Name },
+		"dp_fedavg":     func(_ *testing.T, c *configs.Config) { c.Method = "dp_fedavg" },
+		"wasp":          func(t *testing.T, c *configs.Config) { *c = wasped(t) },
+		"genetic, by sums": func(_ *testing.T, c *configs.Config) {
+			c.Method, c.GeneticEDA.Selection = "genetic_eda", "gaussian"
+		},
+		"three votes": func(_ *testing.T, c *configs.Config) {
+			c.Method = evolution.Description.Name
+			c.PrivateEvolution.Variant, c.PrivateEvolution.Votes = evolution.AugPE, 3
+		},
+		"teachers of few clients": func(t *testing.T, c *configs.Config) {
+			*c = voting(t)
+			c.HotPATE.Ensemble, c.HotPATE.Teachers, c.HotPATE.Texts, c.Trainer.Rounds = "heterogeneous", 10, 1, 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := testworld.Shared(t).Config
+			set(t, &c)
+			c.Privacy.Epsilon = 4
+			dir := trained(t, c)
+			for _, factor := range []float64{1, .3} {
+				r, err := auditing.Runs([]string{dir}, auditing.Options{SkipNoise: true,
+					Game: fedsim.Game{Trials: 600, Confidence: 1 - 1e-6, NoiseFactor: factor}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := r.Runs[0]
+				if a.Canary == nil || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-4*a.Epsilon ||
+					a.Canary.Holds() != (factor == 1) || len(a.Problems) > 0 == (factor == 1) {
+					t.Errorf("with %g of the noise the game has %+v, the ledger ε = %g; %q", factor, a.Canary,
+						a.Epsilon, a.Problems)
+				}
+			}
+		})
+	}
+}
