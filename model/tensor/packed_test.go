@@ -47,6 +47,10 @@ func TestPackedProduct(t *testing.T) {
 					defer p.Free()
 					r := s.FromFloat32(residual, rows, out)
 					plain := s.Float64s(p.Product(s, xt, Epilogue{DType: Float32}))
+					alone := s.Float64s(p.Product(s, s.Narrow(xt, 0, rows-1, 1), Epilogue{DType: Float32}))
+					if !slices.Equal(alone, plain[(rows-1)*out:]) {
+						t.Fatalf("%v %v: the last row's products depend on the other rows", shape, d)
+					}
 					// Exact products of the rounded factors, and the error that float32 sums may have.
 					exact := s.Float64s(s.MatMul(s.To(xt, Float64), s.To(wt, Float64)))
 					size := s.Float64s(s.MatMul(s.Abs(s.To(xt, Float64)), s.Abs(s.To(wt, Float64))))
