@@ -19,6 +19,18 @@ func asking(o scoring.Options) func(embedding.Matrix, float64) (query.Query, err
 	}
 }
 
+// mustShow plays g with a share of its noise, and without clipping: both must show.
+func mustShow(t *testing.T, g Game, noise float64) {
+	t.Helper()
+	for _, broken := range []Game{{NoiseFactor: noise}, {SkipClip: true}} {
+		b := g
+		b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
+		if o, err := b.Play(); err != nil || o.Holds() {
+			t.Errorf("%+v, broken: %+v (%v)", b, o, err)
+		}
+	}
+}
+
 // Votes are protected as scores are.
 func TestCanaryOfVotes(t *testing.T) {
 	ask := func(samples embedding.Matrix, loose float64) (query.Query, error) {
@@ -48,13 +60,7 @@ func TestCanaryOfContrast(t *testing.T) {
 	if o, err := g.Play(); err != nil || !o.Holds() || !(o.LowerBound() > 0.05*o.Claimed) {
 		t.Errorf("%+v (%v)", o, err)
 	}
-	for _, broken := range []Game{{NoiseFactor: .3}, {SkipClip: true}} {
-		b := g
-		b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
-		if o, err := b.Play(); err != nil || o.Holds() {
-			t.Errorf("broken by %+v: %+v (%v)", broken, o, err)
-		}
-	}
+	mustShow(t, g, .3)
 }
 
 // Model updates are protected as scores are. A client of a tree of four leaves is in three released nodes.
@@ -74,13 +80,7 @@ func TestCanaryOfUpdates(t *testing.T) {
 		if o, err := g.Play(); err != nil || !o.Holds() || !(o.GaussianBound > c.shows) {
 			t.Errorf("%+v: %+v (%v)", c, o, err)
 		}
-		for _, broken := range []Game{{NoiseFactor: .5}, {SkipClip: true}} {
-			b := g
-			b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
-			if o, err := b.Play(); err != nil || o.Holds() {
-				t.Errorf("%+v, broken by %+v: %+v (%v)", c, broken, o, err)
-			}
-		}
+		mustShow(t, g, .5)
 	}
 }
 
@@ -96,13 +96,7 @@ func TestCanaryOfSelections(t *testing.T) {
 	if o, err := g.Play(); err != nil || !o.Holds() || !(o.LowerBound() > 0) || o.Claimed > 2 {
 		t.Errorf("%+v (%v)", o, err)
 	}
-	for _, broken := range []Game{{NoiseFactor: .1}, {SkipClip: true}} {
-		b := g
-		b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
-		if o, err := b.Play(); err != nil || o.Holds() {
-			t.Errorf("broken by %+v: %+v (%v)", broken, o, err)
-		}
-	}
+	mustShow(t, g, .1)
 }
 
 // What is released of teachers' votes protects as their histogram does, for teachers of one client and of several.
@@ -117,13 +111,7 @@ func TestCanaryOfTeachers(t *testing.T) {
 		if o, err := g.Play(); err != nil || !o.Holds() || !(o.GaussianBound > c.shows*c.epsilon) {
 			t.Errorf("%+v: %+v (%v)", c, o, err)
 		}
-		for _, broken := range []Game{{NoiseFactor: .3}, {SkipClip: true}} {
-			b := g
-			b.NoiseFactor, b.SkipClip = broken.NoiseFactor, broken.SkipClip
-			if o, err := b.Play(); err != nil || o.Holds() {
-				t.Errorf("%+v, broken by %+v: %+v (%v)", c, broken, o, err)
-			}
-		}
+		mustShow(t, g, .3)
 	}
 	if _, err := (Game{Votes: 1, Clip: 1, Sigma: 1, Rounds: 1, Delta: 1e-5, Trials: 20}).Play(); err == nil {
 		t.Error("two kinds of questions")

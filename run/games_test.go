@@ -11,6 +11,16 @@ import (
 	"popri/run/auditing"
 )
 
+// played audits a run, game included.
+func played(t *testing.T, dir string, o auditing.Options) auditing.Audited {
+	t.Helper()
+	r, err := auditing.Runs([]string{dir}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Runs[0]
+}
+
 // TestGames: the canary game is played with the question, the norm bound and the noise of a run of each method, as
 // often as the run was charged. It holds, and with three tenths of the noise it does not. (TestLearningGame,
 // TestHotPATEGame and TestGeneticGame have the other methods.)
@@ -38,12 +48,8 @@ func TestGames(t *testing.T) {
 			c.Privacy.Epsilon = 4
 			dir := trained(t, c)
 			for _, factor := range []float64{1, .3} {
-				r, err := auditing.Runs([]string{dir}, auditing.Options{SkipNoise: true,
+				a := played(t, dir, auditing.Options{SkipNoise: true,
 					Game: fedsim.Game{Trials: 600, Confidence: 1 - 1e-6, NoiseFactor: factor}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				a := r.Runs[0]
 				if a.Canary == nil || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-4*a.Epsilon ||
 					a.Canary.Holds() != (factor == 1) || len(a.Problems) > 0 == (factor == 1) {
 					t.Errorf("with %g of the noise the game has %+v, the ledger ε = %g; %q", factor, a.Canary,

@@ -168,12 +168,8 @@ func TestEmptySelectionEnds(t *testing.T) {
 func TestGeneticGame(t *testing.T) {
 	c := evolvingEmbeddings(t)
 	c.Privacy.Epsilon, c.Trainer.Rounds = 8, 1
-	dir := trained(t, c)
-	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := r.Runs[0]; a.Canary == nil || !a.Canary.Holds() || a.Canary.Claimed > 8 || a.Canary.Claimed < 7.9 ||
+	a := played(t, trained(t, c), auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
+	if a.Canary == nil || !a.Canary.Holds() || a.Canary.Claimed > 8 || a.Canary.Claimed < 7.9 ||
 		len(a.Problems) > 0 {
 		t.Errorf("the game has %+v; %q", a.Canary, a.Problems)
 	}

@@ -192,12 +192,8 @@ func TestHotIsHotter(t *testing.T) {
 func TestHotPATEGame(t *testing.T) {
 	c := voting(t)
 	c.HotPATE.Texts, c.Trainer.Rounds, c.Privacy.Epsilon = 1, 1, 8
-	dir := trained(t, c)
-	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := r.Runs[0]; a.Canary == nil || !a.Canary.Holds() || len(a.Problems) > 0 || !(a.Canary.LowerBound() > .1) {
+	a := played(t, trained(t, c), auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
+	if a.Canary == nil || !a.Canary.Holds() || len(a.Problems) > 0 || !(a.Canary.LowerBound() > .1) {
 		t.Errorf("the game has %+v; %q", a.Canary, a.Problems)
 	}
 }

@@ -128,12 +128,7 @@ func TestLearningRun(t *testing.T) {
 func TestLearningGame(t *testing.T) {
 	c := testworld.Shared(t).Config
 	oneTree(&c)
-	dir := trained(t, c)
-	r, err := auditing.Runs([]string{dir}, auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := r.Runs[0]
+	a := played(t, trained(t, c), auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
 	if a.Canary == nil || !a.Canary.Holds() || math.Abs(a.Canary.Claimed-a.Epsilon) > 1e-6*a.Epsilon ||
 		len(a.Problems) > 0 {
 		t.Errorf("the game has %+v, the ledger ε = %g; %q", a.Canary, a.Epsilon, a.Problems)

@@ -169,9 +169,7 @@ AVX static void wide_cases(int n, const float *a, int64_t stride, const float *b
 // Bytes of weights that stay in the first-level cache, and of inputs that stay in the second-level one.
 enum { NEAR = 32 << 10, CACHED_INPUTS = 640 << 10 };
 
-static int64_t vector_scratch(const popri_product *g) {
-  return (g->planes ? parts_of(g) * 2 : 0) + (g->rows + LINES) * BLOCK * 4;
-}
+static int64_t vector_scratch(const popri_product *g) { return parts_of(g) * 2 + (g->rows + LINES) * BLOCK * 4; }
 
 // The product on the vector unit, of bfloat16, or of float32 where there are no planes: a block of weights after the
 // other, for all rows.
@@ -179,7 +177,7 @@ AVX static void vector_run(const popri_product *g, void *scratch) {
   int64_t depth = (g->in + BLOCK - 1) / BLOCK, block = block_size(g->planes), near = NEAR / 2 / block;
   int64_t chunks = (depth + near - 1) / near, chunk = (depth + chunks - 1) / chunks;
   int64_t stride = g->planes ? depth * BLOCK : g->in;
-  float *all = (float *)((uint16_t *)scratch + (g->planes ? parts_of(g) : 0));
+  float *all = (float *)((uint16_t *)scratch + parts_of(g));
   const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * block);
   const uint16_t *x = g->x;
   if (g->planes && (!g->x_bf16 || g->in % BLOCK)) {

@@ -58,8 +58,8 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	}
 	p, g := s.packing("Pack", w, inOut, gated, d)
 	if d == Float32 {
-		p.planes = 0 // of bfloat16, which the matrix unit alone needs
-		if MatrixUnit() {
+		p.planes = 0
+		if MatrixUnit() { // which has no products of float32
 			p.planes = 3
 		}
 	}

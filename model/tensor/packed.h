@@ -183,7 +183,7 @@ INLINE void split(const popri_product *g, int64_t row, int rows, int64_t padded,
     }
 }
 
-// Elements of g's inputs, split.
+// Elements of g's inputs, split; none where weights are float32.
 static inline int64_t parts_of(const popri_product *g) {
   return (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->in + BLOCK - 1) / BLOCK * BLOCK) * g->planes;
 }
