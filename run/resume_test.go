@@ -442,14 +442,17 @@ func TestNoRoomAtEachStage(t *testing.T) {
 	t.Logf("faults: %d full disks", len(stages))
 }
 
-// TestNoMemory: a process whose memory ends in the middle of a round is as one that was killed.
+// TestNoMemory: a process whose memory ends in the middle of a round is as one that was killed. A product for which
+// libtorch gets no buffer is computed without one and rounded otherwise, so a run is compared file by file with an
+// uninterrupted one only if the process left nothing that it had computed so; else by its charges and the names of
+// its files.
 func TestNoMemory(t *testing.T) {
 	w := testworld.Shared(t)
 	want := t.TempDir()
 	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
 		t.Fatal(err)
 	}
-	failed := 0
+	failed, exact := 0, 0
 	for _, stage := range []string{"generate", "embed", "collect", "dpo", "synthesize"} {
 		dir := t.TempDir()
 		first, _ := testworld.Process(t, dir, w.File)
@@ -457,13 +460,19 @@ func TestNoMemory(t *testing.T) {
 		if err := first.Run(); err != nil {
 			failed++
 		}
+		compare := sameCharges
+		if samePart(t, dir, want) {
+			compare = sameRun
+			exact++
+		}
 		cmd, out := testworld.Process(t, dir, w.File)
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("after %s: %v: %s", stage, err, out)
 		}
-		sameRun(t, dir, want)
+		compare(t, dir, want)
 	}
-	if failed == 0 {
-		t.Error("no process met the end of its memory")
+	t.Logf("faults: %d ends of memory, %d of them compared file by file", failed, exact)
+	if failed == 0 || exact == 0 {
+		t.Errorf("%d processes met the end of their memory, %d were compared file by file", failed, exact)
 	}
 }
