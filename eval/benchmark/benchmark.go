@@ -69,6 +69,14 @@ func measure(stage, dtype, unit string, profiled bool, f func() (items int, err 
 		Peak: memory.Peak()}, nil
 }
 
+// measureAgain measures f after it has been called once, which also fetches memory.
+func measureAgain(stage, dtype, unit string, profiled bool, f func() (items int, err error)) (*Result, error) {
+	if _, err := f(); err != nil {
+		return nil, err
+	}
+	return measure(stage, dtype, unit, profiled, f)
+}
+
 // readJSON reads one of the benchmark's input files.
 func readJSON(dir, name string, into any) error {
 	path := filepath.Join(dir, name)

@@ -34,7 +34,7 @@ func Embed(o EmbedOptions) (*Result, error) {
 		return nil, fault.User(err)
 	}
 	defer e.Free()
-	return measure("embed", o.DType.String(), "texts", o.Profile, func() (int, error) {
+	return measureAgain("embed", o.DType.String(), "texts", o.Profile, func() (int, error) {
 		m, err := e.Encode(texts)
 		return m.Rows, err
 	})

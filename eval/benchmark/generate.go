@@ -42,7 +42,8 @@ func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 		return nil, fault.User(err)
 	}
 	defer m.Free()
-	r, err := measure("generate", o.DType.String(), "completion tokens", o.Profile, func() (int, error) {
+	// A run draws many times as much; the first time, which also fetches memory, is not timed.
+	r, err := measureAgain("generate", o.DType.String(), "completion tokens", o.Profile, func() (int, error) {
 		out, err := m.Generate(ctx, prompts, o.J, lm.SampleOptions{Temperature: 1, TopP: o.TopP, MinNewTokens: o.New,
 			MaxNewTokens: o.New, IgnoreEOS: true, Seed: o.Seed})
 		items := 0

@@ -79,13 +79,21 @@ INLINE void store_token(uint16_t *k, uint16_t *v, int t, const float *key, const
     _tile_stored(3, (to) + SIDE * (stride) + SIDE, (stride) * 4);                                                     \
   }
 
-// The queries' scores with the first n keys, rounded up to 32. Without two there are 16 queries at most.
-INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, int n) {
+// Asks for n lines of 32 elements to be in the second-level cache soon.
+INLINE void fetch(const uint16_t *p, int n) {
+  for (int i = 0; i < n; i++) _mm_prefetch((const char *)(p + 32 * i), _MM_HINT_T1);
+}
+
+// The queries' scores with the first n keys, rounded up to 32. Without two there are 16 queries at most. As much is
+// fetched of what lies at next.
+INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, const uint16_t *next, int n) {
   int dim = s->dim;
   for (int t = 0; t < n; t += 2 * SIDE) {
     ZERO_SUMS
     for (int d = 0; d < dim; d += 2 * SIDE) {
       const uint16_t *b = k + (int64_t)t * dim + d * SIDE;
+      fetch(next + (b - k), SIDE);
+      fetch(next + (b - k) + SIDE * dim, SIDE);
       _tile_loadd(4, s->q + d, dim * 2);
       if (two) _tile_loadd(5, s->q + SIDE * dim + d, dim * 2);
       _tile_loadd(6, b, 64);
@@ -96,13 +104,15 @@ INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, int
   }
 }
 
-// The values weighted by the probabilities of the first n, rounded up to 32.
-INLINE void tile_blend(const attend_scratch *s, int two, const uint16_t *v, int n) {
+// The values weighted by the probabilities of the first n, rounded up to 32. As much is fetched of what lies at next.
+INLINE void tile_blend(const attend_scratch *s, int two, const uint16_t *v, const uint16_t *next, int n) {
   int dim = s->dim;
   for (int d = 0; d < dim; d += 2 * SIDE) {
     ZERO_SUMS
     for (int t = 0; t < n; t += 2 * SIDE) {
       const uint16_t *b = v + (int64_t)t * dim + 2 * d;
+      fetch(next + (int64_t)t * dim + d * SIDE, SIDE);
+      fetch(next + ((int64_t)t + SIDE) * dim + d * SIDE, SIDE);
       _tile_loadd(4, s->p + t, s->room * 2);
       if (two) _tile_loadd(5, s->p + SIDE * s->room + t, s->room * 2);
       _tile_loadd(6, b, dim * 4);
@@ -116,12 +126,13 @@ INLINE void tile_blend(const attend_scratch *s, int two, const uint16_t *v, int 
 #define PAIR(p) ((__m512bh)_mm512_set1_epi32(*(const int *)(p)))
 
 // Scores of g queries with n keys of their own, rounded up to 16.
-INLINE void own_scores(int g, const attend_scratch *s, int row, const uint16_t *k, int n) {
+INLINE void own_scores(int g, const attend_scratch *s, int row, const uint16_t *k, const uint16_t *next, int n) {
   for (int t = 0; t < n; t += SIDE) {
     __m512 even[4], odd[4];
     for (int i = 0; i < g; i++) even[i] = odd[i] = _mm512_setzero_ps();
-    const uint16_t *b = k + (int64_t)t * s->dim, *q = s->q + row * s->dim;
+    const uint16_t *b = k + (int64_t)t * s->dim, *q = s->q + row * s->dim, *after = next + (int64_t)t * s->dim;
     for (int d = 0; d < s->dim; d += 4) {
+      fetch(after + d * SIDE, 2);
       __m512bh x = (__m512bh)_mm512_loadu_si512(b + d * SIDE), y = (__m512bh)_mm512_loadu_si512(b + (d + 2) * SIDE);
       for (int i = 0; i < g; i++) {
         even[i] = _mm512_dpbf16_ps(even[i], x, PAIR(q + i * s->dim + d));
@@ -134,7 +145,7 @@ INLINE void own_scores(int g, const attend_scratch *s, int row, const uint16_t *
 }
 
 // Adds g queries' own values to what they have, over n tokens.
-INLINE void own_blend(int g, const attend_scratch *s, int row, const uint16_t *v, int n) {
+INLINE void own_blend(int g, const attend_scratch *s, int row, const uint16_t *v, const uint16_t *next, int n) {
   for (int d = 0; d < s->dim; d += 2 * SIDE) {
     __m512 a[4], b[4];
     for (int i = 0; i < g; i++) {
@@ -143,6 +154,7 @@ INLINE void own_blend(int g, const attend_scratch *s, int row, const uint16_t *v
     }
     for (int t = 0; t < n; t += 2) {
       const uint16_t *at = v + (int64_t)t * s->dim + 2 * d;
+      fetch(next + (at - v), 2);
       __m512bh x = (__m512bh)_mm512_loadu_si512(at), y = (__m512bh)_mm512_loadu_si512(at + 2 * SIDE);
       for (int i = 0; i < g; i++) {
         __m512bh w = PAIR(s->own_p + (row + i) * s->own_room + t);
@@ -208,46 +220,47 @@ INLINE void write_row(uint16_t *to, const float *x, int n, float scale) {
 
 static int64_t width_of(const popri_cache *c) { return (int64_t)(c->heads + 2 * c->kv_heads) * c->head; }
 
-// Asks for n elements to be in the second-level cache soon.
-INLINE void fetch(const uint16_t *p, int64_t n) {
-  for (int64_t i = 0; i < n; i += 32) _mm_prefetch((const char *)(p + i), _MM_HINT_T1);
+// Where a block's keys and values lie: its prompt's and those of its samples, from the row r on.
+typedef struct {
+  const popri_cache *c;
+  const int32_t *slot;
+  int kv, r, prefix;
+} attend_block;
+
+static const uint16_t *of_prompt(const attend_block *b, const void *x) {
+  return (const uint16_t *)x + ((int64_t)b->prefix * b->c->kv_heads + b->kv) * b->c->dim * b->c->prefix_room;
 }
 
-// The rows from r on, heads from h on of those that share the keys kv: samples × heads queries.
-INLINE void decode_block(const popri_cache *c, const attend_scratch *s, int kv, int h, int heads, int r, int samples,
-                         const float *qkv, uint16_t *out, const int32_t *slot, const int32_t *suffix_len, int prefix,
-                         int n) {
+static uint16_t *of_sample(const attend_block *b, void *x, int i) {
+  return (uint16_t *)x + ((int64_t)b->slot[b->r + i] * b->c->kv_heads + b->kv) * b->c->dim * b->c->suffix_room;
+}
+
+// Samples × heads queries of a block's samples, of heads from h on of those that share its keys. What the next block
+// will read is fetched meanwhile.
+INLINE void decode_block(const attend_scratch *s, const attend_block *b, const attend_block *next, int h, int heads,
+                         int samples, const float *qkv, uint16_t *out, const int32_t *suffix_len, int n) {
+  const popri_cache *c = b->c;
   int dim = c->dim, queries = heads * samples, two = queries > SIDE, end = (n + 31) / 32 * 32;
-  int64_t shared = ((int64_t)prefix * c->kv_heads + kv) * dim * c->prefix_room;
-  // A head's keys lie far from the next one's, so the CPU does not guess what is read next.
-  for (int i = 0; i < samples; i++) {
-    int64_t at = ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
-    fetch((const uint16_t *)c->suffix_k + at, (int64_t)(suffix_len[r + i] / SIDE + 1) * SIDE * dim);
-  }
   for (int i = 0; i < samples; i++)
     for (int j = 0; j < heads; j++)
-      round_row(s->q + (i * heads + j) * dim, qkv + (r + i) * width_of(c) + (int64_t)(h + j) * c->head, c->head, dim);
-  tile_scores(s, two, (const uint16_t *)c->prefix_k + shared, n);
-  fetch((const uint16_t *)c->prefix_v + shared, (int64_t)end * dim);
+      round_row(s->q + (i * heads + j) * dim, qkv + (b->r + i) * width_of(c) + (int64_t)(h + j) * c->head, c->head, dim);
+  tile_scores(s, two, of_prompt(b, c->prefix_k), of_prompt(next, c->prefix_k), n);
   float inverse[QUERIES];
   for (int i = 0; i < samples; i++) {
-    int own = suffix_len[r + i] + 1;
-    fetch((const uint16_t *)c->suffix_v + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room,
-          (int64_t)(own + 1) / 2 * 2 * dim);
-    const uint16_t *k =
-        (const uint16_t *)c->suffix_k + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
-    IN_FOURS(heads, i * heads, own_scores, k, own)
+    int own = suffix_len[b->r + i] + 1;
+    uint16_t *k = of_sample(b, c->suffix_k, i);
+    const float *key = qkv + (b->r + i) * width_of(c) + (int64_t)(c->heads + b->kv) * c->head;
+    store_token(k, of_sample(b, c->suffix_v, i), own - 1, key, key + (int64_t)c->kv_heads * c->head, c->head, dim);
+    const uint16_t *after = of_sample(next, c->suffix_k, i);
+    IN_FOURS(heads, i * heads, own_scores, k, after, own)
     for (int j = 0; j < heads; j++) inverse[i * heads + j] = soft(s, i * heads + j, n, own, end, c->scale);
   }
-  tile_blend(s, two, (const uint16_t *)c->prefix_v + shared, n);
-  if (kv + 1 < c->kv_heads)
-    fetch((const uint16_t *)c->prefix_k + shared + (int64_t)dim * c->prefix_room, (int64_t)end * dim);
+  tile_blend(s, two, of_prompt(b, c->prefix_v), of_prompt(next, c->prefix_v), n);
   for (int i = 0; i < samples; i++) {
-    const uint16_t *v =
-        (const uint16_t *)c->suffix_v + ((int64_t)slot[r + i] * c->kv_heads + kv) * dim * c->suffix_room;
-    IN_FOURS(heads, i * heads, own_blend, v, suffix_len[r + i] + 1)
+    const uint16_t *v = of_sample(b, c->suffix_v, i), *after = of_sample(next, c->suffix_v, i);
+    IN_FOURS(heads, i * heads, own_blend, v, after, suffix_len[b->r + i] + 1)
     for (int j = 0; j < heads; j++)
-      write_row(out + ((int64_t)(r + i) * c->heads + h + j) * c->head, s->out + (i * heads + j) * dim, c->head,
+      write_row(out + ((int64_t)(b->r + i) * c->heads + h + j) * c->head, s->out + (i * heads + j) * dim, c->head,
                 inverse[i * heads + j]);
   }
 }
@@ -261,24 +274,23 @@ AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float 
   attend_scratch all, *s = &all;
   lay_out(c, scratch, s);
   int group = c->heads / c->kv_heads, most = group < QUERIES ? group : QUERIES, together = QUERIES / most;
-  for (int r = from; r < to; r++) {
-    const float *k = qkv + r * width_of(c) + (int64_t)c->heads * c->head, *v = k + (int64_t)c->kv_heads * c->head;
-    for (int h = 0; h < c->kv_heads; h++) {
-      int64_t at = ((int64_t)slot[r] * c->kv_heads + h) * c->dim * c->suffix_room;
-      store_token((uint16_t *)c->suffix_k + at, (uint16_t *)c->suffix_v + at, suffix_len[r], k + h * c->head,
-                  v + h * c->head, c->head, c->dim);
-    }
-  }
   tiles_on();
   for (int r = from; r < to;) {
     int alike = 1;
     while (r + alike < to && prefix[r + alike] == prefix[r]) alike++;
-    for (int kv = 0; kv < c->kv_heads; kv++)
-      for (int h = 0; h < group; h += most)
-        for (int i = 0; i < alike; i += together)
-          decode_block(c, s, kv, kv * group + h, group - h < most ? group - h : most, r + i,
-                       alike - i < together ? alike - i : together, qkv, out, slot, suffix_len, prefix[r],
+    for (int i = 0; i < alike; i += together) {
+      int samples = alike - i < together ? alike - i : together;
+      for (int kv = 0; kv < c->kv_heads; kv++) {
+        attend_block b = {c, slot, kv, r + i, prefix[r + i]}, next = b;
+        if (kv + 1 < c->kv_heads)
+          next.kv++;
+        else if (r + i + 2 * samples <= to)
+          next = (attend_block){c, slot, 0, r + i + samples, prefix[r + i + samples]};
+        for (int h = 0; h < group; h += most)
+          decode_block(s, &b, &next, kv * group + h, group - h < most ? group - h : most, samples, qkv, out, suffix_len,
                        prefix_len[r]);
+      }
+    }
     r += alike;
   }
   _tile_release();
@@ -314,10 +326,10 @@ AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, 
           int queries = n - t < QUERIES ? n - t : QUERIES, two = queries > SIDE, seen = t + queries;
           for (int i = 0; i < queries; i++)
             round_row(s->q + i * dim, x + (t + i) * row + (int64_t)h * c->head, c->head, dim);
-          tile_scores(s, two, k, seen);
+          tile_scores(s, two, k, k, seen);
           float inverse[QUERIES];
           for (int i = 0; i < queries; i++) inverse[i] = soft(s, i, t + i + 1, 0, (seen + 31) / 32 * 32, c->scale);
-          tile_blend(s, two, v, seen);
+          tile_blend(s, two, v, v, seen);
           for (int i = 0; i < queries; i++)
             write_row(y + (t + i) * out_row + (int64_t)h * c->head, s->out + i * dim, c->head, inverse[i]);
         }

@@ -83,7 +83,7 @@ void popri_attend_float(int from, int to, const int32_t *starts, int heads, int6
             *(floats *)(o[k] + d) = (floats){0};
           }
         }
-        scores_of(g, 0, scores, room, query, keys, 0, (int)dim, n, room);
+        scores_of(g, 0, scores, room, query, keys, 0, 0, (int)dim, n, room);
         for (int k = 0; k < g; k++) {
           float *s = scores + k * room;
           if (bias)
@@ -91,7 +91,7 @@ void popri_attend_float(int from, int to, const int32_t *starts, int heads, int6
           for (int t = n; t < room; t++) s[t] = -INFINITY;
           inverse[k] = 1.0f / exponents(s, room);
         }
-        blend_of(g, 0, o, scores, room, values, 0, (int)dim, n);
+        blend_of(g, 0, o, scores, room, values, 0, 0, (int)dim, n);
         for (int k = 0; k < g; k++)
           for (int64_t d = 0; d < dim; d += LANES) *(floats *)(o[k] + d) *= inverse[k];
       }
