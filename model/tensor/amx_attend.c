@@ -243,7 +243,8 @@ INLINE void decode_block(const attend_scratch *s, const attend_block *b, const a
   int dim = c->dim, queries = heads * samples, two = queries > SIDE, end = (n + 31) / 32 * 32;
   for (int i = 0; i < samples; i++)
     for (int j = 0; j < heads; j++)
-      round_row(s->q + (i * heads + j) * dim, qkv + (b->r + i) * width_of(c) + (int64_t)(h + j) * c->head, c->head, dim);
+      round_row(s->q + (i * heads + j) * dim, qkv + (b->r + i) * width_of(c) + (int64_t)(h + j) * c->head, c->head,
+                dim);
   tile_scores(s, two, of_prompt(b, c->prefix_k), of_prompt(next, c->prefix_k), n);
   float inverse[QUERIES];
   for (int i = 0; i < samples; i++) {

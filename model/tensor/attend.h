@@ -7,7 +7,9 @@
 
 // Asks for the cache line of element i to be in the second-level cache soon. A head's keys and values lie far from the
 // next one's, so the CPU does not guess what is read next; the kernels say so while they compute.
-INLINE void fetch(const void *p, int64_t i, int bf16) { __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 2); }
+INLINE void fetch(const void *p, int64_t i, int bf16) {
+  __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 2);
+}
 
 // scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of LANES, of which room is
 // one, wide vectors of them at a time. With few queries, more than two vectors hide how long a sum takes. What lies
@@ -29,7 +31,8 @@ INLINE void score(int g, int bf16, float *scores, int stride, const float *const
                   int64_t next, int dim, int n, int room) {
   int t = 0;
   if (g < 4)
-    for (; t + 3 * LANES < n; t += 4 * LANES) score_wide(g, 4, bf16, scores + t, stride, q, k, at + t, next + t, dim, room);
+    for (; t + 3 * LANES < n; t += 4 * LANES)
+      score_wide(g, 4, bf16, scores + t, stride, q, k, at + t, next + t, dim, room);
   for (; t + LANES < n; t += 2 * LANES) score_wide(g, 2, bf16, scores + t, stride, q, k, at + t, next + t, dim, room);
   if (t < n) score_wide(g, 1, bf16, scores + t, stride, q, k, at + t, next + t, dim, room);
 }

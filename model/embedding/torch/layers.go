@@ -19,6 +19,14 @@ func (l *linear) apply(s *tensor.Scope, x tensor.Tensor, after tensor.Epilogue) 
 	return after.Finish(s, s.Linear(x, l.weight, l.bias))
 }
 
+// product is apply without the bias.
+func (l *linear) product(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	if l.packed != nil {
+		return l.packed.Product(s, x, tensor.Epilogue{})
+	}
+	return s.MatMul(x, s.Transpose(l.weight, 0, 1))
+}
+
 // attention says who looks at whom: within padded rows of tokens, or within texts that lie behind each other.
 type attention struct {
 	rows, columns int64         // padded; else 0
@@ -81,14 +89,12 @@ func (e *Encoder) postNorm(s *tensor.Scope, l *layer, x tensor.Tensor, a attenti
 // densePostNorm is [Encoder.postNorm] of float32 texts that lie behind each other. Between the products it goes over
 // memory once.
 func (e *Encoder) densePostNorm(s *tensor.Scope, l *layer, x tensor.Tensor, a attention) tensor.Tensor {
-	product := func(x, w tensor.Tensor) tensor.Tensor { return s.MatMul(x, s.Transpose(w, 0, 1)) }
 	eps := e.folder.Config.NormEps
-	qkv := product(x, l.qkv.weight)
-	y := product(s.AttendTexts(qkv, l.qkv.bias, a.starts, e.folder.Config.Heads, a.bias), l.out.weight)
+	y := l.out.product(s, s.AttendTexts(l.qkv.product(s, x), l.qkv.bias, a.starts, e.folder.Config.Heads, a.bias))
 	s.AddLayerNorm_(y, x, l.addNorm, eps)
-	inner := product(y, l.up.weight)
+	inner := l.up.product(s, y)
 	s.AddGelu_(inner, l.up.bias)
-	z := product(inner, l.down.weight)
+	z := l.down.product(s, inner)
 	s.AddLayerNorm_(z, y, l.addNorm2, eps)
 	return z
 }

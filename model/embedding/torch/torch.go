@@ -68,7 +68,10 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		return t
 	}
 	keep := func(x []float32, shape ...int64) tensor.Tensor { return as(e.compute, x, shape...) }
-	pack := e.compute == tensor.BFloat16 && tensor.CanPack(e.compute) && c.HeadDim%32 == 0
+	float := e.compute == tensor.Float32 && !tensor.OnDevice() &&
+		c.HeadDim%16 == 0 && int64(c.Hidden)%16 == 0 && int64(c.Inner)%16 == 0
+	half := e.compute == tensor.BFloat16 && tensor.CanPack(e.compute) && c.HeadDim%32 == 0
+	pack := half || float && tensor.MatrixUnit() // whose products are faster in float32, too
 	product := func(w, bias []float32, in, out int64) (l linear) {
 		switch {
 		case w == nil:
@@ -82,9 +85,7 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		return l
 	}
 	h, in, a := int64(c.Hidden), int64(c.Inner), c.Heads*c.HeadDim
-	float := e.compute == tensor.Float32 && !tensor.OnDevice() &&
-		c.HeadDim%16 == 0 && h%16 == 0 && in%16 == 0
-	e.dense = pack || float
+	e.dense = half || float
 	norm := func(x []float32) tensor.Tensor { return as(tensor.Float32, x, h) }
 	e.word, e.pos = keep(w.Word, int64(c.Vocab), h), keep(w.Position, int64(c.Context), h)
 	e.normW, e.normB, e.finalNorm = norm(w.NormW), norm(w.NormB), norm(w.FinalNorm)
@@ -109,7 +110,7 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		}
 		e.layers = append(e.layers, of)
 	}
-	if !pack || c.PreNorm() {
+	if !half || c.PreNorm() {
 		return
 	}
 	for _, l := range e.layers {
