@@ -21,7 +21,8 @@ func (a *app) bench() *cobra.Command {
 		Short: "Time sampling, preference training, fine-tuning, embedding, scoring and reports to aggregators; " +
 			"compare votes",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
-Loading is not timed.
+Loading is not timed. generate, dpo, finetune and embed do a first part of the work, which also fetches memory, before they
+time it.
 --profile also says where the time went: the lines add up to the wall clock times the threads.
 
   python3 scripts/peers.py work --arch gpt2 --out work
