@@ -1,9 +1,6 @@
 package dpo
 
-import (
-	"popri/model/lm"
-	"popri/model/tensor"
-)
+import "popri/model/lm"
 
 // Metrics of one optimizer step, under TRL's names.
 type Metrics struct {
@@ -54,15 +51,15 @@ func (m *Metrics) add(loss float64, e Example, beta, n float64) {
 
 // addDistribution adds the mean entropy and the mean logits of a pass with the given share of the update's pairs. They
 // are averaged over the tokens of each pass and then over the passes, as TRL logs them.
-func (m *Metrics) addDistribution(s *tensor.Scope, sc *lm.Scored, share float64) {
+func (m *Metrics) addDistribution(sc *lm.Scored, share float64) {
 	entropy := 0.0
 	for _, h := range sc.Entropy {
 		entropy += float64(h)
 	}
 	var sum [2]float64
 	var tokens [2]int
-	for i, l := range sc.MeanLogits(s) {
-		sum[sc.Row[i]%2] += l
+	for i, l := range sc.Mean {
+		sum[sc.Row[i]%2] += float64(l)
 		tokens[sc.Row[i]%2]++
 	}
 	m.Entropy = share * entropy / float64(max(1, len(sc.Entropy)))

@@ -72,7 +72,7 @@ func (t *Tuner) pass(all []Pair, values []Value, places []int, m *Metrics) train
 				err = &refused
 				return
 			}
-			m.addDistribution(s, sc, float64(len(pairs))/n)
+			m.addDistribution(sc, float64(len(pairs))/n)
 			weights := make([]float32, len(sc.LogProbs))
 			for i, r := range sc.Row {
 				weights[i] = float32(byRow[r] * counted[i])

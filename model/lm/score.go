@@ -14,11 +14,14 @@ type Scored struct {
 	Best     []int32   // the likeliest label of each row, of a classifier
 	Rank     []int32   // likelier tokens at each position, if asked for: 0 where the counted token is the likeliest
 	Entropy  []float32 // of the next-token distribution at each, nats
+	Mean     []float32 // of the raw logits at each, over the vocabulary
 	Row      []int     // the sequence that each belongs to, numbered through all rows: the row, where rows hold one
 	hidden   tensor.Tensor
 	tokens   []int32
 	m        *Model
 	replay   *replay // set if the backward pass computes the blocks again
+	kept     *chunk  // if all positions are one chunk and gradients are recorded, from the first use on
+	keeps    bool
 	// The tokens and their embeddings, if the table is the head, too: its gradient is one matrix, not one for each use.
 	ids, embedded tensor.Tensor
 }
@@ -43,17 +46,18 @@ func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, d
 
 // values fills in what the vocabulary's distributions say of the counted tokens, of which there must be some.
 func (sc *Scored) values(s *tensor.Scope, rank bool) {
-	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
+	sc.chunks(s, func(c *chunk) {
 		if sc.m.Config.Classifies() {
-			sc.Best = append(sc.Best, likeliest(s, logits)...)
+			sc.Best = append(sc.Best, likeliest(s, c.logits)...)
 		}
-		l := s.NewLogProbs(logits, sc.tokens[from:to], rank, true)
-		sc.LogProbs = append(sc.LogProbs, l.Values...)
-		sc.Rank = append(sc.Rank, l.Rank...)
-		sc.Entropy = append(sc.Entropy, l.Entropy...)
+		c.of = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], rank, true)
+		sc.LogProbs = append(sc.LogProbs, c.of.Values...)
+		sc.Rank = append(sc.Rank, c.of.Rank...)
+		sc.Entropy = append(sc.Entropy, c.of.Entropy...)
+		sc.Mean = append(sc.Mean, c.of.Mean...)
 	})
 	n := len(sc.Row)
-	sc.LogProbs, sc.Entropy = sc.LogProbs[:n], sc.Entropy[:n]
+	sc.LogProbs, sc.Entropy, sc.Mean = sc.LogProbs[:n], sc.Entropy[:n], sc.Mean[:n]
 	if rank {
 		sc.Rank = sc.Rank[:n]
 	}
@@ -71,6 +75,7 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 	if len(at) == 0 {
 		return sc
 	}
+	sc.keeps = s.Recording() && len(at) <= vocabRows
 	if m.Recompute && s.Recording() {
 		sc.replay = &replay{in: in, at: s.FromInt64(at, int64(len(at))), adapter: adapter}
 		s.NoGrad(func() { sc.hidden = sc.replay.forward(s, m) })
@@ -93,48 +98,39 @@ func (m *Model) counted(rows []Row, width int) (sc *Scored, at []int64) {
 	return &Scored{m: m, Row: sequence, tokens: next}, at
 }
 
-func (sc *Scored) chunks(s *tensor.Scope, f func(from, to int, h, logits tensor.Tensor)) {
+// chunk is the vocabulary at some of the counted positions.
+type chunk struct {
+	from, to  int
+	h, logits tensor.Tensor    // hidden states [n, H] and logits [n, V], without their history
+	of        *tensor.LogProbs // of the logits, if they were computed
+}
+
+// chunks calls f with all positions, a few at a time. Logits that are kept between calls belong to the scope.
+func (sc *Scored) chunks(s *tensor.Scope, f func(c *chunk)) {
 	defer tensor.Head.Enter()()
 	s.NoGrad(func() {
-		head := s.Transpose(sc.m.headFor(s, sc.hidden.DType()), 0, 1)
+		if sc.keeps {
+			if sc.kept == nil {
+				sc.kept = sc.chunk(s, 0, len(sc.tokens))
+			}
+			f(sc.kept)
+			return
+		}
 		for from := 0; from < len(sc.tokens); from += vocabRows {
-			to := min(from+vocabRows, len(sc.tokens))
-			s.Do(func() {
-				h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
-				logits := s.Contiguous(s.MatMul(h, head))
-				if bias := sc.m.headBias; bias.Defined() {
-					s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
-				}
-				f(from, to, h, s.Contiguous(sc.m.capped(s, logits)))
-			})
+			s.Do(func() { f(sc.chunk(s, from, min(from+vocabRows, len(sc.tokens)))) })
 		}
 	})
 }
 
-// MeanLogits returns the mean over the vocabulary of the raw logits at each counted position: the product of the hidden
-// state with the mean row of the head.
-func (sc *Scored) MeanLogits(s *tensor.Scope) []float64 {
-	if len(sc.LogProbs) == 0 {
-		return nil
-	}
-	var out []float64
-	if sc.m.Config.LogitsCap != 0 { // no product with a mean row
-		sc.chunks(s, func(_, _ int, _, logits tensor.Tensor) {
-			out = append(out, s.Float64s(s.MeanDim(s.To(logits, tensor.Float32), 1))...)
-		})
-		return out[:len(sc.LogProbs)]
-	}
-	s.NoGrad(func() {
-		s.Do(func() {
-			mean := s.MeanDim(s.To(s.Detach(sc.m.head), tensor.Float32), 0)
-			y := s.MatMul(s.To(s.Detach(sc.hidden), tensor.Float32), s.Transpose(mean, 0, 1))
-			if bias := sc.m.headBias; bias.Defined() {
-				y = s.Add(y, s.MeanDim(s.To(s.Detach(bias), tensor.Float32), 0))
-			}
-			out = s.Float64s(y)[:len(sc.LogProbs)]
-		})
-	})
-	return out
+func (sc *Scored) chunk(s *tensor.Scope, from, to int) *chunk {
+	h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
+	return &chunk{from: from, to: to, h: h, logits: s.Nest(func() tensor.Tensor {
+		logits := s.Contiguous(s.MatMul(h, s.Transpose(sc.m.headFor(s, h.DType()), 0, 1)))
+		if bias := sc.m.headBias; bias.Defined() {
+			s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
+		}
+		return s.Contiguous(sc.m.capped(s, logits))
+	})}
 }
 
 // LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the chance
@@ -143,8 +139,8 @@ func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
 	if len(sc.Row) == 0 {
 		return nil
 	}
-	sc.chunks(s, func(_, _ int, _, logits tensor.Tensor) {
-		x := s.To(logits, tensor.Float32)
+	sc.chunks(s, func(c *chunk) {
+		x := s.To(c.logits, tensor.Float32)
 		twice := s.LogSumExp(s.MulScalar(x, 2), 1)
 		out = append(out, s.Float64s(s.Sub(twice, s.MulScalar(s.LogSumExp(x, 1), 2)))...)
 	})
@@ -176,33 +172,31 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	}
 	var head tensor.Tensor
 	s.NoGrad(func() { head = m.headFor(s, sc.hidden.DType()) })
-	sc.chunks(s, func(from, to int, h, logits tensor.Tensor) {
-		var slope tensor.Tensor // of the cap
-		if limit := m.Config.LogitsCap; limit != 0 {
-			part := s.MulScalar(logits, 1/limit)
-			slope = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
-		}
-		l := s.NewLogProbs(logits, sc.tokens[from:to], false, false)
-		l.Grad_(weights[from:to])
-		if slope.Defined() {
-			s.Copy_(logits, s.Mul(logits, slope))
-		}
-		if unscored {
-			sc.LogProbs = append(sc.LogProbs, l.Values[:min(len(l.Values), len(sc.Row)-from)]...)
-		}
-		s.Copy_(s.Narrow(dHidden, 0, int64(from), int64(to-from)), s.MatMul(logits, head))
-		for i, sum := range own {
-			left, right := s.Transpose(logits, 0, 1), h
-			if i == 1 {
-				left, right = s.Full(logits.DType(), 1, 1, int64(to-from)), logits
+	sc.chunks(s, func(c *chunk) {
+		n := int64(c.to - c.from)
+		s.Do(func() {
+			c.slopes(s, sc, weights[c.from:c.to])
+			if unscored {
+				sc.LogProbs = append(sc.LogProbs, c.of.Values[:min(c.to, len(sc.Row))-c.from]...)
 			}
-			if left.DType() == sum.DType() {
-				s.AddMM_(sum, left, right)
-			} else {
-				s.Add_(sum, s.MatMul(left, right))
+			s.Copy_(s.Narrow(dHidden, 0, int64(c.from), n), s.MatMul(c.logits, head))
+			for i, sum := range own {
+				left, right := s.Transpose(c.logits, 0, 1), c.h
+				if i == 1 {
+					left, right = s.Full(c.logits.DType(), 1, 1, n), c.logits
+				}
+				if left.DType() == sum.DType() {
+					s.AddMM_(sum, left, right)
+				} else {
+					s.Add_(sum, s.MatMul(left, right))
+				}
 			}
-		}
+		})
 	})
+	if sc.kept != nil { // whose memory the backward pass can use
+		s.Keep(sc.kept.logits).Free()
+		sc.kept, sc.keeps = nil, false
+	}
 	root := func(hidden tensor.Tensor) tensor.Tensor { return product(s, hidden, dHidden) }
 	var grads []tensor.Tensor
 	if sc.replay != nil {
@@ -236,6 +230,22 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		grads[i] = s.Contiguous(grads[i])
 	}
 	return grads
+}
+
+// slopes overwrites the logits with the gradient of Σ weights[i]·LogProbs[i] with respect to them before the cap.
+func (c *chunk) slopes(s *tensor.Scope, sc *Scored, weights []float32) {
+	var slope tensor.Tensor // of the cap
+	if limit := sc.m.Config.LogitsCap; limit != 0 {
+		part := s.MulScalar(c.logits, 1/limit)
+		slope = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
+	}
+	if c.of == nil {
+		c.of = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], false, false)
+	}
+	c.of.Grad_(weights)
+	if slope.Defined() {
+		s.Copy_(c.logits, s.Mul(c.logits, slope))
+	}
 }
 
 // product is a scalar whose gradient with respect to y is dy.

@@ -37,8 +37,8 @@
   K(void, popri_sample_top, (int from, int to, int vocab, const float *logits, float k, double p, const double *u,    \
       int32_t *out, void *scratch), (from, to, vocab, logits, k, p, u, out, scratch))                                 \
   K(void, popri_logprobs, (int64_t from, int64_t to, int vocab, const void *logits, int bf16,                         \
-      const int32_t *target, float *out, float *normaliser, int32_t *rank, float *entropy),                           \
-      (from, to, vocab, logits, bf16, target, out, normaliser, rank, entropy))                                        \
+      const int32_t *target, float *out, float *normaliser, int32_t *rank, float *entropy,                            \
+      float *mean), (from, to, vocab, logits, bf16, target, out, normaliser, rank, entropy, mean))                    \
   K(void, popri_logprobs_grad, (int64_t from, int64_t to, int vocab, void *logits, int bf16,                          \
       const int32_t *target, const float *normaliser, const float *weight),                                           \
       (from, to, vocab, logits, bf16, target, normaliser, weight))

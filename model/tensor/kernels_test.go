@@ -48,6 +48,13 @@ func TestLogProbsMatchFloat64(t *testing.T) {
 					if d := math.Abs(float64(l.Entropy[r]) - entropy); !(d < 1e-5*(1+entropy)) {
 						t.Errorf("%v, %d tokens: the entropy is %g, want %g", x.DType(), v, l.Entropy[r], entropy)
 					}
+					mean := 0.0
+					for _, a := range row {
+						mean += a / float64(v)
+					}
+					if d := math.Abs(float64(l.Mean[r]) - mean); !(d < 1e-4) {
+						t.Errorf("%v, %d tokens: the mean is %g, want %g", x.DType(), v, l.Mean[r], mean)
+					}
 					if d := math.Abs(float64(l.Values[r]) - (row[targets[r]] - norm)); !(d < 1e-5) {
 						t.Errorf("%v, %d tokens: log-probability is off by %g", x.DType(), v, d)
 					}

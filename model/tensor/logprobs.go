@@ -13,6 +13,7 @@ type LogProbs struct {
 	Values     []float32 // log-probability of the target of each row, nats; NaN if the row is not finite
 	Rank       []int32   // tokens that are likelier than the target, if asked for; of equally likely ones, those with lower ids
 	Entropy    []float32 // of each row's distribution, nats, if asked for
+	Mean       []float32 // of each row's logits, if asked for
 	normaliser []float32
 	scope      *Scope
 	logits     Tensor
@@ -22,7 +23,8 @@ type LogProbs struct {
 }
 
 // NewLogProbs scores targets. logits is contiguous [n, V], float32 or bfloat16; arithmetic is float32.
-func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, entropy bool) *LogProbs {
+// distribution asks for entropies and mean logits.
+func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution bool) *LogProbs {
 	shape := logits.Shape()
 	d := logits.DType()
 	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) ||
@@ -41,8 +43,8 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, entropy bool) 
 	if rank {
 		l.Rank = make([]int32, len(targets))
 	}
-	if entropy {
-		l.Entropy = make([]float32, len(targets))
+	if distribution {
+		l.Entropy, l.Mean = make([]float32, len(targets)), make([]float32, len(targets))
 	}
 	switch {
 	case len(targets) == 0:
@@ -53,7 +55,7 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, entropy bool) 
 		s.parallel(len(targets), func(from, to int) {
 			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16),
 				cints(targets), cfloats(l.Values),
-				cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy))
+				cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy), cfloats(l.Mean))
 		})
 	}
 	return l

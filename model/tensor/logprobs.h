@@ -1,10 +1,6 @@
 // Log-probabilities of targets. Included by kernels.h.
 #define CHUNK 2048
 
-static void widen(float *restrict out, const uint16_t *restrict x, int n) {
-  for (int i = 0; i < n; i++) out[i] = from_bf16(x[i]);
-}
-
 // Overwrites n logits with -weight · softmax.
 INLINE void softmax_grad(void *x, int n, float normaliser, float weight, int bf16) {
   int i = 0;
@@ -16,78 +12,114 @@ INLINE void softmax_grad(void *x, int n, float normaliser, float weight, int bf1
   for (; i < n; i++) store(x, i, -weight * fast_exp(value(x, i, bf16) - normaliser), bf16);
 }
 
-// The number of x above y.
-static int above(const float *restrict x, int n, float y) {
-  int count = 0;
-  for (int i = 0; i < n; i++) count += x[i] > y;
-  return count;
-}
-
-// The number of x not below y.
-static int not_below(const float *restrict x, int n, float y) {
-  int count = 0;
-  for (int i = 0; i < n; i++) count += x[i] >= y;
-  return count;
-}
-
-// Σ e·(x − max) over what is not vanishingly small; fast_exp is not 0 even for -INFINITY.
-static float weighted_sum(const float *restrict e, const float *restrict x, int n, float max) {
-  floats part = {0};
+// The largest of n logits; NaN counts as none.
+INLINE float max_logit(const void *x, int64_t at, int n, int bf16) {
+  floats best = {0};
+  best -= INFINITY;
   int i = 0;
-  for (; i + LANES <= n; i += LANES)
-    for (int k = 0; k < LANES; k++) part[k] += x[i + k] - max < -87 ? 0 : e[i + k] * (x[i + k] - max);
-  float total = 0;
-  for (; i < n; i++) total += x[i] - max < -87 ? 0 : e[i] * (x[i] - max);
-  for (int j = 0; j < LANES; j++) total += part[j];
-  return total;
+  for (; i + LANES <= n; i += LANES) {
+    floats v = load(x, at + i, bf16);
+    ints more = v > best;
+    best = (floats)(((ints)v & more) | ((ints)best & ~more));
+  }
+  float max = -INFINITY;
+  for (int k = 0; k < LANES; k++) max = best[k] > max ? best[k] : max;
+  for (; i < n; i++) {
+    float v = value(x, at + i, bf16);
+    max = v > max ? v : max;
+  }
+  return max;
 }
 
-// For the rows [from, to) of logits [n, vocab], float32 or bfloat16: the log-probability of the target, the log of the
-// normaliser, and (where not null) the target's rank and the distribution's entropy. The rank counts the likelier
-// tokens, and of equally likely ones those with lower ids. A row that is not finite yields NaN and the rank vocab.
-void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target,
-                    float *out, float *normaliser, int32_t *rank, float *entropy) {
-  OPERATION("popri::logprobs");
-  float wide[CHUNK], e[CHUNK];
+typedef struct {
+  double total, weighted, plain; // Σ e, Σ e·(x − max) and Σ x, with e = exp(x − max)
+} logit_sums;
+
+// The sums over n logits, the last two where all are wanted.
+INLINE logit_sums sums_of(const void *x, int64_t at, int n, int bf16, float max, int all) {
+  floats total = {0}, weighted = {0}, plain = {0};
+  int i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    floats v = load(x, at + i, bf16), e, d = v - max;
+    exp_floats((const float *)&v, max, 1.0f, (float *)&e, &total);
+    if (!all) continue;
+    weighted += (floats)((ints)(e * d) & ~(d < -87.0f)); // e is not 0 even for -INFINITY
+    plain += v;
+  }
+  logit_sums s = {0};
+  for (; i < n; i++) {
+    float v = value(x, at + i, bf16), d = v - max, e = fast_exp(d);
+    s.total += e;
+    s.weighted += d < -87.0f ? 0 : e * d;
+    s.plain += v;
+  }
+  for (int k = 0; k < LANES; k++) s.total += total[k], s.weighted += weighted[k], s.plain += plain[k];
+  return s;
+}
+
+// How many of n logits are above y, or as high where those count.
+INLINE int above(const void *x, int64_t at, int n, int bf16, float y, int equal) {
+  ints counts = {0};
+  int i = 0, count = 0;
+  for (; i + LANES <= n; i += LANES) {
+    floats v = load(x, at + i, bf16);
+    counts -= equal ? v >= y : v > y;
+  }
+  for (; i < n; i++) {
+    float v = value(x, at + i, bf16);
+    count += equal ? v >= y : v > y;
+  }
+  for (int k = 0; k < LANES; k++) count += counts[k];
+  return count;
+}
+
+INLINE void logprobs(int64_t from, int64_t to, int64_t vocab, const void *logits, int bf16, const int32_t *target,
+                     float *out, float *normaliser, int32_t *rank, float *entropy, float *mean) {
   for (int64_t r = from; r < to; r++) {
-    const float *xf = (const float *)logits + r * vocab;
-    const uint16_t *xb = (const uint16_t *)logits + r * vocab;
+    int64_t row = r * vocab;
     float max = -INFINITY;
-    double total = 0, weighted = 0;
-    // One pass over the row: the sums are of e^(x − max) for the greatest logit so far.
-    for (int at = 0; at < vocab; at += CHUNK) {
-      int n = vocab - at < CHUNK ? vocab - at : CHUNK;
-      if (bf16) widen(wide, xb + at, n);
-      const float *part = bf16 ? wide : xf + at;
-      float m = max_of(part, n);
+    logit_sums all = {0};
+    // One pass over memory, part by part: the sums are of e^(x − max) for the greatest logit so far.
+    for (int64_t at = 0; at < vocab; at += CHUNK) {
+      int n = vocab - at < CHUNK ? (int)(vocab - at) : CHUNK;
+      float m = max_logit(logits, row + at, n, bf16);
       if (m > max) {
         // What came before is smaller by e^(max − m): by all of it, if it was minus infinity. NaN stays.
         double smaller = max == -INFINITY ? 0 : exp((double)max - m);
-        weighted = smaller > 0 ? smaller * (weighted + ((double)max - m) * total) : 0;
-        total *= smaller;
+        all.weighted = smaller > 0 ? smaller * (all.weighted + ((double)max - m) * all.total) : 0;
+        all.total *= smaller;
         max = m;
       }
-      total += exp_sum(e, part, n, max == -INFINITY ? 0 : max, 1.0f);
-      if (entropy && max > -INFINITY) weighted += weighted_sum(e, part, n, max);
+      logit_sums s = sums_of(logits, row + at, n, bf16, max == -INFINITY ? 0 : max, entropy != 0);
+      all.total += s.total;
+      if (max > -INFINITY) all.weighted += s.weighted;
+      all.plain += s.plain;
     }
-    int bad = !(max > -INFINITY && max < INFINITY && total > 0);
-    float norm = max + (float)log(total);
-    float x = bf16 ? from_bf16(xb[target[r]]) : xf[target[r]];
+    int bad = !(max > -INFINITY && max < INFINITY && all.total > 0);
+    float norm = max + (float)log(all.total);
+    float x = value(logits, row + target[r], bf16);
     out[r] = bad ? NAN : x - norm;
     normaliser[r] = norm;
-    if (entropy) entropy[r] = bad ? NAN : (float)(log(total) - weighted / total);
-    if (rank) {
-      rank[r] = 0;
-      for (int at = 0; at < vocab; at += CHUNK) {
-        int n = vocab - at < CHUNK ? vocab - at : CHUNK;
-        if (bf16) widen(wide, xb + at, n);
-        const float *part = bf16 ? wide : xf + at;
-        int before = target[r] - at < 0 ? 0 : target[r] - at < n ? target[r] - at : n;
-        rank[r] += not_below(part, before, x) + above(part + before, n - before, x);
-      }
-      if (bad) rank[r] = vocab;
-    }
+    if (entropy) entropy[r] = bad ? NAN : (float)(log(all.total) - all.weighted / all.total);
+    if (mean) mean[r] = bad ? NAN : (float)(all.plain / (double)vocab);
+    if (!rank) continue;
+    rank[r] = bad ? (int32_t)vocab
+                  : above(logits, row, target[r], bf16, x, 1) +
+                        above(logits, row + target[r], (int)(vocab - target[r]), bf16, x, 0);
   }
+}
+
+// For the rows [from, to) of logits [n, vocab], float32 or bfloat16: the log-probability of the target, the log of the
+// normaliser, and (where not null) the target's rank, the distribution's entropy and, only with it, the mean logit. The
+// rank counts the likelier tokens, and of equally likely ones those with lower ids. A row that is not finite yields NaN
+// and the rank vocab.
+void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target,
+                    float *out, float *normaliser, int32_t *rank, float *entropy, float *mean) {
+  OPERATION("popri::logprobs");
+  if (bf16)
+    logprobs(from, to, vocab, logits, 1, target, out, normaliser, rank, entropy, mean);
+  else
+    logprobs(from, to, vocab, logits, 0, target, out, normaliser, rank, entropy, mean);
 }
 
 // Overwrites the rows [from, to) of logits with weight · d logprob(target) / d logits = weight · (one-hot - softmax).

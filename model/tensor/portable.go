@@ -230,6 +230,7 @@ func (l *LogProbs) portable() {
 			zero := s.Zeros(Float32, 1)
 			copy(l.Entropy,
 				s.Float32s(s.Where(good, s.Neg(s.sumRows(s.Where(s.greater(p, zero), s.Mul(p, logs), zero))), bad)))
+			copy(l.Mean, s.Float32s(s.Where(good, s.MeanDim(x, 1), bad)))
 		}
 		return logSums
 	})

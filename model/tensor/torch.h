@@ -203,7 +203,7 @@ int64_t popri_sample_top_scratch(int vocab);
 void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u,
                       int32_t *out, void *scratch);
 void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int bf16, const int32_t *target,
-                    float *out, float *normaliser, int32_t *rank, float *entropy);
+                    float *out, float *normaliser, int32_t *rank, float *entropy, float *mean);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
 // Products with packed weights (packed.c, amx.c), and attention on the matrix unit (amx_attend.c).
