@@ -81,6 +81,8 @@ var (
 	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad")}
 	softmaxKernel        = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax")}
 	softmaxGradKernel    = kernel{C.popri_range(C.popri_softmax_grad), C.CString("popri::softmax_grad")}
+	attendKernel         = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train")}
+	attendGradKernel     = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad")}
 )
 
 type kernel struct {

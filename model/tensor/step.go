@@ -27,6 +27,7 @@ const (
 	stepGelu
 	stepSplitHeads
 	stepSoftmax
+	stepAttend
 )
 
 // backward is what a gradient is computed from.
@@ -48,6 +49,7 @@ var gradients = [...]struct {
 	stepGelu:       {0, 1, 1, 1, geluGradient},
 	stepSplitHeads: {6, 2, 1, 3, splitHeadsGradient},
 	stepSoftmax:    {1, 1, 1, 1, softmaxGradient},
+	stepAttend:     {1, 6, 3, 1, attendGradient},
 }
 
 func init() { C.steps() }

@@ -192,6 +192,21 @@ typedef struct {
   const void *dy;           // for the gradient
   void *dx;
 } popri_softmax;
+// The same without the scores in memory (attend_train.c), in bfloat16: q and k are turned.
+typedef struct {
+  int64_t tokens, heads, kv_heads, dim;
+  float scale;
+  int tiles;
+  int64_t masks;                 // [masks, tokens, tokens]; one is for all batches
+  const uint16_t *q, *k, *v;     // [batch, heads or kv_heads, tokens, dim]
+  const uint16_t *mask;          // added to the scores
+  uint16_t *y;                   // [batch, tokens, heads, dim]
+  float *sums;                   // logarithms of the sums of exponentials [batch, heads, tokens]
+  const uint16_t *dy;            // for the gradients
+  uint16_t *dq, *dk, *dv;
+} popri_attention;
+void popri_attend_train(const void *attention, int64_t from, int64_t to); // of heads of keys, those of all batches
+void popri_attend_train_grad(const void *attention, int64_t from, int64_t to);
 void popri_softmax_rows(const void *softmax, int64_t from, int64_t to);
 void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
 void popri_exp(float *e, const float *x, int n, float max, float k);
