@@ -114,43 +114,30 @@ func (p *Pair) change(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
 }
 
-// Factors returns the matrices of the adapters of parts as one pair, down [in, r] and up [r, out] of type d: s·B·(A·x)
-// of each part, side by side, is x·down·up. They are none where no part has an adapter. ok is false of DoRA, whose
-// change is not a sum.
-func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear, d tensor.DType) (down, up tensor.Tensor, ok bool) {
+// Factors returns the matrices of the adapters of parts, whose outputs lie side by side: what is added is s·B·(A·x) of
+// each part. ok is false of DoRA, whose change is another one.
+func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear) (l tensor.LowRank, ok bool) {
 	var downs, ups []tensor.Tensor
-	before, after := int64(0), int64(0)
-	for _, l := range parts {
-		after += l.Out
-	}
-	for _, l := range parts {
-		after -= l.Out
-		if p := a.Modules[l.Name]; p != nil {
+	offset := int64(0)
+	for _, part := range parts {
+		if p := a.Modules[part.Name]; p != nil {
 			if p.M.Defined() {
-				return tensor.Tensor{}, tensor.Tensor{}, false
+				return tensor.LowRank{}, false
 			}
-			row := []tensor.Tensor{s.To(s.MulScalar(p.B, p.Scale), d)}
-			if before > 0 {
-				row = append([]tensor.Tensor{s.Zeros(d, before, int64(p.Rank))}, row...)
-			}
-			if after > 0 {
-				row = append(row, s.Zeros(d, after, int64(p.Rank)))
-			}
-			downs, ups = append(downs, s.To(p.A, d)), append(ups, join(s, 0, row))
+			downs = append(downs, p.A)
+			ups = append(ups, s.Reshape(s.Transpose(s.MulScalar(p.B, p.Scale), 0, 1), -1))
+			l.Parts = append(l.Parts, tensor.LowRankPart{Rank: int64(p.Rank), Offset: offset, Width: part.Out})
 		}
-		before += l.Out
+		offset += part.Out
 	}
-	if len(downs) == 0 {
-		return tensor.Tensor{}, tensor.Tensor{}, true
+	switch len(downs) {
+	case 0:
+	case 1:
+		l.Down, l.Up = downs[0], ups[0]
+	default:
+		l.Down, l.Up = s.Cat(0, downs...), s.Cat(0, ups...)
 	}
-	return s.Transpose(join(s, 0, downs), 0, 1), s.Transpose(join(s, 1, ups), 0, 1), true
-}
-
-func join(s *tensor.Scope, dim int, parts []tensor.Tensor) tensor.Tensor {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return s.Cat(dim, parts...)
+	return l, true
 }
 
 // Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by

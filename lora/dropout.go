@@ -26,9 +26,7 @@ type dropping struct {
 }
 
 // Factors says that each projection sees another input.
-func (d *dropping) Factors(*tensor.Scope, []*lm.Linear, tensor.DType) (down, up tensor.Tensor, ok bool) {
-	return tensor.Tensor{}, tensor.Tensor{}, false
-}
+func (d *dropping) Factors(*tensor.Scope, []*lm.Linear) (l tensor.LowRank, ok bool) { return l, false }
 
 // Apply implements [lm.Adapter].
 func (d *dropping) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {

@@ -56,10 +56,13 @@ var classes = []string{products, attention, head, elementwise, copies, optimizer
 // operations have the names of each class. Names of libtorch stand without "aten::", and without the trailing _ of
 // those that write to their input.
 var operations = map[string]string{
-	products: "addmm baddbmm bmm einsum linear matmul mm mv popri::encode popri::product",
+	products: `
+		addmm baddbmm bmm einsum linear matmul mm mv popri::encode popri::low_rank
+		popri::low_rank_grad popri::low_rank_sums popri::product`,
 	attention: `
 		masked_fill scaled_dot_product_attention _scaled_dot_product_flash_attention _softmax softmax
-		_softmax_backward_data tril popri::attend popri::attend_texts popri::prefill popri::softmax
+		_softmax_backward_data tril popri::attend popri::attend_texts popri::attend_train
+		popri::attend_train_grad popri::prefill popri::softmax
 		popri::softmax_grad popri::split_heads popri::split_heads_grad`,
 	head: `
 		amax amin cumsum gather isfinite _log_softmax _log_softmax_backward_data logsumexp sort popri::draw

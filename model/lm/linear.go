@@ -26,20 +26,23 @@ func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
 		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
 	}
-	weight, bias := w.cast, w.bias
-	if !weight.Defined() || weight.DType() != x.DType() {
-		weight = s.To(w.weight, x.DType())
+	weight, bias := w.of(s, x.DType())
+	if !w.InOut {
+		return s.Linear(x, weight, bias)
+	}
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Projected(x, weight, bias, true) })
+}
+
+// of returns weight and bias in type d.
+func (w *matrix) of(s *tensor.Scope, d tensor.DType) (weight, bias tensor.Tensor) {
+	weight, bias = w.cast, w.bias
+	if !weight.Defined() || weight.DType() != d {
+		weight = s.To(w.weight, d)
 	}
 	if bias.Defined() {
-		bias = s.To(bias, x.DType())
+		bias = s.To(bias, d)
 	}
-	switch {
-	case !w.InOut:
-		return s.Linear(x, weight, bias)
-	case !bias.Defined():
-		return s.MatMul(x, weight)
-	}
-	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.AddMM(bias, x, weight) })
+	return weight, bias
 }
 
 // inRows applies f, which maps [n, in] to [n, out], to the last dimension of x.
@@ -49,11 +52,11 @@ func inRows(s *tensor.Scope, x tensor.Tensor, f func(x tensor.Tensor) tensor.Ten
 	return s.View(y, append(shape[:len(shape)-1], y.Size(1))...)
 }
 
-// lowRank is an adapter whose change of projections of one input can be one sum of two products.
+// lowRank is an adapter whose change of projections of one input can be a product of low rank.
 type lowRank interface {
-	// Factors returns down [in, r] and up [r, out] of type d: x·down·up is what is added to the outputs of parts side
-	// by side. ok is false where the change is another one.
-	Factors(s *tensor.Scope, parts []*Linear, d tensor.DType) (down, up tensor.Tensor, ok bool)
+	// Factors returns what is added to the outputs of parts side by side; no parts of it where nothing is. ok is false
+	// where the change is another one.
+	Factors(s *tensor.Scope, parts []*Linear) (l tensor.LowRank, ok bool)
 }
 
 // adapted is apply with an adapter of the parts, whose outputs the product has side by side. ok is false where the
@@ -61,21 +64,18 @@ type lowRank interface {
 func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adapter Adapter) (y tensor.Tensor,
 	ok bool) {
 	a, ok := adapter.(lowRank)
-	if !ok {
+	if !ok || w.weight.RequiresGrad() {
 		return y, false
 	}
-	down, up, ok := a.Factors(s, parts, x.DType())
+	l, ok := a.Factors(s, parts)
 	switch {
 	case !ok:
 		return y, false
-	case !down.Defined():
+	case len(l.Parts) == 0:
 		return w.apply(s, x), true
 	}
-	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor {
-		y := w.apply(s, x)
-		s.AddMM_(y, s.MatMul(x, down), up)
-		return y
-	}), true
+	weight, bias := w.of(s, x.DType())
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, weight, bias, w.InOut, l) }), true
 }
 
 // finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and the

@@ -81,6 +81,9 @@ var (
 	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad")}
 	softmaxKernel        = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax")}
 	softmaxGradKernel    = kernel{C.popri_range(C.popri_softmax_grad), C.CString("popri::softmax_grad")}
+	lowRankKernel        = kernel{C.popri_range(C.popri_low_rank_rows), C.CString("popri::low_rank")}
+	lowRankGradKernel    = kernel{C.popri_range(C.popri_low_rank_grad), C.CString("popri::low_rank_grad")}
+	lowRankSumsKernel    = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::low_rank_sums")}
 	attendKernel         = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train")}
 	attendGradKernel     = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad")}
 )

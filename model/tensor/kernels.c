@@ -30,6 +30,9 @@
   K(void, popri_split_heads_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                           \
   K(void, popri_softmax_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
   K(void, popri_softmax_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
+  K(void, popri_low_rank_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
+  K(void, popri_low_rank_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
+  K(void, popri_low_rank_sums, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
   K(void, popri_exp, (float *e, const float *x, int n, float max, float k), (e, x, n, max, k))                        \
   K(void, popri_sample, (int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,    \
       float *scratch), (from, to, vocab, logits, k, u, out, scratch))                                                 \

@@ -23,6 +23,9 @@
 #define popri_split_heads_grad OF_SET(popri_split_heads_grad, SET)
 #define popri_softmax_rows OF_SET(popri_softmax_rows, SET)
 #define popri_softmax_grad OF_SET(popri_softmax_grad, SET)
+#define popri_low_rank_rows OF_SET(popri_low_rank_rows, SET)
+#define popri_low_rank_grad OF_SET(popri_low_rank_grad, SET)
+#define popri_low_rank_sums OF_SET(popri_low_rank_sums, SET)
 #define popri_exp OF_SET(popri_exp, SET)
 #define popri_sample OF_SET(popri_sample, SET)
 #define popri_sample_top_scratch OF_SET(popri_sample_top_scratch, SET)
@@ -40,5 +43,6 @@
 #include "heads.h"
 #include "logprobs.h"
 #include "norm.h"
+#include "lowrank.h"
 #include "sample.h"
 #include "texts.h"

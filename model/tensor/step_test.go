@@ -34,6 +34,15 @@ var stepCases = []struct {
 			draws32(s, in[0].DType(), 4, 2, 40, 1, 32), HeadShape{4, 2, 32})
 		return []Tensor{q, k} // the values have no gradient
 	}},
+	{"Adapted", [][]int64{{67, 40}, {7, 40}, {3*20 + 4*17}}, func(s *Scope, in []Tensor) []Tensor {
+		d := in[0].DType()
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 0, 20}, {4, 25, 17}}}
+		return []Tensor{s.Adapted(in[0], draws32(s, d, 3, 40, 50), draws32(s, d, 4, 50), true, l)}
+	}},
+	{"Adapted alone", [][]int64{{600, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
+		return []Tensor{s.Adapted(in[0], draws32(s, in[0].DType(), 3, 70, 48), Tensor{}, false, l)}
+	}},
 	{"MaskedSoftmax", [][]int64{{2, 3, 60, 60}}, func(s *Scope, in []Tensor) []Tensor {
 		hidden := s.MulScalar(s.AddScalar(s.Tril(s.Full(Float32, 1, 60, 60), 0), -1), 1e30)
 		return []Tensor{s.MaskedSoftmax(in[0], s.To(hidden, in[0].DType()), 0.7)}

@@ -209,6 +209,31 @@ void popri_attend_train(const void *attention, int64_t from, int64_t to); // of 
 void popri_attend_train_grad(const void *attention, int64_t from, int64_t to);
 void popri_softmax_rows(const void *softmax, int64_t from, int64_t to);
 void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
+// What an adapter adds to a projection (lowrank.h): y [n, out] += x [n, in]·downᵀ·up.
+typedef struct {
+  int bf16;                      // of x, y and dx; the rest is float32
+  int64_t in, out, ranks;
+  int parts;                     // of the outputs, each with factors of its own
+  int64_t rank[3], offset[3], width[3];
+  const void *x;
+  const float *down;             // [ranks, in]
+  const float *up;               // [rank, width] of each part
+  void *y;                       // the result or, for the gradient, what there is of it
+  float *low;                    // [n, ranks]
+  float *dlow;                   // the same for the gradient
+  void *dx;                      // null where it is not wanted
+} popri_low_rank;
+void popri_low_rank_rows(const void *low_rank, int64_t from, int64_t to);
+void popri_low_rank_grad(const void *low_rank, int64_t from, int64_t to);
+typedef struct {
+  int bf16;                      // of m
+  int64_t rows, ranks, rank;     // factors: of low, and of the sums
+  const float *low;              // [rows, ranks], from the first of the factors on
+  const void *m;                 // [rows, stride], from offset on
+  int64_t stride, offset, width;
+  float *sums;                   // [rank, width]
+} popri_low_rank_sum;
+void popri_low_rank_sums(const void *sum, int64_t from, int64_t to);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };
 enum { ATTEND_QUERIES = 6 }; // that popri_attend computes together

@@ -1,0 +1,135 @@
+package tensor
+
+// #include "torch.h"
+import "C"
+
+import "unsafe"
+
+// LowRank is the change of a projection's outputs by an adapter: x·downᵀ·up, where each part of the outputs may have
+// factors of its own.
+type LowRank struct {
+	Down  Tensor // float32 [ranks, in], the factors of the parts one after the other
+	Up    Tensor // float32, the matrices [rank, width] of the parts one after the other
+	Parts []LowRankPart
+}
+
+// LowRankPart is a part of the outputs.
+type LowRankPart struct{ Rank, Offset, Width int64 }
+
+// lowRankParts is how many parts the kernels take.
+const lowRankParts = 3
+
+// Adapted returns the projection of x [n, in] by a weight without a gradient, [out, in] or, if inOut, [in, out], plus
+// bias [out], which may be none, plus the change of l. It has a gradient for x and l. x, weight and bias have one type;
+// what l adds is computed in float32, and rounded once.
+func (s *Scope) Adapted(x, weight, bias Tensor, inOut bool, l LowRank) Tensor {
+	x = s.Contiguous(x)
+	if !s.native("Adapted", x, weight, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
+		x.DType() != Float32 && x.DType() != BFloat16 {
+		return s.portableAdapted(x, weight, bias, inOut, l)
+	}
+	var y Tensor
+	s.NoGrad(func() { y = s.Projected(x, weight, bias, inOut) })
+	low := s.Empty(Float32, x.Size(0), l.Down.Size(0))
+	down, up := s.Contiguous(l.Down), s.Contiguous(l.Up)
+	numbers := make([]float64, 2+3*lowRankParts)
+	if inOut {
+		numbers[0] = 1
+	}
+	numbers[1] = float64(len(l.Parts))
+	for i, p := range l.Parts {
+		numbers[2+3*i], numbers[3+3*i], numbers[4+3*i] = float64(p.Rank), float64(p.Offset), float64(p.Width)
+	}
+	c := lowRank(x, down, up, y.Size(1), l.Parts)
+	c.y, c.low = C.at_data_ptr(y.c), (*C.float)(C.at_data_ptr(low.c))
+	s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
+	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, weight, down, up, low},
+		inputs: []Tensor{x, down, up}, outputs: []Tensor{y}})
+	return y
+}
+
+// Projected returns x [n, in] times a weight [out, in] or, if inOut, [in, out], plus bias [out], which may be none.
+func (s *Scope) Projected(x, weight, bias Tensor, inOut bool) Tensor {
+	switch {
+	case !inOut:
+		return s.Linear(x, weight, bias)
+	case !bias.Defined():
+		return s.MatMul(x, weight)
+	}
+	return s.AddMM(bias, x, weight)
+}
+
+func lowRank(x, down, up Tensor, out int64, parts []LowRankPart) C.popri_low_rank {
+	c := C.popri_low_rank{bf16: cbool(x.DType() == BFloat16), in: C.int64_t(x.Size(1)), out: C.int64_t(out),
+		ranks: C.int64_t(down.Size(0)), parts: C.int(len(parts)), x: C.at_data_ptr(x.c),
+		down: (*C.float)(C.at_data_ptr(down.c)), up: (*C.float)(C.at_data_ptr(up.c))}
+	for i, p := range parts {
+		c.rank[i], c.offset[i], c.width[i] = C.int64_t(p.Rank), C.int64_t(p.Offset), C.int64_t(p.Width)
+	}
+	return c
+}
+
+func adaptedGradient(b backward) []Tensor {
+	x, weight, down, up, low := b.saved[0], b.saved[1], b.saved[2], b.saved[3], b.saved[4]
+	dy := b.Contiguous(b.slopes[0])
+	inOut := b.numbers[0] != 0
+	var parts []LowRankPart
+	for i := range int(b.numbers[1]) {
+		n := b.numbers[2+3*i:]
+		parts = append(parts, LowRankPart{int64(n[0]), int64(n[1]), int64(n[2])})
+	}
+	rows, in, out := x.Size(0), x.Size(1), dy.Size(1)
+	dlow := b.Empty(Float32, low.Shape()...)
+	c := lowRank(x, down, up, out, parts)
+	c.y, c.dlow = C.at_data_ptr(dy.c), (*C.float)(C.at_data_ptr(dlow.c))
+	grads := make([]Tensor, 3)
+	if b.wanted[0] {
+		grads[0] = b.Projected(dy, weight, Tensor{}, !inOut)
+		c.dx = C.at_data_ptr(grads[0].c)
+	}
+	b.shared(lowRankGradKernel, unsafe.Pointer(&c), rows, in+out)
+	// sums adds up, over rows of m, what low has for factors from the given one on, times the row.
+	sums := func(m, low Tensor, first, offset, rank, width int64, to unsafe.Pointer) {
+		p := C.popri_low_rank_sum{bf16: c.bf16, rows: C.int64_t(rows), ranks: c.ranks, rank: C.int64_t(rank),
+			low: (*C.float)(unsafe.Add(C.at_data_ptr(low.c), 4*first)), m: C.at_data_ptr(m.c),
+			stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: (*C.float)(to)}
+		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+63)/64, 64*rows)
+	}
+	if b.wanted[1] {
+		grads[1] = b.Empty(Float32, down.Shape()...)
+		sums(x, dlow, 0, 0, down.Size(0), in, C.at_data_ptr(grads[1].c))
+	}
+	if b.wanted[2] {
+		grads[2] = b.Empty(Float32, up.Shape()...)
+		to, first := C.at_data_ptr(grads[2].c), int64(0)
+		for _, p := range parts {
+			sums(dy, low, first, p.Offset, p.Rank, p.Width, to)
+			to, first = unsafe.Add(to, 4*p.Rank*p.Width), first+p.Rank
+		}
+	}
+	return grads
+}
+
+func (s *Scope) portableAdapted(x, weight, bias Tensor, inOut bool, l LowRank) Tensor {
+	y := s.Projected(x, weight, bias, inOut)
+	low := s.Linear(x, s.To(l.Down, x.DType()), Tensor{})
+	var all []Tensor
+	column, rank, at := int64(0), int64(0), int64(0)
+	same := func(to int64) { // what no part changes
+		if to > column {
+			all = append(all, s.Narrow(y, 1, column, to-column))
+		}
+		column = to
+	}
+	for _, p := range l.Parts {
+		same(p.Offset)
+		up := s.To(s.View(s.Narrow(l.Up, 0, at, p.Rank*p.Width), p.Rank, p.Width), x.DType())
+		all = append(all, s.Add(s.Narrow(y, 1, column, p.Width), s.MatMul(s.Narrow(low, 1, rank, p.Rank), up)))
+		column, rank, at = column+p.Width, rank+p.Rank, at+p.Rank*p.Width
+	}
+	same(y.Size(1))
+	if len(all) == 1 {
+		return all[0]
+	}
+	return s.Cat(1, all...)
+}

@@ -1,0 +1,144 @@
+// Products of low rank: what an adapter adds to a projection, and its gradients. Included by kernels.h.
+
+// low[r][k] = Σ x[r][i]·a[k][i] over n values, for rows of x stride apart and as many factors, n apart.
+INLINE void dots(int rows, int factors, const void *x, int64_t at, int64_t stride, int bf16, const float *a, int64_t n,
+                 float *low, int64_t ranks) {
+  floats sums[4][4];
+  int64_t i = 0;
+  for (int r = 0; r < rows; r++)
+    for (int k = 0; k < factors; k++) sums[r][k] = (floats){0};
+  for (; i + LANES <= n; i += LANES) {
+    floats b[4];
+    for (int k = 0; k < factors; k++) b[k] = *(const floats *)(a + k * n + i);
+    for (int r = 0; r < rows; r++) {
+      floats v = load(x, at + r * stride + i, bf16);
+      for (int k = 0; k < factors; k++) sums[r][k] += v * b[k];
+    }
+  }
+  for (int r = 0; r < rows; r++)
+    for (int k = 0; k < factors; k++) {
+      float sum = total(sums[r][k]);
+      for (int64_t j = i; j < n; j++) sum += value(x, at + r * stride + j, bf16) * a[k * n + j];
+      low[r * ranks + k] = sum;
+    }
+}
+
+// y[r][i] += Σ low[r][k]·a[k][i] over the factors, for n values of rows of y stride apart.
+INLINE void spread(int rows, int64_t factors, const float *low, int64_t ranks, const float *a, int64_t n, void *y,
+                   int64_t at, int64_t stride, int bf16) {
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    floats sums[4];
+    for (int r = 0; r < rows; r++) sums[r] = load(y, at + r * stride + i, bf16);
+    for (int64_t k = 0; k < factors; k++) {
+      floats b = *(const floats *)(a + k * n + i);
+      for (int r = 0; r < rows; r++) sums[r] += low[r * ranks + k] * b;
+    }
+    for (int r = 0; r < rows; r++) store_floats(y, at + r * stride + i, sums[r], bf16);
+  }
+  for (; i < n; i++)
+    for (int r = 0; r < rows; r++) {
+      float sum = value(y, at + r * stride + i, bf16);
+      for (int64_t k = 0; k < factors; k++) sum += low[r * ranks + k] * a[k * n + i];
+      store(y, at + r * stride + i, sum, bf16);
+    }
+}
+
+// Four rows or one of dots and spread, of any number of factors.
+INLINE void all_dots(int rows, int64_t factors, const void *x, int64_t at, int64_t stride, int bf16, const float *a,
+                     int64_t n, float *low, int64_t ranks) {
+  int64_t k = 0;
+  for (; k + 4 <= factors; k += 4) dots(rows, 4, x, at, stride, bf16, a + k * n, n, low + k, ranks);
+  for (; k < factors; k++) dots(rows, 1, x, at, stride, bf16, a + k * n, n, low + k, ranks);
+}
+
+INLINE void low_rank(const popri_low_rank *p, int64_t row, int rows, int bf16) {
+  float *low = p->low + row * p->ranks;
+  all_dots(rows, p->ranks, p->x, row * p->in, p->in, bf16, p->down, p->in, low, p->ranks);
+  const float *up = p->up;
+  for (int i = 0; i < p->parts; up += p->rank[i] * p->width[i], low += p->rank[i], i++)
+    spread(rows, p->rank[i], low, p->ranks, up, p->width[i], p->y, row * p->out + p->offset[i], p->out, bf16);
+}
+
+INLINE void low_rank_grad(const popri_low_rank *p, int64_t row, int rows, int bf16) {
+  float *low = p->dlow + row * p->ranks;
+  const float *up = p->up;
+  for (int i = 0; i < p->parts; up += p->rank[i] * p->width[i], low += p->rank[i], i++)
+    all_dots(rows, p->rank[i], p->y, row * p->out + p->offset[i], p->out, bf16, up, p->width[i], low, p->ranks);
+  if (p->dx)
+    spread(rows, p->ranks, p->dlow + row * p->ranks, p->ranks, p->down, p->in, p->dx, row * p->in, p->in, bf16);
+}
+
+#define IN_ROWS(f)                                                                                                    \
+  for (; from + 4 <= to; from += 4) f(p, from, 4, bf16);                                                              \
+  for (; from < to; from++) f(p, from, 1, bf16);
+
+INLINE void low_rank_rows(const popri_low_rank *p, int64_t from, int64_t to, int bf16) { IN_ROWS(low_rank) }
+INLINE void low_rank_grad_rows(const popri_low_rank *p, int64_t from, int64_t to, int bf16) { IN_ROWS(low_rank_grad) }
+
+// low = x·downᵀ of rows, and y += low·up, where each part of y has its own factors.
+void popri_low_rank_rows(const void *low_rank_, int64_t from, int64_t to) {
+  const popri_low_rank *p = low_rank_;
+  if (p->bf16)
+    low_rank_rows(p, from, to, 1);
+  else
+    low_rank_rows(p, from, to, 0);
+}
+
+// dlow = y·upᵀ of rows, where y has the gradient of the result, and dx += dlow·down.
+void popri_low_rank_grad(const void *low_rank_, int64_t from, int64_t to) {
+  const popri_low_rank *p = low_rank_;
+  if (p->bf16)
+    low_rank_grad_rows(p, from, to, 1);
+  else
+    low_rank_grad_rows(p, from, to, 0);
+}
+
+enum { COLUMNS = 64, SUMMED = 256 }; // of one block of sums; rows that are added up before they join a sum
+
+// sums[k][i] += Σ low[t][k]·m[t][i] over rows t, for factors and n up to COLUMNS values of rows of m stride apart.
+INLINE void outer(int factors, const float *low, int64_t ranks, int64_t rows, const void *m, int64_t at, int64_t stride,
+                  int bf16, int64_t n, float *sums, int64_t width) {
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    floats part[4];
+    for (int k = 0; k < factors; k++) part[k] = (floats){0};
+    for (int64_t t = 0; t < rows; t++) {
+      floats v = load(m, at + t * stride + i, bf16);
+      for (int k = 0; k < factors; k++) part[k] += low[t * ranks + k] * v;
+    }
+    for (int k = 0; k < factors; k++) *(floats *)(sums + k * width + i) += part[k];
+  }
+  for (; i < n; i++)
+    for (int k = 0; k < factors; k++) {
+      float part = 0;
+      for (int64_t t = 0; t < rows; t++) part += low[t * ranks + k] * value(m, at + t * stride + i, bf16);
+      sums[k * width + i] += part;
+    }
+}
+
+INLINE void low_rank_sums(const popri_low_rank_sum *p, int64_t from, int64_t to, int bf16) {
+  for (int64_t block = from; block < to; block++) {
+    int64_t at = block * COLUMNS, n = p->width - at < COLUMNS ? p->width - at : COLUMNS;
+    for (int64_t k = 0; k < p->rank; k++) memset(p->sums + k * p->width + at, 0, n * sizeof(float));
+    for (int64_t t = 0; t < p->rows; t += SUMMED) {
+      int64_t rows = p->rows - t < SUMMED ? p->rows - t : SUMMED, k = 0;
+      int64_t first = t * p->stride + p->offset + at;
+      for (; k + 4 <= p->rank; k += 4)
+        outer(4, p->low + t * p->ranks + k, p->ranks, rows, p->m, first, p->stride, bf16, n,
+              p->sums + k * p->width + at, p->width);
+      for (; k < p->rank; k++)
+        outer(1, p->low + t * p->ranks + k, p->ranks, rows, p->m, first, p->stride, bf16, n,
+              p->sums + k * p->width + at, p->width);
+    }
+  }
+}
+
+// Blocks [from, to) of COLUMNS values of the sums over all rows of what they have for each factor, times the row.
+void popri_low_rank_sums(const void *sum, int64_t from, int64_t to) {
+  const popri_low_rank_sum *p = sum;
+  if (p->bf16)
+    low_rank_sums(p, from, to, 1);
+  else
+    low_rank_sums(p, from, to, 0);
+}
