@@ -105,6 +105,9 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs [
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
+	if err := t.Model.Freeze(); err != nil {
+		return err
+	}
 	passes := t.passes(pairs, 2) // no activations are kept
 	return tensor.Parallel(len(passes), func(i int, s *tensor.Scope) error {
 		if err := ctx.Err(); err != nil {

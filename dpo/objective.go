@@ -14,6 +14,9 @@ import (
 // with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of
 // the update after it.
 func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer.Batch, error) {
+	if err := t.Model.Freeze(); err != nil {
+		return trainer.Batch{}, err
+	}
 	values, err := t.together(pairs)
 	if err != nil {
 		return trainer.Batch{}, err

@@ -96,6 +96,11 @@ func (o *NextToken) Batch(places []int) (Batch, error) {
 
 // batch is an update on rows. done, if not nil, receives its loss.
 func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, error) {
+	if o.Adapter != nil {
+		if err := o.Model.Freeze(); err != nil {
+			return Batch{}, err
+		}
+	}
 	leaves, free, err := o.Model.Leaves(o.Optimizer.Params)
 	if err != nil {
 		return Batch{}, err

@@ -168,6 +168,7 @@ func (m *Method) check(r *rounds.Round, list []group) error {
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, list []group) (err error) {
 	c, stream := m.Config, []string{"round", strconv.Itoa(r.Number), "grpo"}
 	o := m.objective
+	defer m.Model.Unpack() // what the training laid out
 	if !c.CarriesMoments() {
 		o.optimizer.Reset()
 	}

@@ -45,6 +45,9 @@ type record struct {
 
 // Batch implements [trainer.Objective]: an example is a prompt with its samples.
 func (o *objective) Batch(places []int) (trainer.Batch, error) {
+	if err := o.model.Freeze(); err != nil {
+		return trainer.Batch{}, err
+	}
 	groups := trainer.At(o.groups, places)
 	share := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
 	return o.batch(groups, share, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil

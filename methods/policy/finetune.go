@@ -29,6 +29,7 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	p.Model.Recompute = o.GradientCheckpointing
 	optimizer := trainer.NewOptimizer(params, preference.Optimizer(o))
 	defer optimizer.Free()
+	defer p.Model.Unpack() // what the training laid out
 	mean := 0.0
 	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer,
 		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize()),

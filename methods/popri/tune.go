@@ -62,6 +62,7 @@ func (m *Method) restoreDPO(round int) error {
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, pairs []dpo.Pair) error {
 	c := m.Config
 	stream := []string{"round", strconv.Itoa(r.Number)}
+	defer m.Model.Unpack() // what the training laid out
 	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile),
 		c.DPO.Reference == "round_start")
 	if err != nil {

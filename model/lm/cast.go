@@ -44,6 +44,22 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 	return leaves, free, err
 }
 
+// projectHead maps hidden states [n, H] to logits [n, V] of their type, without a bias, a cap and a gradient.
+func (m *Model) projectHead(s *tensor.Scope, h tensor.Tensor) tensor.Tensor {
+	if m.headBack != nil && m.headPacked.DType == h.DType() {
+		return m.headPacked.Product(s, h, tensor.Epilogue{})
+	}
+	return s.MatMul(h, s.Transpose(m.headFor(s, h.DType()), 0, 1))
+}
+
+// headSlopes maps gradients of logits [n, V] to those of hidden states.
+func (m *Model) headSlopes(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
+	if m.headBack != nil && m.headBack.DType == logits.DType() {
+		return m.headBack.Product(s, logits, tensor.Epilogue{})
+	}
+	return s.MatMul(logits, m.headFor(s, logits.DType()))
+}
+
 // headFor returns the head in type d.
 func (m *Model) headFor(s *tensor.Scope, d tensor.DType) tensor.Tensor {
 	if m.headCast.Defined() && m.headCast.DType() == d {

@@ -14,7 +14,8 @@ type matrix struct {
 	weight, bias tensor.Tensor  // [out, in] or, where InOut, [in, out]; [out] or none
 	InOut        bool           // as GPT-2 stores it
 	gates        bool           // the first half of the outputs gates the second half
-	packed       *tensor.Packed // the weight laid out, if [Model.Pack] did it
+	packed       *tensor.Packed // the weight laid out, if [Model.Pack] or [Model.Freeze] did it
+	back         *tensor.Packed // its transpose, if [Model.Freeze] did it
 	cast         tensor.Tensor  // the weight in the type of the products, of [Model.cast], or none
 }
 
@@ -75,7 +76,8 @@ func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adap
 		return w.apply(s, x), true
 	}
 	weight, bias := w.of(s, x.DType())
-	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, weight, bias, w.InOut, l) }), true
+	frozen := tensor.Weight{Matrix: weight, Bias: bias, InOut: w.InOut, Packed: w.packed, Back: w.back}
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, frozen, l) }), true
 }
 
 // finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and the

@@ -38,8 +38,9 @@ type Model struct {
 	headBias    tensor.Tensor // [V], of BERT
 	pooler      *Linear       // before the head of a BERT that classifies; else nil
 	headPacked  *tensor.Packed
-	headCast    tensor.Tensor // of [Model.Leaves], or none
-	samples     bool          // and nothing else, see [Options]
+	headBack    *tensor.Packed // its transpose, of [Model.Freeze]
+	headCast    tensor.Tensor  // of [Model.Leaves], or none
+	samples     bool           // and nothing else, see [Options]
 	norm        norm
 	blocks      []block
 

@@ -17,6 +17,35 @@ func (m *Model) Pack() error {
 	return m.pack(false, func(projection) {})
 }
 
+// CanFreeze reports whether [Model.Freeze] lays the weights out: for the matrix unit of the CPU, in bfloat16, of models
+// whose two copies take 4 GiB at most. It depends on the model and the CPU alone, because products round otherwise.
+func CanFreeze(c Config, parameters int64, compute tensor.DType) bool {
+	return tensor.MatrixUnit() && !tensor.OnDevice() && compute == tensor.BFloat16 && parameters <= 1<<29 &&
+		!c.Classifies() && !c.twoWay()
+}
+
+// Freeze lays the weights out, beside the originals, for products and for the gradients of their inputs: passes that
+// train adapters are faster until [Model.Unpack], because libtorch lays a weight out anew for each product. It does
+// nothing a second time, where [CanFreeze] denies it, or while the weights are trained. It must not be called while
+// other goroutines use m.
+func (m *Model) Freeze() error {
+	if m.headBack != nil || m.tok.RequiresGrad() || !CanFreeze(m.Config, m.Parameters(), m.Compute) {
+		return nil
+	}
+	m.Unpack()
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, w := range m.products() {
+			w.packed, w.back = s.Pack(w.weight, w.InOut, false, m.Compute), s.Pack(w.weight, !w.InOut, false, m.Compute)
+		}
+		m.headPacked, m.headBack = s.Pack(m.head, false, false, m.Compute), s.Pack(m.head, true, false, m.Compute)
+		return nil
+	})
+	if err != nil {
+		m.unpack()
+	}
+	return err
+}
+
 // pack lays all weights out, those of projections in bytes if asked to, and tells done of each projection.
 func (m *Model) pack(bytes bool, done func(p projection)) error {
 	return tensor.Run(func(s *tensor.Scope) error {
@@ -76,7 +105,7 @@ func (m *Model) whole(op string) {
 	}
 }
 
-// Unpack releases the memory of Pack. It must be called before weights change.
+// Unpack releases the memory of Pack and Freeze. It must be called before weights change.
 func (m *Model) Unpack() {
 	m.whole("Unpack")
 	m.unpack()
@@ -86,10 +115,12 @@ func (m *Model) Unpack() {
 func (m *Model) unpack() {
 	for _, w := range m.products() {
 		w.packed.Free()
-		w.packed = nil
+		w.back.Free()
+		w.packed, w.back = nil, nil
 	}
 	m.headPacked.Free()
-	m.headPacked = nil
+	m.headBack.Free()
+	m.headPacked, m.headBack = nil, nil
 }
 
 // products returns the weights of all blocks' projections.

@@ -125,7 +125,7 @@ func (sc *Scored) chunks(s *tensor.Scope, f func(c *chunk)) {
 func (sc *Scored) chunk(s *tensor.Scope, from, to int) *chunk {
 	h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
 	return &chunk{from: from, to: to, h: h, logits: s.Nest(func() tensor.Tensor {
-		logits := s.Contiguous(s.MatMul(h, s.Transpose(sc.m.headFor(s, h.DType()), 0, 1)))
+		logits := s.Contiguous(sc.m.projectHead(s, h))
 		if bias := sc.m.headBias; bias.Defined() {
 			s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
 		}
@@ -170,8 +170,6 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 			own = append(own, s.Zeros(tensor.Float32, 1, m.headBias.Size(0)))
 		}
 	}
-	var head tensor.Tensor
-	s.NoGrad(func() { head = m.headFor(s, sc.hidden.DType()) })
 	sc.chunks(s, func(c *chunk) {
 		n := int64(c.to - c.from)
 		s.Do(func() {
@@ -179,7 +177,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 			if unscored {
 				sc.LogProbs = append(sc.LogProbs, c.of.Values[:min(c.to, len(sc.Row))-c.from]...)
 			}
-			s.Copy_(s.Narrow(dHidden, 0, int64(c.from), n), s.MatMul(c.logits, head))
+			s.Copy_(s.Narrow(dHidden, 0, int64(c.from), n), m.headSlopes(s, c.logits))
 			for i, sum := range own {
 				left, right := s.Transpose(c.logits, 0, 1), c.h
 				if i == 1 {

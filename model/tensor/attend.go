@@ -37,11 +37,11 @@ func (s *Scope) Attend(q, k, v, mask Tensor, scale float64) Tensor {
 
 func attention(q, k, v, mask, y, sums Tensor, scale float64) C.popri_attention {
 	shape := q.Shape()
-	data := func(t Tensor) *C.uint16_t { return (*C.uint16_t)(C.at_data_ptr(t.c)) }
+	data := func(t Tensor) *C.uint16_t { return (*C.uint16_t)(t.pointer()) }
 	return C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
 		dim: C.int64_t(shape[3]), scale: C.float(scale), tiles: cbool(MatrixUnit()),
 		masks: C.int64_t(mask.NumElements() / (shape[2] * shape[2])), q: data(q), k: data(k), v: data(v),
-		mask: data(mask), y: data(y), sums: (*C.float)(C.at_data_ptr(sums.c))}
+		mask: data(mask), y: data(y), sums: (*C.float)(sums.pointer())}
 }
 
 func attendGradient(b backward) []Tensor {
@@ -49,9 +49,9 @@ func attendGradient(b backward) []Tensor {
 	dy := b.Contiguous(b.slopes[0])
 	out := []Tensor{b.Empty(BFloat16, q.Shape()...), b.Empty(BFloat16, k.Shape()...), b.Empty(BFloat16, v.Shape()...)}
 	p := attention(q, k, v, b.saved[3], b.saved[4], b.saved[5], b.numbers[0])
-	p.dy = (*C.uint16_t)(C.at_data_ptr(dy.c))
+	p.dy = (*C.uint16_t)(dy.pointer())
 	for i, to := range []**C.uint16_t{&p.dq, &p.dk, &p.dv} {
-		*to = (*C.uint16_t)(C.at_data_ptr(out[i].c))
+		*to = (*C.uint16_t)(out[i].pointer())
 	}
 	b.shared(attendGradKernel, unsafe.Pointer(&p), q.Size(0)*k.Size(1), q.Size(2)*q.Size(3))
 	return out

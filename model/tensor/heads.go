@@ -51,16 +51,10 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 }
 
 func splitHeads(x, cosines, sines, q, k, v Tensor, tokens, angles int64, h HeadShape) C.popri_heads {
-	data := func(t Tensor) unsafe.Pointer {
-		if !t.Defined() {
-			return nil
-		}
-		return C.at_data_ptr(t.c)
-	}
 	return C.popri_heads{bf16: cbool(x.DType() == BFloat16), tokens: C.int64_t(tokens), heads: C.int64_t(h.Heads),
-		kv_heads: C.int64_t(h.KVHeads), dim: C.int64_t(h.Dim), angles: C.int64_t(angles), cosines: data(cosines),
-		sines: data(sines),
-		x:     data(x), q: data(q), k: data(k), v: data(v)}
+		kv_heads: C.int64_t(h.KVHeads), dim: C.int64_t(h.Dim), angles: C.int64_t(angles), cosines: cosines.pointer(),
+		sines: sines.pointer(),
+		x:     x.pointer(), q: q.pointer(), k: k.pointer(), v: v.pointer()}
 }
 
 func splitHeadsGradient(b backward) []Tensor {

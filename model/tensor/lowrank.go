@@ -19,34 +19,59 @@ type LowRankPart struct{ Rank, Offset, Width int64 }
 // lowRankParts is how many parts the kernels take.
 const lowRankParts = 3
 
-// Adapted returns the projection of x [n, in] by a weight without a gradient, [out, in] or, if inOut, [in, out], plus
-// bias [out], which may be none, plus the change of l. It has a gradient for x and l. x, weight and bias have one type;
-// what l adds is computed in float32, and rounded once.
-func (s *Scope) Adapted(x, weight, bias Tensor, inOut bool, l LowRank) Tensor {
+// Weight is that of a projection, which is not trained.
+type Weight struct {
+	Matrix, Bias Tensor // [out, in] or, if InOut, [in, out]; [out] or none
+	InOut        bool
+	// Packed is the matrix laid out, Back its transpose, for the gradient; nil for none.
+	Packed, Back *Packed
+}
+
+// Adapted returns the projection of x [n, in] by w plus the change of l. It has a gradient for x and l. x, matrix and
+// bias have one type; what l adds is computed in float32, and rounded once.
+func (s *Scope) Adapted(x Tensor, w Weight, l LowRank) Tensor {
 	x = s.Contiguous(x)
-	if !s.native("Adapted", x, weight, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
+	if !s.native("Adapted", x, w.Matrix, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
 		x.DType() != Float32 && x.DType() != BFloat16 {
-		return s.portableAdapted(x, weight, bias, inOut, l)
+		return s.portableAdapted(x, w, l)
 	}
+	packed := w.Packed != nil && w.Back != nil && w.Packed.DType == x.DType()
 	var y Tensor
-	s.NoGrad(func() { y = s.Projected(x, weight, bias, inOut) })
+	s.NoGrad(func() {
+		if packed {
+			y = w.Packed.Product(s, x, Epilogue{Bias: w.Bias})
+		} else {
+			y = s.Projected(x, w.Matrix, w.Bias, w.InOut)
+		}
+	})
 	low := s.Empty(Float32, x.Size(0), l.Down.Size(0))
 	down, up := s.Contiguous(l.Down), s.Contiguous(l.Up)
 	numbers := make([]float64, 2+3*lowRankParts)
-	if inOut {
-		numbers[0] = 1
+	matrix := w.Matrix
+	switch {
+	case packed:
+		numbers[0], matrix = packedWeight, w.Back.data
+	case w.InOut:
+		numbers[0] = inOutWeight
 	}
 	numbers[1] = float64(len(l.Parts))
 	for i, p := range l.Parts {
 		numbers[2+3*i], numbers[3+3*i], numbers[4+3*i] = float64(p.Rank), float64(p.Offset), float64(p.Width)
 	}
 	c := lowRank(x, down, up, y.Size(1), l.Parts)
-	c.y, c.low = C.at_data_ptr(y.c), (*C.float)(C.at_data_ptr(low.c))
+	c.y, c.low = y.pointer(), (*C.float)(low.pointer())
 	s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
-	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, weight, down, up, low},
+	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, matrix, down, up, low},
 		inputs: []Tensor{x, down, up}, outputs: []Tensor{y}})
 	return y
 }
+
+// How a step keeps its weight.
+const (
+	outInWeight = iota
+	inOutWeight
+	packedWeight // transposed
+)
 
 // Projected returns x [n, in] times a weight [out, in] or, if inOut, [in, out], plus bias [out], which may be none.
 func (s *Scope) Projected(x, weight, bias Tensor, inOut bool) Tensor {
@@ -61,8 +86,8 @@ func (s *Scope) Projected(x, weight, bias Tensor, inOut bool) Tensor {
 
 func lowRank(x, down, up Tensor, out int64, parts []LowRankPart) C.popri_low_rank {
 	c := C.popri_low_rank{bf16: cbool(x.DType() == BFloat16), in: C.int64_t(x.Size(1)), out: C.int64_t(out),
-		ranks: C.int64_t(down.Size(0)), parts: C.int(len(parts)), x: C.at_data_ptr(x.c),
-		down: (*C.float)(C.at_data_ptr(down.c)), up: (*C.float)(C.at_data_ptr(up.c))}
+		ranks: C.int64_t(down.Size(0)), parts: C.int(len(parts)), x: x.pointer(),
+		down: (*C.float)(down.pointer()), up: (*C.float)(up.pointer())}
 	for i, p := range parts {
 		c.rank[i], c.offset[i], c.width[i] = C.int64_t(p.Rank), C.int64_t(p.Offset), C.int64_t(p.Width)
 	}
@@ -72,7 +97,6 @@ func lowRank(x, down, up Tensor, out int64, parts []LowRankPart) C.popri_low_ran
 func adaptedGradient(b backward) []Tensor {
 	x, weight, down, up, low := b.saved[0], b.saved[1], b.saved[2], b.saved[3], b.saved[4]
 	dy := b.Contiguous(b.slopes[0])
-	inOut := b.numbers[0] != 0
 	var parts []LowRankPart
 	for i := range int(b.numbers[1]) {
 		n := b.numbers[2+3*i:]
@@ -81,27 +105,33 @@ func adaptedGradient(b backward) []Tensor {
 	rows, in, out := x.Size(0), x.Size(1), dy.Size(1)
 	dlow := b.Empty(Float32, low.Shape()...)
 	c := lowRank(x, down, up, out, parts)
-	c.y, c.dlow = C.at_data_ptr(dy.c), (*C.float)(C.at_data_ptr(dlow.c))
+	c.y, c.dlow = dy.pointer(), (*C.float)(dlow.pointer())
 	grads := make([]Tensor, 3)
 	if b.wanted[0] {
-		grads[0] = b.Projected(dy, weight, Tensor{}, !inOut)
-		c.dx = C.at_data_ptr(grads[0].c)
+		switch kept := b.numbers[0]; kept {
+		case packedWeight:
+			back := Packed{In: out, Out: in, DType: x.DType(), planes: 1, data: weight}
+			grads[0] = back.Product(b.Scope, dy, Epilogue{})
+		default:
+			grads[0] = b.Projected(dy, weight, Tensor{}, kept == outInWeight)
+		}
+		c.dx = grads[0].pointer()
 	}
 	b.shared(lowRankGradKernel, unsafe.Pointer(&c), rows, in+out)
 	// sums adds up, over rows of m, what low has for factors from the given one on, times the row.
 	sums := func(m, low Tensor, first, offset, rank, width int64, to unsafe.Pointer) {
 		p := C.popri_low_rank_sum{bf16: c.bf16, rows: C.int64_t(rows), ranks: c.ranks, rank: C.int64_t(rank),
-			low: (*C.float)(unsafe.Add(C.at_data_ptr(low.c), 4*first)), m: C.at_data_ptr(m.c),
+			low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
 			stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: (*C.float)(to)}
 		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+63)/64, 64*rows)
 	}
 	if b.wanted[1] {
 		grads[1] = b.Empty(Float32, down.Shape()...)
-		sums(x, dlow, 0, 0, down.Size(0), in, C.at_data_ptr(grads[1].c))
+		sums(x, dlow, 0, 0, down.Size(0), in, grads[1].pointer())
 	}
 	if b.wanted[2] {
 		grads[2] = b.Empty(Float32, up.Shape()...)
-		to, first := C.at_data_ptr(grads[2].c), int64(0)
+		to, first := grads[2].pointer(), int64(0)
 		for _, p := range parts {
 			sums(dy, low, first, p.Offset, p.Rank, p.Width, to)
 			to, first = unsafe.Add(to, 4*p.Rank*p.Width), first+p.Rank
@@ -110,8 +140,8 @@ func adaptedGradient(b backward) []Tensor {
 	return grads
 }
 
-func (s *Scope) portableAdapted(x, weight, bias Tensor, inOut bool, l LowRank) Tensor {
-	y := s.Projected(x, weight, bias, inOut)
+func (s *Scope) portableAdapted(x Tensor, w Weight, l LowRank) Tensor {
+	y := s.Projected(x, w.Matrix, w.Bias, w.InOut)
 	low := s.Linear(x, s.To(l.Down, x.DType()), Tensor{})
 	var all []Tensor
 	column, rank, at := int64(0), int64(0), int64(0)

@@ -44,8 +44,8 @@ type Packed struct {
 	DType   DType // of the products: Float32 or BFloat16
 	Gated   bool  // products are silu(first half of the outputs)·second half
 	planes  int
-	data    unsafe.Pointer
-	scales  unsafe.Pointer // of the outputs, where the weights are bytes; else nil
+	data    Tensor
+	scales  Tensor // of the outputs, where the weights are bytes; else none
 }
 
 // Pack lays out the weight w, float32 or bfloat16: [in, out] if inOut, else [out, in]. Products are of type d: BFloat16
@@ -63,10 +63,10 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 			p.planes = 3
 		}
 	}
-	p.data = room("Pack", w, int64(C.popri_packed_size(g.in, g.out, C.int(p.planes)))*2)
+	p.data = s.Keep(s.Empty(BFloat16, int64(C.popri_packed_size(g.in, g.out, C.int(p.planes)))))
 	s.parallel(int((p.Out+31)/32), func(from, to int) {
 		C.popri_pack(g.w, g.bf16, g.row, g.col, g.in, g.out, C.int(p.planes), g.gated, C.int64_t(from), C.int64_t(to),
-			(*C.uint16_t)(p.data))
+			(*C.uint16_t)(p.data.pointer()))
 	})
 	return p
 }
@@ -78,11 +78,11 @@ func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {
 		panic(&Error{Op: "Pack8", Shapes: []string{w.describe()}, Text: "this CPU has no such products"})
 	}
 	p, g := s.packing("Pack8", w, inOut, gated, BFloat16)
-	p.data = room("Pack8", w, int64(C.popri_packed8_size(g.in, g.out)))
-	p.scales = room("Pack8", w, (p.Out+31)/32*32*4)
+	p.data = s.Keep(s.Empty(Uint8, int64(C.popri_packed8_size(g.in, g.out))))
+	p.scales = s.Keep(s.Empty(Float32, (p.Out+31)/32*32))
 	s.parallel(int((p.Out+31)/32), func(from, to int) {
 		C.popri_pack8(g.w, g.bf16, g.row, g.col, g.in, g.out, g.gated, C.int64_t(from), C.int64_t(to),
-			(*C.uint8_t)(p.data), (*C.float)(p.scales))
+			(*C.uint8_t)(p.data.pointer()), (*C.float)(p.scales.pointer()))
 	})
 	return p
 }
@@ -115,20 +115,20 @@ func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packe
 		C.int64_t(p.In), C.int64_t(p.Out)}
 }
 
-// room is memory that begins with a line of the cache.
-func room(op string, w Tensor, size int64) (p unsafe.Pointer) {
-	if C.posix_memalign(&p, 64, C.size_t(size)) != 0 {
-		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: fmt.Sprintf("no memory for %d bytes", size)})
+// pointer is where the elements are; null for none.
+func (t Tensor) pointer() unsafe.Pointer {
+	if !t.Defined() {
+		return nil
 	}
-	return p
+	return C.at_data_ptr(t.c)
 }
 
 // Free releases the memory.
 func (p *Packed) Free() {
-	if p != nil && p.data != nil {
-		C.free(p.data)
-		C.free(p.scales)
-		p.data, p.scales = nil, nil
+	if p != nil {
+		p.data.Free()
+		p.scales.Free()
+		p.data, p.scales = Tensor{}, Tensor{}
 	}
 }
 
@@ -203,7 +203,7 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
 	defer C.free(unsafe.Pointer(g))
 	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
-	g.x, g.w, g.scales, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data), (*C.float)(p.scales), C.at_data_ptr(y.c)
+	g.x, g.w, g.scales, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data.pointer()), (*C.float)(p.scales.pointer()), C.at_data_ptr(y.c)
 	g.x_bf16, g.y_bf16, g.act = cbool(t == BFloat16), cbool(e.DType == BFloat16), C.int(e.Act)
 	g.gated, g.tiles = cbool(p.Gated), cbool(MatrixUnit())
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {

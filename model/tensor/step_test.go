@@ -37,11 +37,22 @@ var stepCases = []struct {
 	{"Adapted", [][]int64{{67, 40}, {7, 40}, {3*20 + 4*17}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 0, 20}, {4, 25, 17}}}
-		return []Tensor{s.Adapted(in[0], draws32(s, d, 3, 40, 50), draws32(s, d, 4, 50), true, l)}
+		return []Tensor{s.Adapted(in[0], Weight{Matrix: draws32(s, d, 3, 40, 50), Bias: draws32(s, d, 4, 50), InOut: true}, l)}
 	}},
 	{"Adapted alone", [][]int64{{600, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
-		return []Tensor{s.Adapted(in[0], draws32(s, in[0].DType(), 3, 70, 48), Tensor{}, false, l)}
+		return []Tensor{s.Adapted(in[0], Weight{Matrix: draws32(s, in[0].DType(), 3, 70, 48)}, l)}
+	}},
+	{"Adapted, packed", [][]int64{{70, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
+		d := in[0].DType()
+		w := Weight{Matrix: draws32(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}
+		if d == BFloat16 && CanPack(d) {
+			w.Packed, w.Back = s.Pack(w.Matrix, true, false, d), s.Pack(w.Matrix, false, false, d)
+			s.Own(w.Packed.data)
+			s.Own(w.Back.data)
+		}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
+		return []Tensor{s.Adapted(in[0], w, l)}
 	}},
 	{"MaskedSoftmax", [][]int64{{2, 3, 60, 60}}, func(s *Scope, in []Tensor) []Tensor {
 		hidden := s.MulScalar(s.AddScalar(s.Tril(s.Full(Float32, 1, 60, 60), 0), -1), 1e30)

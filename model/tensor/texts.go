@@ -120,8 +120,8 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 			}
 			return cfloats(t.View32())
 		}
-		c.qkv, c.out = (*C.uint16_t)(l.QKV.data), (*C.uint16_t)(l.Out.data)
-		c.up, c.down = (*C.uint16_t)(l.Up.data), (*C.uint16_t)(l.Down.data)
+		c.qkv, c.out = (*C.uint16_t)(l.QKV.data.pointer()), (*C.uint16_t)(l.Out.data.pointer())
+		c.up, c.down = (*C.uint16_t)(l.Up.data.pointer()), (*C.uint16_t)(l.Down.data.pointer())
 		c.qkv_bias, c.out_bias = vector(l.QKVBias, 3*h), vector(l.OutBias, h)
 		c.up_bias, c.down_bias = vector(l.UpBias, inner), vector(l.DownBias, h)
 		c.norm, c.norm_bias = vector(l.Norm, h), vector(l.NormBias, h)

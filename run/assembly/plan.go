@@ -50,6 +50,10 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 		Need{PlanTrain, "weights", kept * shape.Parameters},
 		Need{PlanTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
 		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, used)})
+	if lm.CanFreeze(m, shape.Parameters, o.Compute) {
+		plan = append(plan, Need{PlanTrain, "weights laid out for products, and their transposes",
+			2 * used * shape.Parameters})
+	}
 	if kept != used {
 		plan = append(plan, Need{PlanTrain, "weights converted to the type of the arithmetic (estimate)",
 			used * shape.Parameters})
