@@ -14,7 +14,7 @@ type Metrics struct {
 	LogpsRejected   float64 `json:"logps/rejected"`
 	LogitsChosen    float64 `json:"logits/chosen"` // mean raw logit over completion positions and vocabulary
 	LogitsRejected  float64 `json:"logits/rejected"`
-	Entropy         float64 `json:"entropy"`   // mean over completion positions of the policy's next-token entropy, nats
+	Entropy         float64 `json:"entropy"`   // mean over completion positions, of the next token, nats
 	GradNorm        float64 `json:"grad_norm"` // before clipping
 	LearningRate    float64 `json:"learning_rate"`
 	NumTokens       int64   `json:"num_tokens"` // read so far: each completion with its prompt, as TRL counts them

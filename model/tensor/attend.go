@@ -5,8 +5,8 @@ import "C"
 
 import "unsafe"
 
-// CanAttend reports whether [Scope.Attend] takes these queries and this mask: bfloat16 on a CPU with its products, heads
-// of a multiple of 32 dimensions, and a mask for each pair of tokens.
+// CanAttend reports whether [Scope.Attend] takes these queries and this mask: bfloat16 on a CPU with its products,
+// heads of a multiple of 32 dimensions, and a mask for each pair of tokens.
 func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 	shape, of := q.Shape(), mask.Shape()
 	if q.DType() != BFloat16 || mask.DType() != BFloat16 || !CanPack(BFloat16) || !s.native("Attend", q, k, mask) {
@@ -18,9 +18,9 @@ func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 }
 
 // Attend returns the heads' outputs side by side [B, T, Heads·Dim]: of queries q [B, Heads, T, Dim] and of keys and
-// values [B, KVHeads, T, Dim], softmax(scale·q·kᵀ + mask)·v, where successive heads share those of one. The mask is [B or
-// 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for q, k and
-// v (Dao et al. 2022, arXiv 2205.14135).
+// values [B, KVHeads, T, Dim], softmax(scale·q·kᵀ + mask)·v, where successive heads share those of one. The mask is
+// [B or 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for
+// q, k and v (Dao et al. 2022, arXiv 2205.14135).
 func (s *Scope) Attend(q, k, v, mask Tensor, scale float64) Tensor {
 	q, k, v, mask = s.Contiguous(q), s.Contiguous(k), s.Contiguous(v), s.Contiguous(mask)
 	shape := q.Shape()

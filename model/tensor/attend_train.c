@@ -4,10 +4,10 @@
 #include "packed_heads.h"
 #include <stdlib.h>
 
-// Attention that is trained, in bfloat16 with float32 scores and sums: the scores of 32 queries at a time are in memory,
-// never those of all, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv 2205.14135). The
-// backward pass computes the scores again from the logarithms of their sums. Products are those with packed weights, on
-// the matrix unit or on the vector unit.
+// Attention that is trained, in bfloat16 with float32 scores and sums: the scores of 32 queries at a time are in
+// memory, never those of all, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv 2205.14135).
+// The backward pass computes the shares again from scores and the logarithms of their sums. Products are those with
+// packed weights, on the matrix unit or on the vector unit.
 
 #ifdef AMX
 
@@ -74,11 +74,13 @@ static head begin(const popri_attention *p, int back) {
 
 // Adds depth blocks of products to rows × 32 sums, width apart; first says that there are none yet. On the matrix unit,
 // a and sums have 32 rows.
-INLINE void multiply(int tiles, int rows, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first,
-                     float *sums, int64_t width) {
+INLINE void multiply(int tiles, int rows, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth,
+                     int first, float *sums, int64_t width) {
   if (!tiles) {
-    for (int r = 0; r < rows; r += LINES)
-      popri_lines(rows - r < LINES ? rows - r : LINES, a + r * stride, stride, b, depth, first, sums + r * width, width);
+    for (int r = 0; r < rows; r += LINES) {
+      int n = rows - r < LINES ? rows - r : LINES;
+      popri_lines(n, a + r * stride, stride, b, depth, first, sums + r * width, width);
+    }
     return;
   }
   if (first) {

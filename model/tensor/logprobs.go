@@ -11,7 +11,7 @@ import (
 // LogProbs scores targets under the rows of logits without making a tensor of vocabulary size.
 type LogProbs struct {
 	Values     []float32 // log-probability of the target of each row, nats; NaN if the row is not finite
-	Rank       []int32   // tokens that are likelier than the target, if asked for; of equally likely ones, those with lower ids
+	Rank       []int32   // likelier tokens, if asked for; of equally likely ones, those with lower ids
 	Entropy    []float32 // of each row's distribution, nats, if asked for
 	Mean       []float32 // of each row's logits, if asked for
 	normaliser []float32

@@ -203,7 +203,8 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
 	defer C.free(unsafe.Pointer(g))
 	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
-	g.x, g.w, g.scales, g.y = C.at_data_ptr(x.c), (*C.uint16_t)(p.data.pointer()), (*C.float)(p.scales.pointer()), C.at_data_ptr(y.c)
+	g.x, g.w, g.y = x.pointer(), (*C.uint16_t)(p.data.pointer()), y.pointer()
+	g.scales = (*C.float)(p.scales.pointer())
 	g.x_bf16, g.y_bf16, g.act = cbool(t == BFloat16), cbool(e.DType == BFloat16), C.int(e.Act)
 	g.gated, g.tiles = cbool(p.Gated), cbool(MatrixUnit())
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {

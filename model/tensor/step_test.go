@@ -37,7 +37,8 @@ var stepCases = []struct {
 	{"Adapted", [][]int64{{67, 40}, {7, 40}, {3*20 + 4*17}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 0, 20}, {4, 25, 17}}}
-		return []Tensor{s.Adapted(in[0], Weight{Matrix: draws32(s, d, 3, 40, 50), Bias: draws32(s, d, 4, 50), InOut: true}, l)}
+		w := Weight{Matrix: draws32(s, d, 3, 40, 50), Bias: draws32(s, d, 4, 50), InOut: true}
+		return []Tensor{s.Adapted(in[0], w, l)}
 	}},
 	{"Adapted alone", [][]int64{{600, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
