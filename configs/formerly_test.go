@@ -55,7 +55,7 @@ func TestEarlierConfiguration(t *testing.T) {
 		"fedavg.learning_rate", "fedavg.local_epochs", "fedavg.batch", "fedavg.clip_norm",
 		"fedavg.server_learning_rate", "fedavg.momentum",
 		"hot_pate.texts", "hot_pate.teachers", "hot_pate.examples", "hot_pate.ensemble", "hot_pate.coordinated",
-		"hot_pate.on_failure",
+		"hot_pate.on_failure", "hot_pate.cache_gib",
 		"genetic_eda.population", "genetic_eda.children", "genetic_eda.parents", "genetic_eda.domain",
 		"genetic_eda.selection", "genetic_eda.decoder",
 		"genetic_eda.written", "genetic_eda.perplexity", "genetic_eda.keep"}

@@ -29,6 +29,10 @@ type HotPATE struct {
 	// texts, which costs nothing; "repeat" votes again with other random numbers; "stop" ends the text. Default "base",
 	// which always comes to an end of the text; with it, text on which no teachers agree is public text's.
 	OnFailure string `yaml:"on_failure"`
+	// CacheGiB is the memory for keys and values of the teachers' prompts, in GiB. Default 4. Prompts beyond it are read
+	// anew for each token, which takes as long as hundreds of tokens. A token of a prompt needs layers · 2 · kv_heads ·
+	// head_dim values: a prompt of 256 tokens takes 6 MB of SmolLM2-135M in bfloat16.
+	CacheGiB int `yaml:"cache_gib"`
 }
 
 // Votes reports whether the clients' texts are prompts of teachers who vote for tokens.
@@ -40,6 +44,7 @@ func (v *validator) hotPATE(c Config) {
 	v.count("hot_pate.texts", h.Texts, 1, maxCount)
 	v.count("hot_pate.teachers", h.Teachers, 0, maxCount)
 	v.count("hot_pate.examples", h.Examples, 1, 1000)
+	v.count("hot_pate.cache_gib", h.CacheGiB, 1, 1<<20)
 	v.oneOf("hot_pate.ensemble", h.Ensemble, ensembles)
 	v.oneOf("hot_pate.on_failure", h.OnFailure, failures)
 	if !c.Votes() {

@@ -40,6 +40,7 @@ func (s *Session) voters(ctx context.Context) (func(fedsim.Config) (*fedsim.Fede
 		return nil, nil
 	}
 	s.teachers, err = teachers.New(ctx, train, s.generator.Model, teachers.Options{Teachers: n, Examples: h.Examples,
-		Seed: rng.Seed(s.Config.Seed, "hot_pate"), Room: g.MaxNewTokens, Width: width, Prompt: prompt})
+		Seed: rng.Seed(s.Config.Seed, "hot_pate"), Room: g.MaxNewTokens, Width: width, Prompt: prompt,
+		CacheBytes: int64(h.CacheGiB) << 30})
 	return func(f fedsim.Config) (*fedsim.Federation, error) { return fedsim.NewEnsemble(s.teachers, f) }, err
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Seed     uint64 // of the clients' order and the draws of texts
 	Room     int    // most tokens of a text
 	Width    int    // most tokens of a prompt; it must be public
+	// CacheBytes is the memory for the prompts' keys and values, see [lm.LockstepOptions]; 0 for its default.
+	CacheBytes int64
 	// Prompt makes the tokens of a prompt that quotes texts; none if no text fits. It must depend on nothing but these
 	// texts and public data.
 	Prompt func(texts []string) ([]int32, error)
@@ -70,7 +72,8 @@ func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*
 			prompts[i] = []int32{0}
 		}
 	}
-	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width})
+	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width,
+		CacheBytes: o.CacheBytes})
 	if err != nil {
 		return nil, fmt.Errorf("teachers: %w", err)
 	}
