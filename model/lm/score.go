@@ -50,11 +50,11 @@ func (sc *Scored) values(s *tensor.Scope, rank bool) {
 		if sc.m.Config.Classifies() {
 			sc.Best = append(sc.Best, likeliest(s, c.logits)...)
 		}
-		c.of = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], rank, true)
-		sc.LogProbs = append(sc.LogProbs, c.of.Values...)
-		sc.Rank = append(sc.Rank, c.of.Rank...)
-		sc.Entropy = append(sc.Entropy, c.of.Entropy...)
-		sc.Mean = append(sc.Mean, c.of.Mean...)
+		c.scored = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], rank, true)
+		sc.LogProbs = append(sc.LogProbs, c.scored.Values...)
+		sc.Rank = append(sc.Rank, c.scored.Rank...)
+		sc.Entropy = append(sc.Entropy, c.scored.Entropy...)
+		sc.Mean = append(sc.Mean, c.scored.Mean...)
 	})
 	n := len(sc.Row)
 	sc.LogProbs, sc.Entropy, sc.Mean = sc.LogProbs[:n], sc.Entropy[:n], sc.Mean[:n]
@@ -102,7 +102,7 @@ func (m *Model) counted(rows []Row, width int) (sc *Scored, at []int64) {
 type chunk struct {
 	from, to  int
 	h, logits tensor.Tensor    // hidden states [n, H] and logits [n, V], without their history
-	of        *tensor.LogProbs // of the logits, if they were computed
+	scored    *tensor.LogProbs // what the logits say, once it was computed
 }
 
 // chunks calls f with all positions, a few at a time. Logits that are kept between calls belong to the scope.
@@ -175,7 +175,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		s.Do(func() {
 			c.slopes(s, sc, weights[c.from:c.to])
 			if unscored {
-				sc.LogProbs = append(sc.LogProbs, c.of.Values[:min(c.to, len(sc.Row))-c.from]...)
+				sc.LogProbs = append(sc.LogProbs, c.scored.Values[:min(c.to, len(sc.Row))-c.from]...)
 			}
 			s.Copy_(s.Narrow(dHidden, 0, int64(c.from), n), m.headSlopes(s, c.logits))
 			for i, sum := range own {
@@ -237,10 +237,10 @@ func (c *chunk) slopes(s *tensor.Scope, sc *Scored, weights []float32) {
 		part := s.MulScalar(c.logits, 1/limit)
 		slope = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
 	}
-	if c.of == nil {
-		c.of = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], false, false)
+	if c.scored == nil {
+		c.scored = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], false, false)
 	}
-	c.of.Grad_(weights)
+	c.scored.Grad_(weights)
 	if slope.Defined() {
 		s.Copy_(c.logits, s.Mul(c.logits, slope))
 	}
