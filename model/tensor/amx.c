@@ -15,16 +15,11 @@ int popri_amx_enable(void) {
   return __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
-// Tiles 0 to 3 hold the sums, 4 and 5 inputs, 6 and 7 weights.
+// Tiles 4 and 5 hold inputs, 6 and 7 weights.
 #define STEP(b)                                                                                                       \
   _tile_loadd(6, (b), 64);                                                                                            \
   _tile_loadd(7, (b) + TILE, 64);                                                                                     \
-  _tile_dpbf16ps(0, 4, 6);                                                                                            \
-  _tile_dpbf16ps(1, 4, 7);                                                                                            \
-  if (two) {                                                                                                          \
-    _tile_dpbf16ps(2, 5, 6);                                                                                          \
-    _tile_dpbf16ps(3, 5, 7);                                                                                          \
-  }                                                                                                                   \
+  four_products(two);                                                                                                 \
   for (int i = 0; i < ahead && next < end; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
 #define ROWS(p)                                                                                                       \
   _tile_loadd(4, a + (p) * plane + kb * BLOCK, stride);                                                               \
@@ -35,17 +30,7 @@ int popri_amx_enable(void) {
 INLINE const char *block(const uint16_t *a, int64_t plane, int64_t padded, const uint16_t *b, int64_t depth, int planes,
                          int two, int first, float *sums, const char *next, const char *end, int ahead) {
   int64_t stride = padded * 2;
-  if (first) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  } else {
-    _tile_loadd(0, sums, BLOCK * 4);
-    _tile_loadd(1, sums + 16, BLOCK * 4);
-    _tile_loadd(2, sums + 16 * BLOCK, BLOCK * 4);
-    _tile_loadd(3, sums + 16 * BLOCK + 16, BLOCK * 4);
-  }
+  load_sums(first, sums, BLOCK);
   if (planes == 1) {
     for (int64_t kb = 0; kb < depth; kb++, b += 2 * TILE) {
       ROWS(0)
@@ -64,12 +49,7 @@ INLINE const char *block(const uint16_t *a, int64_t plane, int64_t padded, const
       STEP(b)
     }
   }
-  _tile_stored(0, sums, BLOCK * 4);
-  _tile_stored(1, sums + 16, BLOCK * 4);
-  if (two) {
-    _tile_stored(2, sums + 16 * BLOCK, BLOCK * 4);
-    _tile_stored(3, sums + 16 * BLOCK + 16, BLOCK * 4);
-  }
+  store_sums(two, sums, BLOCK);
   return next;
 }
 

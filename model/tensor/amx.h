@@ -21,4 +21,38 @@ INLINE void tiles_on(void) {
   _tile_loadconfig(&config);
 }
 
+// Tiles 0 to 3 hold 32 × 32 sums: zeros at first, else those that lie width apart.
+INLINE void load_sums(int first, const float *sums, int64_t width) {
+  if (first) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, sums, width * 4);
+    _tile_loadd(1, sums + 16, width * 4);
+    _tile_loadd(2, sums + 16 * width, width * 4);
+    _tile_loadd(3, sums + 16 * width + 16, width * 4);
+  }
+}
+
+// Adds the products of tiles 4 and, where there are two, 5 with tiles 6 and 7.
+INLINE void four_products(int two) {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  if (two) {
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+INLINE void store_sums(int two, float *sums, int64_t width) {
+  _tile_stored(0, sums, width * 4);
+  _tile_stored(1, sums + 16, width * 4);
+  if (two) {
+    _tile_stored(2, sums + 16 * width, width * 4);
+    _tile_stored(3, sums + 16 * width + 16, width * 4);
+  }
+}
+
 #endif

@@ -59,26 +59,6 @@ INLINE void store_token(uint16_t *k, uint16_t *v, int t, const float *key, const
   }
 }
 
-#define FOUR_PRODUCTS                                                                                                 \
-  _tile_dpbf16ps(0, 4, 6);                                                                                            \
-  _tile_dpbf16ps(1, 4, 7);                                                                                            \
-  if (two) {                                                                                                          \
-    _tile_dpbf16ps(2, 5, 6);                                                                                          \
-    _tile_dpbf16ps(3, 5, 7);                                                                                          \
-  }
-#define ZERO_SUMS                                                                                                     \
-  _tile_zero(0);                                                                                                      \
-  _tile_zero(1);                                                                                                      \
-  _tile_zero(2);                                                                                                      \
-  _tile_zero(3);
-#define STORE_SUMS(to, stride)                                                                                        \
-  _tile_stored(0, (to), (stride) * 4);                                                                                \
-  _tile_stored(1, (to) + SIDE, (stride) * 4);                                                                         \
-  if (two) {                                                                                                          \
-    _tile_stored(2, (to) + SIDE * (stride), (stride) * 4);                                                            \
-    _tile_stored(3, (to) + SIDE * (stride) + SIDE, (stride) * 4);                                                     \
-  }
-
 // Asks for n lines of 32 elements to be in the second-level cache soon.
 INLINE void fetch(const uint16_t *p, int n) {
   for (int i = 0; i < n; i++) _mm_prefetch((const char *)(p + 32 * i), _MM_HINT_T1);
@@ -89,7 +69,7 @@ INLINE void fetch(const uint16_t *p, int n) {
 INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, const uint16_t *next, int n) {
   int dim = s->dim;
   for (int t = 0; t < n; t += 2 * SIDE) {
-    ZERO_SUMS
+    load_sums(1, 0, 0);
     for (int d = 0; d < dim; d += 2 * SIDE) {
       const uint16_t *b = k + (int64_t)t * dim + d * SIDE;
       fetch(next + (b - k), SIDE);
@@ -98,9 +78,9 @@ INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, con
       if (two) _tile_loadd(5, s->q + SIDE * dim + d, dim * 2);
       _tile_loadd(6, b, 64);
       _tile_loadd(7, b + SIDE * dim, 64);
-      FOUR_PRODUCTS
+      four_products(two);
     }
-    STORE_SUMS(s->scores + t, s->room)
+    store_sums(two, s->scores + t, s->room);
   }
 }
 
@@ -108,7 +88,7 @@ INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, con
 INLINE void tile_blend(const attend_scratch *s, int two, const uint16_t *v, const uint16_t *next, int n) {
   int dim = s->dim;
   for (int d = 0; d < dim; d += 2 * SIDE) {
-    ZERO_SUMS
+    load_sums(1, 0, 0);
     for (int t = 0; t < n; t += 2 * SIDE) {
       const uint16_t *b = v + (int64_t)t * dim + 2 * d;
       fetch(next + (int64_t)t * dim + d * SIDE, SIDE);
@@ -117,9 +97,9 @@ INLINE void tile_blend(const attend_scratch *s, int two, const uint16_t *v, cons
       if (two) _tile_loadd(5, s->p + SIDE * s->room + t, s->room * 2);
       _tile_loadd(6, b, dim * 4);
       _tile_loadd(7, b + 2 * SIDE, dim * 4);
-      FOUR_PRODUCTS
+      four_products(two);
     }
-    STORE_SUMS(s->out + d, dim)
+    store_sums(two, s->out + d, dim);
   }
 }
 

@@ -83,31 +83,15 @@ INLINE void multiply(int tiles, int rows, const uint16_t *a, int64_t stride, con
     }
     return;
   }
-  if (first) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  } else {
-    _tile_loadd(0, sums, width * 4);
-    _tile_loadd(1, sums + 16, width * 4);
-    _tile_loadd(2, sums + 16 * width, width * 4);
-    _tile_loadd(3, sums + 16 * width + 16, width * 4);
-  }
+  load_sums(first, sums, width);
   for (int64_t k = 0; k < depth; k++, a += BLOCK, b += 2 * TILE) {
     _tile_loadd(4, a, stride * 2);
     _tile_loadd(5, a + 16 * stride, stride * 2);
     _tile_loadd(6, b, 64);
     _tile_loadd(7, b + TILE, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    four_products(1);
   }
-  _tile_stored(0, sums, width * 4);
-  _tile_stored(1, sums + 16, width * 4);
-  _tile_stored(2, sums + 16 * width, width * 4);
-  _tile_stored(3, sums + 16 * width + 16, width * 4);
+  store_sums(1, sums, width);
 }
 
 static const uint16_t *mask_of(const head *h, int64_t query) {

@@ -113,13 +113,7 @@ INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) 
 }
 
 // The softmax of scale·scores + mask.
-void popri_softmax_rows(const void *softmax_, int64_t from, int64_t to) {
-  const popri_softmax *p = softmax_;
-  if (p->bf16)
-    softmax(p, from, to, 1);
-  else
-    softmax(p, from, to, 0);
-}
+BOTH_TYPES(popri_softmax_rows, popri_softmax, softmax)
 
 INLINE void softmax_slopes(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
   int64_t n = p->width;
@@ -138,10 +132,4 @@ INLINE void softmax_slopes(const popri_softmax *p, int64_t from, int64_t to, int
 }
 
 // The gradient for the scores, of the softmax y.
-void popri_softmax_grad(const void *softmax_, int64_t from, int64_t to) {
-  const popri_softmax *p = softmax_;
-  if (p->bf16)
-    softmax_slopes(p, from, to, 1);
-  else
-    softmax_slopes(p, from, to, 0);
-}
+BOTH_TYPES(popri_softmax_grad, popri_softmax, softmax_slopes)

@@ -17,7 +17,7 @@ type LowRank struct {
 type LowRankPart struct{ Rank, Offset, Width int64 }
 
 // lowRankParts is how many parts the kernels take.
-const lowRankParts = 3
+const lowRankParts = C.LOW_RANK_PARTS
 
 // Weight is that of a projection, which is not trained.
 type Weight struct {
@@ -123,7 +123,8 @@ func adaptedGradient(b backward) []Tensor {
 		p := C.popri_low_rank_sum{bf16: c.bf16, rows: C.int64_t(rows), ranks: c.ranks, rank: C.int64_t(rank),
 			low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
 			stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: (*C.float)(to)}
-		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+63)/64, 64*rows)
+		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS,
+			C.LOW_RANK_COLUMNS*rows)
 	}
 	if b.wanted[1] {
 		grads[1] = b.Empty(Float32, down.Shape()...)

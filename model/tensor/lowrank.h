@@ -44,7 +44,7 @@ INLINE void spread(int rows, int64_t factors, const float *low, int64_t ranks, c
     }
 }
 
-// Four rows or one of dots and spread, of any number of factors.
+// dots of any number of factors.
 INLINE void all_dots(int rows, int64_t factors, const void *x, int64_t at, int64_t stride, int bf16, const float *a,
                      int64_t n, float *low, int64_t ranks) {
   int64_t k = 0;
@@ -77,26 +77,14 @@ INLINE void low_rank_rows(const popri_low_rank *p, int64_t from, int64_t to, int
 INLINE void low_rank_grad_rows(const popri_low_rank *p, int64_t from, int64_t to, int bf16) { IN_ROWS(low_rank_grad) }
 
 // low = x·downᵀ of rows, and y += low·up, where each part of y has its own factors.
-void popri_low_rank_rows(const void *low_rank_, int64_t from, int64_t to) {
-  const popri_low_rank *p = low_rank_;
-  if (p->bf16)
-    low_rank_rows(p, from, to, 1);
-  else
-    low_rank_rows(p, from, to, 0);
-}
+BOTH_TYPES(popri_low_rank_rows, popri_low_rank, low_rank_rows)
 
 // dlow = y·upᵀ of rows, where y has the gradient of the result, and dx += dlow·down.
-void popri_low_rank_grad(const void *low_rank_, int64_t from, int64_t to) {
-  const popri_low_rank *p = low_rank_;
-  if (p->bf16)
-    low_rank_grad_rows(p, from, to, 1);
-  else
-    low_rank_grad_rows(p, from, to, 0);
-}
+BOTH_TYPES(popri_low_rank_grad, popri_low_rank, low_rank_grad_rows)
 
-enum { COLUMNS = 64, SUMMED = 256 }; // of one block of sums; rows that are added up before they join a sum
+enum { SUMMED = 256 }; // rows that are added up before they join a sum
 
-// sums[k][i] += Σ low[t][k]·m[t][i] over rows t, for factors and n up to COLUMNS values of rows of m stride apart.
+// sums[k][i] += Σ low[t][k]·m[t][i] over rows t, for factors and a block of n values of rows of m stride apart.
 INLINE void outer(int factors, const float *low, int64_t ranks, int64_t rows, const void *m, int64_t at, int64_t stride,
                   int bf16, int64_t n, float *sums, int64_t width) {
   int64_t i = 0;
@@ -119,7 +107,7 @@ INLINE void outer(int factors, const float *low, int64_t ranks, int64_t rows, co
 
 INLINE void low_rank_sums(const popri_low_rank_sum *p, int64_t from, int64_t to, int bf16) {
   for (int64_t block = from; block < to; block++) {
-    int64_t at = block * COLUMNS, n = p->width - at < COLUMNS ? p->width - at : COLUMNS;
+    int64_t at = block * LOW_RANK_COLUMNS, n = p->width - at < LOW_RANK_COLUMNS ? p->width - at : LOW_RANK_COLUMNS;
     for (int64_t k = 0; k < p->rank; k++) memset(p->sums + k * p->width + at, 0, n * sizeof(float));
     for (int64_t t = 0; t < p->rows; t += SUMMED) {
       int64_t rows = p->rows - t < SUMMED ? p->rows - t : SUMMED, k = 0;
@@ -134,11 +122,5 @@ INLINE void low_rank_sums(const popri_low_rank_sum *p, int64_t from, int64_t to,
   }
 }
 
-// Blocks [from, to) of COLUMNS values of the sums over all rows of what they have for each factor, times the row.
-void popri_low_rank_sums(const void *sum, int64_t from, int64_t to) {
-  const popri_low_rank_sum *p = sum;
-  if (p->bf16)
-    low_rank_sums(p, from, to, 1);
-  else
-    low_rank_sums(p, from, to, 0);
-}
+// Blocks [from, to) of the sums over all rows of what they have for each factor, times the row.
+BOTH_TYPES(popri_low_rank_sums, popri_low_rank_sum, low_rank_sums)

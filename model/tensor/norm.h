@@ -164,7 +164,7 @@ INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64
 #define GELU_SLOPE 1.5957691216057308f // 2·√(2/π)
 #define GELU_CUBE 0.044715f
 
-INLINE void gelu(const popri_rows *p, int bf16, int64_t from, int64_t to) {
+INLINE void gelu(const popri_rows *p, int64_t from, int64_t to, int bf16) {
   for (; from < to; from++) { // row by row, so that what is left of a row does not depend on where a thread begins
     int64_t i = from * p->n, end = i + p->n;
     for (; i + LANES <= end; i += LANES) {
@@ -178,7 +178,7 @@ INLINE void gelu(const popri_rows *p, int bf16, int64_t from, int64_t to) {
   }
 }
 
-INLINE void gelu_grad(const popri_rows *p, int bf16, int64_t from, int64_t to) {
+INLINE void gelu_grad(const popri_rows *p, int64_t from, int64_t to, int bf16) {
   for (; from < to; from++) {
     int64_t i = from * p->n, end = i + p->n;
     for (; i + LANES <= end; i += LANES) {
@@ -194,21 +194,9 @@ INLINE void gelu_grad(const popri_rows *p, int bf16, int64_t from, int64_t to) {
   }
 }
 
-void popri_gelu_rows(const void *rows, int64_t from, int64_t to) {
-  const popri_rows *p = rows;
-  if (p->bf16)
-    gelu(p, 1, from, to);
-  else
-    gelu(p, 0, from, to);
-}
+BOTH_TYPES(popri_gelu_rows, popri_rows, gelu)
 
-void popri_gelu_grad(const void *rows, int64_t from, int64_t to) {
-  const popri_rows *p = rows;
-  if (p->bf16)
-    gelu_grad(p, 1, from, to);
-  else
-    gelu_grad(p, 0, from, to);
-}
+BOTH_TYPES(popri_gelu_grad, popri_rows, gelu_grad)
 
 void popri_swiglu_rows(const void *rows, int64_t from, int64_t to) {
   const popri_rows *p = rows;

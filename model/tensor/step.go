@@ -51,7 +51,7 @@ var gradients = [...]struct {
 	stepSplitHeads: {6, 2, 1, 3, splitHeadsGradient},
 	stepSoftmax:    {1, 1, 1, 1, softmaxGradient},
 	stepAttend:     {1, 6, 3, 1, attendGradient},
-	stepAdapted:    {11, 5, 3, 1, adaptedGradient},
+	stepAdapted:    {2 + 3*lowRankParts, 5, 3, 1, adaptedGradient},
 }
 
 func init() { C.steps() }

@@ -209,12 +209,13 @@ void popri_attend_train(const void *attention, int64_t from, int64_t to); // of 
 void popri_attend_train_grad(const void *attention, int64_t from, int64_t to);
 void popri_softmax_rows(const void *softmax, int64_t from, int64_t to);
 void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
+enum { LOW_RANK_PARTS = 3, LOW_RANK_COLUMNS = 64 }; // most parts; columns of one block of sums
 // What an adapter adds to a projection (lowrank.h): y [n, out] += x [n, in]·downᵀ·up.
 typedef struct {
   int bf16;                      // of x, y and dx; the rest is float32
   int64_t in, out, ranks;
   int parts;                     // of the outputs, each with factors of its own
-  int64_t rank[3], offset[3], width[3];
+  int64_t rank[LOW_RANK_PARTS], offset[LOW_RANK_PARTS], width[LOW_RANK_PARTS];
   const void *x;
   const float *down;             // [ranks, in]
   const float *up;               // [rank, width] of each part

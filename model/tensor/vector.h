@@ -13,6 +13,15 @@ typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
 #define INLINE static inline __attribute__((always_inline))
+// The kernel name for rows [from, to) of what a type says, as f does it for each type of elements.
+#define BOTH_TYPES(name, type, f)                                                                                     \
+  void name(const void *rows, int64_t from, int64_t to) {                                                             \
+    const type *p = rows;                                                                                             \
+    if (p->bf16)                                                                                                      \
+      f(p, from, to, 1);                                                                                              \
+    else                                                                                                              \
+      f(p, from, to, 0);                                                                                              \
+  }
 
 // exp on (-inf, 0]: 2^(x·log2 e) with a degree-6 polynomial for the fraction, relative error below 3e-7.
 #define EXP_BODY(F, I, TO_INT, TO_FLOAT)                                                                            \
