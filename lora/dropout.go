@@ -36,11 +36,11 @@ func (d *dropping) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) ten
 	}
 	h := fnv.New64a()
 	h.Write([]byte(module))
-	streams := make([]rand.Source, len(d.rows))
+	keys := make([]uint64, len(d.rows))
 	for i, seed := range d.rows {
-		streams[i] = rand.NewPCG(seed, h.Sum64())
+		keys[i] = rand.NewPCG(seed, h.Sum64()).Uint64()
 	}
-	x = lm.Drop(s, x, d.Config.Dropout, streams...)
+	x = s.Drop(x, d.Config.Dropout, keys...)
 	if p.M.Defined() {
 		return p.scaled(s, p.linear.Product(s, x), p.change(s, x), y)
 	}

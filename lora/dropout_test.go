@@ -13,23 +13,21 @@ import (
 	"popri/trainer"
 )
 
-// factors is what dropout multiplies the inputs of a projection by, one row after the other, drawn as [lm.Drop] does.
-func factors(name string, seeds []uint64, n int, share float64) (out []float64) {
+// factors is what dropout multiplies the inputs of a projection by, in tokens of width n, one row after the other.
+func factors(t *testing.T, name string, seeds []uint64, tokens, n int64, share float64) (out []float64) {
 	h := fnv.New64a()
 	h.Write([]byte(name))
+	var keys []uint64
 	for _, seed := range seeds {
-		random := rand.NewPCG(seed, h.Sum64())
-		var bits uint64
-		for i := range n {
-			if i%4 == 0 {
-				bits = random.Uint64()
-			}
-			f := 0.0
-			if float64(bits&0xffff) >= share*(1<<16) {
-				f = 1 / (1 - share)
-			}
-			out, bits = append(out, f), bits>>16
-		}
+		keys = append(keys, rand.NewPCG(seed, h.Sum64()).Uint64())
+	}
+	err := tensor.Run(func(s *tensor.Scope) error {
+		ones := s.Full(tensor.Float32, 1, int64(len(seeds)), tokens, n)
+		out = s.Float64s(s.Drop(ones, share, keys...))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
@@ -48,7 +46,7 @@ func TestDropoutMask(t *testing.T) {
 	}
 	av, bv, xv, yv, gv := draw(rank*in), draw(out*rank), draw(2*length*in), draw(2*length*out), draw(2*length*out)
 	seeds := []uint64{11, 12}
-	mask := factors("q", seeds, length*in, share)
+	mask := factors(t, "q", seeds, length, in, share)
 	err := tensor.Run(func(s *tensor.Scope) error {
 		p := &Pair{A: s.FromFloat32(av, rank, in), B: s.FromFloat32(bv, out, rank), Rank: rank, Scale: scale}
 		a := &Adapter{Config: Config{Dropout: share}, Modules: map[string]*Pair{"q": p}}

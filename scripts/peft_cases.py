@@ -29,16 +29,26 @@ WORD, WIDE = (1 << 64) - 1, (1 << 128) - 1
 
 
 def pcg(seed1, seed2):
-    """The stream of Go's rand.NewPCG: PCG-DXSM with 128 bits."""
-    state = seed1 << 64 | seed2
-    while True:
-        state = (state * (2549297995355413924 << 64 | 4865540595714422341) +
-                 (6364136223846793005 << 64 | 1442695040888963407)) & WIDE
-        hi, lo = state >> 64, state & WORD
-        hi ^= hi >> 32
-        hi = hi * 0xda942042e4dd58b5 & WORD
-        hi ^= hi >> 48
-        yield hi * (lo | 1) & WORD
+    """The first number of Go's rand.NewPCG: PCG-DXSM with 128 bits."""
+    state = (seed1 << 64 | seed2) * (2549297995355413924 << 64 | 4865540595714422341)
+    state = (state + (6364136223846793005 << 64 | 1442695040888963407)) & WIDE
+    hi, lo = state >> 64, state & WORD
+    hi ^= hi >> 32
+    hi = hi * 0xda942042e4dd58b5 & WORD
+    hi ^= hi >> 48
+    return hi * (lo | 1) & WORD
+
+
+def word(key, row, column):
+    """The number of 32 bits by which dropout decides over an element (model/tensor/drop.h)."""
+    z = (key + (row + 1) * 0x9e3779b97f4a7c15) & WORD
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9 & WORD
+    z = (z ^ z >> 27) * 0x94d049bb133111eb & WORD
+    z ^= z >> 31
+    x = (column + z) & 0xffffffff
+    x = ((x ^ x >> 16) * 0x7feb352d + (z >> 32)) & 0xffffffff
+    x = (x ^ x >> 15) * 0x846ca68b & 0xffffffff
+    return x ^ x >> 16
 
 
 def fnv(text):
@@ -56,15 +66,10 @@ class Mask(torch.nn.Module):
         self.name, self.share = name, share
 
     def forward(self, x):
-        rows = []
-        for seed in range(x.shape[0]):
-            n, drawn = x[seed].numel(), []
-            for bits in pcg(seed, fnv(self.name)):
-                drawn += [bits >> 16 * k & 0xffff for k in range(4)]
-                if len(drawn) >= n:
-                    break
-            rows.append([float(b >= round(self.share * 65536)) for b in drawn[:n]])
-        return x * torch.tensor(rows).reshape(x.shape) / (1 - self.share)
+        batch, tokens, width = x.shape
+        keys, limit = [pcg(seed, fnv(self.name)) for seed in range(batch)], round(self.share * 2**32)
+        kept = [[[float(word(k, t, i) >= limit) for i in range(width)] for t in range(tokens)] for k in keys]
+        return x * torch.tensor(kept) / (1 - self.share)
 
 
 def main():

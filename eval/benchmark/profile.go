@@ -71,8 +71,8 @@ var operations = map[string]string{
 		abs add bernoulli cos div eq exp gelu gelu_backward gt layer_norm log mean mul native_layer_norm
 		native_layer_norm_backward ne neg pow relu result_type rsqrt sigmoid silu silu_backward sin sqrt
 		square sub sum tanh tanh_backward threshold_backward where popri::add popri::layernorm
-		popri::add_gelu popri::add_layernorm popri::not_finite popri::rmsnorm popri::rmsnorm_grad popri::rotate
-		popri::swiglu popri::swiglu_grad popri::gelu popri::gelu_grad`,
+		popri::layernorm_grad popri::add_gelu popri::add_layernorm popri::not_finite popri::rmsnorm
+		popri::rmsnorm_grad popri::rotate popri::swiglu popri::swiglu_grad popri::gelu popri::gelu_grad popri::drop`,
 	copies: `
 		alias arange as_strided cat chunk clone contiguous copy detach embedding embedding_backward
 		embedding_dense_backward expand expand_as fill full index_add index_copy index_put _index_put_impl

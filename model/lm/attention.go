@@ -75,8 +75,11 @@ func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionIn
 	defer tensor.Attention.Enter()()
 	shape := q.Shape()
 	b, t, seen := shape[0], shape[2], k.Size(2)
-	if c.cap == 0 && c.drop.Share == 0 && s.CanAttend(q, k, c.mask) {
-		return s.Attend(q, k, v, c.mask, c.scale)
+	switch {
+	case len(c.starts) > 0:
+		return s.AttendRows(q, k, v, c.mask, c.starts, c.scale, c.drop.of(dropWeights))
+	case c.cap == 0 && s.CanAttend(q, k, c.mask):
+		return s.Attend(q, k, v, c.mask, c.scale, c.drop.of(dropWeights))
 	}
 	if a.heads > a.kvHeads {
 		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)

@@ -65,10 +65,10 @@ func (b *Beginning) Free() {
 func (b *Beginning) Score(s *tensor.Scope, rows []Row) (sc *Scored) {
 	s.NoGrad(func() {
 		m := b.m
-		in := rowsInput(s, rows, b.length, m.Config.Context)
+		in := paddedRows(s, rows, b.length, m.Config.Context)
 		width := in.IDs.Size(1)
 		var at []int64
-		if sc, at = m.counted(rows, int(width)); len(at) == 0 {
+		if sc, at = m.counted(rows, in.places(len(rows))); len(at) == 0 {
 			return
 		}
 		n := in.IDs.Size(0)

@@ -184,16 +184,16 @@ type identity struct{}
 func (identity) apply(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
 
 // targets are the [targets] of rows; for a classifier, the position that it reads of each row, and the row's class.
-func (m *Model) targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {
+func (m *Model) targets(rows []Row, places []int64) (at []int64, tokens []int32, sequence []int) {
 	if !m.Config.Classifies() {
-		return targets(rows, width)
+		return targets(rows, places)
 	}
 	for i, r := range rows {
 		read := len(r.Tokens) - 1
 		if m.Config.twoWay() {
 			read = 0
 		}
-		at, tokens, sequence = append(at, int64(i*width+read)), append(tokens, r.Class), append(sequence, i)
+		at, tokens, sequence = append(at, places[i]+int64(read)), append(tokens, r.Class), append(sequence, i)
 	}
 	return at, tokens, sequence
 }

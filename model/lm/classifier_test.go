@@ -38,7 +38,7 @@ func classLogits(t *testing.T, m *Model, rows []Row) (out []float32) {
 		if m.Config.twoWay() {
 			in = wholeRows(s, rows, in)
 		}
-		at, _, _ := m.targets(rows, int(in.IDs.Size(1)))
+		at, _, _ := m.targets(rows, in.places(len(rows)))
 		out = s.Float32s(m.Logits(s, m.pick(s, m.Hidden(s, in, nil), s.FromInt64(at, int64(len(at))), dropout{})))
 		return nil
 	})

@@ -12,6 +12,8 @@ type Input struct {
 	IDs       tensor.Tensor // int64 [B, T]
 	Positions tensor.Tensor // int64 [B, T]; none means 0…T-1
 	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
+	starts    []int64       // of the sequences that are behind each other in one row, and their end; none: rows are padded
+	longest   int           // of these
 	drop      dropout
 	leaf      *tensor.Tensor // if not nil, receives the tokens' embeddings [B, T, H], where gradients then end
 }
@@ -33,14 +35,19 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 // attentionInputs are the inputs of every block's attention for a batch.
 type attentionInputs struct {
 	rotations
-	mask  tensor.Tensor // added to the scores
-	scale float64       // of the scores
-	cap   float64       // see [Config.AttnCap]
-	drop  dropout       // of the block
+	mask   tensor.Tensor // added to the scores
+	starts []int64       // see [Input]
+	scale  float64       // of the scores
+	cap    float64       // see [Config.AttnCap]
+	drop   dropout       // of the block
 }
 
 func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
-	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, in.IDs.Size(1)), m.scale(),
+	width := in.IDs.Size(1)
+	if len(in.starts) > 0 {
+		width = int64(in.longest)
+	}
+	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, width), in.starts, m.scale(),
 		m.Config.AttnCap, in.drop}
 }
 

@@ -15,7 +15,7 @@ type layerNorm struct {
 }
 
 func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	return s.LayerNorm(x, s.To(n.m.params[n.weight], x.DType()), s.To(n.m.params[n.bias], x.DType()), n.eps)
+	return s.LayerNorm(x, n.m.params[n.weight], n.m.params[n.bias], n.eps)
 }
 
 // rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of

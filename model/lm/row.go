@@ -34,8 +34,8 @@ func NewRow(prompt []int32, completions ...[]int32) Row {
 }
 
 // targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that
-// each belongs to: sequences are numbered through all rows.
-func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int) {
+// each belongs to, of rows that begin at flat positions: sequences are numbered through all rows.
+func targets(rows []Row, places []int64) (at []int64, tokens []int32, sequence []int) {
 	number := 0
 	for i, r := range rows {
 		left := r.Branches
@@ -47,7 +47,7 @@ func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int)
 				before = r.Shared - 1
 			}
 			if r.Labels == nil || r.Labels[t] != Ignore {
-				at = append(at, int64(i*width+before))
+				at = append(at, places[i]+int64(before))
 				tokens = append(tokens, r.Tokens[t])
 				sequence = append(sequence, number)
 			}
@@ -57,10 +57,68 @@ func targets(rows []Row, width int) (at []int64, tokens []int32, sequence []int)
 	return at, tokens, sequence
 }
 
-// rowsInput is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold
+// places are the flat positions at which rows begin.
+func (in Input) places(rows int) []int64 {
+	if len(in.starts) > 0 {
+		return in.starts[:rows]
+	}
+	places := make([]int64, rows)
+	for i := range places {
+		places[i] = int64(i) * in.IDs.Size(1)
+	}
+	return places
+}
+
+// rowsInput lays rows out: behind each other, where attention takes them so, or padded.
+func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
+	if m.Config.twoWay() {
+		return wholeRows(s, rows, paddedRows(s, rows, 0, m.Config.Context))
+	}
+	// An adapter with dropout takes the first axis for that of the rows.
+	if adapter == nil && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
+		if in := behindEachOther(s, rows); len(in.starts) > 0 {
+			return in
+		}
+	}
+	return paddedRows(s, rows, 0, m.Config.Context)
+}
+
+// behindEachOther lays rows out one behind the other, without padding but at the end: the number of tokens is rounded
+// up, because the library compiles a kernel for each new size of a product. There is no such input of one row, of rows
+// of several sequences, and of rows that hardly need padding.
+func behindEachOther(s *tensor.Scope, rows []Row) (in Input) {
+	const round = 64
+	total := 0
+	for _, r := range rows {
+		total += len(r.Tokens)
+		in.longest = max(in.longest, len(r.Tokens))
+		if len(r.Branches) > 0 || len(r.Tokens) == 0 {
+			return Input{}
+		}
+	}
+	if whole := roundUp(total, round); whole < len(rows)*in.longest {
+		ids, positions := make([]int64, 0, whole), make([]int64, 0, whole)
+		for _, r := range rows {
+			in.starts = append(in.starts, int64(len(ids)))
+			for t, id := range r.Tokens {
+				ids, positions = append(ids, int64(id)), append(positions, int64(t))
+			}
+		}
+		in.starts = append(in.starts, int64(total))
+		for at := total; at < whole; { // what is left are sequences, too, none of them longer than the longest
+			at = min(at+in.longest, whole)
+			in.starts = append(in.starts, int64(at))
+		}
+		in.IDs = s.FromInt64(ids[:whole], 1, int64(whole))
+		in.Positions = s.FromInt64(positions[:whole], 1, int64(whole))
+	}
+	return in
+}
+
+// paddedRows is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold
 // several sequences, it adds positions, below the model's context, and a mask of what each token of a row sees of the
 // row.
-func rowsInput(s *tensor.Scope, rows []Row, before, context int) Input {
+func paddedRows(s *tensor.Scope, rows []Row, before, context int) Input {
 	tokens := make([][]int32, len(rows))
 	for i, r := range rows {
 		tokens[i] = r.Tokens

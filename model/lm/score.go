@@ -66,12 +66,9 @@ func (sc *Scored) values(s *tensor.Scope, rank bool) {
 // unscored is score up to the hidden states: [Scored.Gradients] gives the log-probabilities, too, so that a loss whose
 // weights do not depend on them needs one pass over the vocabulary instead of two.
 func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
-	in := rowsInput(s, rows, 0, m.Config.Context)
-	if m.Config.twoWay() {
-		in = wholeRows(s, rows, in)
-	}
+	in := m.rowsInput(s, rows, adapter)
 	in.drop = drop
-	sc, at := m.counted(rows, int(in.IDs.Size(1)))
+	sc, at := m.counted(rows, in.places(len(rows)))
 	if len(at) == 0 {
 		return sc
 	}
@@ -88,9 +85,9 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 	return sc
 }
 
-// counted returns the counted tokens of rows, and the flat positions whose hidden states predict them.
-func (m *Model) counted(rows []Row, width int) (sc *Scored, at []int64) {
-	at, next, sequence := m.targets(rows, width)
+// counted returns the counted tokens of rows that begin at flat positions, and those whose hidden states predict them.
+func (m *Model) counted(rows []Row, places []int64) (sc *Scored, at []int64) {
+	at, next, sequence := m.targets(rows, places)
 	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
 	for len(sequence) > 0 && len(at)%32 != 0 {
 		at, next = append(at, 0), append(next, 0)

@@ -26,7 +26,7 @@ func (m *Model) Trainable() ([]tensor.Tensor, error) {
 
 // Counted is the number of tokens that count in the rows' loss; for a classifier, the number of rows.
 func (m *Model) Counted(rows []Row) int {
-	_, tokens, _ := m.targets(rows, 0)
+	_, tokens, _ := m.targets(rows, make([]int64, len(rows)))
 	return len(tokens)
 }
 

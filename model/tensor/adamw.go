@@ -41,23 +41,39 @@ func (a *AdamW) Update(params, grads [][]float32, lr, scale float64) error {
 			return fmt.Errorf("tensor: AdamW parameter %d has %d values, state %d, gradient %d", i, len(p),
 				len(a.M[i]), len(grads[i]))
 		}
-		if len(p) == 0 {
-			continue
-		}
-		C.popri_adamw((*C.float)(&p[0]), (*C.float)(&grads[i][0]), (*C.float)(&a.M[i][0]), (*C.float)(&a.V[i][0]),
-			C.int64_t(len(p)),
-			C.float(lr), C.float(a.Beta1), C.float(a.Beta2), C.float(a.Eps), C.float(a.WeightDecay), C.float(c1),
-			C.float(c2), C.float(scale))
+		onParts(len(p), func(_, from, to int) {
+			C.popri_adamw(cfloats(p[from:to]), cfloats(grads[i][from:to]), cfloats(a.M[i][from:to]),
+				cfloats(a.V[i][from:to]), C.int64_t(to-from), C.float(lr), C.float(a.Beta1), C.float(a.Beta2),
+				C.float(a.Eps), C.float(a.WeightDecay), C.float(c1), C.float(c2), C.float(scale))
+		})
 	}
 	return nil
+}
+
+// Elements of a part: one thread works on all of them, so that threads change no bits.
+const partElements = 1 << 19
+
+// onParts calls f for parts of n elements, on as many threads as [SetThreads] chose.
+func onParts(n int, f func(part, from, to int)) {
+	parts := (n + partElements - 1) / partElements
+	s := &Scope{threads: Threads()}
+	s.parallel(parts, func(first, last int) {
+		for i := first; i < last; i++ {
+			f(i, i*partElements, min((i+1)*partElements, n))
+		}
+	})
 }
 
 // GlobalNorm is the L2 norm over all gradients together.
 func GlobalNorm(grads [][]float32) float64 {
 	total := 0.0
 	for _, g := range grads {
-		if len(g) > 0 {
-			total += float64(C.popri_sum_squares((*C.float)(&g[0]), C.int64_t(len(g))))
+		sums := make([]float64, len(g)/partElements+1)
+		onParts(len(g), func(part, from, to int) {
+			sums[part] = float64(C.popri_sum_squares(cfloats(g[from:to]), C.int64_t(to-from)))
+		})
+		for _, x := range sums {
+			total += x
 		}
 	}
 	return math.Sqrt(total)

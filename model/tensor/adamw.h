@@ -5,7 +5,15 @@ void popri_adamw(float *restrict p, const float *restrict g, float *restrict m, 
                  float b1, float b2, float eps, float wd, float c1, float c2, float scale) {
   OPERATION("popri::adamw");
   float decay = 1.0f - lr * wd, step = lr / c1, root = sqrtf(c2);
-  for (int64_t i = 0; i < n; i++) {
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    floats gi = *(const floats *)(g + i) * scale;
+    floats mi = b1 * *(floats *)(m + i) + (1.0f - b1) * gi, vi = b2 * *(floats *)(v + i) + (1.0f - b2) * gi * gi;
+    *(floats *)(m + i) = mi;
+    *(floats *)(v + i) = vi;
+    *(floats *)(p + i) = *(floats *)(p + i) * decay - step * mi / (roots(vi) / root + eps);
+  }
+  for (; i < n; i++) {
     float gi = g[i] * scale;
     m[i] = b1 * m[i] + (1.0f - b1) * gi;
     v[i] = b2 * v[i] + (1.0f - b2) * gi * gi;
@@ -27,7 +35,10 @@ double popri_sum_squares(const float *x, int64_t n) {
     float part[16] = {0};
     int64_t i = at;
     for (; i + 16 <= end; i += 16)
-      for (int k = 0; k < 16; k++) part[k] += x[i + k] * x[i + k];
+      for (int k = 0; k < 16; k += LANES) {
+        floats v = *(const floats *)(x + i + k);
+        *(floats *)(part + k) += v * v;
+      }
     for (; i < end; i++) part[0] += x[i] * x[i];
     for (int k = 0; k < 16; k++) total += part[k];
   }

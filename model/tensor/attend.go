@@ -9,50 +9,89 @@ import "unsafe"
 // heads of a multiple of 32 dimensions, and a mask for each pair of tokens.
 func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 	shape, of := q.Shape(), mask.Shape()
-	if q.DType() != BFloat16 || mask.DType() != BFloat16 || !CanPack(BFloat16) || !s.native("Attend", q, k, mask) {
-		return false
-	}
 	n := len(of)
-	return len(shape) == 4 && shape[3]%32 == 0 && k.Size(2) == shape[2] && n >= 2 && of[n-1] == shape[2] &&
-		of[n-2] == shape[2] && (n == 2 || n == 4 && of[1] == 1 && (of[0] == 1 || of[0] == shape[0]))
+	return len(shape) == 4 && s.CanAttendHeads(q.DType(), shape[3]) && s.native("Attend", q, k, mask) &&
+		mask.DType() == BFloat16 && k.Size(2) == shape[2] && n >= 2 && of[n-1] == shape[2] && of[n-2] == shape[2] &&
+		(n == 2 || n == 4 && of[1] == 1 && (of[0] == 1 || of[0] == shape[0]))
+}
+
+// CanAttendHeads reports whether [Scope.Attend] and [Scope.AttendRows] take heads of this type and width.
+func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
+	return d == BFloat16 && dim%32 == 0 && CanPack(BFloat16) && !s.portable && s.device == CPU
 }
 
 // Attend returns the heads' outputs side by side [B, T, Heads·Dim]: of queries q [B, Heads, T, Dim] and of keys and
-// values [B, KVHeads, T, Dim], softmax(scale·q·kᵀ + mask)·v, where successive heads share those of one. The mask is
-// [B or 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for
-// q, k and v (Dao et al. 2022, arXiv 2205.14135).
-func (s *Scope) Attend(q, k, v, mask Tensor, scale float64) Tensor {
-	q, k, v, mask = s.Contiguous(q), s.Contiguous(k), s.Contiguous(v), s.Contiguous(mask)
+// values [B, KVHeads, T, Dim], drop(softmax(scale·q·kᵀ + mask))·v, where successive heads share those of one. The mask
+// is [B or 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for
+// q, k and v (Dao et al. 2022, arXiv 2205.14135). What drop hides is what [Scope.Drop] hides of [B, Heads, T, T].
+func (s *Scope) Attend(q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {
+	fusable("Attend", s.Contiguous(q), s.CanAttend(q, k, mask), "bfloat16 on a CPU with its products, with a mask for it")
+	return s.attend(q, k, v, mask, Tensor{}, scale, drop)
+}
+
+// AttendRows is [Scope.Attend] for sequences of several lengths, one behind the other in q, k and v, whose B is 1: the
+// tokens of starts[i] up to, but not including, starts[i+1] see each other as the beginning of mask [n, n] says, where n
+// is at least the length of the longest. It needs [Scope.CanAttendHeads].
+func (s *Scope) AttendRows(q, k, v, mask Tensor, starts []int64, scale float64, drop Dropout) Tensor {
 	shape := q.Shape()
-	fusable("Attend", q, s.CanAttend(q, k, mask) && v.DType() == BFloat16 && k.NumElements() == v.NumElements(),
-		"bfloat16 on a CPU with its products, with a mask for it")
+	n := len(starts) - 1
+	ok := len(shape) == 4 && shape[0] == 1 && k.Size(2) == shape[2] && s.CanAttendHeads(q.DType(), shape[3]) &&
+		mask.DType() == BFloat16 && n > 0 && starts[0] == 0 && starts[n] == shape[2]
+	for i := 0; ok && i < n; i++ {
+		ok = starts[i] < starts[i+1] && starts[i+1]-starts[i] <= mask.Size(-1)
+	}
+	fusable("AttendRows", s.Contiguous(q), ok, "[1, Heads, T, Dim] in bfloat16, with a mask for the longest sequence")
+	return s.attend(q, k, v, mask, s.FromInt64(starts, int64(n)+1), scale, drop)
+}
+
+func (s *Scope) attend(q, k, v, mask, starts Tensor, scale float64, drop Dropout) Tensor {
+	q, k, v, mask = s.Contiguous(q), s.Contiguous(k), s.Contiguous(v), s.Contiguous(mask)
+	fusable("Attend", v, v.DType() == BFloat16 && k.NumElements() == v.NumElements(), "like the keys")
+	shape := q.Shape()
 	y := s.Empty(BFloat16, shape[0], shape[2], shape[1]*shape[3])
 	sums := s.Empty(Float32, shape[0], shape[1], shape[2])
-	p := attention(q, k, v, mask, y, sums, scale)
-	s.shared(attendKernel, unsafe.Pointer(&p), shape[0]*k.Size(1), shape[2]*shape[3])
-	s.record(step{op: stepAttend, numbers: []float64{scale}, saved: []Tensor{q, k, v, mask, y, sums},
-		inputs: []Tensor{q, k, v}, outputs: []Tensor{y}})
+	apart := 0.0
+	if starts.Defined() {
+		apart = 1
+	} else { // something to save
+		starts = mask
+	}
+	t := step{op: stepAttend,
+		numbers: []float64{scale, apart, drop.Share, float64(drop.Key >> 32), float64(uint32(drop.Key))},
+		saved:   []Tensor{q, k, v, mask, y, sums, starts}, inputs: []Tensor{q, k, v}, outputs: []Tensor{y}}
+	p, units := attention(t.numbers, t.saved)
+	s.shared(attendKernel, unsafe.Pointer(&p), units, shape[2]*shape[3])
+	s.record(t)
 	return y
 }
 
-func attention(q, k, v, mask, y, sums Tensor, scale float64) C.popri_attention {
-	shape := q.Shape()
+// attention is what the kernels take, of what a step has, and the number of heads of keys of all sequences.
+func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units int64) {
+	q, k, v, mask, y, sums, starts := saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], saved[6]
+	shape, width := q.Shape(), mask.Size(-1)
+	drop := Dropout{numbers[2], uint64(numbers[3])<<32 | uint64(numbers[4])}
 	data := func(t Tensor) *C.uint16_t { return (*C.uint16_t)(t.pointer()) }
-	return C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
-		dim: C.int64_t(shape[3]), scale: C.float(scale), tiles: cbool(MatrixUnit()),
-		masks: C.int64_t(mask.NumElements() / (shape[2] * shape[2])), q: data(q), k: data(k), v: data(v),
-		mask: data(mask), y: data(y), sums: (*C.float)(sums.pointer())}
+	p = C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
+		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), tiles: cbool(MatrixUnit()), mask_width: C.int64_t(width),
+		masks: C.int64_t(mask.NumElements() / (width * width)), q: data(q), k: data(k), v: data(v), mask: data(mask),
+		y: data(y), sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: drop.limit(),
+		kept: C.float(1 / (1 - drop.Share))}
+	sequences := shape[0]
+	if numbers[1] != 0 {
+		p.starts, sequences = (*C.int64_t)(starts.pointer()), starts.NumElements()-1
+	}
+	return p, sequences * k.Size(1)
 }
 
 func attendGradient(b backward) []Tensor {
 	q, k, v := b.saved[0], b.saved[1], b.saved[2]
 	dy := b.Contiguous(b.slopes[0])
 	out := []Tensor{b.Empty(BFloat16, q.Shape()...), b.Empty(BFloat16, k.Shape()...), b.Empty(BFloat16, v.Shape()...)}
-	p := attention(q, k, v, b.saved[3], b.saved[4], b.saved[5], b.numbers[0])
+	p, units := attention(b.numbers, b.saved)
 	p.dy = (*C.uint16_t)(dy.pointer())
 	for i, to := range []**C.uint16_t{&p.dq, &p.dk, &p.dv} {
 		*to = (*C.uint16_t)(out[i].pointer())
 	}
-	b.shared(attendGradKernel, unsafe.Pointer(&p), q.Size(0)*k.Size(1), q.Size(2)*q.Size(3))
+	b.shared(attendGradKernel, unsafe.Pointer(&p), units, q.Size(2)*q.Size(3))
 	return out
 }

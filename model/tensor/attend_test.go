@@ -65,7 +65,7 @@ func TestTrainedAttention(t *testing.T) {
 					var grads []Tensor
 					s.WithGrad(func() {
 						if dtype == BFloat16 {
-							y = s.Attend(in[0], in[1], in[2], mask, scale)
+							y = s.Attend(in[0], in[1], in[2], mask, scale, Dropout{})
 						} else {
 							q := s.Reshape(in[0], b, kv, h/kv*n, d)
 							scores := s.View(s.MatMul(q, s.Transpose(in[1], 2, 3)), b, h, n, n)
@@ -117,7 +117,8 @@ func TestTrainedAttentionThreads(t *testing.T) {
 		err := Run(func(s *Scope) error {
 			q, k, v := draws32(s, BFloat16, 1, 2, 6, 90, 64), draws32(s, BFloat16, 2, 2, 3, 90, 64),
 				draws32(s, BFloat16, 3, 2, 3, 90, 64)
-			results[i] = s.Float64s(s.Attend(q, k, v, s.To(s.FromFloat32(sees(90, 20, 50), 90, 90), BFloat16), 0.125))
+			results[i] = s.Float64s(s.Attend(q, k, v, s.To(s.FromFloat32(sees(90, 20, 50), 90, 90), BFloat16), 0.125,
+				Dropout{}))
 			return nil
 		})
 		if err != nil {
@@ -150,7 +151,7 @@ func BenchmarkTrainedAttention(b *testing.B) {
 							s.WithGrad(func() {
 								var y Tensor
 								if fused {
-									y = s.Attend(q, k, v, mask, 0.125)
+									y = s.Attend(q, k, v, mask, 0.125, Dropout{})
 								} else {
 									scores := s.MatMul(s.Reshape(q, 1, 3, 3*n, 64), s.Transpose(k, 2, 3))
 									shares := s.MaskedSoftmax(s.View(scores, 1, 9, n, n), mask, 0.125)

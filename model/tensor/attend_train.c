@@ -2,6 +2,7 @@
 #include "profile.h"
 #include "amx.h"
 #include "packed_heads.h"
+#include "drop.h"
 #include <stdlib.h>
 
 // Attention that is trained, in bfloat16 with float32 scores and sums: the scores of 32 queries at a time are in
@@ -18,7 +19,9 @@ typedef enum { HIDDEN, MASKED, OPEN } sight; // of a block of 32 queries and 32 
 // What a head of keys and values, and the heads of queries that share it, are computed with.
 typedef struct {
   const popri_attention *p;
-  int64_t batch, kv, room, depth; // tokens up to a multiple of 32, and blocks of 32
+  int64_t sequence, kv;           // which one
+  int64_t at, tokens;             // the sequence's place among the tokens of all, and how many it has
+  int64_t room, depth;            // tokens up to a multiple of 32, and blocks of 32
   uint16_t *q, *dy;               // [32][dim], zeros behind the last query
   uint16_t *keys, *values;        // keys as weights [dim, room], values as weights [room, dim]
   uint16_t *key_rows, *value_columns; // keys as weights [room, dim], values as weights [dim, room]
@@ -64,8 +67,29 @@ static char *lay_out(head *h, char *start, int back) {
   return at;
 }
 
-static head begin(const popri_attention *p, int back) {
-  head h = {.p = p, .room = rounded(p->tokens), .depth = rounded(p->tokens) / BLOCK};
+// Turns to a head of keys of all sequences: its number counts the heads of a sequence after those before.
+static inline void turn_to(head *h, int64_t unit) {
+  const popri_attention *p = h->p;
+  h->sequence = unit / p->kv_heads, h->kv = unit % p->kv_heads;
+  h->at = p->starts ? p->starts[h->sequence] : h->sequence * p->tokens;
+  h->tokens = p->starts ? p->starts[h->sequence + 1] - h->at : p->tokens;
+  h->room = rounded(h->tokens), h->depth = h->room / BLOCK;
+}
+
+// The first row of a head among those of all heads, of which a sequence has the given number.
+INLINE int64_t rows_of(const head *h, int64_t of, int64_t heads) {
+  return h->p->starts ? of * h->p->tokens + h->at : (h->sequence * heads + of) * h->p->tokens;
+}
+
+// With memory for the longest of the sequences of units [from, to).
+static head begin(const popri_attention *p, int64_t from, int64_t to, int back) {
+  head h = {.p = p};
+  int64_t room = 0;
+  for (int64_t unit = from; unit < to; unit++) {
+    turn_to(&h, unit);
+    room = h.room > room ? h.room : room;
+  }
+  h.room = room, h.depth = room / BLOCK;
   int64_t bytes = lay_out(&h, 0, back) - (char *)0;
   if (posix_memalign((void **)&h.memory, 64, bytes)) abort();
   lay_out(&h, h.memory, back);
@@ -96,12 +120,12 @@ INLINE void multiply(int tiles, int rows, const uint16_t *a, int64_t stride, con
 
 static const uint16_t *mask_of(const head *h, int64_t query) {
   const popri_attention *p = h->p;
-  return p->mask + ((p->masks == 1 ? 0 : h->batch) * p->tokens + query) * p->tokens;
+  return p->mask + ((p->masks == 1 ? 0 : h->sequence) * p->mask_width + query) * p->mask_width;
 }
 
 // What n queries from the given one on see of each block. A row that sees nothing sees all, as the softmax has it.
 INLINE void look(head *h, int64_t query, int n) {
-  int64_t tokens = h->p->tokens;
+  int64_t tokens = h->tokens;
   int any = 0;
   for (int64_t j = 0; j < h->depth; j++) {
     int64_t left = tokens - j * BLOCK;
@@ -156,11 +180,21 @@ INLINE void over_tokens(const head *h, int n, const uint16_t *rows, const uint16
 // A score with the scale and, where tokens are hidden, the mask.
 INLINE __m512 score(const head *h, const float *scores, const uint16_t *mask, int64_t t, int masked, __m512 scale) {
   __m512 x = _mm512_mul_ps(_mm512_loadu_ps(scores + t), scale);
-  return masked ? _mm512_add_ps(x, load_bf16(mask + t, up_to(h->p->tokens - t))) : x;
+  return masked ? _mm512_add_ps(x, load_bf16(mask + t, up_to(h->tokens - t))) : x;
+}
+
+// Which of 16 tokens from t on dropout keeps for a row of queries.
+INLINE __mmask16 kept_of(const head *h, uint64_t row, int64_t t) {
+  typedef uint32_t words __attribute__((vector_size(64)));
+  const words lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  words word = HIDDEN_WORD(lanes + (uint32_t)t, row);
+  return _mm512_cmpge_epu32_mask((__m512i)word, _mm512_set1_epi32((int)h->p->hidden));
 }
 
 // Makes shares of a query's scores, not yet divided by their sum; returns the logarithm of the sum, and one over it.
-INLINE float soften(const head *h, int r, int64_t query, float *inverse) {
+// What dropout hides has none, but belongs to the sum.
+INLINE float soften(const head *h, int r, int64_t query, int64_t place, float *inverse) {
+  uint64_t row = h->p->hidden ? hidden_row(h->p->key, place) : 0;
   float *scores = h->scores + r * h->room;
   uint16_t *out = h->shares + r * h->room;
   const uint16_t *mask = mask_of(h, query);
@@ -170,7 +204,7 @@ INLINE float soften(const head *h, int r, int64_t query, float *inverse) {
   for (int64_t t = j * BLOCK; t < (j + 1) * BLOCK; t += 16) {
     __m512 x = score(h, scores, mask, t, h->sees[j] == MASKED, scale);
     _mm512_storeu_ps(scores + t, x);
-    most = _mm512_mask_max_ps(most, up_to(h->p->tokens - t), most, x);
+    most = _mm512_mask_max_ps(most, up_to(h->tokens - t), most, x);
   }
   float max = _mm512_reduce_max_ps(most);
   most = _mm512_set1_ps(max);
@@ -178,38 +212,39 @@ INLINE float soften(const head *h, int r, int64_t query, float *inverse) {
   for (int64_t t = j * BLOCK; t < (j + 1) * BLOCK; t += 16) {
     __m512 x = _mm512_sub_ps(_mm512_loadu_ps(scores + t), most);
     // A hidden token has no weight, not one that is slow to multiply with; what is not a number stays.
-    __mmask16 m = up_to(h->p->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
+    __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
     __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x));
     sum = _mm512_add_ps(sum, e);
-    store_bf16(out + t, 0xffff, e);
+    store_bf16(out + t, 0xffff, h->p->hidden ? _mm512_maskz_mov_ps(kept_of(h, row, t), e) : e);
   }
   float total = _mm512_reduce_add_ps(sum);
-  *inverse = 1.0f / total;
+  *inverse = h->p->kept / total;
   return max + logf(total);
 }
 
-// Attention of heads [from, to) of keys and values of all batches.
+// Attention of heads [from, to) of keys and values of all sequences.
 AMX void popri_attend_train(const void *attention, int64_t from, int64_t to) {
   const popri_attention *p = attention;
-  head h = begin(p, 0);
-  int64_t dim = p->dim, tokens = p->tokens, group = p->heads / p->kv_heads;
+  head h = begin(p, from, to, 0);
+  int64_t dim = p->dim, group = p->heads / p->kv_heads;
   if (p->tiles) tiles_on();
   for (int64_t unit = from; unit < to; unit++) {
-    h.batch = unit / p->kv_heads, h.kv = unit % p->kv_heads;
-    pack_keys(p->k + unit * tokens * dim, dim, tokens, dim, h.keys);
-    pack_values(p->v + unit * tokens * dim, dim, tokens, dim, h.values);
+    turn_to(&h, unit);
+    int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
+    pack_keys(p->k + own, dim, tokens, dim, h.keys);
+    pack_values(p->v + own, dim, tokens, dim, h.values);
     for (int64_t t = 0; t < tokens; t += QUERIES) {
       int n = tokens - t < QUERIES ? (int)(tokens - t) : QUERIES;
       look(&h, t, n);
       for (int64_t k = 0; k < group; k++) {
-        int64_t row = (unit * group + k) * tokens + t;
+        int64_t row = rows_of(&h, h.kv * group + k, p->heads) + t;
         copy_rows(h.q, p->q + row * dim, dim, n, dim);
         with_tokens(&h, n, h.q, h.keys, h.scores);
         float inverse[QUERIES];
-        for (int r = 0; r < n; r++) p->sums[row + r] = soften(&h, r, t + r, inverse + r);
+        for (int r = 0; r < n; r++) p->sums[row + r] = soften(&h, r, t + r, row + r, inverse + r);
         over_tokens(&h, n, h.shares, h.values, h.out);
         for (int r = 0; r < n; r++) {
-          uint16_t *y = p->y + ((h.batch * tokens + t + r) * p->heads + h.kv * group + k) * dim;
+          uint16_t *y = p->y + ((h.at + t + r) * p->heads + h.kv * group + k) * dim;
           for (int64_t d = 0; d < dim; d += 16)
             store_bf16(y + d, 0xffff,
                        _mm512_mul_ps(_mm512_loadu_ps(h.out + r * dim + d), _mm512_set1_ps(inverse[r])));
@@ -228,7 +263,10 @@ INLINE float dot(const uint16_t *a, const uint16_t *b, int64_t n) {
 }
 
 // A query's shares and the slopes of its scores: p = exp(score - logarithm of the sum), p·(slope of p - own)·scale.
-INLINE void slopes_of(const head *h, int r, int64_t query, float sums, float own) {
+// Dropout changes the shares that are stored, and the slope of p, but not p in the second.
+INLINE void slopes_of(const head *h, int r, int64_t query, int64_t place, float sums, float own) {
+  uint64_t row = h->p->hidden ? hidden_row(h->p->key, place) : 0;
+  __m512 kept = _mm512_set1_ps(h->p->kept);
   const float *scores = h->scores + r * h->room, *of_shares = h->share_slopes + r * h->room;
   uint16_t *shares = h->shares + r * h->room, *slopes = h->slopes + r * h->room;
   const uint16_t *mask = mask_of(h, query);
@@ -237,11 +275,17 @@ INLINE void slopes_of(const head *h, int r, int64_t query, float sums, float own
   SEEN(h, j)
   for (int64_t t = j * BLOCK; t < (j + 1) * BLOCK; t += 16) {
     __m512 x = _mm512_sub_ps(score(h, scores, mask, t, h->sees[j] == MASKED, scale), sum);
-    __mmask16 m = up_to(h->p->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
+    __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
     __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x));
-    store_bf16(shares + t, 0xffff, e);
-    __m512 slope = _mm512_sub_ps(_mm512_loadu_ps(of_shares + t), mean);
-    store_bf16(slopes + t, 0xffff, _mm512_mul_ps(_mm512_mul_ps(e, slope), scale));
+    __m512 slope = _mm512_loadu_ps(of_shares + t);
+    if (h->p->hidden) {
+      __mmask16 seen = kept_of(h, row, t);
+      store_bf16(shares + t, 0xffff, _mm512_maskz_mul_ps(seen, e, kept));
+      slope = _mm512_maskz_mul_ps(seen, slope, kept);
+    } else {
+      store_bf16(shares + t, 0xffff, e);
+    }
+    store_bf16(slopes + t, 0xffff, _mm512_mul_ps(_mm512_mul_ps(e, _mm512_sub_ps(slope, mean)), scale));
   }
 }
 
@@ -268,10 +312,10 @@ INLINE void over_queries(const head *h, const uint16_t *rows, const uint16_t *of
 // Rows of [tokens, dim] of [dim][room].
 INLINE void store_turned(const head *h, const float *from, uint16_t *to) {
   float part[16 * 16] __attribute__((aligned(64)));
-  for (int64_t t = 0; t < h->p->tokens; t += 16)
+  for (int64_t t = 0; t < h->tokens; t += 16)
     for (int64_t d = 0; d < h->p->dim; d += 16) {
       transpose((const int32_t *)(from + d * h->room + t), h->room, 16, (int32_t *)part);
-      for (int r = 0; r < 16 && t + r < h->p->tokens; r++)
+      for (int r = 0; r < 16 && t + r < h->tokens; r++)
         store_bf16(to + (t + r) * h->p->dim + d, 0xffff, _mm512_load_ps(part + 16 * r));
     }
 }
@@ -279,12 +323,13 @@ INLINE void store_turned(const head *h, const float *from, uint16_t *to) {
 // The gradients for queries, keys and values.
 AMX void popri_attend_train_grad(const void *attention, int64_t from, int64_t to) {
   const popri_attention *p = attention;
-  head h = begin(p, 1);
-  int64_t dim = p->dim, tokens = p->tokens, group = p->heads / p->kv_heads, width = p->heads * dim;
+  head h = begin(p, from, to, 1);
+  int64_t dim = p->dim, group = p->heads / p->kv_heads, width = p->heads * dim;
   if (p->tiles) tiles_on();
   for (int64_t unit = from; unit < to; unit++) {
-    h.batch = unit / p->kv_heads, h.kv = unit % p->kv_heads;
-    const uint16_t *k = p->k + unit * tokens * dim, *v = p->v + unit * tokens * dim;
+    turn_to(&h, unit);
+    int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
+    const uint16_t *k = p->k + own, *v = p->v + own;
     pack_keys(k, dim, tokens, dim, h.keys);
     pack_values(k, dim, tokens, dim, h.key_rows);
     pack_keys(v, dim, tokens, dim, h.value_columns);
@@ -298,14 +343,14 @@ AMX void popri_attend_train_grad(const void *attention, int64_t from, int64_t to
         memset(h.slopes + n * h.room, 0, (QUERIES - n) * h.room * 2);
       }
       for (int64_t i = 0; i < group; i++) {
-        int64_t row = (unit * group + i) * tokens + t;
-        int64_t place = (h.batch * tokens + t) * width + (h.kv * group + i) * dim; // in y and dy
+        int64_t row = rows_of(&h, h.kv * group + i, p->heads) + t;
+        int64_t place = (h.at + t) * width + (h.kv * group + i) * dim; // in y and dy
         copy_rows(h.q, p->q + row * dim, dim, n, dim);
         copy_rows(h.dy, p->dy + place, width, n, dim);
         with_tokens(&h, n, h.q, h.keys, h.scores);
         with_tokens(&h, n, h.dy, h.value_columns, h.share_slopes);
         for (int r = 0; r < n; r++)
-          slopes_of(&h, r, t + r, p->sums[row + r], dot(h.dy + r * dim, p->y + place + r * width, dim));
+          slopes_of(&h, r, t + r, row + r, p->sums[row + r], dot(h.dy + r * dim, p->y + place + r * width, dim));
         over_tokens(&h, n, h.slopes, h.key_rows, h.out);
         for (int64_t d = 0; d < n * dim; d += 16)
           store_bf16(p->dq + row * dim + d, 0xffff, _mm512_loadu_ps(h.out + d));
@@ -313,8 +358,8 @@ AMX void popri_attend_train_grad(const void *attention, int64_t from, int64_t to
         over_queries(&h, h.dy, h.shares, h.dv);
       }
     }
-    store_turned(&h, h.dk, p->dk + unit * tokens * dim);
-    store_turned(&h, h.dv, p->dv + unit * tokens * dim);
+    store_turned(&h, h.dk, p->dk + own);
+    store_turned(&h, h.dv, p->dv + own);
   }
   if (p->tiles) _tile_release();
   free(h.memory);

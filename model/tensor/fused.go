@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -35,31 +36,63 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	return y
 }
 
+func rmsNormGradient(b backward) []Tensor {
+	return b.ofNorm(rmsNormGradKernel, C.popri_rows{w: cfloats(b.saved[1].View32())}, b.saved[1])
+}
+
+// LayerNorm returns (x - mean)/√(variance + eps)·weight + bias over the last dimension, with float32 sums. It has a
+// gradient.
+func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
+	n := x.Size(-1)
+	x = s.Contiguous(x)
+	fusable("LayerNorm", x, weight.NumElements() == n && bias.NumElements() == n,
+		fmt.Sprintf("as wide as the weight's %d and the bias's %d", weight.NumElements(), bias.NumElements()))
+	if !s.native("LayerNorm", x, weight, bias) {
+		// In bfloat16, libtorch's gradients of the weights are off by several percent: it adds them up in bfloat16.
+		return s.To(s.portableLayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps), x.DType())
+	}
+	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
+	y := s.Empty(x.DType(), x.Shape()...)
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: cfloats(w.View32()),
+		b: cfloats(b.View32()), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
+	s.shared(layerNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
+	s.record(step{op: stepLayerNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w, b},
+		outputs: []Tensor{y}})
+	return y
+}
+
+func layerNormGradient(b backward) []Tensor {
+	return b.ofNorm(layerNormGradKernel, C.popri_rows{w: cfloats(b.saved[1].View32())}, b.saved[1], b.saved[1])
+}
+
 // Rows whose share of a weight's gradient is one sum: a number of its own, so that threads do not change the sums.
 const gradientRows = 64
 
-func rmsNormGradient(b backward) []Tensor {
-	x, w, dy := b.saved[0], b.saved[1], b.Contiguous(b.slopes[0])
-	n := w.NumElements()
+// ofNorm is the gradient of a norm for its input and for its weights, whose sums k has behind each other.
+func (b backward) ofNorm(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
+	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
+	n := x.Size(-1)
 	rows := x.NumElements() / n
 	blocks := (rows + gradientRows - 1) / gradientRows
 	dx := b.Empty(x.DType(), x.Shape()...)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(b.numbers[0]), n: C.int64_t(n),
-		w: cfloats(w.View32()), x: C.at_data_ptr(x.c), dy: C.at_data_ptr(dy.c), y: C.at_data_ptr(dx.c),
-		rows:  C.int64_t(rows),
-		block: gradientRows}
-	out := []Tensor{dx, {}}
+	p.bf16, p.eps, p.n = cbool(x.DType() == BFloat16), C.float(b.numbers[0]), C.int64_t(n)
+	p.x, p.dy, p.y = C.at_data_ptr(x.c), C.at_data_ptr(dy.c), C.at_data_ptr(dx.c)
+	p.rows, p.block = C.int64_t(rows), gradientRows
+	out := append([]Tensor{dx}, make([]Tensor, len(weights))...)
+	width := n * int64(len(weights))
 	var sums []float32
-	if b.wanted[1] {
-		parts := b.Zeros(Float32, max(1, blocks), n)
+	if slices.Contains(b.wanted[1:], true) {
+		parts := b.Zeros(Float32, max(1, blocks), width)
 		sums = parts.View32()
 		p.dw = cfloats(sums)
-		out[1] = b.View(b.Narrow(parts, 0, 0, 1), w.Shape()...)
+		for i, w := range weights {
+			out[i+1] = b.View(b.Narrow(b.Narrow(parts, 0, 0, 1), 1, int64(i)*n, n), w.Shape()...)
+		}
 	}
-	b.shared(rmsNormGradKernel, unsafe.Pointer(&p), blocks, n*gradientRows)
+	b.shared(k, unsafe.Pointer(&p), blocks, n*gradientRows)
 	if sums != nil {
 		for i := int64(1); i < blocks; i++ {
-			for k, x := range sums[i*n:][:n] {
+			for k, x := range sums[i*width:][:width] {
 				sums[k] += x
 			}
 		}
@@ -69,6 +102,8 @@ func rmsNormGradient(b backward) []Tensor {
 
 // Kernels that work on rows, and their names in a profile.
 var (
+	layerNormKernel      = kernel{C.popri_range(C.popri_layernorm_rows), C.CString("popri::layernorm")}
+	layerNormGradKernel  = kernel{C.popri_range(C.popri_layernorm_grad), C.CString("popri::layernorm_grad")}
 	rmsNormKernel        = kernel{C.popri_range(C.popri_rmsnorm_rows), C.CString("popri::rmsnorm")}
 	rmsNormGradKernel    = kernel{C.popri_range(C.popri_rmsnorm_grad), C.CString("popri::rmsnorm_grad")}
 	swiGLUKernel         = kernel{C.popri_range(C.popri_swiglu_rows), C.CString("popri::swiglu")}
@@ -103,24 +138,19 @@ func (s *Scope) shared(k kernel, p unsafe.Pointer, n, width int64) {
 	C.popri_shared(k.name, k.f, p, C.int64_t(n), C.int(threads))
 }
 
-// FusedLayerNorm is [Scope.LayerNorm] without a gradient, with float32 sums, weight and bias [n] of any type.
+// FusedLayerNorm is [Scope.LayerNorm] without a gradient, with weight and bias [n] of any type.
 func (s *Scope) FusedLayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 	n := x.Size(-1)
+	if x.DType() != BFloat16 || !CanPack(BFloat16) || !s.native("FusedLayerNorm", x, weight, bias) {
+		return s.LayerNorm(x, weight, bias, eps)
+	}
 	fusable("FusedLayerNorm", x, weight.NumElements() == n && bias.NumElements() == n,
 		fmt.Sprintf("as wide as the weight's %d and the bias's %d", weight.NumElements(), bias.NumElements()))
-	if !s.native("FusedLayerNorm", x, weight, bias) {
-		return s.To(s.LayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps), x.DType())
-	}
 	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
 	y := s.Empty(x.DType(), x.Shape()...)
-	if x.DType() == BFloat16 && CanPack(BFloat16) {
-		row := make([]float32, (n+63)/64*64)
-		C.popri_layernorm_bf16((*C.uint16_t)(C.at_data_ptr(x.c)), cfloats(w.View32()), cfloats(b.View32()),
-			(*C.uint16_t)(C.at_data_ptr(y.c)), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps), cfloats(row))
-		return y
-	}
-	C.popri_layernorm(C.at_data_ptr(x.c), cbool(x.DType() == BFloat16), cfloats(w.View32()), cfloats(b.View32()),
-		C.at_data_ptr(y.c), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps))
+	row := make([]float32, (n+63)/64*64)
+	C.popri_layernorm_bf16((*C.uint16_t)(C.at_data_ptr(x.c)), cfloats(w.View32()), cfloats(b.View32()),
+		(*C.uint16_t)(C.at_data_ptr(y.c)), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps), cfloats(row))
 	return y
 }
 

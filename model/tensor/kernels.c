@@ -10,12 +10,13 @@
   K(void, popri_attend, (const popri_cache *c, int from, int to, const float *qkv, float *out,                        \
       const int32_t *slot, const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len,               \
       float *scratch), (c, from, to, qkv, out, slot, suffix_len, prefix, prefix_len, scratch))                        \
-  K(void, popri_layernorm, (const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows,           \
-      int64_t n, float eps), (x, bf16, w, b, y, rows, n, eps))                                                        \
   K(void, popri_rotate, (float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles,            \
       int64_t width, int64_t heads, int64_t dim), (x, cosines, sines, rows, angles, width, heads, dim))               \
+  K(void, popri_layernorm_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                             \
+  K(void, popri_layernorm_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                             \
   K(void, popri_rmsnorm_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
   K(void, popri_rmsnorm_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                               \
+  K(void, popri_drop_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                  \
   K(void, popri_swiglu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
   K(void, popri_swiglu_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                                \
   K(void, popri_gelu_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                                  \

@@ -1,4 +1,6 @@
-// Norms, activations and rotary positions. Included by kernels.h.
+// Norms, dropout, activations and rotary positions. Included by kernels.h.
+#include "drop.h"
+
 INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
   for (int64_t r = 0; r < rows; r++) {
     int64_t at = r * n, i = 0;
@@ -20,10 +22,13 @@ INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t ro
   }
 }
 
+// The sum of the lanes, in halves: one after the other, each addition would wait for the one before.
 INLINE float total(floats v) {
-  float sum = 0;
-  for (int k = 0; k < LANES; k++) sum += v[k];
-  return sum;
+  float part[LANES];
+  *(floats *)part = v;
+  for (int width = LANES / 2; width; width /= 2)
+    for (int k = 0; k < width; k++) part[k] += part[k + width];
+  return part[0];
 }
 
 INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w, void *dx, float *dw, int64_t from,
@@ -79,42 +84,105 @@ void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
   }
 }
 
-INLINE void layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n,
-                      float eps) {
-  for (int64_t r = 0; r < rows; r++) {
-    int64_t at = r * n, i = 0;
-    floats sums = {0}, squares = {0};
-    for (; i + LANES <= n; i += LANES) sums += load(x, at + i, bf16);
-    float sum = 0, square = 0;
-    for (int k = 0; k < LANES; k++) sum += sums[k];
-    for (; i < n; i++) sum += value(x, at + i, bf16);
-    float mean = sum / (float)n;
-    for (i = 0; i + LANES <= n; i += LANES) {
-      floats v = load(x, at + i, bf16) - mean;
-      squares += v * v;
+// What the LayerNorm of a row takes of it: mean and 1/√(variance + eps).
+INLINE void moments(const void *x, int64_t at, int bf16, int64_t n, float eps, float *mean, float *scale) {
+  int64_t i = 0;
+  floats sums = {0}, squares = {0};
+  for (; i + LANES <= n; i += LANES) sums += load(x, at + i, bf16);
+  float sum = total(sums);
+  for (; i < n; i++) sum += value(x, at + i, bf16);
+  float m = sum / (float)n;
+  for (i = 0; i + LANES <= n; i += LANES) {
+    floats v = load(x, at + i, bf16) - m;
+    squares += v * v;
+  }
+  float square = total(squares);
+  for (; i < n; i++) {
+    float v = value(x, at + i, bf16) - m;
+    square += v * v;
+  }
+  *mean = m;
+  *scale = 1.0f / sqrtf(square / (float)n + eps);
+}
+
+INLINE void layernorm(const popri_rows *p, int64_t from, int64_t to, int bf16) {
+  const float *w = p->w, *b = p->b;
+  for (int64_t r = from; r < to; r++) {
+    int64_t at = r * p->n, i = 0;
+    float mean, scale;
+    moments(p->x, at, bf16, p->n, p->eps, &mean, &scale);
+    for (; i + LANES <= p->n; i += LANES) {
+      floats u = (load(p->x, at + i, bf16) - mean) * scale;
+      store_floats(p->y, at + i, u * *(const floats *)(w + i) + *(const floats *)(b + i), bf16);
     }
-    for (int k = 0; k < LANES; k++) square += squares[k];
-    for (; i < n; i++) {
-      float v = value(x, at + i, bf16) - mean;
-      square += v * v;
-    }
-    float scale = 1.0f / sqrtf(square / (float)n + eps);
-    for (i = 0; i + LANES <= n; i += LANES)
-      store_floats(y, at + i,
-                   (load(x, at + i, bf16) - mean) * scale * *(const floats *)(w + i) + *(const floats *)(b + i), bf16);
-    for (; i < n; i++) store(y, at + i, (value(x, at + i, bf16) - mean) * scale * w[i] + b[i], bf16);
+    for (; i < p->n; i++) store(p->y, at + i, (value(p->x, at + i, bf16) - mean) * scale * w[i] + b[i], bf16);
   }
 }
 
 // y = (x - mean)/√(variance + eps)·w + b, row by row.
-void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n,
-                     float eps) {
-  OPERATION("popri::layernorm");
-  if (bf16)
-    layernorm(x, 1, w, b, y, rows, n, eps);
-  else
-    layernorm(x, 0, w, b, y, rows, n, eps);
+BOTH_TYPES(popri_layernorm_rows, popri_rows, layernorm)
+
+// With u = (x - mean)·scale: dx = scale·(dy·w - mean of dy·w - u·mean of dy·w·u), dw = Σ dy·u, db = Σ dy.
+INLINE void layernorm_grad(const popri_rows *p, int64_t block, int64_t last, int bf16) {
+  int64_t n = p->n;
+  const float *w = p->w;
+  for (; block < last; block++) {
+    int64_t from = block * p->block, to = from + p->block < p->rows ? from + p->block : p->rows;
+    float *dw = p->dw ? p->dw + 2 * block * n : 0;
+    for (int64_t r = from; r < to; r++) {
+      int64_t at = r * n, i = 0;
+      float mean, scale;
+      moments(p->x, at, bf16, n, p->eps, &mean, &scale);
+      floats sums = {0}, dots = {0};
+      for (; i + LANES <= n; i += LANES) {
+        floats g = load(p->dy, at + i, bf16) * *(const floats *)(w + i);
+        sums += g;
+        dots += g * (load(p->x, at + i, bf16) - mean);
+      }
+      float sum = total(sums), dot = total(dots);
+      for (; i < n; i++) {
+        float g = value(p->dy, at + i, bf16) * w[i];
+        sum += g;
+        dot += g * (value(p->x, at + i, bf16) - mean);
+      }
+      sum /= (float)n;
+      dot *= scale / (float)n;
+      for (i = 0; i + LANES <= n; i += LANES) {
+        floats u = (load(p->x, at + i, bf16) - mean) * scale, dy = load(p->dy, at + i, bf16);
+        store_floats(p->y, at + i, scale * (dy * *(const floats *)(w + i) - sum - u * dot), bf16);
+        if (dw) {
+          *(floats *)(dw + i) += dy * u;
+          *(floats *)(dw + n + i) += dy;
+        }
+      }
+      for (; i < n; i++) {
+        float u = (value(p->x, at + i, bf16) - mean) * scale, dy = value(p->dy, at + i, bf16);
+        store(p->y, at + i, scale * (dy * w[i] - sum - u * dot), bf16);
+        if (dw) dw[i] += dy * u, dw[n + i] += dy;
+      }
+    }
+  }
 }
+
+// The gradient for x, and what each block of rows adds to those for w and b.
+BOTH_TYPES(popri_layernorm_grad, popri_rows, layernorm_grad)
+
+INLINE void drop(const popri_drop *p, int64_t from, int64_t to, int bf16) {
+  words lanes;
+  for (int k = 0; k < LANES; k++) lanes[k] = k;
+  for (int64_t r = from; r < to; r++) {
+    uint64_t row = hidden_row((uint64_t)p->keys[r / p->part], r % p->part);
+    int64_t at = r * p->n, i = 0;
+    for (; i + LANES <= p->n; i += LANES) {
+      ints kept = HIDDEN_WORD(lanes + (uint32_t)i, row) >= p->limit;
+      store_floats(p->y, at + i, (floats)((ints)(load(p->x, at + i, bf16) * p->factor) & kept), bf16);
+    }
+    for (; i < p->n; i++)
+      store(p->y, at + i, HIDDEN_WORD((uint32_t)i, row) < p->limit ? 0 : value(p->x, at + i, bf16) * p->factor, bf16);
+  }
+}
+
+BOTH_TYPES(popri_drop_rows, popri_drop, drop)
 
 // 1/(1 + exp(-x)), by exp of a negative number.
 INLINE floats sigmoids(floats x) {

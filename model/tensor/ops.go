@@ -26,8 +26,8 @@ func (s *Scope) Linear(a, w, bias Tensor) Tensor {
 	return s.own("Linear", out, a, w, bias)
 }
 
-// LayerNorm normalises the last dimension of a, then scales by weight and shifts by bias.
-func (s *Scope) LayerNorm(a, weight, bias Tensor, eps float64) Tensor {
+// portableLayerNorm is [Scope.LayerNorm].
+func (s *Scope) portableLayerNorm(a, weight, bias Tensor, eps float64) Tensor {
 	var out C.tensor
 	n := C.int64_t(a.Size(-1))
 	C.atg_layer_norm(&out, a.c, &n, 1, weight.c, bias.c, C.double(eps), 1)

@@ -29,6 +29,8 @@ const (
 	stepSoftmax
 	stepAttend
 	stepAdapted
+	stepLayerNorm
+	stepDrop
 )
 
 // backward is what a gradient is computed from.
@@ -50,7 +52,9 @@ var gradients = [...]struct {
 	stepGelu:       {0, 1, 1, 1, geluGradient},
 	stepSplitHeads: {6, 2, 1, 3, splitHeadsGradient},
 	stepSoftmax:    {1, 1, 1, 1, softmaxGradient},
-	stepAttend:     {1, 6, 3, 1, attendGradient},
+	stepAttend:     {5, 7, 3, 1, attendGradient},
+	stepLayerNorm:  {1, 2, 3, 1, layerNormGradient},
+	stepDrop:       {1, 1, 1, 1, dropGradient},
 	stepAdapted:    {2 + 3*lowRankParts, 5, 3, 1, adaptedGradient},
 }
 

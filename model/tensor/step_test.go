@@ -18,6 +18,15 @@ var stepCases = []struct {
 	{"RMSNorm", [][]int64{{3, 67, 140}, {140}}, func(s *Scope, in []Tensor) []Tensor {
 		return []Tensor{s.RMSNorm(in[0], s.To(in[1], Float32), 1e-5)}
 	}},
+	{"LayerNorm", [][]int64{{3, 67, 140}, {140}, {140}}, func(s *Scope, in []Tensor) []Tensor {
+		return []Tensor{s.LayerNorm(in[0], s.To(in[1], Float32), s.To(in[2], Float32), 1e-5)}
+	}},
+	{"LayerNorm, frozen", [][]int64{{3, 67, 70}}, func(s *Scope, in []Tensor) []Tensor {
+		return []Tensor{s.LayerNorm(in[0], draws32(s, Float32, 3, 70), draws32(s, Float32, 4, 70), 1e-5)}
+	}},
+	{"Drop", [][]int64{{4, 70, 75}}, func(s *Scope, in []Tensor) []Tensor {
+		return []Tensor{s.Drop(in[0], 0.3, 7, 1<<63+5)}
+	}},
 	{"SwiGLU", [][]int64{{5, 70, 2 * 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.SwiGLU(in[0])} }},
 	{"GeluTanh", [][]int64{{5, 70, 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.GeluTanh(in[0])} }},
 	{"SplitHeads", [][]int64{{2, 40, (4 + 2*2) * 36}}, func(s *Scope, in []Tensor) []Tensor {

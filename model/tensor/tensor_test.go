@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -195,10 +196,14 @@ func TestGoroutineStorm(t *testing.T) {
 }
 
 func TestAdamWMatchesTheFormula(t *testing.T) {
-	p, g := []float32{1, -2, 0.5}, []float32{0.1, -0.2, 0.3}
-	a := NewAdamW(0.9, 0.999, 1e-8, 0.01, []int{3})
-	m, v := [3]float64{}, [3]float64{}
-	want := [3]float64{1, -2, 0.5}
+	const n = 37 // vectors of every width, and a rest
+	p, g := make([]float32, n), make([]float32, n)
+	a := NewAdamW(0.9, 0.999, 1e-8, 0.01, []int{n})
+	m, v, want := [n]float64{}, [n]float64{}, [n]float64{}
+	for i := range p {
+		p[i], g[i] = float32(i-18)/7, float32(i%5-2)/10
+		want[i] = float64(p[i])
+	}
 	for step := 1; step <= 5; step++ {
 		if err := a.Update([][]float32{p}, [][]float32{g}, 0.01, 0.5); err != nil {
 			t.Fatal(err)
@@ -217,6 +222,39 @@ func TestAdamWMatchesTheFormula(t *testing.T) {
 	}
 	if err := a.Update([][]float32{p[:2]}, [][]float32{g}, 1, 1); err == nil {
 		t.Error("a parameter of another size is taken")
+	}
+}
+
+// TestAdamWThreads: neither the bits of an update nor those of a norm depend on the threads.
+func TestAdamWThreads(t *testing.T) {
+	defer SetThreads(Threads())
+	const n = 3*partElements + 11
+	var first []float32
+	var norm float64
+	for _, threads := range []int{1, 2, 5} {
+		SetThreads(threads)
+		p, g := make([]float32, n), make([]float32, n)
+		for i := range g {
+			p[i], g[i] = float32(i%13)-6, float32(i%7)-2.9
+		}
+		a := NewAdamW(0.9, 0.999, 1e-8, 0.01, []int{n})
+		if err := a.Update([][]float32{p}, [][]float32{g}, 0.01, 1); err != nil {
+			t.Fatal(err)
+		}
+		got := GlobalNorm([][]float32{g})
+		if first == nil {
+			first, norm = p, got
+			want := 0.0
+			for _, x := range g {
+				want += float64(x) * float64(x)
+			}
+			if math.Abs(norm/math.Sqrt(want)-1) > 1e-5 {
+				t.Errorf("the norm is %g, want %g", norm, math.Sqrt(want))
+			}
+		}
+		if !slices.Equal(p, first) || got != norm {
+			t.Errorf("%d threads give another update, or the norm %g instead of %g", threads, got, norm)
+		}
 	}
 }
 

@@ -141,8 +141,6 @@ typedef struct {
 } popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
-void popri_layernorm(const void *x, int bf16, const float *w, const float *b, void *y, int64_t rows, int64_t n,
-                     float eps);
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
                   int64_t heads, int64_t dim);
 // What parts of rows do, and the threads of libtorch's operations doing it (threads.c).
@@ -153,12 +151,14 @@ typedef struct {
   int bf16;
   float eps;
   int64_t n;              // width of a row
-  const float *w;         // of the RMS norm
+  const float *w, *b;     // of a norm; b of the LayerNorm alone
   const void *x, *dy;     // dy for a gradient
   void *y;                // the result, or the gradient for x
-  float *dw;              // [blocks, n] null unless it is wanted; from and to count blocks of rows then
-  int64_t rows, block;
+  float *dw;              // [blocks, n] or, with db behind dw, [blocks, 2n]; null unless wanted
+  int64_t rows, block;    // of a norm's gradient, whose from and to count blocks of rows
 } popri_rows;
+void popri_layernorm_rows(const void *rows, int64_t from, int64_t to);
+void popri_layernorm_grad(const void *rows, int64_t from, int64_t to);
 void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to);
 void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to);
 void popri_swiglu_rows(const void *rows, int64_t from, int64_t to); // x [rows, 2n]
@@ -167,6 +167,17 @@ void popri_gelu_rows(const void *rows, int64_t from, int64_t to);
 void popri_gelu_grad(const void *rows, int64_t from, int64_t to);
 void popri_add_gelu_rows(const void *rows, int64_t from, int64_t to);
 void popri_add_layernorm_rows(const void *rows, int64_t from, int64_t to);
+// Dropout (drop.h) of rows of x, in parts with a key each, to which a row's number belongs.
+typedef struct {
+  int bf16;
+  uint32_t limit;         // the share that is hidden, of 2^32
+  float factor;           // of what is kept
+  int64_t n, part;        // width of a row, and rows of a part
+  const int64_t *keys;
+  const void *x;
+  void *y;
+} popri_drop;
+void popri_drop_rows(const void *drop, int64_t from, int64_t to);
 int64_t popri_attend_float_scratch(int64_t most, int64_t dim);
 void popri_attend_float(int from, int to, const int32_t *starts, int heads, int64_t dim, const float *qkv,
                         const float *shift, const float *bias, int64_t most, float *out, float *scratch);
@@ -195,9 +206,13 @@ typedef struct {
 // The same without the scores in memory (attend_train.c), in bfloat16: q and k are turned.
 typedef struct {
   int64_t tokens, heads, kv_heads, dim;
+  const int64_t *starts;         // of the sequences in the one batch there is, and their end; null: a batch is one
   float scale;
+  uint64_t key;                  // of dropout of the shares, whose row is that of the query among those of all heads
+  uint32_t hidden;               // of 2^32; 0 hides none
+  float kept;                    // the factor of what is kept
   int tiles;
-  int64_t masks;                 // [masks, tokens, tokens]; one is for all batches
+  int64_t masks, mask_width;     // [masks, mask_width, mask_width]; one is for all sequences, which begin with it
   const uint16_t *q, *k, *v;     // [batch, heads or kv_heads, tokens, dim]
   const uint16_t *mask;          // added to the scores
   uint16_t *y;                   // [batch, tokens, heads, dim]

@@ -2,15 +2,15 @@
 #pragma once
 #include "bf16.h"
 #include <math.h>
-
-#ifdef __GNUC__
-#pragma GCC optimize("no-math-errno")
+#ifdef __x86_64__
+#include <immintrin.h>
 #endif
 
 // LANES floats at once, as the compiler's vector type: one register of the instruction set that includes this (sets.h).
 // Types of another width than a register's would lie in memory.
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
 #define INLINE static inline __attribute__((always_inline))
 // The kernel name for rows [from, to) of what a type says, as f does it for each type of elements.
@@ -74,6 +74,20 @@ static float exp_sum(float *e, const float *x, int n, float max, float k) {
   for (; i < n; i++) total += e[i] = fast_exp((x[i] - max) * k);
   for (int j = 0; j < LANES; j++) total += part[j];
   return total;
+}
+
+// The compiler makes no vectors of calls of sqrtf, which may set errno.
+INLINE floats roots(floats x) {
+#if !defined __x86_64__
+  for (int k = 0; k < LANES; k++) x[k] = sqrtf(x[k]);
+  return x;
+#elif LANES == 16
+  return (floats)_mm512_sqrt_ps((__m512)x);
+#elif LANES == 8
+  return (floats)_mm256_sqrt_ps((__m256)x);
+#else
+  return (floats)_mm_sqrt_ps((__m128)x);
+#endif
 }
 
 INLINE floats load(const void *p, int64_t at, int bf16) {
