@@ -84,10 +84,14 @@ func (m Mean) NeedsTexts() bool { return false }
 // Vector implements query.Query. A client without texts, whose mean is zero, answers zeros whatever the centre is.
 func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {
 	if clients.Dim != m.dim {
-		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, the question %d", clients.Dim, m.dim)
+		return nil, m.otherDim(clients)
 	}
 	v := make([]float64, m.Len())
 	return v, m.answer(v, clients.Row(i), i)
+}
+
+func (m Mean) otherDim(clients query.Clients) error {
+	return fmt.Errorf("scoring: clients' embeddings have %d dimensions, the question %d", clients.Dim, m.dim)
 }
 
 // answer writes the vector of client i with this mean into v.
@@ -116,8 +120,9 @@ func (m Mean) answer(v, mean []float64, i int) error {
 // scaleTo gives v, unless it is zero, the L2 norm c, in place.
 func scaleTo(v []float64, c float64) {
 	if norm := Clip(v, c); norm > 0 && norm < c {
+		factor := c / norm
 		for j := range v {
-			v[j] *= c / norm
+			v[j] *= factor
 		}
 		Clip(v, c) // a norm near zero is scaled with a large rounding error
 	}
@@ -127,7 +132,23 @@ func scaleTo(v []float64, c float64) {
 func (m Mean) Sum(clients query.Clients) ([]float64, error) { return sumOf(m, clients) }
 
 // Partial implements query.Mergeable.
-func (m Mean) Partial(clients query.Clients) (query.Partial, error) { return partialOf(m, clients) }
+func (m Mean) Partial(clients query.Clients) (query.Partial, error) {
+	if clients.Dim != m.dim {
+		return query.Partial{}, m.otherDim(clients)
+	}
+	return vectors(m, clients.Clients, func(sum query.Block, from, to int) error {
+		v := make([]float64, m.Len()) // of one client after the other
+		for i := from; i < to; i++ {
+			if err := m.answer(v, clients.Row(i), i); err != nil {
+				return err
+			}
+			if err := sum.Add(1, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 // Finish implements query.Mergeable.
 func (m Mean) Finish(p query.Partial) ([]float64, error) { return finished(m, p) }

@@ -3,6 +3,8 @@ package scoring
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"popri/model/embedding"
 )
 
@@ -74,10 +76,4 @@ func Clip(v []float64, c float64) float64 {
 	return norm
 }
 
-func length(v []float64) float64 {
-	var sum float64
-	for _, x := range v {
-		sum += x * x
-	}
-	return math.Sqrt(sum)
-}
+func length(v []float64) float64 { return math.Sqrt(floats.Dot(v, v)) }
