@@ -184,8 +184,19 @@ INLINE void drop(const popri_drop *p, int64_t from, int64_t to, int bf16) {
 
 BOTH_TYPES(popri_drop_rows, popri_drop, drop)
 
-// 1/(1 + exp(-x)), by exp of a negative number.
-INLINE floats sigmoids(floats x) {
+// 1/(1 + exp(-x)): for bfloat16 to 12 bits where there are instructions for it, else by exp of a negative number.
+INLINE floats sigmoids(floats x, int bf16) {
+#if defined __x86_64__ && LANES == 16
+  if (bf16) {
+    __m512 y = _mm512_mul_ps((__m512)x, _mm512_set1_ps(-1.44269504088896341f));
+    __m512 k = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(y, k);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.0096181291f), f, _mm512_set1_ps(0.0555041087f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.2402265070f)); // 2^f, |f| ≤ ½
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.6931471806f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    return (floats)_mm512_rcp14_ps(_mm512_add_ps(_mm512_scalef_ps(p, k), _mm512_set1_ps(1.0f)));
+  }
+#endif
   ints low = x < 0;
   floats size = (floats)((ints)x & 0x7fffffff), sum = {0}, e; // its absolute value
   size = -size;
@@ -203,7 +214,7 @@ INLINE void swiglu(const void *x, int bf16, void *y, int64_t rows, int64_t n) {
     int64_t at = 2 * r * n, i = 0;
     for (; i + LANES <= n; i += LANES) {
       floats gate = load(x, at + i, bf16);
-      store_floats(y, r * n + i, gate * sigmoids(gate) * load(x, at + n + i, bf16), bf16);
+      store_floats(y, r * n + i, gate * sigmoids(gate, bf16) * load(x, at + n + i, bf16), bf16);
     }
     for (; i < n; i++) {
       float gate = value(x, at + i, bf16);
@@ -216,7 +227,7 @@ INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64
   for (int64_t r = from; r < to; r++) {
     int64_t at = 2 * r * n, i = 0;
     for (; i + LANES <= n; i += LANES) {
-      floats gate = load(x, at + i, bf16), g = load(dy, r * n + i, bf16), share = sigmoids(gate);
+      floats gate = load(x, at + i, bf16), g = load(dy, r * n + i, bf16), share = sigmoids(gate, bf16);
       store_floats(dx, at + i, g * load(x, at + n + i, bf16) * share * (1 + gate * (1 - share)), bf16);
       store_floats(dx, at + n + i, g * gate * share, bf16);
     }
@@ -237,7 +248,7 @@ INLINE void gelu(const popri_rows *p, int64_t from, int64_t to, int bf16) {
     int64_t i = from * p->n, end = i + p->n;
     for (; i + LANES <= end; i += LANES) {
       floats x = load(p->x, i, bf16);
-      store_floats(p->y, i, x * sigmoids(GELU_SLOPE * x * (1 + GELU_CUBE * x * x)), bf16);
+      store_floats(p->y, i, x * sigmoids(GELU_SLOPE * x * (1 + GELU_CUBE * x * x), bf16), bf16);
     }
     for (; i < end; i++) {
       float x = value(p->x, i, bf16);
@@ -250,7 +261,7 @@ INLINE void gelu_grad(const popri_rows *p, int64_t from, int64_t to, int bf16) {
   for (; from < to; from++) {
     int64_t i = from * p->n, end = i + p->n;
     for (; i + LANES <= end; i += LANES) {
-      floats x = load(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoids(GELU_SLOPE * x * (1 + cube));
+      floats x = load(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoids(GELU_SLOPE * x * (1 + cube), bf16);
       floats slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
       store_floats(p->y, i, load(p->dy, i, bf16) * slope, bf16);
     }
