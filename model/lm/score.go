@@ -162,9 +162,9 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
 	var own []tensor.Tensor // gradients of the head and of its bias, if they are trained
 	if m.head.RequiresGrad() {
-		own = append(own, s.Zeros(tensor.Float32, m.head.Shape()...))
+		own = make([]tensor.Tensor, 1, 2)
 		if m.headBias.Defined() {
-			own = append(own, s.Zeros(tensor.Float32, 1, m.headBias.Size(0)))
+			own = own[:2]
 		}
 	}
 	sc.chunks(s, func(c *chunk) {
@@ -180,14 +180,20 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 				if i == 1 {
 					left, right = s.Full(c.logits.DType(), 1, 1, n), c.logits
 				}
-				if left.DType() == sum.DType() {
+				switch {
+				case !sum.Defined():
+					own[i] = s.Keep(s.To(s.MatMul(left, right), tensor.Float32))
+				case left.DType() == sum.DType():
 					s.AddMM_(sum, left, right)
-				} else {
+				default:
 					s.Add_(sum, s.MatMul(left, right))
 				}
 			}
 		})
 	})
+	for _, g := range own {
+		s.Own(g)
+	}
 	if sc.kept != nil { // whose memory the backward pass can use
 		s.Keep(sc.kept.logits).Free()
 		sc.kept, sc.keeps = nil, false
