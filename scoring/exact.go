@@ -51,22 +51,6 @@ func vectors(q query.Query, n int, add func(sum query.Block, from, to int) error
 	return summed(n, empty, func(p query.Partial, from, to int) error { return add(p.Blocks[0], from, to) })
 }
 
-// partialOf adds up the clients' vectors.
-func partialOf(q query.Query, clients query.Clients) (query.Partial, error) {
-	return vectors(q, clients.Clients, func(sum query.Block, from, to int) error {
-		for i := from; i < to; i++ {
-			v, err := q.Vector(clients, i)
-			if err == nil {
-				err = sum.Add(1, v)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts
 // at once.
 func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []float64) (query.Partial, error) {
