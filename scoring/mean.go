@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"popri/scoring/query"
 )
 
@@ -120,10 +122,7 @@ func (m Mean) answer(v, mean []float64, i int) error {
 // scaleTo gives v, unless it is zero, the L2 norm c, in place.
 func scaleTo(v []float64, c float64) {
 	if norm := Clip(v, c); norm > 0 && norm < c {
-		factor := c / norm
-		for j := range v {
-			v[j] *= factor
-		}
+		floats.Scale(c/norm, v)
 		Clip(v, c) // a norm near zero is scaled with a large rounding error
 	}
 }

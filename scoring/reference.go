@@ -69,9 +69,7 @@ func moments(v []float64) (mean, std float64) {
 func Clip(v []float64, c float64) float64 {
 	norm := length(v)
 	if norm > c {
-		for i := range v {
-			v[i] *= c / norm
-		}
+		floats.Scale(c/norm, v)
 	}
 	return norm
 }

@@ -74,7 +74,7 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 	p = C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
 		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), tiles: cbool(MatrixUnit()), mask_width: C.int64_t(width),
 		masks: C.int64_t(mask.NumElements() / (width * width)), q: data(q), k: data(k), v: data(v), mask: data(mask),
-		y: data(y), sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: drop.limit(),
+		y: data(y), sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: hiddenBelow(drop.Share),
 		kept: C.float(1 / (1 - drop.Share))}
 	sequences := shape[0]
 	if numbers[1] != 0 {

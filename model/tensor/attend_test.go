@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -20,81 +21,109 @@ func sees(tokens, shared, branch int) []float32 {
 	return mask
 }
 
-// TestTrainedAttention compares outputs and gradients with those of the library's operations in float32, of the same
-// rounded inputs.
-func TestTrainedAttention(t *testing.T) {
+// skipWithoutAttend skips a test of [Scope.Attend] where there is none.
+func skipWithoutAttend(t *testing.T) {
+	t.Helper()
 	skipOnDevice(t)
 	if kernels != "" || !CanPack(BFloat16) {
 		t.Skip("this CPU has no products of bfloat16, or they are off")
 	}
+}
+
+// heads is the size of a test's attention.
+type heads struct{ batch, tokens, heads, kv, dim int64 }
+
+// trained is the outputs of attention and its gradients.
+type trained struct{ y, dq, dk, dv []float64 }
+
+// attended is f and its gradients in type d, of the same random numbers of bfloat16.
+func (c heads) attended(s *Scope, d DType, f func(q, k, v Tensor) Tensor) trained {
+	random := rand.New(rand.NewPCG(1, 9))
+	draw := func(of int64, scale float64) []float32 { return normals(random, int(c.batch*c.tokens*of*c.dim), scale) }
+	tensor := func(v []float32, shape ...int64) Tensor { return s.To(s.To(s.FromFloat32(v, shape...), BFloat16), d) }
+	var in []Tensor
+	for i, n := range []int64{c.heads, c.kv, c.kv} {
+		x := tensor(draw(n, []float64{1.5, 1.5, 1}[i]), c.batch, n, c.tokens, c.dim)
+		s.RequireGrad(x, true)
+		in = append(in, x)
+	}
+	dy := tensor(draw(c.heads, 1), c.batch, c.tokens, c.heads*c.dim)
+	var y Tensor
+	var grads []Tensor
+	s.WithGrad(func() {
+		y = f(in[0], in[1], in[2])
+		grads = s.Backward(s.Sum(s.To(s.Mul(y, dy), Float32)), in)
+	})
+	return trained{s.Float64s(y), s.Float64s(grads[0]), s.Float64s(grads[1]), s.Float64s(grads[2])}
+}
+
+// byOperations is [Scope.Attend] by the library's operations, for these heads.
+func (c heads) byOperations(s *Scope, q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {
+	scores := s.MatMul(s.Reshape(q, c.batch, c.kv, -1, c.dim), s.Transpose(k, 2, 3))
+	scores = s.View(scores, c.batch, c.heads, c.tokens, c.tokens)
+	shares := s.Drop(s.Softmax(s.Add(s.MulScalar(scores, scale), mask), 3), drop.Share, drop.Key)
+	y := s.MatMul(s.View(shares, c.batch, c.kv, -1, c.tokens), v)
+	y = s.View(y, c.batch, c.heads, c.tokens, c.dim)
+	return s.Reshape(s.Transpose(y, 1, 2), c.batch, c.tokens, c.heads*c.dim)
+}
+
+// near compares the size of the difference with that of what is wanted, and each value. One token alone, which gives
+// all its weight to itself, has no gradients of queries and keys; rounding leaves some.
+func (c heads) near(t *testing.T, got, want trained, tolerance, each float64) {
+	t.Helper()
+	for i, pair := range [][2][]float64{{got.y, want.y}, {got.dq, want.dq}, {got.dk, want.dk}, {got.dv, want.dv}} {
+		name, wrong, size := []string{"y", "dq", "dk", "dv"}[i], 0.0, 0.0
+		for k, w := range pair[1] {
+			wrong += (pair[0][k] - w) * (pair[0][k] - w)
+			size += w * w
+			if !(math.Abs(pair[0][k]-w) <= each*(1+math.Abs(w))) {
+				t.Fatalf("%s: value %d is %g, want %g", name, k, pair[0][k], w)
+			}
+		}
+		limit := tolerance * tolerance * size
+		if c.tokens == 1 {
+			limit += 1e-9
+		} else if size == 0 {
+			t.Errorf("%s is zero", name)
+		}
+		if !(wrong <= limit) {
+			t.Errorf("%s is off by %.2g %% of its size", name, 100*math.Sqrt(wrong/size))
+		}
+	}
+}
+
+// TestTrainedAttention compares outputs and gradients with those of the library's operations in float32, of the same
+// rounded inputs.
+func TestTrainedAttention(t *testing.T) {
+	skipWithoutAttend(t)
 	for _, c := range []struct {
-		batch, tokens, heads, kv, dim int
-		mask                          [][]float32 // of each batch, or of all
+		heads
+		mask [][]float32 // of each batch, or of all
 	}{
-		{1, 1, 1, 1, 32, [][]float32{sees(1, 0, 0)}},
-		{2, 5, 2, 1, 64, [][]float32{sees(5, 0, 0)}},
-		{1, 32, 3, 3, 64, [][]float32{sees(32, 10, 20)}},
-		{2, 33, 4, 2, 32, [][]float32{sees(33, 0, 0), sees(33, 7, 15)}},
-		{1, 200, 6, 2, 64, [][]float32{sees(200, 70, 130)}},
-		{2, 97, 2, 2, 96, [][]float32{sees(97, 0, 0), sees(97, 3, 65)}},
-		{1, 70, 2, 1, 64, [][]float32{make([]float32, 70*70)}},
+		{heads{1, 1, 1, 1, 32}, [][]float32{sees(1, 0, 0)}},
+		{heads{2, 5, 2, 1, 64}, [][]float32{sees(5, 0, 0)}},
+		{heads{1, 32, 3, 3, 64}, [][]float32{sees(32, 10, 20)}},
+		{heads{2, 33, 4, 2, 32}, [][]float32{sees(33, 0, 0), sees(33, 7, 15)}},
+		{heads{1, 200, 6, 2, 64}, [][]float32{sees(200, 70, 130)}},
+		{heads{2, 97, 2, 2, 96}, [][]float32{sees(97, 0, 0), sees(97, 3, 65)}},
+		{heads{1, 70, 2, 1, 64}, [][]float32{make([]float32, 70*70)}},
 	} {
-		t.Run(fmt.Sprintf("%d×%d tokens, %d of %d heads of %d", c.batch, c.tokens, c.kv, c.heads, c.dim),
+		t.Run(fmt.Sprintf("%d×%d tokens, %d of %d heads of %d", c.batch, c.tokens, c.kv, c.heads.heads, c.dim),
 			func(t *testing.T) {
-				random := rand.New(rand.NewPCG(1, 9))
 				scale := 1 / math.Sqrt(float64(c.dim))
-				type result struct{ y, dq, dk, dv []float64 }
-				b, n, h, kv, d := int64(c.batch), int64(c.tokens), int64(c.heads), int64(c.kv), int64(c.dim)
-				given := [][]float32{normals(random, c.batch*c.tokens*c.heads*c.dim, 1.5),
-					normals(random, c.batch*c.tokens*c.kv*c.dim, 1.5), normals(random, c.batch*c.tokens*c.kv*c.dim, 1)}
-				slopes := normals(random, len(given[0]), 1)
 				var flat []float32
 				for _, m := range c.mask {
 					flat = append(flat, m...)
 				}
-				attend := func(s *Scope, dtype DType) result {
-					var in []Tensor
-					for i, heads := range []int64{h, kv, kv} {
-						x := s.To(s.To(s.FromFloat32(given[i], b, heads, n, d), BFloat16), dtype)
-						s.RequireGrad(x, true)
-						in = append(in, x)
-					}
-					mask := s.To(s.FromFloat32(flat, int64(len(c.mask)), 1, n, n), dtype)
-					dy := s.To(s.To(s.FromFloat32(slopes, b, n, h*d), BFloat16), dtype)
-					var y Tensor
-					var grads []Tensor
-					s.WithGrad(func() {
-						if dtype == BFloat16 {
-							y = s.Attend(in[0], in[1], in[2], mask, scale, Dropout{})
-						} else {
-							q := s.Reshape(in[0], b, kv, h/kv*n, d)
-							scores := s.View(s.MatMul(q, s.Transpose(in[1], 2, 3)), b, h, n, n)
-							shares := s.Softmax(s.Add(s.MulScalar(scores, scale), mask), 3)
-							y = s.View(s.MatMul(s.View(shares, b, kv, h/kv*n, n), in[2]), b, h, n, d)
-							y = s.Reshape(s.Transpose(y, 1, 2), b, n, h*d)
-						}
-						grads = s.Backward(s.Sum(s.To(s.Mul(y, dy), Float32)), in)
-					})
-					return result{s.Float64s(y), s.Float64s(grads[0]), s.Float64s(grads[1]), s.Float64s(grads[2])}
-				}
 				err := Run(func(s *Scope) error {
-					got, want := attend(s, BFloat16), attend(s, Float32)
-					for _, part := range []struct {
-						name      string
-						got, want []float64
-					}{{"y", got.y, want.y}, {"dq", got.dq, want.dq}, {"dk", got.dk, want.dk}, {"dv", got.dv, want.dv}} {
-						wrong, size := 0.0, 0.0
-						for i, w := range part.want {
-							wrong += (part.got[i] - w) * (part.got[i] - w)
-							size += w * w
-							if !(math.Abs(part.got[i]-w) <= 0.06*(1+math.Abs(w))) {
-								t.Fatalf("%s: value %d is %g, want %g", part.name, i, part.got[i], w)
-							}
-						}
-						if !(wrong <= 0.01*0.01*size+1e-9) {
-							t.Errorf("%s is off by %.2g %% of its size", part.name, 100*math.Sqrt(wrong/size))
-						}
-					}
+					mask := s.FromFloat32(flat, int64(len(c.mask)), 1, c.tokens, c.tokens)
+					got := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
+						return s.Attend(q, k, v, s.To(mask, BFloat16), scale, Dropout{})
+					})
+					want := c.attended(s, Float32, func(q, k, v Tensor) Tensor {
+						return c.byOperations(s, q, k, v, mask, scale, Dropout{})
+					})
+					c.near(t, got, want, 0.01, 0.06)
 					return nil
 				})
 				if err != nil {
@@ -106,10 +135,7 @@ func TestTrainedAttention(t *testing.T) {
 
 // TestTrainedAttentionThreads: the bits do not depend on the threads.
 func TestTrainedAttentionThreads(t *testing.T) {
-	skipOnDevice(t)
-	if kernels != "" || !CanPack(BFloat16) {
-		t.Skip("this CPU has no products of bfloat16, or they are off")
-	}
+	skipWithoutAttend(t)
 	defer SetThreads(Threads())
 	var results [2][]float64
 	for i, threads := range []int{1, 3} {
@@ -128,6 +154,77 @@ func TestTrainedAttentionThreads(t *testing.T) {
 	for i, x := range results[0] {
 		if x != results[1][i] {
 			t.Fatalf("value %d is %g with one thread, %g with three", i, x, results[1][i])
+		}
+	}
+}
+
+// TestAttentionDropout: attention without scores in memory hides what [Scope.Drop] hides of their shares.
+func TestAttentionDropout(t *testing.T) {
+	skipWithoutAttend(t)
+	const tokens, scale = 70, 0.2
+	c := heads{1, tokens, 4, 2, 32}
+	drop := Dropout{0.3, 1<<40 + 3}
+	err := Run(func(s *Scope) error {
+		mask := s.FromFloat32(sees(tokens, 20, 50), tokens, tokens)
+		got := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
+			return s.Attend(q, k, v, s.To(mask, BFloat16), scale, drop)
+		})
+		want := c.attended(s, Float32, func(q, k, v Tensor) Tensor {
+			return c.byOperations(s, q, k, v, mask, scale, drop)
+		})
+		c.near(t, got, want, 0.01, 0.06)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAttendRows: sequences behind each other are attended as each by itself, on any number of threads.
+func TestAttendRows(t *testing.T) {
+	skipWithoutAttend(t)
+	defer SetThreads(Threads())
+	const scale = 0.2
+	c := heads{1, 130, 4, 2, 32}
+	starts := []int64{0, 33, 34, 98, 130}
+	var first trained
+	for _, threads := range []int{1, 3} {
+		SetThreads(threads)
+		err := Run(func(s *Scope) error {
+			mask := s.To(s.FromFloat32(sees(70, 0, 0), 70, 70), BFloat16)
+			got := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
+				return s.AttendRows(q, k, v, mask, starts, scale, Dropout{})
+			})
+			want := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
+				var parts []Tensor
+				for i, from := range starts[:4] {
+					n := starts[i+1] - from
+					of := func(x Tensor) Tensor { return s.Narrow(x, 2, from, n) }
+					sight := s.Narrow(s.Narrow(mask, 0, 0, n), 1, 0, n)
+					parts = append(parts, s.Attend(of(q), of(k), of(v), sight, scale, Dropout{}))
+				}
+				return s.Cat(1, parts...)
+			})
+			c.near(t, got, want, 1e-6, 1e-6)
+			if first.y == nil {
+				first = got
+			} else if !slices.Equal(first.y, got.y) || !slices.Equal(first.dk, got.dk) {
+				t.Error("the bits depend on the threads")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wrong := range [][]int64{{0, 130}, {0, 70, 131}, {1, 66, 130}, {0, 66, 66, 130}, {0}} {
+		err := Run(func(s *Scope) error {
+			x, k := draws32(s, BFloat16, 1, 1, 4, 130, 32), draws32(s, BFloat16, 2, 1, 2, 130, 32)
+			s.AttendRows(x, k, k, s.Zeros(BFloat16, 70, 70), wrong, scale, Dropout{})
+			return nil
+		})
+		if err == nil {
+			t.Error(fmt.Sprint("sequences at ", wrong, " of 130 tokens are taken"))
 		}
 	}
 }

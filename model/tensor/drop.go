@@ -16,9 +16,9 @@ type Dropout struct {
 	Key   uint64
 }
 
-// limit is the share of 2^32.
-func (d Dropout) limit() C.uint32_t {
-	return C.uint32_t(min(math.Round(d.Share*(1<<32)), math.MaxUint32))
+// hiddenBelow is a share of 2^32.
+func hiddenBelow(share float64) C.uint32_t {
+	return C.uint32_t(min(math.Round(share*(1<<32)), math.MaxUint32))
 }
 
 var dropKernel = kernel{C.popri_range(C.popri_drop_rows), C.CString("popri::drop")}
@@ -57,7 +57,7 @@ func (s *Scope) dropped(x, keys Tensor, share, factor float64) Tensor {
 	n := x.Size(-1)
 	rows := x.NumElements() / max(1, n)
 	y := s.Empty(x.DType(), x.Shape()...)
-	p := C.popri_drop{bf16: cbool(x.DType() == BFloat16), limit: Dropout{Share: share}.limit(), factor: C.float(factor),
+	p := C.popri_drop{bf16: cbool(x.DType() == BFloat16), limit: hiddenBelow(share), factor: C.float(factor),
 		n: C.int64_t(n), part: C.int64_t(rows / keys.NumElements()), keys: (*C.int64_t)(keys.pointer()), x: x.pointer(),
 		y: y.pointer()}
 	s.shared(dropKernel, unsafe.Pointer(&p), rows, n)
