@@ -43,6 +43,10 @@ func joinedElements(s *tensor.Scope, list []tensor.Tensor) tensor.Tensor {
 func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (norm float64, err error) {
 	a := o.adam
 	err = tensor.Run(func(s *tensor.Scope) error {
+		if s.CanUpdate() {
+			norm, err = d.update(s, o, grads, lr)
+			return err
+		}
 		g := joinedElements(s, grads)
 		norm = math.Sqrt(float64(s.Float32s(s.Sum(s.Mul(g, g)))[0]))
 		if !Finite(norm) {
@@ -64,6 +68,27 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 		return nil
 	})
 	return norm, err
+}
+
+// update is apply by kernels.
+func (d *deviceAdam) update(s *tensor.Scope, o *Optimizer, grads []tensor.Tensor, lr float64) (float64, error) {
+	dense := make([]tensor.Tensor, len(grads))
+	for i, g := range grads {
+		dense[i] = s.Contiguous(g)
+	}
+	norm := math.Sqrt(s.SquareSums(dense))
+	if !Finite(norm) {
+		return norm, notFinite(norm)
+	}
+	o.adam.Step++
+	at := int64(0)
+	for i, p := range o.Params {
+		n := p.NumElements()
+		m, v := s.Narrow(d.m, 0, at, n), s.Narrow(d.v, 0, at, n)
+		s.AdamW_(p, dense[i], m, v, o.adam, o.adam.Step, lr, tensor.ClipScale(norm, o.maxNorm))
+		at += n
+	}
+	return norm, nil
 }
 
 // load copies the moments to a's slices, store those to the device.

@@ -7,6 +7,7 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // AdamW is decoupled-weight-decay Adam (Loshchilov and Hutter 2019, with Adam's bias correction), in float32, on the
@@ -85,4 +86,37 @@ func ClipScale(norm, limit float64) float64 {
 		return 1
 	}
 	return math.Min(1, limit/(norm+1e-6))
+}
+
+// CanUpdate reports whether [Scope.AdamW_] and [Scope.SquareSums] compute here: with a GPU's kernels.
+func (s *Scope) CanUpdate() bool { return s.gpu && !s.portable }
+
+// AdamW_ is [AdamW.Update] of one parameter, its gradient and its moments, contiguous float32 tensors on a GPU: update
+// number step, from 1 on.
+func (s *Scope) AdamW_(p, g, m, v Tensor, a *AdamW, step int, lr, scale float64) {
+	n := p.NumElements()
+	c := C.popri_gpu_adamw{p: p.floats(), g: g.floats(), m: m.floats(), v: v.floats(), lr: C.float(lr),
+		b1: C.float(a.Beta1), b2: C.float(a.Beta2), eps: C.float(a.Eps), wd: C.float(a.WeightDecay),
+		c1: C.float(1 - math.Pow(a.Beta1, float64(step))), c2: C.float(1 - math.Pow(a.Beta2, float64(step))),
+		scale: C.float(scale)}
+	launch(C.GPU_adamw, unsafe.Pointer(&c), n, (n+C.GPU_ELEMENTS-1)/C.GPU_ELEMENTS, 256)
+}
+
+// SquareSums is the sum of the squares of the elements of all tensors, contiguous float32 on a GPU.
+func (s *Scope) SquareSums(list []Tensor) (sum float64) {
+	s.Do(func() {
+		blocks := make([]int64, len(list)+1)
+		for i, t := range list {
+			blocks[i+1] = blocks[i] + (t.NumElements()+C.GPU_ELEMENTS-1)/C.GPU_ELEMENTS
+		}
+		parts := s.Empty(Float32, blocks[len(list)])
+		for i, t := range list {
+			c := C.popri_gpu_adamw{g: t.floats(), squares: (*C.float)(unsafe.Add(parts.pointer(), 4*blocks[i]))}
+			launch(C.GPU_squares, unsafe.Pointer(&c), t.NumElements(), blocks[i+1]-blocks[i], 256)
+		}
+		for _, x := range s.Float32s(parts) {
+			sum += float64(x)
+		}
+	})
+	return sum
 }

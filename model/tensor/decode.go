@@ -6,6 +6,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -35,6 +36,42 @@ type DecodeCache struct {
 // Rows says, for each row of a decoding step, where its keys and values are.
 type Rows struct {
 	Slot, SuffixLen, Prefix, PrefixLen []int32
+	sent                               *sentRows
+}
+
+// sentRows is the same on a GPU.
+type sentRows struct {
+	all   Tensor // int64 [4, rows], in the order of the fields
+	runs  Tensor // int64 [n, 3]: see popri_gpu_step
+	alike int64  // queries of a head of keys for each row
+}
+
+// On sends what r says to the GPU, where its layers use it; else it returns r.
+func (r Rows) On(s *Scope, c *DecodeCache) Rows {
+	if !s.gpu || len(r.Slot) == 0 {
+		return r
+	}
+	n, each := len(r.Slot), c.Heads/c.KVHeads
+	var all, runs []int64
+	for _, list := range [][]int32{r.Slot, r.SuffixLen, r.Prefix, r.PrefixLen} {
+		for _, x := range list {
+			all = append(all, int64(x))
+		}
+	}
+	for from := 0; from < n; {
+		to := from + 1
+		for to < n && r.Prefix[to] == r.Prefix[from] {
+			to++
+		}
+		queries := (to - from) * each
+		for i, of := 0, (queries+C.GPU_QUERIES-1)/C.GPU_QUERIES; i < of; i++ { // nearly equal runs
+			q, end := i*queries/of, (i+1)*queries/of
+			runs = append(runs, int64(from+q/each), int64(q%each), int64(end-q))
+		}
+		from = to
+	}
+	r.sent = &sentRows{s.FromInt64(all, 4, int64(n)), s.FromInt64(runs, int64(len(runs)/3), 3), int64(each)}
+	return r
 }
 
 // parallel splits n rows over the scope's threads. The split does not change any row's result.
@@ -143,10 +180,13 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 
 // attend is Attend for heads as wide as they are stored, without Tiles.
 func (c *DecodeCache) attend(s *Scope, qkv Tensor, rows Rows) Tensor {
+	n := len(rows.Slot)
+	if s.gpu && n > 0 && c.Dim <= C.GPU_DIM {
+		return c.gpu(s, qkv, rows)
+	}
 	if !s.native("Attend", qkv, c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV) {
 		return c.portable(s, qkv, rows)
 	}
-	n := len(rows.Slot)
 	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
 	in, o := qkv.View32(), out.View32()
 	layer := c.kernel()
@@ -156,6 +196,24 @@ func (c *DecodeCache) attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 		C.popri_attend(layer, C.int(from), C.int(to), cfloats(in), cfloats(o), cints(rows.Slot), cints(rows.SuffixLen),
 			cints(rows.Prefix), cints(rows.PrefixLen), cfloats(scratch))
 	})
+	return out
+}
+
+// gpu is attend with a GPU's kernel.
+func (c *DecodeCache) gpu(s *Scope, qkv Tensor, rows Rows) Tensor {
+	if each := int64(c.Heads / c.KVHeads); rows.sent == nil || rows.sent.alike != each {
+		rows = rows.On(s, c)
+	}
+	n, runs := int64(len(rows.Slot)), rows.sent.runs.Size(0)*int64(c.KVHeads)
+	out := s.Empty(Float32, n, int64(c.Heads*c.Dim))
+	layer := c.kernel()
+	defer C.free(unsafe.Pointer(layer))
+	longest := slices.Max(rows.PrefixLen) + slices.Max(rows.SuffixLen) + 1
+	list := func(i int64) *C.int64_t { return s.Narrow(rows.sent.all, 0, i, 1).longs() }
+	p := C.popri_gpu_step{cache: *layer, qkv: qkv.floats(), out: out.floats(), slot: list(0), suffix_len: list(1),
+		prefix: list(2), prefix_len: list(3), runs: rows.sent.runs.longs(), room: C.int64_t(longest),
+		scores: s.Empty(Float32, runs, int64(longest), C.GPU_QUERIES).floats()}
+	launch(C.GPU_attend, unsafe.Pointer(&p), runs, runs, C.GPU_THREADS)
 	return out
 }
 

@@ -84,6 +84,7 @@ func find(name string, library bool, devices func() int) (Device, error) {
 	}
 	switch {
 	case library && devices() > 0:
+		C.popri_deterministic()
 		return 0, nil
 	case name == "auto":
 		return CPU, nil
@@ -128,24 +129,29 @@ func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
 
 // OnDevice reports whether what a GPU would compute is computed by libtorch's operations where the tensors are: with a
-// GPU, and with POPRI_KERNELS=off.
-func OnDevice() bool { return portable || DefaultDevice() != CPU }
+// GPU, and with POPRI_KERNELS=off or cuda.
+func OnDevice() bool { return portable || emulated || DefaultDevice() != CPU }
 
 // portable says that the kernels of this package must not be used.
 var portable = kernels == "off"
 
 // kernels is the value of POPRI_KERNELS: "off"; "avx2" or "plain" for the kernels of CPUs that have no more than AVX2
-// with FMA, or neither; or "" for the best that this CPU has.
+// with FMA, or neither; "cuda" for those of a GPU, run by the CPU; or "" for the best that this CPU has.
 var kernels = os.Getenv("POPRI_KERNELS")
 
 // taken is the set of kernels, one of KERNELS_….
 var taken C.int
 
-// Kernels names the instructions that this package's own kernels use here, or "none" where libtorch's operations compute
-// in their place.
+// Kernels names the instructions that this package's own kernels use here, or says why libtorch's operations compute in
+// their place.
 func Kernels() string {
-	if OnDevice() {
-		return "none"
+	switch {
+	case onGPU():
+		return "CUDA"
+	case portable:
+		return "none (POPRI_KERNELS=off)"
+	case DefaultDevice() != CPU:
+		return "none (" + gpuProblem() + ")"
 	}
 	return map[C.int]string{C.KERNELS_AVX512: "AVX-512", C.KERNELS_AVX2: "AVX2 and FMA",
 		C.KERNELS_PLAIN: "of any CPU"}[taken]
@@ -165,7 +171,12 @@ func (s *Scope) native(op string, ts ...Tensor) bool {
 	if err := mixed(op, ts, devices); err != nil {
 		panic(err)
 	}
-	return !s.portable && devices[0] == CPU
+	return !s.portable && !s.gpu && devices[0] == CPU
+}
+
+// fused reports whether op has a kernel for where the tensors are, as [Scope.native] does for the CPU.
+func (s *Scope) fused(op string, ts ...Tensor) bool {
+	return s.native(op, ts...) || !s.portable && s.gpu
 }
 
 // mixed returns an error that names the first two tensors on different devices.
@@ -184,7 +195,7 @@ func Arithmetic() string {
 	switch {
 	case DefaultDevice() != CPU:
 		return "cuda"
-	case portable:
+	case portable || emulated:
 		return "libtorch"
 	case MatrixUnit():
 		return "cpu with matrix unit"
@@ -195,7 +206,7 @@ func Arithmetic() string {
 // Host returns the elements of t, a contiguous float32 tensor: its own memory if that is the CPU's, else a copy.
 // [Tensor.Store] applies changes.
 func (t Tensor) Host() []float32 {
-	if !portable && t.at() == CPU {
+	if !portable && !emulated && t.at() == CPU {
 		return t.View32()
 	}
 	if t.DType() != Float32 {

@@ -21,7 +21,7 @@ func hiddenBelow(share float64) C.uint32_t {
 	return C.uint32_t(min(math.Round(share*(1<<32)), math.MaxUint32))
 }
 
-var dropKernel = kernel{C.popri_range(C.popri_drop_rows), C.CString("popri::drop")}
+var dropKernel = kernel{C.popri_range(C.popri_drop_rows), C.CString("popri::drop"), C.GPU_drop_rows}
 
 // Drop hides a share of x [..., n]. It divides x into as many equal parts of whole rows as there are keys; what is
 // hidden of a part follows from its key, and a longer part begins with what a shorter one has. So rows along the first
@@ -39,7 +39,7 @@ func (s *Scope) Drop(x Tensor, share float64, keys ...uint64) Tensor {
 	for i, k := range keys {
 		list[i] = int64(k)
 	}
-	if !s.native("Drop", x) {
+	if !s.fused("Drop", x) {
 		host := &Scope{device: CPU, threads: 1}
 		defer host.free()
 		kept := host.dropped(host.Full(Float32, 1, rows, n), host.FromInt64(list, int64(len(list))), share, 1)

@@ -23,12 +23,12 @@ func fusable(op string, x Tensor, ok bool, want string) {
 func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
-	if !s.native("RMSNorm", x, weight) {
+	if !s.fused("RMSNorm", x, weight) {
 		return s.portableRMSNorm(x, weight, eps)
 	}
 	w := s.Contiguous(s.To(weight, Float32))
 	y := s.Empty(x.DType(), x.Shape()...)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: cfloats(w.View32()),
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
 		x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(rmsNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
 	s.record(step{op: stepRMSNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w},
@@ -37,7 +37,7 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 }
 
 func rmsNormGradient(b backward) []Tensor {
-	return b.ofNorm(rmsNormGradKernel, C.popri_rows{w: cfloats(b.saved[1].View32())}, b.saved[1])
+	return b.ofNorm(rmsNormGradKernel, C.popri_rows{w: b.saved[1].floats()}, b.saved[1])
 }
 
 // LayerNorm returns (x - mean)/√(variance + eps)·weight + bias over the last dimension, with float32 sums. It has a
@@ -47,14 +47,14 @@ func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 	x = s.Contiguous(x)
 	fusable("LayerNorm", x, weight.NumElements() == n && bias.NumElements() == n,
 		fmt.Sprintf("as wide as the weight's %d and the bias's %d", weight.NumElements(), bias.NumElements()))
-	if !s.native("LayerNorm", x, weight, bias) {
+	if !s.fused("LayerNorm", x, weight, bias) {
 		// In bfloat16, libtorch's gradients of the weights are off by several percent: it adds them up in bfloat16.
 		return s.To(s.portableLayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps), x.DType())
 	}
 	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
 	y := s.Empty(x.DType(), x.Shape()...)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: cfloats(w.View32()),
-		b: cfloats(b.View32()), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
+		b: b.floats(), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(layerNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
 	s.record(step{op: stepLayerNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w, b},
 		outputs: []Tensor{y}})
@@ -62,7 +62,7 @@ func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 }
 
 func layerNormGradient(b backward) []Tensor {
-	return b.ofNorm(layerNormGradKernel, C.popri_rows{w: cfloats(b.saved[1].View32())}, b.saved[1], b.saved[1])
+	return b.ofNorm(layerNormGradKernel, C.popri_rows{w: b.saved[1].floats()}, b.saved[1], b.saved[1])
 }
 
 // Rows whose share of a weight's gradient is one sum: a number of its own, so that threads do not change the sums.
@@ -73,28 +73,41 @@ func (b backward) ofNorm(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
 	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
 	n := x.Size(-1)
 	rows := x.NumElements() / n
-	blocks := (rows + gradientRows - 1) / gradientRows
+	summed := slices.Contains(b.wanted[1:], true)
+	block := int64(gradientRows)
+	switch {
+	case b.gpu && summed:
+		block = gradientRows / 4 // more blocks than the CPU has threads
+	case b.gpu:
+		block = 1
+	}
+	blocks := (rows + block - 1) / block
 	dx := b.Empty(x.DType(), x.Shape()...)
 	p.bf16, p.eps, p.n = cbool(x.DType() == BFloat16), C.float(b.numbers[0]), C.int64_t(n)
 	p.x, p.dy, p.y = C.at_data_ptr(x.c), C.at_data_ptr(dy.c), C.at_data_ptr(dx.c)
-	p.rows, p.block = C.int64_t(rows), gradientRows
+	p.rows, p.block = C.int64_t(rows), C.int64_t(block)
 	out := append([]Tensor{dx}, make([]Tensor, len(weights))...)
 	width := n * int64(len(weights))
-	var sums []float32
-	if slices.Contains(b.wanted[1:], true) {
-		parts := b.Zeros(Float32, max(1, blocks), width)
-		sums = parts.View32()
-		p.dw = cfloats(sums)
-		for i, w := range weights {
-			out[i+1] = b.View(b.Narrow(b.Narrow(parts, 0, 0, 1), 1, int64(i)*n, n), w.Shape()...)
-		}
+	var parts Tensor
+	if summed {
+		parts = b.Zeros(Float32, max(1, blocks), width)
+		p.dw = parts.floats()
 	}
-	b.shared(k, unsafe.Pointer(&p), blocks, n*gradientRows)
-	if sums != nil {
+	b.shared(k, unsafe.Pointer(&p), blocks, n*block)
+	switch {
+	case summed && b.gpu:
+		parts = b.sumColumns(parts)
+	case summed:
+		sums := parts.View32()
 		for i := int64(1); i < blocks; i++ {
 			for k, x := range sums[i*width:][:width] {
 				sums[k] += x
 			}
+		}
+	}
+	for i, w := range weights {
+		if summed {
+			out[i+1] = b.View(b.Narrow(b.Narrow(parts, 0, 0, 1), 1, int64(i)*n, n), w.Shape()...)
 		}
 	}
 	return out
@@ -102,35 +115,56 @@ func (b backward) ofNorm(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
 
 // Kernels that work on rows, and their names in a profile.
 var (
-	layerNormKernel      = kernel{C.popri_range(C.popri_layernorm_rows), C.CString("popri::layernorm")}
-	layerNormGradKernel  = kernel{C.popri_range(C.popri_layernorm_grad), C.CString("popri::layernorm_grad")}
-	rmsNormKernel        = kernel{C.popri_range(C.popri_rmsnorm_rows), C.CString("popri::rmsnorm")}
-	rmsNormGradKernel    = kernel{C.popri_range(C.popri_rmsnorm_grad), C.CString("popri::rmsnorm_grad")}
-	swiGLUKernel         = kernel{C.popri_range(C.popri_swiglu_rows), C.CString("popri::swiglu")}
-	swiGLUGradKernel     = kernel{C.popri_range(C.popri_swiglu_grad), C.CString("popri::swiglu_grad")}
-	geluKernel           = kernel{C.popri_range(C.popri_gelu_rows), C.CString("popri::gelu")}
-	geluGradKernel       = kernel{C.popri_range(C.popri_gelu_grad), C.CString("popri::gelu_grad")}
-	addGeluKernel        = kernel{C.popri_range(C.popri_add_gelu_rows), C.CString("popri::add_gelu")}
-	addLayerNormKernel   = kernel{C.popri_range(C.popri_add_layernorm_rows), C.CString("popri::add_layernorm")}
-	splitHeadsKernel     = kernel{C.popri_range(C.popri_split_heads), C.CString("popri::split_heads")}
-	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad")}
-	softmaxKernel        = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax")}
-	softmaxGradKernel    = kernel{C.popri_range(C.popri_softmax_grad), C.CString("popri::softmax_grad")}
-	lowRankKernel        = kernel{C.popri_range(C.popri_low_rank_rows), C.CString("popri::low_rank")}
-	lowRankGradKernel    = kernel{C.popri_range(C.popri_low_rank_grad), C.CString("popri::low_rank_grad")}
-	lowRankSumsKernel    = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::low_rank_sums")}
-	attendKernel         = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train")}
-	attendGradKernel     = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad")}
+	layerNormKernel = kernel{C.popri_range(C.popri_layernorm_rows), C.CString("popri::layernorm"),
+		C.GPU_layernorm_rows}
+	layerNormGradKernel = kernel{C.popri_range(C.popri_layernorm_grad), C.CString("popri::layernorm_grad"),
+		C.GPU_layernorm_grad}
+	rmsNormKernel     = kernel{C.popri_range(C.popri_rmsnorm_rows), C.CString("popri::rmsnorm"), C.GPU_rmsnorm_rows}
+	rmsNormGradKernel = kernel{C.popri_range(C.popri_rmsnorm_grad), C.CString("popri::rmsnorm_grad"),
+		C.GPU_rmsnorm_grad}
+	swiGLUKernel     = kernel{C.popri_range(C.popri_swiglu_rows), C.CString("popri::swiglu"), C.GPU_swiglu_rows}
+	swiGLUGradKernel = kernel{C.popri_range(C.popri_swiglu_grad), C.CString("popri::swiglu_grad"),
+		C.GPU_swiglu_grad}
+	geluKernel         = kernel{C.popri_range(C.popri_gelu_rows), C.CString("popri::gelu"), C.GPU_gelu_rows}
+	geluGradKernel     = kernel{C.popri_range(C.popri_gelu_grad), C.CString("popri::gelu_grad"), C.GPU_gelu_grad}
+	addGeluKernel      = kernel{C.popri_range(C.popri_add_gelu_rows), C.CString("popri::add_gelu"), none}
+	addLayerNormKernel = kernel{C.popri_range(C.popri_add_layernorm_rows), C.CString("popri::add_layernorm"), none}
+	splitHeadsKernel   = kernel{C.popri_range(C.popri_split_heads), C.CString("popri::split_heads"),
+		C.GPU_split_heads}
+	splitHeadsGradKernel = kernel{C.popri_range(C.popri_split_heads_grad), C.CString("popri::split_heads_grad"),
+		C.GPU_split_heads_grad}
+	softmaxKernel     = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax"), C.GPU_softmax_rows}
+	softmaxGradKernel = kernel{C.popri_range(C.popri_softmax_grad), C.CString("popri::softmax_grad"),
+		C.GPU_softmax_grad}
+	lowRankKernel = kernel{C.popri_range(C.popri_low_rank_rows), C.CString("popri::low_rank"),
+		C.GPU_low_rank_rows}
+	lowRankGradKernel = kernel{C.popri_range(C.popri_low_rank_grad), C.CString("popri::low_rank_grad"),
+		C.GPU_low_rank_grad}
+	lowRankSumsKernel = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::low_rank_sums"),
+		C.GPU_low_rank_sums}
+	attendKernel     = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train"), none}
+	attendGradKernel = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad"), none}
 )
 
 type kernel struct {
 	f    C.popri_range
 	name *C.char
+	gpu  C.int // the kernel of a GPU that does the same, or none
 }
+
+const none = -1
 
 // shared runs k, with what p points to, for n rows of the given width on the threads of libtorch's operations. A row's
 // result does not depend on how many they are.
 func (s *Scope) shared(k kernel, p unsafe.Pointer, n, width int64) {
+	if s.gpu {
+		blocks := n
+		if k.gpu == C.GPU_low_rank_rows || k.gpu == C.GPU_low_rank_grad {
+			blocks = (n + C.GPU_ROWS - 1) / C.GPU_ROWS
+		}
+		launch(k.gpu, p, n, blocks, width)
+		return
+	}
 	threads := s.threads
 	if n*width < 1<<14 {
 		threads = 1
@@ -192,7 +226,7 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	shape := x.Shape()
 	n := shape[len(shape)-1] / 2
 	fusable("SwiGLU", x, shape[len(shape)-1]%2 == 0, "of even width")
-	if !s.native("SwiGLU", x) {
+	if !s.fused("SwiGLU", x) {
 		return s.portableSwiGLU(x, n)
 	}
 	y := s.Empty(x.DType(), append(shape[:len(shape)-1:len(shape)-1], n)...)
@@ -217,7 +251,7 @@ func (b backward) ofRows(k kernel) []Tensor {
 
 // GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new). It has a gradient.
 func (s *Scope) GeluTanh(x Tensor) Tensor {
-	if d := x.DType(); d != Float32 && d != BFloat16 || !s.native("GeluTanh", x) {
+	if d := x.DType(); d != Float32 && d != BFloat16 || !s.fused("GeluTanh", x) {
 		return s.portableGeluTanh(x)
 	}
 	x = s.Contiguous(x) // whatever it is a part of, its values are the same
@@ -241,6 +275,12 @@ func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 	fusable("Rotate_", x, x.DType() == Float32 && dim%2 == 0 && heads*dim <= width &&
 		cosines.NumElements() == angles*dim && sines.NumElements() == angles*dim && angles > 0 && rows%angles == 0,
 		fmt.Sprintf("with tables for %d heads of %d", heads, dim))
+	if s.gpu {
+		p := C.popri_gpu_turn{x: x.floats(), cosines: cosines.floats(), sines: sines.floats(),
+			angles: C.int64_t(angles), width: C.int64_t(width), heads: C.int64_t(heads), dim: C.int64_t(dim)}
+		launch(C.GPU_turn, unsafe.Pointer(&p), rows, rows, heads*dim/2)
+		return
+	}
 	if !s.native("Rotate_", x, cosines, sines) {
 		s.portableRotate(s.View(x, -1, angles, width), cosines, sines, heads, dim)
 		return

@@ -32,7 +32,7 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 		cosines, sines = s.Contiguous(cosines), s.Contiguous(sines)
 		turned = append(turned, cosines, sines)
 	}
-	if !s.native("SplitHeads", turned...) {
+	if !s.fused("SplitHeads", turned...) {
 		return s.portableSplitHeads(x, cosines, sines, h)
 	}
 	b, t := shape[0], shape[1]
@@ -103,7 +103,7 @@ func (s *Scope) MaskedSoftmax(scores, mask Tensor, scale float64) Tensor {
 	ok := len(shape) == 4 && (len(of) == 2 || len(of) == 4 && of[1] == 1) && mask.DType() == scores.DType() &&
 		of[len(of)-1] == shape[3] && (maskRows == 1 || maskRows == shape[2]) && (masks == 1 || masks == shape[0])
 	fusable("MaskedSoftmax", scores, ok, "[B, Heads, T, S], with a mask for it")
-	if !s.native("MaskedSoftmax", scores, mask) {
+	if !s.fused("MaskedSoftmax", scores, mask) {
 		return s.Softmax(s.Add(s.MulScalar(scores, scale), mask), -1)
 	}
 	mask = s.Contiguous(mask)

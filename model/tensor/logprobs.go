@@ -18,7 +18,7 @@ type LogProbs struct {
 	scope      *Scope
 	logits     Tensor
 	targets    []int32
-	// Inputs of [LogProbs.Grad_] if libtorch computes it: none with this package's kernels.
+	// Inputs of [LogProbs.Grad_] where a GPU or libtorch computes it: none with the CPU's kernels.
 	logSums, ids Tensor // float32 and int64 [n, 1]
 }
 
@@ -48,6 +48,8 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution b
 	}
 	switch {
 	case len(targets) == 0:
+	case s.gpu:
+		l.gpu()
 	case !s.native("NewLogProbs", logits):
 		l.portable()
 	default:
@@ -70,6 +72,10 @@ func (l *LogProbs) Grad_(weights []float32) {
 	if len(weights) == 0 {
 		return
 	}
+	if l.scope.gpu {
+		l.gpuGrad(weights)
+		return
+	}
 	if l.logSums.Defined() {
 		l.portableGrad(weights)
 		return
@@ -79,5 +85,52 @@ func (l *LogProbs) Grad_(weights []float32) {
 	l.scope.parallel(len(weights), func(from, to int) {
 		C.popri_logprobs_grad(C.int64_t(from), C.int64_t(to), v, p, bf, cints(l.targets), cfloats(l.normaliser),
 			cfloats(weights))
+	})
+}
+
+// scores is what the kernels of a GPU take.
+func (l *LogProbs) scores() C.popri_gpu_scores {
+	return C.popri_gpu_scores{bf16: cbool(l.logits.DType() == BFloat16), vocab: C.int64_t(l.logits.Size(1)),
+		logits: l.logits.pointer(), target: l.ids.longs(), normaliser: l.logSums.floats()}
+}
+
+// gpu is [Scope.NewLogProbs].
+func (l *LogProbs) gpu() {
+	s, n := l.scope, int64(len(l.targets))
+	ids := make([]int64, n)
+	for i, t := range l.targets {
+		ids[i] = int64(t)
+	}
+	l.ids, l.logSums = s.FromInt64(ids, n), s.Empty(Float32, n)
+	s.Do(func() {
+		out := s.Empty(Float32, 4, n)
+		row := func(i int64) *C.float { return s.Narrow(out, 0, i, 1).floats() }
+		p := l.scores()
+		p.out = row(0)
+		if l.Rank != nil {
+			p.rank = row(1)
+		}
+		if l.Entropy != nil {
+			p.entropy, p.mean = row(2), row(3)
+		}
+		launch(C.GPU_logprobs, unsafe.Pointer(&p), n, n, l.logits.Size(1))
+		all := s.Float32s(out)
+		part := func(i int64) []float32 { return all[i*n : (i+1)*n] }
+		copy(l.Values, part(0))
+		copy(l.Entropy, part(2))
+		copy(l.Mean, part(3))
+		for i := range l.Rank {
+			l.Rank[i] = int32(part(1)[i])
+		}
+	})
+}
+
+// gpuGrad is [LogProbs.Grad_].
+func (l *LogProbs) gpuGrad(weights []float32) {
+	s, n := l.scope, int64(len(weights))
+	s.Do(func() {
+		p := l.scores()
+		p.weight = s.FromFloat32(weights, n).floats()
+		launch(C.GPU_logprobs_grad, unsafe.Pointer(&p), n, n, l.logits.Size(1))
 	})
 }

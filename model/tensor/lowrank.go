@@ -31,11 +31,11 @@ type Weight struct {
 // bias have one type; what l adds is computed in float32, and rounded once.
 func (s *Scope) Adapted(x Tensor, w Weight, l LowRank) Tensor {
 	x = s.Contiguous(x)
-	if !s.native("Adapted", x, w.Matrix, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
-		x.DType() != Float32 && x.DType() != BFloat16 {
+	if !s.fused("Adapted", x, w.Matrix, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
+		s.gpu && l.Down.Size(0) > C.GPU_RANKS || x.DType() != Float32 && x.DType() != BFloat16 {
 		return s.portableAdapted(x, w, l)
 	}
-	packed := w.Packed != nil && w.Back != nil && w.Packed.DType == x.DType()
+	packed := w.Packed != nil && w.Back != nil && w.Packed.DType == x.DType() && !s.gpu
 	var y Tensor
 	s.NoGrad(func() {
 		if packed {
@@ -118,24 +118,34 @@ func adaptedGradient(b backward) []Tensor {
 		c.dx = grads[0].pointer()
 	}
 	b.shared(lowRankGradKernel, unsafe.Pointer(&c), rows, in+out)
-	// sums adds up, over rows of m, what low has for factors from the given one on, times the row.
-	sums := func(m, low Tensor, first, offset, rank, width int64, to unsafe.Pointer) {
+	// sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of
+	// rows are added up first.
+	sums := func(m, low Tensor, first, offset, rank, width int64, to Tensor) {
+		blocks, parts, of := (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, int64(1), to
+		work := C.LOW_RANK_COLUMNS * rows
+		if b.gpu {
+			blocks, work = (width+C.GPU_COLUMNS-1)/C.GPU_COLUMNS, C.GPU_COLUMNS/2
+			parts = (rows + C.GPU_SUMMED - 1) / C.GPU_SUMMED
+			of = b.Empty(Float32, parts, rank*width)
+		}
 		p := C.popri_low_rank_sum{bf16: c.bf16, rows: C.int64_t(rows), ranks: c.ranks, rank: C.int64_t(rank),
-			low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
-			stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: (*C.float)(to)}
-		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS,
-			C.LOW_RANK_COLUMNS*rows)
+			low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(), stride: C.int64_t(m.Size(1)),
+			offset: C.int64_t(offset), width: C.int64_t(width), sums: of.floats()}
+		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), blocks*parts, work)
+		if b.gpu {
+			b.Copy_(to, b.View(b.sumColumns(of), to.Shape()...))
+		}
 	}
 	if b.wanted[1] {
 		grads[1] = b.Empty(Float32, down.Shape()...)
-		sums(x, dlow, 0, 0, down.Size(0), in, grads[1].pointer())
+		sums(x, dlow, 0, 0, down.Size(0), in, grads[1])
 	}
 	if b.wanted[2] {
 		grads[2] = b.Empty(Float32, up.Shape()...)
-		to, first := grads[2].pointer(), int64(0)
+		at, first, flat := int64(0), int64(0), b.View(grads[2], -1)
 		for _, p := range parts {
-			sums(dy, low, first, p.Offset, p.Rank, p.Width, to)
-			to, first = unsafe.Add(to, 4*p.Rank*p.Width), first+p.Rank
+			sums(dy, low, first, p.Offset, p.Rank, p.Width, b.Narrow(flat, 0, at, p.Rank*p.Width))
+			at, first = at+p.Rank*p.Width, first+p.Rank
 		}
 	}
 	return grads

@@ -123,6 +123,10 @@ func (t Tensor) pointer() unsafe.Pointer {
 	return C.at_data_ptr(t.c)
 }
 
+func (t Tensor) floats() *C.float { return (*C.float)(t.pointer()) }
+
+func (t Tensor) longs() *C.int64_t { return (*C.int64_t)(t.pointer()) }
+
 // Free releases the memory.
 func (p *Packed) Free() {
 	if p != nil {

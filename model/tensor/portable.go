@@ -308,6 +308,14 @@ func (s *Scope) sumRows(a Tensor) Tensor {
 	return s.own("sumRows", out, a)
 }
 
+// sumColumns is the sum of the rows of a [n, V], [1, V].
+func (s *Scope) sumColumns(a Tensor) Tensor {
+	var out C.tensor
+	d := C.int64_t(0)
+	C.atg_sum_dim_intlist(&out, a.c, &d, 1, 1, C.int(a.DType()))
+	return s.own("sumColumns", out, a)
+}
+
 const (
 	minimum = iota
 	maximum

@@ -25,7 +25,10 @@ package tensor
 // }
 // // oneDNN caches a kernel for each size of a product. Evicting one while another thread makes one failed in libtorch
 // // 2.1.2, so the cache gets room for all sizes that occur. oneDNN reads the variable at its first use.
-// static void keep_kernels(void) { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384", 0); }
+// static void keep_kernels(void) {
+//   setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384", 0);
+//   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0); // without it, cuBLAS's sums have no fixed order
+// }
 // static void find_openmp(void) { omp_set = (void (*)(int))dlsym(RTLD_DEFAULT, "omp_set_num_threads"); }
 import "C"
 
@@ -41,10 +44,10 @@ func init() {
 	C.keep_kernels()
 	C.find_openmp()
 	threads.Store(int32(runtime.NumCPU()))
-	set, known := map[string]C.int{"": C.KERNELS_AVX512, "off": C.KERNELS_AVX512, "avx2": C.KERNELS_AVX2,
-		"plain": C.KERNELS_PLAIN}[kernels]
+	set, known := map[string]C.int{"": C.KERNELS_AVX512, "off": C.KERNELS_AVX512, "cuda": C.KERNELS_AVX512,
+		"avx2": C.KERNELS_AVX2, "plain": C.KERNELS_PLAIN}[kernels]
 	if !known {
-		panic("tensor: POPRI_KERNELS is " + strconv.Quote(kernels) + ", want avx2, plain or off")
+		panic("tensor: POPRI_KERNELS is " + strconv.Quote(kernels) + ", want avx2, plain, cuda or off")
 	}
 	taken = C.popri_take(set)
 }

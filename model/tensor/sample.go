@@ -7,6 +7,8 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"slices"
+	"unsafe"
 )
 
 // Sampler draws tokens from logits. It is not safe for concurrent use.
@@ -33,6 +35,10 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 	defer draws()()
 	out := make([]int32, len(u))
 	if len(u) == 0 {
+		return out
+	}
+	if s.gpu && (d.TopK <= 0 || d.TopK >= int(shape[1])) {
+		d.gpu(s, logits, u, ban, out)
 		return out
 	}
 	if !s.native("Draw", logits) {
@@ -78,4 +84,32 @@ func exponentials(e, x []float32, top float32, k float64) {
 	if len(x) > 0 {
 		C.popri_exp(cfloats(e[:len(x)]), cfloats(x), C.int(len(x)), C.float(top), C.float(k))
 	}
+}
+
+// gpu is [Sampler.Draw] without TopK.
+func (d *Sampler) gpu(s *Scope, logits Tensor, u []float64, ban []bool, out []int32) {
+	n := int64(len(u))
+	s.Do(func() {
+		drawn := s.Empty(Int64, n)
+		p := C.popri_gpu_draws{vocab: C.int64_t(logits.Size(1)), logits: logits.floats(), k: 1, p: 1,
+			u: (*C.double)(s.fromFloat64(u, n).pointer()), drawn: drawn.longs()}
+		if d.Temperature > 0 {
+			p.k = C.float(1 / d.Temperature)
+		}
+		if d.TopP > 0 {
+			p.p = C.double(d.TopP)
+		}
+		if len(d.Banned) > 0 && slices.Contains(ban, true) {
+			ids := make([]int64, len(d.Banned))
+			for i, id := range d.Banned {
+				ids[i] = int64(id)
+			}
+			p.ban, p.banned = (*C.uint8_t)(s.FromBools(ban, n).pointer()), s.FromInt64(ids, int64(len(ids))).longs()
+			p.bans = C.int64_t(len(ids))
+		}
+		launch(C.GPU_sample, unsafe.Pointer(&p), n, n, 256)
+		for i, id := range s.Int64s(drawn) {
+			out[i] = int32(id)
+		}
+	})
 }

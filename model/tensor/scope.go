@@ -29,6 +29,8 @@ type Scope struct {
 	threads int
 	// portable says that operations of libtorch replace this package's kernels, also on the CPU.
 	portable bool
+	// gpu says that the kernels of a GPU replace them.
+	gpu bool
 }
 
 // Error has the failed operation, its shapes, and libtorch's message.
@@ -53,7 +55,16 @@ func Live() int64 { return live.Load() }
 // threads that [SetThreads] chose.
 func Run(f func(s *Scope) error) error { return runOn(Threads(), f) }
 
-// Parallel runs n independent tasks, as many at a time as [SetThreads] chose threads, each operation on one thread.
+// AtOnce is how many tasks of [Parallel] run at a time: as many as [SetThreads] chose threads, and two on a GPU, one of
+// which computes while the other prepares.
+func AtOnce() int {
+	if DefaultDevice() != CPU {
+		return min(2, Threads())
+	}
+	return Threads()
+}
+
+// Parallel runs n independent tasks, [AtOnce] at a time, each operation on one thread.
 // Small operations scale far better this way than with several threads for each, and a task's result does not depend on
 // the number of threads. Every task gets its own scope; tensors that it keeps outlive it. Parallel returns the first
 // error by task number, and begins no further task after an error.
@@ -64,7 +75,7 @@ func Parallel(n int, task func(i int, s *Scope) error) error {
 	var next atomic.Int64
 	var failed atomic.Bool
 	var wg sync.WaitGroup
-	for range min(Threads(), n) {
+	for range min(AtOnce(), n) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -97,7 +108,7 @@ func runOn(threads int, f func(s *Scope) error) (err error) {
 	if err != nil {
 		return fmt.Errorf("tensor: %w", err)
 	}
-	s := &Scope{device: at, threads: threads, portable: portable}
+	s := &Scope{device: at, threads: threads, portable: portable, gpu: onGPU()}
 	before := C.at_grad_set_enabled(0)
 	defer func() {
 		s.free()

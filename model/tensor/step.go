@@ -93,8 +93,8 @@ func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted 
 		}
 		return out
 	}
-	b := backward{Scope: &Scope{device: CPU, threads: int(C.at_get_num_threads())}, saved: list(saved, g.saved),
-		slopes: list(slopes, g.outputs)}
+	b := backward{Scope: &Scope{device: Tensor{*saved}.at(), threads: int(C.at_get_num_threads()), gpu: onGPU()},
+		saved: list(saved, g.saved), slopes: list(slopes, g.outputs)}
 	for _, x := range unsafe.Slice(numbers, g.numbers) {
 		b.numbers = append(b.numbers, float64(x))
 	}

@@ -1,6 +1,7 @@
 // Declarations of the functions that libtch exports (its own header is C++), as far as this package uses them.
 #include <stdint.h>
 #include <stddef.h>
+#include "params.h"
 typedef void *tensor;
 typedef void *scalar;
 
@@ -95,6 +96,7 @@ void atg_where_self(tensor *, tensor, tensor, tensor);
 void atg_zeros(tensor *, int64_t *, int, int, int);
 
 // What internal/setup/libtch adds to the bindings.
+void popri_deterministic(void);
 void popri_observe(void (*begins)(const char *name, int64_t node), void (*ends)(void));
 int64_t popri_next_node(void);
 void popri_steps(char *(*backward)(int op, double *numbers, tensor *saved, tensor *slopes, char *wanted,
@@ -126,19 +128,6 @@ void popri_adamw(float *p, const float *g, float *m, float *v, int64_t n, float 
                  float wd, float c1, float c2, float scale);
 void popri_add_bf16(float *sum, const uint16_t *part, int64_t n);
 double popri_sum_squares(const float *x, int64_t n);
-typedef struct {
-  int heads, kv_heads, dim; // query heads share kv_heads keys and values
-  int head;                 // width of a head in what is given, up to dim (tiles)
-  float scale;
-  float cap;                // scores s become cap·tanh(s/cap) before the softmax; 0 for as they are
-  int bf16;                 // keys and values are bfloat16, not float32
-  const void *prefix_k;     // [prefix, kv_heads, dim, prefix_room]
-  const void *prefix_v;     // [prefix, kv_heads, prefix_room, dim]
-  int prefix_room;
-  void *suffix_k;           // [slot, kv_heads, dim, suffix_room]
-  void *suffix_v;           // [slot, kv_heads, suffix_room, dim]
-  int suffix_room;
-} popri_cache;
 void popri_attend(const popri_cache *c, int from, int to, const float *qkv, float *out, const int32_t *slot,
                   const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, float *scratch);
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
@@ -146,17 +135,11 @@ void popri_rotate(float *x, const float *cosines, const float *sines, int64_t ro
 // What parts of rows do, and the threads of libtorch's operations doing it (threads.c).
 typedef void (*popri_range)(const void *kernel, int64_t from, int64_t to);
 void popri_shared(const char *name, popri_range f, const void *kernel, int64_t n, int threads);
-// Operations with gradients (norm.h, heads.h): rows [from, to) of one.
-typedef struct {
-  int bf16;
-  float eps;
-  int64_t n;              // width of a row
-  const float *w, *b;     // of a norm; b of the LayerNorm alone
-  const void *x, *dy;     // dy for a gradient
-  void *y;                // the result, or the gradient for x
-  float *dw;              // [blocks, n] or, with db behind dw, [blocks, 2n]; null unless wanted
-  int64_t rows, block;    // of a norm's gradient, whose from and to count blocks of rows
-} popri_rows;
+// Kernels of a GPU (gpu.c, gpu_emulated.cpp).
+const char *popri_gpu_make(const char *source);
+int popri_gpu_launch(int kernel, const void *p, int64_t n, int64_t blocks, int threads);
+void popri_gpu_emulate(int kernel, const void *p, int64_t n, int64_t blocks);
+int64_t popri_gpu_memory(void);
 void popri_layernorm_rows(const void *rows, int64_t from, int64_t to);
 void popri_layernorm_grad(const void *rows, int64_t from, int64_t to);
 void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to);
@@ -167,42 +150,12 @@ void popri_gelu_rows(const void *rows, int64_t from, int64_t to);
 void popri_gelu_grad(const void *rows, int64_t from, int64_t to);
 void popri_add_gelu_rows(const void *rows, int64_t from, int64_t to);
 void popri_add_layernorm_rows(const void *rows, int64_t from, int64_t to);
-// Dropout (drop.h) of rows of x, in parts with a key each, to which a row's number belongs.
-typedef struct {
-  int bf16;
-  uint32_t limit;         // the share that is hidden, of 2^32
-  float factor;           // of what is kept
-  int64_t n, part;        // width of a row, and rows of a part
-  const int64_t *keys;
-  const void *x;
-  void *y;
-} popri_drop;
 void popri_drop_rows(const void *drop, int64_t from, int64_t to);
 int64_t popri_attend_float_scratch(int64_t most, int64_t dim);
 void popri_attend_float(int from, int to, const int32_t *starts, int heads, int64_t dim, const float *qkv,
                         const float *shift, const float *bias, int64_t most, float *out, float *scratch);
-// Attention that is trained (heads.h).
-typedef struct {
-  int bf16;
-  int64_t tokens, heads, kv_heads, dim;
-  int64_t angles;              // rows of the tables [angles, dim], which repeat
-  const void *cosines, *sines; // null where positions turn nothing
-  void *x;                     // [batch, tokens, heads + 2·kv_heads, dim]
-  void *q, *k, *v;             // [batch, heads or kv_heads, tokens, dim]
-} popri_heads;
 void popri_split_heads(const void *heads, int64_t from, int64_t to);
 void popri_split_heads_grad(const void *heads, int64_t from, int64_t to);
-typedef struct {
-  int bf16;
-  float scale;
-  int64_t width;
-  int64_t batch_rows;       // of a batch: its heads times mask_rows
-  int64_t mask_rows, masks; // mask [masks, mask_rows, width]; one is for all batches
-  const void *scores, *mask;
-  void *y;
-  const void *dy;           // for the gradient
-  void *dx;
-} popri_softmax;
 // The same without the scores in memory (attend_train.c), in bfloat16: q and k are turned.
 typedef struct {
   int64_t tokens, heads, kv_heads, dim;
@@ -224,31 +177,8 @@ void popri_attend_train(const void *attention, int64_t from, int64_t to); // of 
 void popri_attend_train_grad(const void *attention, int64_t from, int64_t to);
 void popri_softmax_rows(const void *softmax, int64_t from, int64_t to);
 void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
-enum { LOW_RANK_PARTS = 3, LOW_RANK_COLUMNS = 64 }; // most parts; columns of one block of sums
-// What an adapter adds to a projection (lowrank.h): y [n, out] += x [n, in]·downᵀ·up.
-typedef struct {
-  int bf16;                      // of x, y and dx; the rest is float32
-  int64_t in, out, ranks;
-  int parts;                     // of the outputs, each with factors of its own
-  int64_t rank[LOW_RANK_PARTS], offset[LOW_RANK_PARTS], width[LOW_RANK_PARTS];
-  const void *x;
-  const float *down;             // [ranks, in]
-  const float *up;               // [rank, width] of each part
-  void *y;                       // the result or, for the gradient, what there is of it
-  float *low;                    // [n, ranks]
-  float *dlow;                   // the same for the gradient
-  void *dx;                      // null where it is not wanted
-} popri_low_rank;
 void popri_low_rank_rows(const void *low_rank, int64_t from, int64_t to);
 void popri_low_rank_grad(const void *low_rank, int64_t from, int64_t to);
-typedef struct {
-  int bf16;                      // of m
-  int64_t rows, ranks, rank;     // factors: of low, and of the sums
-  const float *low;              // [rows, ranks], from the first of the factors on
-  const void *m;                 // [rows, stride], from offset on
-  int64_t stride, offset, width;
-  float *sums;                   // [rank, width]
-} popri_low_rank_sum;
 void popri_low_rank_sums(const void *sum, int64_t from, int64_t to);
 void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 4096 };

@@ -1,0 +1,673 @@
+// Kernels for a GPU: those of norm.h, heads.h, lowrank.h, logprobs.h, attend.h and sample.h, with the same arithmetic.
+// gpu.c compiles them, behind params.h, when a GPU is first used. A block does a row unless its kernel says otherwise,
+// and n is how many there are; sums have an order of their own, so that a result never changes. On a CPU,
+// emulated.cpp runs them with blocks of one thread: no loop here depends on how many threads a block has.
+
+#define KERNEL(name, params) GPU_ENTRY void name(params p, int64_t n)
+#define ROW ((int64_t)blockIdx.x)
+#define EACH(i, n) for (int64_t i = threadIdx.x; i < (n); i += blockDim.x)
+
+__device__ float load(const void *x, int64_t i, int bf16) {
+  if (bf16) return __uint_as_float((uint32_t)((const uint16_t *)x)[i] << 16);
+  return ((const float *)x)[i];
+}
+
+__device__ void store(void *y, int64_t i, float v, int bf16) { // rounded to the nearest, ties to even
+  if (!bf16) {
+    ((float *)y)[i] = v;
+    return;
+  }
+  uint32_t u = __float_as_uint(v);
+  ((uint16_t *)y)[i] = v != v ? 0x7fc0 : (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
+}
+
+// Two values that follow each other, of which the second may not be there: then it is 0, and not stored.
+struct twin {
+  float a, b;
+};
+
+__device__ twin load2(const void *x, int64_t i, int bf16, int both) {
+  twin t = {0, 0};
+  if (bf16 && both && (i & 1) == 0) {
+    word u = *(const word *)((const uint16_t *)x + i);
+    t.a = __uint_as_float(u << 16);
+    t.b = __uint_as_float(u & 0xffff0000u);
+    return t;
+  }
+  t.a = load(x, i, bf16);
+  if (both) t.b = load(x, i + 1, bf16);
+  return t;
+}
+
+__device__ void store2(void *y, int64_t i, twin t, int bf16, int both) {
+  store(y, i, t.a, bf16);
+  if (both) store(y, i + 1, t.b, bf16);
+}
+
+// What each of the rows or queries that a block takes together has in one place.
+struct __align__(16) column {
+  float v[GPU_ROWS];
+};
+
+// What a block has of a value in its threads: together a, b, or the largest c.
+#define OF_BLOCK(type, name, a, b, join)                                                                              \
+  __device__ type name##_of_warp(type a) {                                                                            \
+    for (int distance = WARP / 2; distance; distance /= 2) {                                                          \
+      type b = __shfl_xor_sync(~0u, a, distance);                                                                     \
+      a = join;                                                                                                       \
+    }                                                                                                                 \
+    return a;                                                                                                         \
+  }                                                                                                                   \
+  __device__ type name##_of_block(type mine) {                                                                        \
+    __shared__ type part[32];                                                                                         \
+    type a = name##_of_warp(mine);                                                                                    \
+    __syncthreads();                                                                                                  \
+    if (threadIdx.x % WARP == 0) part[threadIdx.x / WARP] = a;                                                        \
+    __syncthreads();                                                                                                  \
+    a = part[0];                                                                                                      \
+    for (int i = 1; i < blockDim.x / WARP; i++) {                                                                     \
+      type b = part[i];                                                                                               \
+      a = join;                                                                                                       \
+    }                                                                                                                 \
+    return a;                                                                                                         \
+  }
+
+OF_BLOCK(float, sum, a, b, a + b)
+OF_BLOCK(double, total, a, b, a + b)
+OF_BLOCK(float, most, a, b, a > b ? a : b)
+OF_BLOCK(int64_t, least, a, b, a < b ? a : b)
+
+// Norms.
+
+__device__ void moments(const popri_rows &p, int64_t at, float *mean, float *scale) {
+  float sum = 0, square = 0;
+  EACH(i, p.n) sum += load(p.x, at + i, p.bf16);
+  float m = sum_of_block(sum) / (float)p.n;
+  EACH(i, p.n) {
+    float v = load(p.x, at + i, p.bf16) - m;
+    square += v * v;
+  }
+  *mean = m;
+  *scale = 1.0f / sqrtf(sum_of_block(square) / (float)p.n + p.eps);
+}
+
+KERNEL(layernorm_rows, popri_rows) {
+  float mean, scale;
+  int64_t at = ROW * p.n;
+  moments(p, at, &mean, &scale);
+  EACH(i, p.n) store(p.y, at + i, (load(p.x, at + i, p.bf16) - mean) * scale * p.w[i] + p.b[i], p.bf16);
+}
+
+// A block does p.block rows, and what they add to the gradients of the weights.
+KERNEL(layernorm_grad, popri_rows) {
+  int64_t end = (ROW + 1) * p.block < p.rows ? (ROW + 1) * p.block : p.rows;
+  float *dw = p.dw ? p.dw + 2 * ROW * p.n : 0;
+  for (int64_t r = ROW * p.block; r < end; r++) {
+    int64_t at = r * p.n;
+    float mean, scale, sum = 0, dot = 0;
+    moments(p, at, &mean, &scale);
+    EACH(i, p.n) {
+      float g = load(p.dy, at + i, p.bf16) * p.w[i];
+      sum += g;
+      dot += g * (load(p.x, at + i, p.bf16) - mean);
+    }
+    sum = sum_of_block(sum) / (float)p.n;
+    dot = sum_of_block(dot) * scale / (float)p.n;
+    EACH(i, p.n) {
+      float u = (load(p.x, at + i, p.bf16) - mean) * scale, dy = load(p.dy, at + i, p.bf16);
+      store(p.y, at + i, scale * (dy * p.w[i] - sum - u * dot), p.bf16);
+      if (dw) dw[i] += dy * u, dw[p.n + i] += dy;
+    }
+  }
+}
+
+KERNEL(rmsnorm_rows, popri_rows) {
+  int64_t at = ROW * p.n;
+  float square = 0;
+  EACH(i, p.n) {
+    float v = load(p.x, at + i, p.bf16);
+    square += v * v;
+  }
+  float scale = 1.0f / sqrtf(sum_of_block(square) / (float)p.n + p.eps);
+  EACH(i, p.n) store(p.y, at + i, load(p.x, at + i, p.bf16) * scale * p.w[i], p.bf16);
+}
+
+// A block does p.block rows, and what they add to the gradient of the weight.
+KERNEL(rmsnorm_grad, popri_rows) {
+  int64_t end = (ROW + 1) * p.block < p.rows ? (ROW + 1) * p.block : p.rows;
+  float *dw = p.dw ? p.dw + ROW * p.n : 0;
+  for (int64_t r = ROW * p.block; r < end; r++) {
+    int64_t at = r * p.n;
+    float square = 0, dot = 0;
+    EACH(i, p.n) {
+      float v = load(p.x, at + i, p.bf16);
+      square += v * v;
+      dot += v * load(p.dy, at + i, p.bf16) * p.w[i];
+    }
+    float scale = 1.0f / sqrtf(sum_of_block(square) / (float)p.n + p.eps);
+    float back = scale * scale * scale * sum_of_block(dot) / (float)p.n;
+    EACH(i, p.n) {
+      float v = load(p.x, at + i, p.bf16), g = load(p.dy, at + i, p.bf16);
+      store(p.y, at + i, scale * g * p.w[i] - back * v, p.bf16);
+      if (dw) dw[i] += g * v * scale;
+    }
+  }
+}
+
+// Activations.
+
+__device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+KERNEL(swiglu_rows, popri_rows) {
+  int64_t at = 2 * ROW * p.n;
+  EACH(i, p.n) {
+    float gate = load(p.x, at + i, p.bf16);
+    store(p.y, ROW * p.n + i, gate * sigmoid(gate) * load(p.x, at + p.n + i, p.bf16), p.bf16);
+  }
+}
+
+KERNEL(swiglu_grad, popri_rows) {
+  int64_t at = 2 * ROW * p.n;
+  EACH(i, p.n) {
+    float gate = load(p.x, at + i, p.bf16), up = load(p.x, at + p.n + i, p.bf16), share = sigmoid(gate);
+    float g = load(p.dy, ROW * p.n + i, p.bf16);
+    store(p.y, at + i, g * up * share * (1 + gate * (1 - share)), p.bf16);
+    store(p.y, at + p.n + i, g * gate * share, p.bf16);
+  }
+}
+
+#define GELU_SLOPE 1.5957691216057308f // 2·√(2/π), as in norm.h
+#define GELU_CUBE 0.044715f
+
+KERNEL(gelu_rows, popri_rows) {
+  EACH(i, p.n) {
+    float x = load(p.x, ROW * p.n + i, p.bf16);
+    store(p.y, ROW * p.n + i, x * sigmoid(GELU_SLOPE * x * (1 + GELU_CUBE * x * x)), p.bf16);
+  }
+}
+
+KERNEL(gelu_grad, popri_rows) {
+  EACH(i, p.n) {
+    float x = load(p.x, ROW * p.n + i, p.bf16), cube = GELU_CUBE * x * x;
+    float share = sigmoid(GELU_SLOPE * x * (1 + cube));
+    float slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
+    store(p.y, ROW * p.n + i, load(p.dy, ROW * p.n + i, p.bf16) * slope, p.bf16);
+  }
+}
+
+// Dropout, of the elements that drop.h hides.
+KERNEL(drop_rows, popri_drop) {
+  uint64_t z = (uint64_t)p.keys[ROW / p.part] + ((uint64_t)(ROW % p.part) + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  EACH(i, p.n) {
+    uint32_t word = (uint32_t)i + (uint32_t)z;
+    word = (word ^ (word >> 16)) * 0x7feb352du + (uint32_t)(z >> 32);
+    word = (word ^ (word >> 15)) * 0x846ca68bu;
+    word ^= word >> 16;
+    int64_t at = ROW * p.n + i;
+    store(p.y, at, word < p.limit ? 0 : load(p.x, at, p.bf16) * p.factor, p.bf16);
+  }
+}
+
+// Heads: a block does a token.
+
+__device__ void heads(const popri_heads &p, int back) {
+  int64_t all = p.heads + 2 * p.kv_heads, b = ROW / p.tokens, t = ROW % p.tokens, half = p.dim / 2;
+  int64_t angle = ROW % p.angles * p.dim;
+  EACH(i, all * p.dim) {
+    int64_t k = i / p.dim, d = i % p.dim;
+    int64_t first = k < p.heads ? 0 : k < p.heads + p.kv_heads ? p.heads : p.heads + p.kv_heads;
+    int64_t count = k < p.heads ? p.heads : p.kv_heads;
+    void *part = k < p.heads ? p.q : k < p.heads + p.kv_heads ? p.k : p.v;
+    int64_t beside = (ROW * all + k) * p.dim, apart = ((b * count + k - first) * p.tokens + t) * p.dim;
+    const void *from = back ? part : p.x;
+    int64_t at = back ? apart : beside;
+    float v = from ? load(from, at + d, p.bf16) : 0;
+    if (from && p.cosines && k < p.heads + p.kv_heads) {
+      int64_t other = d < half ? d + half : d - half;
+      float sine = load(p.sines, angle + (back ? other : d), p.bf16);
+      v = v * load(p.cosines, angle + d, p.bf16) + load(from, at + other, p.bf16) * sine;
+    }
+    if (back)
+      store(p.x, beside + d, v, p.bf16);
+    else
+      store(part, apart + d, v, p.bf16);
+  }
+}
+
+KERNEL(split_heads, popri_heads) { heads(p, 0); }
+
+KERNEL(split_heads_grad, popri_heads) { heads(p, 1); }
+
+KERNEL(turn, popri_gpu_turn) {
+  int64_t half = p.dim / 2, angle = ROW % p.angles * p.dim;
+  EACH(i, p.heads * half) {
+    int64_t d = i % half;
+    float *a = p.x + ROW * p.width + i / half * p.dim + d, u = a[0], v = a[half];
+    a[0] = u * p.cosines[angle + d] + v * p.sines[angle + d];
+    a[half] = v * p.cosines[angle + half + d] + u * p.sines[angle + half + d];
+  }
+}
+
+// The softmax of scale·scores + mask, and its gradient.
+
+KERNEL(softmax_rows, popri_softmax) {
+  int64_t at = ROW * p.width;
+  int64_t hidden = (ROW / p.batch_rows % p.masks * p.mask_rows + ROW % p.mask_rows) * p.width;
+  float top = -INFINITY, sum = 0;
+  EACH(i, p.width) {
+    float v = load(p.scores, at + i, p.bf16) * p.scale + load(p.mask, hidden + i, p.bf16);
+    top = v > top ? v : top;
+  }
+  top = most_of_block(top);
+  EACH(i, p.width) sum += expf(load(p.scores, at + i, p.bf16) * p.scale + load(p.mask, hidden + i, p.bf16) - top);
+  float share = 1 / sum_of_block(sum);
+  EACH(i, p.width) {
+    float v = load(p.scores, at + i, p.bf16) * p.scale + load(p.mask, hidden + i, p.bf16) - top;
+    store(p.y, at + i, expf(v) * share, p.bf16);
+  }
+}
+
+KERNEL(softmax_grad, popri_softmax) {
+  int64_t at = ROW * p.width;
+  float dot = 0;
+  EACH(i, p.width) dot += load(p.y, at + i, p.bf16) * load(p.dy, at + i, p.bf16);
+  dot = sum_of_block(dot);
+  EACH(i, p.width)
+    store(p.dx, at + i, load(p.y, at + i, p.bf16) * (load(p.dy, at + i, p.bf16) - dot) * p.scale, p.bf16);
+}
+
+// Products of low rank: a block does GPU_ROWS rows.
+
+// Σ x[r][i]·a[i] over width values of each row, by a warp.
+__device__ column dots(int64_t rows, const void *x, int64_t at, int64_t stride, int bf16, const float *a,
+                       int64_t width) {
+  column sums = {};
+  for (int64_t i = 2 * (threadIdx.x % WARP); i < width; i += 2 * WARP) {
+    int both = i + 1 < width;
+    twin b = load2(a, i, 0, both);
+#pragma unroll
+    for (int r = 0; r < GPU_ROWS; r++)
+      if (r < rows) {
+        twin v = load2(x, at + r * stride + i, bf16, both);
+        sums.v[r] += v.a * b.a + v.b * b.b;
+      }
+  }
+#pragma unroll
+  for (int r = 0; r < GPU_ROWS; r++) sums.v[r] = sum_of_warp(sums.v[r]);
+  return sums;
+}
+
+// y[r][i] += Σ low[k].v[r]·a[k][i] over the factors.
+__device__ void spread(int64_t rows, int64_t factors, const column *low, const float *a, int64_t width, void *y,
+                       int64_t at, int64_t stride, int bf16) {
+  for (int64_t i = 2 * threadIdx.x; i < width; i += 2 * blockDim.x) {
+    int both = i + 1 < width;
+    twin sums[GPU_ROWS];
+#pragma unroll
+    for (int r = 0; r < GPU_ROWS; r++) sums[r] = r < rows ? load2(y, at + r * stride + i, bf16, both) : twin{0, 0};
+    for (int64_t k = 0; k < factors; k++) {
+      twin b = load2(a, k * width + i, 0, both);
+      column l = low[k];
+#pragma unroll
+      for (int r = 0; r < GPU_ROWS; r++) {
+        sums[r].a += l.v[r] * b.a;
+        sums[r].b += l.v[r] * b.b;
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < GPU_ROWS; r++)
+      if (r < rows) store2(y, at + r * stride + i, sums[r], bf16, both);
+  }
+}
+
+// Keeps what a warp found for factor k, for the block and in memory.
+__device__ void keep(column found, int64_t k, int64_t rows, column *block, float *low, int64_t ranks) {
+  if (threadIdx.x % WARP) return;
+  block[k] = found;
+  for (int r = 0; r < rows; r++) low[r * ranks + k] = found.v[r];
+}
+
+KERNEL(low_rank_rows, popri_low_rank) {
+  __shared__ column low[GPU_RANKS];
+  int64_t row = ROW * GPU_ROWS, rows = n - row < GPU_ROWS ? n - row : GPU_ROWS;
+  for (int64_t k = threadIdx.x / WARP; k < p.ranks; k += blockDim.x / WARP)
+    keep(dots(rows, p.x, row * p.in, p.in, p.bf16, p.down + k * p.in, p.in), k, rows, low, p.low + row * p.ranks,
+         p.ranks);
+  __syncthreads();
+  const float *up = p.up;
+  const column *part = low;
+  for (int i = 0; i < p.parts; up += p.rank[i] * p.width[i], part += p.rank[i], i++)
+    spread(rows, p.rank[i], part, up, p.width[i], p.y, row * p.out + p.offset[i], p.out, p.bf16);
+}
+
+KERNEL(low_rank_grad, popri_low_rank) {
+  __shared__ column low[GPU_RANKS];
+  int64_t row = ROW * GPU_ROWS, rows = n - row < GPU_ROWS ? n - row : GPU_ROWS;
+  for (int64_t k = threadIdx.x / WARP; k < p.ranks; k += blockDim.x / WARP) {
+    const float *up = p.up;
+    int64_t first = 0;
+    int i = 0;
+    for (; k >= first + p.rank[i]; i++) { // the part that the factor belongs to
+      up += p.rank[i] * p.width[i];
+      first += p.rank[i];
+    }
+    keep(dots(rows, p.y, row * p.out + p.offset[i], p.out, p.bf16, up + (k - first) * p.width[i], p.width[i]), k, rows,
+         low, p.dlow + row * p.ranks, p.ranks);
+  }
+  __syncthreads();
+  if (p.dx) spread(rows, p.ranks, low, p.down, p.in, p.dx, row * p.in, p.in, p.bf16);
+}
+
+// A block does GPU_COLUMNS columns of GPU_SUMMED rows: sums [parts of the rows, rank, width].
+KERNEL(low_rank_sums, popri_low_rank_sum) {
+  int64_t blocks = (p.width + GPU_COLUMNS - 1) / GPU_COLUMNS, part = ROW / blocks;
+  int64_t column = ROW % blocks * GPU_COLUMNS, from = part * GPU_SUMMED;
+  int64_t to = from + GPU_SUMMED < p.rows ? from + GPU_SUMMED : p.rows;
+  int64_t columns = p.width - column < GPU_COLUMNS ? p.width - column : GPU_COLUMNS;
+  for (int64_t i = 2 * threadIdx.x; i < columns; i += 2 * blockDim.x)
+    for (int64_t k = 0; k < p.rank; k += 4) {
+      int both = i + 1 < columns;
+      twin sums[4] = {};
+      for (int64_t t = from; t < to; t++) {
+        twin v = load2(p.m, t * p.stride + p.offset + column + i, p.bf16, both);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+          if (k + j < p.rank) {
+            float l = p.low[t * p.ranks + k + j];
+            sums[j].a += l * v.a;
+            sums[j].b += l * v.b;
+          }
+      }
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (k + j < p.rank) store2(p.sums, (part * p.rank + k + j) * p.width + column + i, sums[j], 0, both);
+    }
+}
+
+// AdamW, as popri_adamw does it, and sums of squares: a block does GPU_ELEMENTS elements.
+
+KERNEL(adamw, popri_gpu_adamw) {
+  float decay = 1.0f - p.lr * p.wd, step = p.lr / p.c1, root = sqrtf(p.c2);
+  int64_t from = ROW * GPU_ELEMENTS, to = from + GPU_ELEMENTS < n ? from + GPU_ELEMENTS : n;
+  for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x) {
+    float g = p.g[i] * p.scale;
+    float m = p.b1 * p.m[i] + (1.0f - p.b1) * g, v = p.b2 * p.v[i] + (1.0f - p.b2) * g * g;
+    p.m[i] = m;
+    p.v[i] = v;
+    p.p[i] = p.p[i] * decay - step * m / (sqrtf(v) / root + p.eps);
+  }
+}
+
+KERNEL(squares, popri_gpu_adamw) {
+  int64_t from = ROW * GPU_ELEMENTS, to = from + GPU_ELEMENTS < n ? from + GPU_ELEMENTS : n;
+  float sum = 0;
+  for (int64_t i = from + threadIdx.x; i < to; i += blockDim.x) sum += p.g[i] * p.g[i];
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) p.squares[ROW] = sum;
+}
+
+// Decoding: a block does a run and a head of keys.
+
+KERNEL(attend, popri_gpu_step) {
+  const popri_cache &c = p.cache;
+  int64_t kv = ROW % c.kv_heads, each = c.heads / c.kv_heads, dim = c.dim, width = (c.heads + 2 * c.kv_heads) * dim;
+  const int64_t *run = p.runs + ROW / c.kv_heads * 3;
+  int64_t row = run[0], first = run[1], queries = run[2];
+  int64_t shared = (p.prefix[row] * c.kv_heads + kv) * dim * c.prefix_room, before = p.prefix_len[row];
+  column *scores = (column *)p.scores + ROW * p.room;
+  __shared__ column q[GPU_DIM];
+  __shared__ float inverse[GPU_QUERIES], outputs[GPU_THREADS * 2 * GPU_QUERIES];
+  // The place of a query's row's own keys and values.
+#define OWN(j) ((p.slot[row + (first + (j)) / each] * c.kv_heads + kv) * dim * c.suffix_room)
+#define LENGTH(j) p.suffix_len[row + (first + (j)) / each]
+
+  EACH(i, GPU_QUERIES * dim) {
+    int64_t j = i / dim, d = i % dim, h = first + j;
+    q[d].v[j] = j < queries ? p.qkv[(row + h / each) * width + (kv * each + h % each) * dim + d] * c.scale : 0;
+  }
+  int64_t last = row + (first + queries - 1) / each; // the last row of which there is a query
+  EACH(i, (last - row + 1) * dim) {
+    int64_t r = row + i / dim, d = i % dim, own = (p.slot[r] * c.kv_heads + kv) * dim * c.suffix_room;
+    const float *key = p.qkv + r * width + (c.heads + kv) * dim, *value = key + c.kv_heads * dim;
+    store(c.suffix_k, own + d * c.suffix_room + p.suffix_len[r], key[d], c.bf16);
+    store(c.suffix_v, own + p.suffix_len[r] * dim + d, value[d], c.bf16);
+  }
+  __syncthreads();
+
+  EACH(t, before) {
+    column sums = {};
+    for (int64_t d = 0; d < dim; d++) {
+      float k = load(c.prefix_k, shared + d * c.prefix_room + t, c.bf16);
+      column l = q[d];
+#pragma unroll
+      for (int j = 0; j < GPU_QUERIES; j++) sums.v[j] += l.v[j] * k;
+    }
+    scores[t] = sums;
+  }
+  EACH(i, queries * (int64_t)c.suffix_room) { // a row has few tokens of its own: those of all queries at once
+    int64_t j = i / c.suffix_room, t = i % c.suffix_room, own = OWN(j);
+    if (t > LENGTH(j)) continue;
+    float sum = 0;
+    for (int64_t d = 0; d < dim; d++) sum += q[d].v[j] * load(c.suffix_k, own + d * c.suffix_room + t, c.bf16);
+    scores[before + t].v[j] = sum;
+  }
+  __syncthreads();
+
+  for (int64_t j = threadIdx.x / WARP; j < queries; j += blockDim.x / WARP) {
+    float top = -INFINITY, sum = 0;
+    int64_t seen = before + LENGTH(j) + 1;
+    for (int64_t t = threadIdx.x % WARP; t < seen; t += WARP) {
+      float s = scores[t].v[j];
+      if (c.cap > 0) scores[t].v[j] = s = c.cap * tanhf(s / c.cap);
+      top = s > top ? s : top;
+    }
+    top = most_of_warp(top);
+    for (int64_t t = threadIdx.x % WARP; t < seen; t += WARP) {
+      float e = expf(scores[t].v[j] - top);
+      scores[t].v[j] = e;
+      sum += e;
+    }
+    sum = sum_of_warp(sum);
+    if (threadIdx.x % WARP == 0) inverse[j] = 1 / sum;
+  }
+  __syncthreads();
+
+  // A thread takes two dimensions of each token that is a multiple of every away from its first.
+  int64_t pairs = dim / 2, every = blockDim.x / pairs > 1 ? blockDim.x / pairs : 1;
+  EACH(i, pairs * every) {
+    int64_t d = i % pairs * 2;
+    twin sums[GPU_QUERIES] = {};
+    for (int64_t t = i / pairs; t < before; t += every) {
+      twin v = load2(c.prefix_v, shared + t * dim + d, c.bf16, 1);
+      column s = scores[t];
+#pragma unroll
+      for (int j = 0; j < GPU_QUERIES; j++) {
+        sums[j].a += s.v[j] * v.a;
+        sums[j].b += s.v[j] * v.b;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < GPU_QUERIES; j++)
+      if (j < queries) {
+        int64_t own = OWN(j), length = LENGTH(j);
+        for (int64_t t = i / pairs; t <= length; t += every) {
+          twin v = load2(c.suffix_v, own + t * dim + d, c.bf16, 1);
+          float s = scores[before + t].v[j];
+          sums[j].a += s * v.a;
+          sums[j].b += s * v.b;
+        }
+        outputs[(i * GPU_QUERIES + j) * 2] = sums[j].a;
+        outputs[(i * GPU_QUERIES + j) * 2 + 1] = sums[j].b;
+      }
+  }
+  __syncthreads();
+  EACH(i, queries * dim) {
+    int64_t j = i / dim, d = i % dim, h = first + j;
+    float sum = 0;
+    for (int64_t k = 0; k < every; k++) sum += outputs[((k * pairs + d / 2) * GPU_QUERIES + j) * 2 + d % 2];
+    p.out[((row + h / each) * c.heads + kv * each + h % each) * dim + d] = sum * inverse[j];
+  }
+}
+
+// Log-probabilities, and draws.
+
+KERNEL(logprobs, popri_gpu_scores) {
+  int64_t at = ROW * p.vocab, target = p.target[ROW];
+  float top = -INFINITY, sum = 0, weighted = 0, plain = 0, higher = 0;
+  EACH(i, p.vocab) {
+    float v = load(p.logits, at + i, p.bf16);
+    top = v > top ? v : top;
+  }
+  top = most_of_block(top);
+  float own = load(p.logits, at + target, p.bf16), base = top > -INFINITY ? top : 0;
+  EACH(i, p.vocab) {
+    float v = load(p.logits, at + i, p.bf16), d = v - base, e = expf(d);
+    sum += e;
+    if (d >= -87.0f) weighted += e * d;
+    plain += v;
+    higher += i < target ? v >= own : v > own;
+  }
+  double all = total_of_block(sum);
+  weighted = sum_of_block(weighted);
+  plain = sum_of_block(plain);
+  higher = sum_of_block(higher);
+  if (threadIdx.x) return;
+  int bad = !(top > -INFINITY && top < INFINITY && all > 0);
+  float norm = top + (float)log(all);
+  p.out[ROW] = bad ? NAN : own - norm;
+  p.normaliser[ROW] = norm;
+  if (p.rank) p.rank[ROW] = bad ? (float)p.vocab : higher;
+  if (p.entropy) p.entropy[ROW] = bad ? NAN : (float)(log(all) - weighted / all);
+  if (p.mean) p.mean[ROW] = bad ? NAN : plain / (float)p.vocab;
+}
+
+KERNEL(logprobs_grad, popri_gpu_scores) {
+  int64_t at = ROW * p.vocab, target = p.target[ROW];
+  float weight = p.weight[ROW], norm = p.normaliser[ROW];
+  EACH(i, p.vocab) {
+    float share = expf(load(p.logits, at + i, p.bf16) - norm);
+    store(p.logits, at + i, weight * ((i == target) - share), p.bf16);
+  }
+}
+
+// Larger numbers for larger floats, and back.
+__device__ uint32_t place(float x) {
+  uint32_t u = __float_as_uint(x);
+  return u >> 31 ? ~u : u | 0x80000000u;
+}
+
+// Draws as popri_sample and popri_sample_top do. Shares are whole numbers of 2^-44, whose sums have no order: what is
+// kept of the likeliest is found digit by digit of their places, and of those with the last place the first ids.
+enum { DIGITS = 11, BINS = 1 << DIGITS };
+
+KERNEL(sample, popri_gpu_draws) {
+  float *x = p.logits + ROW * p.vocab;
+  double u = p.u[ROW];
+  if (p.ban && p.ban[ROW]) EACH(i, p.bans) x[p.banned[i]] = -INFINITY;
+  __syncthreads();
+  float top = -INFINITY, nan = 0;
+  EACH(i, p.vocab) {
+    top = x[i] > top ? x[i] : top;
+    nan += x[i] != x[i];
+  }
+  top = most_of_block(top);
+  nan = sum_of_block(nan);
+  if (nan > 0 || !(top > -INFINITY && top < INFINITY)) {
+    if (threadIdx.x == 0) p.drawn[ROW] = -1;
+    return;
+  }
+  if (u < 0) {
+    int64_t id = p.vocab;
+    EACH(i, p.vocab) if (x[i] == top && i < id) id = i;
+    id = least_of_block(id);
+    if (threadIdx.x == 0) p.drawn[ROW] = id;
+    return;
+  }
+#define SHARE(x) ((unsigned long long)(exp((double)((x) - top) * p.k) * 17592186044416.0)) // 2^44
+
+  // Tokens of a place above from are kept, and of that place those with an id up to last.
+  uint32_t from = 0;
+  int64_t last = p.vocab;
+  if (p.p < 1) {
+    __shared__ unsigned long long mass[BINS];
+    __shared__ unsigned long long above, want;
+    __shared__ uint32_t found;
+    for (int shift = 32 - DIGITS, digit = 0; digit < 3; digit++, shift = shift > DIGITS ? shift - DIGITS : 0) {
+      int bits = digit < 2 ? DIGITS : 32 - 2 * DIGITS;
+      EACH(i, BINS) mass[i] = 0;
+      if (threadIdx.x == 0 && digit == 0) above = 0;
+      __syncthreads();
+      EACH(i, p.vocab) {
+        uint32_t at = place(x[i]);
+        if (digit && at >> (shift + bits) != from) continue;
+        unsigned long long share = SHARE(x[i]);
+        if (share) atomicAdd(&mass[(at >> shift) & ((1 << bits) - 1)], share);
+      }
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        if (digit == 0) {
+          unsigned long long all = 0;
+          for (int i = 0; i < BINS; i++) all += mass[i];
+          want = (unsigned long long)(p.p * (double)all);
+        }
+        int i = (1 << bits) - 1;
+        for (; i > 0 && above + mass[i] < want; i--) above += mass[i];
+        found = i;
+      }
+      __syncthreads();
+      from = from << bits | found;
+    }
+    // As many of the last place as are missing, which all have one share: the first ids of them.
+    __shared__ int64_t missing;
+    if (threadIdx.x == 0) {
+      unsigned long long share = SHARE(__uint_as_float(from >> 31 ? from & 0x7fffffffu : ~from));
+      missing = (int64_t)((want - above + share - 1) / share);
+    }
+    __syncthreads();
+    int64_t low = -1, high = p.vocab - 1; // of the ids up to low there are too few, up to high there are enough
+    while (high - low > 1) {
+      int64_t middle = low + (high - low) / 2;
+      double held = 0;
+      EACH(i, middle + 1) held += place(x[i]) == from;
+      if (total_of_block(held) < (double)missing)
+        low = middle;
+      else
+        high = middle;
+    }
+    last = high;
+  }
+#define KEPT(i) (x[i] > -INFINITY && (place(x[i]) > from || (place(x[i]) == from && (i) <= last)))
+
+  // Each warp adds up a part of the ids; the one whose part u falls into looks for the token.
+  __shared__ unsigned long long part[32];
+  int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, warps = blockDim.x / WARP;
+  int64_t size = (p.vocab + warps - 1) / warps, begin = warp * size;
+  int64_t end = begin + size < p.vocab ? begin + size : p.vocab;
+  unsigned long long mine = 0;
+  for (int64_t i = begin + lane; i < end; i += WARP)
+    if (KEPT(i)) mine += SHARE(x[i]);
+  for (int distance = WARP / 2; distance; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
+  if (lane == 0) part[warp] = mine;
+  __syncthreads();
+  unsigned long long all = 0, passed = 0;
+  int at = 0;
+  for (int i = 0; i < warps; i++) all += part[i];
+  unsigned long long wanted = (unsigned long long)(u * (double)all);
+  if (wanted >= all) wanted = all - 1;
+  for (; at < warps - 1 && passed + part[at] <= wanted; at++) passed += part[at];
+  if (warp != at) return;
+  for (int64_t i = begin; i < end; i += WARP) {
+    int64_t id = i + lane;
+    unsigned long long share = id < end && KEPT(id) ? SHARE(x[id]) : 0, upto = share;
+    for (int distance = 1; distance < WARP; distance *= 2) {
+      unsigned long long before = __shfl_up_sync(~0u, upto, distance);
+      if (lane >= distance) upto += before;
+    }
+    if (passed + upto > wanted && passed + upto - share <= wanted) p.drawn[ROW] = id;
+    passed += __shfl_sync(~0u, upto, WARP - 1);
+    if (passed > wanted) return;
+  }
+}

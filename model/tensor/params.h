@@ -1,0 +1,170 @@
+// What kernels are given, those of the CPU and, on a GPU, those of kernels.cu, which is compiled with this text.
+#pragma once
+typedef struct {
+  int heads, kv_heads, dim; // query heads share kv_heads keys and values
+  int head;                 // width of a head in what is given, up to dim (tiles)
+  float scale;
+  float cap;                // scores s become cap·tanh(s/cap) before the softmax; 0 for as they are
+  int bf16;                 // keys and values are bfloat16, not float32
+  const void *prefix_k;     // [prefix, kv_heads, dim, prefix_room]
+  const void *prefix_v;     // [prefix, kv_heads, prefix_room, dim]
+  int prefix_room;
+  void *suffix_k;           // [slot, kv_heads, dim, suffix_room]
+  void *suffix_v;           // [slot, kv_heads, suffix_room, dim]
+  int suffix_room;
+} popri_cache;
+
+// Operations with gradients (norm.h, heads.h): rows [from, to) of one.
+typedef struct {
+  int bf16;
+  float eps;
+  int64_t n;              // width of a row
+  const float *w, *b;     // of a norm; b of the LayerNorm alone
+  const void *x, *dy;     // dy for a gradient
+  void *y;                // the result, or the gradient for x
+  float *dw;              // [blocks, n] or, with db behind dw, [blocks, 2n]; null unless wanted
+  int64_t rows, block;    // of a norm's gradient, whose from and to count blocks of rows
+} popri_rows;
+
+// Dropout (drop.h) of rows of x, in parts with a key each, to which a row's number belongs.
+typedef struct {
+  int bf16;
+  uint32_t limit;         // the share that is hidden, of 2^32
+  float factor;           // of what is kept
+  int64_t n, part;        // width of a row, and rows of a part
+  const int64_t *keys;
+  const void *x;
+  void *y;
+} popri_drop;
+
+// Attention that is trained (heads.h).
+typedef struct {
+  int bf16;
+  int64_t tokens, heads, kv_heads, dim;
+  int64_t angles;              // rows of the tables [angles, dim], which repeat
+  const void *cosines, *sines; // null where positions turn nothing
+  void *x;                     // [batch, tokens, heads + 2·kv_heads, dim]
+  void *q, *k, *v;             // [batch, heads or kv_heads, tokens, dim]
+} popri_heads;
+
+typedef struct {
+  int bf16;
+  float scale;
+  int64_t width;
+  int64_t batch_rows;       // of a batch: its heads times mask_rows
+  int64_t mask_rows, masks; // mask [masks, mask_rows, width]; one is for all batches
+  const void *scores, *mask;
+  void *y;
+  const void *dy;           // for the gradient
+  void *dx;
+} popri_softmax;
+
+enum { LOW_RANK_PARTS = 3, LOW_RANK_COLUMNS = 64 }; // most parts; columns of one block of sums
+
+// What an adapter adds to a projection (lowrank.h): y [n, out] += x [n, in]·downᵀ·up.
+typedef struct {
+  int bf16;                      // of x, y and dx; the rest is float32
+  int64_t in, out, ranks;
+  int parts;                     // of the outputs, each with factors of its own
+  int64_t rank[LOW_RANK_PARTS], offset[LOW_RANK_PARTS], width[LOW_RANK_PARTS];
+  const void *x;
+  const float *down;             // [ranks, in]
+  const float *up;               // [rank, width] of each part
+  void *y;                       // the result or, for the gradient, what there is of it
+  float *low;                    // [n, ranks]
+  float *dlow;                   // the same for the gradient
+  void *dx;                      // null where it is not wanted
+} popri_low_rank;
+
+typedef struct {
+  int bf16;                      // of m
+  int64_t rows, ranks, rank;     // factors: of low, and of the sums
+  const float *low;              // [rows, ranks], from the first of the factors on
+  const void *m;                 // [rows, stride], from offset on
+  int64_t stride, offset, width;
+  float *sums;                   // [rank, width]
+} popri_low_rank_sum;
+
+// The rest is for a GPU alone: there, what the CPU's kernels take as arguments is one struct, too.
+// Queries, rows and summed rows that a block takes together, and the widest head of decoding.
+enum { GPU_QUERIES = 8, GPU_ROWS = GPU_QUERIES, GPU_SUMMED = 128, GPU_DIM = 256 };
+enum { GPU_RANKS = 256, GPU_COLUMNS = 128, GPU_ELEMENTS = 4096, GPU_THREADS = 128 }; // GPU_THREADS: of decoding
+
+// A step of decoding. A run is a row, the first of the queries from that row on, and how many queries share a prompt
+// and a head of keys with it: those of the row's heads, then those of the next row.
+typedef struct {
+  popri_cache cache;
+  const float *qkv;              // [rows, (heads + 2·kv_heads)·dim]
+  float *out;                    // [rows, heads·dim]
+  const int64_t *slot, *suffix_len, *prefix, *prefix_len; // of each row
+  const int64_t *runs;           // [runs, 3]
+  float *scores;                 // [runs, kv_heads, room, GPU_QUERIES]
+  int64_t room;
+} popri_gpu_step;
+
+typedef struct {
+  float *p, *m, *v;
+  const float *g;
+  float lr, b1, b2, eps, wd, c1, c2, scale;
+  float *squares;                // sums of the squares of g, by blocks
+} popri_gpu_adamw;
+
+typedef struct {
+  float *x;                      // [rows, width], whose first heads turn
+  const float *cosines, *sines;  // [angles, dim], which repeat
+  int64_t angles, width, heads, dim;
+} popri_gpu_turn;
+
+typedef struct {
+  int bf16;
+  int64_t vocab;
+  void *logits;                  // [rows, vocab]; for the gradient, what it overwrites
+  const int64_t *target;
+  float *out, *normaliser, *rank, *entropy, *mean; // the last three may be null
+  const float *weight;           // of the gradient
+} popri_gpu_scores;
+
+typedef struct {
+  int64_t vocab;
+  float *logits;                 // [rows, vocab]
+  float k;                       // 1/temperature
+  double p;                      // the share of the likeliest tokens that is kept; 1: all are
+  const double *u;               // below 0 for the maximum
+  const uint8_t *ban;            // of rows that do not draw the banned tokens; or null
+  const int64_t *banned;
+  int64_t bans;
+  int64_t *drawn;                // -1 where the logits are unusable
+} popri_gpu_draws;
+
+// What is launched: its name, the struct that it takes, and its name in a profile.
+#define GPU_KERNELS(X)                                                                                                \
+  X(layernorm_rows, popri_rows, "popri::layernorm")                                                                   \
+  X(layernorm_grad, popri_rows, "popri::layernorm_grad")                                                              \
+  X(rmsnorm_rows, popri_rows, "popri::rmsnorm")                                                                       \
+  X(rmsnorm_grad, popri_rows, "popri::rmsnorm_grad")                                                                  \
+  X(swiglu_rows, popri_rows, "popri::swiglu")                                                                         \
+  X(swiglu_grad, popri_rows, "popri::swiglu_grad")                                                                    \
+  X(gelu_rows, popri_rows, "popri::gelu")                                                                             \
+  X(gelu_grad, popri_rows, "popri::gelu_grad")                                                                        \
+  X(drop_rows, popri_drop, "popri::drop")                                                                             \
+  X(split_heads, popri_heads, "popri::split_heads")                                                                   \
+  X(split_heads_grad, popri_heads, "popri::split_heads_grad")                                                         \
+  X(softmax_rows, popri_softmax, "popri::softmax")                                                                    \
+  X(softmax_grad, popri_softmax, "popri::softmax_grad")                                                               \
+  X(low_rank_rows, popri_low_rank, "popri::low_rank")                                                                 \
+  X(low_rank_grad, popri_low_rank, "popri::low_rank_grad")                                                            \
+  X(low_rank_sums, popri_low_rank_sum, "popri::low_rank_sums")                                                        \
+  X(adamw, popri_gpu_adamw, "popri::adamw")                                                                           \
+  X(squares, popri_gpu_adamw, "popri::sum_squares")                                                                   \
+  X(turn, popri_gpu_turn, "popri::rotate")                                                                            \
+  X(attend, popri_gpu_step, "popri::attend")                                                                          \
+  X(logprobs, popri_gpu_scores, "popri::logprobs")                                                                    \
+  X(logprobs_grad, popri_gpu_scores, "popri::logprobs_grad")                                                          \
+  X(sample, popri_gpu_draws, "popri::sample")
+
+enum {
+#define GPU_KERNEL(name, params, shown) GPU_##name,
+  GPU_KERNELS(GPU_KERNEL)
+#undef GPU_KERNEL
+  GPU_COUNT
+};
