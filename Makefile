@@ -68,8 +68,9 @@ test: setup pure ## every test
 # What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
 COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding
 
-portable: setup ## tests of models and training as other machines compute: without kernels of our own, as on a GPU, and with those of older CPUs
+portable: setup ## tests of models and training as other machines compute: without kernels of our own, with a GPU's (run by the CPU), and with those of older CPUs
 	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)
+	POPRI_KERNELS=cuda go test -count=1 $(TESTFLAGS) ./model/tensor ./model/lm ./lora ./trainer ./dpo
 	POPRI_KERNELS=avx2 go test -count=1 $(TESTFLAGS) ./model/tensor ./model/lm ./dpo
 	POPRI_KERNELS=plain go test -count=1 $(TESTFLAGS) ./model/tensor
 

@@ -96,7 +96,7 @@ type Generate struct {
 	CutSamples bool `yaml:"cut_samples"`
 	// BatchTokens is the number of tokens whose keys and values are held at once, which bounds the memory: a token
 	// takes 2 · layers · width values, fewer if heads share them. Default 32768, 200 MB of bfloat16 for the embedded
-	// model. Smaller saves memory and is slower; much larger is no faster.
+	// model. Smaller saves memory and is slower; much larger is faster on a GPU alone.
 	BatchTokens int `yaml:"batch_tokens"`
 }
 

@@ -25,6 +25,8 @@ p.add_argument("--k", type=int, default=40, help="prompts or pairs of popri")
 p.add_argument("--steps", type=int, default=2, help="updates of 160 rows, of finetune")
 p.add_argument("--peer-k", type=int, default=0,
                help="prompts or pairs of the peer, whose rate does not depend on it; 0: as many")
+p.add_argument("--peer-batch", type=int, default=0,
+               help="prompts or pairs that the peer computes at once; 0: 8 prompts, or 4 pairs")
 p.add_argument("--minilm", help="folder of the sentence encoder, of embed")
 p.add_argument("--texts", help="file of the texts, of embed")
 p.add_argument("--n", type=int, default=2000, help="texts of embed")
@@ -53,7 +55,8 @@ print(
 for arch in a.arch.split(","):
     model = os.path.join(a.work, arch)
     if a.stage not in ("embed", "score") and not os.path.exists(os.path.join(model, "prompts.json")):
-        subprocess.run([a.python, peers, "work", "--arch", arch, "--out", model], check=True, stdout=sys.stderr)
+        subprocess.run([a.python, peers, "work", "--arch", arch, "--k", str(max(40, a.k, a.peer_k)), "--out", model],
+                       check=True, stdout=sys.stderr)
     for stage in a.stage.split(","):
         for dtype in a.dtype.split(","):
             options = ["--dtype", dtype, "--threads", str(a.threads), "--device", a.device]
@@ -70,6 +73,10 @@ for arch in a.arch.split(","):
                 we = [stage, "--model", model] + options + size(a.k)
                 if a.peer:
                     they += ["--peer", a.peer]
+                if a.peer_batch and stage != "finetune":
+                    they += ["--batch", str(a.peer_batch)]
+                if a.device == "cuda" and stage == "finetune":  # all rows in one pass, as the peer does
+                    we += ["--micro", "0"]
             theirs, ours, flops, memory = [], [], [], [0, 0]
             for _ in range(a.rounds):
                 r, gib = run([a.python, peers] + they)

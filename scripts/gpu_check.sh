@@ -4,7 +4,8 @@
 #
 #   scripts/gpu_check.sh [WORK]       default folder: build/gpu; what is there is used again
 #
-#   PYTHON=python3.11 TORCH=2.1.2     the interpreter and the libtorch that popri is built with
+#   PYTHON=python3.11 TORCH=2.11.0    the interpreter and the libtorch that popri is built with; 2.11.0 has CUDA 13 and
+#                                     needs a driver from 580 on, 2.1.2 has CUDA 12.1
 #   PEERS=2.8.0                       the torch of the peers
 #   VLLM=no                           without vLLM
 #   ROUNDS=3                          turns of popri and its peer
@@ -32,7 +33,7 @@ venv() { # FOLDER PACKAGE…: a virtual environment with these packages
 
 if [ "$device" = cuda ]; then
 	say "popri with CUDA"
-	venv "$work/torch" "torch==${TORCH:-2.1.2}" "numpy<2"
+	venv "$work/torch" "torch==${TORCH:-2.11.0}" "numpy<2"
 	LIBTORCH=$("$work/torch/bin/python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
 	export LIBTORCH
 	make build
@@ -44,9 +45,12 @@ fi
 say "peers"
 venv "$work/peers" "torch==${PEERS:-2.8.0}" transformers trl peft accelerate datasets
 table=$work/speed.md
-size=(--k 64 --peer-k 16)
+# Passes that fill the GPU, of the peers, too.
+write=(--stage generate --k 256 --peer-k 128 --peer-batch 128)
+prefer=(--stage dpo --k 240 --peer-batch 24)
+steps=50
 if [ "$device" = cpu ]; then
-	size=(--k 2 --peer-k 2)
+	write=(--stage generate --k 2) prefer=(--stage dpo --k 2) steps=1
 	for arch in gpt2 llama distilgpt2; do
 		[ -d "$work/shapes/$arch" ] ||
 			"$work/peers/bin/python" scripts/peers.py work --arch "$arch" --layers 1 --k 2 --out "$work/shapes/$arch"
@@ -61,12 +65,13 @@ bench() { # FLAG…: rows of the table
 	echo
 } > "$table"
 say "speeds"
-bench "${size[@]}" --arch gpt2,llama --stage generate,dpo
-bench --arch distilgpt2 --stage finetune --steps 1
+bench "${write[@]}" --arch gpt2,llama
+bench "${prefer[@]}" --arch gpt2,llama
+bench --arch distilgpt2 --stage finetune --steps "$steps"
 if [ "${VLLM:-yes}" != no ]; then
 	say "beside vLLM"
 	if venv "$work/vllm" vllm; then
-		bench "${size[@]}" --arch gpt2,llama --stage generate --dtype bfloat16 --peer vllm --python "$work/vllm/bin/python"
+		bench "${write[@]}" --arch gpt2,llama --dtype bfloat16 --peer vllm --python "$work/vllm/bin/python"
 	else
 		echo "vLLM could not be installed; its rows are missing." | tee -a "$table"
 	fi

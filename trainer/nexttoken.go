@@ -54,15 +54,18 @@ func At[T any](list []T, places []int) []T {
 // InParts divides a batch into n passes, at most one a row.
 func InParts(n int) func(rows int) int { return func(rows int) int { return max(1, min(n, rows)) } }
 
-// LonePass is how many examples a pass has that has a device to itself.
+// LonePass is how many examples a pass has that has a device to itself, of whose memory nothing is known.
 const LonePass = 8
 
-// PassSize is how many examples a forward pass has where nothing else is asked for. A CPU computes passes side by side,
-// one a thread: passes of one example share the threads evenly, and need no padding and the least memory. A GPU computes
-// one pass at a time, and small ones leave it idle.
-func PassSize() int {
-	if tensor.DefaultDevice() == tensor.CPU {
+// PassSize is how many examples a forward pass has where nothing else is asked for, if each needs so many bytes. A CPU
+// computes passes side by side, one a thread: passes of one example share the threads evenly, and need no padding and
+// the least memory. A GPU is idle with small ones: its passes fill half of its memory, all that run at a time.
+func PassSize(bytes int64) int {
+	switch memory := tensor.GPUMemory(); {
+	case tensor.DefaultDevice() == tensor.CPU:
 		return 1
+	case memory > 0 && bytes > 0:
+		return int(min(1024, max(1, memory/2/int64(tensor.AtOnce())/bytes)))
 	}
 	return LonePass
 }

@@ -14,6 +14,7 @@ import (
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
+	"popri/model/tensor"
 	"popri/trainer"
 )
 
@@ -51,16 +52,23 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 	m.Recompute = c.Optimizer.GradientCheckpointing
 	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha,
 		Weighting: d.UseWeighting, Schedule: Schedule(c.Optimizer, steps),
-		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c), MicroTokens: d.MicroTokens,
+		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c, m.Config, m.Compute), MicroTokens: d.MicroTokens,
 		AdamW: Optimizer(c.Optimizer), Seed: rng.Seed(c.Seed, "lora", "dropout")})
 }
 
-// MicroPairs is the number of pairs of a pass.
-func MicroPairs(c configs.Config) int {
+// PairBytes estimates the memory that a pair needs while it is computed.
+func PairBytes(c configs.Config, m lm.Config, compute tensor.DType) int64 {
+	completions := int64(2 * c.Generate.MaxNewTokens)
+	tokens := min(int64(m.Context), int64(max(1, c.Generate.Examples)*c.Data.MaxTokens)+completions)
+	return m.Activations(tokens, min(completions, tokens), compute, c.Optimizer.GradientCheckpointing)
+}
+
+// MicroPairs is the number of pairs of a pass of the model m.
+func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
 	if c.DPO.MicroPairs == 0 && c.DPO.MicroTokens > 0 { // the tokens alone decide
 		return c.Optimizer.Batch
 	}
-	size := trainer.PassSize()
+	size := trainer.PassSize(PairBytes(c, m, compute))
 	if c.DPO.Engine == configs.TRL { // which computes one pass at a time, wherever it runs
 		size = trainer.LonePass
 	}

@@ -57,7 +57,12 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		return nil, err
 	}
 	steps := (len(pairs) + o.Batch - 1) / o.Batch
-	micro := cmp.Or(o.Micro, trainer.PassSize())
+	longest, scored := 0, 0
+	for _, p := range pairs {
+		longest = max(longest, len(p.Prompt)+len(p.Chosen)+len(p.Rejected))
+		scored = max(scored, len(p.Chosen)+len(p.Rejected))
+	}
+	micro := cmp.Or(o.Micro, trainer.PassSize(m.Config.Activations(int64(longest), int64(scored), m.Compute, m.Recompute)))
 	t, err := dpo.NewTuner(m, a,
 		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
 			BatchPairs: o.Batch, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,

@@ -30,9 +30,14 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	optimizer := trainer.NewOptimizer(params, preference.Optimizer(o))
 	defer optimizer.Free()
 	defer p.Model.Unpack() // what the training laid out
+	longest := 0
+	for _, r := range examples {
+		longest = max(longest, len(r.Tokens))
+	}
+	bytes := p.Model.Config.Activations(int64(longest), int64(longest), p.Model.Compute, p.Model.Recompute)
 	mean := 0.0
 	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer,
-		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize()),
+		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes)),
 		Seed: rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
 		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
 	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {

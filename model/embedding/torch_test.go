@@ -40,7 +40,7 @@ func TestTorchEncoder(t *testing.T) {
 }
 
 // A text has the same vector, to the last bit, wherever it stands and whatever stands beside it: in float32, and with
-// packed weights in bfloat16.
+// packed weights in bfloat16. On a GPU it is the same to rounding.
 func TestBatchesDoNotMatter(t *testing.T) {
 	for kind, folder := range folders {
 		dir := folder(t)
@@ -73,7 +73,11 @@ func batchesDoNotMatter(t *testing.T, dir string, d tensor.DType) {
 				t.Fatal(err)
 			}
 			for i := range some.Rows {
-				if !slices.Equal(some.Row(i), all.Row(from+i)) {
+				if slices.Equal(some.Row(i), all.Row(from+i)) {
+					continue
+				}
+				// A GPU's products of another size may add up in another order.
+				if tensor.DefaultDevice() == tensor.CPU || cosine(some.Row(i), all.Row(from+i)) < 1-1e-6 {
 					t.Fatalf("text %d has another vector among %d texts than among %d", from+i, n, len(texts))
 				}
 			}
@@ -154,4 +158,12 @@ func BenchmarkTorchEncode(b *testing.B) {
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "texts/s")
 		})
 	}
+}
+
+// cosine is that of two vectors of length 1.
+func cosine(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
 }

@@ -44,6 +44,27 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 	return leaves, free, err
 }
 
+// cast keeps the weights in the type of the products, beside the originals, if that is another one, until
+// [Model.Unpack]: a GPU would convert them for each product, and wait for the host to say so.
+func (m *Model) cast() error {
+	if m.Compute == tensor.Float32 || m.tok.RequiresGrad() || m.headCast.Defined() {
+		return nil
+	}
+	return tensor.Run(func(s *tensor.Scope) error {
+		to := func(t tensor.Tensor) tensor.Tensor {
+			if !t.Defined() || t.DType() == m.Compute {
+				return tensor.Tensor{}
+			}
+			return s.Keep(s.To(s.Detach(t), m.Compute))
+		}
+		for _, w := range m.products() {
+			w.cast, w.castBias = to(w.weight), to(w.bias)
+		}
+		m.headCast = to(m.head)
+		return nil
+	})
+}
+
 // projectHead maps hidden states [n, H] to logits [n, V] of their type, without a bias, a cap and a gradient.
 func (m *Model) projectHead(s *tensor.Scope, h tensor.Tensor) tensor.Tensor {
 	if m.headBack != nil && m.headPacked.DType == h.DType() {

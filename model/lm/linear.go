@@ -16,7 +16,8 @@ type matrix struct {
 	gates        bool           // the first half of the outputs gates the second half
 	packed       *tensor.Packed // the weight laid out, if [Model.Pack] or [Model.Freeze] did it
 	back         *tensor.Packed // its transpose, if [Model.Freeze] did it
-	cast         tensor.Tensor  // the weight in the type of the products, of [Model.cast], or none
+	// The weight and, with a GPU, the bias in the type of the products, of [Model.Leaves] or [Model.cast]; or none.
+	cast, castBias tensor.Tensor
 }
 
 func (w *matrix) product() *matrix { return w }
@@ -40,7 +41,10 @@ func (w *matrix) of(s *tensor.Scope, d tensor.DType) (weight, bias tensor.Tensor
 	if !weight.Defined() || weight.DType() != d {
 		weight = s.To(w.weight, d)
 	}
-	if bias.Defined() {
+	switch {
+	case w.castBias.Defined() && w.castBias.DType() == d:
+		bias = w.castBias
+	case bias.Defined():
 		bias = s.To(bias, d)
 	}
 	return weight, bias

@@ -72,7 +72,7 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 			return nil, fmt.Errorf("prompt %d: %w", i, err)
 		}
 	}
-	if tensor.MatrixUnit() {
+	if tensor.MatrixUnit() || tensor.OnDevice() {
 		if err := m.Pack(); err != nil {
 			return nil, err
 		}
@@ -267,6 +267,7 @@ func (l *Lockstep) feed(s *tensor.Scope, p *crew, id int32) tensor.Tensor {
 		rows.Prefix[i], rows.PrefixLen[i] = int32(i), int32(length)
 	}
 	in := Input{IDs: s.FromInt64(ids, 1, int64(full)), Positions: s.FromInt64(pos, 1, int64(full))}
+	rows = rows.On(s, p.cache[0])
 	hidden := l.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
 		y := p.cache[layer].Attend(s, qkv, rows)
 		if full > n {

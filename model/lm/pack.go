@@ -9,8 +9,11 @@ import (
 
 // Pack lays the weights out for the CPU's products, beside the originals, in the type of m.Compute: passes without
 // gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained.
-// It must not be called while other goroutines use m.
+// On a GPU it keeps them in that type. It must not be called while other goroutines use m.
 func (m *Model) Pack() error {
+	if tensor.OnDevice() {
+		return m.cast()
+	}
 	if !tensor.CanPack(m.Compute) || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
 		return nil
 	}
@@ -26,9 +29,12 @@ func CanFreeze(c Config, parameters int64, compute tensor.DType) bool {
 
 // Freeze lays the weights out, beside the originals, for products and for the gradients of their inputs: passes that
 // train adapters are faster until [Model.Unpack], because libtorch lays a weight out anew for each product. It does
-// nothing a second time, where [CanFreeze] denies it, or while the weights are trained. It must not be called while
-// other goroutines use m.
+// nothing a second time, where [CanFreeze] denies it, or while the weights are trained. On a GPU it is [Model.Pack]. It
+// must not be called while other goroutines use m.
 func (m *Model) Freeze() error {
+	if tensor.OnDevice() {
+		return m.cast()
+	}
 	if m.headBack != nil || m.tok.RequiresGrad() || !CanFreeze(m.Config, m.Parameters(), m.Compute) {
 		return nil
 	}
@@ -117,7 +123,12 @@ func (m *Model) unpack() {
 		w.packed.Free()
 		w.back.Free()
 		w.packed, w.back = nil, nil
+		w.cast.Free()
+		w.castBias.Free()
+		w.cast, w.castBias = tensor.Tensor{}, tensor.Tensor{}
 	}
+	m.headCast.Free()
+	m.headCast = tensor.Tensor{}
 	m.headPacked.Free()
 	m.headBack.Free()
 	m.headPacked, m.headBack = nil, nil

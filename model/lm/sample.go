@@ -31,7 +31,8 @@ type SampleOptions struct {
 	// of threads. In bfloat16 elsewhere they are the same for every number of threads; another batch may round a
 	// prompt's keys differently, which can decide a near tie differently. On a GPU this also holds for float32.
 	Seed uint64
-	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB. The batch size follows from it.
+	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB, and a quarter of a GPU's memory.
+	// The batch size follows from it.
 	CacheBytes int64
 	// Progress, where not nil, is told how many samples are finished, from several goroutines.
 	Progress func(done, total int)
@@ -70,7 +71,8 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if len(prompts) == 0 {
 		return nil, nil
 	}
-	if tensor.MatrixUnit() { // elsewhere a second copy of the weights gains less than its memory costs
+	// Elsewhere a second copy of the weights gains less than its memory costs.
+	if tensor.MatrixUnit() || tensor.OnDevice() {
 		if err := m.Pack(); err != nil {
 			return nil, err
 		}
@@ -93,6 +95,9 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	order := places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
 	// An even number of equal tasks keeps two threads busy until the end.
 	tasks := min(len(order), 2*((len(order)*samples+2*taskSequences-1)/(2*taskSequences)))
+	if tensor.GPUMemory() > 0 {
+		tasks = 1
+	}
 	var done atomic.Int64
 	err := tensor.Parallel(tasks, func(i int, s *tensor.Scope) error {
 		g := &generation{m: m, o: o, prompts: prompts, samples: samples, stop: stop, out: out,
@@ -161,14 +166,20 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	}()
 	longest := len(g.prompts[g.order[0]])
 	shape := g.m.cacheShape(longest, g.o.MaxNewTokens)
-	budget := g.o.CacheBytes
-	if budget == 0 {
-		budget = defaultCacheBytes
-	}
-	budget /= int64(tensor.Threads()) // each thread's task holds a cache
 	g.left = len(g.order) * g.samples
-	slots := int(max(1, min(budget/g.m.slotBytes(shape), maxSlots, int64(g.left))))
-	perBatch := max(1, prefillTokens/longest)
+	// Each thread's task holds a cache. A GPU has one task, and is idle with few rows.
+	budget, most, prefill := int64(defaultCacheBytes)/int64(tensor.Threads()), int64(maxSlots), prefillTokens
+	if memory := tensor.GPUMemory(); memory > 0 {
+		budget, most, prefill = memory/4, 8*most, 4*prefill
+	}
+	switch {
+	case g.o.CacheBytes != 0 && tensor.GPUMemory() > 0:
+		budget = g.o.CacheBytes
+	case g.o.CacheBytes != 0:
+		budget = g.o.CacheBytes / int64(tensor.Threads())
+	}
+	slots := int(max(1, min(budget/g.m.slotBytes(shape), most, int64(g.left))))
+	perBatch := max(1, prefill/longest)
 	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	for range g.m.Config.Layers {
 		g.layers = append(g.layers, newCache(s, shape, places, slots))
@@ -266,7 +277,7 @@ func (g *generation) step(s *tensor.Scope) error {
 	n := int64(len(g.live))
 	// Rows are rounded up, and the surplus is ignored: the library compiles a kernel for each new size of a product.
 	full := int64(len(g.live))
-	if !g.m.packed() {
+	if !g.m.packed() && tensor.DefaultDevice() == tensor.CPU {
 		full = int64(roundUp(len(g.live), 16))
 	}
 	ids, pos := make([]int64, full), make([]int64, full)
@@ -280,6 +291,7 @@ func (g *generation) step(s *tensor.Scope) error {
 		rows.Prefix[i], rows.PrefixLen[i] = q.of.place, int32(length)
 	}
 	in := Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)}
+	rows = rows.On(s, g.layers[0])
 	hidden := g.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
 		y := g.layers[layer].Attend(s, qkv, rows)
 		if full > n {

@@ -49,7 +49,7 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 	plan = append(plan,
 		Need{PlanTrain, "weights", kept * shape.Parameters},
 		Need{PlanTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
-		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, used)})
+		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, o.Compute)})
 	if lm.CanFreeze(m, shape.Parameters, o.Compute) {
 		plan = append(plan, Need{PlanTrain, "weights laid out for products, and their transposes",
 			2 * used * shape.Parameters})
@@ -61,23 +61,12 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 	return plan
 }
 
-// activations is an estimate of what the pairs need that are computed at once. A block keeps about five rows of the
-// residual stream, the keys and values, and four rows of the MLP for a token, and as much again in gradients and
-// intermediate values; the logits of completions are there in float32 three times. For SmolLM2-135M in bfloat16 it
-// gives 2.2 GiB with 4 pairs on each of two threads, where 2.4 GiB were measured for all of the stage but the weights.
-func activations(c configs.Config, m lm.Config, used int64) int64 {
-	pairs := int64(preference.MicroPairs(c))
+// activations is an estimate of what the pairs need that are computed at once.
+func activations(c configs.Config, m lm.Config, compute tensor.DType) int64 {
+	pairs := int64(preference.MicroPairs(c, m, compute))
 	passes := (int64(c.Optimizer.Batch) + pairs - 1) / pairs
-	pairs = min(pairs*min(passes, int64(tensor.Threads())), int64(c.Optimizer.Batch))
-	completions := int64(2 * c.Generate.MaxNewTokens)
-	tokens := min(int64(m.Context), int64(max(1, c.Generate.Examples)*c.Data.MaxTokens)+completions)
-	block := 2 * used * int64(5*m.Hidden+2*m.KVHeads*m.HeadDim()+4*m.Inner)
-	layers := int64(m.Layers)
-	kept := tokens * layers * block
-	if c.Optimizer.GradientCheckpointing {
-		kept = tokens * (block + layers*int64(m.Hidden)*used)
-	}
-	return pairs * (kept + 12*int64(m.Vocab)*min(completions, tokens))
+	pairs = min(pairs*min(passes, int64(tensor.AtOnce())), int64(c.Optimizer.Batch))
+	return pairs * preference.PairBytes(c, m, compute)
 }
 
 // Most is the largest memory of a stage of the plan, with its stage.
