@@ -181,7 +181,7 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 // attend is Attend for heads as wide as they are stored, without Tiles.
 func (c *DecodeCache) attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	n := len(rows.Slot)
-	if s.gpu && n > 0 && c.Dim <= C.GPU_DIM {
+	if s.launches(qkv) && n > 0 && c.Dim <= C.GPU_DIM {
 		return c.gpu(s, qkv, rows)
 	}
 	if !s.native("Attend", qkv, c.PrefixK, c.PrefixV, c.SuffixK, c.SuffixV) {

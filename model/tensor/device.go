@@ -160,9 +160,9 @@ func Kernels() string {
 // newest reports whether kernels for the newest CPUs may compute, where this one has their instructions.
 func newest() bool { return kernels == "" && DefaultDevice() == CPU }
 
-// native reports whether op may use the kernels of this package, which read the CPU's memory. On other devices, and
-// everywhere if POPRI_KERNELS=off is in the environment, operations of libtorch replace them (portable.go). Tensors on
-// different devices are an error.
+// native reports whether op may use the kernels of this package that read the CPU's memory. On a GPU, kernels.cu has
+// the most of them; operations of libtorch replace the others and, if POPRI_KERNELS=off is in the environment, all of
+// them (portable.go). Tensors on different devices are an error.
 func (s *Scope) native(op string, ts ...Tensor) bool {
 	devices := make([]Device, len(ts))
 	for i, t := range ts {
@@ -174,10 +174,11 @@ func (s *Scope) native(op string, ts ...Tensor) bool {
 	return !s.portable && !s.gpu && devices[0] == CPU
 }
 
-// fused reports whether op has a kernel for where the tensors are, as [Scope.native] does for the CPU.
-func (s *Scope) fused(op string, ts ...Tensor) bool {
-	return s.native(op, ts...) || !s.portable && s.gpu
-}
+// launches reports whether a GPU's kernels compute with t.
+func (s *Scope) launches(t Tensor) bool { return s.gpu && !s.portable && (emulated || t.at() != CPU) }
+
+// fused reports whether op may use its kernel for where the tensors are, the CPU or a GPU.
+func (s *Scope) fused(op string, ts ...Tensor) bool { return s.native(op, ts...) || s.launches(ts[0]) }
 
 // mixed returns an error that names the first two tensors on different devices.
 func mixed(op string, ts []Tensor, devices []Device) *Error {

@@ -275,7 +275,7 @@ func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 	fusable("Rotate_", x, x.DType() == Float32 && dim%2 == 0 && heads*dim <= width &&
 		cosines.NumElements() == angles*dim && sines.NumElements() == angles*dim && angles > 0 && rows%angles == 0,
 		fmt.Sprintf("with tables for %d heads of %d", heads, dim))
-	if s.gpu {
+	if s.launches(x) {
 		p := C.popri_gpu_turn{x: x.floats(), cosines: cosines.floats(), sines: sines.floats(),
 			angles: C.int64_t(angles), width: C.int64_t(width), heads: C.int64_t(heads), dim: C.int64_t(dim)}
 		launch(C.GPU_turn, unsafe.Pointer(&p), rows, rows, heads*dim/2)

@@ -48,7 +48,7 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution b
 	}
 	switch {
 	case len(targets) == 0:
-	case s.gpu:
+	case s.launches(logits):
 		l.gpu()
 	case !s.native("NewLogProbs", logits):
 		l.portable()
@@ -72,7 +72,7 @@ func (l *LogProbs) Grad_(weights []float32) {
 	if len(weights) == 0 {
 		return
 	}
-	if l.scope.gpu {
+	if l.scope.launches(l.logits) {
 		l.gpuGrad(weights)
 		return
 	}

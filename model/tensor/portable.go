@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// The kernels of this package as operations of libtorch, for tensors on other devices than the CPU: see [Scope.native].
-// Everything stays on the tensors' device; one number for each row returns to the host.
+// The kernels of this package as operations of libtorch, for a GPU that cannot take kernels.cu, and for what has no
+// kernel there: see [Scope.fused]. Everything stays on the tensors' device; one number for each row returns to the host.
 
 // portable is [DecodeCache.Attend]. The rows that share a prompt are one product with its keys and one with its values
 // (Juravsky et al. 2024, Hydragen); each row's own part is a product by itself; one softmax covers both.

@@ -37,7 +37,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 	if len(u) == 0 {
 		return out
 	}
-	if s.gpu && (d.TopK <= 0 || d.TopK >= int(shape[1])) {
+	if s.launches(logits) && (d.TopK <= 0 || d.TopK >= int(shape[1])) {
 		d.gpu(s, logits, u, ban, out)
 		return out
 	}

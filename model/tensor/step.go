@@ -93,8 +93,9 @@ func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted 
 		}
 		return out
 	}
-	b := backward{Scope: &Scope{device: Tensor{*saved}.at(), threads: int(C.at_get_num_threads()), gpu: onGPU()},
-		saved: list(saved, g.saved), slopes: list(slopes, g.outputs)}
+	at := Tensor{*saved}.at()
+	b := backward{Scope: &Scope{device: at, threads: int(C.at_get_num_threads()),
+		gpu: emulated || at != CPU && onGPU()}, saved: list(saved, g.saved), slopes: list(slopes, g.outputs)}
 	for _, x := range unsafe.Slice(numbers, g.numbers) {
 		b.numbers = append(b.numbers, float64(x))
 	}
