@@ -45,6 +45,7 @@ static const char *shown_names[] = {
     GPU_KERNELS(SHOWN)};
 static function functions[GPU_COUNT];
 static context at;
+static int generation; // the first number of the compute capability
 static char problem[4096];
 
 enum { COMPUTE_MAJOR = 75, COMPUTE_MINOR = 76 }; // of CUdevice_attribute
@@ -109,15 +110,15 @@ static int made(const char *source) {
       !find(library, "nvrtcGetProgramLog", &nvrtc.log) || !find(library, "nvrtcGetCUBINSize", &nvrtc.size) ||
       !find(library, "nvrtcGetCUBIN", &nvrtc.code))
     return 0;
-  int device, major, minor;
+  int device, minor;
   if (failed("cuInit", cuda.init(0)) || failed("cuDeviceGet", cuda.device(&device, 0)) ||
-      failed("cuDeviceGetAttribute", cuda.attribute(&major, COMPUTE_MAJOR, device)) ||
+      failed("cuDeviceGetAttribute", cuda.attribute(&generation, COMPUTE_MAJOR, device)) ||
       failed("cuDeviceGetAttribute", cuda.attribute(&minor, COMPUTE_MINOR, device)) ||
       failed("cuDevicePrimaryCtxRetain", cuda.retain(&at, device)) || failed("cuCtxSetCurrent", cuda.set(at)))
     return 0;
   open_builtins();
   void *module;
-  char *code = compiled(source, major, minor);
+  char *code = compiled(source, generation, minor);
   if (!code) return 0;
   int bad = failed("cuModuleLoadData", cuda.load(&module, code));
   free(code);
@@ -144,6 +145,9 @@ int popri_gpu_launch(int kernel, const void *p, int64_t n, int64_t blocks, int t
     code = cuda.launch(functions[kernel], (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, 0, NULL, arguments, NULL);
   return code;
 }
+
+// popri_gpu_generation is the first number of the compute capability.
+int popri_gpu_generation(void) { return generation; }
 
 // popri_gpu_memory is the memory of the GPU.
 int64_t popri_gpu_memory(void) {

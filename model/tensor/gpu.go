@@ -53,6 +53,14 @@ func onGPU() bool {
 	return emulated || !portable && DefaultDevice() != CPU && gpuProblem() == ""
 }
 
+// gpuGeneration is the first number of the GPU's compute capability; 0 if it is not known.
+func gpuGeneration() int {
+	if emulated || !onGPU() {
+		return 0
+	}
+	return int(C.popri_gpu_generation())
+}
+
 // GPUMemory returns how many bytes the GPU has; 0 without one, and if that is not known.
 func GPUMemory() int64 {
 	if emulated || !onGPU() {

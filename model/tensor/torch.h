@@ -140,6 +140,7 @@ const char *popri_gpu_make(const char *source);
 int popri_gpu_launch(int kernel, const void *p, int64_t n, int64_t blocks, int threads);
 void popri_gpu_emulate(int kernel, const void *p, int64_t n, int64_t blocks);
 int64_t popri_gpu_memory(void);
+int popri_gpu_generation(void);
 void popri_layernorm_rows(const void *rows, int64_t from, int64_t to);
 void popri_layernorm_grad(const void *rows, int64_t from, int64_t to);
 void popri_rmsnorm_rows(const void *rows, int64_t from, int64_t to);
