@@ -47,7 +47,8 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 // cast keeps the weights in the type of the products, beside the originals, if that is another one, until
 // [Model.Unpack]: a GPU would convert them for each product, and wait for the host to say so.
 func (m *Model) cast() error {
-	if m.Compute == tensor.Float32 || m.tok.RequiresGrad() || m.headCast.Defined() {
+	done := func(w *matrix) bool { return w.cast.Defined() }
+	if m.Compute == tensor.Float32 || m.tok.RequiresGrad() || slices.ContainsFunc(m.products(), done) {
 		return nil
 	}
 	return tensor.Run(func(s *tensor.Scope) error {

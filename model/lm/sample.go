@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -167,16 +168,11 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	longest := len(g.prompts[g.order[0]])
 	shape := g.m.cacheShape(longest, g.o.MaxNewTokens)
 	g.left = len(g.order) * g.samples
-	// Each thread's task holds a cache. A GPU has one task, and is idle with few rows.
-	budget, most, prefill := int64(defaultCacheBytes)/int64(tensor.Threads()), int64(maxSlots), prefillTokens
-	if memory := tensor.GPUMemory(); memory > 0 {
-		budget, most, prefill = memory/4, 8*most, 4*prefill
-	}
-	switch {
-	case g.o.CacheBytes != 0 && tensor.GPUMemory() > 0:
-		budget = g.o.CacheBytes
-	case g.o.CacheBytes != 0:
-		budget = g.o.CacheBytes / int64(tensor.Threads())
+	budget, most, prefill := g.o.CacheBytes, int64(maxSlots), prefillTokens
+	if memory := tensor.GPUMemory(); memory > 0 { // there is one task, and few rows leave a GPU idle
+		budget, most, prefill = cmp.Or(budget, memory/4), 8*most, 4*prefill
+	} else {
+		budget = cmp.Or(budget, defaultCacheBytes) / int64(tensor.Threads()) // each thread's task holds a cache
 	}
 	slots := int(max(1, min(budget/g.m.slotBytes(shape), most, int64(g.left))))
 	perBatch := max(1, prefill/longest)
