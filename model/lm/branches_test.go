@@ -68,7 +68,11 @@ func TestOneRowEqualsMany(t *testing.T) {
 				t.Fatalf("%s: tokens belong to %v, want %v", name, gotRow, wantRow)
 			}
 			for i := range wantLP {
-				if math.Abs(float64(gotLP[i]-wantLP[i])) > 1e-5+2e-6*math.Abs(float64(wantLP[i])) {
+				bound := 1e-5
+				if tensor.DefaultDevice() != tensor.CPU { // products of another size add up in another order
+					bound += 2e-6 * math.Abs(float64(wantLP[i]))
+				}
+				if math.Abs(float64(gotLP[i]-wantLP[i])) > bound {
 					t.Errorf("%s: log-probability %d is %g, want %g", name, i, gotLP[i], wantLP[i])
 				}
 			}
