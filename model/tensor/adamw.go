@@ -99,7 +99,7 @@ func (s *Scope) AdamW_(p, g, m, v Tensor, a *AdamW, step int, lr, scale float64)
 		b1: C.float(a.Beta1), b2: C.float(a.Beta2), eps: C.float(a.Eps), wd: C.float(a.WeightDecay),
 		c1: C.float(1 - math.Pow(a.Beta1, float64(step))), c2: C.float(1 - math.Pow(a.Beta2, float64(step))),
 		scale: C.float(scale)}
-	launch(C.GPU_adamw, unsafe.Pointer(&c), n, (n+C.GPU_ELEMENTS-1)/C.GPU_ELEMENTS, 256)
+	launch(adamWKernel, unsafe.Pointer(&c), n, (n+C.GPU_ELEMENTS-1)/C.GPU_ELEMENTS, 256)
 }
 
 // SquareSums is the sum of the squares of the elements of all tensors, contiguous float32 on a GPU.
@@ -112,7 +112,7 @@ func (s *Scope) SquareSums(list []Tensor) (sum float64) {
 		parts := s.Empty(Float32, blocks[len(list)])
 		for i, t := range list {
 			c := C.popri_gpu_adamw{g: t.floats(), squares: (*C.float)(unsafe.Add(parts.pointer(), 4*blocks[i]))}
-			launch(C.GPU_squares, unsafe.Pointer(&c), t.NumElements(), blocks[i+1]-blocks[i], 256)
+			launch(squaresKernel, unsafe.Pointer(&c), t.NumElements(), blocks[i+1]-blocks[i], 256)
 		}
 		for _, x := range s.Float32s(parts) {
 			sum += float64(x)

@@ -213,7 +213,7 @@ func (c *DecodeCache) gpu(s *Scope, qkv Tensor, rows Rows) Tensor {
 	p := C.popri_gpu_step{cache: *layer, qkv: qkv.floats(), out: out.floats(), slot: list(0), suffix_len: list(1),
 		prefix: list(2), prefix_len: list(3), runs: rows.sent.runs.longs(), room: C.int64_t(longest),
 		scores: s.Empty(Float32, runs, int64(longest), C.GPU_QUERIES).floats()}
-	launch(C.GPU_attend, unsafe.Pointer(&p), runs, runs, C.GPU_THREADS)
+	launch(attendStepKernel, unsafe.Pointer(&p), runs, runs, C.GPU_THREADS)
 	return out
 }
 

@@ -162,7 +162,7 @@ func (s *Scope) shared(k kernel, p unsafe.Pointer, n, width int64) {
 		if k.gpu == C.GPU_low_rank_rows || k.gpu == C.GPU_low_rank_grad {
 			blocks = (n + C.GPU_ROWS - 1) / C.GPU_ROWS
 		}
-		launch(k.gpu, p, n, blocks, width)
+		launch(k, p, n, blocks, width)
 		return
 	}
 	threads := s.threads
@@ -278,7 +278,7 @@ func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 	if s.launches(x) {
 		p := C.popri_gpu_turn{x: x.floats(), cosines: cosines.floats(), sines: sines.floats(),
 			angles: C.int64_t(angles), width: C.int64_t(width), heads: C.int64_t(heads), dim: C.int64_t(dim)}
-		launch(C.GPU_turn, unsafe.Pointer(&p), rows, rows, heads*dim/2)
+		launch(turnKernel, unsafe.Pointer(&p), rows, rows, heads*dim/2)
 		return
 	}
 	if !s.native("Rotate_", x, cosines, sines) {

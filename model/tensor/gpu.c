@@ -10,7 +10,6 @@
 // Compiles kernels.cu for the GPU that is there, by NVRTC, which comes with a libtorch with CUDA, and launches them on
 // the stream of libtorch's operations. Both libraries are looked up at run time: a program without a GPU has neither.
 
-typedef int (*any)();
 typedef struct CUctx *context;
 typedef struct CUfunc *function;
 
@@ -38,14 +37,12 @@ static struct {
 } nvrtc;
 
 static const char *names[] = {
-#define NAME(name, params, shown) #name,
+#define NAME(name, params) #name,
     GPU_KERNELS(NAME)};
-static const char *shown_names[] = {
-#define SHOWN(name, params, shown) shown,
-    GPU_KERNELS(SHOWN)};
 static function functions[GPU_COUNT];
 static context at;
-static int generation; // the first number of the compute capability
+static int generation;  // the first number of the compute capability
+static int64_t memory; // in bytes, all of it; 0 if that is not known
 static char problem[4096];
 
 enum { COMPUTE_MAJOR = 75, COMPUTE_MINOR = 76 }; // of CUdevice_attribute
@@ -124,6 +121,8 @@ static int made(const char *source) {
   free(code);
   for (int i = 0; i < GPU_COUNT && !bad; i++)
     bad = failed(names[i], cuda.function(&functions[i], module, names[i]));
+  size_t left, all;
+  if (!cuda.memory(&left, &all)) memory = (int64_t)all;
   return !bad;
 }
 
@@ -134,9 +133,11 @@ const char *popri_gpu_make(const char *source) {
   return problem;
 }
 
-// popri_gpu_launch begins a kernel on as many blocks of threads, after what libtorch has begun. It returns CUDA's error.
-int popri_gpu_launch(int kernel, const void *p, int64_t n, int64_t blocks, int threads) {
-  OPERATION(shown_names[kernel]);
+// popri_gpu_launch begins a kernel, whose name in a profile is shown, on as many blocks of threads, after what libtorch
+// has begun. It returns CUDA's error.
+int popri_gpu_launch(const char *shown, int kernel, const void *p, int64_t n, int64_t blocks,
+                     int threads) {
+  OPERATION(shown);
   context now = NULL;
   int code = cuda.current(&now);
   if (!code && now != at) code = cuda.set(at);
@@ -149,9 +150,5 @@ int popri_gpu_launch(int kernel, const void *p, int64_t n, int64_t blocks, int t
 // popri_gpu_generation is the first number of the compute capability.
 int popri_gpu_generation(void) { return generation; }
 
-// popri_gpu_memory is the memory of the GPU.
-int64_t popri_gpu_memory(void) {
-  size_t free = 0, all = 0;
-  if (cuda.set(at) || cuda.memory(&free, &all)) return 0;
-  return (int64_t)all;
-}
+// popri_gpu_memory is the memory of the GPU, or 0.
+int64_t popri_gpu_memory(void) { return memory; }

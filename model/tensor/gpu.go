@@ -33,14 +33,12 @@ typedef uint32_t word;
 #define GPU_ENTRY extern "C" __global__
 `
 
-func gpuSource() string { return gpuPrelude + gpuParams + gpuKernels }
-
 // emulated says that the CPU runs the kernels for a GPU, which is for tests.
 var emulated = kernels == "cuda"
 
 // gpuProblem compiles the kernels at the first call and says why they cannot be used, or nothing.
 var gpuProblem = sync.OnceValue(func() string {
-	source := C.CString(gpuSource())
+	source := C.CString(gpuPrelude + gpuParams + gpuKernels)
 	defer C.free(unsafe.Pointer(source))
 	if problem := C.popri_gpu_make(source); problem != nil {
 		return C.GoString(problem)
@@ -69,17 +67,28 @@ func GPUMemory() int64 {
 	return int64(C.popri_gpu_memory())
 }
 
-// launch runs a kernel on blocks of about as many threads as a row is wide. n is the number of rows.
-func launch(kernel C.int, p unsafe.Pointer, n, blocks, width int64) {
+// Kernels that a GPU alone takes by their struct, and their names in a profile.
+var (
+	turnKernel         = kernel{name: C.CString("popri::rotate"), gpu: C.GPU_turn}
+	attendStepKernel   = kernel{name: C.CString("popri::attend"), gpu: C.GPU_attend}
+	logProbsKernel     = kernel{name: C.CString("popri::logprobs"), gpu: C.GPU_logprobs}
+	logProbsGradKernel = kernel{name: C.CString("popri::logprobs_grad"), gpu: C.GPU_logprobs_grad}
+	sampleKernel       = kernel{name: C.CString("popri::sample"), gpu: C.GPU_sample}
+	adamWKernel        = kernel{name: C.CString("popri::adamw"), gpu: C.GPU_adamw}
+	squaresKernel      = kernel{name: C.CString("popri::sum_squares"), gpu: C.GPU_squares}
+)
+
+// launch runs k on blocks of about as many threads as a row is wide. n is the number of rows.
+func launch(k kernel, p unsafe.Pointer, n, blocks, width int64) {
 	if blocks == 0 {
 		return
 	}
 	if emulated {
-		C.popri_gpu_emulate(kernel, p, C.int64_t(n), C.int64_t(blocks))
+		C.popri_gpu_emulate(k.name, k.gpu, p, C.int64_t(n), C.int64_t(blocks))
 		return
 	}
-	threads := min(256, max(32, (width+31)/32*32)) // a multiple of a warp
-	if code := C.popri_gpu_launch(kernel, p, C.int64_t(n), C.int64_t(blocks), C.int(threads)); code != 0 {
-		panic(&Error{Op: "launch", Text: fmt.Sprintf("kernel %d on %d blocks: CUDA's error %d", kernel, blocks, code)})
+	threads := C.int(min(256, max(32, (width+31)/32*32))) // a multiple of a warp
+	if code := C.popri_gpu_launch(k.name, k.gpu, p, C.int64_t(n), C.int64_t(blocks), threads); code != 0 {
+		panic(&Error{Op: C.GoString(k.name), Text: fmt.Sprintf("on %d blocks: CUDA's error %d", blocks, code)})
 	}
 }

@@ -50,9 +50,7 @@ typedef uint32_t word __attribute__((may_alias));
 #include "kernels.cu"
 #pragma GCC diagnostic pop
 
-template <typename P>
-void blocks(void (*kernel)(P, int64_t), const char *shown, const void *p, int64_t n, int64_t count) {
-  OPERATION(shown);
+template <typename P> void blocks(void (*kernel)(P, int64_t), const void *p, int64_t n, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     blockIdx.x = i;
     kernel(*(const P *)p, n);
@@ -60,11 +58,12 @@ void blocks(void (*kernel)(P, int64_t), const char *shown, const void *p, int64_
 }
 } // namespace
 
-extern "C" void popri_gpu_emulate(int kernel, const void *p, int64_t n, int64_t count) {
+extern "C" void popri_gpu_emulate(const char *shown, int kernel, const void *p, int64_t n, int64_t count) {
+  OPERATION(shown);
   switch (kernel) {
-#define CASE(name, params, shown)                                                                                     \
+#define CASE(name, params)                                                                                            \
   case GPU_##name:                                                                                                    \
-    return blocks(name, shown, p, n, count);
+    return blocks(name, p, n, count);
     GPU_KERNELS(CASE)
   }
 }

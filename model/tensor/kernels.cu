@@ -1,7 +1,7 @@
 // Kernels for a GPU: those of norm.h, heads.h, lowrank.h, logprobs.h, attend.h and sample.h, with the same arithmetic.
 // gpu.c compiles them, behind params.h, when a GPU is first used. A block does a row unless its kernel says otherwise,
 // and n is how many there are; sums have an order of their own, so that a result never changes. On a CPU,
-// emulated.cpp runs them with blocks of one thread: no loop here depends on how many threads a block has.
+// gpu_emulated.cpp runs them with blocks of one thread: no loop here depends on how many threads a block has.
 
 #define KERNEL(name, params) GPU_ENTRY void name(params p, int64_t n)
 #define ROW ((int64_t)blockIdx.x)
@@ -49,7 +49,16 @@ struct __align__(16) column {
   float v[GPU_ROWS];
 };
 
-// What a block has of a value in its threads: together a, b, or the largest c.
+// sums[r] += l.v[r]·v.
+__device__ void add(twin *sums, column l, twin v) {
+#pragma unroll
+  for (int r = 0; r < GPU_ROWS; r++) {
+    sums[r].a += l.v[r] * v.a;
+    sums[r].b += l.v[r] * v.b;
+  }
+}
+
+// What a warp and a block have of their threads' values, of which join makes one of two. All threads get it.
 #define OF_BLOCK(type, name, a, b, join)                                                                              \
   __device__ type name##_of_warp(type a) {                                                                            \
     for (int distance = WARP / 2; distance; distance /= 2) {                                                          \
@@ -75,6 +84,7 @@ struct __align__(16) column {
 OF_BLOCK(float, sum, a, b, a + b)
 OF_BLOCK(double, total, a, b, a + b)
 OF_BLOCK(float, most, a, b, a > b ? a : b)
+OF_BLOCK(unsigned long long, whole, a, b, a + b)
 OF_BLOCK(int64_t, least, a, b, a < b ? a : b)
 
 // Norms.
@@ -176,9 +186,6 @@ KERNEL(swiglu_grad, popri_rows) {
   }
 }
 
-#define GELU_SLOPE 1.5957691216057308f // 2·√(2/π), as in norm.h
-#define GELU_CUBE 0.044715f
-
 KERNEL(gelu_rows, popri_rows) {
   EACH(i, p.n) {
     float x = load(p.x, ROW * p.n + i, p.bf16);
@@ -195,7 +202,7 @@ KERNEL(gelu_grad, popri_rows) {
   }
 }
 
-// Dropout, of the elements that drop.h hides.
+// Dropout, of the elements that drop.h hides: NVRTC does not take its statement expression.
 KERNEL(drop_rows, popri_drop) {
   uint64_t z = (uint64_t)p.keys[ROW / p.part] + ((uint64_t)(ROW % p.part) + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -308,15 +315,7 @@ __device__ void spread(int64_t rows, int64_t factors, const column *low, const f
     twin sums[GPU_ROWS];
 #pragma unroll
     for (int r = 0; r < GPU_ROWS; r++) sums[r] = r < rows ? load2(y, at + r * stride + i, bf16, both) : twin{0, 0};
-    for (int64_t k = 0; k < factors; k++) {
-      twin b = load2(a, k * width + i, 0, both);
-      column l = low[k];
-#pragma unroll
-      for (int r = 0; r < GPU_ROWS; r++) {
-        sums[r].a += l.v[r] * b.a;
-        sums[r].b += l.v[r] * b.b;
-      }
-    }
+    for (int64_t k = 0; k < factors; k++) add(sums, low[k], load2(a, k * width + i, 0, both));
 #pragma unroll
     for (int r = 0; r < GPU_ROWS; r++)
       if (r < rows) store2(y, at + r * stride + i, sums[r], bf16, both);
@@ -480,15 +479,8 @@ KERNEL(attend, popri_gpu_step) {
   EACH(i, pairs * every) {
     int64_t d = i % pairs * 2;
     twin sums[GPU_QUERIES] = {};
-    for (int64_t t = i / pairs; t < before; t += every) {
-      twin v = load2(c.prefix_v, shared + t * dim + d, c.bf16, 1);
-      column s = scores[t];
-#pragma unroll
-      for (int j = 0; j < GPU_QUERIES; j++) {
-        sums[j].a += s.v[j] * v.a;
-        sums[j].b += s.v[j] * v.b;
-      }
-    }
+    for (int64_t t = i / pairs; t < before; t += every)
+      add(sums, scores[t], load2(c.prefix_v, shared + t * dim + d, c.bf16, 1));
 #pragma unroll
     for (int j = 0; j < GPU_QUERIES; j++)
       if (j < queries) {
@@ -553,7 +545,7 @@ KERNEL(logprobs_grad, popri_gpu_scores) {
   }
 }
 
-// Larger numbers for larger floats, and back.
+// Larger numbers for larger floats.
 __device__ uint32_t place(float x) {
   uint32_t u = __float_as_uint(x);
   return u >> 31 ? ~u : u | 0x80000000u;
@@ -649,7 +641,7 @@ KERNEL(sample, popri_gpu_draws) {
   unsigned long long mine = 0;
   for (int64_t i = begin + lane; i < end; i += WARP)
     if (KEPT(i)) mine += SHARE(x[i]);
-  for (int distance = WARP / 2; distance; distance /= 2) mine += __shfl_xor_sync(~0u, mine, distance);
+  mine = whole_of_warp(mine);
   if (lane == 0) part[warp] = mine;
   __syncthreads();
   unsigned long long all = 0, passed = 0;

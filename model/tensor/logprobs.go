@@ -113,7 +113,7 @@ func (l *LogProbs) gpu() {
 		if l.Entropy != nil {
 			p.entropy, p.mean = row(2), row(3)
 		}
-		launch(C.GPU_logprobs, unsafe.Pointer(&p), n, n, l.logits.Size(1))
+		launch(logProbsKernel, unsafe.Pointer(&p), n, n, l.logits.Size(1))
 		all := s.Float32s(out)
 		part := func(i int64) []float32 { return all[i*n : (i+1)*n] }
 		copy(l.Values, part(0))
@@ -131,6 +131,6 @@ func (l *LogProbs) gpuGrad(weights []float32) {
 	s.Do(func() {
 		p := l.scores()
 		p.weight = s.FromFloat32(weights, n).floats()
-		launch(C.GPU_logprobs_grad, unsafe.Pointer(&p), n, n, l.logits.Size(1))
+		launch(logProbsGradKernel, unsafe.Pointer(&p), n, n, l.logits.Size(1))
 	})
 }

@@ -240,8 +240,6 @@ INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64
 }
 
 // GELU in its tanh form is x·sigmoid(2u) with u = √(2/π)·(x + 0.044715·x³): ½(1 + tanh u) = sigmoid(2u).
-#define GELU_SLOPE 1.5957691216057308f // 2·√(2/π)
-#define GELU_CUBE 0.044715f
 
 INLINE void gelu(const popri_rows *p, int64_t from, int64_t to, int bf16) {
   for (; from < to; from++) { // row by row, so that what is left of a row does not depend on where a thread begins

@@ -26,6 +26,10 @@ typedef struct {
   int64_t rows, block;    // of a norm's gradient, whose from and to count blocks of rows
 } popri_rows;
 
+// GELU in its tanh form (norm.h): 2·√(2/π), and its factor of x³.
+#define GELU_SLOPE 1.5957691216057308f
+#define GELU_CUBE 0.044715f
+
 // Dropout (drop.h) of rows of x, in parts with a key each, to which a row's number belongs.
 typedef struct {
   int bf16;
@@ -136,34 +140,34 @@ typedef struct {
   int64_t *drawn;                // -1 where the logits are unusable
 } popri_gpu_draws;
 
-// What is launched: its name, the struct that it takes, and its name in a profile.
+// What is launched, by name and by the struct that it takes.
 #define GPU_KERNELS(X)                                                                                                \
-  X(layernorm_rows, popri_rows, "popri::layernorm")                                                                   \
-  X(layernorm_grad, popri_rows, "popri::layernorm_grad")                                                              \
-  X(rmsnorm_rows, popri_rows, "popri::rmsnorm")                                                                       \
-  X(rmsnorm_grad, popri_rows, "popri::rmsnorm_grad")                                                                  \
-  X(swiglu_rows, popri_rows, "popri::swiglu")                                                                         \
-  X(swiglu_grad, popri_rows, "popri::swiglu_grad")                                                                    \
-  X(gelu_rows, popri_rows, "popri::gelu")                                                                             \
-  X(gelu_grad, popri_rows, "popri::gelu_grad")                                                                        \
-  X(drop_rows, popri_drop, "popri::drop")                                                                             \
-  X(split_heads, popri_heads, "popri::split_heads")                                                                   \
-  X(split_heads_grad, popri_heads, "popri::split_heads_grad")                                                         \
-  X(softmax_rows, popri_softmax, "popri::softmax")                                                                    \
-  X(softmax_grad, popri_softmax, "popri::softmax_grad")                                                               \
-  X(low_rank_rows, popri_low_rank, "popri::low_rank")                                                                 \
-  X(low_rank_grad, popri_low_rank, "popri::low_rank_grad")                                                            \
-  X(low_rank_sums, popri_low_rank_sum, "popri::low_rank_sums")                                                        \
-  X(adamw, popri_gpu_adamw, "popri::adamw")                                                                           \
-  X(squares, popri_gpu_adamw, "popri::sum_squares")                                                                   \
-  X(turn, popri_gpu_turn, "popri::rotate")                                                                            \
-  X(attend, popri_gpu_step, "popri::attend")                                                                          \
-  X(logprobs, popri_gpu_scores, "popri::logprobs")                                                                    \
-  X(logprobs_grad, popri_gpu_scores, "popri::logprobs_grad")                                                          \
-  X(sample, popri_gpu_draws, "popri::sample")
+  X(layernorm_rows, popri_rows)                                                                                       \
+  X(layernorm_grad, popri_rows)                                                                                       \
+  X(rmsnorm_rows, popri_rows)                                                                                         \
+  X(rmsnorm_grad, popri_rows)                                                                                         \
+  X(swiglu_rows, popri_rows)                                                                                          \
+  X(swiglu_grad, popri_rows)                                                                                          \
+  X(gelu_rows, popri_rows)                                                                                            \
+  X(gelu_grad, popri_rows)                                                                                            \
+  X(drop_rows, popri_drop)                                                                                            \
+  X(split_heads, popri_heads)                                                                                         \
+  X(split_heads_grad, popri_heads)                                                                                    \
+  X(softmax_rows, popri_softmax)                                                                                      \
+  X(softmax_grad, popri_softmax)                                                                                      \
+  X(low_rank_rows, popri_low_rank)                                                                                    \
+  X(low_rank_grad, popri_low_rank)                                                                                    \
+  X(low_rank_sums, popri_low_rank_sum)                                                                                \
+  X(adamw, popri_gpu_adamw)                                                                                           \
+  X(squares, popri_gpu_adamw)                                                                                         \
+  X(turn, popri_gpu_turn)                                                                                             \
+  X(attend, popri_gpu_step)                                                                                           \
+  X(logprobs, popri_gpu_scores)                                                                                       \
+  X(logprobs_grad, popri_gpu_scores)                                                                                  \
+  X(sample, popri_gpu_draws)
 
 enum {
-#define GPU_KERNEL(name, params, shown) GPU_##name,
+#define GPU_KERNEL(name, params) GPU_##name,
   GPU_KERNELS(GPU_KERNEL)
 #undef GPU_KERNEL
   GPU_COUNT

@@ -300,20 +300,14 @@ func (s *Scope) cumSum(a Tensor) Tensor {
 	return s.own("cumSum", out, a)
 }
 
-// sumRows is the sum of each row of a [n, V], [n, 1].
-func (s *Scope) sumRows(a Tensor) Tensor {
-	var out C.tensor
-	d := C.int64_t(1)
-	C.atg_sum_dim_intlist(&out, a.c, &d, 1, 1, C.int(a.DType()))
-	return s.own("sumRows", out, a)
-}
+// sumRows is the sum of each row of a [n, V], [n, 1]; sumColumns that of each column, [1, V].
+func (s *Scope) sumRows(a Tensor) Tensor    { return s.sumOver(a, 1) }
+func (s *Scope) sumColumns(a Tensor) Tensor { return s.sumOver(a, 0) }
 
-// sumColumns is the sum of the rows of a [n, V], [1, V].
-func (s *Scope) sumColumns(a Tensor) Tensor {
+func (s *Scope) sumOver(a Tensor, dim C.int64_t) Tensor {
 	var out C.tensor
-	d := C.int64_t(0)
-	C.atg_sum_dim_intlist(&out, a.c, &d, 1, 1, C.int(a.DType()))
-	return s.own("sumColumns", out, a)
+	C.atg_sum_dim_intlist(&out, a.c, &dim, 1, 1, C.int(a.DType()))
+	return s.own("sumOver", out, a)
 }
 
 const (

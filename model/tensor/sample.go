@@ -107,7 +107,7 @@ func (d *Sampler) gpu(s *Scope, logits Tensor, u []float64, ban []bool, out []in
 			p.ban, p.banned = (*C.uint8_t)(s.FromBools(ban, n).pointer()), s.FromInt64(ids, int64(len(ids))).longs()
 			p.bans = C.int64_t(len(ids))
 		}
-		launch(C.GPU_sample, unsafe.Pointer(&p), n, n, 256)
+		launch(sampleKernel, unsafe.Pointer(&p), n, n, 256)
 		for i, id := range s.Int64s(drawn) {
 			out[i] = int32(id)
 		}

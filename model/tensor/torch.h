@@ -137,8 +137,8 @@ typedef void (*popri_range)(const void *kernel, int64_t from, int64_t to);
 void popri_shared(const char *name, popri_range f, const void *kernel, int64_t n, int threads);
 // Kernels of a GPU (gpu.c, gpu_emulated.cpp).
 const char *popri_gpu_make(const char *source);
-int popri_gpu_launch(int kernel, const void *p, int64_t n, int64_t blocks, int threads);
-void popri_gpu_emulate(int kernel, const void *p, int64_t n, int64_t blocks);
+int popri_gpu_launch(const char *shown, int kernel, const void *p, int64_t n, int64_t blocks, int threads);
+void popri_gpu_emulate(const char *shown, int kernel, const void *p, int64_t n, int64_t blocks);
 int64_t popri_gpu_memory(void);
 int popri_gpu_generation(void);
 void popri_layernorm_rows(const void *rows, int64_t from, int64_t to);
