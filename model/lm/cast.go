@@ -52,18 +52,40 @@ func (m *Model) cast() error {
 		return nil
 	}
 	return tensor.Run(func(s *tensor.Scope) error {
-		to := func(t tensor.Tensor) tensor.Tensor {
-			if !t.Defined() || t.DType() == m.Compute {
-				return tensor.Tensor{}
-			}
-			return s.Keep(s.To(s.Detach(t), m.Compute))
-		}
 		for _, w := range m.products() {
-			w.cast, w.castBias = to(w.weight), to(w.bias)
+			w.cast, w.castBias = copied(s, w.weight, m.Compute), copied(s, w.bias, m.Compute)
 		}
-		m.headCast = to(m.head)
+		m.headCast = copied(s, m.head, m.Compute)
+		m.widen(s)
 		return nil
 	})
+}
+
+// copied is t in type d, to be freed; or none if t is of that type.
+func copied(s *tensor.Scope, t tensor.Tensor, d tensor.DType) tensor.Tensor {
+	if !t.Defined() || t.DType() == d {
+		return tensor.Tensor{}
+	}
+	return s.Keep(s.To(s.Detach(t), d))
+}
+
+// widen keeps parameters with one dimension, such as the weights of norms, in float32 until [Model.Unpack]: kernels
+// compute with them so.
+func (m *Model) widen(s *tensor.Scope) {
+	m.vectors = map[string]tensor.Tensor{}
+	for name, t := range m.params {
+		if len(t.Shape()) == 1 && t.DType() != tensor.Float32 {
+			m.vectors[name] = copied(s, t, tensor.Float32)
+		}
+	}
+}
+
+// vector is a parameter with one dimension, in float32 where there is a copy.
+func (m *Model) vector(name string) tensor.Tensor {
+	if t, ok := m.vectors[name]; ok {
+		return t
+	}
+	return m.params[name]
 }
 
 // projectHead maps hidden states [n, H] to logits [n, V] of their type, without a bias, a cap and a gradient.

@@ -165,6 +165,15 @@ func (m *Model) Logits(s *tensor.Scope, hidden tensor.Tensor) tensor.Tensor {
 	return m.capped(s, s.To(s.Linear(hidden, s.To(m.head, hidden.DType()), bias), tensor.Float32))
 }
 
+// draw is [tensor.Sampler.Draw] from the logits of hidden [n, H].
+func (m *Model) draw(s *tensor.Scope, hidden tensor.Tensor, d *tensor.Sampler, u []float64, ban []bool) []int32 {
+	if m.packed() && m.Config.LogitsCap == 0 && d.Streams(m.headPacked) {
+		defer tensor.Head.Enter()()
+		return d.DrawFrom(s, m.headPacked, hidden, u, ban)
+	}
+	return d.Draw(s, s.Contiguous(m.Logits(s, hidden)), u, ban)
+}
+
 // capped are logits with [Config.LogitsCap].
 func (m *Model) capped(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
 	if m.Config.LogitsCap == 0 {

@@ -16,7 +16,8 @@ type matrix struct {
 	gates        bool           // the first half of the outputs gates the second half
 	packed       *tensor.Packed // the weight laid out, if [Model.Pack] or [Model.Freeze] did it
 	back         *tensor.Packed // its transpose, if [Model.Freeze] did it
-	// The weight and, with a GPU, the bias in the type of the products, of [Model.Leaves] or [Model.cast]; or none.
+	// The weight in the type of the products, of [Model.Leaves] or [Model.cast], and the bias in the type that they add
+	// it in, of [Model.cast] or [Model.Pack]; or none.
 	cast, castBias tensor.Tensor
 }
 
@@ -26,7 +27,7 @@ func (w *matrix) product() *matrix { return w }
 func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	// Products with packed weights record no gradient.
 	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
-		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.bias})
+		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.biasIn(tensor.Float32)})
 	}
 	weight, bias := w.of(s, x.DType())
 	if !w.InOut {
@@ -37,17 +38,22 @@ func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 
 // of returns weight and bias in type d.
 func (w *matrix) of(s *tensor.Scope, d tensor.DType) (weight, bias tensor.Tensor) {
-	weight, bias = w.cast, w.bias
+	weight, bias = w.cast, w.biasIn(d)
 	if !weight.Defined() || weight.DType() != d {
 		weight = s.To(w.weight, d)
 	}
-	switch {
-	case w.castBias.Defined() && w.castBias.DType() == d:
-		bias = w.castBias
-	case bias.Defined():
+	if bias.Defined() {
 		bias = s.To(bias, d)
 	}
 	return weight, bias
+}
+
+// biasIn is the bias, in type d where there is a copy in it.
+func (w *matrix) biasIn(d tensor.DType) tensor.Tensor {
+	if w.castBias.Defined() && w.castBias.DType() == d {
+		return w.castBias
+	}
+	return w.bias
 }
 
 // inRows applies f, which maps [n, in] to [n, out], to the last dimension of x.
@@ -88,7 +94,7 @@ func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adap
 // operations of o after it.
 func finish(s *tensor.Scope, p projection, x tensor.Tensor, compute tensor.DType, o tensor.Epilogue) tensor.Tensor {
 	if w := p.product(); w.packed != nil {
-		o.Bias = w.bias
+		o.Bias = w.biasIn(tensor.Float32)
 		return w.packed.Product(s, x, o)
 	}
 	return o.Finish(s, p.apply(s, s.To(x, compute), nil))

@@ -38,9 +38,10 @@ type Model struct {
 	headBias    tensor.Tensor // [V], of BERT
 	pooler      *Linear       // before the head of a BERT that classifies; else nil
 	headPacked  *tensor.Packed
-	headBack    *tensor.Packed // its transpose, of [Model.Freeze]
-	headCast    tensor.Tensor  // of [Model.Leaves], or none
-	samples     bool           // and nothing else, see [Options]
+	headBack    *tensor.Packed           // its transpose, of [Model.Freeze]
+	headCast    tensor.Tensor            // of [Model.Leaves], or none
+	vectors     map[string]tensor.Tensor // float32 copies of parameters with one dimension, see [Model.widen]
+	samples     bool                     // and nothing else, see [Options]
 	norm        norm
 	blocks      []block
 

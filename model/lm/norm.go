@@ -15,7 +15,7 @@ type layerNorm struct {
 }
 
 func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	return s.LayerNorm(x, n.m.params[n.weight], n.m.params[n.bias], n.eps)
+	return s.LayerNorm(x, n.m.vector(n.weight), n.m.vector(n.bias), n.eps)
 }
 
 // rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of
@@ -28,7 +28,7 @@ type rmsNorm struct {
 }
 
 func (n rmsNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	w := s.To(n.m.params[n.weight], tensor.Float32)
+	w := s.To(n.m.vector(n.weight), tensor.Float32)
 	if n.offset {
 		w = s.AddScalar(w, 1)
 	}

@@ -42,7 +42,9 @@ func (m *Model) Freeze() error {
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, w := range m.products() {
 			w.packed, w.back = s.Pack(w.weight, w.InOut, false, m.Compute), s.Pack(w.weight, !w.InOut, false, m.Compute)
+			w.castBias = copied(s, w.bias, tensor.Float32)
 		}
+		m.widen(s)
 		m.headPacked, m.headBack = s.Pack(m.head, false, false, m.Compute), s.Pack(m.head, true, false, m.Compute)
 		return nil
 	})
@@ -63,10 +65,12 @@ func (m *Model) pack(bytes bool, done func(p projection)) error {
 				} else {
 					w.packed = s.Pack(w.weight, w.InOut, gated, m.Compute)
 				}
+				w.castBias = copied(s, w.bias, tensor.Float32)
 				done(p)
 			}
 		}
 		m.headPacked = s.Pack(m.head, false, false, m.Compute)
+		m.widen(s)
 		return nil
 	})
 }
@@ -129,6 +133,10 @@ func (m *Model) unpack() {
 	}
 	m.headCast.Free()
 	m.headCast = tensor.Tensor{}
+	for _, t := range m.vectors {
+		t.Free()
+	}
+	m.vectors = nil
 	m.headPacked.Free()
 	m.headBack.Free()
 	m.headPacked, m.headBack = nil, nil

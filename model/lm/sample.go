@@ -228,7 +228,10 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 		g.slots = g.slots[:len(g.slots)-len(begun)]
 		n := int64(len(begun))
 		var err error
-		s.Do(func() { err = g.draw(s, s.IndexSelect(p.logits, 0, s.FromInt64(make([]int64, n), n)), begun) })
+		s.Do(func() {
+			logits := s.IndexSelect(p.logits, 0, s.FromInt64(make([]int64, n), n))
+			err = g.draw(begun, func(u []float64, ban []bool) []int32 { return g.draws.Draw(s, logits, u, ban) })
+		})
 		if p.started == g.samples {
 			p.logits.Free()
 			g.ready = g.ready[1:]
@@ -295,17 +298,18 @@ func (g *generation) step(s *tensor.Scope) error {
 		}
 		return s.View(y, 1, full, -1)
 	})
-	logits := s.View(s.Contiguous(g.m.Logits(s, hidden)), full, int64(g.m.Config.Vocab))
-	if err := g.draw(s, logits, g.live); err != nil {
+	hidden = s.View(s.Contiguous(hidden), full, -1)
+	err := g.draw(g.live, func(u []float64, ban []bool) []int32 { return g.m.draw(s, hidden, &g.draws, u, ban) })
+	if err != nil {
 		return err
 	}
 	g.live = slices.DeleteFunc(g.live, func(q *sequence) bool { return q.of == nil })
 	return nil
 }
 
-// draw takes one token for each sequence from its row of logits. A sequence that ends frees its slot and has no prompt
-// any more.
-func (g *generation) draw(s *tensor.Scope, logits tensor.Tensor, seqs []*sequence) error {
+// draw gives each sequence its next token, which take draws as [tensor.Sampler.Draw] does. A sequence that ends frees
+// its slot and has no prompt any more.
+func (g *generation) draw(seqs []*sequence, take func(u []float64, ban []bool) []int32) error {
 	u, ban := make([]float64, len(seqs)), make([]bool, len(seqs))
 	for i, q := range seqs {
 		ban[i] = len(q.ids) < g.o.MinNewTokens
@@ -314,7 +318,7 @@ func (g *generation) draw(s *tensor.Scope, logits tensor.Tensor, seqs []*sequenc
 			u[i] = uniform(q.seed, len(q.ids))
 		}
 	}
-	for i, id := range g.draws.Draw(s, logits, u, ban) {
+	for i, id := range take(u, ban) {
 		q := seqs[i]
 		if id < 0 {
 			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite",

@@ -35,6 +35,12 @@
   K(void, popri_low_rank_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
   K(void, popri_low_rank_sums, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
   K(void, popri_exp, (float *e, const float *x, int n, float max, float k), (e, x, n, max, k))                        \
+  K(void, popri_sample_part, (int rows, const float *logits, int64_t stride, int n, float k, float *top, float *sum,  \
+      int64_t parts, float *e), (rows, logits, stride, n, k, top, sum, parts, e))                                     \
+  K(int, popri_sample_choose, (const float *top, float *sum, int parts, float k, double u, double *rest, float *e),   \
+      (top, sum, parts, k, u, rest, e))                                                                               \
+  K(int, popri_sample_pick, (const float *x, int n, float top, float k, double rest, float *e),                       \
+      (x, n, top, k, rest, e))                                                                                        \
   K(void, popri_sample, (int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,    \
       float *scratch), (from, to, vocab, logits, k, u, out, scratch))                                                 \
   K(int64_t, popri_sample_top_scratch, (int vocab), (vocab))                                                          \

@@ -180,37 +180,47 @@ func (e Epilogue) Finish(s *Scope, y Tensor) Tensor {
 	return y
 }
 
+// product is that of rows of x, contiguous on the CPU, in the kernels' form, without a result; the caller frees it.
+func (p *Packed) product(x Tensor, rows int64) *C.popri_product {
+	shape, t := x.Shape(), x.DType()
+	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || x.at() != CPU {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
+			Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
+	}
+	if t == BFloat16 && p.DType == Float32 {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
+	}
+	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
+	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
+	g.x, g.w = x.pointer(), (*C.uint16_t)(p.data.pointer())
+	g.scales = (*C.float)(p.scales.pointer())
+	g.x_bf16, g.gated, g.tiles = cbool(t == BFloat16), cbool(p.Gated), cbool(MatrixUnit())
+	return g
+}
+
 // Product returns x [..., in] times the weight, [..., out] or, if gated, half as wide, without a gradient. x is float32
 // or bfloat16, on the CPU.
 func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	x = s.Contiguous(x)
-	shape := x.Shape()
-	t := x.DType()
 	if e.DType == 0 {
-		e.DType = t
+		e.DType = x.DType()
 	}
-	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) ||
-		(e.DType != Float32 && e.DType != BFloat16) || x.at() != CPU {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
-			Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
-	}
-	width := p.Out
-	if p.Gated {
-		width /= 2
-	}
-	out := append(append([]int64{}, shape[:len(shape)-1]...), width)
-	y := s.Empty(e.DType, out...)
 	rows := x.NumElements() / p.In
+	g := p.product(x, rows)
+	defer C.free(unsafe.Pointer(g))
+	if e.DType != Float32 && e.DType != BFloat16 {
+		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: fmt.Sprintf("no products are %v", e.DType)})
+	}
+	shape := x.Shape()
+	shape[len(shape)-1] = p.Out
+	if p.Gated {
+		shape[len(shape)-1] /= 2
+	}
+	y := s.Empty(e.DType, shape...)
 	if rows == 0 {
 		return y
 	}
-	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
-	defer C.free(unsafe.Pointer(g))
-	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
-	g.x, g.w, g.y = x.pointer(), (*C.uint16_t)(p.data.pointer()), y.pointer()
-	g.scales = (*C.float)(p.scales.pointer())
-	g.x_bf16, g.y_bf16, g.act = cbool(t == BFloat16), cbool(e.DType == BFloat16), C.int(e.Act)
-	g.gated, g.tiles = cbool(p.Gated), cbool(MatrixUnit())
+	g.y, g.y_bf16, g.act = y.pointer(), cbool(e.DType == BFloat16), C.int(e.Act)
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
 			Text: "a gated product takes no other activation and no residual"})
@@ -232,9 +242,6 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 				Text: "the residual does not fit"})
 		}
 		g.residual, g.residual_bf16 = C.at_data_ptr(r.c), cbool(r.DType() == BFloat16)
-	}
-	if t == BFloat16 && p.DType == Float32 {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
 	}
 	scratch := s.Empty(Uint8, int64(C.popri_product_scratch(g)))
 	C.popri_product_run(g, C.at_data_ptr(scratch.c))

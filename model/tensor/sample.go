@@ -7,6 +7,7 @@ import "C"
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"unsafe"
 )
@@ -72,10 +73,47 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 			return
 		}
 		parts := (vocab + C.SAMPLE_PART - 1) / C.SAMPLE_PART
-		scratch := make([]float32, 2*parts+C.SAMPLE_PART)
+		scratch := make([]float32, 3*parts+C.SAMPLE_PART)
 		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, (*C.double)(&u[0]), cints(out),
 			cfloats(scratch))
 	})
+	return out
+}
+
+// Streams reports whether [Sampler.DrawFrom] draws without keeping the logits of products of w.
+func (d *Sampler) Streams(w *Packed) bool {
+	return MatrixUnit() && w.scales == (Tensor{}) && !w.Gated && d.Temperature > 0 && (d.TopP <= 0 || d.TopP >= 1) &&
+		(d.TopK <= 0 || d.TopK >= int(w.Out))
+}
+
+// DrawFrom is [Sampler.Draw] from the float32 product of x [R, in] and w, and draws the same tokens. It needs
+// [Sampler.Streams]: a row's logits are computed part by part, and none are kept in memory.
+func (d *Sampler) DrawFrom(s *Scope, w *Packed, x Tensor, u []float64, ban []bool) []int32 {
+	x = s.Contiguous(x)
+	if !d.Streams(w) || len(x.Shape()) != 2 || x.Size(0) < int64(len(u)) || ban != nil && len(ban) != len(u) {
+		panic(&Error{Op: "DrawFrom", Shapes: []string{x.describe()}, Text: fmt.Sprintf("for %d tokens of %d at "+
+			"temperature %g, top_p %g, top_k %d", len(u), w.Out, d.Temperature, d.TopP, d.TopK)})
+	}
+	out := make([]int32, len(u))
+	if len(u) == 0 {
+		return out
+	}
+	g := w.product(x, int64(len(u)))
+	defer C.free(unsafe.Pointer(g))
+	draws := (*C.popri_draws)(C.calloc(1, C.sizeof_popri_draws))
+	defer C.free(unsafe.Pointer(draws))
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	pins.Pin(&u[0])
+	pins.Pin(&out[0])
+	draws.k, draws.u, draws.out = C.float(1/d.Temperature), (*C.double)(&u[0]), cints(out)
+	if len(d.Banned) > 0 && slices.Contains(ban, true) {
+		pins.Pin(&ban[0])
+		pins.Pin(&d.Banned[0])
+		draws.ban, draws.banned, draws.bans = (*C.uint8_t)(unsafe.Pointer(&ban[0])), cints(d.Banned),
+			C.int64_t(len(d.Banned))
+	}
+	C.popri_draw_run(g, draws, C.at_data_ptr(s.Empty(Uint8, int64(C.popri_draw_scratch(g))).c))
 	return out
 }
 

@@ -18,10 +18,87 @@ static int32_t first_maximum(const float *x, int n) {
     if (x[i] == max) return i;
 }
 
+INLINE float largest_of(floats v) {
+  float x[LANES];
+  *(floats *)x = v;
+  for (int n = LANES / 2; n > 0; n /= 2)
+    for (int i = 0; i < n; i++) x[i] = x[i] > x[i + n] ? x[i] : x[i + n];
+  return x[0];
+}
+
+INLINE float sum_of(floats v) {
+  float x[LANES];
+  *(floats *)x = v;
+  for (int n = LANES / 2; n > 0; n /= 2)
+    for (int i = 0; i < n; i++) x[i] += x[i + n];
+  return x[0];
+}
+
+// A draw looks at the parts of a row, SAMPLE_PART values each but for the last one: first at the largest value of each
+// part and at the sum of its exponentials relative to that value, then at the part that u falls into. popri_sample_part
+// writes both for n values of each of some rows, which lie stride apart, parts apart. e has room for n values.
+void popri_sample_part(int rows, const float *logits, int64_t stride, int n, float k, float *top, float *sum,
+                       int64_t parts, float *e) {
+  for (int r = 0; r < rows; r++, logits += stride, top += parts, sum += parts) {
+    floats most = (floats){0} - INFINITY, all = {0};
+    int i = 0;
+    for (; i + LANES <= n; i += LANES) {
+      floats x = *(const floats *)(logits + i);
+      ints more = x > most;
+      most = (floats)(((ints)x & more) | ((ints)most & ~more));
+    }
+    float max = largest_of(most);
+    for (; i < n; i++) max = logits[i] > max ? logits[i] : max;
+    *top = max, *sum = 0;
+    // A part of nothing but minus infinity has no exponentials; one with a NaN beside that has none either.
+    if (max == -INFINITY) {
+      for (i = 0; i < n; i++) *sum += logits[i] != logits[i] ? logits[i] : 0;
+      continue;
+    }
+    for (i = 0; i + LANES <= n; i += LANES) exp_floats(logits + i, max, k, e + i, &all);
+    *sum = sum_of(all);
+    for (; i < n; i++) *sum += fast_exp((logits[i] - max) * k);
+  }
+}
+
+// The part of a row that u in [0, 1) falls into, or -1 where the row has a NaN or no finite maximum; *rest is what u
+// leaves of it, in the measure of its exponentials. sum becomes the shares of the parts. e has room for one value a
+// part.
+int popri_sample_choose(const float *top, float *sum, int parts, float k, double u, double *rest, float *e) {
+  float max = max_of(top, parts);
+  if (!(max > -INFINITY && max < INFINITY)) return -1;
+  exp_sum(e, top, parts, max, k);
+  double total = 0;
+  for (int p = 0; p < parts; p++) total += sum[p] *= e[p];
+  if (!(total > 0 && total < INFINITY)) return -1;
+  double want = u * total;
+  int last = -1; // the last part with anything in it
+  for (int p = 0; p < parts; p++) {
+    if (sum[p] == 0) continue;
+    last = p;
+    if (sum[p] > want) break;
+    want -= sum[p];
+  }
+  *rest = want / e[last];
+  return last;
+}
+
+// The place in a part of n values, whose maximum is top, at which the sum of exponentials passes rest.
+int popri_sample_pick(const float *x, int n, float top, float k, double rest, float *e) {
+  exp_sum(e, x, n, top, k);
+  double passed = 0;
+  int at = 0;
+  for (int i = 0; i < n; i++) {
+    if (x[i] == -INFINITY) continue;
+    passed += e[i];
+    at = i;
+    if (passed > rest) break;
+  }
+  return at;
+}
+
 // Draws one token a row by inverting the cumulative softmax at u in [0, 1); u < 0 takes the first maximum. A row
-// without a finite maximum yields -1. A row is read once, part by part: each part has its own maximum and a sum
-// relative to it, and only the part that u falls into is looked at again. scratch has room for two floats a part and
-// one part.
+// without a finite maximum yields -1. scratch has room for three floats a part and one part.
 void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,
                   float *scratch) {
   OPERATION("popri::sample");
@@ -29,46 +106,18 @@ void popri_sample(int from, int to, int vocab, const float *logits, float k, con
   float *top = scratch, *sum = scratch + parts, *e = scratch + 2 * parts;
   for (int r = from; r < to; r++) {
     const float *x = logits + (int64_t)r * vocab;
-    out[r] = -1;
     if (u[r] < 0) {
       out[r] = first_maximum(x, vocab);
       continue;
     }
-    float max = -INFINITY;
     for (int p = 0; p < parts; p++) {
-      int at = p * SAMPLE_PART, n = vocab - at < SAMPLE_PART ? vocab - at : SAMPLE_PART;
-      top[p] = max_of(x + at, n);
-      // A part of nothing but minus infinity has no exponentials; one with a NaN beside that has none either.
-      sum[p] = 0;
-      if (top[p] > -INFINITY)
-        sum[p] = exp_sum(e, x + at, n, top[p], k);
-      else
-        for (int i = 0; i < n; i++) sum[p] += x[at + i] != x[at + i] ? x[at + i] : 0;
-      max = top[p] > max ? top[p] : max;
+      int at = p * SAMPLE_PART;
+      popri_sample_part(1, x + at, 0, vocab - at < SAMPLE_PART ? vocab - at : SAMPLE_PART, k, top + p, sum + p, 0, e);
     }
-    if (!(max > -INFINITY && max < INFINITY)) continue;
-    double total = 0;
-    for (int p = 0; p < parts; p++) total += sum[p] == 0 ? 0 : sum[p] * (double)fast_exp((top[p] - max) * k);
-    if (!(total > 0 && total < INFINITY)) continue;
-    double want = u[r] * total;
-    int last = -1; // the last part with anything in it
-    for (int p = 0; p < parts; p++) {
-      if (sum[p] == 0) continue;
-      double share = sum[p] * (double)fast_exp((top[p] - max) * k);
-      last = p;
-      if (share > want) break;
-      want -= share;
-    }
-    int at = last * SAMPLE_PART, n = vocab - at < SAMPLE_PART ? vocab - at : SAMPLE_PART;
-    exp_sum(e, x + at, n, top[last], k);
-    want /= fast_exp((top[last] - max) * k);
-    double passed = 0;
-    for (int i = 0; i < n; i++) {
-      if (x[at + i] == -INFINITY) continue;
-      passed += e[i];
-      out[r] = at + i;
-      if (passed > want) break;
-    }
+    double rest;
+    int p = popri_sample_choose(top, sum, parts, k, u[r], &rest, e), at = p * SAMPLE_PART;
+    int n = vocab - at < SAMPLE_PART ? vocab - at : SAMPLE_PART;
+    out[r] = p < 0 ? -1 : at + popri_sample_pick(x + at, n, top[p], k, rest, e);
   }
 }
 
@@ -104,6 +153,8 @@ static int likelier(const void *a, const void *b) {
   return p->at < q->at ? -1 : 1;
 }
 
+enum { TOP_PART = 4096 }; // values whose exponentials popri_sample_top adds up at once
+
 // As in truncate.go: a bucket is 1/32 of a nat wide, and the last one has all larger distances.
 enum { BUCKETS = 2048, PER_NAT = 32 };
 
@@ -136,8 +187,8 @@ void popri_sample_top(int from, int to, int vocab, const float *logits, float k,
     float max = max_of(x, vocab);
     if (!(max > -INFINITY && max < INFINITY)) continue;
     double total = 0;
-    for (int at = 0; at < vocab; at += SAMPLE_PART)
-      total += exp_sum(e + at, x + at, vocab - at < SAMPLE_PART ? vocab - at : SAMPLE_PART, max, k);
+    for (int at = 0; at < vocab; at += TOP_PART)
+      total += exp_sum(e + at, x + at, vocab - at < TOP_PART ? vocab - at : TOP_PART, max, k);
     if (!(total > 0 && total < INFINITY)) continue; // also where there is a NaN
     double share = p * total;
     int n = places_from(e, vocab, (float)((1 - p) * total / vocab), place);

@@ -1,9 +1,11 @@
 package tensor
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -154,6 +156,57 @@ func TestTileAttention(t *testing.T) {
 	}
 }
 
+// TestDrawFrom: a draw that keeps no logits takes the tokens that one from all logits takes, also where inputs do not
+// fit the cache at once, rows take several panels, or a row has no token.
+func TestDrawFrom(t *testing.T) {
+	if !MatrixUnit() {
+		t.Skip("this CPU has no matrix unit")
+	}
+	random := rand.New(rand.NewPCG(5, 1))
+	for _, shape := range []struct{ rows, in, vocab int }{{1, 7, 3}, {40, 64, 128}, {65, 40, 1000}, {600, 96, 257},
+		{150, 3000, 700}} {
+		for _, dtype := range []DType{BFloat16, Float32} {
+			err := Run(func(s *Scope) error {
+				x := normals(random, shape.rows*shape.in, 1)
+				x[0] = float32(math.NaN())
+				w := s.Pack(s.FromFloat32(normals(random, shape.vocab*shape.in, 3/math.Sqrt(float64(shape.in))),
+					int64(shape.vocab), int64(shape.in)), false, false, dtype)
+				defer w.Free()
+				hidden := s.To(s.FromFloat32(x, int64(shape.rows), int64(shape.in)), dtype)
+				u, ban := make([]float64, shape.rows), make([]bool, shape.rows)
+				for i := range u {
+					u[i], ban[i] = random.Float64(), i%2 == 0
+				}
+				d := Sampler{Temperature: 0.8, Banned: []int32{int32(shape.vocab - 1), 0}}
+				want := d.Draw(s, w.Product(s, hidden, Epilogue{DType: Float32}), u, ban)
+				got := d.DrawFrom(s, w, hidden, u, ban)
+				if !slices.Equal(got, want) || got[0] != -1 {
+					t.Errorf("%v %v: %v, want %v", shape, dtype, got, want)
+				}
+				if distinct := len(slices.Compact(slices.Sorted(slices.Values(got)))); shape.rows > 9 &&
+					distinct < 9 {
+					t.Errorf("%v %v: %d distinct tokens", shape, dtype, distinct)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, d := range []Sampler{{}, {Temperature: 1, TopP: 0.5}, {Temperature: 1, TopK: 2}} {
+		err := Run(func(s *Scope) error {
+			w := s.Pack(s.Zeros(BFloat16, 64, 32), false, false, BFloat16)
+			defer w.Free()
+			d.DrawFrom(s, w, s.Zeros(BFloat16, 1, 32), []float64{0.5}, nil)
+			return nil
+		})
+		if e, ok := errors.AsType[*Error](err); !ok || e.Op != "DrawFrom" {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}
+
 // A decoding step of GPT-2 small's attention in all layers: 20 prompts of 200 tokens, ten samples of each, 32 tokens
 // far.
 func benchmarkAttend(b *testing.B, d DType) {
@@ -190,6 +243,44 @@ func benchmarkAttend(b *testing.B, d DType) {
 
 func BenchmarkAttendFloat32(b *testing.B)  { benchmarkAttend(b, Float32) }
 func BenchmarkAttendBFloat16(b *testing.B) { benchmarkAttend(b, BFloat16) }
+
+// The head of GPT-2 small and a token for each of 200 rows, with and without the logits in memory.
+func benchmarkHead(b *testing.B, draw func(s *Scope, w *Packed, x Tensor, u []float64)) {
+	if !MatrixUnit() {
+		b.Skip("this CPU has no matrix unit")
+	}
+	const n, in, vocab = 200, 768, 50257
+	err := Run(func(s *Scope) error {
+		random := rand.New(rand.NewPCG(1, 1))
+		w := s.Pack(s.FromFloat32(normals(random, in*vocab, 0.1), vocab, in), false, false, BFloat16)
+		defer w.Free()
+		x := s.To(s.FromFloat32(normals(random, n*in, 1), n, in), BFloat16)
+		u := make([]float64, n)
+		for i := range u {
+			u[i] = float64(i) / n
+		}
+		for b.Loop() {
+			s.Do(func() { draw(s, w, x, u) })
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+func BenchmarkDrawFrom(b *testing.B) {
+	d := Sampler{Temperature: 1}
+	benchmarkHead(b, func(s *Scope, w *Packed, x Tensor, u []float64) { d.DrawFrom(s, w, x, u, nil) })
+}
+
+func BenchmarkLogitsAndDraw(b *testing.B) {
+	d := Sampler{Temperature: 1}
+	benchmarkHead(b, func(s *Scope, w *Packed, x Tensor, u []float64) {
+		d.Draw(s, w.Product(s, x, Epilogue{DType: Float32}), u, nil)
+	})
+}
 
 // One token for each of 200 rows of GPT-2's vocabulary.
 func BenchmarkDraw(b *testing.B) {

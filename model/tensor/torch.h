@@ -182,8 +182,12 @@ void popri_low_rank_rows(const void *low_rank, int64_t from, int64_t to);
 void popri_low_rank_grad(const void *low_rank, int64_t from, int64_t to);
 void popri_low_rank_sums(const void *sum, int64_t from, int64_t to);
 void popri_exp(float *e, const float *x, int n, float max, float k);
-enum { SAMPLE_PART = 4096 };
+enum { SAMPLE_PART = 128 }; // values; a multiple of packed.h's BLOCK
 enum { ATTEND_QUERIES = 6 }; // that popri_attend computes together
+void popri_sample_part(int rows, const float *logits, int64_t stride, int n, float k, float *top, float *sum,
+                       int64_t parts, float *e);
+int popri_sample_choose(const float *top, float *sum, int parts, float k, double u, double *rest, float *e);
+int popri_sample_pick(const float *x, int n, float top, float k, double rest, float *e);
 void popri_sample(int from, int to, int vocab, const float *logits, float k, const double *u, int32_t *out,
                   float *scratch);
 int64_t popri_sample_top_scratch(int vocab);
@@ -210,6 +214,17 @@ typedef struct {
   int gated;                // packed so: silu(first half)·second half
 } popri_product;
 int popri_amx_enable(void);
+// Draws from the softmax of k times a product's rows, which is not kept (amx.c).
+typedef struct {
+  float k;
+  const double *u;          // [rows] in [0, 1)
+  const uint8_t *ban;       // [rows]: whether a row leaves the banned tokens out; or null
+  const int32_t *banned;
+  int64_t bans;
+  int32_t *out;             // [rows]; -1 where the row has a NaN or no finite maximum
+} popri_draws;
+int64_t popri_draw_scratch(const popri_product *g);
+void popri_draw_run(const popri_product *g, const popri_draws *d, void *scratch);
 int64_t popri_tiles_scratch(const popri_product *g);
 void popri_tiles_run(const popri_product *g, void *scratch);
 int64_t popri_attend_scratch(const popri_cache *c);
