@@ -20,6 +20,7 @@ import (
 	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
+	_ "popri/internal/monitor"
 	"popri/internal/version"
 	"popri/methods/rounds"
 	"popri/model/tensor"

@@ -187,12 +187,15 @@ func TestFoldersImportOneWay(t *testing.T) {
 	}
 }
 
-// The allocator replaces functions of the C library in the whole program, which only a command may decide.
-func TestCommandsAloneChooseTheAllocator(t *testing.T) {
+// The allocator replaces functions of the C library in the whole program, and the monitor makes timers late, which only
+// a command may decide.
+func TestCommandsAloneChangeTheWholeProgram(t *testing.T) {
 	for dir, list := range imports(t) {
-		chooses := slices.Contains(list, module+"/internal/allocator")
-		if want := dir == "cmd/popri"; chooses != want {
-			t.Errorf("%s imports the allocator: %v, want %v", dir, chooses, want)
+		for _, effect := range []string{"allocator", "monitor"} {
+			chooses := slices.Contains(list, module+"/internal/"+effect)
+			if want := dir == "cmd/popri"; chooses != want {
+				t.Errorf("%s imports the %s: %v, want %v", dir, effect, chooses, want)
+			}
 		}
 	}
 }
