@@ -82,7 +82,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 
 // Streams reports whether [Sampler.DrawFrom] draws without keeping the logits of products of w.
 func (d *Sampler) Streams(w *Packed) bool {
-	return MatrixUnit() && w.scales == (Tensor{}) && !w.Gated && d.Temperature > 0 && (d.TopP <= 0 || d.TopP >= 1) &&
+	return MatrixUnit() && !w.scales.Defined() && !w.Gated && d.Temperature > 0 && (d.TopP <= 0 || d.TopP >= 1) &&
 		(d.TopK <= 0 || d.TopK >= int(w.Out))
 }
 
