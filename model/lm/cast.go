@@ -47,8 +47,9 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 // cast keeps the weights in the type of the products, beside the originals, if that is another one, until
 // [Model.Unpack]: a GPU would convert them for each product, and wait for the host to say so.
 func (m *Model) cast() error {
-	done := func(w *matrix) bool { return w.cast.Defined() }
-	if m.Compute == tensor.Float32 || m.tok.RequiresGrad() || slices.ContainsFunc(m.products(), done) {
+	leaf := func(w *matrix) bool { return w.cast.Defined() }
+	if m.Compute == tensor.Float32 || m.tok.RequiresGrad() || m.vectors != nil ||
+		slices.ContainsFunc(m.products(), leaf) {
 		return nil
 	}
 	return tensor.Run(func(s *tensor.Scope) error {

@@ -137,7 +137,7 @@ func (m *Model) fill(s *tensor.Scope, all [][]int32, masked [][]int, which []int
 		var drawn []int32
 		s.Do(func() {
 			h := s.IndexSelect(hidden, 0, s.FromInt64(flat[from:to], int64(to-from)))
-			drawn = sampler.Draw(s, s.Contiguous(m.Logits(s, h)), u[from:to], slices.Repeat([]bool{true}, to-from))
+			drawn = m.draw(s, h, &sampler, u[from:to], slices.Repeat([]bool{true}, to-from))
 		})
 		for j, id := range drawn {
 			p := places[from+j]

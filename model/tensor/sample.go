@@ -87,7 +87,7 @@ func (d *Sampler) Streams(w *Packed) bool {
 }
 
 // DrawFrom is [Sampler.Draw] from the float32 product of x [R, in] and w, and draws the same tokens. It needs
-// [Sampler.Streams]: a row's logits are computed part by part, and none are kept in memory.
+// [Sampler.Streams] and every u[r] in [0, 1): a row's logits are computed part by part, and none are kept in memory.
 func (d *Sampler) DrawFrom(s *Scope, w *Packed, x Tensor, u []float64, ban []bool) []int32 {
 	x = s.Contiguous(x)
 	if !d.Streams(w) || len(x.Shape()) != 2 || x.Size(0) < int64(len(u)) || ban != nil && len(ban) != len(u) {
