@@ -16,59 +16,135 @@ int popri_amx_enable(void) {
   return __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
-// Tiles 4 and 5 hold inputs, 6 and 7 weights.
-#define STEP(b)                                                                                                       \
-  _tile_loadd(6, (b), 64);                                                                                            \
-  _tile_loadd(7, (b) + TILE, 64);                                                                                     \
-  four_products(two);                                                                                                 \
-  for (int i = 0; i < ahead && next < end; i++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-#define ROWS(p)                                                                                                       \
-  _tile_loadd(4, a + (p) * plane + kb * BLOCK, stride);                                                               \
-  if (two) _tile_loadd(5, a + (p) * plane + 16 * padded + kb * BLOCK, stride);
+// The inputs are split into tiles: [block of 32 rows][block of 32 inputs][plane][2], so that a step reads what lies side
+// by side.
+static int64_t blocks_of(int64_t n) { return (n + BLOCK - 1) / BLOCK; }
 
-// Adds depth blocks of products to 32 × 32 sums, of which the first chunk has none yet. Meanwhile it fetches ahead
-// lines a step of what comes next, from next to end.
-INLINE const char *block(const uint16_t *a, int64_t plane, int64_t padded, const uint16_t *b, int64_t depth, int planes,
-                         int two, int first, float *sums, const char *next, const char *end, int ahead) {
-  int64_t stride = padded * 2;
+INLINE uint16_t *part(uint16_t *parts, int64_t depth, int planes, int64_t row, int64_t block, int plane) {
+  return parts + (((row / BLOCK * depth + block) * planes + plane) * BLOCK + row % BLOCK) * BLOCK;
+}
+
+// Splits the inputs, with zeros where there are none.
+INLINE void split_tiles(const popri_product *g, uint16_t *parts) {
+  int64_t depth = blocks_of(g->in), end = blocks_of(g->rows) * BLOCK;
+  for (int64_t r = 0; r < end; r++)
+    for (int64_t kb = 0; kb < depth; kb++) {
+      int64_t at = r * g->in + kb * BLOCK, left = r < g->rows ? g->in - kb * BLOCK : 0;
+      __mmask16 m0 = up_to(left), m1 = up_to(left - 16);
+      uint16_t *to = part(parts, depth, g->planes, r, kb, 0);
+      if (g->x_bf16) {
+        __mmask32 m = m0 | (uint32_t)m1 << 16;
+        _mm512_store_si512(to, _mm512_maskz_loadu_epi16(m, (const uint16_t *)g->x + at));
+        continue;
+      }
+      __m512 x = _mm512_maskz_loadu_ps(m0, (const float *)g->x + at),
+             y = _mm512_maskz_loadu_ps(m1, (const float *)g->x + at + 16);
+      for (int p = 0; p < g->planes; p++, to += 2 * TILE) {
+        __m512i both = (__m512i)_mm512_cvtne2ps_pbh(y, x);
+        _mm512_store_si512(to, both);
+        x = _mm512_sub_ps(x, widen(_mm512_castsi512_si256(both)));
+        y = _mm512_sub_ps(y, widen(_mm512_extracti64x4_epi64(both, 1)));
+      }
+    }
+}
+
+// Sums that are complete and not stored yet: their rows are finished while the next sums are computed, since a row that
+// was just stored from a tile keeps the vector unit waiting.
+typedef struct {
+  finisher *finish;
+  const popri_product *g;
+  const float *sums;
+  int64_t row, column;
+  int left; // rows
+} pending;
+
+INLINE void finish_some(pending *p, int most) {
+  int n = p->left < most ? p->left : most;
+  if (n <= 0) return;
+  p->finish(p->g, p->sums, p->row, n, p->column);
+  p->sums += n * BLOCK, p->row += n, p->left -= n;
+}
+
+// Weights that are read ahead, from next to end.
+typedef struct {
+  const char *next, *end;
+  int lines; // a step
+} ahead;
+
+INLINE void read_on(ahead *f) {
+  for (int i = 0; i < f->lines && f->next < f->end; i++, f->next += 64) _mm_prefetch(f->next, _MM_HINT_T1);
+}
+
+// Tiles 4 and 5 hold inputs of a plane, 6 and 7 weights.
+#define INPUTS(p)                                                                                                     \
+  _tile_loadd(4, a + (p) * 2 * TILE, 64);                                                                             \
+  if (two) _tile_loadd(5, a + (p) * 2 * TILE + TILE, 64);
+#define WEIGHTS(p)                                                                                                    \
+  _tile_loadd(6, b + (p) * 2 * TILE, 64);                                                                             \
+  _tile_loadd(7, b + (p) * 2 * TILE + TILE, 64);
+#define STEP                                                                                                          \
+  four_products(two);                                                                                                 \
+  read_on(f);
+
+// Adds depth blocks of products to 32 × 32 sums, of which the first chunk has none yet.
+INLINE void block(const uint16_t *a, const uint16_t *b, int64_t depth, int planes, int two, int first, float *sums,
+                  ahead *f, pending *p) {
+  int rows = (int)((BLOCK + depth - 1) / depth);
   load_sums(first, sums, BLOCK);
-  if (planes == 1) {
-    for (int64_t kb = 0; kb < depth; kb++, b += 2 * TILE) {
-      ROWS(0)
-      STEP(b)
+  for (int64_t kb = 0; kb < depth; kb++, a += 2 * TILE * planes, b += 2 * TILE * planes) {
+    if (planes == 1) {
+      INPUTS(0)
+      WEIGHTS(0)
+      STEP
+      finish_some(p, rows);
+      continue;
     }
-  } else {
-    for (int64_t kb = 0; kb < depth; kb++, b += 6 * TILE) {
-      ROWS(2)
-      STEP(b)
-      ROWS(1)
-      STEP(b + 2 * TILE)
-      STEP(b)
-      ROWS(0)
-      STEP(b + 4 * TILE)
-      STEP(b + 2 * TILE)
-      STEP(b)
-    }
+    // In this order, few tiles are read twice.
+    INPUTS(1)
+    WEIGHTS(1)
+    STEP
+    finish_some(p, rows);
+    WEIGHTS(0)
+    STEP
+    INPUTS(2)
+    STEP
+    INPUTS(0)
+    STEP
+    WEIGHTS(1)
+    STEP
+    WEIGHTS(2)
+    STEP
   }
   store_sums(two, sums, BLOCK);
-  return next;
+}
+
+INLINE void block_of(int planes, const uint16_t *a, const uint16_t *b, int64_t depth, int two, int first, float *sums,
+                     ahead *f, pending *p) {
+  if (planes == 1)
+    block(a, b, depth, 1, two, first, sums, f, p);
+  else
+    block(a, b, depth, 3, two, first, sums, f, p);
 }
 
 // The inputs of one pass over the weights should stay in the second-level cache beside a block of weights.
-enum { CACHED = 1280 << 10 };
+enum { CACHED = 1280 << 10, PANEL = 512 };
+
+// Rows that are multiplied at once: all, up to PANEL; fewer where so many less stay in the cache.
+int64_t popri_tiles_panel(const popri_product *g) {
+  int64_t fit = CACHED / (2 * blocks_of(g->in) * BLOCK * g->planes), most = fit < PANEL / 2 || fit > PANEL ? PANEL : fit,
+          panels = (g->rows + most - 1) / most;
+  return panels < 2 ? g->rows : blocks_of((g->rows + panels - 1) / panels) * BLOCK;
+}
 
 // Blocks of depth that one pass takes.
 static int64_t chunk_of(const popri_product *g) {
-  int64_t depth = (g->in + BLOCK - 1) / BLOCK, row = 2 * BLOCK * g->planes,
-          rows = (g->rows + BLOCK - 1) / BLOCK * BLOCK;
-  int64_t chunks = (depth * row * rows + CACHED - 1) / CACHED;
-  if (chunks > 8) chunks = 8;
-  return (depth + chunks - 1) / chunks;
+  int64_t depth = blocks_of(g->in), chunks = (parts_of(g) * 2 + CACHED - 1) / CACHED;
+  return chunks < depth ? (depth + chunks - 1) / chunks : 1;
 }
 
 int64_t popri_tiles_scratch(const popri_product *g) {
-  int64_t bytes = parts_of(g) * 2, depth = (g->in + BLOCK - 1) / BLOCK;
-  if (chunk_of(g) < depth) bytes += (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->out + BLOCK - 1) / BLOCK * BLOCK) * 4;
+  int64_t bytes = parts_of(g) * 2 + 64;
+  if (chunk_of(g) < blocks_of(g->in)) bytes += blocks_of(g->rows) * blocks_of(g->out) * BLOCK * BLOCK * 4;
   return bytes;
 }
 
@@ -83,7 +159,7 @@ typedef struct {
 } draw_scratch;
 
 static int64_t draw_layout(const popri_product *g, char *start, draw_scratch *s) {
-  int64_t rows = (g->rows + BLOCK - 1) / BLOCK * BLOCK, padded = (g->in + BLOCK - 1) / BLOCK * BLOCK;
+  int64_t rows = blocks_of(g->rows) * BLOCK, padded = blocks_of(g->in) * BLOCK;
   char *at = start + (-(uintptr_t)start & 63);
   s->parts = (g->out + SAMPLE_PART - 1) / SAMPLE_PART;
   s->picked = (uint16_t *)at, at += BLOCK * padded * g->planes * 2;
@@ -109,65 +185,57 @@ static void leave_out(const popri_draws *d, int64_t row, float *logits, int64_t 
 }
 
 // The product's columns, or their parts' sums for a draw, from inputs that are split.
-INLINE void tiles_of(const popri_product *g, const uint16_t *parts, float *all, const popri_draws *d,
-                     const draw_scratch *s) {
-  int64_t depth = (g->in + BLOCK - 1) / BLOCK, padded = depth * BLOCK, chunk = chunk_of(g);
-  int64_t blocks = (g->rows + BLOCK - 1) / BLOCK, plane = blocks * BLOCK * padded;
-  float single[BLOCK * BLOCK] __attribute__((aligned(64)));
-  int64_t step = 2 * TILE * g->planes; // elements of a block of weights
-  const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * step);
+INLINE void tiles_of(const popri_product *g, const uint16_t *parts, const popri_draws *d, const draw_scratch *s) {
+  int64_t depth = blocks_of(g->in), chunk = chunk_of(g), blocks = blocks_of(g->rows);
+  float turns[2][BLOCK * BLOCK] __attribute__((aligned(64)));
+  int turn = 0;
+  float *all = (float *)(parts + parts_of(g));
+  int64_t step = 2 * TILE * g->planes, panel = depth * step; // elements of a block of inputs or weights, and of all
+  const char *last = (const char *)(g->w + blocks_of(g->out) * panel);
   popri_product y = *g;
   if (d) y.y = s->logits, y.out = SAMPLE_PART;
+  pending p = {.finish = popri_finisher(&y), .g = &y};
   for (int64_t from = 0; from < depth; from += chunk) {
     int64_t n = depth - from < chunk ? depth - from : chunk;
-    int ahead = (int)(n * step * 2 / 64 / (blocks * n * (g->planes == 1 ? 1 : 6)) + 1);
+    ahead f = {.lines = (int)(n * step * 2 / 64 / (blocks * n * (g->planes == 1 ? 1 : 6)) + 1)};
     for (int64_t o = 0; o < g->out; o += BLOCK) {
-      const uint16_t *b = g->w + (o / BLOCK * depth + from) * step;
-      const char *next = (const char *)(b + depth * step), *end = next + n * step * 2;
-      if (next >= last) next = end;
+      const uint16_t *b = g->w + o / BLOCK * panel + from * step;
+      f.next = (const char *)(b + panel), f.end = f.next + n * step * 2;
+      if (f.next >= last) f.next = f.end;
       int64_t column = d ? o % SAMPLE_PART : o;
       for (int64_t r = 0; r < blocks; r++) {
         int rows = g->rows - r * BLOCK < BLOCK ? (int)(g->rows - r * BLOCK) : BLOCK;
-        float *sums = chunk < depth ? all + (o / BLOCK * blocks + r) * BLOCK * BLOCK : single;
-        const uint16_t *a = parts + r * BLOCK * padded + from * BLOCK;
-        if (g->planes == 1)
-          next = block(a, plane, padded, b, n, 1, rows > 16, from == 0, sums, next, end, ahead);
-        else
-          next = block(a, plane, padded, b, n, 3, rows > 16, from == 0, sums, next, end, ahead);
+        float *sums = chunk < depth ? all + (o / BLOCK * blocks + r) * BLOCK * BLOCK : turns[turn ^= 1];
+        block_of(g->planes, parts + r * panel + from * step, b, n, rows > 16, from == 0, sums, &f, &p);
         if (from + n < depth) continue;
-        if (g->gated)
-          finish_gated(&y, sums, r * BLOCK, rows, column);
-        else
-          finish(&y, sums, r * BLOCK, rows, column);
+        finish_some(&p, BLOCK);
+        p.sums = sums, p.row = r * BLOCK, p.column = column, p.left = rows;
       }
       if (!d || from + n < depth || (column + BLOCK < SAMPLE_PART && o + BLOCK < g->out)) continue;
+      finish_some(&p, BLOCK);
       int width = part_width(g, o - column);
       for (int64_t r = 0; r < g->rows; r++) leave_out(d, r, s->logits + r * SAMPLE_PART, o - column, width);
       popri_sample_part((int)g->rows, s->logits, SAMPLE_PART, width, d->k, s->top + o / SAMPLE_PART,
                         s->sum + o / SAMPLE_PART, s->parts, s->e);
     }
   }
+  finish_some(&p, BLOCK);
 }
 
-// Splits the inputs and returns where the sums of a product begin that takes several chunks.
-INLINE float *split_all(const popri_product *g, uint16_t *parts) {
-  int64_t padded = (g->in + BLOCK - 1) / BLOCK * BLOCK, plane = (g->rows + BLOCK - 1) / BLOCK * BLOCK * padded;
-  split(g, 0, (int)g->rows, padded, parts, plane);
-  for (int p = 0; p < g->planes; p++) memset(parts + p * plane + g->rows * padded, 0, (plane - g->rows * padded) * 2);
-  return (float *)(parts + parts_of(g));
-}
+static uint16_t *aligned(void *scratch) { return (uint16_t *)(((uintptr_t)scratch + 63) / 64 * 64); }
 
 AMX void popri_tiles_run(const popri_product *g, void *scratch) {
-  float *all = split_all(g, scratch);
+  uint16_t *parts = aligned(scratch);
+  split_tiles(g, parts);
   tiles_on();
-  tiles_of(g, scratch, all, 0, 0);
+  tiles_of(g, parts, 0, 0);
   _tile_release();
 }
 
 // Rows that are drawn for at once: where their inputs stay in the cache, one pass over the weights needs no sums of all
 // columns.
 static int64_t draw_panel(const popri_product *g) {
-  int64_t rows = CACHED / (2 * ((g->in + BLOCK - 1) / BLOCK * BLOCK) * g->planes) / BLOCK * BLOCK;
+  int64_t rows = CACHED / (2 * blocks_of(g->in) * BLOCK * g->planes) / BLOCK * BLOCK;
   return rows < 4 * BLOCK ? 4 * BLOCK : rows > 16 * BLOCK ? 16 * BLOCK : rows;
 }
 
@@ -175,18 +243,17 @@ int64_t popri_draw_scratch(const popri_product *g) {
   popri_product p = *g;
   if (p.rows > draw_panel(g)) p.rows = draw_panel(g);
   draw_scratch s;
-  return (popri_tiles_scratch(&p) + 63) / 64 * 64 + draw_layout(&p, 0, &s) + 64;
+  return popri_tiles_scratch(&p) + draw_layout(&p, 0, &s) + 64;
 }
 
 AMX static void draw_rows(const popri_product *g, const popri_draws *d, void *scratch) {
-  int64_t depth = (g->in + BLOCK - 1) / BLOCK, padded = depth * BLOCK, step = 2 * TILE * g->planes;
-  int64_t plane = (g->rows + BLOCK - 1) / BLOCK * BLOCK * padded;
-  const uint16_t *parts = scratch;
+  int64_t depth = blocks_of(g->in), panel = depth * 2 * TILE * g->planes;
+  uint16_t *parts = aligned(scratch);
   draw_scratch s;
-  draw_layout(g, (char *)scratch + (popri_tiles_scratch(g) + 63) / 64 * 64, &s);
-  float *all = split_all(g, scratch);
+  draw_layout(g, (char *)parts + popri_tiles_scratch(g), &s);
+  split_tiles(g, parts);
   tiles_on();
-  tiles_of(g, parts, all, d, &s);
+  tiles_of(g, parts, d, &s);
   for (int64_t p = 0; p < s.parts; p++) s.first[p] = -1;
   for (int64_t r = g->rows - 1; r >= 0; r--) {
     int p = popri_sample_choose(s.top + r * s.parts, s.sum + r * s.parts, (int)s.parts, d->k, d->u[r], s.rest + r, s.e);
@@ -195,9 +262,12 @@ AMX static void draw_rows(const popri_product *g, const popri_draws *d, void *sc
     s.next[r] = s.first[p];
     s.first[p] = (int32_t)r;
   }
-  memset(s.picked, 0, BLOCK * padded * g->planes * 2);
+  memset(s.picked, 0, panel * 2);
   popri_product y = *g;
   y.y = s.logits, y.out = SAMPLE_PART;
+  finisher *finish = popri_finisher(&y);
+  ahead none = {0};
+  pending finished = {0};
   float sums[BLOCK * BLOCK] __attribute__((aligned(64)));
   for (int64_t p = 0; p < s.parts; p++)
     for (int32_t r = s.first[p]; r >= 0;) {
@@ -205,14 +275,11 @@ AMX static void draw_rows(const popri_product *g, const popri_draws *d, void *sc
       int rows = 0, width = part_width(g, p * SAMPLE_PART);
       for (; r >= 0 && rows < BLOCK; r = s.next[r]) row[rows++] = r;
       for (int i = 0; i < rows; i++)
-        for (int k = 0; k < g->planes; k++)
-          memcpy(s.picked + (k * BLOCK + i) * padded, parts + k * plane + row[i] * padded, padded * 2);
+        for (int64_t kb = 0; kb < depth; kb++)
+          for (int k = 0; k < g->planes; k++)
+            memcpy(part(s.picked, depth, g->planes, i, kb, k), part(parts, depth, g->planes, row[i], kb, k), BLOCK * 2);
       for (int64_t o = p * SAMPLE_PART; o < p * SAMPLE_PART + width; o += BLOCK) {
-        const uint16_t *b = g->w + o / BLOCK * depth * step;
-        if (g->planes == 1)
-          block(s.picked, 0, padded, b, depth, 1, rows > 16, 1, sums, 0, 0, 0);
-        else
-          block(s.picked, BLOCK * padded, padded, b, depth, 3, rows > 16, 1, sums, 0, 0, 0);
+        block_of(g->planes, s.picked, g->w + o / BLOCK * panel, depth, rows > 16, 1, sums, &none, &finished);
         finish(&y, sums, 0, rows, o % SAMPLE_PART);
       }
       for (int i = 0; i < rows; i++) {

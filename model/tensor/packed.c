@@ -4,26 +4,6 @@
 
 #ifdef PACKED
 
-float popri_phi[2][3][PARTS];
-
-static double phi(int tanh_form, double x) {
-  return tanh_form ? 1 / (1 + exp(2 * 0.79788456080286536 * (x + 0.044715 * x * x * x)))
-                   : 0.5 * erfc(x * 0.70710678118654752);
-}
-
-// The parabolas through three points of each part.
-__attribute__((constructor)) static void fill_phi(void) {
-  for (int form = 0; form < 2; form++)
-    for (int i = 0; i < PARTS; i++) {
-      double u = 0.0669873, step = PHI_END / PARTS, y[3]; // Chebyshev's points: u, ½ and 1 - u
-      for (int k = 0; k < 3; k++) y[k] = phi(form, (i + u + k * (0.5 - u)) * step);
-      double c = (y[2] - 2 * y[1] + y[0]) / 2 / ((0.5 - u) * (0.5 - u)), b = (y[1] - y[0]) / (0.5 - u) - c * (u + 0.5);
-      popri_phi[form][0][i] = (float)(y[0] - b * u - c * u * u);
-      popri_phi[form][1][i] = (float)b;
-      popri_phi[form][2][i] = (float)c;
-    }
-}
-
 // Elements of uint16_t of a block of weights: those in float32 (no planes) have two each.
 static int64_t block_size(int planes) { return 2 * TILE * (planes ? planes : 2); }
 
@@ -171,6 +151,17 @@ enum { NEAR = 32 << 10, CACHED_INPUTS = 640 << 10 };
 
 static int64_t vector_scratch(const popri_product *g) { return parts_of(g) * 2 + (g->rows + LINES) * BLOCK * 4; }
 
+// Copies rows of the inputs as bfloat16, stride apart, with zeros where there are none.
+AVX static void round_rows(const popri_product *g, int64_t stride, uint16_t *to) {
+  for (int64_t r = 0; r < g->rows; r++)
+    for (int64_t k = 0; k < stride; k += 16) {
+      __mmask16 m = up_to(g->in - k);
+      int64_t at = r * g->in + k;
+      __m512 x = g->x_bf16 ? load_bf16((const uint16_t *)g->x + at, m) : _mm512_maskz_loadu_ps(m, (const float *)g->x + at);
+      store_bf16(to + r * stride + k, 0xffff, x);
+    }
+}
+
 // The product on the vector unit, of bfloat16, or of float32 where there are no planes: a block of weights after the
 // other, for all rows.
 AVX static void vector_run(const popri_product *g, void *scratch) {
@@ -180,8 +171,9 @@ AVX static void vector_run(const popri_product *g, void *scratch) {
   float *all = (float *)((uint16_t *)scratch + parts_of(g));
   const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * block);
   const uint16_t *x = g->x;
+  finisher *finish = popri_finisher(g);
   if (g->planes && (!g->x_bf16 || g->in % BLOCK)) {
-    split(g, 0, (int)g->rows, stride, scratch, 0);
+    round_rows(g, stride, scratch);
     x = scratch;
   }
   for (int64_t o = 0; o < g->out; o += BLOCK)
@@ -200,19 +192,14 @@ AVX static void vector_run(const popri_product *g, void *scratch) {
         else
           wide_cases(rows, (const float *)g->x + r * stride + begin, stride, (const float *)b, inputs, from == 0, sums);
         if (from + n < depth) continue;
-        if (g->gated)
-          finish_gated(g, sums, r, rows, o);
-        else
-          finish(g, sums, r, rows, o);
+        finish(g, sums, r, rows, o);
       }
     }
 }
 
-enum { PANEL = 512 };
-
-// Rows of one panel: more would leave the cache between two blocks of weights.
+// Rows of one panel: more would leave the cache between two blocks of weights. At least one.
 static int64_t panel_of(const popri_product *g) {
-  if (g->tiles) return PANEL;
+  if (g->tiles) return popri_tiles_panel(g);
   int64_t rows = CACHED_INPUTS / (g->in * (g->planes ? 2 : 4)) / LINES * LINES;
   return rows < 8 * LINES ? 8 * LINES : rows > 42 * LINES ? 42 * LINES : rows;
 }

@@ -134,16 +134,14 @@ VNNI void popri_product8_run(const popri_product *g, void *scratch) {
   float *scales = scratch;
   int32_t *offsets = (int32_t *)(scales + g->rows);
   int8_t *a = (int8_t *)(offsets + g->rows);
+  finisher *finish = popri_finisher(g);
   quantise(g, a, scales, offsets);
   for (int64_t o = 0; o < g->out; o += BLOCK)
     for (int64_t r = 0; r < g->rows; r += LINES) {
       int n = g->rows - r < LINES ? (int)(g->rows - r) : LINES;
       some_lines8(n, a + r * stride, stride, (const uint8_t *)g->w + o * stride, depth, scales + r, offsets + r,
                   g->scales + o, sums);
-      if (g->gated)
-        finish_gated(g, sums, r, n, o);
-      else
-        finish(g, sums, r, n, o);
+      finish(g, sums, r, n, o);
     }
 }
 

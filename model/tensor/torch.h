@@ -225,6 +225,7 @@ typedef struct {
 } popri_draws;
 int64_t popri_draw_scratch(const popri_product *g);
 void popri_draw_run(const popri_product *g, const popri_draws *d, void *scratch);
+int64_t popri_tiles_panel(const popri_product *g);
 int64_t popri_tiles_scratch(const popri_product *g);
 void popri_tiles_run(const popri_product *g, void *scratch);
 int64_t popri_attend_scratch(const popri_cache *c);
