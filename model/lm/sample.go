@@ -32,8 +32,8 @@ type SampleOptions struct {
 	// of threads. In bfloat16 elsewhere they are the same for every number of threads; another batch may round a
 	// prompt's keys differently, which can decide a near tie differently. On a GPU this also holds for float32.
 	Seed uint64
-	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GB, and a quarter of a GPU's memory.
-	// The batch size follows from it.
+	// CacheBytes bounds the memory of the samples' own keys and values; 0 means 1 GiB, 2 GiB where they are
+	// float32, and a quarter of a GPU's memory. The batch size follows from it.
 	CacheBytes int64
 	// Progress, where not nil, is told how many samples are finished, from several goroutines.
 	Progress func(done, total int)
@@ -112,7 +112,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 }
 
 const (
-	defaultCacheBytes = 1 << 30
+	defaultCacheValues = 1 << 29
 	prefillTokens     = 4096 // padded tokens of one prefill batch
 	maxSlots          = 512
 	// Most samples that one task draws, about: enough rows for fast products, few enough for every thread to get some.
@@ -172,7 +172,8 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	if memory := tensor.GPUMemory(); memory > 0 { // there is one task, and few rows leave a GPU idle
 		budget, most, prefill = cmp.Or(budget, memory/4), 8*most, 4*prefill
 	} else {
-		budget = cmp.Or(budget, defaultCacheBytes) / int64(tensor.Threads()) // each thread's task holds a cache
+		budget = cmp.Or(budget, defaultCacheValues*int64(shape.DType.Size()))
+		budget /= int64(tensor.Threads()) // each thread's task holds a cache
 	}
 	slots := int(max(1, min(budget/g.m.slotBytes(shape), most, int64(g.left))))
 	perBatch := max(1, prefill/longest)
