@@ -20,10 +20,10 @@ func (m *Model) Pack() error {
 	return m.pack(false, func(projection) {})
 }
 
-// CanFreeze reports whether [Model.Freeze] lays the weights out: for the matrix unit of the CPU, in bfloat16, of models
-// whose two copies take 2 GiB at most. It depends on the model and the CPU alone, because products round otherwise.
+// CanFreeze reports whether [Model.Freeze] lays the weights out: for the matrix unit of the CPU, of models whose two
+// copies take 2 GiB at most. It depends on the model and the CPU alone, because products round otherwise.
 func CanFreeze(c Config, parameters int64, compute tensor.DType) bool {
-	return tensor.MatrixUnit() && !tensor.OnDevice() && compute == tensor.BFloat16 && parameters <= 1<<29 &&
+	return tensor.MatrixUnit() && !tensor.OnDevice() && 2*tensor.PackedSize(compute)*parameters <= 2<<30 &&
 		!c.Classifies() && !c.twoWay()
 }
 

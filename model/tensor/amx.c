@@ -127,7 +127,7 @@ INLINE void block_of(int planes, const uint16_t *a, const uint16_t *b, int64_t d
 }
 
 // The inputs of one pass over the weights should stay in the second-level cache beside a block of weights.
-enum { CACHED = 1280 << 10, PANEL = 512 };
+enum { CACHED = 960 << 10, PANEL = 512 };
 
 // Rows that are multiplied at once: all, up to PANEL; fewer where so many less stay in the cache.
 int64_t popri_tiles_panel(const popri_product *g) {

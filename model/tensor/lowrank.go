@@ -110,7 +110,7 @@ func adaptedGradient(b backward) []Tensor {
 	if b.wanted[0] {
 		switch kept := b.numbers[0]; kept {
 		case packedWeight:
-			back := Packed{In: out, Out: in, DType: x.DType(), planes: 1, data: weight}
+			back := Packed{In: out, Out: in, DType: x.DType(), planes: planesOf(x.DType()), data: weight}
 			grads[0] = back.Product(b.Scope, dy, Epilogue{})
 		default:
 			grads[0] = b.Projected(dy, weight, Tensor{}, kept == outInWeight)

@@ -38,12 +38,31 @@ func CanPack8() bool {
 	return !MatrixUnit() && CanPack(BFloat16) && cpu.X86.HasAVX512VNNI && C.popri_packed8_size(1, 1) > 0
 }
 
+// planesOf is how many bfloat16 parts of a weight [Scope.Pack] keeps for products of type d; 0: it keeps float32.
+func planesOf(d DType) C.int {
+	switch {
+	case d == BFloat16:
+		return 1
+	case MatrixUnit(): // which has no products of float32
+		return 3
+	}
+	return 0
+}
+
+// PackedSize is the number of bytes that [Scope.Pack] keeps of a weight for products of type d.
+func PackedSize(d DType) int64 {
+	if planes := int64(planesOf(d)); planes > 0 {
+		return 2 * planes
+	}
+	return 4
+}
+
 // Packed is a constant weight laid out for products with it. Free releases it.
 type Packed struct {
 	In, Out int64
 	DType   DType // of the products: Float32 or BFloat16
 	Gated   bool  // products are silu(first half of the outputs)·second half
-	planes  int
+	planes  C.int
 	data    Tensor
 	scales  Tensor // of the outputs, where the weights are bytes; else none
 }
@@ -57,15 +76,9 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 			Text: fmt.Sprintf("this CPU has no such products of %v", d)})
 	}
 	p, g := s.packing("Pack", w, inOut, gated, d)
-	if d == Float32 {
-		p.planes = 0
-		if MatrixUnit() { // which has no products of float32
-			p.planes = 3
-		}
-	}
-	p.data = s.Keep(s.Empty(BFloat16, int64(C.popri_packed_size(g.in, g.out, C.int(p.planes)))))
+	p.data = s.Keep(s.Empty(BFloat16, int64(C.popri_packed_size(g.in, g.out, p.planes))))
 	s.parallel(int((p.Out+31)/32), func(from, to int) {
-		C.popri_pack(g.w, g.bf16, g.row, g.col, g.in, g.out, C.int(p.planes), g.gated, C.int64_t(from), C.int64_t(to),
+		C.popri_pack(g.w, g.bf16, g.row, g.col, g.in, g.out, p.planes, g.gated, C.int64_t(from), C.int64_t(to),
 			(*C.uint16_t)(p.data.pointer()))
 	})
 	return p
@@ -102,7 +115,7 @@ func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packe
 			Text: "it must be a float32 or bfloat16 matrix on the CPU"})
 	}
 	w = s.Contiguous(w)
-	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: 1}
+	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: planesOf(d)}
 	row, col := int64(1), shape[1]
 	if inOut {
 		p.In, p.Out = shape[0], shape[1]
@@ -191,7 +204,7 @@ func (p *Packed) product(x Tensor, rows int64) *C.popri_product {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
 	}
 	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
-	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), C.int(p.planes)
+	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), p.planes
 	g.x, g.w = x.pointer(), (*C.uint16_t)(p.data.pointer())
 	g.scales = (*C.float)(p.scales.pointer())
 	g.x_bf16, g.gated, g.tiles = cbool(t == BFloat16), cbool(p.Gated), cbool(MatrixUnit())

@@ -36,7 +36,10 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 		{PlanGenerate, "keys and values of generate.batch_tokens",
 			2 * kv * int64(m.Layers) * int64(c.Generate.BatchTokens) * used},
 	}
-	if c.Model.Weights != "compute" || tensor.MatrixUnit() { // the matrix unit reads a layout of its own
+	switch {
+	case tensor.MatrixUnit(): // which reads a layout of its own
+		plan = append(plan, Need{PlanGenerate, "merged copy", tensor.PackedSize(o.Compute) * shape.Parameters})
+	case c.Model.Weights != "compute":
 		plan = append(plan, Need{PlanGenerate, "merged copy", used * shape.Parameters})
 	}
 	adapters := int64(0)
@@ -52,7 +55,7 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, o.Compute)})
 	if lm.CanFreeze(m, shape.Parameters, o.Compute) {
 		plan = append(plan, Need{PlanTrain, "weights laid out for products, and their transposes",
-			2 * used * shape.Parameters})
+			2 * tensor.PackedSize(o.Compute) * shape.Parameters})
 	}
 	if kept != used {
 		plan = append(plan, Need{PlanTrain, "weights converted to the type of the arithmetic (estimate)",
