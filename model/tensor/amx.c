@@ -16,36 +16,29 @@ int popri_amx_enable(void) {
   return __builtin_cpu_supports("avx512bf16") && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
-// The inputs are split into tiles: [block of 32 rows][block of 32 inputs][plane][2], so that a step reads what lies side
-// by side.
 static int64_t blocks_of(int64_t n) { return (n + BLOCK - 1) / BLOCK; }
 
-INLINE uint16_t *part(uint16_t *parts, int64_t depth, int planes, int64_t row, int64_t block, int plane) {
-  return parts + (((row / BLOCK * depth + block) * planes + plane) * BLOCK + row % BLOCK) * BLOCK;
-}
-
-// Splits the inputs, with zeros where there are none.
-INLINE void split_tiles(const popri_product *g, uint16_t *parts) {
-  int64_t depth = blocks_of(g->in), end = blocks_of(g->rows) * BLOCK;
-  for (int64_t r = 0; r < end; r++)
-    for (int64_t kb = 0; kb < depth; kb++) {
-      int64_t at = r * g->in + kb * BLOCK, left = r < g->rows ? g->in - kb * BLOCK : 0;
-      __mmask16 m0 = up_to(left), m1 = up_to(left - 16);
-      uint16_t *to = part(parts, depth, g->planes, r, kb, 0);
-      if (g->x_bf16) {
-        __mmask32 m = m0 | (uint32_t)m1 << 16;
-        _mm512_store_si512(to, _mm512_maskz_loadu_epi16(m, (const uint16_t *)g->x + at));
-        continue;
-      }
-      __m512 x = _mm512_maskz_loadu_ps(m0, (const float *)g->x + at),
-             y = _mm512_maskz_loadu_ps(m1, (const float *)g->x + at + 16);
-      for (int p = 0; p < g->planes; p++, to += 2 * TILE) {
-        __m512i both = (__m512i)_mm512_cvtne2ps_pbh(y, x);
-        _mm512_store_si512(to, both);
-        x = _mm512_sub_ps(x, widen(_mm512_castsi512_si256(both)));
-        y = _mm512_sub_ps(y, widen(_mm512_extracti64x4_epi64(both, 1)));
-      }
+// Splits the inputs of a row, n blocks of them from the given one on, with zeros where there are none. They become row i
+// of [block of 32 rows][block of 32 inputs][plane][2] tiles, so that a step reads what lies side by side.
+INLINE void split_row(const popri_product *g, int64_t row, int64_t from, int64_t n, int64_t i, uint16_t *parts) {
+  uint16_t *to = parts + (i / BLOCK * n * g->planes * BLOCK + i % BLOCK) * BLOCK;
+  int64_t at = row * g->in + from * BLOCK, left = row < g->rows ? g->in - from * BLOCK : 0;
+  for (int64_t kb = 0; kb < n; kb++, at += BLOCK, left -= BLOCK) {
+    __mmask16 m0 = up_to(left), m1 = up_to(left - 16);
+    if (g->x_bf16) {
+      _mm512_store_si512(to, _mm512_maskz_loadu_epi16(m0 | (uint32_t)m1 << 16, (const uint16_t *)g->x + at));
+      to += 2 * TILE;
+      continue;
     }
+    __m512 x = _mm512_maskz_loadu_ps(m0, (const float *)g->x + at),
+           y = _mm512_maskz_loadu_ps(m1, (const float *)g->x + at + 16);
+    for (int p = 0; p < g->planes; p++, to += 2 * TILE) {
+      __m512i both = (__m512i)_mm512_cvtne2ps_pbh(y, x);
+      _mm512_store_si512(to, both);
+      x = _mm512_sub_ps(x, widen(_mm512_castsi512_si256(both)));
+      y = _mm512_sub_ps(y, widen(_mm512_extracti64x4_epi64(both, 1)));
+    }
+  }
 }
 
 // Sums that are complete and not stored yet: their rows are finished while the next sums are computed, since a row that
@@ -138,9 +131,12 @@ int64_t popri_tiles_panel(const popri_product *g) {
 
 // Blocks of depth that one pass takes.
 static int64_t chunk_of(const popri_product *g) {
-  int64_t depth = blocks_of(g->in), chunks = (parts_of(g) * 2 + CACHED - 1) / CACHED;
+  int64_t depth = blocks_of(g->in), chunks = (blocks_of(g->rows) * BLOCK * BLOCK * depth * g->planes * 2 + CACHED - 1) / CACHED;
   return chunks < depth ? (depth + chunks - 1) / chunks : 1;
 }
+
+// Elements of the inputs of one pass, split.
+static int64_t parts_of(const popri_product *g) { return blocks_of(g->rows) * chunk_of(g) * BLOCK * BLOCK * g->planes; }
 
 int64_t popri_tiles_scratch(const popri_product *g) {
   int64_t bytes = parts_of(g) * 2 + 64;
@@ -184,19 +180,20 @@ static void leave_out(const popri_draws *d, int64_t row, float *logits, int64_t 
     if (d->banned[i] >= at && d->banned[i] < at + n) logits[d->banned[i] - at] = -INFINITY;
 }
 
-// The product's columns, or their parts' sums for a draw, from inputs that are split.
-INLINE void tiles_of(const popri_product *g, const uint16_t *parts, const popri_draws *d, const draw_scratch *s) {
+// The product's columns, or their parts' sums for a draw. parts has room for popri_tiles_scratch bytes.
+INLINE void tiles_of(const popri_product *g, uint16_t *parts, const popri_draws *d, const draw_scratch *s) {
   int64_t depth = blocks_of(g->in), chunk = chunk_of(g), blocks = blocks_of(g->rows);
   float turns[2][BLOCK * BLOCK] __attribute__((aligned(64)));
   int turn = 0;
   float *all = (float *)(parts + parts_of(g));
-  int64_t step = 2 * TILE * g->planes, panel = depth * step; // elements of a block of inputs or weights, and of all
+  int64_t step = 2 * TILE * g->planes, panel = depth * step; // elements of a block of weights, and of all its depth
   const char *last = (const char *)(g->w + blocks_of(g->out) * panel);
   popri_product y = *g;
   if (d) y.y = s->logits, y.out = SAMPLE_PART;
   pending p = {.finish = popri_finisher(&y), .g = &y};
   for (int64_t from = 0; from < depth; from += chunk) {
     int64_t n = depth - from < chunk ? depth - from : chunk;
+    for (int64_t r = 0; r < blocks * BLOCK; r++) split_row(g, r, from, n, r, parts);
     ahead f = {.lines = (int)(n * step * 2 / 64 / (blocks * n * (g->planes == 1 ? 1 : 6)) + 1)};
     for (int64_t o = 0; o < g->out; o += BLOCK) {
       const uint16_t *b = g->w + o / BLOCK * panel + from * step;
@@ -206,7 +203,7 @@ INLINE void tiles_of(const popri_product *g, const uint16_t *parts, const popri_
       for (int64_t r = 0; r < blocks; r++) {
         int rows = g->rows - r * BLOCK < BLOCK ? (int)(g->rows - r * BLOCK) : BLOCK;
         float *sums = chunk < depth ? all + (o / BLOCK * blocks + r) * BLOCK * BLOCK : turns[turn ^= 1];
-        block_of(g->planes, parts + r * panel + from * step, b, n, rows > 16, from == 0, sums, &f, &p);
+        block_of(g->planes, parts + r * n * step, b, n, rows > 16, from == 0, sums, &f, &p);
         if (from + n < depth) continue;
         finish_some(&p, BLOCK);
         p.sums = sums, p.row = r * BLOCK, p.column = column, p.left = rows;
@@ -225,10 +222,8 @@ INLINE void tiles_of(const popri_product *g, const uint16_t *parts, const popri_
 static uint16_t *aligned(void *scratch) { return (uint16_t *)(((uintptr_t)scratch + 63) / 64 * 64); }
 
 AMX void popri_tiles_run(const popri_product *g, void *scratch) {
-  uint16_t *parts = aligned(scratch);
-  split_tiles(g, parts);
   tiles_on();
-  tiles_of(g, parts, 0, 0);
+  tiles_of(g, aligned(scratch), 0, 0);
   _tile_release();
 }
 
@@ -251,7 +246,6 @@ AMX static void draw_rows(const popri_product *g, const popri_draws *d, void *sc
   uint16_t *parts = aligned(scratch);
   draw_scratch s;
   draw_layout(g, (char *)parts + popri_tiles_scratch(g), &s);
-  split_tiles(g, parts);
   tiles_on();
   tiles_of(g, parts, d, &s);
   for (int64_t p = 0; p < s.parts; p++) s.first[p] = -1;
@@ -274,10 +268,7 @@ AMX static void draw_rows(const popri_product *g, const popri_draws *d, void *sc
       int32_t row[BLOCK];
       int rows = 0, width = part_width(g, p * SAMPLE_PART);
       for (; r >= 0 && rows < BLOCK; r = s.next[r]) row[rows++] = r;
-      for (int i = 0; i < rows; i++)
-        for (int64_t kb = 0; kb < depth; kb++)
-          for (int k = 0; k < g->planes; k++)
-            memcpy(part(s.picked, depth, g->planes, i, kb, k), part(parts, depth, g->planes, row[i], kb, k), BLOCK * 2);
+      for (int i = 0; i < rows; i++) split_row(g, row[i], 0, depth, i, s.picked);
       for (int64_t o = p * SAMPLE_PART; o < p * SAMPLE_PART + width; o += BLOCK) {
         block_of(g->planes, s.picked, g->w + o / BLOCK * panel, depth, rows > 16, 1, sums, &none, &finished);
         finish(&y, sums, 0, rows, o % SAMPLE_PART);

@@ -149,7 +149,12 @@ AVX static void wide_cases(int n, const float *a, int64_t stride, const float *b
 // Bytes of weights that stay in the first-level cache, and of inputs that stay in the second-level one.
 enum { NEAR = 32 << 10, CACHED_INPUTS = 640 << 10 };
 
-static int64_t vector_scratch(const popri_product *g) { return parts_of(g) * 2 + (g->rows + LINES) * BLOCK * 4; }
+// Elements of g's inputs in bfloat16, if weights are.
+static int64_t inputs_of(const popri_product *g) {
+  return g->planes ? (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->in + BLOCK - 1) / BLOCK * BLOCK) : 0;
+}
+
+static int64_t vector_scratch(const popri_product *g) { return inputs_of(g) * 2 + (g->rows + LINES) * BLOCK * 4; }
 
 // Copies rows of the inputs as bfloat16, stride apart, with zeros where there are none.
 AVX static void round_rows(const popri_product *g, int64_t stride, uint16_t *to) {
@@ -168,7 +173,7 @@ AVX static void vector_run(const popri_product *g, void *scratch) {
   int64_t depth = (g->in + BLOCK - 1) / BLOCK, block = block_size(g->planes), near = NEAR / 2 / block;
   int64_t chunks = (depth + near - 1) / near, chunk = (depth + chunks - 1) / chunks;
   int64_t stride = g->planes ? depth * BLOCK : g->in;
-  float *all = (float *)((uint16_t *)scratch + parts_of(g));
+  float *all = (float *)((uint16_t *)scratch + inputs_of(g));
   const char *last = (const char *)(g->w + (g->out + BLOCK - 1) / BLOCK * depth * block);
   const uint16_t *x = g->x;
   finisher *finish = popri_finisher(g);

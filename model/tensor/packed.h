@@ -49,11 +49,6 @@ typedef void finisher(const popri_product *g, const float *sums, int64_t row, in
 // The finisher of products with g's activation, residual and types (finish.c).
 finisher *popri_finisher(const popri_product *g);
 
-// Elements of g's inputs, split; none where weights are float32.
-static inline int64_t parts_of(const popri_product *g) {
-  return (g->rows + BLOCK - 1) / BLOCK * BLOCK * ((g->in + BLOCK - 1) / BLOCK * BLOCK) * g->planes;
-}
-
 enum { LINES = 12 }; // rows of sums that the registers hold, 32 a row
 
 // Adds depth blocks of products to n × 32 sums, width apart, n up to LINES. The first chunk has none yet. Rows of a are
