@@ -8,36 +8,59 @@ import (
 
 // Leaves makes copies of the projections' weights among params, and of the head, in the type of the products, if that
 // is another one. All passes of an update use them, so that weights are converted once an update instead of once a
-// pass, and gradients of weights are kept in that type until they are added up. leaves are params with the copies in
-// their places: what gradients are computed for. free releases the copies; weights must not change before.
+// pass, and gradients of weights are kept in that type until they are added up. For the matrix unit of the CPU, it lays
+// these weights out for products, too, where [CanFreeze] would. leaves are params with the copies in their places: what
+// gradients are computed for. free releases the copies; weights must not change before.
 func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free func(), err error) {
 	leaves = slices.Clone(params)
-	if m.Compute == tensor.Float32 {
+	lay := CanFreeze(m.Config, m.Parameters(), m.Compute) && m.headPacked == nil
+	if m.Compute == tensor.Float32 && !lay {
 		return leaves, func() {}, nil
 	}
 	var done []*Linear
+	var head bool
+	free = func() {
+		for _, l := range done {
+			l.cast.Free()
+			l.packed.Free()
+			l.back.Free()
+			l.cast, l.packed, l.back, l.trained = tensor.Tensor{}, nil, nil, false
+		}
+		m.headCast.Free()
+		m.headCast = tensor.Tensor{}
+		if head {
+			m.headPacked.Free()
+			m.headBack.Free()
+			m.headPacked, m.headBack = nil, nil
+		}
+	}
 	err = tensor.Run(func(s *tensor.Scope) error {
 		for _, l := range m.linears {
-			if i := slices.Index(params, l.weight); i >= 0 {
+			i := slices.Index(params, l.weight)
+			if i < 0 {
+				continue
+			}
+			done = append(done, l)
+			if m.Compute != tensor.Float32 {
 				l.cast = s.Keep(s.To(s.Detach(l.weight), m.Compute))
 				s.RequireGrad(l.cast, true)
 				leaves[i] = l.cast
-				done = append(done, l)
+			}
+			if lay {
+				w := s.Detach(l.weight)
+				l.packed, l.back = s.Pack(w, l.InOut, false, m.Compute), s.Pack(w, !l.InOut, false, m.Compute)
+				l.trained = true
 			}
 		}
 		if m.head.DType() != m.Compute {
 			m.headCast = s.Keep(s.To(s.Detach(m.head), m.Compute))
 		}
+		if head = lay && slices.Contains(params, m.head); head {
+			w := s.Detach(m.head)
+			m.headPacked, m.headBack = s.Pack(w, false, false, m.Compute), s.Pack(w, true, false, m.Compute)
+		}
 		return nil
 	})
-	free = func() {
-		for _, l := range done {
-			l.cast.Free()
-			l.cast = tensor.Tensor{}
-		}
-		m.headCast.Free()
-		m.headCast = tensor.Tensor{}
-	}
 	if err != nil {
 		free()
 	}

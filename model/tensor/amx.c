@@ -18,8 +18,8 @@ int popri_amx_enable(void) {
 
 static int64_t blocks_of(int64_t n) { return (n + BLOCK - 1) / BLOCK; }
 
-// Splits the inputs of a row, n blocks of them from the given one on, with zeros where there are none. They become row i
-// of [block of 32 rows][block of 32 inputs][plane][2] tiles, so that a step reads what lies side by side.
+// Splits the inputs of a row, n blocks of them from the given one on, with zeros where there are none. They become row
+// i of [block of 32 rows][block of 32 inputs][plane][2] tiles, so that a step reads what lies side by side.
 INLINE void split_row(const popri_product *g, int64_t row, int64_t from, int64_t n, int64_t i, uint16_t *parts) {
   uint16_t *to = parts + (i / BLOCK * n * g->planes * BLOCK + i % BLOCK) * BLOCK;
   int64_t at = row * g->in + from * BLOCK, left = row < g->rows ? g->in - from * BLOCK : 0;
@@ -30,15 +30,31 @@ INLINE void split_row(const popri_product *g, int64_t row, int64_t from, int64_t
       to += 2 * TILE;
       continue;
     }
-    __m512 x = _mm512_maskz_loadu_ps(m0, (const float *)g->x + at),
-           y = _mm512_maskz_loadu_ps(m1, (const float *)g->x + at + 16);
-    for (int p = 0; p < g->planes; p++, to += 2 * TILE) {
-      __m512i both = (__m512i)_mm512_cvtne2ps_pbh(y, x);
-      _mm512_store_si512(to, both);
-      x = _mm512_sub_ps(x, widen(_mm512_castsi512_si256(both)));
-      y = _mm512_sub_ps(y, widen(_mm512_extracti64x4_epi64(both, 1)));
-    }
+    __m512 x = elements(g->x, 0, at, m0), y = elements(g->x, 0, at + 16, m1);
+    for (int p = 0; p < g->planes; p++, to += 2 * TILE) _mm512_store_si512(to, next_part(&x, &y));
   }
+}
+
+// split_row for the 32 rows of a block that are columns of x.
+INLINE void split_columns(const popri_product *g, int64_t block, int64_t from, int64_t n, uint16_t *parts) {
+  uint16_t *to = parts + block * n * g->planes * 2 * TILE;
+  for (int64_t k = from * BLOCK; k < (from + n) * BLOCK; k += BLOCK, to += g->planes * 2 * TILE)
+    for (int half = 0; half < 2; half++) {
+      int64_t column = block * BLOCK + half * 16;
+      __mmask16 m = up_to(g->rows - column);
+      __m512i r[3][16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; i++) {
+        int64_t at = k + 2 * i;
+        __m512 x = elements(g->x, g->x_bf16, at * g->turned + column, at < g->in ? m : 0),
+               y = elements(g->x, g->x_bf16, (at + 1) * g->turned + column, at + 1 < g->in ? m : 0);
+        for (int p = 0; p < g->planes; p++) r[p][i] = side_by_side(next_part(&x, &y));
+      }
+      for (int p = 0; p < g->planes; p++) {
+        transpose(r[p]);
+        for (int i = 0; i < 16; i++) _mm512_store_si512(to + p * 2 * TILE + half * TILE + i * BLOCK, r[p][i]);
+      }
+    }
 }
 
 // Sums that are complete and not stored yet: their rows are finished while the next sums are computed, since a row that
@@ -124,14 +140,15 @@ enum { CACHED = 960 << 10, PANEL = 512 };
 
 // Rows that are multiplied at once: all, up to PANEL; fewer where so many less stay in the cache.
 int64_t popri_tiles_panel(const popri_product *g) {
-  int64_t fit = CACHED / (2 * blocks_of(g->in) * BLOCK * g->planes), most = fit < PANEL / 2 || fit > PANEL ? PANEL : fit,
-          panels = (g->rows + most - 1) / most;
+  int64_t fit = CACHED / (2 * blocks_of(g->in) * BLOCK * g->planes);
+  int64_t most = fit < PANEL / 2 || fit > PANEL ? PANEL : fit, panels = (g->rows + most - 1) / most;
   return panels < 2 ? g->rows : blocks_of((g->rows + panels - 1) / panels) * BLOCK;
 }
 
 // Blocks of depth that one pass takes.
 static int64_t chunk_of(const popri_product *g) {
-  int64_t depth = blocks_of(g->in), chunks = (blocks_of(g->rows) * BLOCK * BLOCK * depth * g->planes * 2 + CACHED - 1) / CACHED;
+  int64_t depth = blocks_of(g->in), bytes = blocks_of(g->rows) * depth * BLOCK * BLOCK * g->planes * 2;
+  int64_t chunks = (bytes + CACHED - 1) / CACHED;
   return chunks < depth ? (depth + chunks - 1) / chunks : 1;
 }
 
@@ -193,7 +210,10 @@ INLINE void tiles_of(const popri_product *g, uint16_t *parts, const popri_draws 
   pending p = {.finish = popri_finisher(&y), .g = &y};
   for (int64_t from = 0; from < depth; from += chunk) {
     int64_t n = depth - from < chunk ? depth - from : chunk;
-    for (int64_t r = 0; r < blocks * BLOCK; r++) split_row(g, r, from, n, r, parts);
+    if (g->turned)
+      for (int64_t r = 0; r < blocks; r++) split_columns(g, r, from, n, parts);
+    else
+      for (int64_t r = 0; r < blocks * BLOCK; r++) split_row(g, r, from, n, r, parts);
     ahead f = {.lines = (int)(n * step * 2 / 64 / (blocks * n * (g->planes == 1 ? 1 : 6)) + 1)};
     for (int64_t o = 0; o < g->out; o += BLOCK) {
       const uint16_t *b = g->w + o / BLOCK * panel + from * step;

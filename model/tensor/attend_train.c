@@ -296,7 +296,8 @@ INLINE void over_queries(const head *h, const uint16_t *rows, const uint16_t *of
   for (int64_t d = 0; d < dim; d += BLOCK) {
     pack_values(rows + d, dim, QUERIES, BLOCK, h->packed);
     for (int half = 0; half < 2; half++)
-      transpose((const int32_t *)(h->packed + half * TILE), 16, 16, (int32_t *)(h->turned + (d + 16 * half) * QUERIES));
+      transpose_words((const int32_t *)(h->packed + half * TILE), 16, 16,
+                      (int32_t *)(h->turned + (d + 16 * half) * QUERIES));
   }
   for (int64_t j = 0; j < h->depth;) {
     j = run_of(h, j, &begins);
@@ -314,7 +315,7 @@ INLINE void store_turned(const head *h, const float *from, uint16_t *to) {
   float part[16 * 16] __attribute__((aligned(64)));
   for (int64_t t = 0; t < h->tokens; t += 16)
     for (int64_t d = 0; d < h->p->dim; d += 16) {
-      transpose((const int32_t *)(from + d * h->room + t), h->room, 16, (int32_t *)part);
+      transpose_words((const int32_t *)(from + d * h->room + t), h->room, 16, (int32_t *)part);
       for (int r = 0; r < 16 && t + r < h->tokens; r++)
         store_bf16(to + (t + r) * h->p->dim + d, 0xffff, _mm512_load_ps(part + 16 * r));
     }

@@ -11,30 +11,72 @@ int64_t popri_packed_size(int64_t in, int64_t out, int planes) {
   return (in + BLOCK - 1) / BLOCK * ((out + BLOCK - 1) / BLOCK) * block_size(planes);
 }
 
+// What a weight of input i and output o is: w[i·row + o·col], with row or col 1.
+typedef struct {
+  const void *w;
+  int bf16;
+  int64_t row, col, in;
+} given;
+
+// Lays 32 inputs from i on and n outputs, up to 16, from o on out as the planes' tiles, 2·TILE apart, or as one of
+// float32.
+INLINE void pack_tile(const given *g, int64_t i, int64_t o, int64_t n, int planes, uint16_t *to) {
+  __mmask16 outputs = up_to(n);
+  if (!planes) {
+    __m512i r[16];
+    for (int half = 0; half < BLOCK; half += 16) {
+      for (int k = 0; k < 16; k++) {
+        int64_t at = i + half + k;
+        if (g->col == 1)
+          r[k] = (__m512i)elements(g->w, g->bf16, at * g->row + o, at < g->in ? outputs : 0);
+        else
+          r[k] = (__m512i)elements(g->w, g->bf16, i + half + (o + k) * g->col, k < n ? up_to(g->in - i - half) : 0);
+      }
+      if (g->col != 1) transpose(r);
+      for (int k = 0; k < 16; k++) _mm512_storeu_si512((float *)to + (half + k) * 16, r[k]);
+    }
+    return;
+  }
+  __m512i r[3][16]; // of the planes
+#pragma GCC unroll 16
+  for (int k = 0; k < 16; k++) {
+    __m512 x, y;
+    if (g->col == 1) { // two inputs
+      int64_t at = i + 2 * k;
+      x = elements(g->w, g->bf16, at * g->row + o, at < g->in ? outputs : 0);
+      y = elements(g->w, g->bf16, (at + 1) * g->row + o, at + 1 < g->in ? outputs : 0);
+    } else { // two halves of an output's inputs
+      int64_t at = i + (o + k) * g->col;
+      x = elements(g->w, g->bf16, at, k < n ? up_to(g->in - i) : 0);
+      y = elements(g->w, g->bf16, at + 16, k < n ? up_to(g->in - i - 16) : 0);
+    }
+    for (int p = 0; p < planes; p++) {
+      r[p][k] = next_part(&x, &y);
+      if (g->col == 1) r[p][k] = side_by_side(r[p][k]);
+    }
+  }
+  for (int p = 0; p < planes; p++, to += 2 * TILE) {
+    if (g->col != 1) transpose(r[p]);
+    for (int k = 0; k < 16; k++) _mm512_storeu_si512(to + k * BLOCK, r[p][k]);
+  }
+}
+
 // Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or
-// bfloat16. Where gated, a block is 16 outputs of the first half and those of the second half that they gate.
-void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated,
-                int64_t from, int64_t to, uint16_t *packed) {
+// bfloat16, and row or col is 1. Where gated, a block is 16 outputs of the first half and those of the second half that
+// they gate.
+AVX void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated,
+                    int64_t from, int64_t to, uint16_t *packed) {
   OPERATION("popri::pack");
+  given g = {w, bf16, row, col, in};
   int64_t depth = (in + BLOCK - 1) / BLOCK;
   for (int64_t b = from; b < to; b++)
-    for (int64_t kb = 0; kb < depth; kb++) {
-      uint16_t *at = packed + (b * depth + kb) * block_size(planes);
-      for (int half = 0; half < 2; half++)
-        for (int k = 0; k < BLOCK; k++)
-          for (int n = 0; n < 16; n++) {
-            int64_t i = kb * BLOCK + k, o = gated ? b * 16 + half * (out / 2) + n : b * BLOCK + half * 16 + n;
-            float x = 0;
-            if (i < in && o < out)
-              x = bf16 ? from_bf16(((const uint16_t *)w)[i * row + o * col]) : ((const float *)w)[i * row + o * col];
-            if (!planes) ((float *)at)[half * TILE + k * 16 + n] = x;
-            for (int p = 0; p < planes; p++) {
-              uint16_t part = to_bf16(x);
-              at[(p * 2 + half) * TILE + k / 2 * 32 + n * 2 + k % 2] = part;
-              x -= from_bf16(part);
-            }
-          }
-    }
+    for (int64_t kb = 0; kb < depth; kb++)
+      for (int half = 0; half < 2; half++) {
+        int64_t o = gated ? b * 16 + half * (out / 2) : b * BLOCK + half * 16;
+        int64_t n = (gated ? (half + 1) * (out / 2) : out) - o;
+        uint16_t *at = packed + (b * depth + kb) * block_size(planes) + half * (planes ? TILE : 2 * TILE);
+        pack_tile(&g, kb * BLOCK, n > 0 ? o : 0, n, planes, at);
+      }
 }
 
 // y = (x - mean)/√(variance + eps)·w + b, row by row, in bfloat16 with float32 sums; row has room for n rounded up
@@ -162,8 +204,7 @@ AVX static void round_rows(const popri_product *g, int64_t stride, uint16_t *to)
     for (int64_t k = 0; k < stride; k += 16) {
       __mmask16 m = up_to(g->in - k);
       int64_t at = r * g->in + k;
-      __m512 x = g->x_bf16 ? load_bf16((const uint16_t *)g->x + at, m) : _mm512_maskz_loadu_ps(m, (const float *)g->x + at);
-      store_bf16(to + r * stride + k, 0xffff, x);
+      store_bf16(to + r * stride + k, 0xffff, elements(g->x, g->x_bf16, at, m));
     }
 }
 
@@ -223,7 +264,7 @@ void popri_product_run(const popri_product *g, void *scratch) {
   for (int64_t r = 0; r < g->rows; r += panel) {
     popri_product p = *g;
     p.rows = g->rows - r < panel ? g->rows - r : panel;
-    p.x = (const char *)g->x + r * g->in * (g->x_bf16 ? 2 : 4);
+    p.x = (const char *)g->x + r * (g->turned ? 1 : g->in) * (g->x_bf16 ? 2 : 4);
     p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
     if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
     if (g->scales)

@@ -7,6 +7,7 @@ import "C"
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -203,11 +204,59 @@ func (p *Packed) product(x Tensor, rows int64) *C.popri_product {
 	if t == BFloat16 && p.DType == Float32 {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
 	}
+	g := p.form(t)
+	g.rows, g.x = C.int64_t(rows), x.pointer()
+	return g
+}
+
+// CrossProduct returns aᵀ·b of the matrices a [n, M] and b [n, N] of one type, float32 or bfloat16, in type d: added to
+// sum [M, N], which is of that type and overwritten, or to nothing. It needs a [MatrixUnit] and the CPU, and records no
+// gradient. The result does not depend on the number of threads.
+func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
+	a, b = s.Contiguous(a), s.Contiguous(b)
+	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() ||
+		!MatrixUnit() || a.at() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) ||
+		(d != Float32 && d != BFloat16) {
+		panic(&Error{Op: "CrossProduct", Shapes: []string{a.describe(), b.describe()},
+			Text: "it takes matrices of one type with as many rows, on a CPU with a matrix unit"})
+	}
+	y := sum
+	if !y.Defined() {
+		y = s.Empty(d, a.Size(1), b.Size(1))
+	} else if y.DType() != d || C.at_is_contiguous(y.c) == 0 ||
+		!slices.Equal(y.Shape(), []int64{a.Size(1), b.Size(1)}) {
+		panic(&Error{Op: "CrossProduct", Shapes: []string{a.describe(), b.describe(), y.describe()},
+			Text: "the sum has another shape or type, or is not contiguous"})
+	}
+	if y.NumElements() == 0 {
+		return y
+	}
+	size, width := int64(a.DType().Size()), int64(y.DType().Size())
+	p := s.Pack(b, true, false, a.DType())
+	defer p.Free()
+	s.parallel(int((a.Size(1)+31)/32), func(from, to int) {
+		g := p.form(a.DType())
+		defer C.free(unsafe.Pointer(g))
+		first, end := int64(from)*32, min(int64(to)*32, a.Size(1))
+		g.rows, g.turned = C.int64_t(end-first), C.int64_t(a.Size(1))
+		g.x = unsafe.Add(a.pointer(), first*size)
+		g.y, g.y_bf16 = unsafe.Add(y.pointer(), first*p.Out*width), cbool(y.DType() == BFloat16)
+		if sum.Defined() {
+			g.residual, g.residual_bf16 = g.y, g.y_bf16
+		}
+		scratch := C.malloc(C.size_t(C.popri_product_scratch(g)))
+		defer C.free(scratch)
+		C.popri_product_run(g, scratch)
+	})
+	return y
+}
+
+// form is a product with p of inputs of type d in the kernels' form, without inputs and a result; the caller frees it.
+func (p *Packed) form(d DType) *C.popri_product {
 	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
-	g.rows, g.in, g.out, g.planes = C.int64_t(rows), C.int64_t(p.In), C.int64_t(p.Out), p.planes
-	g.x, g.w = x.pointer(), (*C.uint16_t)(p.data.pointer())
-	g.scales = (*C.float)(p.scales.pointer())
-	g.x_bf16, g.gated, g.tiles = cbool(t == BFloat16), cbool(p.Gated), cbool(MatrixUnit())
+	g.in, g.out, g.planes = C.int64_t(p.In), C.int64_t(p.Out), p.planes
+	g.w, g.scales = (*C.uint16_t)(p.data.pointer()), (*C.float)(p.scales.pointer())
+	g.x_bf16, g.gated, g.tiles = cbool(d == BFloat16), cbool(p.Gated), cbool(MatrixUnit())
 	return g
 }
 

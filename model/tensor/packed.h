@@ -42,12 +42,61 @@ INLINE void store_bf16(uint16_t *p, __mmask16 m, __m512 x) {
   _mm256_mask_storeu_epi16(p, m, (__m256i)_mm512_cvtneps_pbh(x));
 }
 
-// What is done with rows × 32 sums, BLOCK apart, before they are stored in g->y: bias, activation and residual. They are
-// those of row and column on.
+// What is done with rows × 32 sums, BLOCK apart, before they are stored in g->y: bias, activation and residual. They
+// are those of row and column on.
 typedef void finisher(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column);
 
 // The finisher of products with g's activation, residual and types (finish.c).
 finisher *popri_finisher(const popri_product *g);
+
+// The words of two rows side by side: row 0's word 0, row 1's word 0, row 0's word 1, … both has row 0's in its lower
+// half.
+INLINE __m512i side_by_side(__m512i both) {
+  static const uint16_t order[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_loadu_si512(order), both);
+}
+
+// Transposes 16 × 16 words of 32 bits.
+INLINE void transpose(__m512i *r) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    __m512i a = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88), b = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xdd);
+    __m512i c = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88), d = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xdd);
+    t[i] = _mm512_shuffle_i32x4(a, c, 0x88);
+    t[4 + i] = _mm512_shuffle_i32x4(b, d, 0x88);
+    t[8 + i] = _mm512_shuffle_i32x4(a, c, 0xdd);
+    t[12 + i] = _mm512_shuffle_i32x4(b, d, 0xdd);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) r[i] = t[i];
+}
+
+// Elements at, up to 16 of them, of a matrix in float32 or bfloat16.
+INLINE __m512 elements(const void *p, int bf16, int64_t at, __mmask16 m) {
+  return bf16 ? load_bf16((const uint16_t *)p + at, m) : _mm512_maskz_loadu_ps(m, (const float *)p + at);
+}
+
+// The next part, of 8 bits, of x in the lower half and of y in the upper one, which lose it.
+INLINE __m512i next_part(__m512 *x, __m512 *y) {
+  __m512i both = (__m512i)_mm512_cvtne2ps_pbh(*y, *x);
+  *x = _mm512_sub_ps(*x, widen(_mm512_castsi512_si256(both)));
+  *y = _mm512_sub_ps(*y, widen(_mm512_extracti64x4_epi64(both, 1)));
+  return both;
+}
 
 enum { LINES = 12 }; // rows of sums that the registers hold, 32 a row
 

@@ -7,31 +7,13 @@ static inline int64_t rounded(int64_t n) { return (n + 31) / 32 * 32; }
 #ifdef PACKED
 
 // Transposes 16 × 16 words; rows of from are stride words apart, and those from n on count as zeros.
-INLINE void transpose(const int32_t *from, int64_t stride, int n, int32_t *to) {
-  __m512i r[16], t[16];
+INLINE void transpose_words(const int32_t *from, int64_t stride, int n, int32_t *to) {
+  __m512i r[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) r[i] = i < n ? _mm512_loadu_si512(from + i * stride) : _mm512_setzero_si512();
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    __m512i a = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88), b = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xdd);
-    __m512i c = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88), d = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xdd);
-    _mm512_storeu_si512(to + 16 * i, _mm512_shuffle_i32x4(a, c, 0x88));
-    _mm512_storeu_si512(to + 16 * (4 + i), _mm512_shuffle_i32x4(b, d, 0x88));
-    _mm512_storeu_si512(to + 16 * (8 + i), _mm512_shuffle_i32x4(a, c, 0xdd));
-    _mm512_storeu_si512(to + 16 * (12 + i), _mm512_shuffle_i32x4(b, d, 0xdd));
-  }
+  transpose(r);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; i++) _mm512_storeu_si512(to + 16 * i, r[i]);
 }
 
 // Lays the keys of n tokens out as weights [dim, n]: row t of k, width apart, is token t.
@@ -39,7 +21,7 @@ INLINE void pack_keys(const uint16_t *k, int64_t width, int64_t n, int64_t dim, 
   for (int64_t t = 0; t < rounded(n); t += 16)
     for (int64_t d = 0; d < dim; d += BLOCK) {
       int64_t left = n - t;
-      transpose((const int32_t *)(k + t * width + d), width / 2, left < 0 ? 0 : left < 16 ? (int)left : 16,
+      transpose_words((const int32_t *)(k + t * width + d), width / 2, left < 0 ? 0 : left < 16 ? (int)left : 16,
                 (int32_t *)(to + (t / BLOCK * (dim / BLOCK) + d / BLOCK) * 2 * TILE + t / 16 % 2 * TILE));
     }
 }

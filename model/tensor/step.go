@@ -31,6 +31,7 @@ const (
 	stepAdapted
 	stepLayerNorm
 	stepDrop
+	stepTrained
 )
 
 // backward is what a gradient is computed from.
@@ -55,6 +56,7 @@ var gradients = [...]struct {
 	stepAttend:     {5, 7, 3, 1, attendGradient},
 	stepLayerNorm:  {1, 2, 3, 1, layerNormGradient},
 	stepDrop:       {1, 1, 1, 1, dropGradient},
+	stepTrained:    {2, 2, 3, 1, trainedGradient},
 	stepAdapted:    {2 + 3*lowRankParts, 5, 3, 1, adaptedGradient},
 }
 

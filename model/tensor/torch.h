@@ -203,6 +203,7 @@ typedef struct {
   int64_t rows, in, out;
   int planes;               // of bfloat16: 1, or 3 for float32 weights on the matrix unit; 0: weights and x are float32
   const void *x;            // [rows, in]
+  int64_t turned;           // on the matrix unit: x is a matrix [in, turned], of which the rows are columns; else 0
   const uint16_t *w;        // packed
   const float *scales;      // of the outputs, where weights are bytes (packed8.c); else null
   const float *bias;        // [out] or null
