@@ -138,27 +138,39 @@ INLINE void block_of(int planes, const uint16_t *a, const uint16_t *b, int64_t d
 // The inputs of one pass over the weights should stay in the second-level cache beside a block of weights.
 enum { CACHED = 960 << 10, PANEL = 512 };
 
-// Rows that are multiplied at once: all, up to PANEL; fewer where so many less stay in the cache.
-int64_t popri_tiles_panel(const popri_product *g) {
+// Most rows that are multiplied at once: PANEL, or fewer where so many less stay in the cache.
+static int64_t most_rows(const popri_product *g) {
   int64_t fit = CACHED / (2 * blocks_of(g->in) * BLOCK * g->planes);
-  int64_t most = fit < PANEL / 2 || fit > PANEL ? PANEL : fit, panels = (g->rows + most - 1) / most;
+  return fit < PANEL / 2 || fit > PANEL ? PANEL : fit;
+}
+
+// Rows of nearly equal panels.
+int64_t popri_tiles_panel(const popri_product *g) {
+  int64_t panels = (g->rows + most_rows(g) - 1) / most_rows(g);
   return panels < 2 ? g->rows : blocks_of((g->rows + panels - 1) / panels) * BLOCK;
+}
+
+// Bytes of the inputs, split, for so many blocks of depth.
+static int64_t split_size(const popri_product *g, int64_t depth) {
+  return blocks_of(g->rows) * depth * BLOCK * BLOCK * g->planes * 2;
 }
 
 // Blocks of depth that one pass takes.
 static int64_t chunk_of(const popri_product *g) {
-  int64_t depth = blocks_of(g->in), bytes = blocks_of(g->rows) * depth * BLOCK * BLOCK * g->planes * 2;
-  int64_t chunks = (bytes + CACHED - 1) / CACHED;
+  int64_t depth = blocks_of(g->in), chunks = (split_size(g, depth) + CACHED - 1) / CACHED;
   return chunks < depth ? (depth + chunks - 1) / chunks : 1;
 }
 
 // Elements of the inputs of one pass, split.
-static int64_t parts_of(const popri_product *g) { return blocks_of(g->rows) * chunk_of(g) * BLOCK * BLOCK * g->planes; }
+static int64_t parts_of(const popri_product *g) { return split_size(g, chunk_of(g)) / 2; }
 
+// Enough for fewer rows, too, whose passes may be deeper.
 int64_t popri_tiles_scratch(const popri_product *g) {
-  int64_t bytes = parts_of(g) * 2 + 64;
-  if (chunk_of(g) < blocks_of(g->in)) bytes += blocks_of(g->rows) * blocks_of(g->out) * BLOCK * BLOCK * 4;
-  return bytes;
+  popri_product p = *g;
+  if (p.rows > most_rows(g)) p.rows = blocks_of(most_rows(g)) * BLOCK;
+  int64_t whole = split_size(&p, blocks_of(p.in)), pass = CACHED + split_size(&p, 1);
+  if (chunk_of(&p) == blocks_of(p.in)) return whole + 64;
+  return (whole < pass ? whole : pass) + blocks_of(p.rows) * blocks_of(p.out) * BLOCK * BLOCK * 4 + 64;
 }
 
 // The memory of a draw for the rows of a product: what is known of each part of a row, and one part of all rows.

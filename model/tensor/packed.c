@@ -251,10 +251,10 @@ static int64_t panel_of(const popri_product *g) {
 }
 
 int64_t popri_product_scratch(const popri_product *g) {
+  if (g->tiles && !g->scales) return popri_tiles_scratch(g);
   popri_product p = *g;
   if (p.rows > panel_of(g)) p.rows = panel_of(g);
-  if (g->scales) return popri_product8_scratch(&p);
-  return g->tiles ? popri_tiles_scratch(&p) : vector_scratch(&p);
+  return g->scales ? popri_product8_scratch(&p) : vector_scratch(&p);
 }
 
 // y = act(x·w + bias) + residual. scratch has room for popri_product_scratch bytes.

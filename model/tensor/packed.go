@@ -244,11 +244,19 @@ func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 		if sum.Defined() {
 			g.residual, g.residual_bf16 = g.y, g.y_bf16
 		}
-		scratch := C.malloc(C.size_t(C.popri_product_scratch(g)))
+		scratch := C.malloc(C.size_t(p.scratch(a.DType(), end-first)))
 		defer C.free(scratch)
 		C.popri_product_run(g, scratch)
 	})
 	return y
+}
+
+// scratch is how many bytes of memory a product of so many rows needs, for inputs of type d. Fewer rows need no more.
+func (p *Packed) scratch(d DType, rows int64) int64 {
+	g := p.form(d)
+	defer C.free(unsafe.Pointer(g))
+	g.rows = C.int64_t(rows)
+	return int64(C.popri_product_scratch(g))
 }
 
 // form is a product with p of inputs of type d in the kernels' form, without inputs and a result; the caller frees it.
@@ -305,7 +313,7 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 		}
 		g.residual, g.residual_bf16 = C.at_data_ptr(r.c), cbool(r.DType() == BFloat16)
 	}
-	scratch := s.Empty(Uint8, int64(C.popri_product_scratch(g)))
+	scratch := s.Empty(Uint8, p.scratch(x.DType(), rows))
 	C.popri_product_run(g, C.at_data_ptr(scratch.c))
 	return y
 }

@@ -132,6 +132,23 @@ func TestGatedProduct(t *testing.T) {
 	}
 }
 
+// TestScratch: a product of fewer rows needs no more memory, so that callers can ask once for the most rows.
+func TestScratch(t *testing.T) {
+	for _, d := range packable() {
+		for _, in := range []int64{1, 64, 500, 768, 1000, 1536, 3072, 50257} {
+			p := Packed{In: in, Out: 768, DType: d, planes: planesOf(d)}
+			before := int64(0)
+			for rows := int64(1); rows < 1200; rows++ {
+				size := p.scratch(d, rows)
+				if size < before {
+					t.Fatalf("%v, %d inputs: %d rows need %d bytes, one less %d", d, in, rows, size, before)
+				}
+				before = size
+			}
+		}
+	}
+}
+
 func benchmarkPacked(b *testing.B, d DType, packed bool, rows, in, out int64) {
 	if packed && !CanPack(d) {
 		b.Skip("this CPU has no such products")
