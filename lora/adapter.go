@@ -117,27 +117,18 @@ func (p *Pair) change(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 // Factors returns the matrices of the adapters of parts, whose outputs lie side by side: what is added is s·B·(A·x) of
 // each part. ok is false of DoRA, whose change is another one.
 func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear) (l tensor.LowRank, ok bool) {
-	var downs, ups []tensor.Tensor
+	var factors []tensor.Factors
 	offset := int64(0)
 	for _, part := range parts {
 		if p := a.Modules[part.Name]; p != nil {
 			if p.M.Defined() {
 				return tensor.LowRank{}, false
 			}
-			downs = append(downs, p.A)
-			ups = append(ups, s.Reshape(s.Transpose(s.MulScalar(p.B, p.Scale), 0, 1), -1))
-			l.Parts = append(l.Parts, tensor.LowRankPart{Rank: int64(p.Rank), Offset: offset, Width: part.Out})
+			factors = append(factors, tensor.Factors{A: p.A, B: p.B, Scale: p.Scale, Offset: offset})
 		}
 		offset += part.Out
 	}
-	switch len(downs) {
-	case 0:
-	case 1:
-		l.Down, l.Up = downs[0], ups[0]
-	default:
-		l.Down, l.Up = s.Cat(0, downs...), s.Cat(0, ups...)
-	}
-	return l, true
+	return s.LowRank(factors), true
 }
 
 // Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by

@@ -152,8 +152,46 @@ AVX static void any(const popri_product *g, const float *sums, int64_t row, int 
   finish_as(g, sums, row, rows, column, g->act, residual_of(g), g->y_bf16);
 }
 
+// adapted for a constant number of rows, up to 4.
+INLINE void adapted_rows(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column) {
+  const popri_low_rank *a = &g->added;
+  for (int side = 0; side < 2; side++) {
+    int64_t n = column + 16 * side, at = row * g->out + n;
+    if (n >= g->out) return;
+    __mmask16 m = up_to(g->out - n);
+    __m512 x[4], b = g->bias ? _mm512_maskz_loadu_ps(m, g->bias + n) : _mm512_setzero_ps();
+    for (int r = 0; r < rows; r++) x[r] = _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16 * side), b);
+    const float *low = a->low + row * a->ranks, *up = a->up;
+    for (int i = 0; i < a->parts; low += a->rank[i], up += a->rank[i] * a->width[i], i++) {
+      int64_t first = n - a->offset[i]; // of the part's columns; negative where the part begins later
+      __mmask16 part = up_to(a->width[i] - first) & ~up_to(-first);
+      if (!part) continue;
+      for (int64_t k = 0; k < a->rank[i]; k++) {
+        __m512 u = _mm512_maskz_loadu_ps(part, up + k * a->width[i] + first);
+        for (int r = 0; r < rows; r++) x[r] = _mm512_fmadd_ps(_mm512_set1_ps(low[r * a->ranks + k]), u, x[r]);
+      }
+    }
+    for (int r = 0; r < rows; r++, at += g->out) {
+      if (g->y_bf16) {
+        if (g->tiles && side == 0) _mm_prefetch((const char *)((uint16_t *)g->y + at + BLOCK), _MM_HINT_T1);
+        store_bf16((uint16_t *)g->y + at, m, x[r]);
+      } else {
+        _mm512_mask_storeu_ps((float *)g->y + at, m, x[r]);
+      }
+    }
+  }
+}
+
+// Adds the bias and what an adapter changes, and stores rows × 32 sums.
+AVX static void adapted(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column) {
+  for (; rows >= 4; rows -= 4, row += 4, sums += 4 * BLOCK) adapted_rows(g, sums, row, 4, column);
+  for (; rows >= 2; rows -= 2, row += 2, sums += 2 * BLOCK) adapted_rows(g, sums, row, 2, column);
+  if (rows) adapted_rows(g, sums, row, 1, column);
+}
+
 finisher *popri_finisher(const popri_product *g) {
   if (g->gated) return finish_gated;
+  if (g->added.parts) return adapted;
 #define CHOOSE(name, a, bytes, half)                                                                                  \
   if (g->act == a && residual_of(g) == bytes && !g->y_bf16 == !half) return name;
   WAYS(CHOOSE)

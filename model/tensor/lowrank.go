@@ -16,6 +16,103 @@ type LowRank struct {
 // LowRankPart is a part of the outputs.
 type LowRankPart struct{ Rank, Offset, Width int64 }
 
+// Factors is what an adapter has for a part of a projection's outputs, from Offset on: Scale·B·A.
+type Factors struct {
+	A, B   Tensor // float32 [rank, in], [width, rank]
+	Scale  float64
+	Offset int64
+}
+
+// LowRank returns the change of a projection's outputs by parts. It has a gradient for their factors.
+func (s *Scope) LowRank(parts []Factors) (l LowRank) {
+	n := len(parts)
+	if n == 0 {
+		return l
+	}
+	var downs, ups, inputs []Tensor
+	ranks, size, simple := int64(0), int64(0), n <= lowRankParts
+	for _, p := range parts {
+		rank, width := p.A.Size(0), p.B.Size(0)
+		l.Parts = append(l.Parts, LowRankPart{rank, p.Offset, width})
+		ranks, size = ranks+rank, size+rank*width
+		inputs = append(inputs, p.A, p.B)
+		simple = simple && p.A.DType() == Float32 && p.B.DType() == Float32
+	}
+	if !simple || !s.native("LowRank", inputs...) {
+		for _, p := range parts {
+			downs = append(downs, p.A)
+			ups = append(ups, s.Reshape(s.Transpose(s.MulScalar(p.B, p.Scale), 0, 1), -1))
+		}
+		if n == 1 {
+			l.Down, l.Up = downs[0], ups[0]
+		} else {
+			l.Down, l.Up = s.Cat(0, downs...), s.Cat(0, ups...)
+		}
+		return l
+	}
+	l.Down, l.Up = s.Empty(Float32, ranks, parts[0].A.Size(1)), s.Empty(Float32, size)
+	down, up := l.Down.View32(), l.Up.View32()
+	numbers := make([]float64, 1+3*lowRankParts)
+	numbers[0] = float64(n)
+	for i, p := range parts {
+		a, b := s.Contiguous(p.A).View32(), s.Contiguous(p.B).View32()
+		down = down[copy(down, a):]
+		turn(up[:len(b)], b, int(l.Parts[i].Width), int(l.Parts[i].Rank), float32(p.Scale))
+		up = up[len(b):]
+		numbers[1+3*i], numbers[2+3*i], numbers[3+3*i] = float64(l.Parts[i].Rank), float64(l.Parts[i].Width), p.Scale
+	}
+	for len(inputs) < 2*lowRankParts {
+		inputs = append(inputs, parts[0].A) // in the place of none
+	}
+	s.record(step{op: stepLowRank, numbers: numbers, saved: inputs[:1], inputs: inputs,
+		outputs: []Tensor{l.Down, l.Up}})
+	return l
+}
+
+// turn makes to the transpose of from [rows, columns], times scale.
+func turn(to, from []float32, rows, columns int, scale float32) {
+	for k := range columns {
+		line := to[k*rows : (k+1)*rows]
+		for i := range line {
+			line[i] = scale * from[i*columns+k]
+		}
+	}
+}
+
+func lowRankGradient(b backward) []Tensor {
+	var slopes [2][]float32
+	for i, x := range b.slopes {
+		if x.Defined() {
+			slopes[i] = b.Contiguous(x).View32()
+		}
+	}
+	in := b.saved[0].Size(1)
+	grads := make([]Tensor, 2*lowRankParts)
+	for i := range int(b.numbers[0]) {
+		rank, width, scale := int64(b.numbers[1+3*i]), int64(b.numbers[2+3*i]), float32(b.numbers[3+3*i])
+		sizes := [2][2]int64{{rank, in}, {width, rank}}
+		for k, size := range sizes {
+			n := size[0] * size[1]
+			if !b.wanted[2*i+k] {
+				slopes[k] = slopes[k][min(n, int64(len(slopes[k]))):]
+				continue
+			}
+			if slopes[k] == nil {
+				grads[2*i+k] = b.Zeros(Float32, size[0], size[1])
+				continue
+			}
+			g := b.Empty(Float32, size[0], size[1])
+			if k == 0 {
+				copy(g.View32(), slopes[0][:n])
+			} else {
+				turn(g.View32(), slopes[1][:n], int(rank), int(width), scale)
+			}
+			grads[2*i+k], slopes[k] = g, slopes[k][n:]
+		}
+	}
+	return grads
+}
+
 // lowRankParts is how many parts the kernels take.
 const lowRankParts = C.LOW_RANK_PARTS
 
@@ -36,14 +133,6 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank) Tensor {
 		return s.portableAdapted(x, w, l)
 	}
 	packed := w.Packed != nil && w.Back != nil && w.Packed.DType == x.DType() && !s.gpu
-	var y Tensor
-	s.NoGrad(func() {
-		if packed {
-			y = w.Packed.Product(s, x, Epilogue{Bias: w.Bias})
-		} else {
-			y = s.Projected(x, w.Matrix, w.Bias, w.InOut)
-		}
-	})
 	low := s.Empty(Float32, x.Size(0), l.Down.Size(0))
 	down, up := s.Contiguous(l.Down), s.Contiguous(l.Up)
 	numbers := make([]float64, 2+3*lowRankParts)
@@ -58,9 +147,20 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank) Tensor {
 	for i, p := range l.Parts {
 		numbers[2+3*i], numbers[3+3*i], numbers[4+3*i] = float64(p.Rank), float64(p.Offset), float64(p.Width)
 	}
-	c := lowRank(x, down, up, y.Size(1), l.Parts)
-	c.y, c.low = y.pointer(), (*C.float)(low.pointer())
-	s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
+	var y Tensor
+	s.NoGrad(func() {
+		if packed { // the change joins the product's sums
+			c := lowRank(x, down, up, w.Packed.Out, l.Parts)
+			c.low = low.floats()
+			s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1))
+			y = w.Packed.product(s, x, Epilogue{Bias: w.Bias}, &c)
+			return
+		}
+		y = s.Projected(x, w.Matrix, w.Bias, w.InOut)
+		c := lowRank(x, down, up, y.Size(1), l.Parts)
+		c.y, c.low = y.pointer(), low.floats()
+		s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
+	})
 	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, matrix, down, up, low},
 		inputs: []Tensor{x, down, up}, outputs: []Tensor{y}})
 	return y
@@ -107,17 +207,18 @@ func adaptedGradient(b backward) []Tensor {
 	c := lowRank(x, down, up, out, parts)
 	c.y, c.dlow = dy.pointer(), (*C.float)(dlow.pointer())
 	grads := make([]Tensor, 3)
-	if b.wanted[0] {
-		switch kept := b.numbers[0]; kept {
-		case packedWeight:
-			back := Packed{In: out, Out: in, DType: x.DType(), planes: planesOf(x.DType()), data: weight}
-			grads[0] = back.Product(b.Scope, dy, Epilogue{})
-		default:
-			grads[0] = b.Projected(dy, weight, Tensor{}, kept == outInWeight)
-		}
+	packed := b.numbers[0] == packedWeight
+	if b.wanted[0] && !packed {
+		grads[0] = b.Projected(dy, weight, Tensor{}, b.numbers[0] == outInWeight)
 		c.dx = grads[0].pointer()
 	}
 	b.shared(lowRankGradKernel, unsafe.Pointer(&c), rows, in+out)
+	if b.wanted[0] && packed {
+		back := Packed{In: out, Out: in, DType: x.DType(), planes: planesOf(x.DType()), data: weight}
+		change := lowRank(dy, up, down, in, []LowRankPart{{Rank: int64(c.ranks), Width: in}})
+		change.ranks, change.low = c.ranks, c.dlow
+		grads[0] = back.product(b.Scope, dy, Epilogue{}, &change)
+	}
 	// sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of
 	// rows are added up first.
 	sums := func(m, low Tensor, first, offset, rank, width int64, to Tensor) {

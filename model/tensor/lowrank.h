@@ -55,6 +55,7 @@ INLINE void all_dots(int rows, int64_t factors, const void *x, int64_t at, int64
 INLINE void low_rank(const popri_low_rank *p, int64_t row, int rows, int bf16) {
   float *low = p->low + row * p->ranks;
   all_dots(rows, p->ranks, p->x, row * p->in, p->in, bf16, p->down, p->in, low, p->ranks);
+  if (!p->y) return;
   const float *up = p->up;
   for (int i = 0; i < p->parts; up += p->rank[i] * p->width[i], low += p->rank[i], i++)
     spread(rows, p->rank[i], low, p->ranks, up, p->width[i], p->y, row * p->out + p->offset[i], p->out, bf16);
@@ -76,7 +77,7 @@ INLINE void low_rank_grad(const popri_low_rank *p, int64_t row, int rows, int bf
 INLINE void low_rank_rows(const popri_low_rank *p, int64_t from, int64_t to, int bf16) { IN_ROWS(low_rank) }
 INLINE void low_rank_grad_rows(const popri_low_rank *p, int64_t from, int64_t to, int bf16) { IN_ROWS(low_rank_grad) }
 
-// low = x·downᵀ of rows, and y += low·up, where each part of y has its own factors.
+// low = x·downᵀ of rows, and y += low·up, if there is y, where each part of y has its own factors.
 BOTH_TYPES(popri_low_rank_rows, popri_low_rank, low_rank_rows)
 
 // dlow = y·upᵀ of rows, where y has the gradient of the result, and dx += dlow·down.

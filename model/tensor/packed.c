@@ -266,6 +266,7 @@ void popri_product_run(const popri_product *g, void *scratch) {
     p.rows = g->rows - r < panel ? g->rows - r : panel;
     p.x = (const char *)g->x + r * (g->turned ? 1 : g->in) * (g->x_bf16 ? 2 : 4);
     p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
+    if (g->added.parts) p.added.low += r * g->added.ranks;
     if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
     if (g->scales)
       popri_product8_run(&p, scratch);

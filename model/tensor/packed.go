@@ -194,8 +194,8 @@ func (e Epilogue) Finish(s *Scope, y Tensor) Tensor {
 	return y
 }
 
-// product is that of rows of x, contiguous on the CPU, in the kernels' form, without a result; the caller frees it.
-func (p *Packed) product(x Tensor, rows int64) *C.popri_product {
+// inputs is a product of rows of x, contiguous on the CPU, in the kernels' form, without a result; the caller frees it.
+func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 	shape, t := x.Shape(), x.DType()
 	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || x.at() != CPU {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
@@ -270,13 +270,17 @@ func (p *Packed) form(d DType) *C.popri_product {
 
 // Product returns x [..., in] times the weight, [..., out] or, if gated, half as wide, without a gradient. x is float32
 // or bfloat16, on the CPU.
-func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
+func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor { return p.product(s, x, e, nil) }
+
+// product is Product. What added, if not nil, has of low is added to it; then it takes neither an activation nor a
+// residual.
+func (p *Packed) product(s *Scope, x Tensor, e Epilogue, added *C.popri_low_rank) Tensor {
 	x = s.Contiguous(x)
 	if e.DType == 0 {
 		e.DType = x.DType()
 	}
 	rows := x.NumElements() / p.In
-	g := p.product(x, rows)
+	g := p.inputs(x, rows)
 	defer C.free(unsafe.Pointer(g))
 	if e.DType != Float32 && e.DType != BFloat16 {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: fmt.Sprintf("no products are %v", e.DType)})
@@ -294,6 +298,9 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor {
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
 			Text: "a gated product takes no other activation and no residual"})
+	}
+	if added != nil {
+		g.added = *added
 	}
 	if e.DType == BFloat16 && !CanPack(BFloat16) {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "this CPU does not round to bfloat16"})

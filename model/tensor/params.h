@@ -74,7 +74,7 @@ typedef struct {
   const void *x;
   const float *down;             // [ranks, in]
   const float *up;               // [rank, width] of each part
-  void *y;                       // the result or, for the gradient, what there is of it
+  void *y;                       // the result, or null; for the gradient, what there is of it
   float *low;                    // [n, ranks]
   float *dlow;                   // the same for the gradient
   void *dx;                      // null where it is not wanted

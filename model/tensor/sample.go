@@ -98,7 +98,7 @@ func (d *Sampler) DrawFrom(s *Scope, w *Packed, x Tensor, u []float64, ban []boo
 	if len(u) == 0 {
 		return out
 	}
-	g := w.product(x, int64(len(u)))
+	g := w.inputs(x, int64(len(u)))
 	defer C.free(unsafe.Pointer(g))
 	draws := (*C.popri_draws)(C.calloc(1, C.sizeof_popri_draws))
 	defer C.free(unsafe.Pointer(draws))

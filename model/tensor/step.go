@@ -32,6 +32,7 @@ const (
 	stepLayerNorm
 	stepDrop
 	stepTrained
+	stepLowRank
 )
 
 // backward is what a gradient is computed from.
@@ -57,6 +58,7 @@ var gradients = [...]struct {
 	stepLayerNorm:  {1, 2, 3, 1, layerNormGradient},
 	stepDrop:       {1, 1, 1, 1, dropGradient},
 	stepTrained:    {2, 2, 3, 1, trainedGradient},
+	stepLowRank:    {1 + 3*lowRankParts, 1, 2 * lowRankParts, 2, lowRankGradient},
 	stepAdapted:    {2 + 3*lowRankParts, 5, 3, 1, adaptedGradient},
 }
 

@@ -213,6 +213,7 @@ typedef struct {
   int act;                  // ACT_…, before the residual
   int tiles;                // on the matrix unit, else on the vector unit
   int gated;                // packed so: silu(first half)·second half
+  popri_low_rank added;     // its low·up joins the sums; no parts: nothing. Without gates, activation and residual
 } popri_product;
 int popri_amx_enable(void);
 // Draws from the softmax of k times a product's rows, which is not kept (amx.c).
