@@ -48,7 +48,8 @@ func apart(x, values []float64) float64 {
 }
 
 // frozen returns log-probabilities and gradients before and after Freeze, and checks that it ends with Unpack.
-func frozen(t *testing.T, config lm.Config, adapter Config, compute tensor.DType, seed uint64) (before, after []float64) {
+func frozen(t *testing.T, config lm.Config, adapter Config, compute tensor.DType, seed uint64) (before,
+	after []float64) {
 	random := rand.New(rand.NewPCG(7, seed))
 	m, err := lm.New(config, lm.Options{Weights: tensor.BFloat16, Compute: compute}, random.NormFloat64)
 	if err != nil {
