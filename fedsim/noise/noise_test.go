@@ -138,7 +138,7 @@ func TestFineNoiseIsNormal(t *testing.T) {
 func TestChecksNotice(t *testing.T) {
 	g := sampler(t, Secure(), 1<<20)
 	for name, spoil := range map[string]func() int64{
-		"too small": func() int64 { return g.Next() * 98 / 100 }, // fifteen standard errors of the variance
+		"too small": func() int64 { return g.Next() * 99 / 100 }, // fifteen standard errors of the variance
 		"cut off": func() int64 {
 			for {
 				if x := g.Next(); x < 3<<20 && x > -3<<20 {
@@ -149,7 +149,7 @@ func TestChecksNotice(t *testing.T) {
 		"moved": func() int64 { return g.Next() + 1<<14 },
 	} {
 		probe := &counting{TB: t}
-		checkNormal(probe, spoil, 1<<20, 300_000)
+		checkNormal(probe, spoil, 1<<20, 1_200_000)
 		if probe.failures == 0 {
 			t.Errorf("noise that is %s passes", name)
 		}

@@ -56,13 +56,29 @@ var stepCases = []struct {
 	{"Adapted, packed", [][]int64{{70, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
 		w := Weight{Matrix: draws32(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}
-		if d == BFloat16 && CanPack(d) {
+		if CanPack(d) {
 			w.Packed, w.Back = s.Pack(w.Matrix, true, false, d), s.Pack(w.Matrix, false, false, d)
 			s.Own(w.Packed.data)
 			s.Own(w.Back.data)
 		}
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
 		return []Tensor{s.Adapted(in[0], w, l)}
+	}},
+	{"Adapted in parts, packed", [][]int64{{45, 48}, {7, 48}, {3*20 + 4*37}}, func(s *Scope, in []Tensor) []Tensor {
+		d := in[0].DType()
+		w := Weight{Matrix: draws32(s, d, 3, 70, 48)}
+		if CanPack(d) {
+			w.Packed, w.Back = s.Pack(w.Matrix, false, false, d), s.Pack(w.Matrix, true, false, d)
+			s.Own(w.Packed.data)
+			s.Own(w.Back.data)
+		}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 2, 20}, {4, 25, 37}}}
+		return []Tensor{s.Adapted(in[0], w, l)}
+	}},
+	{"LowRank", [][]int64{{3, 40}, {20, 3}, {4, 40}, {17, 4}}, func(s *Scope, in []Tensor) []Tensor {
+		f := func(i int) Tensor { return s.To(in[i], Float32) }
+		l := s.LowRank([]Factors{{f(0), f(1), 0.5, 0}, {f(2), f(3), 2, 25}})
+		return []Tensor{l.Down, l.Up}
 	}},
 	{"MaskedSoftmax", [][]int64{{2, 3, 60, 60}}, func(s *Scope, in []Tensor) []Tensor {
 		hidden := s.MulScalar(s.AddScalar(s.Tril(s.Full(Float32, 1, 60, 60), 0), -1), 1e30)
