@@ -21,17 +21,12 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 	var head bool
 	free = func() {
 		for _, l := range done {
-			l.cast.Free()
-			l.packed.Free()
-			l.back.Free()
-			l.cast, l.packed, l.back, l.trained = tensor.Tensor{}, nil, nil, false
+			l.release()
 		}
 		m.headCast.Free()
 		m.headCast = tensor.Tensor{}
 		if head {
-			m.headPacked.Free()
-			m.headBack.Free()
-			m.headPacked, m.headBack = nil, nil
+			m.releaseHead()
 		}
 	}
 	err = tensor.Run(func(s *tensor.Scope) error {
@@ -47,17 +42,14 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 				leaves[i] = l.cast
 			}
 			if lay {
-				w := s.Detach(l.weight)
-				l.packed, l.back = s.Pack(w, l.InOut, false, m.Compute), s.Pack(w, !l.InOut, false, m.Compute)
-				l.trained = true
+				l.layOut(s, m.Compute)
 			}
 		}
 		if m.head.DType() != m.Compute {
 			m.headCast = s.Keep(s.To(s.Detach(m.head), m.Compute))
 		}
 		if head = lay && slices.Contains(params, m.head); head {
-			w := s.Detach(m.head)
-			m.headPacked, m.headBack = s.Pack(w, false, false, m.Compute), s.Pack(w, true, false, m.Compute)
+			m.layHeadOut(s)
 		}
 		return nil
 	})
@@ -114,7 +106,7 @@ func (m *Model) vector(name string) tensor.Tensor {
 
 // projectHead maps hidden states [n, H] to logits [n, V] of their type, without a bias, a cap and a gradient.
 func (m *Model) projectHead(s *tensor.Scope, h tensor.Tensor) tensor.Tensor {
-	if m.headBack != nil && m.headPacked.DType == h.DType() {
+	if m.headLaidOut(h.DType()) {
 		return m.headPacked.Product(s, h, tensor.Epilogue{})
 	}
 	return s.MatMul(h, s.Transpose(m.headFor(s, h.DType()), 0, 1))
@@ -122,7 +114,7 @@ func (m *Model) projectHead(s *tensor.Scope, h tensor.Tensor) tensor.Tensor {
 
 // headSlopes maps gradients of logits [n, V] to those of hidden states.
 func (m *Model) headSlopes(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
-	if m.headBack != nil && m.headBack.DType == logits.DType() {
+	if m.headLaidOut(logits.DType()) {
 		return m.headBack.Product(s, logits, tensor.Epilogue{})
 	}
 	return s.MatMul(logits, m.headFor(s, logits.DType()))

@@ -16,7 +16,6 @@ type matrix struct {
 	gates        bool           // the first half of the outputs gates the second half
 	packed       *tensor.Packed // the weight laid out, if [Model.Pack], [Model.Freeze] or [Model.Leaves] did it
 	back         *tensor.Packed // its transpose, if [Model.Freeze] or [Model.Leaves] did it
-	trained      bool           // [Model.Leaves] laid it out, for this update
 	// The weight in the type of the products, of [Model.Leaves] or [Model.cast], and the bias in the type that they add
 	// it in, of [Model.cast] or [Model.Pack]; or none.
 	cast, castBias tensor.Tensor
@@ -31,10 +30,10 @@ func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.biasIn(tensor.Float32)})
 	}
 	weight, bias := w.of(s, x.DType())
-	if w.trained && s.Recording() && w.packed.DType == x.DType() {
-		leaf := tensor.Weight{Matrix: weight, Bias: w.biasIn(tensor.Float32), InOut: w.InOut, Packed: w.packed,
+	if w.back != nil && w.back.DType == x.DType() && s.Recording() {
+		laid := tensor.Weight{Matrix: weight, Bias: w.biasIn(tensor.Float32), InOut: w.InOut, Packed: w.packed,
 			Back: w.back}
-		return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Trained(x, leaf) })
+		return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Trained(x, laid) })
 	}
 	if !w.InOut {
 		return s.Linear(x, weight, bias)

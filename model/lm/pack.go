@@ -41,11 +41,11 @@ func (m *Model) Freeze() error {
 	m.Unpack()
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, w := range m.products() {
-			w.packed, w.back = s.Pack(w.weight, w.InOut, false, m.Compute), s.Pack(w.weight, !w.InOut, false, m.Compute)
+			w.layOut(s, m.Compute)
 			w.castBias = copied(s, w.bias, tensor.Float32)
 		}
 		m.widen(s)
-		m.headPacked, m.headBack = s.Pack(m.head, false, false, m.Compute), s.Pack(m.head, true, false, m.Compute)
+		m.layHeadOut(s)
 		return nil
 	})
 	if err != nil {
@@ -124,12 +124,7 @@ func (m *Model) Unpack() {
 // unpack is Unpack of any model.
 func (m *Model) unpack() {
 	for _, w := range m.products() {
-		w.packed.Free()
-		w.back.Free()
-		w.packed, w.back = nil, nil
-		w.cast.Free()
-		w.castBias.Free()
-		w.cast, w.castBias = tensor.Tensor{}, tensor.Tensor{}
+		w.release()
 	}
 	m.headCast.Free()
 	m.headCast = tensor.Tensor{}
@@ -137,6 +132,35 @@ func (m *Model) unpack() {
 		t.Free()
 	}
 	m.vectors = nil
+	m.releaseHead()
+}
+
+// layOut lays the weight and its transpose out for products of type d.
+func (w *matrix) layOut(s *tensor.Scope, d tensor.DType) {
+	weight := s.Detach(w.weight)
+	w.packed, w.back = s.Pack(weight, w.InOut, false, d), s.Pack(weight, !w.InOut, false, d)
+}
+
+// release releases what was laid out or converted.
+func (w *matrix) release() {
+	w.packed.Free()
+	w.back.Free()
+	w.packed, w.back = nil, nil
+	w.cast.Free()
+	w.castBias.Free()
+	w.cast, w.castBias = tensor.Tensor{}, tensor.Tensor{}
+}
+
+// layHeadOut is layOut of the head.
+func (m *Model) layHeadOut(s *tensor.Scope) {
+	head := s.Detach(m.head)
+	m.headPacked, m.headBack = s.Pack(head, false, false, m.Compute), s.Pack(head, true, false, m.Compute)
+}
+
+// headLaidOut reports whether the head and its transpose are laid out for products of type d.
+func (m *Model) headLaidOut(d tensor.DType) bool { return m.headBack != nil && m.headBack.DType == d }
+
+func (m *Model) releaseHead() {
 	m.headPacked.Free()
 	m.headBack.Free()
 	m.headPacked, m.headBack = nil, nil

@@ -112,8 +112,8 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 }
 
 const (
-	defaultCacheValues = 1 << 29
-	prefillTokens      = 4096 // padded tokens of one prefill batch
+	defaultCacheValues = 1 << 29 // numbers, of either type
+	prefillTokens      = 4096    // padded tokens of one prefill batch
 	maxSlots           = 512
 	// Most samples that one task draws, about: enough rows for fast products, few enough for every thread to get some.
 	taskSequences = 320

@@ -181,7 +181,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 					left, right = s.Full(c.logits.DType(), 1, 1, n), c.logits
 				}
 				switch {
-				case i == 0 && m.headBack != nil && m.headBack.DType == c.logits.DType():
+				case i == 0 && m.headLaidOut(c.logits.DType()):
 					if own[i] = s.CrossProduct(c.logits, c.h, sum, tensor.Float32); !sum.Defined() {
 						s.Keep(own[i])
 					}

@@ -80,35 +80,26 @@ func turn(to, from []float32, rows, columns int, scale float32) {
 }
 
 func lowRankGradient(b backward) []Tensor {
-	var slopes [2][]float32
-	for i, x := range b.slopes {
-		if x.Defined() {
-			slopes[i] = b.Contiguous(x).View32()
-		}
-	}
-	in := b.saved[0].Size(1)
 	grads := make([]Tensor, 2*lowRankParts)
+	in, atA, atB := b.saved[0].Size(1), int64(0), int64(0)
+	// slope is n numbers of an output's slopes, zeros where there are none.
+	slope := func(output int, at, n int64) []float32 {
+		if !b.slopes[output].Defined() {
+			return make([]float32, n)
+		}
+		return b.Contiguous(b.slopes[output]).View32()[at : at+n]
+	}
 	for i := range int(b.numbers[0]) {
 		rank, width, scale := int64(b.numbers[1+3*i]), int64(b.numbers[2+3*i]), float32(b.numbers[3+3*i])
-		sizes := [2][2]int64{{rank, in}, {width, rank}}
-		for k, size := range sizes {
-			n := size[0] * size[1]
-			if !b.wanted[2*i+k] {
-				slopes[k] = slopes[k][min(n, int64(len(slopes[k]))):]
-				continue
-			}
-			if slopes[k] == nil {
-				grads[2*i+k] = b.Zeros(Float32, size[0], size[1])
-				continue
-			}
-			g := b.Empty(Float32, size[0], size[1])
-			if k == 0 {
-				copy(g.View32(), slopes[0][:n])
-			} else {
-				turn(g.View32(), slopes[1][:n], int(rank), int(width), scale)
-			}
-			grads[2*i+k], slopes[k] = g, slopes[k][n:]
+		if b.wanted[2*i] {
+			grads[2*i] = b.Empty(Float32, rank, in)
+			copy(grads[2*i].View32(), slope(0, atA, rank*in))
 		}
+		if b.wanted[2*i+1] {
+			grads[2*i+1] = b.Empty(Float32, width, rank)
+			turn(grads[2*i+1].View32(), slope(1, atB, rank*width), int(rank), int(width), scale)
+		}
+		atA, atB = atA+rank*in, atB+rank*width
 	}
 	return grads
 }
@@ -116,7 +107,7 @@ func lowRankGradient(b backward) []Tensor {
 // lowRankParts is how many parts the kernels take.
 const lowRankParts = C.LOW_RANK_PARTS
 
-// Weight is that of a projection, which is not trained.
+// Weight is that of a projection.
 type Weight struct {
 	Matrix, Bias Tensor // [out, in] or, if InOut, [in, out]; [out] or none
 	InOut        bool
@@ -214,10 +205,9 @@ func adaptedGradient(b backward) []Tensor {
 	}
 	b.shared(lowRankGradKernel, unsafe.Pointer(&c), rows, in+out)
 	if b.wanted[0] && packed {
-		back := Packed{In: out, Out: in, DType: x.DType(), planes: planesOf(x.DType()), data: weight}
-		change := lowRank(dy, up, down, in, []LowRankPart{{Rank: int64(c.ranks), Width: in}})
-		change.ranks, change.low = c.ranks, c.dlow
-		grads[0] = back.product(b.Scope, dy, Epilogue{}, &change)
+		change := C.popri_low_rank{parts: 1, ranks: c.ranks, low: c.dlow, up: c.down}
+		change.rank[0], change.width[0] = c.ranks, c.in
+		grads[0] = laidOut(weight, out, in, x.DType()).product(b.Scope, dy, Epilogue{}, &change)
 	}
 	// sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of
 	// rows are added up first.

@@ -85,6 +85,11 @@ func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	return p
 }
 
+// laidOut is a weight whose data [Scope.Pack] has laid out for products of type d.
+func laidOut(data Tensor, in, out int64, d DType) *Packed {
+	return &Packed{In: in, Out: out, DType: d, planes: planesOf(d), data: data}
+}
+
 // Pack8 is [Scope.Pack] with weights rounded to bytes, one scale for each output. A product rounds its inputs, too,
 // with one scale for each row, and is exact from there on. It needs [CanPack8].
 func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {

@@ -22,7 +22,7 @@ INLINE void pack_keys(const uint16_t *k, int64_t width, int64_t n, int64_t dim, 
     for (int64_t d = 0; d < dim; d += BLOCK) {
       int64_t left = n - t;
       transpose_words((const int32_t *)(k + t * width + d), width / 2, left < 0 ? 0 : left < 16 ? (int)left : 16,
-                (int32_t *)(to + (t / BLOCK * (dim / BLOCK) + d / BLOCK) * 2 * TILE + t / 16 % 2 * TILE));
+                      (int32_t *)(to + (t / BLOCK * (dim / BLOCK) + d / BLOCK) * 2 * TILE + t / 16 % 2 * TILE));
     }
 }
 

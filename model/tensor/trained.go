@@ -3,7 +3,7 @@ package tensor
 // #include "torch.h"
 import "C"
 
-// Trained returns the projection of x [n, in] by w, whose matrix is trained: it has a gradient for x, the matrix, in
+// Trained returns the projection of x [n, in] by w, whose matrix may be trained: it has a gradient for x, the matrix, in
 // the matrix's type, and the bias. w.Packed and w.Back lay the matrix out as it is now, for products of the type of x.
 // It needs a [MatrixUnit] and the CPU.
 func (s *Scope) Trained(x Tensor, w Weight) Tensor {
@@ -34,8 +34,7 @@ func trainedGradient(b backward) []Tensor {
 	x, back, dy := b.saved[0], b.saved[1], b.Contiguous(b.slopes[0])
 	grads := make([]Tensor, 3)
 	if b.wanted[0] {
-		w := Packed{In: dy.Size(1), Out: x.Size(1), DType: x.DType(), planes: planesOf(x.DType()), data: back}
-		grads[0] = w.Product(b.Scope, dy, Epilogue{})
+		grads[0] = laidOut(back, dy.Size(1), x.Size(1), x.DType()).Product(b.Scope, dy, Epilogue{})
 	}
 	switch {
 	case !b.wanted[1]:
