@@ -77,9 +77,9 @@ func (a *attention) attend(s *tensor.Scope, q, k, v tensor.Tensor, c attentionIn
 	b, t, seen := shape[0], shape[2], k.Size(2)
 	switch {
 	case len(c.starts) > 0:
-		return s.AttendRows(q, k, v, c.mask, c.starts, c.scale, c.drop.of(dropWeights))
-	case c.cap == 0 && s.CanAttend(q, k, c.mask):
-		return s.Attend(q, k, v, c.mask, c.scale, c.drop.of(dropWeights))
+		return s.AttendRows(q, k, v, c.sights, c.starts, c.scale, c.drop.of(dropWeights))
+	case c.cap == 0 && s.CanAttend(q, k, c.sights):
+		return s.Attend(q, k, v, c.sights, c.scale, c.drop.of(dropWeights))
 	}
 	if a.heads > a.kvHeads {
 		q = s.Reshape(q, b, a.kvHeads, -1, a.dim)

@@ -33,7 +33,7 @@ func (m *Model) Begin(ids []int32) (*Beginning, error) {
 				wide[i] = int64(id)
 			}
 			in := Input{IDs: s.FromInt64(wide, 1, int64(len(ids)))}
-			c := attentionInputs{mask: m.scoreMask(s, in, int64(len(ids))), scale: m.scale(), cap: m.Config.AttnCap}
+			c := m.masked(s, m.scoreMask(s, in, int64(len(ids))))
 			m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
 				a := m.blocks[layer].attn
 				q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})
@@ -73,10 +73,11 @@ func (b *Beginning) Score(s *tensor.Scope, rows []Row) (sc *Scored) {
 		}
 		n := in.IDs.Size(0)
 		copies := s.FromInt64(make([]int64, n), n)
-		c := attentionInputs{mask: m.scoreMask(s, in, width), scale: m.scale(), cap: m.Config.AttnCap}
+		mask := m.scoreMask(s, in, width)
 		if b.length > 0 {
-			c.mask = s.Cat(3, s.Zeros(m.Compute, n, 1, width, int64(b.length)), c.mask)
+			mask = s.Cat(3, s.Zeros(m.Compute, n, 1, width, int64(b.length)), mask)
 		}
+		c := m.masked(s, mask)
 		hidden := m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
 			a := m.blocks[layer].attn
 			q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})

@@ -96,12 +96,12 @@ func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, 
 		wide[i] = int64(p)
 	}
 	at := s.FromInt64(wide, int64(len(places)))
-	mask := m.scoreMask(s, in, width)
+	inputs := m.masked(s, m.scoreMask(s, in, width))
 	return func(layer int, qkv tensor.Tensor) tensor.Tensor {
 		c, a := caches[layer], m.blocks[layer].attn
 		q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixK, 3, 0, width), 2, 0, d), 0, at, s.Transpose(k, 2, 3))
 		s.IndexCopy_(s.Narrow(s.Narrow(c.PrefixV, 2, 0, width), 3, 0, d), 0, at, v)
-		return a.attend(s, q, k, v, attentionInputs{mask: mask, scale: m.scale(), cap: m.Config.AttnCap})
+		return a.attend(s, q, k, v, inputs)
 	}
 }

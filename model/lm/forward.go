@@ -36,6 +36,7 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 type attentionInputs struct {
 	rotations
 	mask   tensor.Tensor // added to the scores
+	sights tensor.Tensor // the mask in the type that attention without scores in memory takes, if the CPU has it
 	starts []int64       // see [Input]
 	scale  float64       // of the scores
 	cap    float64       // see [Config.AttnCap]
@@ -47,8 +48,18 @@ func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
 	if len(in.starts) > 0 {
 		width = int64(in.longest)
 	}
-	return attentionInputs{m.rotations(s, in, m.Compute), m.scoreMask(s, in, width), in.starts, m.scale(),
-		m.Config.AttnCap, in.drop}
+	c := m.masked(s, m.scoreMask(s, in, width))
+	c.rotations, c.starts, c.drop = m.rotations(s, in, m.Compute), in.starts, in.drop
+	return c
+}
+
+// masked are the inputs with this mask, without rotations and dropout.
+func (m *Model) masked(s *tensor.Scope, mask tensor.Tensor) attentionInputs {
+	c := attentionInputs{mask: mask, sights: mask, scale: m.scale(), cap: m.Config.AttnCap}
+	if s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
+		c.sights = s.To(mask, tensor.BFloat16)
+	}
+	return c
 }
 
 // in returns the inputs of one block.

@@ -91,9 +91,7 @@ INLINE void read_on(ahead *f) {
 #define WEIGHTS(p)                                                                                                    \
   _tile_loadd(6, b + (p) * 2 * TILE, 64);                                                                             \
   _tile_loadd(7, b + (p) * 2 * TILE + TILE, 64);
-#define STEP                                                                                                          \
-  four_products(two);                                                                                                 \
-  read_on(f);
+#define STEP four_products(two), read_on(f)
 
 // Adds depth blocks of products to 32 × 32 sums, of which the first chunk has none yet.
 INLINE void block(const uint16_t *a, const uint16_t *b, int64_t depth, int planes, int two, int first, float *sums,
@@ -104,25 +102,11 @@ INLINE void block(const uint16_t *a, const uint16_t *b, int64_t depth, int plane
     if (planes == 1) {
       INPUTS(0)
       WEIGHTS(0)
-      STEP
+      STEP;
       finish_some(p, rows);
       continue;
     }
-    // In this order, few tiles are read twice.
-    INPUTS(1)
-    WEIGHTS(1)
-    STEP
-    finish_some(p, rows);
-    WEIGHTS(0)
-    STEP
-    INPUTS(2)
-    STEP
-    INPUTS(0)
-    STEP
-    WEIGHTS(1)
-    STEP
-    WEIGHTS(2)
-    STEP
+    SIX_PRODUCTS(STEP, finish_some(p, rows))
   }
   store_sums(two, sums, BLOCK);
 }

@@ -46,6 +46,24 @@ INLINE void four_products(int two) {
   }
 }
 
+// The six largest products of the three parts of inputs and of weights, in an order in which few tiles are read twice.
+// INPUTS(p) loads part p of the inputs, WEIGHTS(p) of the weights, and step adds their products.
+#define SIX_PRODUCTS(step, after_first)                                                                               \
+  INPUTS(1)                                                                                                           \
+  WEIGHTS(1)                                                                                                          \
+  step;                                                                                                               \
+  after_first;                                                                                                        \
+  WEIGHTS(0)                                                                                                          \
+  step;                                                                                                               \
+  INPUTS(2)                                                                                                           \
+  step;                                                                                                               \
+  INPUTS(0)                                                                                                           \
+  step;                                                                                                               \
+  WEIGHTS(1)                                                                                                          \
+  step;                                                                                                               \
+  WEIGHTS(2)                                                                                                          \
+  step;
+
 INLINE void store_sums(int two, float *sums, int64_t width) {
   _tile_stored(0, sums, width * 4);
   _tile_stored(1, sums + 16, width * 4);

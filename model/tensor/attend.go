@@ -5,8 +5,8 @@ import "C"
 
 import "unsafe"
 
-// CanAttend reports whether [Scope.Attend] takes these queries and this mask: bfloat16 on a CPU with its products,
-// heads of a multiple of 32 dimensions, and a mask for each pair of tokens.
+// CanAttend reports whether [Scope.Attend] takes these queries and this mask: [Scope.CanAttendHeads], and a mask for
+// each pair of tokens, in bfloat16.
 func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 	shape, of := q.Shape(), mask.Shape()
 	n := len(of)
@@ -15,9 +15,11 @@ func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 		(n == 2 || n == 4 && of[1] == 1 && (of[0] == 1 || of[0] == shape[0]))
 }
 
-// CanAttendHeads reports whether [Scope.Attend] and [Scope.AttendRows] take heads of this type and width.
+// CanAttendHeads reports whether [Scope.Attend] and [Scope.AttendRows] take heads of this type and width: a multiple of
+// 32, in bfloat16 on a CPU with its products, and in float32 on a matrix unit.
 func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
-	return d == BFloat16 && dim%32 == 0 && CanPack(BFloat16) && !s.portable && s.device == CPU
+	return (d == BFloat16 && CanPack(d) || d == Float32 && MatrixUnit()) && dim%32 == 0 && !s.portable &&
+		s.device == CPU
 }
 
 // Attend returns the heads' outputs side by side [B, T, Heads·Dim]: of queries q [B, Heads, T, Dim] and of keys and
@@ -25,7 +27,7 @@ func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
 // is [B or 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for
 // q, k and v (Dao et al. 2022, arXiv 2205.14135). What drop hides is what [Scope.Drop] hides of [B, Heads, T, T].
 func (s *Scope) Attend(q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {
-	fusable("Attend", s.Contiguous(q), s.CanAttend(q, k, mask), "bfloat16 on a CPU with its products, with a mask for it")
+	fusable("Attend", s.Contiguous(q), s.CanAttend(q, k, mask), "of a type and width that attention takes here, with a mask in bfloat16 for it")
 	return s.attend(q, k, v, mask, Tensor{}, scale, drop)
 }
 
@@ -40,15 +42,16 @@ func (s *Scope) AttendRows(q, k, v, mask Tensor, starts []int64, scale float64, 
 	for i := 0; ok && i < n; i++ {
 		ok = starts[i] < starts[i+1] && starts[i+1]-starts[i] <= mask.Size(-1)
 	}
-	fusable("AttendRows", s.Contiguous(q), ok, "[1, Heads, T, Dim] in bfloat16, with a mask for the longest sequence")
+	fusable("AttendRows", s.Contiguous(q), ok, "[1, Heads, T, Dim] of a type and width that attention takes here, with a mask for the longest sequence")
 	return s.attend(q, k, v, mask, s.FromInt64(starts, int64(n)+1), scale, drop)
 }
 
 func (s *Scope) attend(q, k, v, mask, starts Tensor, scale float64, drop Dropout) Tensor {
 	q, k, v, mask = s.Contiguous(q), s.Contiguous(k), s.Contiguous(v), s.Contiguous(mask)
-	fusable("Attend", v, v.DType() == BFloat16 && k.NumElements() == v.NumElements(), "like the keys")
+	fusable("Attend", v, v.DType() == q.DType() && k.DType() == q.DType() && k.NumElements() == v.NumElements(),
+		"like the keys, in the type of the queries")
 	shape := q.Shape()
-	y := s.Empty(BFloat16, shape[0], shape[2], shape[1]*shape[3])
+	y := s.Empty(q.DType(), shape[0], shape[2], shape[1]*shape[3])
 	sums := s.Empty(Float32, shape[0], shape[1], shape[2])
 	apart := 0.0
 	if starts.Defined() {
@@ -70,11 +73,10 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 	q, k, v, mask, y, sums, starts := saved[0], saved[1], saved[2], saved[3], saved[4], saved[5], saved[6]
 	shape, width := q.Shape(), mask.Size(-1)
 	drop := Dropout{numbers[2], uint64(numbers[3])<<32 | uint64(numbers[4])}
-	data := func(t Tensor) *C.uint16_t { return (*C.uint16_t)(t.pointer()) }
 	p = C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
-		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), tiles: cbool(MatrixUnit()), mask_width: C.int64_t(width),
-		masks: C.int64_t(mask.NumElements() / (width * width)), q: data(q), k: data(k), v: data(v), mask: data(mask),
-		y: data(y), sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: hiddenBelow(drop.Share),
+		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), planes: planesOf(q.DType()), tiles: cbool(MatrixUnit()),
+		mask_width: C.int64_t(width), masks: C.int64_t(mask.NumElements() / (width * width)), q: q.pointer(), k: k.pointer(),
+		v: v.pointer(), mask: (*C.uint16_t)(mask.pointer()), y: y.pointer(), sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: hiddenBelow(drop.Share),
 		kept: C.float(1 / (1 - drop.Share))}
 	sequences := shape[0]
 	if numbers[1] != 0 {
@@ -84,14 +86,14 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 }
 
 func attendGradient(b backward) []Tensor {
-	q, k, v := b.saved[0], b.saved[1], b.saved[2]
+	q := b.saved[0]
 	dy := b.Contiguous(b.slopes[0])
-	out := []Tensor{b.Empty(BFloat16, q.Shape()...), b.Empty(BFloat16, k.Shape()...), b.Empty(BFloat16, v.Shape()...)}
-	p, units := attention(b.numbers, b.saved)
-	p.dy = (*C.uint16_t)(dy.pointer())
-	for i, to := range []**C.uint16_t{&p.dq, &p.dk, &p.dv} {
-		*to = (*C.uint16_t)(out[i].pointer())
+	var out []Tensor
+	for _, x := range b.saved[:3] {
+		out = append(out, b.Empty(x.DType(), x.Shape()...))
 	}
+	p, units := attention(b.numbers, b.saved)
+	p.dy, p.dq, p.dk, p.dv = dy.pointer(), out[0].pointer(), out[1].pointer(), out[2].pointer()
 	b.shared(attendGradKernel, unsafe.Pointer(&p), units, q.Size(2)*q.Size(3))
 	return out
 }

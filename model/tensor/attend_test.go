@@ -30,6 +30,13 @@ func skipWithoutAttend(t *testing.T) {
 	}
 }
 
+// accuracies of attention in the types that it takes on some CPUs: of the sizes of outputs and gradients, and of each
+// value.
+var accuracies = []struct {
+	DType
+	size, each float64
+}{{BFloat16, 0.01, 0.06}, {Float32, 2e-6, 2e-5}}
+
 // heads is the size of a test's attention.
 type heads struct{ batch, tokens, heads, kv, dim int64 }
 
@@ -117,13 +124,18 @@ func TestTrainedAttention(t *testing.T) {
 				}
 				err := Run(func(s *Scope) error {
 					mask := s.FromFloat32(flat, int64(len(c.mask)), 1, c.tokens, c.tokens)
-					got := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
-						return s.Attend(q, k, v, s.To(mask, BFloat16), scale, Dropout{})
-					})
 					want := c.attended(s, Float32, func(q, k, v Tensor) Tensor {
 						return c.byOperations(s, q, k, v, mask, scale, Dropout{})
 					})
-					c.near(t, got, want, 0.01, 0.06)
+					for _, a := range accuracies {
+						if !s.CanAttendHeads(a.DType, c.dim) {
+							continue
+						}
+						got := c.attended(s, a.DType, func(q, k, v Tensor) Tensor {
+							return s.Attend(q, k, v, s.To(mask, BFloat16), scale, Dropout{})
+						})
+						c.near(t, got, want, a.size, a.each)
+					}
 					return nil
 				})
 				if err != nil {
@@ -166,13 +178,18 @@ func TestAttentionDropout(t *testing.T) {
 	drop := Dropout{0.3, 1<<40 + 3}
 	err := Run(func(s *Scope) error {
 		mask := s.FromFloat32(sees(tokens, 20, 50), tokens, tokens)
-		got := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
-			return s.Attend(q, k, v, s.To(mask, BFloat16), scale, drop)
-		})
 		want := c.attended(s, Float32, func(q, k, v Tensor) Tensor {
 			return c.byOperations(s, q, k, v, mask, scale, drop)
 		})
-		c.near(t, got, want, 0.01, 0.06)
+		for _, a := range accuracies {
+			if !s.CanAttendHeads(a.DType, c.dim) {
+				continue
+			}
+			got := c.attended(s, a.DType, func(q, k, v Tensor) Tensor {
+				return s.Attend(q, k, v, s.To(mask, BFloat16), scale, drop)
+			})
+			c.near(t, got, want, a.size, a.each)
+		}
 		return nil
 	})
 	if err != nil {
@@ -187,34 +204,39 @@ func TestAttendRows(t *testing.T) {
 	const scale = 0.2
 	c := heads{1, 130, 4, 2, 32}
 	starts := []int64{0, 33, 34, 98, 130}
-	var first trained
-	for _, threads := range []int{1, 3} {
-		SetThreads(threads)
-		err := Run(func(s *Scope) error {
-			mask := s.To(s.FromFloat32(sees(70, 0, 0), 70, 70), BFloat16)
-			got := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
-				return s.AttendRows(q, k, v, mask, starts, scale, Dropout{})
-			})
-			want := c.attended(s, BFloat16, func(q, k, v Tensor) Tensor {
-				var parts []Tensor
-				for i, from := range starts[:4] {
-					n := starts[i+1] - from
-					of := func(x Tensor) Tensor { return s.Narrow(x, 2, from, n) }
-					sight := s.Narrow(s.Narrow(mask, 0, 0, n), 1, 0, n)
-					parts = append(parts, s.Attend(of(q), of(k), of(v), sight, scale, Dropout{}))
+	for _, a := range accuracies {
+		var first trained
+		for _, threads := range []int{1, 3} {
+			SetThreads(threads)
+			err := Run(func(s *Scope) error {
+				if !s.CanAttendHeads(a.DType, c.dim) {
+					return nil
 				}
-				return s.Cat(1, parts...)
+				mask := s.To(s.FromFloat32(sees(70, 0, 0), 70, 70), BFloat16)
+				got := c.attended(s, a.DType, func(q, k, v Tensor) Tensor {
+					return s.AttendRows(q, k, v, mask, starts, scale, Dropout{})
+				})
+				want := c.attended(s, a.DType, func(q, k, v Tensor) Tensor {
+					var parts []Tensor
+					for i, from := range starts[:4] {
+						n := starts[i+1] - from
+						of := func(x Tensor) Tensor { return s.Narrow(x, 2, from, n) }
+						sight := s.Narrow(s.Narrow(mask, 0, 0, n), 1, 0, n)
+						parts = append(parts, s.Attend(of(q), of(k), of(v), sight, scale, Dropout{}))
+					}
+					return s.Cat(1, parts...)
+				})
+				c.near(t, got, want, 1e-6, 1e-6)
+				if first.y == nil {
+					first = got
+				} else if !slices.Equal(first.y, got.y) || !slices.Equal(first.dk, got.dk) {
+					t.Error("the bits depend on the threads")
+				}
+				return nil
 			})
-			c.near(t, got, want, 1e-6, 1e-6)
-			if first.y == nil {
-				first = got
-			} else if !slices.Equal(first.y, got.y) || !slices.Equal(first.dk, got.dk) {
-				t.Error("the bits depend on the threads")
+			if err != nil {
+				t.Fatal(err)
 			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 	for _, wrong := range [][]int64{{0, 130}, {0, 70, 131}, {1, 66, 130}, {0, 66, 66, 130}, {0}} {
@@ -233,35 +255,39 @@ func BenchmarkTrainedAttention(b *testing.B) {
 	if kernels != "" || !CanPack(BFloat16) {
 		b.Skip("this CPU has no products of bfloat16, or they are off")
 	}
-	for _, n := range []int64{64, 320, 2048} {
-		for _, fused := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%d/%v", n, fused), func(b *testing.B) {
-				_ = runOn(1, func(s *Scope) error {
-					q, k, v := draws32(s, BFloat16, 1, 1, 9, n, 64), draws32(s, BFloat16, 2, 1, 3, n, 64),
-						draws32(s, BFloat16, 3, 1, 3, n, 64)
-					mask := s.To(s.FromFloat32(sees(int(n), int(n)/2, int(n)*3/4), n, n), BFloat16)
-					for _, x := range []Tensor{q, k, v} {
-						s.RequireGrad(x, true)
+	for _, d := range []DType{Float32, BFloat16} {
+		for _, n := range []int64{64, 320, 2048} {
+			for _, fused := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%v/%d/%v", d, n, fused), func(b *testing.B) { benchmarkTrained(b, d, n, fused) })
+			}
+		}
+	}
+}
+
+func benchmarkTrained(b *testing.B, d DType, n int64, fused bool) {
+	_ = runOn(1, func(s *Scope) error {
+		q, k, v := draws32(s, d, 1, 1, 9, n, 64), draws32(s, d, 2, 1, 3, n, 64), draws32(s, d, 3, 1, 3, n, 64)
+		mask := s.To(s.FromFloat32(sees(int(n), int(n)/2, int(n)*3/4), n, n), BFloat16)
+		wide := s.To(mask, d)
+		for _, x := range []Tensor{q, k, v} {
+			s.RequireGrad(x, true)
+		}
+		for b.Loop() {
+			s.Do(func() {
+				s.WithGrad(func() {
+					var y Tensor
+					if fused {
+						y = s.Attend(q, k, v, mask, 0.125, Dropout{})
+					} else {
+						scores := s.MatMul(s.Reshape(q, 1, 3, 3*n, 64), s.Transpose(k, 2, 3))
+						shares := s.MaskedSoftmax(s.View(scores, 1, 9, n, n), wide, 0.125)
+						y = s.View(s.MatMul(s.View(shares, 1, 3, 3*n, n), v), 1, 9, n, 64)
+						y = s.Reshape(s.Transpose(y, 1, 2), 1, n, 9*64)
 					}
-					for b.Loop() {
-						s.Do(func() {
-							s.WithGrad(func() {
-								var y Tensor
-								if fused {
-									y = s.Attend(q, k, v, mask, 0.125, Dropout{})
-								} else {
-									scores := s.MatMul(s.Reshape(q, 1, 3, 3*n, 64), s.Transpose(k, 2, 3))
-									shares := s.MaskedSoftmax(s.View(scores, 1, 9, n, n), mask, 0.125)
-									y = s.View(s.MatMul(s.View(shares, 1, 3, 3*n, n), v), 1, 9, n, 64)
-									y = s.Reshape(s.Transpose(y, 1, 2), 1, n, 9*64)
-								}
-								s.Backward(s.Sum(y), []Tensor{q, k, v})
-							})
-						})
-					}
-					return nil
+					s.Backward(s.Sum(y), []Tensor{q, k, v})
 				})
 			})
 		}
-	}
+		return nil
+	})
 }

@@ -5,33 +5,40 @@
 #include "drop.h"
 #include <stdlib.h>
 
-// Attention that is trained, in bfloat16 with float32 scores and sums: the scores of 32 queries at a time are in
-// memory, never those of all, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv 2205.14135).
-// The backward pass computes the shares again from scores and the logarithms of their sums. Products are those with
-// packed weights, on the matrix unit or on the vector unit.
+// Attention that is trained, in bfloat16 or float32, with float32 scores and sums: the scores of 32 queries at a time
+// are in memory, never those of all, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv
+// 2205.14135). The backward pass computes the shares again from scores and the logarithms of their sums. Products are
+// those with packed weights, on the matrix unit or, in bfloat16, on the vector unit. In float32 each factor lies in
+// three planes of bfloat16, as in amx.c.
 
 #ifdef AMX
 
-enum { QUERIES = 32 };
+enum { QUERIES = 32, SPAN = 2 * QUERIES }; // SPAN: queries whose products with what they see are added at once
 
 typedef enum { HIDDEN, MASKED, OPEN } sight; // of a block of 32 queries and 32 keys: none, some or all
 
-// What a head of keys and values, and the heads of queries that share it, are computed with.
+// What a head of keys and values, and the heads of queries that share it, are computed with. Each factor of a product has
+// p->planes parts, one behind the other.
 typedef struct {
   const popri_attention *p;
   int64_t sequence, kv;           // which one
   int64_t at, tokens;             // the sequence's place among the tokens of all, and how many it has
   int64_t room, depth;            // tokens up to a multiple of 32, and blocks of 32
-  uint16_t *q, *dy;               // [32][dim], zeros behind the last query
+  int64_t seen;                   // the sequence that sights are of; -1: none
+  uint8_t *sights;                // of each 32 queries and 32 keys [depth][depth]
+  const uint8_t *sees;            // those of the queries under way [depth]
+  uint8_t *any;                   // what some of SPAN queries see [depth]
+  int64_t span;                   // rows of the factors that follow: 32 or, for gradients, SPAN
+  uint16_t *q, *dy;               // [span][dim], zeros behind the last query
+  uint16_t *rows;                 // of keys or values in float32, their parts [room][dim]
   uint16_t *keys, *values;        // keys as weights [dim, room], values as weights [room, dim]
   uint16_t *key_rows, *value_columns; // keys as weights [room, dim], values as weights [dim, room]
-  uint16_t *shares, *slopes;      // [32][room]
-  uint16_t *packed;               // [32, room] as weights
-  uint16_t *turned;               // [dim][32]
+  uint16_t *shares, *slopes;      // [span][room]
+  uint16_t *packed;               // [span, room] as weights
+  uint16_t *turned;               // [dim][span]
   float *scores, *share_slopes;   // [32][room]
   float *out;                     // [32][dim]
   float *dk, *dv;                 // [dim][room]
-  uint8_t *sees;                  // [depth]
   char *memory;
 } head;
 
@@ -43,25 +50,28 @@ static void *take(char **at, int64_t bytes) {
 
 // Lays the memory out from start on, and returns its end.
 static char *lay_out(head *h, char *start, int back) {
-  int64_t room = h->room, dim = h->p->dim, all = room * dim;
+  int64_t room = h->room, dim = h->p->dim, words = 2 * h->p->planes, all = room * dim;
   char *at = start;
-  h->q = take(&at, QUERIES * dim * 2);
-  h->keys = take(&at, all * 2);
+  h->span = back ? SPAN : QUERIES;
+  h->q = take(&at, h->span * dim * words);
+  h->keys = take(&at, all * words);
   h->scores = take(&at, QUERIES * room * 4);
-  h->shares = take(&at, QUERIES * room * 2);
+  h->shares = take(&at, h->span * room * words);
   h->out = take(&at, QUERIES * dim * 4);
-  h->sees = take(&at, h->depth);
+  h->sights = take(&at, h->depth * (h->depth + 1)); // one row too many: a span may end behind the last
+  h->any = take(&at, h->depth);
+  h->rows = take(&at, h->p->planes > 1 ? all * words : 0);
   if (!back) {
-    h->values = take(&at, all * 2);
+    h->values = take(&at, all * words);
     return at;
   }
-  h->dy = take(&at, QUERIES * dim * 2);
-  h->key_rows = take(&at, all * 2);
-  h->value_columns = take(&at, all * 2);
+  h->dy = take(&at, h->span * dim * words);
+  h->key_rows = take(&at, all * words);
+  h->value_columns = take(&at, all * words);
   h->share_slopes = take(&at, QUERIES * room * 4);
-  h->slopes = take(&at, QUERIES * room * 2);
-  h->packed = take(&at, QUERIES * room * 2);
-  h->turned = take(&at, dim * QUERIES * 2);
+  h->slopes = take(&at, h->span * room * words);
+  h->packed = take(&at, h->span * room * words);
+  h->turned = take(&at, dim * h->span * words);
   h->dk = take(&at, all * 4);
   h->dv = take(&at, all * 4);
   return at;
@@ -83,7 +93,7 @@ INLINE int64_t rows_of(const head *h, int64_t of, int64_t heads) {
 
 // With memory for the longest of the sequences of units [from, to).
 static head begin(const popri_attention *p, int64_t from, int64_t to, int back) {
-  head h = {.p = p};
+  head h = {.p = p, .seen = -1};
   int64_t room = 0;
   for (int64_t unit = from; unit < to; unit++) {
     turn_to(&h, unit);
@@ -96,26 +106,46 @@ static head begin(const popri_attention *p, int64_t from, int64_t to, int back) 
   return h;
 }
 
+// A factor of a product: row lies stride apart, or the weights; planes lie plane apart.
+typedef struct {
+  const uint16_t *at;
+  int64_t stride, plane;
+} factor;
+
+#define INPUTS(p)                                                                                                     \
+  _tile_loadd(4, a.at + (p) * a.plane, a.stride * 2);                                                                 \
+  _tile_loadd(5, a.at + (p) * a.plane + 16 * a.stride, a.stride * 2);
+#define WEIGHTS(p)                                                                                                    \
+  _tile_loadd(6, b.at + (p) * b.plane, 64);                                                                           \
+  _tile_loadd(7, b.at + (p) * b.plane + TILE, 64);
+
 // Adds depth blocks of products to rows × 32 sums, width apart; first says that there are none yet. On the matrix unit,
 // a and sums have 32 rows.
-INLINE void multiply(int tiles, int rows, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth,
-                     int first, float *sums, int64_t width) {
-  if (!tiles) {
+INLINE void multiply(const popri_attention *p, int planes, int rows, factor a, factor b, int64_t depth, int first,
+                     float *sums, int64_t width) {
+  if (!p->tiles) {
     for (int r = 0; r < rows; r += LINES) {
       int n = rows - r < LINES ? rows - r : LINES;
-      popri_lines(n, a + r * stride, stride, b, depth, first, sums + r * width, width);
+      popri_lines(n, a.at + r * a.stride, a.stride, b.at, depth, first, sums + r * width, width);
     }
     return;
   }
   load_sums(first, sums, width);
-  for (int64_t k = 0; k < depth; k++, a += BLOCK, b += 2 * TILE) {
-    _tile_loadd(4, a, stride * 2);
-    _tile_loadd(5, a + 16 * stride, stride * 2);
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + TILE, 64);
-    four_products(1);
+  for (int64_t k = 0; k < depth; k++, a.at += BLOCK, b.at += 2 * TILE) {
+    if (planes == 1) {
+      INPUTS(0)
+      WEIGHTS(0)
+      four_products(1);
+      continue;
+    }
+    SIX_PRODUCTS(four_products(1), )
   }
   store_sums(1, sums, width);
+}
+
+// Stores what two vectors hold, side by side, in parts that lie plane apart.
+INLINE void store_parts(uint16_t *to, int64_t plane, int planes, __m512 x, __m512 y) {
+  for (int i = 0; i < planes; i++) _mm512_storeu_si512(to + i * plane, next_part(&x, &y));
 }
 
 static const uint16_t *mask_of(const head *h, int64_t query) {
@@ -124,7 +154,7 @@ static const uint16_t *mask_of(const head *h, int64_t query) {
 }
 
 // What n queries from the given one on see of each block. A row that sees nothing sees all, as the softmax has it.
-INLINE void look(head *h, int64_t query, int n) {
+INLINE void look(const head *h, int64_t query, int n, uint8_t *sees) {
   int64_t tokens = h->tokens;
   int any = 0;
   for (int64_t j = 0; j < h->depth; j++) {
@@ -137,10 +167,18 @@ INLINE void look(head *h, int64_t query, int n) {
       seen |= _mm512_mask_cmplt_epu16_mask(columns, x, _mm512_set1_epi16((short)0xf000)); // above -1.6e29
       all = _mm512_or_si512(all, x);
     }
-    h->sees[j] = !seen ? HIDDEN : left >= BLOCK && !_mm512_test_epi16_mask(all, all) ? OPEN : MASKED;
-    any |= h->sees[j];
+    sees[j] = !seen ? HIDDEN : left >= BLOCK && !_mm512_test_epi16_mask(all, all) ? OPEN : MASKED;
+    any |= sees[j];
   }
-  for (int64_t j = 0; !any && j < h->depth; j++) h->sees[j] = MASKED;
+  for (int64_t j = 0; !any && j < h->depth; j++) sees[j] = MASKED;
+}
+
+// What the sequence sees, once for all its heads.
+INLINE void look_at_all(head *h) {
+  if (h->seen == h->sequence) return;
+  h->seen = h->sequence;
+  for (int64_t t = 0; t < h->tokens; t += QUERIES)
+    look(h, t, h->tokens - t < QUERIES ? (int)(h->tokens - t) : QUERIES, h->sights + t / QUERIES * h->depth);
 }
 
 // The next run of blocks from j on that are seen, up to the returned end; begins where the run does.
@@ -153,27 +191,59 @@ INLINE int64_t run_of(const head *h, int64_t j, int64_t *begins) {
 
 #define SEEN(h, j) for (int64_t j = 0; j < (h)->depth; j++) if ((h)->sees[j] != HIDDEN)
 
-// n rows of the given width, which lie stride apart, and zeros up to 32.
-INLINE void copy_rows(uint16_t *to, const uint16_t *from, int64_t stride, int n, int64_t width) {
-  for (int r = 0; r < n; r++) memcpy(to + r * width, from + r * stride, width * 2);
-  memset(to + n * width, 0, (QUERIES - n) * width * 2);
+// The parts, plane apart, of n rows of the given width, of which the element at is the first and which lie stride apart,
+// and zeros up to 32.
+INLINE void copy_rows(uint16_t *to, int64_t plane, int planes, const void *from, int64_t at, int64_t stride, int n, int64_t width) {
+  if (planes == 1) {
+    for (int r = 0; r < n; r++) memcpy(to + r * width, (const uint16_t *)from + at + r * stride, width * 2);
+  } else {
+    for (int r = 0; r < n; r++)
+      for (int64_t d = 0; d < width; d += BLOCK) {
+        const float *x = (const float *)from + at + r * stride + d;
+        store_parts(to + r * width + d, plane, planes, _mm512_loadu_ps(x), _mm512_loadu_ps(x + 16));
+      }
+  }
+  for (int i = 0; i < planes; i++) memset(to + i * plane + n * width, 0, (QUERIES - n) * width * 2);
+}
+
+// The head's rows of keys or values, of which the element at is the first, in bfloat16; their parts if they are float32.
+INLINE const uint16_t *rows_in_parts(const head *h, int planes, const void *from, int64_t at) {
+  if (planes == 1) return (const uint16_t *)from + at;
+  const float *x = (const float *)from + at;
+  for (int64_t i = 0; i < h->tokens * h->p->dim; i += BLOCK)
+    store_parts(h->rows + i, h->room * h->p->dim, planes, _mm512_loadu_ps(x + i), _mm512_loadu_ps(x + i + 16));
+  return h->rows;
+}
+
+// Lays rows_in_parts out as weights, as columns [dim, room] or as rows [room, dim].
+INLINE void as_columns(const head *h, int planes, const uint16_t *rows, uint16_t *to) {
+  int64_t dim = h->p->dim, plane = h->room * dim;
+  for (int i = 0; i < planes; i++) pack_keys(rows + i * plane, dim, h->tokens, dim, to + i * plane);
+}
+
+INLINE void as_rows(const head *h, int planes, const uint16_t *rows, uint16_t *to) {
+  int64_t dim = h->p->dim, plane = h->room * dim;
+  for (int i = 0; i < planes; i++) pack_values(rows + i * plane, dim, h->tokens, dim, to + i * plane);
 }
 
 // Scores, or the same of slopes and values, of n rows with all tokens that they see.
-INLINE void with_tokens(const head *h, int n, const uint16_t *rows, const uint16_t *columns, float *out) {
+INLINE void with_tokens(const head *h, int planes, int n, const uint16_t *rows, const uint16_t *columns, float *out) {
   int64_t dim = h->p->dim;
-  SEEN(h, j) multiply(h->p->tiles, n, rows, dim, columns + j * BLOCK * dim, dim / BLOCK, 1, out + j * BLOCK, h->room);
+  SEEN(h, j)
+  multiply(h->p, planes, n, (factor){rows, dim, h->span * dim},
+           (factor){columns + j * BLOCK * dim, 0, h->room * dim}, dim / BLOCK, 1, out + j * BLOCK, h->room);
 }
 
 // Σ over the tokens that are seen of what n rows have for each, times the token's row.
-INLINE void over_tokens(const head *h, int n, const uint16_t *rows, const uint16_t *tokens, float *out) {
+INLINE void over_tokens(const head *h, int planes, int n, const uint16_t *rows, const uint16_t *tokens, float *out) {
   int64_t dim = h->p->dim, begins;
   for (int64_t d = 0; d < dim; d += BLOCK)
     for (int64_t j = 0, first = 1; j < h->depth; first = 0) {
       j = run_of(h, j, &begins);
       if (begins == j) break;
-      multiply(h->p->tiles, n, rows + begins * BLOCK, h->room, tokens + (d / BLOCK * h->depth + begins) * 2 * TILE,
-               j - begins, (int)first, out + d, dim);
+      multiply(h->p, planes, n, (factor){rows + begins * BLOCK, h->room, h->span * h->room},
+               (factor){tokens + (d / BLOCK * h->depth + begins) * 2 * TILE, 0, h->room * dim}, j - begins, (int)first,
+               out + d, dim);
     }
 }
 
@@ -193,7 +263,7 @@ INLINE __mmask16 kept_of(const head *h, uint64_t row, int64_t t) {
 
 // Makes shares of a query's scores, not yet divided by their sum; returns the logarithm of the sum, and one over it.
 // What dropout hides has none, but belongs to the sum.
-INLINE float soften(const head *h, int r, int64_t query, int64_t place, float *inverse) {
+INLINE float soften(const head *h, int planes, int r, int64_t query, int64_t place, float *inverse) {
   uint64_t row = h->p->hidden ? hidden_row(h->p->key, place) : 0;
   float *scores = h->scores + r * h->room;
   uint16_t *out = h->shares + r * h->room;
@@ -208,162 +278,221 @@ INLINE float soften(const head *h, int r, int64_t query, int64_t place, float *i
   }
   float max = _mm512_reduce_max_ps(most);
   most = _mm512_set1_ps(max);
-  SEEN(h, j)
-  for (int64_t t = j * BLOCK; t < (j + 1) * BLOCK; t += 16) {
-    __m512 x = _mm512_sub_ps(_mm512_loadu_ps(scores + t), most);
-    // A hidden token has no weight, not one that is slow to multiply with; what is not a number stays.
-    __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
-    __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x));
-    sum = _mm512_add_ps(sum, e);
-    store_bf16(out + t, 0xffff, h->p->hidden ? _mm512_maskz_mov_ps(kept_of(h, row, t), e) : e);
+  SEEN(h, j) {
+    __m512 e[2];
+    for (int i = 0; i < 2; i++) {
+      int64_t t = j * BLOCK + 16 * i;
+      __m512 x = _mm512_sub_ps(_mm512_loadu_ps(scores + t), most);
+      // A hidden token has no weight, not one that is slow to multiply with; what is not a number stays.
+      __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
+      e[i] = _mm512_maskz_mov_ps(m, exp_negative(x));
+      sum = _mm512_add_ps(sum, e[i]);
+      if (h->p->hidden) e[i] = _mm512_maskz_mov_ps(kept_of(h, row, t), e[i]);
+    }
+    store_parts(out + j * BLOCK, h->span * h->room, planes, e[0], e[1]);
   }
   float total = _mm512_reduce_add_ps(sum);
   *inverse = h->p->kept / total;
   return max + logf(total);
 }
 
-// Attention of heads [from, to) of keys and values of all sequences.
-AMX void popri_attend_train(const void *attention, int64_t from, int64_t to) {
-  const popri_attention *p = attention;
+// Stores 16 values at an element of a result.
+INLINE void store_as(void *to, int planes, int64_t at, __m512 x) {
+  if (planes == 1)
+    store_bf16((uint16_t *)to + at, 0xffff, x);
+  else
+    _mm512_storeu_ps((float *)to + at, x);
+}
+
+INLINE void attend(const popri_attention *p, int planes, int64_t from, int64_t to) {
   head h = begin(p, from, to, 0);
   int64_t dim = p->dim, group = p->heads / p->kv_heads;
-  if (p->tiles) tiles_on();
   for (int64_t unit = from; unit < to; unit++) {
     turn_to(&h, unit);
+    look_at_all(&h);
     int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
-    pack_keys(p->k + own, dim, tokens, dim, h.keys);
-    pack_values(p->v + own, dim, tokens, dim, h.values);
+    as_columns(&h, planes, rows_in_parts(&h, planes, p->k, own), h.keys);
+    as_rows(&h, planes, rows_in_parts(&h, planes, p->v, own), h.values);
     for (int64_t t = 0; t < tokens; t += QUERIES) {
       int n = tokens - t < QUERIES ? (int)(tokens - t) : QUERIES;
-      look(&h, t, n);
+      h.sees = h.sights + t / QUERIES * h.depth;
       for (int64_t k = 0; k < group; k++) {
         int64_t row = rows_of(&h, h.kv * group + k, p->heads) + t;
-        copy_rows(h.q, p->q + row * dim, dim, n, dim);
-        with_tokens(&h, n, h.q, h.keys, h.scores);
+        copy_rows(h.q, QUERIES * dim, planes, p->q, row * dim, dim, n, dim);
+        with_tokens(&h, planes, n, h.q, h.keys, h.scores);
         float inverse[QUERIES];
-        for (int r = 0; r < n; r++) p->sums[row + r] = soften(&h, r, t + r, row + r, inverse + r);
-        over_tokens(&h, n, h.shares, h.values, h.out);
+        for (int r = 0; r < n; r++) p->sums[row + r] = soften(&h, planes, r, t + r, row + r, inverse + r);
+        over_tokens(&h, planes, n, h.shares, h.values, h.out);
         for (int r = 0; r < n; r++) {
-          uint16_t *y = p->y + ((h.at + t + r) * p->heads + h.kv * group + k) * dim;
+          int64_t y = ((h.at + t + r) * p->heads + h.kv * group + k) * dim;
           for (int64_t d = 0; d < dim; d += 16)
-            store_bf16(y + d, 0xffff,
-                       _mm512_mul_ps(_mm512_loadu_ps(h.out + r * dim + d), _mm512_set1_ps(inverse[r])));
+            store_as(p->y, planes, y + d,
+                     _mm512_mul_ps(_mm512_loadu_ps(h.out + r * dim + d), _mm512_set1_ps(inverse[r])));
         }
       }
     }
   }
-  if (p->tiles) _tile_release();
   free(h.memory);
 }
 
-INLINE float dot(const uint16_t *a, const uint16_t *b, int64_t n) {
+// Attention of heads [from, to) of keys and values of all sequences.
+AMX void popri_attend_train(const void *attention, int64_t from, int64_t to) {
+  const popri_attention *p = attention;
+  if (p->tiles) tiles_on();
+  if (p->planes == 1)
+    attend(p, 1, from, to);
+  else
+    attend(p, 3, from, to);
+  if (p->tiles) _tile_release();
+}
+
+// Σ of the products of n elements of two matrices, from the given ones on.
+INLINE float dot(int planes, const void *a, int64_t i, const void *b, int64_t j, int64_t n) {
   __m512 sum = _mm512_setzero_ps();
-  for (int64_t i = 0; i < n; i += 16) sum = _mm512_fmadd_ps(load_bf16(a + i, 0xffff), load_bf16(b + i, 0xffff), sum);
+  for (int64_t end = i + n; i < end; i += 16, j += 16)
+    sum = _mm512_fmadd_ps(elements(a, planes == 1, i, 0xffff), elements(b, planes == 1, j, 0xffff), sum);
   return _mm512_reduce_add_ps(sum);
 }
 
 // A query's shares and the slopes of its scores: p = exp(score - logarithm of the sum), p·(slope of p - own)·scale.
 // Dropout changes the shares that are stored, and the slope of p, but not p in the second.
-INLINE void slopes_of(const head *h, int r, int64_t query, int64_t place, float sums, float own) {
+INLINE void slopes_of(const head *h, int planes, int r, int64_t query, int64_t place, float sums, float own,
+                      uint16_t *shares, uint16_t *slopes) {
   uint64_t row = h->p->hidden ? hidden_row(h->p->key, place) : 0;
   __m512 kept = _mm512_set1_ps(h->p->kept);
   const float *scores = h->scores + r * h->room, *of_shares = h->share_slopes + r * h->room;
-  uint16_t *shares = h->shares + r * h->room, *slopes = h->slopes + r * h->room;
   const uint16_t *mask = mask_of(h, query);
   __m512 scale = _mm512_set1_ps(h->p->scale), sum = _mm512_set1_ps(sums), mean = _mm512_set1_ps(own);
   __m512 least = _mm512_set1_ps(-87.0f);
-  SEEN(h, j)
-  for (int64_t t = j * BLOCK; t < (j + 1) * BLOCK; t += 16) {
-    __m512 x = _mm512_sub_ps(score(h, scores, mask, t, h->sees[j] == MASKED, scale), sum);
-    __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
-    __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x));
-    __m512 slope = _mm512_loadu_ps(of_shares + t);
-    if (h->p->hidden) {
-      __mmask16 seen = kept_of(h, row, t);
-      store_bf16(shares + t, 0xffff, _mm512_maskz_mul_ps(seen, e, kept));
-      slope = _mm512_maskz_mul_ps(seen, slope, kept);
-    } else {
-      store_bf16(shares + t, 0xffff, e);
+  int64_t plane = h->span * h->room;
+  SEEN(h, j) {
+    __m512 share[2], slope[2];
+    for (int i = 0; i < 2; i++) {
+      int64_t t = j * BLOCK + 16 * i;
+      __m512 x = _mm512_sub_ps(score(h, scores, mask, t, h->sees[j] == MASKED, scale), sum);
+      __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
+      __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x)), of_share = _mm512_loadu_ps(of_shares + t);
+      share[i] = e;
+      if (h->p->hidden) {
+        __mmask16 seen = kept_of(h, row, t);
+        share[i] = _mm512_maskz_mul_ps(seen, e, kept);
+        of_share = _mm512_maskz_mul_ps(seen, of_share, kept);
+      }
+      slope[i] = _mm512_mul_ps(_mm512_mul_ps(e, _mm512_sub_ps(of_share, mean)), scale);
     }
-    store_bf16(slopes + t, 0xffff, _mm512_mul_ps(_mm512_mul_ps(e, _mm512_sub_ps(slope, mean)), scale));
+    store_parts(shares + j * BLOCK, plane, planes, share[0], share[1]);
+    store_parts(slopes + j * BLOCK, plane, planes, slope[0], slope[1]);
   }
 }
 
-// Adds Σ over 32 queries of what they have for each token, times the query's row: sums [dim][room], rows [32][dim],
-// of_tokens [32][room].
-INLINE void over_queries(const head *h, const uint16_t *rows, const uint16_t *of_tokens, float *sums) {
-  int64_t dim = h->p->dim, begins;
-  for (int64_t d = 0; d < dim; d += BLOCK) {
-    pack_values(rows + d, dim, QUERIES, BLOCK, h->packed);
-    for (int half = 0; half < 2; half++)
-      transpose_words((const int32_t *)(h->packed + half * TILE), 16, 16,
-                      (int32_t *)(h->turned + (d + 16 * half) * QUERIES));
-  }
-  for (int64_t j = 0; j < h->depth;) {
-    j = run_of(h, j, &begins);
-    if (begins < j)
-      pack_values(of_tokens + begins * BLOCK, h->room, QUERIES, (j - begins) * BLOCK, h->packed + begins * 2 * TILE);
-  }
+// Adds Σ over SPAN queries of what they have for each token that any of them sees, times the query's row: sums
+// [dim][room], rows [SPAN][dim], of_tokens [SPAN][room].
+INLINE void over_queries(const head *h, int planes, const uint16_t *rows, const uint16_t *of_tokens, float *sums) {
+  int64_t dim = h->p->dim, room = h->room, plane = SPAN * room, begins;
+  for (int64_t d = 0; d < dim; d += BLOCK)
+    for (int k = 0; k < planes * SPAN; k += BLOCK) { // of all parts
+      int64_t part = k / SPAN, first = k % SPAN;
+      pack_values(rows + k * dim + d, dim, BLOCK, BLOCK, h->packed);
+      for (int half = 0; half < 2; half++) {
+        int32_t words[16 * 16] __attribute__((aligned(64)));
+        transpose_words((const int32_t *)(h->packed + half * TILE), 16, 16, words);
+        for (int i = 0; i < 16; i++)
+          memcpy(h->turned + (part * dim + d + 16 * half + i) * SPAN + first, words + 16 * i, 64);
+      }
+    }
+  for (int i = 0; i < planes; i++)
+    for (int64_t j = 0; j < h->depth;) {
+      j = run_of(h, j, &begins);
+      if (begins < j)
+        pack_values(of_tokens + i * plane + begins * BLOCK, room, SPAN, (j - begins) * BLOCK,
+                    h->packed + i * plane + begins * SPAN / BLOCK * 2 * TILE);
+    }
   for (int64_t d = 0; d < dim; d += BLOCK)
     SEEN(h, j)
-    multiply(h->p->tiles, BLOCK, h->turned + d * QUERIES, QUERIES, h->packed + j * 2 * TILE, 1, 0,
-             sums + d * h->room + j * BLOCK, h->room);
+    multiply(h->p, planes, BLOCK, (factor){h->turned + d * SPAN, SPAN, dim * SPAN},
+             (factor){h->packed + j * SPAN / BLOCK * 2 * TILE, 0, plane}, SPAN / BLOCK, 0, sums + d * room + j * BLOCK,
+             room);
 }
 
-// Rows of [tokens, dim] of [dim][room].
-INLINE void store_turned(const head *h, const float *from, uint16_t *to) {
+// Rows of [tokens, dim], from the element at on, of [dim][room].
+INLINE void store_turned(const head *h, int planes, const float *from, void *to, int64_t at) {
   float part[16 * 16] __attribute__((aligned(64)));
   for (int64_t t = 0; t < h->tokens; t += 16)
     for (int64_t d = 0; d < h->p->dim; d += 16) {
       transpose_words((const int32_t *)(from + d * h->room + t), h->room, 16, (int32_t *)part);
       for (int r = 0; r < 16 && t + r < h->tokens; r++)
-        store_bf16(to + (t + r) * h->p->dim + d, 0xffff, _mm512_load_ps(part + 16 * r));
+        store_as(to, planes, at + (t + r) * h->p->dim + d, _mm512_load_ps(part + 16 * r));
     }
+}
+
+// The gradients for 32 queries of a head, from t on, and their rows, shares and slopes, which belong to those of SPAN
+// from the given one on. Behind the last query, and where others of the span see tokens that these do not, are zeros.
+INLINE void gradients_of(head *h, int planes, int64_t t, int first, int64_t of) {
+  const popri_attention *p = h->p;
+  int64_t dim = p->dim, room = h->room, left = h->tokens - t;
+  int n = left > QUERIES ? QUERIES : left > 0 ? (int)left : 0;
+  int64_t row = rows_of(h, of, p->heads) + t, width = p->heads * dim, place = (h->at + t) * width + of * dim;
+  uint16_t *q = h->q + first * dim, *dy = h->dy + first * dim, *shares = h->shares + first * room,
+           *slopes = h->slopes + first * room;
+  copy_rows(q, SPAN * dim, planes, p->q, row * dim, dim, n, dim);
+  copy_rows(dy, SPAN * dim, planes, p->dy, place, width, n, dim);
+  h->sees = h->sights + t / QUERIES * h->depth;
+  for (int64_t j = 0; j < h->depth; j++)
+    for (int r = h->any[j] == HIDDEN ? QUERIES : h->sees[j] == HIDDEN ? 0 : n; r < QUERIES; r++)
+      for (int i = 0; i < planes; i++) {
+        memset(shares + (i * SPAN + r) * room + j * BLOCK, 0, BLOCK * 2);
+        memset(slopes + (i * SPAN + r) * room + j * BLOCK, 0, BLOCK * 2);
+      }
+  if (!n) return;
+  with_tokens(h, planes, n, q, h->keys, h->scores);
+  with_tokens(h, planes, n, dy, h->value_columns, h->share_slopes);
+  for (int r = 0; r < n; r++)
+    slopes_of(h, planes, r, t + r, row + r, p->sums[row + r],
+              dot(planes, p->dy, place + r * width, p->y, place + r * width, dim), shares + r * room,
+              slopes + r * room);
+  over_tokens(h, planes, n, slopes, h->key_rows, h->out);
+  for (int64_t d = 0; d < n * dim; d += 16) store_as(p->dq, planes, row * dim + d, _mm512_loadu_ps(h->out + d));
+}
+
+INLINE void attend_grad(const popri_attention *p, int planes, int64_t from, int64_t to) {
+  head h = begin(p, from, to, 1);
+  int64_t dim = p->dim, group = p->heads / p->kv_heads;
+  for (int64_t unit = from; unit < to; unit++) {
+    turn_to(&h, unit);
+    look_at_all(&h);
+    int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
+    const uint16_t *rows = rows_in_parts(&h, planes, p->k, own);
+    as_columns(&h, planes, rows, h.keys);
+    as_rows(&h, planes, rows, h.key_rows);
+    as_columns(&h, planes, rows_in_parts(&h, planes, p->v, own), h.value_columns);
+    memset(h.dk, 0, h.room * dim * 4);
+    memset(h.dv, 0, h.room * dim * 4);
+    for (int64_t t = 0; t < tokens; t += SPAN) {
+      const uint8_t *sees = h.sights + t / QUERIES * h.depth;
+      for (int64_t j = 0; j < h.depth; j++) h.any[j] = sees[j] | (t + QUERIES < tokens ? sees[h.depth + j] : HIDDEN);
+      for (int64_t i = 0; i < group; i++) {
+        for (int first = 0; first < SPAN; first += QUERIES)
+          gradients_of(&h, planes, t + first, first, h.kv * group + i);
+        h.sees = h.any;
+        over_queries(&h, planes, h.q, h.slopes, h.dk);
+        over_queries(&h, planes, h.dy, h.shares, h.dv);
+      }
+    }
+    store_turned(&h, planes, h.dk, p->dk, own);
+    store_turned(&h, planes, h.dv, p->dv, own);
+  }
+  free(h.memory);
 }
 
 // The gradients for queries, keys and values.
 AMX void popri_attend_train_grad(const void *attention, int64_t from, int64_t to) {
   const popri_attention *p = attention;
-  head h = begin(p, from, to, 1);
-  int64_t dim = p->dim, group = p->heads / p->kv_heads, width = p->heads * dim;
   if (p->tiles) tiles_on();
-  for (int64_t unit = from; unit < to; unit++) {
-    turn_to(&h, unit);
-    int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
-    const uint16_t *k = p->k + own, *v = p->v + own;
-    pack_keys(k, dim, tokens, dim, h.keys);
-    pack_values(k, dim, tokens, dim, h.key_rows);
-    pack_keys(v, dim, tokens, dim, h.value_columns);
-    memset(h.dk, 0, h.room * dim * 4);
-    memset(h.dv, 0, h.room * dim * 4);
-    for (int64_t t = 0; t < tokens; t += QUERIES) {
-      int n = tokens - t < QUERIES ? (int)(tokens - t) : QUERIES;
-      look(&h, t, n);
-      if (n < QUERIES) {
-        memset(h.shares + n * h.room, 0, (QUERIES - n) * h.room * 2);
-        memset(h.slopes + n * h.room, 0, (QUERIES - n) * h.room * 2);
-      }
-      for (int64_t i = 0; i < group; i++) {
-        int64_t row = rows_of(&h, h.kv * group + i, p->heads) + t;
-        int64_t place = (h.at + t) * width + (h.kv * group + i) * dim; // in y and dy
-        copy_rows(h.q, p->q + row * dim, dim, n, dim);
-        copy_rows(h.dy, p->dy + place, width, n, dim);
-        with_tokens(&h, n, h.q, h.keys, h.scores);
-        with_tokens(&h, n, h.dy, h.value_columns, h.share_slopes);
-        for (int r = 0; r < n; r++)
-          slopes_of(&h, r, t + r, row + r, p->sums[row + r], dot(h.dy + r * dim, p->y + place + r * width, dim));
-        over_tokens(&h, n, h.slopes, h.key_rows, h.out);
-        for (int64_t d = 0; d < n * dim; d += 16)
-          store_bf16(p->dq + row * dim + d, 0xffff, _mm512_loadu_ps(h.out + d));
-        over_queries(&h, h.q, h.slopes, h.dk);
-        over_queries(&h, h.dy, h.shares, h.dv);
-      }
-    }
-    store_turned(&h, h.dk, p->dk + own);
-    store_turned(&h, h.dv, p->dv + own);
-  }
+  if (p->planes == 1)
+    attend_grad(p, 1, from, to);
+  else
+    attend_grad(p, 3, from, to);
   if (p->tiles) _tile_release();
-  free(h.memory);
 }
 
 #else

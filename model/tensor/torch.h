@@ -157,7 +157,7 @@ void popri_attend_float(int from, int to, const int32_t *starts, int heads, int6
                         const float *shift, const float *bias, int64_t most, float *out, float *scratch);
 void popri_split_heads(const void *heads, int64_t from, int64_t to);
 void popri_split_heads_grad(const void *heads, int64_t from, int64_t to);
-// The same without the scores in memory (attend_train.c), in bfloat16: q and k are turned.
+// The same without the scores in memory (attend_train.c): q and k are turned.
 typedef struct {
   int64_t tokens, heads, kv_heads, dim;
   const int64_t *starts;         // of the sequences in the one batch there is, and their end; null: a batch is one
@@ -165,14 +165,14 @@ typedef struct {
   uint64_t key;                  // of dropout of the shares, whose row is that of the query among those of all heads
   uint32_t hidden;               // of 2^32; 0 hides none
   float kept;                    // the factor of what is kept
-  int tiles;
+  int planes, tiles;             // bfloat16 has one plane, float32 three, on the matrix unit
   int64_t masks, mask_width;     // [masks, mask_width, mask_width]; one is for all sequences, which begin with it
-  const uint16_t *q, *k, *v;     // [batch, heads or kv_heads, tokens, dim]
+  const void *q, *k, *v;         // [batch, heads or kv_heads, tokens, dim]
   const uint16_t *mask;          // added to the scores
-  uint16_t *y;                   // [batch, tokens, heads, dim]
+  void *y;                       // [batch, tokens, heads, dim]
   float *sums;                   // logarithms of the sums of exponentials [batch, heads, tokens]
-  const uint16_t *dy;            // for the gradients
-  uint16_t *dq, *dk, *dv;
+  const void *dy;                // for the gradients
+  void *dq, *dk, *dv;
 } popri_attention;
 void popri_attend_train(const void *attention, int64_t from, int64_t to); // of heads of keys, those of all batches
 void popri_attend_train_grad(const void *attention, int64_t from, int64_t to);
