@@ -16,6 +16,7 @@ type Input struct {
 	longest   int           // of these
 	drop      dropout
 	leaf      *tensor.Tensor // if not nil, receives the tokens' embeddings [B, T, H], where gradients then end
+	at        tensor.Tensor  // the flat positions [n] whose hidden states are wanted; none: all
 }
 
 // hidden as a masked score. Minus infinity would turn rows of padding alone into NaN.
@@ -27,9 +28,19 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 	x := m.embed(s, in)
 	c := m.attentionInputs(s, in)
 	for i, b := range m.blocks {
-		x = b.apply(s, x, c.in(i), adapter)
+		x = b.apply(s, x, m.inBlock(c, i), adapter)
 	}
 	return m.norm.apply(s, x)
+}
+
+// placed is an adapter whose change of a token depends on the token's place in the batch.
+type placed interface{ Placed() }
+
+// few reports whether the last block should compute what follows its attention for n positions of the input alone.
+// What dropout hides depends on the place of a token among all.
+func (in Input) few(n int, adapter Adapter) bool {
+	_, byRow := adapter.(placed)
+	return !byRow && in.drop.Share == 0 && int64(n) < in.IDs.NumElements()*3/4
 }
 
 // attentionInputs are the inputs of every block's attention for a batch.
@@ -41,6 +52,7 @@ type attentionInputs struct {
 	scale  float64       // of the scores
 	cap    float64       // see [Config.AttnCap]
 	drop   dropout       // of the block
+	at     tensor.Tensor // see [Input]; in the last block alone
 }
 
 func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
@@ -49,7 +61,7 @@ func (m *Model) attentionInputs(s *tensor.Scope, in Input) attentionInputs {
 		width = int64(in.longest)
 	}
 	c := m.masked(s, m.scoreMask(s, in, width))
-	c.rotations, c.starts, c.drop = m.rotations(s, in, m.Compute), in.starts, in.drop
+	c.rotations, c.starts, c.drop, c.at = m.rotations(s, in, m.Compute), in.starts, in.drop, in.at
 	return c
 }
 
@@ -62,10 +74,22 @@ func (m *Model) masked(s *tensor.Scope, mask tensor.Tensor) attentionInputs {
 	return c
 }
 
-// in returns the inputs of one block.
-func (c attentionInputs) in(block int) attentionInputs {
+// inBlock returns the inputs of one block.
+func (m *Model) inBlock(c attentionInputs, block int) attentionInputs {
 	c.drop = c.drop.in(block)
+	if block < len(m.blocks)-1 {
+		c.at = tensor.Tensor{}
+	}
 	return c
+}
+
+// rowsAt returns the rows [1, n, H] of x [B, T, H] at flat positions [n]; all of x if there are none.
+func rowsAt(s *tensor.Scope, x, at tensor.Tensor) tensor.Tensor {
+	if !at.Defined() {
+		return x
+	}
+	width := x.Size(-1)
+	return s.View(s.IndexSelect(s.Reshape(x, -1, width), 0, at), 1, -1, width)
 }
 
 // apply runs the block. Tensors that are not needed further are freed at the end: without gradients, all but the
@@ -76,10 +100,11 @@ func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapte
 		y := s.Nest(func() tensor.Tensor {
 			qkv := b.attn.normed(s, b.attn.qkv.apply(s, before[0](s, x), adapter))
 			q, k, v := b.attn.split(s, qkv, c.of(b.attn))
-			return b.attn.attend(s, q, k, v, c)
+			return rowsAt(s, b.attn.attend(s, q, k, v, c), c.at)
 		})
+		x := rowsAt(s, x, c.at)
 		y = applied(b.attnOut)(s, b.attn.out.apply(s, y, adapter))
-		x := after[0](s, s.Add(x, c.drop.apply(s, y, dropAttention)))
+		x = after[0](s, s.Add(x, c.drop.apply(s, y, dropAttention)))
 		y = applied(b.mlpOut)(s, b.mlp.apply(s, before[1](s, x), adapter))
 		return after[1](s, s.Add(x, c.drop.apply(s, y, dropMLP)))
 	})

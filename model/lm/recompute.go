@@ -5,7 +5,7 @@ import "popri/model/tensor"
 // replay is a forward pass that kept only the inputs of the blocks.
 type replay struct {
 	in        Input
-	at        tensor.Tensor // positions whose hidden states are scored
+	at        tensor.Tensor // positions whose hidden states are scored, unless they are the input's; none: all
 	adapter   Adapter
 	attention attentionInputs
 	inputs    []tensor.Tensor // of each block, and of the final norm
@@ -18,7 +18,7 @@ func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
 	x := m.embed(s, p.in)
 	for i, b := range m.blocks {
 		p.inputs = append(p.inputs, x)
-		x = b.apply(s, x, p.attention.in(i), p.adapter)
+		x = b.apply(s, x, m.inBlock(p.attention, i), p.adapter)
 	}
 	p.inputs = append(p.inputs, x)
 	return p.last(s, m, x)
@@ -70,7 +70,7 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 	for i := end - 1; i >= 0; i-- {
 		after := dx
 		dx = section(p.inputs[i], func(x tensor.Tensor) tensor.Tensor {
-			return product(s, m.blocks[i].apply(s, x, p.attention.in(i), p.adapter), after)
+			return product(s, m.blocks[i].apply(s, x, m.inBlock(p.attention, i), p.adapter), after)
 		})
 	}
 	if m.tok.RequiresGrad() {

@@ -73,14 +73,18 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 		return sc
 	}
 	sc.keeps = s.Recording() && len(at) <= vocabRows
+	places := s.FromInt64(at, int64(len(at)))
+	if in.few(len(at), adapter) {
+		in.at, places = places, tensor.Tensor{}
+	}
 	if m.Recompute && s.Recording() {
-		sc.replay = &replay{in: in, at: s.FromInt64(at, int64(len(at))), adapter: adapter}
+		sc.replay = &replay{in: in, at: places, adapter: adapter}
 		s.NoGrad(func() { sc.hidden = sc.replay.forward(s, m) })
 	} else {
 		if m.head == m.tok && m.tok.RequiresGrad() && s.Recording() {
 			in.leaf, sc.ids = &sc.embedded, in.IDs
 		}
-		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), s.FromInt64(at, int64(len(at))), drop)
+		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), places, drop)
 	}
 	return sc
 }
