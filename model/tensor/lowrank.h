@@ -83,44 +83,43 @@ BOTH_TYPES(popri_low_rank_rows, popri_low_rank, low_rank_rows)
 // dlow = y·upᵀ of rows, where y has the gradient of the result, and dx += dlow·down.
 BOTH_TYPES(popri_low_rank_grad, popri_low_rank, low_rank_grad_rows)
 
-enum { SUMMED = 256 }; // rows that are added up before they join a sum
-
-// sums[k][i] += Σ low[t][k]·m[t][i] over rows t, for factors and a block of n values of rows of m stride apart.
-INLINE void outer(int factors, const float *low, int64_t ranks, int64_t rows, const void *m, int64_t at, int64_t stride,
+// sums[k][i] += Σ low[t][k]·m[t][i] over a few rows t, for factors and n values of rows of m stride apart. Memory is read
+// row by row: m may have left the cache.
+INLINE void outer(int factors, int rows, const float *low, int64_t ranks, const void *m, int64_t at, int64_t stride,
                   int bf16, int64_t n, float *sums, int64_t width) {
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) {
     floats part[4];
-    for (int k = 0; k < factors; k++) part[k] = (floats){0};
-    for (int64_t t = 0; t < rows; t++) {
+    for (int k = 0; k < factors; k++) part[k] = *(const floats *)(sums + k * width + i);
+    for (int t = 0; t < rows; t++) {
       floats v = load(m, at + t * stride + i, bf16);
       for (int k = 0; k < factors; k++) part[k] += low[t * ranks + k] * v;
     }
-    for (int k = 0; k < factors; k++) *(floats *)(sums + k * width + i) += part[k];
+    for (int k = 0; k < factors; k++) *(floats *)(sums + k * width + i) = part[k];
   }
   for (; i < n; i++)
-    for (int k = 0; k < factors; k++) {
-      float part = 0;
-      for (int64_t t = 0; t < rows; t++) part += low[t * ranks + k] * value(m, at + t * stride + i, bf16);
-      sums[k * width + i] += part;
-    }
+    for (int k = 0; k < factors; k++)
+      for (int t = 0; t < rows; t++)
+        sums[k * width + i] += low[t * ranks + k] * value(m, at + t * stride + i, bf16);
+}
+
+// outer of any number of factors.
+INLINE void all_outer(const popri_low_rank_sum *p, int64_t row, int rows, int64_t at, int64_t n, int bf16) {
+  const float *low = p->low + row * p->ranks;
+  int64_t first = row * p->stride + p->offset + at, k = 0;
+  float *sums = p->sums + at;
+  for (; k + 4 <= p->rank; k += 4)
+    outer(4, rows, low + k, p->ranks, p->m, first, p->stride, bf16, n, sums + k * p->width, p->width);
+  for (; k < p->rank; k++)
+    outer(1, rows, low + k, p->ranks, p->m, first, p->stride, bf16, n, sums + k * p->width, p->width);
 }
 
 INLINE void low_rank_sums(const popri_low_rank_sum *p, int64_t from, int64_t to, int bf16) {
-  for (int64_t block = from; block < to; block++) {
-    int64_t at = block * LOW_RANK_COLUMNS, n = p->width - at < LOW_RANK_COLUMNS ? p->width - at : LOW_RANK_COLUMNS;
-    for (int64_t k = 0; k < p->rank; k++) memset(p->sums + k * p->width + at, 0, n * sizeof(float));
-    for (int64_t t = 0; t < p->rows; t += SUMMED) {
-      int64_t rows = p->rows - t < SUMMED ? p->rows - t : SUMMED, k = 0;
-      int64_t first = t * p->stride + p->offset + at;
-      for (; k + 4 <= p->rank; k += 4)
-        outer(4, p->low + t * p->ranks + k, p->ranks, rows, p->m, first, p->stride, bf16, n,
-              p->sums + k * p->width + at, p->width);
-      for (; k < p->rank; k++)
-        outer(1, p->low + t * p->ranks + k, p->ranks, rows, p->m, first, p->stride, bf16, n,
-              p->sums + k * p->width + at, p->width);
-    }
-  }
+  int64_t at = from * LOW_RANK_COLUMNS, end = to * LOW_RANK_COLUMNS, row = 0;
+  int64_t n = (end < p->width ? end : p->width) - at;
+  for (int64_t k = 0; k < p->rank; k++) memset(p->sums + k * p->width + at, 0, n * sizeof(float));
+  for (; row + 8 <= p->rows; row += 8) all_outer(p, row, 8, at, n, bf16);
+  for (; row < p->rows; row++) all_outer(p, row, 1, at, n, bf16);
 }
 
 // Blocks [from, to) of the sums over all rows of what they have for each factor, times the row.
