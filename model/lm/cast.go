@@ -42,7 +42,7 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 				leaves[i] = l.cast
 			}
 			if lay {
-				l.layOut(s, m.Compute)
+				l.layOut(s, m.Compute, false)
 			}
 		}
 		if m.head.DType() != m.Compute {

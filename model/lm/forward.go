@@ -103,9 +103,20 @@ func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapte
 			return rowsAt(s, b.attn.attend(s, q, k, v, c), c.at)
 		})
 		x := rowsAt(s, x, c.at)
-		y = applied(b.attnOut)(s, b.attn.out.apply(s, y, adapter))
-		x = after[0](s, s.Add(x, c.drop.apply(s, y, dropAttention)))
-		y = applied(b.mlpOut)(s, b.mlp.apply(s, before[1](s, x), adapter))
+		if b.attnOut == nil && c.drop.Share == 0 {
+			x = projectedOnto(s, b.attn.out, y, x, adapter)
+		} else {
+			y = applied(b.attnOut)(s, b.attn.out.apply(s, y, adapter))
+			x = s.Add(x, c.drop.apply(s, y, dropAttention))
+		}
+		x = after[0](s, x)
+		h := before[1](s, x)
+		if b.mlpOut == nil && c.drop.Share == 0 {
+			if y, ok := b.mlp.onto(s, h, x, adapter); ok {
+				return after[1](s, y)
+			}
+		}
+		y = applied(b.mlpOut)(s, b.mlp.apply(s, h, adapter))
 		return after[1](s, s.Add(x, c.drop.apply(s, y, dropMLP)))
 	})
 }

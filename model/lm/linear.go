@@ -26,13 +26,13 @@ func (w *matrix) product() *matrix { return w }
 // apply returns x·weight + bias.
 func (w *matrix) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	// Products with packed weights record no gradient.
-	if w.packed != nil && !w.packed.Gated && w.packed.DType == x.DType() && !s.Recording() {
-		return w.packed.Product(s, x, tensor.Epilogue{Bias: w.biasIn(tensor.Float32)})
+	if w.packed != nil && w.packed.DType == x.DType() && !s.Recording() {
+		return w.packed.Outputs(s, x, w.biasIn(tensor.Float32))
 	}
 	weight, bias := w.of(s, x.DType())
 	if w.back != nil && w.back.DType == x.DType() && s.Recording() {
-		laid := tensor.Weight{Matrix: weight, Bias: w.biasIn(tensor.Float32), InOut: w.InOut, Packed: w.packed,
-			Back: w.back}
+		laid := w.laidOut()
+		laid.Matrix = weight
 		return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Trained(x, laid) })
 	}
 	if !w.InOut {
@@ -51,6 +51,11 @@ func (w *matrix) of(s *tensor.Scope, d tensor.DType) (weight, bias tensor.Tensor
 		bias = s.To(bias, d)
 	}
 	return weight, bias
+}
+
+// laidOut is the weight as it is laid out, with the bias in float32.
+func (w *matrix) laidOut() tensor.Weight {
+	return tensor.Weight{Bias: w.biasIn(tensor.Float32), InOut: w.InOut, Packed: w.packed, Back: w.back}
 }
 
 // biasIn is the bias, in type d where there is a copy in it.
@@ -92,7 +97,27 @@ func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adap
 	}
 	weight, bias := w.of(s, x.DType())
 	frozen := tensor.Weight{Matrix: weight, Bias: bias, InOut: w.InOut, Packed: w.packed, Back: w.back}
-	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, frozen, l) }), true
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, frozen, l, tensor.Tensor{}) }), true
+}
+
+// projectedOnto returns residual plus the projection of x with an adapter. Where the weight is laid out, the sum is
+// rounded once.
+func projectedOnto(s *tensor.Scope, p projection, x, residual tensor.Tensor, adapter Adapter) tensor.Tensor {
+	w := p.product().laidOut()
+	if w.LaidOut(x.DType()) && !p.linears()[0].weight.RequiresGrad() {
+		var l tensor.LowRank
+		a, ok := adapter.(lowRank)
+		if ok {
+			l, ok = a.Factors(s, p.linears())
+		}
+		if ok || adapter == nil {
+			width := residual.Size(-1)
+			return inRows(s, x, func(x tensor.Tensor) tensor.Tensor {
+				return s.Adapted(x, w, l, s.Reshape(residual, -1, width))
+			})
+		}
+	}
+	return s.Add(residual, p.apply(s, x, adapter))
 }
 
 // finish computes the projection of x, of any floating-point type, without an adapter and without gradients, and the

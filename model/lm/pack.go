@@ -41,7 +41,7 @@ func (m *Model) Freeze() error {
 	m.Unpack()
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, w := range m.products() {
-			w.layOut(s, m.Compute)
+			w.layOut(s, m.Compute, w.gated())
 			w.castBias = copied(s, w.bias, tensor.Float32)
 		}
 		m.widen(s)
@@ -60,10 +60,10 @@ func (m *Model) pack(bytes bool, done func(p projection)) error {
 		for _, b := range m.blocks {
 			for _, p := range b.projections() {
 				w := p.product()
-				if gated := w.gates && w.weight.Size(0)%32 == 0; bytes {
-					w.packed = s.Pack8(w.weight, w.InOut, gated)
+				if bytes {
+					w.packed = s.Pack8(w.weight, w.InOut, w.gated())
 				} else {
-					w.packed = s.Pack(w.weight, w.InOut, gated, m.Compute)
+					w.packed = s.Pack(w.weight, w.InOut, w.gated(), m.Compute)
 				}
 				w.castBias = copied(s, w.bias, tensor.Float32)
 				done(p)
@@ -135,11 +135,14 @@ func (m *Model) unpack() {
 	m.releaseHead()
 }
 
-// layOut lays the weight and its transpose out for products of type d.
-func (w *matrix) layOut(s *tensor.Scope, d tensor.DType) {
+// layOut lays the weight and its transpose out for products of type d, the weight as one of gates if asked to.
+func (w *matrix) layOut(s *tensor.Scope, d tensor.DType, gated bool) {
 	weight := s.Detach(w.weight)
-	w.packed, w.back = s.Pack(weight, w.InOut, false, d), s.Pack(weight, !w.InOut, false, d)
+	w.packed, w.back = s.Pack(weight, w.InOut, gated, d), s.Pack(weight, !w.InOut, false, d)
 }
+
+// gated reports whether the weight can be laid out as one of gates.
+func (w *matrix) gated() bool { return w.gates && w.weight.Size(0)%32 == 0 }
 
 // release releases what was laid out or converted.
 func (w *matrix) release() {

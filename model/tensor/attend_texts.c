@@ -1,13 +1,15 @@
 #include "torch.h"
 #include "profile.h"
-#include "packed_heads.h"
+#include "amx_heads.h"
 
 // Attention within texts that lie behind each other without padding, in bfloat16 with float32 scores and sums. Keys and
 // values of a head are laid out as packed weights, so that scores and blends are products with them.
 
-// Bytes for texts of up to most tokens: keys, values, 12 rows of scores and of shares, and their blends.
+enum { QUERIES = 32 };
+
+// Bytes for texts of up to most tokens: keys, values, 32 rows of scores and of shares, the queries and their blends.
 int64_t popri_attend_texts_scratch(int64_t most, int64_t dim) {
-  return rounded(most) * (4 * dim + 12 * 6) + 12 * dim * 4 + 64;
+  return rounded(most) * (4 * dim + QUERIES * 6) + QUERIES * dim * 6 + 64;
 }
 
 #ifdef PACKED
@@ -31,28 +33,31 @@ INLINE float shares(float *scores, const float *bias, int64_t n, uint16_t *out) 
   return 1.0f / _mm512_reduce_add_ps(sum);
 }
 
-AVX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
-                            const float *bias, int64_t most, uint16_t *out, void *scratch) {
+AMX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
+                            const float *bias, int64_t most, int tiles, uint16_t *out, void *scratch) {
   OPERATION("popri::attend_texts");
   int64_t all = heads * dim, width = 3 * all;
+  if (tiles) tiles_on();
   for (int i = from; i < to; i++) {
     int64_t n = starts[i + 1] - starts[i], room = rounded(n), depth = room / BLOCK;
     uint16_t *keys = (uint16_t *)(((uintptr_t)scratch + 63) / 64 * 64), *values = keys + room * dim,
-             *p = values + room * dim;
-    float *scores = (float *)(p + LINES * room), *blends = scores + LINES * room;
+             *p = values + room * dim, *queries = p + QUERIES * room;
+    float *scores = (float *)(queries + QUERIES * dim), *blends = scores + QUERIES * room;
     for (int h = 0; h < heads; h++) {
       const uint16_t *q = qkv + starts[i] * width + h * dim;
       pack_keys(q + all, width, n, dim, keys);
       pack_values(q + 2 * all, width, n, dim, values);
-      for (int64_t r = 0; r < n; r += LINES) {
-        int rows = n - r < LINES ? (int)(n - r) : LINES;
+      for (int64_t r = 0; r < n; r += QUERIES) {
+        int rows = n - r < QUERIES ? (int)(n - r) : QUERIES;
+        for (int k = 0; k < rows; k++) memcpy(queries + k * dim, q + (r + k) * width, dim * 2);
         for (int64_t b = 0; b < depth; b++)
-          popri_lines(rows, q + r * width, width, keys + b * BLOCK * dim, dim / BLOCK, 1, scores + b * BLOCK, room);
-        float scale[LINES];
+          multiply(tiles, 1, rows, (factor){queries, dim}, (factor){keys + b * BLOCK * dim}, dim / BLOCK, 1,
+                   scores + b * BLOCK, room);
+        float scale[QUERIES];
         for (int k = 0; k < rows; k++)
           scale[k] = shares(scores + k * room, bias ? bias + (h * most + r + k) * most : 0, n, p + k * room);
         for (int64_t d = 0; d < dim; d += BLOCK)
-          popri_lines(rows, p, room, values + d * room, depth, 1, blends + d, dim);
+          multiply(tiles, 1, rows, (factor){p, room}, (factor){values + d * room}, depth, 1, blends + d, dim);
         for (int k = 0; k < rows; k++)
           for (int64_t d = 0; d < dim; d += 16)
             store_bf16(out + (starts[i] + r + k) * all + h * dim + d, 0xffff,
@@ -60,11 +65,12 @@ AVX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, 
       }
     }
   }
+  if (tiles) _tile_release();
 }
 
 #else
 
 void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
-                        const float *bias, int64_t most, uint16_t *out, void *scratch) {}
+                        const float *bias, int64_t most, int tiles, uint16_t *out, void *scratch) {}
 
 #endif

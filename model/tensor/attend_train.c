@@ -1,7 +1,6 @@
 #include "torch.h"
 #include "profile.h"
-#include "amx.h"
-#include "packed_heads.h"
+#include "amx_heads.h"
 #include "drop.h"
 #include <stdlib.h>
 
@@ -106,43 +105,6 @@ static head begin(const popri_attention *p, int64_t from, int64_t to, int back) 
   return h;
 }
 
-// A factor of a product: row lies stride apart, or the weights; planes lie plane apart.
-typedef struct {
-  const uint16_t *at;
-  int64_t stride, plane;
-} factor;
-
-#define INPUTS(p)                                                                                                     \
-  _tile_loadd(4, a.at + (p) * a.plane, a.stride * 2);                                                                 \
-  _tile_loadd(5, a.at + (p) * a.plane + 16 * a.stride, a.stride * 2);
-#define WEIGHTS(p)                                                                                                    \
-  _tile_loadd(6, b.at + (p) * b.plane, 64);                                                                           \
-  _tile_loadd(7, b.at + (p) * b.plane + TILE, 64);
-
-// Adds depth blocks of products to rows × 32 sums, width apart; first says that there are none yet. On the matrix unit,
-// a and sums have 32 rows.
-INLINE void multiply(const popri_attention *p, int planes, int rows, factor a, factor b, int64_t depth, int first,
-                     float *sums, int64_t width) {
-  if (!p->tiles) {
-    for (int r = 0; r < rows; r += LINES) {
-      int n = rows - r < LINES ? rows - r : LINES;
-      popri_lines(n, a.at + r * a.stride, a.stride, b.at, depth, first, sums + r * width, width);
-    }
-    return;
-  }
-  load_sums(first, sums, width);
-  for (int64_t k = 0; k < depth; k++, a.at += BLOCK, b.at += 2 * TILE) {
-    if (planes == 1) {
-      INPUTS(0)
-      WEIGHTS(0)
-      four_products(1);
-      continue;
-    }
-    SIX_PRODUCTS(four_products(1), )
-  }
-  store_sums(1, sums, width);
-}
-
 // Stores what two vectors hold, side by side, in parts that lie plane apart.
 INLINE void store_parts(uint16_t *to, int64_t plane, int planes, __m512 x, __m512 y) {
   for (int i = 0; i < planes; i++) _mm512_storeu_si512(to + i * plane, next_part(&x, &y));
@@ -230,7 +192,7 @@ INLINE void as_rows(const head *h, int planes, const uint16_t *rows, uint16_t *t
 INLINE void with_tokens(const head *h, int planes, int n, const uint16_t *rows, const uint16_t *columns, float *out) {
   int64_t dim = h->p->dim;
   SEEN(h, j)
-  multiply(h->p, planes, n, (factor){rows, dim, h->span * dim},
+  multiply(h->p->tiles, planes, n, (factor){rows, dim, h->span * dim},
            (factor){columns + j * BLOCK * dim, 0, h->room * dim}, dim / BLOCK, 1, out + j * BLOCK, h->room);
 }
 
@@ -241,7 +203,7 @@ INLINE void over_tokens(const head *h, int planes, int n, const uint16_t *rows, 
     for (int64_t j = 0, first = 1; j < h->depth; first = 0) {
       j = run_of(h, j, &begins);
       if (begins == j) break;
-      multiply(h->p, planes, n, (factor){rows + begins * BLOCK, h->room, h->span * h->room},
+      multiply(h->p->tiles, planes, n, (factor){rows + begins * BLOCK, h->room, h->span * h->room},
                (factor){tokens + (d / BLOCK * h->depth + begins) * 2 * TILE, 0, h->room * dim}, j - begins, (int)first,
                out + d, dim);
     }
@@ -409,7 +371,7 @@ INLINE void over_queries(const head *h, int planes, const uint16_t *rows, const 
     }
   for (int64_t d = 0; d < dim; d += BLOCK)
     SEEN(h, j)
-    multiply(h->p, planes, BLOCK, (factor){h->turned + d * SPAN, SPAN, dim * SPAN},
+    multiply(h->p->tiles, planes, BLOCK, (factor){h->turned + d * SPAN, SPAN, dim * SPAN},
              (factor){h->packed + j * SPAN / BLOCK * 2 * TILE, 0, plane}, SPAN / BLOCK, 0, sums + d * room + j * BLOCK,
              room);
 }

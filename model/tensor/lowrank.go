@@ -115,53 +115,133 @@ type Weight struct {
 	Packed, Back *Packed
 }
 
-// Adapted returns the projection of x [n, in] by w plus the change of l. It has a gradient for x and l. x, matrix and
-// bias have one type; what l adds is computed in float32, and rounded once.
-func (s *Scope) Adapted(x Tensor, w Weight, l LowRank) Tensor {
+// LaidOut reports whether w is laid out, with its transpose, for products of type d.
+func (w Weight) LaidOut(d DType) bool { return w.Packed != nil && w.Back != nil && w.Packed.DType == d }
+
+// takesLaidOut reports whether steps of this scope take w as it is laid out.
+func (s *Scope) takesLaidOut(w Weight, d DType) bool {
+	return w.LaidOut(d) && !s.portable && !s.gpu && s.device == CPU
+}
+
+// Adapted returns the projection of x [n, in] by w plus the change of l, if that has parts, and residual [n, out], if
+// that is defined. It has a gradient for x, l and residual. x, matrix, bias and residual have one type; what l adds is
+// computed in float32, and rounded once.
+func (s *Scope) Adapted(x Tensor, w Weight, l LowRank, residual Tensor) Tensor {
 	x = s.Contiguous(x)
+	switch {
+	case s.takesLaidOut(w, x.DType()) && len(l.Parts) <= lowRankParts:
+		return s.adaptedLaidOut(x, w, l, residual)
+	case residual.Defined():
+		return s.Add(residual, s.Adapted(x, w, l, Tensor{}))
+	case len(l.Parts) == 0:
+		return s.Projected(x, w.Matrix, w.Bias, w.InOut)
+	}
 	if !s.fused("Adapted", x, w.Matrix, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
 		s.gpu && l.Down.Size(0) > C.GPU_RANKS || x.DType() != Float32 && x.DType() != BFloat16 {
 		return s.portableAdapted(x, w, l)
 	}
-	packed := w.Packed != nil && w.Back != nil && w.Packed.DType == x.DType() && !s.gpu
 	low := s.Empty(Float32, x.Size(0), l.Down.Size(0))
 	down, up := s.Contiguous(l.Down), s.Contiguous(l.Up)
 	numbers := make([]float64, 2+3*lowRankParts)
-	matrix := w.Matrix
-	switch {
-	case packed:
-		numbers[0], matrix = packedWeight, w.Back.data
-	case w.InOut:
+	if w.InOut {
 		numbers[0] = inOutWeight
 	}
-	numbers[1] = float64(len(l.Parts))
-	for i, p := range l.Parts {
-		numbers[2+3*i], numbers[3+3*i], numbers[4+3*i] = float64(p.Rank), float64(p.Offset), float64(p.Width)
-	}
+	partNumbers(numbers[1:], l.Parts)
 	var y Tensor
 	s.NoGrad(func() {
-		if packed { // the change joins the product's sums
-			c := lowRank(x, down, up, w.Packed.Out, l.Parts)
-			c.low = low.floats()
-			s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1))
-			y = w.Packed.product(s, x, Epilogue{Bias: w.Bias}, &c)
-			return
-		}
 		y = s.Projected(x, w.Matrix, w.Bias, w.InOut)
 		c := lowRank(x, down, up, y.Size(1), l.Parts)
 		c.y, c.low = y.pointer(), low.floats()
 		s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
 	})
-	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, matrix, down, up, low},
+	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, w.Matrix, down, up, low},
 		inputs: []Tensor{x, down, up}, outputs: []Tensor{y}})
 	return y
+}
+
+// adaptedLaidOut is Adapted by a weight that is laid out: the change and the residual join the product's sums.
+func (s *Scope) adaptedLaidOut(x Tensor, w Weight, l LowRank, residual Tensor) (y Tensor) {
+	numbers := make([]float64, 2+3*lowRankParts)
+	partNumbers(numbers[1:], l.Parts)
+	inputs, saved := s.changes(x, l)
+	inputs = append([]Tensor{x}, append(inputs, x)...)
+	if residual.Defined() {
+		residual = s.Contiguous(residual)
+		numbers[0], inputs[3] = 1, residual
+	}
+	s.NoGrad(func() {
+		in := inner{added: s.added(x, w.Packed.Out, l, saved)}
+		e := Epilogue{Bias: w.Bias, Residual: residual}
+		if !w.Packed.Gated {
+			y = w.Packed.product(s, x, e, in)
+			return
+		}
+		y = s.Empty(x.DType(), x.Size(0), w.Packed.Out)
+		in.pre, in.only = y, true
+		w.Packed.product(s, x, e, in)
+	})
+	s.record(step{op: stepAdaptedLaidOut, numbers: numbers, saved: append([]Tensor{x, w.Back.data}, saved...),
+		inputs: inputs, outputs: []Tensor{y}})
+	return y
+}
+
+func adaptedLaidOutGradient(b backward) []Tensor {
+	x, back := b.saved[0], b.saved[1]
+	dy := b.Contiguous(b.slopes[0])
+	c := b.change(x, b.saved[2:], partsOf(b.numbers[1:]))
+	grads := make([]Tensor, 4)
+	added := c.lows(dy, Tensor{})
+	if b.wanted[0] {
+		grads[0] = laidOut(back, dy.Size(1), x.Size(1), x.DType()).product(b.Scope, dy, Epilogue{}, inner{added: added})
+	}
+	grads[1], grads[2] = c.factors(x, dy, b.wanted[1], b.wanted[2])
+	if b.wanted[3] && b.numbers[0] != 0 {
+		grads[3] = b.Detach(dy)
+	}
+	return grads
+}
+
+// changes are the inputs of a step that belong to a change of a projection of x, and what it saves: the factors and room
+// for x·downᵀ; x in the place of none.
+func (s *Scope) changes(x Tensor, l LowRank) (inputs, saved []Tensor) {
+	if len(l.Parts) == 0 {
+		return []Tensor{x, x}, []Tensor{x, x, x}
+	}
+	return []Tensor{l.Down, l.Up},
+		[]Tensor{s.Contiguous(l.Down), s.Contiguous(l.Up), s.Empty(Float32, x.Size(0), l.Down.Size(0))}
+}
+
+// added computes x·downᵀ where it is saved, and returns the change for the product of x that adds it.
+func (s *Scope) added(x Tensor, out int64, l LowRank, saved []Tensor) *C.popri_low_rank {
+	if len(l.Parts) == 0 {
+		return nil
+	}
+	c := lowRank(x, saved[0], saved[1], out, l.Parts)
+	c.low = saved[2].floats()
+	s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1))
+	return &c
+}
+
+// partNumbers writes parts as numbers of a step, and partsOf reads them.
+func partNumbers(numbers []float64, parts []LowRankPart) {
+	numbers[0] = float64(len(parts))
+	for i, p := range parts {
+		numbers[1+3*i], numbers[2+3*i], numbers[3+3*i] = float64(p.Rank), float64(p.Offset), float64(p.Width)
+	}
+}
+
+func partsOf(numbers []float64) (parts []LowRankPart) {
+	for i := range int(numbers[0]) {
+		n := numbers[1+3*i:]
+		parts = append(parts, LowRankPart{int64(n[0]), int64(n[1]), int64(n[2])})
+	}
+	return parts
 }
 
 // How a step keeps its weight.
 const (
 	outInWeight = iota
 	inOutWeight
-	packedWeight // transposed
 )
 
 // Projected returns x [n, in] times a weight [out, in] or, if inOut, [in, out], plus bias [out], which may be none.
@@ -186,60 +266,90 @@ func lowRank(x, down, up Tensor, out int64, parts []LowRankPart) C.popri_low_ran
 }
 
 func adaptedGradient(b backward) []Tensor {
-	x, weight, down, up, low := b.saved[0], b.saved[1], b.saved[2], b.saved[3], b.saved[4]
+	x, weight := b.saved[0], b.saved[1]
 	dy := b.Contiguous(b.slopes[0])
-	var parts []LowRankPart
-	for i := range int(b.numbers[1]) {
-		n := b.numbers[2+3*i:]
-		parts = append(parts, LowRankPart{int64(n[0]), int64(n[1]), int64(n[2])})
-	}
-	rows, in, out := x.Size(0), x.Size(1), dy.Size(1)
-	dlow := b.Empty(Float32, low.Shape()...)
-	c := lowRank(x, down, up, out, parts)
-	c.y, c.dlow = dy.pointer(), (*C.float)(dlow.pointer())
+	c := b.change(x, b.saved[2:], partsOf(b.numbers[1:]))
 	grads := make([]Tensor, 3)
-	packed := b.numbers[0] == packedWeight
-	if b.wanted[0] && !packed {
+	if b.wanted[0] {
 		grads[0] = b.Projected(dy, weight, Tensor{}, b.numbers[0] == outInWeight)
-		c.dx = grads[0].pointer()
 	}
-	b.shared(lowRankGradKernel, unsafe.Pointer(&c), rows, in+out)
-	if b.wanted[0] && packed {
-		change := C.popri_low_rank{parts: 1, ranks: c.ranks, low: c.dlow, up: c.down}
-		change.rank[0], change.width[0] = c.ranks, c.in
-		grads[0] = laidOut(weight, out, in, x.DType()).product(b.Scope, dy, Epilogue{}, &change)
+	c.lows(dy, grads[0])
+	grads[1], grads[2] = c.factors(x, dy, b.wanted[1], b.wanted[2])
+	return grads
+}
+
+// changeGradient is the backward pass of what an adapter changes of a projection of x.
+type changeGradient struct {
+	backward
+	like, down, up, low, dlow Tensor // like has the rows, the width and the type of x
+	parts                     []LowRankPart
+}
+
+// change begins the backward pass; saved are the factors down and up, and low.
+func (b backward) change(like Tensor, saved []Tensor, parts []LowRankPart) *changeGradient {
+	c := &changeGradient{backward: b, like: like, parts: parts}
+	if len(parts) > 0 {
+		c.down, c.up, c.low = saved[0], saved[1], saved[2]
+		c.dlow = b.Empty(Float32, c.low.Shape()...)
 	}
-	// sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of
-	// rows are added up first.
-	sums := func(m, low Tensor, first, offset, rank, width int64, to Tensor) {
-		blocks, parts, of := (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, int64(1), to
-		work := C.LOW_RANK_COLUMNS * rows
-		if b.gpu {
-			blocks, work = (width+C.GPU_COLUMNS-1)/C.GPU_COLUMNS, C.GPU_COLUMNS/2
-			parts = (rows + C.GPU_SUMMED - 1) / C.GPU_SUMMED
-			of = b.Empty(Float32, parts, rank*width)
-		}
-		p := C.popri_low_rank_sum{bf16: c.bf16, rows: C.int64_t(rows), ranks: c.ranks, rank: C.int64_t(rank),
-			low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(), stride: C.int64_t(m.Size(1)),
-			offset: C.int64_t(offset), width: C.int64_t(width), sums: of.floats()}
-		b.shared(lowRankSumsKernel, unsafe.Pointer(&p), blocks*parts, work)
-		if b.gpu {
-			b.Copy_(to, b.View(b.sumColumns(of), to.Shape()...))
-		}
+	return c
+}
+
+// lows computes dlow from the gradient of the projection, adds its share to dx, if it is defined, and returns that share
+// for a product that adds it.
+func (c *changeGradient) lows(dy, dx Tensor) *C.popri_low_rank {
+	if len(c.parts) == 0 {
+		return nil
 	}
-	if b.wanted[1] {
-		grads[1] = b.Empty(Float32, down.Shape()...)
-		sums(x, dlow, 0, 0, down.Size(0), in, grads[1])
+	p := lowRank(c.like, c.down, c.up, dy.Size(1), c.parts)
+	p.y, p.dlow = dy.pointer(), c.dlow.floats()
+	if dx.Defined() {
+		p.dx = dx.pointer()
 	}
-	if b.wanted[2] {
-		grads[2] = b.Empty(Float32, up.Shape()...)
-		at, first, flat := int64(0), int64(0), b.View(grads[2], -1)
-		for _, p := range parts {
-			sums(dy, low, first, p.Offset, p.Rank, p.Width, b.Narrow(flat, 0, at, p.Rank*p.Width))
+	c.shared(lowRankGradKernel, unsafe.Pointer(&p), dy.Size(0), c.like.Size(1)+dy.Size(1))
+	share := C.popri_low_rank{parts: 1, ranks: p.ranks, low: p.dlow, up: p.down}
+	share.rank[0], share.width[0] = p.ranks, p.in
+	return &share
+}
+
+// factors returns the gradients of down and up that are wanted, of x and the gradient of the projection.
+func (c *changeGradient) factors(x, dy Tensor, wantDown, wantUp bool) (down, up Tensor) {
+	if len(c.parts) == 0 {
+		return down, up
+	}
+	if wantDown {
+		down = c.Empty(Float32, c.down.Shape()...)
+		c.sums(x, c.dlow, 0, 0, c.down.Size(0), x.Size(1), down)
+	}
+	if wantUp {
+		up = c.Empty(Float32, c.up.Shape()...)
+		at, first, flat := int64(0), int64(0), c.View(up, -1)
+		for _, p := range c.parts {
+			c.sums(dy, c.low, first, p.Offset, p.Rank, p.Width, c.Narrow(flat, 0, at, p.Rank*p.Width))
 			at, first = at+p.Rank*p.Width, first+p.Rank
 		}
 	}
-	return grads
+	return down, up
+}
+
+// sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of rows
+// are added up first.
+func (c *changeGradient) sums(m, low Tensor, first, offset, rank, width int64, to Tensor) {
+	rows := m.Size(0)
+	blocks, parts, of := (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, int64(1), to
+	work := C.LOW_RANK_COLUMNS * rows
+	if c.gpu {
+		blocks, work = (width+C.GPU_COLUMNS-1)/C.GPU_COLUMNS, C.GPU_COLUMNS/2
+		parts = (rows + C.GPU_SUMMED - 1) / C.GPU_SUMMED
+		of = c.Empty(Float32, parts, rank*width)
+	}
+	p := C.popri_low_rank_sum{bf16: cbool(m.DType() == BFloat16), rows: C.int64_t(rows), ranks: C.int64_t(low.Size(1)),
+		rank: C.int64_t(rank), low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
+		stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: of.floats()}
+	c.shared(lowRankSumsKernel, unsafe.Pointer(&p), blocks*parts, work)
+	if c.gpu {
+		c.Copy_(to, c.View(c.sumColumns(of), to.Shape()...))
+	}
 }
 
 func (s *Scope) portableAdapted(x Tensor, w Weight, l LowRank) Tensor {

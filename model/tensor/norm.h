@@ -1,5 +1,8 @@
 // Norms, dropout, activations and rotary positions. Included by kernels.h.
 #include "drop.h"
+#if defined __x86_64__ && LANES == 16
+#include "sigmoid.h"
+#endif
 
 INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t rows, int64_t n, float eps) {
   for (int64_t r = 0; r < rows; r++) {
@@ -187,15 +190,7 @@ BOTH_TYPES(popri_drop_rows, popri_drop, drop)
 // 1/(1 + exp(-x)): for bfloat16 to 12 bits where there are instructions for it, else by exp of a negative number.
 INLINE floats sigmoids(floats x, int bf16) {
 #if defined __x86_64__ && LANES == 16
-  if (bf16) {
-    __m512 y = _mm512_mul_ps((__m512)x, _mm512_set1_ps(-1.44269504088896341f));
-    __m512 k = _mm512_roundscale_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(y, k);
-    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.0096181291f), f, _mm512_set1_ps(0.0555041087f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.2402265070f)); // 2^f, |f| ≤ ½
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.6931471806f));
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    return (floats)_mm512_rcp14_ps(_mm512_add_ps(_mm512_scalef_ps(p, k), _mm512_set1_ps(1.0f)));
-  }
+  if (bf16) return (floats)rough_sigmoid((__m512)x);
 #endif
   ints low = x < 0;
   floats size = (floats)((ints)x & 0x7fffffff), sum = {0}, e; // its absolute value

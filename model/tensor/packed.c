@@ -265,7 +265,11 @@ void popri_product_run(const popri_product *g, void *scratch) {
     popri_product p = *g;
     p.rows = g->rows - r < panel ? g->rows - r : panel;
     p.x = (const char *)g->x + r * (g->turned ? 1 : g->in) * (g->x_bf16 ? 2 : 4);
-    p.y = (char *)g->y + r * (g->gated ? g->out / 2 : g->out) * (g->y_bf16 ? 2 : 4);
+    int64_t half = g->out / 2, size = g->y_bf16 ? 2 : 4, inner = r * g->out * (g->act == ACT_SWIGLU ? 2 : 1) * size;
+    p.y = g->y ? (char *)g->y + (g->gated ? r * half * size : inner) : 0;
+    p.pre = g->pre ? (char *)g->pre + inner : 0;
+    p.slope_of = g->slope_of ? (const char *)g->slope_of + inner : 0;
+    p.again = g->again ? (char *)g->again + r * g->out * size : 0;
     if (g->added.parts) p.added.low += r * g->added.ranks;
     if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);
     if (g->scales)
@@ -275,6 +279,7 @@ void popri_product_run(const popri_product *g, void *scratch) {
     else
       vector_run(&p, scratch);
   }
+  if (g->pre) _mm_sfence(); // other threads may read it, and it was written past the caches
 }
 
 #else

@@ -275,11 +275,34 @@ func (p *Packed) form(d DType) *C.popri_product {
 
 // Product returns x [..., in] times the weight, [..., out] or, if gated, half as wide, without a gradient. x is float32
 // or bfloat16, on the CPU.
-func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor { return p.product(s, x, e, nil) }
+func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor { return p.product(s, x, e, inner{}) }
 
-// product is Product. What added, if not nil, has of low is added to it; then it takes neither an activation nor a
-// residual.
-func (p *Packed) product(s *Scope, x Tensor, e Epilogue, added *C.popri_low_rank) Tensor {
+// Outputs returns x [..., in] times the weight plus bias, which may be none, [..., out], gated or not.
+func (p *Packed) Outputs(s *Scope, x, bias Tensor) Tensor {
+	if !p.Gated {
+		return p.Product(s, x, Epilogue{Bias: bias})
+	}
+	x = s.Contiguous(x)
+	shape := x.Shape()
+	shape[len(shape)-1] = p.Out
+	y := s.Empty(x.DType(), shape...)
+	p.product(s, x, Epilogue{Bias: bias}, inner{pre: y, only: true})
+	return y
+}
+
+// inner is what else a product does with its sums. Its activation is then GELU's tanh form or none.
+type inner struct {
+	added *C.popri_low_rank // if not nil, what it has of low joins the sums
+	pre   Tensor            // receives what the activation or the gates are applied to, if defined
+	only  bool              // nothing else is wanted
+	// If defined, what pre received of an MLP, whose result's gradient the product is: the product becomes that for pre,
+	// and again receives the result.
+	slopeOf, again Tensor
+	gates          bool // of slopeOf
+}
+
+// product is Product with what in says.
+func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) (y Tensor) {
 	x = s.Contiguous(x)
 	if e.DType == 0 {
 		e.DType = x.DType()
@@ -295,17 +318,30 @@ func (p *Packed) product(s *Scope, x Tensor, e Epilogue, added *C.popri_low_rank
 	if p.Gated {
 		shape[len(shape)-1] /= 2
 	}
-	y := s.Empty(e.DType, shape...)
+	g.y_bf16, g.act = cbool(e.DType == BFloat16), C.int(e.Act)
+	if in.slopeOf.Defined() {
+		g.slope_of, g.again = in.slopeOf.pointer(), in.again.pointer()
+		if in.gates {
+			g.act = C.ACT_SWIGLU
+			shape[len(shape)-1] *= 2
+		}
+	}
+	if in.pre.Defined() {
+		g.pre = in.pre.pointer()
+	}
+	if !in.only {
+		y = s.Empty(e.DType, shape...)
+		g.y = y.pointer()
+	}
 	if rows == 0 {
 		return y
 	}
-	g.y, g.y_bf16, g.act = y.pointer(), cbool(e.DType == BFloat16), C.int(e.Act)
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
 			Text: "a gated product takes no other activation and no residual"})
 	}
-	if added != nil {
-		g.added = *added
+	if in.added != nil {
+		g.added = *in.added
 	}
 	if e.DType == BFloat16 && !CanPack(BFloat16) {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "this CPU does not round to bfloat16"})

@@ -74,7 +74,11 @@ func TestPackedProduct(t *testing.T) {
 							continue
 						}
 						half := s.Float64s(p.Product(s, xt, Epilogue{Act: act, DType: BFloat16}))
-						for i, y := range plain {
+						given := plain
+						if act == ActGeluTanh { // of what training keeps
+							given = s.Float64s(s.To(s.fromFloat64(plain, int64(len(plain))), BFloat16))
+						}
+						for i, y := range given {
 							if e := math.Abs(half[i] - f(y)); !(e <= math.Abs(f(y))/256+2e-5*math.Abs(y)) {
 								t.Fatalf("%v %v: product %d with activation %v is %g in bfloat16, want %g", shape, d, i,
 									act, half[i], f(y))

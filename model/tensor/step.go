@@ -33,6 +33,8 @@ const (
 	stepDrop
 	stepTrained
 	stepLowRank
+	stepMLP
+	stepAdaptedLaidOut
 )
 
 // backward is what a gradient is computed from.
@@ -49,17 +51,19 @@ var gradients = [...]struct {
 	numbers, saved, inputs, outputs int
 	of                              func(b backward) []Tensor
 }{
-	stepRMSNorm:    {1, 2, 2, 1, rmsNormGradient},
-	stepSwiGLU:     {0, 1, 1, 1, swiGLUGradient},
-	stepGelu:       {0, 1, 1, 1, geluGradient},
-	stepSplitHeads: {6, 2, 1, 3, splitHeadsGradient},
-	stepSoftmax:    {1, 1, 1, 1, softmaxGradient},
-	stepAttend:     {5, 7, 3, 1, attendGradient},
-	stepLayerNorm:  {1, 2, 3, 1, layerNormGradient},
-	stepDrop:       {1, 1, 1, 1, dropGradient},
-	stepTrained:    {2, 2, 3, 1, trainedGradient},
-	stepLowRank:    {1 + 3*lowRankParts, 1, 2 * lowRankParts, 2, lowRankGradient},
-	stepAdapted:    {2 + 3*lowRankParts, 5, 3, 1, adaptedGradient},
+	stepRMSNorm:        {1, 2, 2, 1, rmsNormGradient},
+	stepSwiGLU:         {0, 1, 1, 1, swiGLUGradient},
+	stepGelu:           {0, 1, 1, 1, geluGradient},
+	stepSplitHeads:     {6, 2, 1, 3, splitHeadsGradient},
+	stepSoftmax:        {1, 1, 1, 1, softmaxGradient},
+	stepAttend:         {5, 7, 3, 1, attendGradient},
+	stepLayerNorm:      {1, 2, 3, 1, layerNormGradient},
+	stepDrop:           {1, 1, 1, 1, dropGradient},
+	stepTrained:        {2, 2, 3, 1, trainedGradient},
+	stepLowRank:        {1 + 3*lowRankParts, 1, 2 * lowRankParts, 2, lowRankGradient},
+	stepMLP:            {2*(1+3*lowRankParts) + 1, 10, 6, 1, mlpGradient},
+	stepAdaptedLaidOut: {2 + 3*lowRankParts, 5, 4, 1, adaptedLaidOutGradient},
+	stepAdapted:        {2 + 3*lowRankParts, 5, 3, 1, adaptedGradient},
 }
 
 func init() { C.steps() }

@@ -47,33 +47,56 @@ var stepCases = []struct {
 		d := in[0].DType()
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 0, 20}, {4, 25, 17}}}
 		w := Weight{Matrix: draws32(s, d, 3, 40, 50), Bias: draws32(s, d, 4, 50), InOut: true}
-		return []Tensor{s.Adapted(in[0], w, l)}
+		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
 	}},
 	{"Adapted alone", [][]int64{{600, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
-		return []Tensor{s.Adapted(in[0], Weight{Matrix: draws32(s, in[0].DType(), 3, 70, 48)}, l)}
+		return []Tensor{s.Adapted(in[0], Weight{Matrix: draws32(s, in[0].DType(), 3, 70, 48)}, l, Tensor{})}
 	}},
 	{"Adapted, packed", [][]int64{{70, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
-		w := Weight{Matrix: draws32(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}
-		if CanPack(d) {
-			w.Packed, w.Back = s.Pack(w.Matrix, true, false, d), s.Pack(w.Matrix, false, false, d)
-			s.Own(w.Packed.data)
-			s.Own(w.Back.data)
-		}
+		w := s.laidOut(Weight{Matrix: draws32(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}, false)
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
-		return []Tensor{s.Adapted(in[0], w, l)}
+		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
+	}},
+	{"Adapted onto, packed", [][]int64{{70, 48}, {70, 70}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
+		w := s.laidOut(Weight{Matrix: draws32(s, in[0].DType(), 3, 70, 48)}, false)
+		l := LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []LowRankPart{{4, 0, 70}}}
+		return []Tensor{s.Adapted(in[0], w, l, in[1]), s.Adapted(in[0], w, LowRank{}, in[1])}
 	}},
 	{"Adapted in parts, packed", [][]int64{{45, 48}, {7, 48}, {3*20 + 4*37}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
-		w := Weight{Matrix: draws32(s, d, 3, 70, 48)}
-		if CanPack(d) {
-			w.Packed, w.Back = s.Pack(w.Matrix, false, false, d), s.Pack(w.Matrix, true, false, d)
-			s.Own(w.Packed.data)
-			s.Own(w.Back.data)
-		}
+		w := s.laidOut(Weight{Matrix: draws32(s, d, 3, 70, 48)}, false)
 		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 2, 20}, {4, 25, 37}}}
-		return []Tensor{s.Adapted(in[0], w, l)}
+		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
+	}},
+	{"Adapted gates", [][]int64{{45, 48}, {4, 48}, {4 * 64}}, func(s *Scope, in []Tensor) []Tensor {
+		w := s.laidOut(Weight{Matrix: draws32(s, in[0].DType(), 3, 64, 48)}, true)
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 64}}}
+		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
+	}},
+	{"MLP", [][]int64{{75, 48}, {75, 48}, {4, 48}, {4 * 70}, {3, 70}, {3 * 48}}, func(s *Scope, in []Tensor) []Tensor {
+		d := in[0].DType()
+		up := Weight{Matrix: small(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}
+		down := Weight{Matrix: small(s, d, 5, 70, 48), Bias: draws32(s, d, 6, 48), InOut: true}
+		return []Tensor{s.mlp(in, MLP{Up: up, Down: down,
+			UpChange:   LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []LowRankPart{{4, 0, 70}}},
+			DownChange: LowRank{s.To(in[4], Float32), s.To(in[5], Float32), []LowRankPart{{3, 0, 48}}}})}
+	}},
+	{"MLP with gates", [][]int64{{45, 48}, {45, 48}, {7, 48}, {3*96 + 4*96}, {2, 96}, {2 * 48}},
+		func(s *Scope, in []Tensor) []Tensor {
+			d := in[0].DType()
+			parts := []LowRankPart{{3, 0, 96}, {4, 96, 96}}
+			return []Tensor{s.mlp(in, MLP{Up: Weight{Matrix: small(s, d, 3, 192, 48)},
+				Down: Weight{Matrix: small(s, d, 5, 48, 96)}, Gates: true,
+				UpChange:   LowRank{s.To(in[2], Float32), s.To(in[3], Float32), parts},
+				DownChange: LowRank{s.To(in[4], Float32), s.To(in[5], Float32), []LowRankPart{{2, 0, 48}}}})}
+		}},
+	{"MLP, partly adapted", [][]int64{{33, 48}, {33, 48}, {2, 96}, {2 * 48}}, func(s *Scope, in []Tensor) []Tensor {
+		d := in[0].DType()
+		return []Tensor{s.mlp(in, MLP{Up: Weight{Matrix: small(s, d, 3, 192, 48)},
+			Down: Weight{Matrix: small(s, d, 5, 48, 96)}, Gates: true,
+			DownChange: LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []LowRankPart{{2, 0, 48}}}})}
 	}},
 	{"LowRank", [][]int64{{3, 40}, {20, 3}, {4, 40}, {17, 4}}, func(s *Scope, in []Tensor) []Tensor {
 		f := func(i int) Tensor { return s.To(in[i], Float32) }
@@ -87,6 +110,43 @@ var stepCases = []struct {
 	{"MaskedSoftmax by batch", [][]int64{{2, 3, 50, 61}}, func(s *Scope, in []Tensor) []Tensor {
 		return []Tensor{s.MaskedSoftmax(in[0], draws32(s, in[0].DType(), 5, 2, 1, 1, 61), 1.3)}
 	}},
+}
+
+// small are draws32 of a weight that does not make its results large.
+func small(s *Scope, d DType, seed uint64, shape ...int64) Tensor {
+	return s.MulScalar(draws32(s, d, seed, shape...), 0.15)
+}
+
+// laidOut is w laid out where the CPU can, as a weight of gates if asked to.
+func (s *Scope) laidOut(w Weight, gated bool) Weight {
+	if d := w.Matrix.DType(); CanPack(d) {
+		w.Packed, w.Back = s.Pack(w.Matrix, w.InOut, gated, d), s.Pack(w.Matrix, !w.InOut, false, d)
+		s.Own(w.Packed.data)
+		s.Own(w.Back.data)
+	}
+	return w
+}
+
+// mlp is [Scope.MLP] of x and the residual, or the operations that it is made of.
+func (s *Scope) mlp(in []Tensor, m MLP) Tensor {
+	x, residual := in[0], in[1]
+	m.Up, m.Down = s.laidOut(m.Up, m.Gates), s.laidOut(m.Down, false)
+	if s.CanMLP(m, x.DType()) {
+		return s.MLP(x, residual, m)
+	}
+	projected := func(x Tensor, w Weight, l LowRank) Tensor {
+		if w.Packed, w.Back = nil, nil; len(l.Parts) == 0 {
+			return s.Projected(x, w.Matrix, w.Bias, w.InOut)
+		}
+		return s.Adapted(x, w, l, Tensor{})
+	}
+	h := projected(x, m.Up, m.UpChange)
+	if m.Gates {
+		h = s.SwiGLU(h)
+	} else {
+		h = s.GeluTanh(h)
+	}
+	return s.Add(residual, projected(h, m.Down, m.DownChange))
 }
 
 // draws32 are normal numbers of the seed, of type d.

@@ -76,7 +76,7 @@ func (s *Scope) AttendTexts(qkv, shift Tensor, starts []int32, heads int, bias T
 		}
 		scratch := make([]byte, C.popri_attend_texts_scratch(C.int64_t(most), C.int64_t(dim)))
 		C.popri_attend_texts(C.int(from), C.int(end), (*C.int32_t)(&starts[0]), C.int(heads), C.int64_t(dim),
-			(*C.uint16_t)(in), table, width, (*C.uint16_t)(to), unsafe.Pointer(&scratch[0]))
+			(*C.uint16_t)(in), table, width, cbool(MatrixUnit()), (*C.uint16_t)(to), unsafe.Pointer(&scratch[0]))
 	})
 	return out
 }

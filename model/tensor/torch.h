@@ -198,7 +198,7 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
 // Products with packed weights (packed.c, amx.c), and attention on the matrix unit (amx_attend.c).
-enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU };
+enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU, ACT_SWIGLU }; // the last one is for slope_of alone
 typedef struct {
   int64_t rows, in, out;
   int planes;               // of bfloat16: 1, or 3 for float32 weights on the matrix unit; 0: weights and x are float32
@@ -213,7 +213,12 @@ typedef struct {
   int act;                  // ACT_…, before the residual
   int tiles;                // on the matrix unit, else on the vector unit
   int gated;                // packed so: silu(first half)·second half
-  popri_low_rank added;     // its low·up joins the sums; no parts: nothing. Without gates, activation and residual
+  popri_low_rank added;     // its low·up joins the sums; no parts: nothing. Its activation is GELU's tanh form or none
+  // An MLP that is trained. pre, or null, is of y's type and receives what the activation is applied to, [rows, out],
+  // without a residual; gates may then have no y. With slope_of, what pre received, the product is the gradient for the
+  // activation's result [rows, out]: y receives that for pre, and again, of y's type, that result.
+  void *pre, *again;
+  const void *slope_of;
 } popri_product;
 int popri_amx_enable(void);
 // Draws from the softmax of k times a product's rows, which is not kept (amx.c).
@@ -239,7 +244,7 @@ void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uin
                           float eps, float *row);
 int64_t popri_attend_texts_scratch(int64_t most, int64_t dim);
 void popri_attend_texts(int from, int to, const int32_t *starts, int heads, int64_t dim, const uint16_t *qkv,
-                        const float *bias, int64_t most, uint16_t *out, void *scratch);
+                        const float *bias, int64_t most, int tiles, uint16_t *out, void *scratch);
 // The layers of a BERT (encode.c): packed weights, float32 biases and norms.
 typedef struct {
   const uint16_t *qkv, *out, *up, *down;

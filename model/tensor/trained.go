@@ -13,7 +13,7 @@ func (s *Scope) Trained(x Tensor, w Weight) Tensor {
 			Text: "the matrix is not laid out for products of this type"})
 	}
 	var y Tensor
-	s.NoGrad(func() { y = w.Packed.Product(s, x, Epilogue{Bias: w.Bias}) })
+	s.NoGrad(func() { y = w.Packed.Outputs(s, x, w.Bias) })
 	inputs := []Tensor{x, w.Matrix, w.Bias}
 	if !w.Bias.Defined() {
 		inputs[2] = x // in the place of none
