@@ -90,11 +90,15 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		return nil, err
 	}
 	// Three products a weight and token: the forward pass, the forward pass of the reference, and the gradients of the
-	// activations, which are the only gradients that need the frozen weights. The prompt counts once.
+	// activations, which are the only gradients that need the frozen weights. The prompt counts once, and not in what
+	// follows the last block's attention.
 	projections, head := inProducts(m)
+	c := m.Config
+	behind := projections/int64(c.Layers) - int64(c.Hidden)*int64(c.Heads+2*c.KVHeads)*int64(c.HeadDim())
 	for _, p := range pairs {
 		completions := len(p.Chosen) + len(p.Rejected)
 		r.Flops += 3 * 2 * float64(projections) * float64(len(p.Prompt)+completions)
+		r.Flops -= 3 * 2 * float64(behind) * float64(len(p.Prompt))
 		r.Flops += 3 * 2 * float64(head) * float64(completions)
 	}
 	return r, nil

@@ -211,8 +211,8 @@ func wholeRows(s *tensor.Scope, rows []Row, in Input) Input {
 	return in
 }
 
-// pick returns the hidden states [n, H] at flat positions, or all there are if none are given, pooled if the model has a
-// pooler.
+// pick returns the hidden states [n, H] at flat positions, or all there are if none are given, pooled if the model has
+// a pooler.
 func (m *Model) pick(s *tensor.Scope, hidden, at tensor.Tensor, drop dropout) tensor.Tensor {
 	x := s.Reshape(rowsAt(s, hidden, at), -1, int64(m.Config.Hidden))
 	if m.pooler == nil {

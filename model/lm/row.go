@@ -75,7 +75,8 @@ func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
 		return wholeRows(s, rows, paddedRows(s, rows, 0, m.Config.Context))
 	}
 	// An adapter with dropout takes the first axis for that of the rows.
-	if _, byRow := adapter.(placed); !byRow && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
+	_, byRow := adapter.(placed)
+	if !byRow && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
 		if in := behindEachOther(s, rows); len(in.starts) > 0 {
 			return in
 		}

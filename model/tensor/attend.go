@@ -27,7 +27,8 @@ func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
 // is [B or 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for
 // q, k and v (Dao et al. 2022, arXiv 2205.14135). What drop hides is what [Scope.Drop] hides of [B, Heads, T, T].
 func (s *Scope) Attend(q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {
-	fusable("Attend", s.Contiguous(q), s.CanAttend(q, k, mask), "of a type and width that attention takes here, with a mask in bfloat16 for it")
+	fusable("Attend", s.Contiguous(q), s.CanAttend(q, k, mask),
+		"of a type and width that attention takes here, with a mask in bfloat16 for it")
 	return s.attend(q, k, v, mask, Tensor{}, scale, drop)
 }
 
@@ -42,7 +43,8 @@ func (s *Scope) AttendRows(q, k, v, mask Tensor, starts []int64, scale float64, 
 	for i := 0; ok && i < n; i++ {
 		ok = starts[i] < starts[i+1] && starts[i+1]-starts[i] <= mask.Size(-1)
 	}
-	fusable("AttendRows", s.Contiguous(q), ok, "[1, Heads, T, Dim] of a type and width that attention takes here, with a mask for the longest sequence")
+	fusable("AttendRows", s.Contiguous(q), ok, "[1, Heads, T, Dim] of a type and width that attention takes here, "+
+		"with a mask in bfloat16 for the longest sequence")
 	return s.attend(q, k, v, mask, s.FromInt64(starts, int64(n)+1), scale, drop)
 }
 
@@ -75,8 +77,9 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 	drop := Dropout{numbers[2], uint64(numbers[3])<<32 | uint64(numbers[4])}
 	p = C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
 		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), planes: planesOf(q.DType()), tiles: cbool(MatrixUnit()),
-		mask_width: C.int64_t(width), masks: C.int64_t(mask.NumElements() / (width * width)), q: q.pointer(), k: k.pointer(),
-		v: v.pointer(), mask: (*C.uint16_t)(mask.pointer()), y: y.pointer(), sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: hiddenBelow(drop.Share),
+		mask_width: C.int64_t(width), masks: C.int64_t(mask.NumElements() / (width * width)), q: q.pointer(),
+		k: k.pointer(), v: v.pointer(), mask: (*C.uint16_t)(mask.pointer()), y: y.pointer(),
+		sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: hiddenBelow(drop.Share),
 		kept: C.float(1 / (1 - drop.Share))}
 	sequences := shape[0]
 	if numbers[1] != 0 {

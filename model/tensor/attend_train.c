@@ -12,12 +12,12 @@
 
 #ifdef AMX
 
-enum { QUERIES = 32, SPAN = 2 * QUERIES }; // SPAN: queries whose products with what they see are added at once
+enum { QUERIES = 32, SPAN = 2 * QUERIES }; // SPAN: queries whose gradients for keys and values are added at once
 
 typedef enum { HIDDEN, MASKED, OPEN } sight; // of a block of 32 queries and 32 keys: none, some or all
 
-// What a head of keys and values, and the heads of queries that share it, are computed with. Each factor of a product has
-// p->planes parts, one behind the other.
+// What a head of keys and values, and the heads of queries that share it, are computed with. Each factor of a product
+// has p->planes parts, one behind the other.
 typedef struct {
   const popri_attention *p;
   int64_t sequence, kv;           // which one
@@ -153,9 +153,10 @@ INLINE int64_t run_of(const head *h, int64_t j, int64_t *begins) {
 
 #define SEEN(h, j) for (int64_t j = 0; j < (h)->depth; j++) if ((h)->sees[j] != HIDDEN)
 
-// The parts, plane apart, of n rows of the given width, of which the element at is the first and which lie stride apart,
-// and zeros up to 32.
-INLINE void copy_rows(uint16_t *to, int64_t plane, int planes, const void *from, int64_t at, int64_t stride, int n, int64_t width) {
+// The parts, plane apart, of n rows of the given width, of which the element at is the first and which lie stride
+// apart, and zeros up to 32.
+INLINE void copy_rows(uint16_t *to, int64_t plane, int planes, const void *from, int64_t at, int64_t stride, int n,
+                      int64_t width) {
   if (planes == 1) {
     for (int r = 0; r < n; r++) memcpy(to + r * width, (const uint16_t *)from + at + r * stride, width * 2);
   } else {
@@ -168,7 +169,8 @@ INLINE void copy_rows(uint16_t *to, int64_t plane, int planes, const void *from,
   for (int i = 0; i < planes; i++) memset(to + i * plane + n * width, 0, (QUERIES - n) * width * 2);
 }
 
-// The head's rows of keys or values, of which the element at is the first, in bfloat16; their parts if they are float32.
+// The head's rows of keys or values, of which the element at is the first, in bfloat16; their parts if they are
+// float32.
 INLINE const uint16_t *rows_in_parts(const head *h, int planes, const void *from, int64_t at) {
   if (planes == 1) return (const uint16_t *)from + at;
   const float *x = (const float *)from + at;
@@ -398,6 +400,12 @@ INLINE void gradients_of(head *h, int planes, int64_t t, int first, int64_t of) 
            *slopes = h->slopes + first * room;
   copy_rows(q, SPAN * dim, planes, p->q, row * dim, dim, n, dim);
   copy_rows(dy, SPAN * dim, planes, p->dy, place, width, n, dim);
+  // The next rows, which no stream of the CPU finds: they have left the cache since the forward pass.
+  for (int64_t r = QUERIES; r < 2 * QUERIES && r < left; r++)
+    for (int64_t byte = 0, size = planes == 1 ? 2 : 4; byte < dim * size; byte += 64) {
+      _mm_prefetch((const char *)p->dy + (place + r * width) * size + byte, _MM_HINT_T1);
+      _mm_prefetch((const char *)p->y + (place + r * width) * size + byte, _MM_HINT_T1);
+    }
   h->sees = h->sights + t / QUERIES * h->depth;
   for (int64_t j = 0; j < h->depth; j++)
     for (int r = h->any[j] == HIDDEN ? QUERIES : h->sees[j] == HIDDEN ? 0 : n; r < QUERIES; r++)

@@ -62,8 +62,8 @@ void popri_encode(const popri_encoder *e, const int32_t *starts, int texts, int6
       const popri_encoder_layer *l = e->layer + i;
       popri_product p = product(e, n, h, 3 * h, z, l->qkv, l->qkv_bias, ACT_NONE, 0, wide);
       popri_product_run(&p, work);
-      popri_attend_texts(from, to, starts, e->heads, h / e->heads, wide - starts[from] * 3 * h, e->bias, e->width, e->tiles,
-                         blend - starts[from] * h, work);
+      popri_attend_texts(from, to, starts, e->heads, h / e->heads, wide - starts[from] * 3 * h, e->bias, e->width,
+                         e->tiles, blend - starts[from] * h, work);
       p = product(e, n, h, h, blend, l->out, l->out_bias, ACT_NONE, z, y);
       popri_product_run(&p, work);
       popri_layernorm_bf16(y, l->norm, l->norm_bias, y, n, h, e->eps, row);

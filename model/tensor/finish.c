@@ -24,8 +24,8 @@ INLINE __m512 gelu_erf(__m512 x) {
   return _mm512_mask_sub_ps(low, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ), x, low);
 }
 
-// The share of x that its negative loses, Φ(-|x|), for results that are rounded to bfloat16: a parabola for each of PARTS
-// parts up to PHI_END. Its error is below 2e-5.
+// The share of x that its negative loses, Φ(-|x|), for results that are rounded to bfloat16: a parabola for each of
+// PARTS parts up to PHI_END. Its error is below 2e-5.
 enum { PARTS = 32 };
 #define PHI_END 5.5f
 static float parabola[3][PARTS]; // the parabola's constant, linear and quadratic factors
@@ -120,7 +120,8 @@ AVX static void any(const popri_product *g, const float *sums, int64_t row, int 
 INLINE __m512 sigmoid(__m512 x, int half) {
   if (half) return rough_sigmoid(x);
   // 1/(1 + exp(-x)) where x ≥ 0, and exp(x)/(1 + exp(x)) elsewhere
-  __m512 one = _mm512_set1_ps(1.0f), zero = _mm512_setzero_ps(), e = exp_negative(_mm512_sub_ps(zero, _mm512_abs_ps(x)));
+  __m512 one = _mm512_set1_ps(1.0f), zero = _mm512_setzero_ps();
+  __m512 e = exp_negative(_mm512_sub_ps(zero, _mm512_abs_ps(x)));
   return _mm512_div_ps(_mm512_mask_mov_ps(one, _mm512_cmp_ps_mask(x, zero, _CMP_LT_OQ), e), _mm512_add_ps(one, e));
 }
 
@@ -132,9 +133,8 @@ INLINE __m512 rounded_if(int half, __m512 x) { return half ? widen((__m256i)_mm5
 // with gradients has the results of one without.
 typedef enum { CHANGED, GELU, GATES, GELU_GRAD, GATES_GRAD } change;
 
-// The 32 values of a row at the element at, of which m says which there are, in two vectors.
-
-// Stores them, and has the next block's line fetched as put does.
+// Stores the 32 values of a row that two vectors hold, and of which m says which there are, at the element at. The next
+// block's line is fetched, as put does it.
 INLINE void put_both(const popri_product *g, void *y, int half, int64_t at, __mmask32 m, __m512 x0, __m512 x1) {
   if (!half) {
     put(g, y, 0, 0, at, (__mmask16)m, x0);
@@ -145,7 +145,7 @@ INLINE void put_both(const popri_product *g, void *y, int half, int64_t at, __mm
   _mm512_mask_storeu_epi16((uint16_t *)y + at, m, (__m512i)_mm512_cvtne2ps_pbh(x1, x0));
 }
 
-// Stores them past the caches, where they fill lines: for what is read much later.
+// The same past the caches, where the values fill lines: for what is read much later.
 INLINE void stream_both(void *y, int half, int64_t at, __mmask32 m, __m512 x0, __m512 x1) {
   char *to = (char *)y + at * (half ? 2 : 4);
   int whole = (uintptr_t)to % 64 == 0 && m == 0xffffffff;
@@ -164,7 +164,7 @@ INLINE void stream_both(void *y, int half, int64_t at, __mmask32 m, __m512 x0, _
   }
 }
 
-// Has the lines of n blocks fetched that follow those of a row at the element at.
+// Has the lines of n blocks fetched that begin with the element at.
 INLINE void fetch(const void *p, int half, int64_t at, int n) {
   const char *next = (const char *)p + at * (half ? 2 : 4);
   for (int i = 0; i < (half ? n : 2 * n); i++) _mm_prefetch(next + 64 * i, _MM_HINT_T1);
@@ -187,17 +187,19 @@ INLINE __m512 gelu_of(int half, __m512 x, __m512 *slope) {
 INLINE __m512 swiglu_of(int half, __m512 gate, __m512 up, __m512 *slope, __m512 *of_up) {
   __m512 one = _mm512_set1_ps(1.0f), share = sigmoid(gate, half), open = _mm512_mul_ps(gate, share);
   if (slope) {
-    *of_up = _mm512_mul_ps(*slope, open);
+    __m512 given = *slope;
     // share·(1 + gate·(1 - share))
-    *slope = _mm512_mul_ps(_mm512_mul_ps(*slope, up), _mm512_fmadd_ps(open, _mm512_sub_ps(one, share), share));
+    *slope = _mm512_mul_ps(_mm512_mul_ps(given, up), _mm512_fmadd_ps(open, _mm512_sub_ps(one, share), share));
+    *of_up = _mm512_mul_ps(given, open);
   }
   return _mm512_mul_ps(open, up);
 }
 
-// Goes on with a row of 32 sums, to which bias and adapter were added, as c says. at is the element of the column among
-// those that the sums are of. Of gates, x0 is gate and x1 is up, of 16 columns: what is kept of them for the gradient
-// has them side by side, as the product has; outputs, which then are all that is wanted, are in the order of the matrix.
-INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t column, __mmask32 m, __m512 x0, __m512 x1) {
+// Goes on with a row of 32 sums from a column on, to which bias and adapter were added, as c says. Of gates, x0 is gate
+// and x1 is up, of 16 columns: what is kept of them for the gradient has them side by side, as the product has. Where
+// outputs alone are wanted, they are in the order of the matrix.
+INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t column, __mmask32 m, __m512 x0,
+                       __m512 x1) {
   int half = g->y_bf16;
   __mmask16 m0 = (__mmask16)m, m1 = (__mmask16)(m >> 16);
   int64_t width = g->out, at = row * width + column;
@@ -228,10 +230,9 @@ INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t co
   } else {
     int64_t pre = 2 * at, y = at + row * width;
     fetch(g->slope_of, half, pre + 2 * BLOCK, 2);
-    __m512 up0, up1;
-    __m512 h0 = swiglu_of(half, elements(g->slope_of, half, pre, m0), elements(g->slope_of, half, pre + 16, m0), &x0, &up0),
-           h1 = swiglu_of(half, elements(g->slope_of, half, pre + 32, m1), elements(g->slope_of, half, pre + 48, m1), &x1,
-                       &up1);
+    __m512 gate0 = elements(g->slope_of, half, pre, m0), gate1 = elements(g->slope_of, half, pre + 32, m1);
+    __m512 up0 = elements(g->slope_of, half, pre + 16, m0), up1 = elements(g->slope_of, half, pre + 48, m1);
+    __m512 h0 = swiglu_of(half, gate0, up0, &x0, &up0), h1 = swiglu_of(half, gate1, up1, &x1, &up1);
     put_both(g, g->y, half, y, m, x0, x1);
     put_both(g, g->y, half, y + width, m, up0, up1);
     put_both(g, g->again, half, at, m, h0, h1);

@@ -201,8 +201,8 @@ func adaptedLaidOutGradient(b backward) []Tensor {
 	return grads
 }
 
-// changes are the inputs of a step that belong to a change of a projection of x, and what it saves: the factors and room
-// for x·downᵀ; x in the place of none.
+// changes are the inputs of a step that belong to a change of a projection of x, and what it saves: the factors and
+// room for x·downᵀ; x in the place of none.
 func (s *Scope) changes(x Tensor, l LowRank) (inputs, saved []Tensor) {
 	if len(l.Parts) == 0 {
 		return []Tensor{x, x}, []Tensor{x, x, x}
@@ -295,8 +295,8 @@ func (b backward) change(like Tensor, saved []Tensor, parts []LowRankPart) *chan
 	return c
 }
 
-// lows computes dlow from the gradient of the projection, adds its share to dx, if it is defined, and returns that share
-// for a product that adds it.
+// lows computes dlow from the gradient of the projection, adds its share to dx, if it is defined, and returns that
+// share for a product that adds it.
 func (c *changeGradient) lows(dy, dx Tensor) *C.popri_low_rank {
 	if len(c.parts) == 0 {
 		return nil

@@ -83,8 +83,8 @@ BOTH_TYPES(popri_low_rank_rows, popri_low_rank, low_rank_rows)
 // dlow = y·upᵀ of rows, where y has the gradient of the result, and dx += dlow·down.
 BOTH_TYPES(popri_low_rank_grad, popri_low_rank, low_rank_grad_rows)
 
-// sums[k][i] += Σ low[t][k]·m[t][i] over a few rows t, for factors and n values of rows of m stride apart. Memory is read
-// row by row: m may have left the cache.
+// sums[k][i] += Σ low[t][k]·m[t][i] over a few rows t, for factors and n values of rows of m stride apart. Memory is
+// read row by row: m may have left the cache.
 INLINE void outer(int factors, int rows, const float *low, int64_t ranks, const void *m, int64_t at, int64_t stride,
                   int bf16, int64_t n, float *sums, int64_t width) {
   int64_t i = 0;

@@ -24,7 +24,8 @@ func (s *Scope) CanMLP(m MLP, d DType) bool {
 // applied to is kept for it; their results are computed again.
 func (s *Scope) MLP(x, residual Tensor, m MLP) (y Tensor) {
 	x, residual = s.Contiguous(x), s.Contiguous(residual)
-	if !s.CanMLP(m, x.DType()) || residual.DType() != x.DType() || residual.NumElements() != x.Size(0)*m.Down.Packed.Out {
+	if !s.CanMLP(m, x.DType()) || residual.DType() != x.DType() ||
+		residual.NumElements() != x.Size(0)*m.Down.Packed.Out {
 		panic(&Error{Op: "MLP", Shapes: []string{x.describe(), residual.describe()},
 			Text: "the weights are not laid out for inputs of this type, or the residual has another size"})
 	}

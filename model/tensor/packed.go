@@ -295,8 +295,8 @@ type inner struct {
 	added *C.popri_low_rank // if not nil, what it has of low joins the sums
 	pre   Tensor            // receives what the activation or the gates are applied to, if defined
 	only  bool              // nothing else is wanted
-	// If defined, what pre received of an MLP, whose result's gradient the product is: the product becomes that for pre,
-	// and again receives the result.
+	// If defined, what pre received of an MLP, for whose result the product is the gradient: it becomes that for pre, and
+	// again receives the result.
 	slopeOf, again Tensor
 	gates          bool // of slopeOf
 }
