@@ -80,42 +80,50 @@ type lowRank interface {
 	Factors(s *tensor.Scope, parts []*Linear) (l tensor.LowRank, ok bool)
 }
 
-// adapted is apply with an adapter of the parts, whose outputs the product has side by side. ok is false where the
-// adapter must be applied to each of them.
-func (w *matrix) adapted(s *tensor.Scope, x tensor.Tensor, parts []*Linear, adapter Adapter) (y tensor.Tensor,
-	ok bool) {
+// factors are what an adapter, or none, adds to parts. ok is false where its change is another one.
+func factors(s *tensor.Scope, parts []*Linear, adapter Adapter) (l tensor.LowRank, ok bool) {
+	if adapter == nil {
+		return l, true
+	}
 	a, ok := adapter.(lowRank)
-	if !ok || w.weight.RequiresGrad() {
-		return y, false
+	if !ok {
+		return l, false
 	}
-	l, ok := a.Factors(s, parts)
-	switch {
-	case !ok:
-		return y, false
-	case len(l.Parts) == 0:
-		return w.apply(s, x), true
-	}
-	weight, bias := w.of(s, x.DType())
-	frozen := tensor.Weight{Matrix: weight, Bias: bias, InOut: w.InOut, Packed: w.packed, Back: w.back}
-	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, frozen, l, tensor.Tensor{}) }), true
+	return a.Factors(s, parts)
 }
 
-// projectedOnto returns residual plus the projection of x with an adapter. Where the weight is laid out, the sum is
-// rounded once.
+// adapted is apply with an adapter of the parts, whose outputs the product has side by side, plus residual, if that is
+// defined. Where the weight is laid out, the sum is rounded once. ok is false where the adapter must be applied to each
+// of the parts, or these are trained.
+func (w *matrix) adapted(s *tensor.Scope, x, residual tensor.Tensor, parts []*Linear, adapter Adapter) (y tensor.Tensor,
+	ok bool) {
+	if parts[0].weight.RequiresGrad() {
+		return y, false
+	}
+	l, ok := factors(s, parts, adapter)
+	if !ok {
+		return y, false
+	}
+	frozen := w.laidOut()
+	if !frozen.LaidOut(x.DType()) {
+		if len(l.Parts) == 0 {
+			if y = w.apply(s, x); residual.Defined() {
+				y = s.Add(residual, y)
+			}
+			return y, true
+		}
+		frozen.Matrix, frozen.Bias = w.of(s, x.DType())
+	}
+	if residual.Defined() {
+		residual = s.Reshape(residual, -1, residual.Size(-1))
+	}
+	return inRows(s, x, func(x tensor.Tensor) tensor.Tensor { return s.Adapted(x, frozen, l, residual) }), true
+}
+
+// projectedOnto returns residual plus the projection of x with an adapter.
 func projectedOnto(s *tensor.Scope, p projection, x, residual tensor.Tensor, adapter Adapter) tensor.Tensor {
-	w := p.product().laidOut()
-	if w.LaidOut(x.DType()) && !p.linears()[0].weight.RequiresGrad() {
-		var l tensor.LowRank
-		a, ok := adapter.(lowRank)
-		if ok {
-			l, ok = a.Factors(s, p.linears())
-		}
-		if ok || adapter == nil {
-			width := residual.Size(-1)
-			return inRows(s, x, func(x tensor.Tensor) tensor.Tensor {
-				return s.Adapted(x, w, l, s.Reshape(residual, -1, width))
-			})
-		}
+	if y, ok := p.product().adapted(s, x, residual, p.linears(), adapter); ok {
+		return y
 	}
 	return s.Add(residual, p.apply(s, x, adapter))
 }
@@ -156,7 +164,7 @@ func (l *Linear) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 	if adapter == nil {
 		return l.matrix.apply(s, x)
 	}
-	if y, ok := l.adapted(s, x, l.linears(), adapter); ok {
+	if y, ok := l.adapted(s, x, tensor.Tensor{}, l.linears(), adapter); ok {
 		return y
 	}
 	return adapter.Apply(s, l.Name, x, l.matrix.apply(s, x))
@@ -183,7 +191,7 @@ func (j *joined) apply(s *tensor.Scope, x tensor.Tensor, adapter Adapter) tensor
 	if adapter == nil {
 		return j.matrix.apply(s, x)
 	}
-	if y, ok := j.adapted(s, x, j.parts, adapter); ok {
+	if y, ok := j.adapted(s, x, tensor.Tensor{}, j.parts, adapter); ok {
 		return y
 	}
 	y := j.matrix.apply(s, x)

@@ -87,17 +87,11 @@ func frozenMLP(s *tensor.Scope, x, residual tensor.Tensor, up, down projection, 
 	if !s.CanMLP(m, x.DType()) || up.linears()[0].weight.RequiresGrad() {
 		return y, false
 	}
-	if adapter != nil {
-		a, ok := adapter.(lowRank)
-		if !ok {
-			return y, false
-		}
-		if m.UpChange, ok = a.Factors(s, up.linears()); !ok {
-			return y, false
-		}
-		if m.DownChange, ok = a.Factors(s, down.linears()); !ok {
-			return y, false
-		}
+	if m.UpChange, ok = factors(s, up.linears(), adapter); !ok {
+		return y, false
+	}
+	if m.DownChange, ok = factors(s, down.linears(), adapter); !ok {
+		return y, false
 	}
 	shape := x.Shape()
 	width := shape[len(shape)-1]

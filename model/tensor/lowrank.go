@@ -170,15 +170,8 @@ func (s *Scope) adaptedLaidOut(x Tensor, w Weight, l LowRank, residual Tensor) (
 		numbers[0], inputs[3] = 1, residual
 	}
 	s.NoGrad(func() {
-		in := inner{added: s.added(x, w.Packed.Out, l, saved)}
-		e := Epilogue{Bias: w.Bias, Residual: residual}
-		if !w.Packed.Gated {
-			y = w.Packed.product(s, x, e, in)
-			return
-		}
-		y = s.Empty(x.DType(), x.Size(0), w.Packed.Out)
-		in.pre, in.only = y, true
-		w.Packed.product(s, x, e, in)
+		y = w.Packed.product(s, x, Epilogue{Bias: w.Bias, Residual: residual},
+			inner{added: s.added(x, w.Packed.Out, l, saved), whole: true})
 	})
 	s.record(step{op: stepAdaptedLaidOut, numbers: numbers, saved: append([]Tensor{x, w.Back.data}, saved...),
 		inputs: inputs, outputs: []Tensor{y}})

@@ -279,22 +279,14 @@ func (p *Packed) Product(s *Scope, x Tensor, e Epilogue) Tensor { return p.produ
 
 // Outputs returns x [..., in] times the weight plus bias, which may be none, [..., out], gated or not.
 func (p *Packed) Outputs(s *Scope, x, bias Tensor) Tensor {
-	if !p.Gated {
-		return p.Product(s, x, Epilogue{Bias: bias})
-	}
-	x = s.Contiguous(x)
-	shape := x.Shape()
-	shape[len(shape)-1] = p.Out
-	y := s.Empty(x.DType(), shape...)
-	p.product(s, x, Epilogue{Bias: bias}, inner{pre: y, only: true})
-	return y
+	return p.product(s, x, Epilogue{Bias: bias}, inner{whole: true})
 }
 
 // inner is what else a product does with its sums. Its activation is then GELU's tanh form or none.
 type inner struct {
 	added *C.popri_low_rank // if not nil, what it has of low joins the sums
+	whole bool              // the product is all outputs, in spite of gates
 	pre   Tensor            // receives what the activation or the gates are applied to, if defined
-	only  bool              // nothing else is wanted
 	// If defined, what pre received of an MLP, for whose result the product is the gradient: it becomes that for pre, and
 	// again receives the result.
 	slopeOf, again Tensor
@@ -302,7 +294,7 @@ type inner struct {
 }
 
 // product is Product with what in says.
-func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) (y Tensor) {
+func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) Tensor {
 	x = s.Contiguous(x)
 	if e.DType == 0 {
 		e.DType = x.DType()
@@ -315,7 +307,7 @@ func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) (y Tensor) {
 	}
 	shape := x.Shape()
 	shape[len(shape)-1] = p.Out
-	if p.Gated {
+	if p.Gated && !in.whole {
 		shape[len(shape)-1] /= 2
 	}
 	g.y_bf16, g.act = cbool(e.DType == BFloat16), C.int(e.Act)
@@ -326,12 +318,14 @@ func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) (y Tensor) {
 			shape[len(shape)-1] *= 2
 		}
 	}
+	y := s.Empty(e.DType, shape...)
+	if p.Gated && in.whole {
+		g.pre = y.pointer()
+	} else {
+		g.y = y.pointer()
+	}
 	if in.pre.Defined() {
 		g.pre = in.pre.pointer()
-	}
-	if !in.only {
-		y = s.Empty(e.DType, shape...)
-		g.y = y.pointer()
 	}
 	if rows == 0 {
 		return y
