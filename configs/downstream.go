@@ -30,7 +30,7 @@ type Downstream struct {
 	// MicroTexts is the number of texts in one forward and backward pass. Default 0: all of a batch, and the models of
 	// a table are trained side by side, one a thread, which suits models of a few million parameters. With a number,
 	// the passes of an update are computed side by side and the models one after another, which needs the memory of
-	// one; 8 suits DistilGPT2. Another number rounds differently.
+	// one; 16 suits DistilGPT2. Another number rounds differently.
 	MicroTexts int `yaml:"micro_texts"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length"`

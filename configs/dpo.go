@@ -94,9 +94,10 @@ type DPO struct {
 	// Pairs is "rank" or "margin".
 	RejectedRank int `yaml:"rejected_rank"`
 	// MicroPairs is the number of pairs in one pass, which bounds the memory; a CPU computes as many passes at once as
-	// it has threads. 0, the default, means one on a CPU, as many as fit into half of a GPU's memory, and 8 in TRL; more
-	// than optimizer.batch means all pairs of an update. It changes results by rounding only: an update's loss is the mean over all its pairs. The
-	// method "grpo" computes two samples for each pair, or 20 with 0.
+	// it has threads. 0, the default, means about 768 tokens on a CPU, but an eighth of the update's pairs at most, as
+	// many as fit into half of a GPU's memory, and 8 in TRL; more than optimizer.batch means all pairs of an update. It
+	// changes results by rounding only: an update's loss is the mean over all its pairs. The method "grpo" computes two
+	// samples for each pair, or 20 with 0.
 	MicroPairs int `yaml:"micro_pairs"`
 	// MicroTokens is the largest number of tokens, padding included, that are computed at once: pairs of a step are
 	// grouped by length, as many as fit. A longer pair is computed alone. 0, the default, uses MicroPairs alone.

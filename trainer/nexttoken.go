@@ -57,13 +57,15 @@ func InParts(n int) func(rows int) int { return func(rows int) int { return max(
 // LonePass is how many examples a pass has that has a device to itself, of whose memory nothing is known.
 const LonePass = 8
 
-// PassSize is how many examples a forward pass has where nothing else is asked for, if each needs so many bytes. A CPU
-// computes passes side by side, one a thread: passes of one example share the threads evenly, and need no padding and
-// the least memory. A GPU is idle with small ones: its passes fill half of its memory, all that run at a time.
-func PassSize(bytes int64) int {
+// PassSize is how many examples of a batch a forward pass has where nothing else is asked for, if each has so many
+// tokens and needs so many bytes. A CPU computes passes side by side, one a thread: with a few hundred tokens, a pass
+// takes little of its time between operations and still fits into the caches, and a batch has eight passes at least for
+// as many threads. A GPU is idle with small ones: its passes fill half of its memory, all that run at a time.
+func PassSize(bytes, tokens int64, batch int) int {
+	const passTokens, passes = 768, 8
 	switch memory := tensor.GPUMemory(); {
 	case tensor.DefaultDevice() == tensor.CPU:
-		return 1
+		return max(1, min(passTokens/int(max(1, tokens)), batch/passes))
 	case memory > 0 && bytes > 0:
 		return int(min(1024, max(1, memory/2/int64(tensor.AtOnce())/bytes)))
 	}

@@ -144,7 +144,7 @@ func (a *app) benchFineTune() *cobra.Command {
 	f.StringVar(&o.Model, "model", "work", "folder with the model and rows.json")
 	f.IntVar(&o.Steps, "steps", 3, "updates")
 	f.IntVar(&o.Batch, "batch", 160, "rows of an update")
-	f.IntVar(&o.Micro, "micro", 8, "rows of one forward pass (0: all)")
+	f.IntVar(&o.Micro, "micro", 16, "rows of one forward pass (0: all)")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	profileFlag(cmd, &o.Profile)
 	return cmd

@@ -59,8 +59,13 @@ func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tun
 // PairBytes estimates the memory that a pair needs while it is computed.
 func PairBytes(c configs.Config, m lm.Config, compute tensor.DType) int64 {
 	completions := int64(2 * c.Generate.MaxNewTokens)
-	tokens := min(int64(m.Context), int64(max(1, c.Generate.Examples)*c.Data.MaxTokens)+completions)
+	tokens := pairTokens(c, m)
 	return m.Activations(tokens, min(completions, tokens), compute, c.Optimizer.GradientCheckpointing)
+}
+
+// pairTokens is the most tokens that a pair should have.
+func pairTokens(c configs.Config, m lm.Config) int64 {
+	return min(int64(m.Context), int64(max(1, c.Generate.Examples)*c.Data.MaxTokens+2*c.Generate.MaxNewTokens))
 }
 
 // MicroPairs is the number of pairs of a pass of the model m.
@@ -68,7 +73,7 @@ func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
 	if c.DPO.MicroPairs == 0 && c.DPO.MicroTokens > 0 { // the tokens alone decide
 		return c.Optimizer.Batch
 	}
-	size := trainer.PassSize(PairBytes(c, m, compute))
+	size := trainer.PassSize(PairBytes(c, m, compute), pairTokens(c, m), c.Optimizer.Batch)
 	if c.DPO.Engine == configs.TRL { // which computes one pass at a time, wherever it runs
 		size = trainer.LonePass
 	}

@@ -62,7 +62,8 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		longest = max(longest, len(p.Prompt)+len(p.Chosen)+len(p.Rejected))
 		scored = max(scored, len(p.Chosen)+len(p.Rejected))
 	}
-	micro := cmp.Or(o.Micro, trainer.PassSize(m.Config.Activations(int64(longest), int64(scored), m.Compute, m.Recompute)))
+	bytes := m.Config.Activations(int64(longest), int64(scored), m.Compute, m.Recompute)
+	micro := cmp.Or(o.Micro, trainer.PassSize(bytes, int64(longest), o.Batch))
 	t, err := dpo.NewTuner(m, a,
 		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
 			BatchPairs: o.Batch, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,

@@ -37,7 +37,7 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	bytes := p.Model.Config.Activations(int64(longest), int64(longest), p.Model.Compute, p.Model.Recompute)
 	mean := 0.0
 	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer,
-		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes)),
+		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes, int64(longest), f.Batch)),
 		Seed: rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
 		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
 	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {

@@ -85,35 +85,76 @@ func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
 }
 
 // behindEachOther lays rows out one behind the other, without padding but at the end: the number of tokens is rounded
-// up, because the library compiles a kernel for each new size of a product. There is no such input of one row, of rows
-// of several sequences, and of rows that hardly need padding.
+// up to whole tiles of the matrix unit or, without one, further, because the library compiles a kernel for each new size
+// of a product. There is no such input of one row, and of rows that hardly need padding.
 func behindEachOther(s *tensor.Scope, rows []Row) (in Input) {
-	const round = 64
-	total := 0
+	round, total := 64, 0
+	if tensor.MatrixUnit() {
+		round = 16
+	}
 	for _, r := range rows {
 		total += len(r.Tokens)
 		in.longest = max(in.longest, len(r.Tokens))
-		if len(r.Branches) > 0 || len(r.Tokens) == 0 {
+		if len(r.Tokens) == 0 {
 			return Input{}
 		}
 	}
-	if whole := roundUp(total, round); whole < len(rows)*in.longest {
-		ids, positions := make([]int64, 0, whole), make([]int64, 0, whole)
-		for _, r := range rows {
-			in.starts = append(in.starts, int64(len(ids)))
-			for t, id := range r.Tokens {
-				ids, positions = append(ids, int64(id)), append(positions, int64(t))
-			}
+	whole := roundUp(total, round)
+	if whole >= len(rows)*in.longest {
+		return Input{}
+	}
+	several := slices.ContainsFunc(rows, Row.several)
+	rows = slices.Clone(rows)
+	for left := whole - total; left > 0; left -= in.longest { // what is left are rows, too, none longer than the longest
+		rows = append(rows, Row{Tokens: make([]int32, min(left, in.longest))})
+	}
+	ids, positions, at := make([]int64, whole), make([]int64, whole), 0
+	square := 0
+	if several {
+		square = in.longest * in.longest
+	}
+	mask := make([]byte, len(rows)*square)
+	for i, r := range rows {
+		in.starts = append(in.starts, int64(at))
+		r.order(positions[at:][:len(r.Tokens)], mask[i*square:][:square], in.longest)
+		for _, id := range r.Tokens {
+			ids[at] = int64(id)
+			at++
 		}
-		in.starts = append(in.starts, int64(total))
-		for at := total; at < whole; { // what is left are sequences, too, none of them longer than the longest
-			at = min(at+in.longest, whole)
-			in.starts = append(in.starts, int64(at))
-		}
-		in.IDs = s.FromInt64(ids[:whole], 1, int64(whole))
-		in.Positions = s.FromInt64(positions[:whole], 1, int64(whole))
+	}
+	in.starts = append(in.starts, int64(at))
+	in.IDs, in.Positions = s.FromInt64(ids, 1, int64(whole)), s.FromInt64(positions, 1, int64(whole))
+	if several {
+		in.Mask = s.FromBytes(tensor.Bool, mask, int64(len(rows)), 1, int64(in.longest), int64(in.longest))
 	}
 	return in
+}
+
+// several reports whether the row holds several sequences.
+func (r Row) several() bool { return len(r.Branches) > 0 }
+
+// order writes the positions of the row's tokens, or of more, as if the last sequence went on, and what they see of the
+// row into mask, whose rows are width apart, if it is not empty.
+func (r Row) order(positions []int64, mask []byte, width int) {
+	left, hidden := r.Branches, 0 // hidden: where the token's own sequence begins, behind Shared; 0 for the first one
+	for t := range positions {
+		if len(left) > 0 && t == left[0] {
+			left, hidden = left[1:], t
+		}
+		positions[t] = int64(t)
+		if hidden > 0 {
+			positions[t] = int64(r.Shared + t - hidden)
+		}
+		if len(mask) == 0 {
+			continue
+		}
+		row := mask[t*width:][:t+1]
+		for u := range row {
+			if hidden == 0 || u < r.Shared || u >= hidden {
+				row[u] = 1
+			}
+		}
+	}
 }
 
 // paddedRows is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold
@@ -125,29 +166,17 @@ func paddedRows(s *tensor.Scope, rows []Row, before, context int) Input {
 		tokens[i] = r.Tokens
 	}
 	in := PaddedInput(s, tokens, context-before)
-	if before == 0 && !slices.ContainsFunc(rows, func(r Row) bool { return len(r.Branches) > 0 }) {
+	if before == 0 && !slices.ContainsFunc(rows, Row.several) {
 		return in
 	}
 	width := int(in.IDs.Size(1))
 	positions := make([]int64, len(rows)*width)
 	mask := make([]byte, len(rows)*width*width)
 	for i, r := range rows {
-		left, hidden := r.Branches, 0 // hidden: where the token's own sequence begins, behind Shared; 0 for the first one
-		for t := range width {
-			if len(left) > 0 && t == left[0] {
-				left, hidden = left[1:], t
-			}
-			position := t
-			if hidden > 0 {
-				position = r.Shared + t - hidden
-			}
-			positions[i*width+t] = int64(before + min(position, width-1, context-before-1)) // padding may lie beyond
-			row := mask[(i*width+t)*width:][:width]
-			for u := 0; u <= t; u++ {
-				if hidden == 0 || u < r.Shared || u >= hidden {
-					row[u] = 1
-				}
-			}
+		at := positions[i*width:][:width]
+		r.order(at, mask[i*width*width:], width)
+		for t := range at { // padding may lie beyond the context
+			at[t] = int64(before + min(int(at[t]), width-1, context-before-1))
 		}
 	}
 	in.Positions = s.FromInt64(positions, int64(len(rows)), int64(width))

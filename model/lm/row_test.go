@@ -8,7 +8,7 @@ import (
 )
 
 // TestRowsBehindEachOther: rows that lie behind each other have the log-probabilities and gradients that they have with
-// padding, whatever their lengths, also where blocks are computed again.
+// padding, whatever their lengths, also where they hold several sequences and where blocks are computed again.
 func TestRowsBehindEachOther(t *testing.T) {
 	rows := func(lengths ...int) (rows []Row) {
 		for i, n := range lengths {
@@ -20,6 +20,8 @@ func TestRowsBehindEachOther(t *testing.T) {
 		}
 		return rows
 	}
+	tokens := func(n int) (ids []int32) { return rows(n)[0].Tokens }
+	pairs := []Row{NewRow(tokens(20), tokens(9), tokens(13)), NewRow(tokens(5), tokens(40), tokens(1)), {Tokens: tokens(7)}}
 	for _, arch := range []string{"gpt2", "llama"} {
 		c := small()[arch]
 		c.Hidden, c.Heads, c.Dim, c.KVHeads = 64, 2, 32, 1
@@ -35,7 +37,7 @@ func TestRowsBehindEachOther(t *testing.T) {
 		behind := false
 		for _, again := range []bool{false, true} {
 			m.Recompute = again
-			for _, list := range [][]Row{rows(50, 3, 20, 9), rows(1, 64, 2, 2, 2), rows(40, 40), rows(5)} {
+			for _, list := range [][]Row{rows(50, 3, 20, 9), rows(1, 64, 2, 2, 2), rows(40, 40), rows(5), pairs} {
 				err := tensor.Run(func(s *tensor.Scope) error {
 					behind = behind || len(m.rowsInput(s, list, nil).starts) > 0
 					loss, grads := m.LossGradients(s, list, nil, params, m.Counted(list), Dropout{})

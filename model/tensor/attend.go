@@ -33,15 +33,17 @@ func (s *Scope) Attend(q, k, v, mask Tensor, scale float64, drop Dropout) Tensor
 }
 
 // AttendRows is [Scope.Attend] for sequences of several lengths, one behind the other in q, k and v, whose B is 1: the
-// tokens of starts[i] up to, but not including, starts[i+1] see each other as the beginning of mask [n, n] says, where n
-// is at least the length of the longest. It needs [Scope.CanAttendHeads].
+// tokens of starts[i] up to, but not including, starts[i+1] see each other as the beginning of mask [n, n] says, or of
+// mask i of [sequences, 1, n, n], where n is at least the length of the longest. It needs [Scope.CanAttendHeads].
 func (s *Scope) AttendRows(q, k, v, mask Tensor, starts []int64, scale float64, drop Dropout) Tensor {
-	shape := q.Shape()
+	shape, width := q.Shape(), mask.Size(-1)
 	n := len(starts) - 1
+	masks := mask.NumElements() / max(1, width*width)
 	ok := len(shape) == 4 && shape[0] == 1 && k.Size(2) == shape[2] && s.CanAttendHeads(q.DType(), shape[3]) &&
-		mask.DType() == BFloat16 && n > 0 && starts[0] == 0 && starts[n] == shape[2]
+		mask.DType() == BFloat16 && mask.Size(-2) == width && (masks == 1 || masks == int64(n)) && n > 0 &&
+		starts[0] == 0 && starts[n] == shape[2]
 	for i := 0; ok && i < n; i++ {
-		ok = starts[i] < starts[i+1] && starts[i+1]-starts[i] <= mask.Size(-1)
+		ok = starts[i] < starts[i+1] && starts[i+1]-starts[i] <= width
 	}
 	fusable("AttendRows", s.Contiguous(q), ok, "[1, Heads, T, Dim] of a type and width that attention takes here, "+
 		"with a mask in bfloat16 for the longest sequence")

@@ -197,58 +197,76 @@ func TestAttentionDropout(t *testing.T) {
 	}
 }
 
-// TestAttendRows: sequences behind each other are attended as each by itself, on any number of threads.
+// TestAttendRows: sequences behind each other are attended as each by itself, on any number of threads, with one mask
+// and with a mask for each.
 func TestAttendRows(t *testing.T) {
 	skipWithoutAttend(t)
 	defer SetThreads(Threads())
-	const scale = 0.2
 	c := heads{1, 130, 4, 2, 32}
-	starts := []int64{0, 33, 34, 98, 130}
-	for _, a := range accuracies {
-		var first trained
-		for _, threads := range []int{1, 3} {
-			SetThreads(threads)
-			err := Run(func(s *Scope) error {
-				if !s.CanAttendHeads(a.DType, c.dim) {
-					return nil
-				}
-				mask := s.To(s.FromFloat32(sees(70, 0, 0), 70, 70), BFloat16)
-				got := c.attended(s, a.DType, func(q, k, v Tensor) Tensor {
-					return s.AttendRows(q, k, v, mask, starts, scale, Dropout{})
-				})
-				want := c.attended(s, a.DType, func(q, k, v Tensor) Tensor {
-					var parts []Tensor
-					for i, from := range starts[:4] {
-						n := starts[i+1] - from
-						of := func(x Tensor) Tensor { return s.Narrow(x, 2, from, n) }
-						sight := s.Narrow(s.Narrow(mask, 0, 0, n), 1, 0, n)
-						parts = append(parts, s.Attend(of(q), of(k), of(v), sight, scale, Dropout{}))
-					}
-					return s.Cat(1, parts...)
-				})
-				c.near(t, got, want, 1e-6, 1e-6)
+	for _, masks := range [][][]float32{{sees(70, 0, 0)},
+		{sees(70, 3, 20), sees(70, 0, 0), sees(70, 30, 40), sees(70, 1, 2)}} {
+		for _, a := range accuracies {
+			var first trained
+			for _, threads := range []int{1, 3} {
+				SetThreads(threads)
+				got := c.behindEachOther(t, a.DType, masks)
 				if first.y == nil {
 					first = got
 				} else if !slices.Equal(first.y, got.y) || !slices.Equal(first.dk, got.dk) {
 					t.Error("the bits depend on the threads")
 				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
 			}
 		}
 	}
-	for _, wrong := range [][]int64{{0, 130}, {0, 70, 131}, {1, 66, 130}, {0, 66, 66, 130}, {0}} {
+	for _, wrong := range []struct {
+		starts []int64
+		masks  int64
+	}{{[]int64{0, 130}, 1}, {[]int64{0, 70, 131}, 1}, {[]int64{1, 66, 130}, 1}, {[]int64{0, 66, 66, 130}, 1},
+		{[]int64{0}, 1}, {[]int64{0, 60, 130}, 3}} {
 		err := Run(func(s *Scope) error {
 			x, k := draws32(s, BFloat16, 1, 1, 4, 130, 32), draws32(s, BFloat16, 2, 1, 2, 130, 32)
-			s.AttendRows(x, k, k, s.Zeros(BFloat16, 70, 70), wrong, scale, Dropout{})
+			s.AttendRows(x, k, k, s.Zeros(BFloat16, wrong.masks, 1, 70, 70), wrong.starts, 0.2, Dropout{})
 			return nil
 		})
 		if err == nil {
-			t.Error(fmt.Sprint("sequences at ", wrong, " of 130 tokens are taken"))
+			t.Error(fmt.Sprint("sequences at ", wrong.starts, " of 130 tokens are taken, with ", wrong.masks, " masks"))
 		}
 	}
+}
+
+// behindEachOther is [Scope.AttendRows] of four sequences, with one mask or one for each, after a comparison with
+// [Scope.Attend] of each by itself.
+func (c heads) behindEachOther(t *testing.T, d DType, masks [][]float32) (got trained) {
+	t.Helper()
+	const scale = 0.2
+	starts := []int64{0, 33, 34, 98, 130}
+	err := Run(func(s *Scope) error {
+		if !s.CanAttendHeads(d, c.dim) {
+			return nil
+		}
+		n := int64(len(masks))
+		mask := s.To(s.FromFloat32(slices.Concat(masks...), n, 1, 70, 70), BFloat16)
+		got = c.attended(s, d, func(q, k, v Tensor) Tensor {
+			return s.AttendRows(q, k, v, mask, starts, scale, Dropout{})
+		})
+		want := c.attended(s, d, func(q, k, v Tensor) Tensor {
+			var parts []Tensor
+			for i, from := range starts[:4] {
+				tokens := starts[i+1] - from
+				of := func(x Tensor) Tensor { return s.Narrow(x, 2, from, tokens) }
+				own := s.Reshape(s.Narrow(mask, 0, int64(i)%n, 1), 70, 70)
+				sight := s.Narrow(s.Narrow(own, 0, 0, tokens), 1, 0, tokens)
+				parts = append(parts, s.Attend(of(q), of(k), of(v), sight, scale, Dropout{}))
+			}
+			return s.Cat(1, parts...)
+		})
+		c.near(t, got, want, 1e-6, 1e-6)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func BenchmarkTrainedAttention(b *testing.B) {
