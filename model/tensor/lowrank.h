@@ -12,6 +12,7 @@ INLINE void dots(int rows, int factors, const void *x, int64_t at, int64_t strid
     for (int k = 0; k < factors; k++) b[k] = *(const floats *)(a + k * n + i);
     for (int r = 0; r < rows; r++) {
       floats v = load(x, at + r * stride + i, bf16);
+      soon(x, at + (r + rows) * stride + i, bf16);
       for (int k = 0; k < factors; k++) sums[r][k] += v * b[k];
     }
   }
@@ -93,6 +94,7 @@ INLINE void outer(int factors, int rows, const float *low, int64_t ranks, const 
     for (int k = 0; k < factors; k++) part[k] = *(const floats *)(sums + k * width + i);
     for (int t = 0; t < rows; t++) {
       floats v = load(m, at + t * stride + i, bf16);
+      soon(m, at + (t + rows) * stride + i, bf16);
       for (int k = 0; k < factors; k++) part[k] += low[t * ranks + k] * v;
     }
     for (int k = 0; k < factors; k++) *(floats *)(sums + k * width + i) = part[k];

@@ -10,6 +10,7 @@ INLINE void rmsnorm(const void *x, int bf16, const float *w, void *y, int64_t ro
     floats squares = {0};
     for (; i + LANES <= n; i += LANES) {
       floats v = load(x, at + i, bf16);
+      soon(x, at + n + i, bf16);
       squares += v * v;
     }
     float sum = 0;
@@ -42,6 +43,7 @@ INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w
     for (; i + LANES <= n; i += LANES) {
       floats v = load(x, at + i, bf16);
       squares += v * v;
+      soon(x, at + n + i, bf16), soon(dy, at + n + i, bf16);
       dots += v * load(dy, at + i, bf16) * *(const floats *)(w + i);
     }
     float square = total(squares), dot = total(dots);
