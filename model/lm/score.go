@@ -27,7 +27,7 @@ type Scored struct {
 }
 
 // The vocabulary is processed for this many positions at a time, so that its memory does not grow with the batch.
-const vocabRows = 512
+const vocabRows = 768
 
 // Score runs the forward pass. Logits are computed only at positions that predict a counted token, for a few positions
 // at a time, and are not kept. Under [tensor.Scope.WithGrad], [Scored.Gradients] returns the gradients of the

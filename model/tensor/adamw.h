@@ -8,6 +8,7 @@ void popri_adamw(float *restrict p, const float *restrict g, float *restrict m, 
   int64_t i = 0;
   for (; i + LANES <= n; i += LANES) {
     floats gi = *(const floats *)(g + i) * scale;
+    soon(p, i + AHEAD, 0), soon(g, i + AHEAD, 0), soon(m, i + AHEAD, 0), soon(v, i + AHEAD, 0);
     floats mi = b1 * *(floats *)(m + i) + (1.0f - b1) * gi, vi = b2 * *(floats *)(v + i) + (1.0f - b2) * gi * gi;
     *(floats *)(m + i) = mi;
     *(floats *)(v + i) = vi;
@@ -21,10 +22,22 @@ void popri_adamw(float *restrict p, const float *restrict g, float *restrict m, 
   }
 }
 
-// sum += part, which is bfloat16.
-void popri_add_bf16(float *restrict sum, const uint16_t *restrict part, int64_t n) {
+INLINE void add(float *sum, const void *part, int64_t n, int bf16) {
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    soon(sum, i + AHEAD, 0), soon(part, i + AHEAD, bf16);
+    *(floats *)(sum + i) += load(part, i, bf16);
+  }
+  for (; i < n; i++) sum[i] += value(part, i, bf16);
+}
+
+// sum += part, which is float32 or bfloat16.
+void popri_add(float *sum, const void *part, int bf16, int64_t n) {
   OPERATION("popri::add");
-  for (int64_t i = 0; i < n; i++) sum[i] += from_bf16(part[i]);
+  if (bf16)
+    add(sum, part, n, 1);
+  else
+    add(sum, part, n, 0);
 }
 
 double popri_sum_squares(const float *x, int64_t n) {

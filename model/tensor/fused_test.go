@@ -74,24 +74,23 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// TestAddHalf: a sum of float32 takes bfloat16 values to the last bit as the library adds them.
-func TestAddHalf(t *testing.T) {
+// TestAddInPlace: a sum of float32 takes values of both types to the last bit as the library adds them.
+func TestAddInPlace(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
-	a, b := make([]float32, 3*37), make([]float32, 3*37)
-	for i := range a {
-		a[i], b[i] = float32(random.NormFloat64()), float32(random.NormFloat64())
-	}
-	sums := both(t, func(s *Scope) []float32 {
-		sum, part := s.FromFloat32(a, 3, 37), s.To(s.FromFloat32(b, 3, 37), BFloat16)
-		s.Add_(sum, part)
-		whole := slices.Clone(sum.Host())
-		s.Add_(sum, s.Transpose(s.View(part, 37, 3), 0, 1)) // not contiguous
-		return append(whole, sum.Host()...)
-	})
-	if !slices.Equal(sums[0], sums[1]) {
-		t.Error("the kernel and the library differ")
-	}
-	if sums[0][0] == a[0] || sums[0][3*37] == sums[0][0] {
-		t.Error("nothing was added")
+	a, b := normals(random, 3*37, 1), normals(random, 3*37, 1)
+	for _, d := range []DType{Float32, BFloat16} {
+		sums := both(t, func(s *Scope) []float32 {
+			sum, part := s.FromFloat32(a, 3, 37), s.To(s.FromFloat32(b, 3, 37), d)
+			s.Add_(sum, part)
+			whole := slices.Clone(sum.Host())
+			s.Add_(sum, s.Transpose(s.View(part, 37, 3), 0, 1)) // not contiguous
+			return append(whole, sum.Host()...)
+		})
+		if !slices.Equal(sums[0], sums[1]) {
+			t.Errorf("%v: the kernel and the library differ", d)
+		}
+		if sums[0][0] == a[0] || sums[0][3*37] == sums[0][0] {
+			t.Errorf("%v: nothing was added", d)
+		}
 	}
 }

@@ -21,10 +21,11 @@ func (s *Scope) inPlace(op string, out C.tensor, args ...Tensor) {
 
 // Add_ adds b to a in place.
 func (s *Scope) Add_(a, b Tensor) {
-	// The library would first make a float32 copy of b, which doubles the way through memory.
-	if a.DType() == Float32 && b.DType() == BFloat16 && s.native("Add_", a, b) && slices.Equal(a.Shape(), b.Shape()) &&
-		C.at_is_contiguous(a.c) != 0 && C.at_is_contiguous(b.c) != 0 {
-		C.popri_add_bf16(cfloats(a.View32()), (*C.uint16_t)(C.at_data_ptr(b.c)), C.int64_t(a.NumElements()))
+	// The library waits for memory, and first makes a float32 copy of b where that is bfloat16.
+	if d := b.DType(); a.DType() == Float32 && (d == Float32 || d == BFloat16) && !a.RequiresGrad() &&
+		!b.RequiresGrad() && s.native("Add_", a, b) &&
+		slices.Equal(a.Shape(), b.Shape()) && C.at_is_contiguous(a.c) != 0 && C.at_is_contiguous(b.c) != 0 {
+		C.popri_add(a.floats(), b.pointer(), cbool(d == BFloat16), C.int64_t(a.NumElements()))
 		return
 	}
 	var out C.tensor

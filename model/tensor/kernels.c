@@ -5,7 +5,7 @@
 #define KERNELS(K)                                                                                                    \
   K(void, popri_adamw, (float *p, const float *g, float *m, float *v, int64_t n, float lr, float b1, float b2,        \
       float eps, float wd, float c1, float c2, float scale), (p, g, m, v, n, lr, b1, b2, eps, wd, c1, c2, scale))     \
-  K(void, popri_add_bf16, (float *sum, const uint16_t *part, int64_t n), (sum, part, n))                              \
+  K(void, popri_add, (float *sum, const void *part, int bf16, int64_t n), (sum, part, bf16, n))                       \
   K(double, popri_sum_squares, (const float *x, int64_t n), (x, n))                                                   \
   K(void, popri_attend, (const popri_cache *c, int from, int to, const float *qkv, float *out,                        \
       const int32_t *slot, const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len,               \

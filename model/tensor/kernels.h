@@ -4,7 +4,7 @@
 #define JOIN(name, set) name##_##set
 #define OF_SET(name, set) JOIN(name, set)
 #define popri_adamw OF_SET(popri_adamw, SET)
-#define popri_add_bf16 OF_SET(popri_add_bf16, SET)
+#define popri_add OF_SET(popri_add, SET)
 #define popri_sum_squares OF_SET(popri_sum_squares, SET)
 #define popri_attend OF_SET(popri_attend, SET)
 #define popri_layernorm_rows OF_SET(popri_layernorm_rows, SET)

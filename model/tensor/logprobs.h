@@ -6,6 +6,7 @@ INLINE void softmax_grad(void *x, int n, float normaliser, float weight, int bf1
   int i = 0;
   for (; i + LANES <= n; i += LANES) {
     floats y = load(x, i, bf16), sum = {0};
+    soon(x, i + AHEAD, bf16);
     exp_floats((const float *)&y, normaliser, 1.0f, (float *)&y, &sum);
     store_floats(x, i, -weight * y, bf16);
   }
@@ -19,6 +20,7 @@ INLINE float max_logit(const void *x, int64_t at, int n, int bf16) {
   int i = 0;
   for (; i + LANES <= n; i += LANES) {
     floats v = load(x, at + i, bf16);
+    soon(x, at + i + AHEAD, bf16);
     ints more = v > best;
     best = (floats)(((ints)v & more) | ((ints)best & ~more));
   }

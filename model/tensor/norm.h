@@ -93,7 +93,7 @@ void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
 INLINE void moments(const void *x, int64_t at, int bf16, int64_t n, float eps, float *mean, float *scale) {
   int64_t i = 0;
   floats sums = {0}, squares = {0};
-  for (; i + LANES <= n; i += LANES) sums += load(x, at + i, bf16);
+  for (; i + LANES <= n; i += LANES) sums += load(x, at + i, bf16), soon(x, at + n + i, bf16);
   float sum = total(sums);
   for (; i < n; i++) sum += value(x, at + i, bf16);
   float m = sum / (float)n;
@@ -141,6 +141,7 @@ INLINE void layernorm_grad(const popri_rows *p, int64_t block, int64_t last, int
       floats sums = {0}, dots = {0};
       for (; i + LANES <= n; i += LANES) {
         floats g = load(p->dy, at + i, bf16) * *(const floats *)(w + i);
+        soon(p->dy, at + n + i, bf16);
         sums += g;
         dots += g * (load(p->x, at + i, bf16) - mean);
       }
@@ -179,6 +180,7 @@ INLINE void drop(const popri_drop *p, int64_t from, int64_t to, int bf16) {
     uint64_t row = hidden_row((uint64_t)p->keys[r / p->part], r % p->part);
     int64_t at = r * p->n, i = 0;
     for (; i + LANES <= p->n; i += LANES) {
+      soon(p->x, at + i + AHEAD, bf16);
       ints kept = HIDDEN_WORD(lanes + (uint32_t)i, row) >= p->limit;
       store_floats(p->y, at + i, (floats)((ints)(load(p->x, at + i, bf16) * p->factor) & kept), bf16);
     }
@@ -243,6 +245,7 @@ INLINE void gelu(const popri_rows *p, int64_t from, int64_t to, int bf16) {
     int64_t i = from * p->n, end = i + p->n;
     for (; i + LANES <= end; i += LANES) {
       floats x = load(p->x, i, bf16);
+      soon(p->x, i + AHEAD, bf16);
       store_floats(p->y, i, x * sigmoids(GELU_SLOPE * x * (1 + GELU_CUBE * x * x), bf16), bf16);
     }
     for (; i < end; i++) {
@@ -258,6 +261,7 @@ INLINE void gelu_grad(const popri_rows *p, int64_t from, int64_t to, int bf16) {
     for (; i + LANES <= end; i += LANES) {
       floats x = load(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoids(GELU_SLOPE * x * (1 + cube), bf16);
       floats slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
+      soon(p->x, i + AHEAD, bf16), soon(p->dy, i + AHEAD, bf16);
       store_floats(p->y, i, load(p->dy, i, bf16) * slope, bf16);
     }
     for (; i < end; i++) {

@@ -40,16 +40,23 @@ INLINE void pack_tile(const given *g, int64_t i, int64_t o, int64_t n, int plane
   __m512i r[3][16]; // of the planes
 #pragma GCC unroll 16
   for (int k = 0; k < 16; k++) {
-    __m512 x, y;
-    if (g->col == 1) { // two inputs
-      int64_t at = i + 2 * k;
-      x = elements(g->w, g->bf16, at * g->row + o, at < g->in ? outputs : 0);
-      y = elements(g->w, g->bf16, (at + 1) * g->row + o, at + 1 < g->in ? outputs : 0);
-    } else { // two halves of an output's inputs
-      int64_t at = i + (o + k) * g->col;
-      x = elements(g->w, g->bf16, at, k < n ? up_to(g->in - i) : 0);
-      y = elements(g->w, g->bf16, at + 16, k < n ? up_to(g->in - i - 16) : 0);
+    int64_t at, next; // two inputs, or two halves of an output's
+    __mmask16 m, of_next;
+    if (g->col == 1) {
+      at = (i + 2 * k) * g->row + o, next = at + g->row;
+      m = i + 2 * k < g->in ? outputs : 0, of_next = i + 2 * k + 1 < g->in ? outputs : 0;
+    } else {
+      at = i + (o + k) * g->col, next = at + 16;
+      m = k < n ? up_to(g->in - i) : 0, of_next = k < n ? up_to(g->in - i - 16) : 0;
     }
+    if (g->bf16 && planes == 1) {
+      const uint16_t *w = g->w;
+      __m256i x = _mm256_maskz_loadu_epi16(m, w + at), y = _mm256_maskz_loadu_epi16(of_next, w + next);
+      r[0][k] = _mm512_inserti64x4(_mm512_castsi256_si512(x), y, 1);
+      if (g->col == 1) r[0][k] = side_by_side(r[0][k]);
+      continue;
+    }
+    __m512 x = elements(g->w, g->bf16, at, m), y = elements(g->w, g->bf16, next, of_next);
     for (int p = 0; p < planes; p++) {
       r[p][k] = next_part(&x, &y);
       if (g->col == 1) r[p][k] = side_by_side(r[p][k]);

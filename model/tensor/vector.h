@@ -25,6 +25,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
 
 // Has the line of element i fetched into the second-level cache: it may have left it, and the CPU does not guess what
 // is read next where rows are short.
+enum { AHEAD = 2048 }; // elements, of a long row
 INLINE void soon(const void *p, int64_t i, int bf16) {
   __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 3);
 }
