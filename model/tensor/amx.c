@@ -44,7 +44,8 @@ INLINE void turn_tiles(const popri_product *g, int64_t k, int64_t column, uint16
   for (int i = 0; i < 16; i++) {
     int64_t at = k + 2 * i;
     const uint16_t *a = x + at * g->turned + column, *b = a + g->turned;
-    __m512i p = _mm512_maskz_loadu_epi16(at < g->in ? m : 0, a), q = _mm512_maskz_loadu_epi16(at + 1 < g->in ? m : 0, b);
+    __m512i p = _mm512_maskz_loadu_epi16(at < g->in ? m : 0, a);
+    __m512i q = _mm512_maskz_loadu_epi16(at + 1 < g->in ? m : 0, b);
     _mm_prefetch((const char *)(a + BLOCK), _MM_HINT_T1); // the next block's
     _mm_prefetch((const char *)(b + BLOCK), _MM_HINT_T1);
     low[i] = _mm512_unpacklo_epi16(p, q);

@@ -90,6 +90,7 @@ INLINE void finish_as(const popri_product *g, const float *sums, int64_t row, in
     __m512 b = bias ? _mm512_maskz_loadu_ps(m, bias + n) : _mm512_setzero_ps();
     for (int r = 0; r < rows; r++, at += out) {
       __m512 x = activate(act, rough ? phi : 0, _mm512_add_ps(_mm512_loadu_ps(sums + r * BLOCK + 16 * side), b));
+      if (residual) _mm_prefetch((const char *)g->residual + (at + BLOCK) * residual, _MM_HINT_T1);
       if (residual == 4) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(m, r32 + at));
       if (residual == 2) x = _mm512_add_ps(x, load_bf16(r16 + at, m));
       put(g, g->y, half, side, at, m, x);
