@@ -97,45 +97,43 @@ func rowsAt(s *tensor.Scope, x, at tensor.Tensor) tensor.Tensor {
 func (b block) apply(s *tensor.Scope, x tensor.Tensor, c attentionInputs, adapter Adapter) tensor.Tensor {
 	return s.Nest(func() tensor.Tensor {
 		before, after := b.norms()
+		h, x := beside(before[0], s, x)
 		y := s.Nest(func() tensor.Tensor {
-			qkv := b.attn.normed(s, b.attn.qkv.apply(s, before[0](s, x), adapter))
+			qkv := b.attn.normed(s, b.attn.qkv.apply(s, h, adapter))
 			q, k, v := b.attn.split(s, qkv, c.of(b.attn))
 			return rowsAt(s, b.attn.attend(s, q, k, v, c), c.at)
 		})
-		x := rowsAt(s, x, c.at)
+		x = rowsAt(s, x, c.at)
 		if b.attnOut == nil && c.drop.Share == 0 {
 			x = projectedOnto(s, b.attn.out, y, x, adapter)
 		} else {
 			y = applied(b.attnOut)(s, b.attn.out.apply(s, y, adapter))
 			x = s.Add(x, c.drop.apply(s, y, dropAttention))
 		}
-		x = after[0](s, x)
-		h := before[1](s, x)
+		h, x = beside(before[1], s, applied(after[0])(s, x))
 		if b.mlpOut == nil && c.drop.Share == 0 {
 			if y, ok := b.mlp.onto(s, h, x, adapter); ok {
-				return after[1](s, y)
+				return applied(after[1])(s, y)
 			}
 		}
 		y = applied(b.mlpOut)(s, b.mlp.apply(s, h, adapter))
-		return after[1](s, s.Add(x, c.drop.apply(s, y, dropMLP)))
+		return applied(after[1])(s, s.Add(x, c.drop.apply(s, y, dropMLP)))
 	})
 }
 
 type step func(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
 
-func same(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
-
 // applied applies a norm, or nothing where it is nil.
 func applied(n norm) step {
 	if n == nil {
-		return same
+		return func(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
 	}
 	return n.apply
 }
 
-// norms returns what is applied to the inputs of attention and MLP, and to their sums with the residual stream.
-func (b block) norms() (before, after [2]step) {
-	before, after = [2]step{applied(b.attnNorm), applied(b.mlpNorm)}, [2]step{same, same}
+// norms returns the norms of the inputs of attention and MLP, and of their sums with the residual stream, nil for none.
+func (b block) norms() (before, after [2]norm) {
+	before = [2]norm{b.attnNorm, b.mlpNorm}
 	if b.after {
 		return after, before
 	}

@@ -7,6 +7,17 @@ type norm interface {
 	apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
 }
 
+// beside applies a norm, or none, and returns x for what else takes it: norms that can have one gradient with that.
+func beside(n norm, s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor) {
+	type joining interface {
+		beside(s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor)
+	}
+	if n, ok := n.(joining); ok {
+		return n.beside(s, x)
+	}
+	return applied(n)(s, x), x
+}
+
 // layerNorm is (x - mean)/√(variance + eps) · weight + bias (Ba et al. 2016).
 type layerNorm struct {
 	m            *Model
@@ -15,7 +26,12 @@ type layerNorm struct {
 }
 
 func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	return s.LayerNorm(x, n.m.vector(n.weight), n.m.vector(n.bias), n.eps)
+	y, _ := n.beside(s, x)
+	return y
+}
+
+func (n layerNorm) beside(s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor) {
+	return s.LayerNormBeside(x, n.m.vector(n.weight), n.m.vector(n.bias), n.eps)
 }
 
 // rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of
@@ -28,11 +44,16 @@ type rmsNorm struct {
 }
 
 func (n rmsNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	y, _ := n.beside(s, x)
+	return y
+}
+
+func (n rmsNorm) beside(s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor) {
 	w := s.To(n.m.vector(n.weight), tensor.Float32)
 	if n.offset {
 		w = s.AddScalar(w, 1)
 	}
-	return s.RMSNorm(s.Contiguous(x), w, n.eps)
+	return s.RMSNormBeside(s.Contiguous(x), w, n.eps)
 }
 
 // scaled multiplies the result of a norm, or x where there is none, by a constant.

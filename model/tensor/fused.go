@@ -21,19 +21,33 @@ func fusable(op string, x Tensor, ok bool, want string) {
 
 // RMSNorm returns x/√(mean of squares + eps)·weight over the last dimension, with float32 sums. It has a gradient.
 func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
+	y, _ := s.RMSNormBeside(x, weight, eps)
+	return y
+}
+
+// RMSNormBeside is [Scope.RMSNorm], and x for what else takes it: its gradient joins that of the norm in one pass.
+func (s *Scope) RMSNormBeside(x, weight Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
 	if !s.fused("RMSNorm", x, weight) {
-		return s.portableRMSNorm(x, weight, eps)
+		return s.portableRMSNorm(x, weight, eps), x
 	}
 	w := s.Contiguous(s.To(weight, Float32))
-	y := s.Empty(x.DType(), x.Shape()...)
+	y, same = s.Empty(x.DType(), x.Shape()...), s.beside(x)
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
 		x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(rmsNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
 	s.record(step{op: stepRMSNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w},
-		outputs: []Tensor{y}})
-	return y
+		outputs: []Tensor{y, same}})
+	return y, same
+}
+
+// beside is x as a further output of a step.
+func (s *Scope) beside(x Tensor) Tensor {
+	if !s.grad {
+		return x
+	}
+	return s.Detach(x)
 }
 
 func rmsNormGradient(b backward) []Tensor {
@@ -43,22 +57,29 @@ func rmsNormGradient(b backward) []Tensor {
 // LayerNorm returns (x - mean)/√(variance + eps)·weight + bias over the last dimension, with float32 sums. It has a
 // gradient.
 func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
+	y, _ := s.LayerNormBeside(x, weight, bias, eps)
+	return y
+}
+
+// LayerNormBeside is [Scope.LayerNorm], and x for what else takes it: its gradient joins that of the norm in one pass.
+func (s *Scope) LayerNormBeside(x, weight, bias Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	x = s.Contiguous(x)
 	fusable("LayerNorm", x, weight.NumElements() == n && bias.NumElements() == n,
 		fmt.Sprintf("as wide as the weight's %d and the bias's %d", weight.NumElements(), bias.NumElements()))
 	if !s.fused("LayerNorm", x, weight, bias) {
 		// In bfloat16, libtorch's gradients of the weights are off by several percent: it adds them up in bfloat16.
-		return s.To(s.portableLayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps), x.DType())
+		y = s.portableLayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps)
+		return s.To(y, x.DType()), x
 	}
 	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
-	y := s.Empty(x.DType(), x.Shape()...)
+	y, same = s.Empty(x.DType(), x.Shape()...), s.beside(x)
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
 		b: b.floats(), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(layerNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
 	s.record(step{op: stepLayerNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w, b},
-		outputs: []Tensor{y}})
-	return y
+		outputs: []Tensor{y, same}})
+	return y, same
 }
 
 func layerNormGradient(b backward) []Tensor {
@@ -70,7 +91,14 @@ const gradientRows = 64
 
 // ofNorm is the gradient of a norm for its input and for its weights, whose sums k has behind each other.
 func (b backward) ofNorm(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
-	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
+	x := b.saved[0]
+	if !b.slopes[0].Defined() { // the norm's result was not used
+		b.slopes[0] = b.Zeros(x.DType(), x.Shape()...)
+	}
+	dy := b.Contiguous(b.slopes[0])
+	if b.slopes[1].Defined() {
+		p.more = b.Contiguous(b.slopes[1]).pointer()
+	}
 	n := x.Size(-1)
 	rows := x.NumElements() / n
 	summed := slices.Contains(b.wanted[1:], true)

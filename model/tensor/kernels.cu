@@ -109,6 +109,9 @@ KERNEL(layernorm_rows, popri_rows) {
 }
 
 // A block does p.block rows, and what they add to the gradients of the weights.
+// What the gradient for x has from elsewhere.
+__device__ float more(const popri_rows &p, int64_t i) { return p.more ? load(p.more, i, p.bf16) : 0; }
+
 KERNEL(layernorm_grad, popri_rows) {
   int64_t end = (ROW + 1) * p.block < p.rows ? (ROW + 1) * p.block : p.rows;
   float *dw = p.dw ? p.dw + 2 * ROW * p.n : 0;
@@ -125,7 +128,7 @@ KERNEL(layernorm_grad, popri_rows) {
     dot = sum_of_block(dot) * scale / (float)p.n;
     EACH(i, p.n) {
       float u = (load(p.x, at + i, p.bf16) - mean) * scale, dy = load(p.dy, at + i, p.bf16);
-      store(p.y, at + i, scale * (dy * p.w[i] - sum - u * dot), p.bf16);
+      store(p.y, at + i, scale * (dy * p.w[i] - sum - u * dot) + more(p, at + i), p.bf16);
       if (dw) dw[i] += dy * u, dw[p.n + i] += dy;
     }
   }
@@ -158,7 +161,7 @@ KERNEL(rmsnorm_grad, popri_rows) {
     float back = scale * scale * scale * sum_of_block(dot) / (float)p.n;
     EACH(i, p.n) {
       float v = load(p.x, at + i, p.bf16), g = load(p.dy, at + i, p.bf16);
-      store(p.y, at + i, scale * g * p.w[i] - back * v, p.bf16);
+      store(p.y, at + i, scale * g * p.w[i] - back * v + more(p, at + i), p.bf16);
       if (dw) dw[i] += g * v * scale;
     }
   }

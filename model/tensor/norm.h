@@ -35,8 +35,15 @@ INLINE float total(floats v) {
   return part[0];
 }
 
-INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w, void *dx, float *dw, int64_t from,
-                         int64_t to, int64_t n, float eps) {
+// What a row's gradient has from elsewhere, from element i on.
+INLINE floats more(const popri_rows *p, int64_t i, int bf16) { return p->more ? load(p->more, i, bf16) : (floats){0}; }
+
+INLINE float more_value(const popri_rows *p, int64_t i, int bf16) { return p->more ? value(p->more, i, bf16) : 0; }
+
+INLINE void rmsnorm_grad(const popri_rows *p, int bf16, float *dw, int64_t from, int64_t to) {
+  const void *x = p->x, *dy = p->dy;
+  const float *w = p->w;
+  int64_t n = p->n;
   for (int64_t r = from; r < to; r++) {
     int64_t at = r * n, i = 0;
     floats squares = {0}, dots = {0};
@@ -52,15 +59,15 @@ INLINE void rmsnorm_grad(const void *x, const void *dy, int bf16, const float *w
       square += v * v;
       dot += v * value(dy, at + i, bf16) * w[i];
     }
-    float scale = 1.0f / sqrtf(square / (float)n + eps), back = scale * scale * scale * dot / (float)n;
+    float scale = 1.0f / sqrtf(square / (float)n + p->eps), back = scale * scale * scale * dot / (float)n;
     for (i = 0; i + LANES <= n; i += LANES) {
       floats v = load(x, at + i, bf16), g = load(dy, at + i, bf16);
-      store_floats(dx, at + i, scale * g * *(const floats *)(w + i) - back * v, bf16);
+      store_floats(p->y, at + i, scale * g * *(const floats *)(w + i) - back * v + more(p, at + i, bf16), bf16);
       if (dw) *(floats *)(dw + i) += g * v * scale;
     }
     for (; i < n; i++) {
       float v = value(x, at + i, bf16), g = value(dy, at + i, bf16);
-      store(dx, at + i, scale * g * w[i] - back * v, bf16);
+      store(p->y, at + i, scale * g * w[i] - back * v + more_value(p, at + i, bf16), bf16);
       if (dw) dw[i] += g * v * scale;
     }
   }
@@ -83,9 +90,9 @@ void popri_rmsnorm_grad(const void *rows, int64_t from, int64_t to) {
     float *dw = p->dw ? p->dw + i * p->n : 0;
     if (end > p->rows) end = p->rows;
     if (p->bf16)
-      rmsnorm_grad(p->x, p->dy, 1, p->w, p->y, dw, i * p->block, end, p->n, p->eps);
+      rmsnorm_grad(p, 1, dw, i * p->block, end);
     else
-      rmsnorm_grad(p->x, p->dy, 0, p->w, p->y, dw, i * p->block, end, p->n, p->eps);
+      rmsnorm_grad(p, 0, dw, i * p->block, end);
   }
 }
 
@@ -155,7 +162,8 @@ INLINE void layernorm_grad(const popri_rows *p, int64_t block, int64_t last, int
       dot *= scale / (float)n;
       for (i = 0; i + LANES <= n; i += LANES) {
         floats u = (load(p->x, at + i, bf16) - mean) * scale, dy = load(p->dy, at + i, bf16);
-        store_floats(p->y, at + i, scale * (dy * *(const floats *)(w + i) - sum - u * dot), bf16);
+        floats dx = scale * (dy * *(const floats *)(w + i) - sum - u * dot);
+        store_floats(p->y, at + i, dx + more(p, at + i, bf16), bf16);
         if (dw) {
           *(floats *)(dw + i) += dy * u;
           *(floats *)(dw + n + i) += dy;
@@ -163,7 +171,7 @@ INLINE void layernorm_grad(const popri_rows *p, int64_t block, int64_t last, int
       }
       for (; i < n; i++) {
         float u = (value(p->x, at + i, bf16) - mean) * scale, dy = value(p->dy, at + i, bf16);
-        store(p->y, at + i, scale * (dy * w[i] - sum - u * dot), bf16);
+        store(p->y, at + i, scale * (dy * w[i] - sum - u * dot) + more_value(p, at + i, bf16), bf16);
         if (dw) dw[i] += dy * u, dw[n + i] += dy;
       }
     }

@@ -21,6 +21,7 @@ typedef struct {
   int64_t n;              // width of a row
   const float *w, *b;     // of a norm; b of the LayerNorm alone
   const void *x, *dy;     // dy for a gradient
+  const void *more;       // of a norm's gradient for x, what else it has; or null
   void *y;                // the result, or the gradient for x
   float *dw;              // [blocks, n] or, with db behind dw, [blocks, 2n]; null unless wanted
   int64_t rows, block;    // of a norm's gradient, whose from and to count blocks of rows

@@ -51,13 +51,13 @@ var gradients = [...]struct {
 	numbers, saved, inputs, outputs int
 	of                              func(b backward) []Tensor
 }{
-	stepRMSNorm:        {1, 2, 2, 1, rmsNormGradient},
+	stepRMSNorm:        {1, 2, 2, 2, rmsNormGradient},
 	stepSwiGLU:         {0, 1, 1, 1, swiGLUGradient},
 	stepGelu:           {0, 1, 1, 1, geluGradient},
 	stepSplitHeads:     {6, 2, 1, 3, splitHeadsGradient},
 	stepSoftmax:        {1, 1, 1, 1, softmaxGradient},
 	stepAttend:         {5, 7, 3, 1, attendGradient},
-	stepLayerNorm:      {1, 2, 3, 1, layerNormGradient},
+	stepLayerNorm:      {1, 2, 3, 2, layerNormGradient},
 	stepDrop:           {1, 1, 1, 1, dropGradient},
 	stepTrained:        {2, 2, 3, 1, trainedGradient},
 	stepLowRank:        {1 + 3*lowRankParts, 1, 2 * lowRankParts, 2, lowRankGradient},

@@ -24,6 +24,18 @@ var stepCases = []struct {
 	{"LayerNorm, frozen", [][]int64{{3, 67, 70}}, func(s *Scope, in []Tensor) []Tensor {
 		return []Tensor{s.LayerNorm(in[0], draws32(s, Float32, 3, 70), draws32(s, Float32, 4, 70), 1e-5)}
 	}},
+	{"RMSNorm beside", [][]int64{{3, 67, 75}, {75}}, func(s *Scope, in []Tensor) []Tensor {
+		y, same := s.RMSNormBeside(in[0], s.To(in[1], Float32), 1e-5)
+		return []Tensor{y, s.Mul(same, same)}
+	}},
+	{"LayerNorm beside", [][]int64{{3, 67, 75}, {75}, {75}}, func(s *Scope, in []Tensor) []Tensor {
+		y, same := s.LayerNormBeside(in[0], s.To(in[1], Float32), s.To(in[2], Float32), 1e-5)
+		return []Tensor{y, s.Mul(same, same)}
+	}},
+	{"only beside a norm", [][]int64{{3, 67, 75}}, func(s *Scope, in []Tensor) []Tensor {
+		_, same := s.RMSNormBeside(in[0], draws32(s, Float32, 3, 75), 1e-5)
+		return []Tensor{s.Mul(same, same)}
+	}},
 	{"Drop", [][]int64{{4, 70, 75}}, func(s *Scope, in []Tensor) []Tensor {
 		return []Tensor{s.Drop(in[0], 0.3, 7, 1<<63+5)}
 	}},

@@ -23,9 +23,10 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
       f(p, from, to, 0);                                                                                              \
   }
 
-// Has the line of element i fetched into the second-level cache: it may have left it, and the CPU does not guess what
-// is read next where rows are short.
-enum { AHEAD = 2048 }; // elements, of a long row
+enum { AHEAD = 2048 }; // elements of a long row
+
+// Has the line of element i fetched: it may have left the cache, and the CPU does not guess what is read next where rows
+// are short, or a page ends.
 INLINE void soon(const void *p, int64_t i, int bf16) {
   __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 3);
 }
