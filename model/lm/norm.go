@@ -7,7 +7,8 @@ type norm interface {
 	apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor
 }
 
-// beside applies a norm, or none, and returns x for what else takes it: norms that can have one gradient with that.
+// beside applies a norm, or nothing where it is nil, and returns x again for its other uses. Where the norm can, it adds
+// their gradient to its own in one pass.
 func beside(n norm, s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor) {
 	type joining interface {
 		beside(s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor)

@@ -25,7 +25,8 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	return y
 }
 
-// RMSNormBeside is [Scope.RMSNorm], and x for what else takes it: its gradient joins that of the norm in one pass.
+// RMSNormBeside is [Scope.RMSNorm], and returns x again for its other uses, whose gradient is added to that of the norm
+// in one pass.
 func (s *Scope) RMSNormBeside(x, weight Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
@@ -61,7 +62,8 @@ func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 	return y
 }
 
-// LayerNormBeside is [Scope.LayerNorm], and x for what else takes it: its gradient joins that of the norm in one pass.
+// LayerNormBeside is [Scope.LayerNorm], and returns x again for its other uses, whose gradient is added to that of the
+// norm in one pass.
 func (s *Scope) LayerNormBeside(x, weight, bias Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	x = s.Contiguous(x)
