@@ -70,7 +70,7 @@ var operations = map[string]string{
 	elementwise: `
 		abs add bernoulli cos div eq exp gelu gelu_backward gt layer_norm log mean mul native_layer_norm
 		native_layer_norm_backward ne neg pow relu result_type rsqrt sigmoid silu silu_backward sin sqrt
-		square sub sum tanh tanh_backward threshold_backward where popri::add popri::column_sums popri::layernorm
+		square sub sum tanh tanh_backward threshold_backward where popri::add popri::layernorm
 		popri::layernorm_grad popri::add_gelu popri::add_layernorm popri::not_finite popri::rmsnorm
 		popri::rmsnorm_grad popri::rotate popri::swiglu popri::swiglu_grad popri::gelu popri::gelu_grad popri::drop`,
 	copies: `

@@ -5,12 +5,6 @@
 // serves all of them: of the heads that share them, and of the rows that share a prompt. The loops are written for a
 // constant number of queries and one type of stored values, float32 or bfloat16, and inlined for each.
 
-// Asks for the cache line of element i to be in the second-level cache soon. A head's keys and values lie far from the
-// next one's, so the CPU does not guess what is read next; the kernels say so while they compute.
-INLINE void fetch(const void *p, int64_t i, int bf16) {
-  __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 2);
-}
-
 // scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of LANES, of which room is
 // one, wide vectors of them at a time. With few queries, more than two vectors hide how long a sum takes. What lies
 // as far behind next is fetched.
@@ -19,7 +13,7 @@ INLINE void score_wide(int g, int wide, int bf16, float *scores, int stride, con
   floats sum[ATTEND_QUERIES][4] = {{{0}}};
   for (int d = 0; d < dim; d++, from += room, next += room) {
     floats x[4];
-    for (int w = 0; w < wide; w++) x[w] = load(k, from + w * LANES, bf16), fetch(k, next + w * LANES, bf16);
+    for (int w = 0; w < wide; w++) x[w] = load(k, from + w * LANES, bf16), soon(k, next + w * LANES, bf16);
     for (int i = 0; i < g; i++)
       for (int w = 0; w < wide; w++) sum[i][w] += x[w] * q[i][d];
   }
@@ -43,7 +37,7 @@ INLINE void blend_wide(int g, int wide, int bf16, float *const *out, int d, cons
   floats sum[ATTEND_QUERIES][4] = {{{0}}};
   for (int t = 0; t < n; t++, from += dim, next += dim) {
     floats x[4];
-    for (int w = 0; w < wide; w++) x[w] = load(v, from + w * LANES, bf16), fetch(v, next + w * LANES, bf16);
+    for (int w = 0; w < wide; w++) x[w] = load(v, from + w * LANES, bf16), soon(v, next + w * LANES, bf16);
     for (int i = 0; i < g; i++)
       for (int w = 0; w < wide; w++) sum[i][w] += x[w] * p[i * stride + t];
   }

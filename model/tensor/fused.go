@@ -172,7 +172,6 @@ var (
 		C.GPU_low_rank_grad}
 	lowRankSumsKernel = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::low_rank_sums"),
 		C.GPU_low_rank_sums}
-	columnSumsKernel = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::column_sums"), none}
 	attendKernel     = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train"), none}
 	attendGradKernel = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad"), none}
 )

@@ -327,21 +327,21 @@ func (c *changeGradient) factors(x, dy Tensor, wantDown, wantUp bool) (down, up 
 
 // sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of rows
 // are added up first.
-func (c *changeGradient) sums(m, low Tensor, first, offset, rank, width int64, to Tensor) {
+func (b backward) sums(m, low Tensor, first, offset, rank, width int64, to Tensor) {
 	rows := m.Size(0)
 	blocks, parts, of := (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, int64(1), to
 	work := C.LOW_RANK_COLUMNS * rows
-	if c.gpu {
+	if b.gpu {
 		blocks, work = (width+C.GPU_COLUMNS-1)/C.GPU_COLUMNS, C.GPU_COLUMNS/2
 		parts = (rows + C.GPU_SUMMED - 1) / C.GPU_SUMMED
-		of = c.Empty(Float32, parts, rank*width)
+		of = b.Empty(Float32, parts, rank*width)
 	}
 	p := C.popri_low_rank_sum{bf16: cbool(m.DType() == BFloat16), rows: C.int64_t(rows), ranks: C.int64_t(low.Size(1)),
 		rank: C.int64_t(rank), low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
 		stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: of.floats()}
-	c.shared(lowRankSumsKernel, unsafe.Pointer(&p), blocks*parts, work)
-	if c.gpu {
-		c.Copy_(to, c.View(c.sumColumns(of), to.Shape()...))
+	b.shared(lowRankSumsKernel, unsafe.Pointer(&p), blocks*parts, work)
+	if b.gpu {
+		b.Copy_(to, b.View(b.sumColumns(of), to.Shape()...))
 	}
 }
 

@@ -3,8 +3,6 @@ package tensor
 // #include "torch.h"
 import "C"
 
-import "unsafe"
-
 // Trained returns the projection of x [n, in] by w, whose matrix may be trained: it has a gradient for x, the matrix, in
 // the matrix's type, and the bias. w.Packed and w.Back lay the matrix out as it is now, for products of the type of x.
 // It needs a [MatrixUnit] and the CPU.
@@ -46,18 +44,8 @@ func trainedGradient(b backward) []Tensor {
 		grads[1] = b.CrossProduct(dy, x, Tensor{}, x.DType())
 	}
 	if b.wanted[2] && b.numbers[1] != 0 {
-		grads[2] = b.columnSums(dy)
+		grads[2] = b.Empty(Float32, dy.Size(1)) // the sums of one factor, which is 1
+		b.sums(dy, b.Full(Float32, 1, dy.Size(0), 1), 0, 0, 1, dy.Size(1), grads[2])
 	}
 	return grads
-}
-
-// columnSums returns the sum of each column of m [n, width], in float32: the sums of one factor that is 1.
-func (b backward) columnSums(m Tensor) Tensor {
-	rows, width := m.Size(0), m.Size(1)
-	out, one := b.Empty(Float32, width), b.Full(Float32, 1, 1)
-	p := C.popri_low_rank_sum{bf16: cbool(m.DType() == BFloat16), rows: C.int64_t(rows), rank: 1, low: one.floats(),
-		m: m.pointer(), stride: C.int64_t(width), width: C.int64_t(width), sums: out.floats()}
-	b.shared(columnSumsKernel, unsafe.Pointer(&p), (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS,
-		C.LOW_RANK_COLUMNS*rows)
-	return out
 }

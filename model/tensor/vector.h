@@ -25,10 +25,10 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
 
 enum { AHEAD = 2048 }; // elements of a long row
 
-// Has the line of element i fetched: it may have left the cache, and the CPU does not guess what is read next where rows
-// are short, or a page ends.
+// Has the line of element i fetched into the second-level cache: the CPU does not guess what is read next where rows are
+// short, heads lie far apart, or a page ends.
 INLINE void soon(const void *p, int64_t i, int bf16) {
-  __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 3);
+  __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 2);
 }
 
 // exp on (-inf, 0]: 2^(x·log2 e) with a degree-6 polynomial for the fraction, relative error below 3e-7.
@@ -107,8 +107,9 @@ INLINE floats load(const void *p, int64_t at, int bf16) {
   if (!bf16) return *(const floats *)((const float *)p + at);
 #ifdef WHOLE_CONVERSIONS
   return (floats)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((void *)((const uint16_t *)p + at))), 16);
-#endif
+#else
   return (floats)(__builtin_convertvector(*(const halves *)((const uint16_t *)p + at), ints) << 16);
+#endif
 }
 
 INLINE float value(const void *p, int64_t at, int bf16) {
@@ -126,10 +127,10 @@ INLINE void store_floats(void *p, int64_t at, floats x, int bf16) {
   __mmask16 no_number = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
   u = (ints)_mm512_mask_mov_epi32((__m512i)u, no_number, _mm512_set1_epi32(0x7fc0));
   _mm256_storeu_si256((void *)((uint16_t *)p + at), _mm512_cvtepi32_epi16((__m512i)u));
-  return;
-#endif
+#else
   ints nan = x != x;
   *(halves *)((uint16_t *)p + at) = __builtin_convertvector((u & ~nan) | (nan & 0x7fc0), halves);
+#endif
 }
 
 INLINE void store(void *p, int64_t at, float x, int bf16) {
