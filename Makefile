@@ -29,7 +29,7 @@ PURE = ./cmd/popri-client ./cmd/internal/... ./accountant/... ./configs/... ./da
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-FAULTS := TestKilledAtAnyMoment|TestPreferKilled|TestMergeKilledAtAnyMoment|TestNoRoom|TestNoRoomAtEachStage|TestSystemCallsFail
+FAULTS := TestKilledAtAnyMoment|TestPreferKilled|TestNoRoom|TestNoRoomAtEachStage|TestSystemCallsFail
 
 setup: ## libtorch and its bindings, once for all checkouts of a user (seconds when they are there)
 	@go run ./internal/setup
@@ -111,7 +111,7 @@ attack: setup ## the attacks that docs/security.md lists: on what is shared, the
 
 # What ends a test is printed, and how many trials there were; what merely passed is not.
 faults: setup ## kills and failing system calls, TRIALS (2) times as many as in the tests, and full disks; ten minutes at most
-	@POPRI_TRIALS=$(TRIALS) go test -count=1 -v -timeout 9m -run '^($(FAULTS))$$' ./run ./run/sharding ./run/standalone 2>&1 | awk '\
+	@POPRI_TRIALS=$(TRIALS) go test -count=1 -v -timeout 9m -run '^($(FAULTS))$$' ./run ./run/standalone 2>&1 | awk '\
 		/^=== / || /^ *--- PASS/ || /^PASS$$/ { next } \
 		sub(/^ *[a-z_]+_test\.go:[0-9]+: /, "") && match($$0, /^faults: [0-9]+ [a-z ]*[a-z]/) { \
 			kind = substr($$0, 9, RLENGTH - 8); sub(/^[0-9]+ /, "", kind); counts[kind] += $$2 } \

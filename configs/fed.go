@@ -5,12 +5,13 @@ import "slices"
 // None is the value of data.private for a run without any client's text.
 const None = "none"
 
-// Elsewhere reports whether the train clients are in shards, of which the run reads none.
+// Elsewhere reports whether the train clients answer on other machines, behind two aggregators. The run reads none of
+// their texts then.
 func (f Fed) Elsewhere() bool { return f.Clients > 0 }
 
 // fed checks the section fed.
 func (v *validator) fed(c Config) {
-	v.shards(c)
+	v.elsewhere(c)
 	v.aggregate(c)
 	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
 	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
@@ -70,8 +71,8 @@ var proofs = []string{"none", "range"}
 // maxMinutes is a year.
 const maxMinutes = 366 * 24 * 60
 
-// shards checks fed.clients, and refuses what cannot be exact if the clients are elsewhere.
-func (v *validator) shards(c Config) {
+// elsewhere checks fed.clients, and refuses what needs the train clients' texts where the run does not read them.
+func (v *validator) elsewhere(c Config) {
 	v.count("fed.clients", c.Fed.Clients, 0, maxCount)
 	if !c.Fed.Elsewhere() {
 		if c.Data.Private == None {
@@ -83,9 +84,8 @@ func (v *validator) shards(c Config) {
 	if n := c.Data.TrainClients; n > 0 {
 		v.add("data.train_clients", "is %d, must be 0 %s: the clients are elsewhere", n, where)
 	}
-	if s := c.Fed.Sampling; s != "full" && slices.Contains(samplings, s) && c.Aggregate.Least == 0 {
-		v.add("fed.sampling", "is %q, must be \"full\" %s: who was drawn must stay secret, so no shard may know it", s,
-			where)
+	if c.Aggregate.Least == 0 {
+		v.add("aggregate.least", "is 0, must be 2 or more %s: two aggregators sum up what they report", where)
 	}
 	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
 		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,

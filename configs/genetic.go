@@ -14,7 +14,7 @@ type GeneticEDA struct {
 	// paper's.
 	Domain int `yaml:"domain"`
 	// Selection is how individuals are selected. "limited_domain", the paper's: a list of those with the most votes, by
-	// Gumbel noise, above a noisy threshold; it needs the exact counts in one place, so neither shards nor aggregators.
+	// Gumbel noise, above a noisy threshold; it needs the exact counts in one place, so not two aggregators.
 	// "gaussian": noise on all counts, as other methods have it, and those with the highest above its bound. Default
 	// "limited_domain".
 	Selection string `yaml:"selection"`

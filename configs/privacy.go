@@ -56,12 +56,10 @@ type Scoring struct {
 
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {
-	// Clients is the number of train clients that are elsewhere, which is public: those of all shards together or, with
-	// aggregate.least, all that are enrolled. 0, the default, means that the train clients are those of data.private,
-	// which the run reads, counts and asks itself. Above 0, it reads none: the run writes the question of a round and
-	// ends, "popri score" adds up the clients of each shard near their data, and "popri score --merge" adds noise to
-	// the sum of all, from which the run goes on. The sum is the same to the last bit. This needs fed.sampling "full";
-	// data.private then holds validation and test clients at most, or is "none".
+	// Clients is the number of train clients that are enrolled at two aggregators ("popri run --clients"); it is
+	// public. 0, the default, means that the train clients are those of data.private, which the run reads, counts and
+	// asks itself. Above 0, the run reads none of their texts: data.private holds validation and test clients at most,
+	// or is "none", and aggregate.least is above 0.
 	Clients int `yaml:"clients"`
 	// ClientsPerRound is the size of a round's cohort: exact under "fixed", expected under "poisson". 0, the default,
 	// means all clients and is the only value for "full".

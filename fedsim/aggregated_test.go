@@ -26,16 +26,16 @@ import (
 var aggregatorSeed = uint64(5)
 
 // questions are one of each kind.
-func questions(t *testing.T) map[string]query.Mergeable {
+func questions(t *testing.T) map[string]query.Query {
 	t.Helper()
-	out := map[string]query.Mergeable{}
+	out := map[string]query.Query{}
 	for name, kind := range map[string]string{"cosine": "cosine/standardize", "compact": "compact/none",
 		"mean": "mean/full+7", "votes": "votes/cosine/1/total"} {
 		q, err := scoring.Ask(kind, 4, samples(30), "k")
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[name] = q.(query.Mergeable)
+		out[name] = q
 	}
 	return out
 }
@@ -99,7 +99,7 @@ func twoAggregators(t *testing.T, proof string, q query.Query, all query.Clients
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps, err := aggregate.Round(v, q.Bound(), grid)
+		steps, err := grid.RoundBounded(v, q.Bound())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,8 +172,8 @@ func prove(t *testing.T, id aggregate.ID, sides []*aggregate.Aggregator, lists [
 	}
 }
 
-// behind collects a round of clients behind two aggregators, or of their simulation if noised is nil.
-func (r *run) behind(noised Noised, change func(*Config)) (*release.Release, error) {
+// behind collects a round of clients behind two aggregators.
+func (r *run) behind(c Clients) (*release.Release, error) {
 	r.t.Helper()
 	l, err := ledger.Open(r.ledgerPath())
 	if err != nil {
@@ -181,18 +181,17 @@ func (r *run) behind(noised Noised, change func(*Config)) (*release.Release, err
 	}
 	defer l.Close()
 	config := r.config
-	config.Ledger, config.Least = l, 5
-	if change != nil {
-		change(&config)
-	}
-	f, err := New(embedded(r.t, testClients), config)
-	if noised != nil {
-		f, err = NewAggregated(testClients, noised, config)
-	}
+	config.Ledger = l
+	f, err := New(c, Aggregated{r.mechanism}, config)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return f.Collect(r.request(1))
+}
+
+// simulated are clients of whom some report.
+func (r *run) simulated(arrived func(int) []int) Clients {
+	return Reporting{Embedded: Embedded{embedded(r.t, testClients)}, Least: 5, Arrived: arrived, InsecureSeed: r.seed}
 }
 
 // TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or
@@ -207,20 +206,20 @@ func testAggregated(t *testing.T, proof string) {
 	reporting := slices.DeleteFunc(places.All(testClients), func(i int) bool { return i%5 == 1 })
 	left := slices.DeleteFunc(slices.Clone(reporting), func(i int) bool { return i%7 == 2 })
 	there := newRun(t, 1, &aggregatorSeed)
-	there.config.Sigma = 2.5
-	got, err := there.behind(func(q release.Request) ([]int64, int, error) {
+	there.mechanism.Sigma = 2.5
+	got, err := there.behind(Remote{testClients, func(q release.Request) ([]int64, int, error) {
 		a, shares := twoAggregators(t, proof, q.Query.(query.Query), embedded(t, testClients), reporting,
 			func(i int, role aggregate.Role) bool {
 				return i%7 != 2 || role == aggregate.Helper == (i%2 == 0)
 			})
 		return aggregate.Merge(a, shares[0], shares[1])
-	}, nil)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	here := newRun(t, 1, &aggregatorSeed)
-	here.config.Sigma = 2.5
-	want, err := here.behind(nil, func(c *Config) { c.Reports = func(int) []int { return left } })
+	here.mechanism.Sigma = 2.5
+	want, err := here.behind(here.simulated(func(int) []int { return left }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,10 +235,8 @@ func testAggregated(t *testing.T, proof string) {
 // TestFewReports: below the least number nothing is summed, drawn or charged.
 func TestFewReports(t *testing.T) {
 	r := newRun(t, 1, nil)
-	if _, err := r.behind(nil,
-		func(c *Config) { c.Reports = func(int) []int { return []int{1, 2, 3, 4} } }); !errors.Is(err,
-		ErrFew) ||
-		len(r.charges()) != 0 {
+	few := r.simulated(func(int) []int { return []int{1, 2, 3, 4} })
+	if _, err := r.behind(few); !errors.Is(err, ErrFew) || len(r.charges()) != 0 {
 		t.Errorf("%v, charges %+v", err, r.charges())
 	}
 }
@@ -247,9 +244,9 @@ func TestFewReports(t *testing.T) {
 // TestUnusableSumIsCharged: a noised sum that was seen costs, also if it is refused, and once.
 func TestUnusableSumIsCharged(t *testing.T) {
 	r := newRun(t, 2, nil)
-	seen := &Unusable{Hash: release.ContentHash([]byte("shares")), Reports: 30, Err: aggregate.ErrOutOfRange}
+	seen := &Unusable{Hash: ledger.ContentHash([]byte("shares")), Reports: 30, Err: aggregate.ErrOutOfRange}
 	for range 2 {
-		_, err := r.behind(func(release.Request) ([]int64, int, error) { return nil, 0, seen }, nil)
+		_, err := r.behind(Remote{testClients, func(release.Request) ([]int64, int, error) { return nil, 0, seen }})
 		if !errors.Is(err, aggregate.ErrOutOfRange) {
 			t.Fatal(err)
 		}
@@ -263,10 +260,8 @@ func TestUnusableSumIsCharged(t *testing.T) {
 // clients follows from the number of reports alone.
 func TestOwnCoin(t *testing.T) {
 	r := newRun(t, 1, nil)
-	got, err := r.behind(nil, func(c *Config) {
-		c.Sampling, c.Cohort, c.Reports = ledger.Poisson, testClients/4,
-			func(int) []int { return places.All(testClients - 8) }
-	})
+	r.mechanism.Sampling, r.mechanism.Cohort = ledger.Poisson, testClients/4
+	got, err := r.behind(r.simulated(func(int) []int { return places.All(testClients - 8) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +362,7 @@ func TestLateReports(t *testing.T) {
 	// The charge and the noise are those of all clients, the divisor is that of the reports in time.
 	small := Participation{Clients: testClients, Available: 1, Delay: 5, Minutes: 10, Seed: 3}
 	run := newRun(t, 1, nil)
-	got, err := run.behind(nil, func(c *Config) { c.Reports = small.Arriving })
+	got, err := run.behind(run.simulated(small.Arriving))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +372,7 @@ func TestLateReports(t *testing.T) {
 	}
 	small.Minutes = 0.01
 	late := newRun(t, 1, nil)
-	if _, err := late.behind(nil, func(c *Config) { c.Reports = small.Arriving }); !errors.Is(err, ErrFew) ||
+	if _, err := late.behind(late.simulated(small.Arriving)); !errors.Is(err, ErrFew) ||
 		len(late.charges()) != 0 {
 		t.Errorf("almost all are late: %v, charges %+v", err, late.charges())
 	}

@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/accountant"
-	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
+	"popri/fedsim/release"
 	"popri/internal/binomial"
 	"popri/internal/places"
 	"popri/internal/rng"
@@ -130,7 +130,7 @@ func (g Game) Play() (Outcome, error) {
 			}
 			steps, err := w.sum(canary)
 			if err == nil {
-				err = aggregate.AddNoise(steps, w.grid, noise.Secure())
+				err = noise.Add(steps, w.grid, noise.Secure())
 			}
 			if err != nil {
 				return 0, err
@@ -214,10 +214,12 @@ func (g Game) embedded() (w opponents, err error) {
 	}
 	w.base, err = asked.Sum(without)
 	w.sum = func(canary bool) ([]int64, error) {
+		clients := without
 		if canary {
-			return fastSum(asked, with, w.grid)
+			clients = with
 		}
-		return fastSum(asked, without, w.grid)
+		sum, err := asked.Sum(clients)
+		return w.grid.RoundAll(sum), err
 	}
 	return w, err
 }
@@ -231,19 +233,22 @@ func (g Game) updated() (w opponents, err error) {
 	if g.SkipClip {
 		q.Clip *= 1e6
 	}
-	f := &Federation{learner: playing{g.Clip}}
+	sumOf := func(which []int) ([]int64, error) {
+		sum, err := Learning{playing{g.Clip}}.Sum(Round{release.Request{Query: q}, w.grid, which})
+		return sum.Steps, err
+	}
 	w.sum = func(canary bool) ([]int64, error) {
 		n := gameClients
 		if canary {
 			n++
 		}
-		return f.updatesOf(q, places.All(n), w.grid)
+		return sumOf(places.All(n))
 	}
 	base, err := w.sum(false)
 	if err != nil {
 		return w, err
 	}
-	alone, err := f.updatesOf(q, []int{gameClients}, w.grid)
+	alone, err := sumOf([]int{gameClients})
 	for i := range base {
 		w.base, w.canary = append(w.base, w.grid.Value(base[i])), append(w.canary, w.grid.Value(alone[i]))
 	}
@@ -295,7 +300,8 @@ func (g Game) voted() (w opponents, err error) {
 		case g.Votes > 1:
 			counts[1]++
 		}
-		return (&Federation{teachers: histogram(counts)}).votes(q, w.grid)
+		sum, err := Teachers{histogram(counts)}.Sum(Round{Request: release.Request{Query: q}, Grid: w.grid})
+		return sum.Steps, err
 	}
 	random := noise.Secure()
 	w.choose = func(noised []float64) float64 {

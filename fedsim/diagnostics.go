@@ -45,9 +45,9 @@ func ReadDiagnosis(dir string, round int) (d Diagnosis, err error) {
 	return d, err
 }
 
-func (f *Federation) diagnose(q query.Query, answer *release.Release) error {
-	u := f.config.UnsafeDiagnostics
-	sum, err := q.Sum(f.clients) // over all clients, not only the cohort: the release estimates this
+// write writes the true sum of a question beside its release.
+func (u *UnsafeDiagnostics) write(clients Embedded, q query.Query, answer *release.Release) error {
+	sum, err := q.Sum(clients.Clients) // over all clients, not only the cohort: the release estimates this
 	if err != nil {
 		return err
 	}

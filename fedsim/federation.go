@@ -1,210 +1,219 @@
 package fedsim
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"path/filepath"
+	"strings"
 
-	"popri/accountant"
 	"popri/accountant/ledger"
-	"popri/datasets/clients"
-	"popri/model/embedding"
+	"popri/fedsim/noise"
+	"popri/fedsim/release"
+	"popri/internal/rng"
 	"popri/scoring/query"
 )
 
+// Clients are a source of sums: the train clients, whatever they answer with and wherever they are.
+type Clients interface {
+	// N is the number of train clients. It is public.
+	N() int
+	// CanAnswer says why these clients cannot answer a question; nil if they can.
+	CanAnswer(query.Question) error
+	// Sum adds up one bounded vector for each client of a round, in steps of the round's grid. The sum is private data,
+	// unless it comes from two aggregators, which have added noise.
+	Sum(Round) (Sum, error)
+}
+
+// Round is what a sum is about.
+type Round struct {
+	release.Request
+	Grid   noise.Grid
+	Cohort []int // the clients that are asked, in ascending order
+}
+
+// Sum is an exact sum of clients' vectors, or a sum with the noise of both aggregators.
+type Sum struct {
+	Steps []int64
+	// Reports is the number of clients whose vectors are in the sum, as far as it is public: all that could be asked,
+	// but for those whose reports did not arrive.
+	Reports int
+}
+
+// Mechanism makes a release of the clients' sum: it decides who is asked, adds the noise and states what that costs.
+type Mechanism interface {
+	// Check returns an error for every setting that does not fit n clients and a budget.
+	Check(n int, b ledger.Budget) []error
+	// Plan is the release of a request if all of n clients answer, without its values, and the grid of the sum.
+	Plan(r release.Request, n int) (*release.Release, noise.Grid, error)
+	// Length says how many values a release of a question has at least and at most.
+	Length(q query.Question) (least, most int)
+	// Draw asks the clients and completes a plan with noised values, and with the number of clients that answered.
+	Draw(plan *release.Release, round Round, c Clients, random Random) error
+}
+
+// Random makes the sources of a release's random numbers by purpose: the system's entropy or, insecurely, a seed.
+type Random func(purpose string) noise.Source
+
 // Config has the settings of a federation.
 type Config struct {
-	// Ledger is charged for each release. Required. Its budget must be for as many clients as the population has for
-	// training.
+	// Ledger is charged for each release. Required. Its budget must be for as many clients as there are for training.
 	Ledger *ledger.Ledger
-	// Sigma is the noise multiplier: standard deviation of the noise / the norm bound of the query. 0 adds no noise,
-	// which only a ledger without a bound on ε accepts.
-	Sigma float64
-	// Sampling says how the clients of a round are drawn; default [ledger.Full]. Cohorts are drawn anew in every round,
-	// and in secret: sampling protects only if nobody knows who was asked.
-	Sampling ledger.Sampling
-	// Cohort is the number of clients of a round: exact under [ledger.Fixed], expected under [ledger.Poisson]. 0 under
-	// [ledger.Full]. Under [ledger.Tree], it is the number of clients of a leaf.
-	Cohort int
-	// Order is the seed of the order in which the clients take part under [ledger.Tree]; it is no secret.
-	Order uint64
-	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed
-	// can subtract the noise. For tests. The ledger's budget must say so too.
+	// InsecureSeed takes the noise from this seed instead of the system's entropy: anybody who knows the seed can
+	// subtract the noise. For tests. The ledger's budget must say so too.
 	InsecureSeed *uint64
-	// Least, above 0, makes the sum as two aggregators do (package aggregate): each client rounds its own vector to the
-	// grid, and both aggregators add the full noise, of which one is charged. It is the number of reports below which
-	// nothing is summed.
-	Least int
-	// Reports, if not nil, are the clients whose reports arrive in a round, in ascending order; Least must be above 0.
-	// Whether a client's report arrives must not depend on its texts. The number of reports is public.
-	Reports func(round int) []int
-	// Picks, above 0, says that the clients are asked for the largest counts of their votes ([query.Ranking]) instead
-	// of sums, so many at most in a release, and Slack is the δ of each that goes to the threshold of counts. Sigma is
-	// then the scale of Gumbel noise. The exact histogram is in this process: neither shards nor aggregators can give
-	// it.
-	Picks int
-	Slack float64
-	// UnsafeDiagnostics, if not nil, writes figures without noise to disk. For experiments on public data.
+	// UnsafeDiagnostics, if not nil, writes figures without noise to disk, for [Embedded] clients. For experiments on
+	// public data.
 	UnsafeDiagnostics *UnsafeDiagnostics
 }
 
-// Federation is the simulated population. Its methods are not safe for concurrent use.
+// Federation is the population of train clients: a source of sums and a mechanism that makes releases of them. Its
+// methods are not safe for concurrent use.
 type Federation struct {
-	config   Config
-	train    int           // number of clients
-	clients  query.Clients // empty if sums is set
-	sums     Sums          // not nil if the clients are elsewhere, in shards
-	noised   Noised        // not nil if the clients are elsewhere, behind two aggregators
-	learner  Learner       // not nil if the clients answer with updates of a model's weights
-	teachers Teachers      // not nil if they vote for tokens, as teachers
-	prefix   prefix        // of the tree under way, under ledger.Tree
+	clients   Clients
+	mechanism Mechanism
+	config    Config
 	// crash stands for a process that ends at the named stage of a release; tests set it.
 	crash func(stage string) error
 }
 
-// New makes a federation of clients whose texts are embedded; see [Embed].
-func New(clients query.Clients, config Config) (*Federation, error) {
-	if config.Sampling == "" {
-		config.Sampling = ledger.Full
+// New composes a federation. Clients that cannot be asked that way, and settings that do not fit the ledger's budget,
+// are an error that names all of them.
+func New(c Clients, m Mechanism, config Config) (*Federation, error) {
+	var faults []error
+	n := c.N()
+	if n == 0 {
+		faults = append(faults, errors.New("fedsim: the population has no train clients"))
 	}
-	if err := config.validate(clients.Clients); err != nil {
+	if _, ok := c.(Embedded); !ok && config.UnsafeDiagnostics != nil {
+		faults = append(faults, fmt.Errorf("fedsim: there are no diagnostics of %T", c))
+	}
+	if config.Ledger == nil {
+		return nil, errors.Join(append(faults, errors.New("fedsim: there is no ledger to charge"))...)
+	}
+	budget := config.Ledger.Budget()
+	if budget.Clients != n {
+		faults = append(faults, fmt.Errorf("fedsim: the ledger's budget is for %d clients, the population has %d "+
+			"train clients", budget.Clients, n))
+	}
+	if budget.InsecureSeededNoise != (config.InsecureSeed != nil) {
+		faults = append(faults, fmt.Errorf("fedsim: insecure seeded noise is %v here and %v in the ledger",
+			config.InsecureSeed != nil, budget.InsecureSeededNoise))
+	}
+	if err := errors.Join(append(faults, m.Check(n, budget)...)...); err != nil {
 		return nil, err
 	}
-	return &Federation{config: config, train: clients.Clients, clients: clients}, nil
-}
-
-func (c Config) validate(train int) error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if !(c.Sigma >= 0) || math.IsInf(c.Sigma, 1) {
-		fault("fedsim: noise multiplier is %g, want 0 or more", c.Sigma)
-	}
-	switch c.Sampling {
-	case ledger.Full:
-		if c.Cohort != 0 {
-			fault("fedsim: a cohort of %d under full participation", c.Cohort)
-		}
-	case ledger.Poisson, ledger.Fixed, ledger.Tree:
-		if c.Cohort < 1 || c.Cohort >= train {
-			fault("fedsim: a cohort of %d of %d clients, want at least 1 and fewer than all", c.Cohort, train)
-		}
-	default:
-		fault("fedsim: sampling is %q, want %q, %q, %q or %q", c.Sampling, ledger.Full, ledger.Poisson, ledger.Fixed,
-			ledger.Tree)
-	}
-	switch {
-	case c.Least < 0 || c.Least > train:
-		fault("fedsim: %d clients must report at least, of %d", c.Least, train)
-	case c.Least > 0 && c.Sampling == ledger.Fixed:
-		fault("fedsim: a cohort of fixed size behind two aggregators, where each client's own coin draws it")
-	case c.Least == 0 && c.Reports != nil:
-		fault("fedsim: some clients' reports do not arrive, and no least number is stated")
-	}
-	if c.Picks != 0 && (c.Picks < 0 || !(c.Slack > 0 && c.Slack < 1) || c.Sampling != ledger.Full || c.Least > 0 ||
-		c.UnsafeDiagnostics != nil) || c.Picks == 0 && c.Slack != 0 {
-		fault("fedsim: selections of %d with slack %g: all clients vote each time, in one place, and there are no "+
-			"diagnostics", c.Picks, c.Slack)
-	}
-	if train == 0 {
-		fault("fedsim: the population has no train clients")
-	}
-	if c.Ledger == nil {
-		fault("fedsim: there is no ledger to charge")
-	} else {
-		budget := c.Ledger.Budget()
-		if budget.Clients != train {
-			fault("fedsim: the ledger's budget is for %d clients, the population has %d train clients", budget.Clients,
-				train)
-		}
-		if c.Sampling == ledger.Fixed && budget.Relation != accountant.Replace {
-			fault("fedsim: cohorts of fixed size are accounted under the relation %q, want %q: their bound "+
-				"compares cohorts in which another client has the place", budget.Relation, accountant.Replace)
-		}
-		if budget.InsecureSeededNoise != (c.InsecureSeed != nil) {
-			fault("fedsim: insecure seeded noise is %v here and %v in the ledger", c.InsecureSeed != nil,
-				budget.InsecureSeededNoise)
-		}
-	}
-	return errors.Join(faults...)
-}
-
-// Embed encodes the clients' texts, once, in blocks of whole clients. With texts, it keeps each text's embedding;
-// otherwise only the clients' means stay in memory. The result is private data. Embed stops between two blocks when ctx
-// ends, and tells, if tell is not nil, how many clients are done.
-func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encoder, texts bool,
-	tell func(done, total int)) (query.Clients, error) {
-	const block = 1024 // texts: some seconds of work for a large encoder on few cores
-	n, dim := len(train), encoder.Dim()
-	all := query.Clients{Means: query.Means{Clients: n, Dim: dim, Data: make([]float64, 0, n*dim)}}
-	if texts {
-		all.Texts.Dim, all.Offsets = dim, []int{0}
-	}
-	for done := 0; done < n; {
-		if err := ctx.Err(); err != nil {
-			return query.Clients{}, err
-		}
-		var some []string
-		offsets := []int{0}
-		next := done
-		for next < n && (next == done || len(some)+len(train[next].Texts) <= block) {
-			some = append(some, train[next].Texts...)
-			offsets = append(offsets, len(some))
-			next++
-		}
-		rows, err := encoder.Encode(some)
-		if err != nil {
-			return query.Clients{}, fmt.Errorf("fedsim: encode the texts of %d clients: %w", next-done, err)
-		}
-		means, err := query.MeanEmbeddings(rows, offsets)
-		if err != nil {
-			return query.Clients{}, fmt.Errorf("fedsim: %w", err)
-		}
-		all.Data = append(all.Data, means.Data...)
-		if texts {
-			for _, end := range offsets[1:] {
-				all.Offsets = append(all.Offsets, all.Texts.Rows+end)
-			}
-			all.Texts.Data, all.Texts.Rows = append(all.Texts.Data, rows.Data...), all.Texts.Rows+rows.Rows
-		}
-		if done = next; tell != nil {
-			tell(done, n)
-		}
-	}
-	for i, v := range all.Data {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v,
-				i/dim)
-		}
-	}
-	return all, nil
-}
-
-// Label notes the labels of the clients' texts, which [Embed] kept, by their numbers in a list of classes. A text whose
-// label is none of them, or that has none, gets -1: it answers no question about labels.
-func Label(embedded *query.Clients, train []clients.Client, classes []string) {
-	embedded.Labels = make([]int32, 0, embedded.Texts.Rows)
-	for _, label := range clients.Labels(train) {
-		embedded.Labels = append(embedded.Labels, int32(slices.Index(classes, label)))
-	}
+	return &Federation{clients: c, mechanism: m, config: config}, nil
 }
 
 // Clients is the number of train clients.
-func (f *Federation) Clients() int { return f.train }
+func (f *Federation) Clients() int { return f.clients.N() }
 
-// charge is the cost of a round in which everybody answers, without its hash.
-func (c Config) charge(train, round int) ledger.Entry {
-	e := ledger.Entry{Sigma: c.Sigma, Sampling: c.Sampling, Cohort: train}
-	switch c.Sampling {
-	case ledger.Poisson:
-		e.Cohort, e.SamplingRate = c.Cohort, float64(c.Cohort)/float64(train)
-	case ledger.Fixed, ledger.Tree:
-		e.Cohort = c.Cohort
+// Collect asks the clients, charges the ledger and returns the noised sum ([ledger.Ledger.Release]). Called again for a
+// round that is on disk, it returns the same release and charges nothing.
+//
+// Errors: ledger.ErrBudget if the budget does not cover the round (nothing was released), ledger.ErrUncharged,
+// [release.ErrOtherSamples], and failures of the disk.
+func (f *Federation) Collect(r release.Request) (*release.Release, error) {
+	if err := f.validate(r); err != nil {
+		return nil, err
 	}
-	e.Clients = e.Cohort
-	if c.Picks > 0 {
-		e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, c.Picks, c.Slack
+	answer, err := f.release(r)
+	if err == nil && f.config.UnsafeDiagnostics != nil {
+		err = f.config.UnsafeDiagnostics.write(f.clients.(Embedded), r.Query.(query.Query), answer)
 	}
-	return e.At(round, train)
+	if err != nil {
+		return nil, fmt.Errorf("fedsim: round %d: %w", r.Round, err)
+	}
+	return answer, nil
+}
+
+func (f *Federation) validate(r release.Request) error {
+	switch {
+	case r.Round < 1 || r.Part < 0:
+		return fmt.Errorf("fedsim: round %d, part %d, want 1 or more, and 0 or more", r.Round, r.Part)
+	case r.Query == nil:
+		return fmt.Errorf("fedsim: round %d asks nothing", r.Round)
+	case r.Dir == "":
+		return fmt.Errorf("fedsim: no folder for the release of round %d", r.Round)
+	case r.Query.Key() == "":
+		return fmt.Errorf("fedsim: the query of round %d does not say what it is about", r.Round)
+	case !(r.Query.Bound() > 0) || math.IsInf(r.Query.Bound(), 1) || r.Query.Len() < 1:
+		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(),
+			r.Query.Bound())
+	}
+	return f.clients.CanAnswer(r.Query)
+}
+
+func (f *Federation) release(r release.Request) (*release.Release, error) {
+	n := f.clients.N()
+	plan, grid, err := f.mechanism.Plan(r, n)
+	if err != nil {
+		return nil, err
+	}
+	plan.Seeded = f.config.InsecureSeed != nil
+	file, pending := release.Files(r.Part)
+	written := ledger.Release{Final: filepath.Join(r.Dir, file), Pending: filepath.Join(r.Dir, pending), Crash: f.crash,
+		Charge: func(content []byte) (ledger.Entry, error) {
+			found, err := f.answers(content, plan, r)
+			if err != nil {
+				return ledger.Entry{Round: r.Round, Part: r.Part}, err
+			}
+			return found.Charge(n), nil
+		},
+		Draw: func() ([]byte, error) {
+			fresh := *plan
+			if err := f.mechanism.Draw(&fresh, Round{Request: r, Grid: grid}, f.clients, f.random(r)); err != nil {
+				return nil, seen(err, fresh, n)
+			}
+			return fresh.Encode(), nil
+		}}
+	if f.config.InsecureSeed == nil { // a seeded draw may repeat the release that was charged
+		planned := plan.Charge(n)
+		written.Planned = &planned
+	}
+	content, resumed, err := f.config.Ledger.Release(written)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := release.Decode(content)
+	if err != nil {
+		return nil, err
+	}
+	answer.Resumed = resumed
+	return answer, nil
+}
+
+// answers reads the content of a release's file, which must be the answer to this request under this plan: else the
+// error is [release.ErrOtherSamples].
+func (f *Federation) answers(content []byte, plan *release.Release, r release.Request) (*release.Release, error) {
+	found, err := release.Decode(content)
+	if err != nil {
+		return nil, err
+	}
+	least, most := f.mechanism.Length(r.Query)
+	switch n := len(found.Sum); {
+	case n < least || n > most:
+		return nil, fmt.Errorf("%w: it has %d values, now there would be %d", release.ErrOtherSamples, n, most)
+	case found.Key != r.Query.Key():
+		return nil, fmt.Errorf("%w: there are as many, %d, but not the same ones", release.ErrOtherSamples, n)
+	}
+	if differences := plan.Differs(found); len(differences) > 0 {
+		return nil, fmt.Errorf("%w: %s", release.ErrOtherSettings, strings.Join(differences, "; "))
+	}
+	return found, nil
+}
+
+// random are the sources of a release's random numbers.
+func (f *Federation) random(r release.Request) Random {
+	return func(purpose string) noise.Source {
+		seed := f.config.InsecureSeed
+		switch {
+		case seed == nil:
+			return noise.Secure()
+		case r.Part > 0:
+			return rng.New(*seed, purpose, fmt.Sprint(r.Round), fmt.Sprint(r.Part))
+		}
+		return rng.New(*seed, purpose, fmt.Sprint(r.Round))
+	}
 }

@@ -70,12 +70,13 @@ func samples(n int) embedding.Matrix {
 
 // run is a run directory with its ledger, as a process sees it.
 type run struct {
-	t      *testing.T
-	dir    string
-	budget ledger.Budget
-	config Config
-	asked  scoring.Options
-	seed   *uint64
+	t         *testing.T
+	dir       string
+	budget    ledger.Budget
+	config    Config
+	mechanism Gaussian
+	asked     scoring.Options
+	seed      *uint64
 }
 
 const testClients = 40
@@ -89,8 +90,8 @@ func newRun(t *testing.T, rounds int, seed *uint64) *run {
 		t.Fatal(err)
 	}
 	r := &run{t: t, dir: t.TempDir(), budget: b, seed: seed,
-		asked: scoring.Options{Normalize: scoring.Standardized, Clip: 1}, config: Config{Sigma: sigma,
-			InsecureSeed: seed}}
+		asked: scoring.Options{Normalize: scoring.Standardized, Clip: 1}, mechanism: Gaussian{Sigma: sigma},
+		config: Config{InsecureSeed: seed}}
 	l, err := ledger.Create(r.ledgerPath(), b)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func (r *run) open() (*Federation, *ledger.Ledger) {
 	}
 	config := r.config
 	config.Ledger = l
-	f, err := New(embedded(r.t, testClients), config)
+	f, err := New(Embedded{embedded(r.t, testClients)}, r.mechanism, config)
 	if err != nil {
 		l.Close()
 		r.t.Fatal(err)
@@ -218,7 +219,7 @@ func TestCrashAtEveryStage(t *testing.T) {
 				}
 				entries := r.charges()
 				if len(entries) != 1 || entries[0].ReleaseHash != answer.Hash ||
-					release.ContentHash(content) != answer.Hash {
+					ledger.ContentHash(content) != answer.Hash {
 					t.Errorf("%d charges, release %s", len(entries), answer.Hash)
 				}
 				if _, err := os.Stat(pending); err == nil {
@@ -292,7 +293,7 @@ func TestForeignReleasesAreRefused(t *testing.T) {
 	changed := bytes.Clone(content)
 	changed[len(changed)-3] ^= 1
 	os.WriteFile(final, changed, 0o600)
-	if _, err := r.process(1, nil); !errors.Is(err, release.ErrUncharged) {
+	if _, err := r.process(1, nil); !errors.Is(err, ledger.ErrUncharged) {
 		t.Errorf("a changed value: %v", err)
 	}
 	os.WriteFile(final, content[:len(content)-4], 0o600)
@@ -300,7 +301,7 @@ func TestForeignReleasesAreRefused(t *testing.T) {
 		t.Errorf("a truncated release: %v", err)
 	}
 	os.WriteFile(final, content, 0o600)
-	r.config.Sigma *= 2
+	r.mechanism.Sigma *= 2
 	_, err := r.process(1, nil)
 	if !errors.Is(err, release.ErrOtherSamples) || !errors.Is(err, release.ErrOtherSettings) {
 		t.Errorf("another sigma: %v", err)
@@ -308,16 +309,16 @@ func TestForeignReleasesAreRefused(t *testing.T) {
 		strings.Contains(text, "normalize") {
 		t.Errorf("another sigma is told as %q", text)
 	}
-	r.config.Sigma /= 2
+	r.mechanism.Sigma /= 2
 
 	// A pending file: of other samples and not charged, it goes; charged, it stays and the call fails.
 	pending := filepath.Join(r.request(1).Dir, release.PendingFile)
 	os.Rename(final, pending)
-	r.config.Sigma *= 2
+	r.mechanism.Sigma *= 2
 	if _, err := r.process(1, nil); !errors.Is(err, release.ErrOtherSamples) {
 		t.Errorf("pending, charged, another sigma: %v", err)
 	}
-	r.config.Sigma /= 2
+	r.mechanism.Sigma /= 2
 	if answer, err := r.process(1, nil); err != nil || !answer.Resumed {
 		t.Errorf("pending and charged: %v", err)
 	}
@@ -350,7 +351,7 @@ func TestKeyIdentifiesSamples(t *testing.T) {
 	}
 }
 
-// All ways to a sum give the same: computed at once, in parts, client by client and by two aggregators, with and
+// All ways to a sum give the same: computed at once, client by client and by two aggregators, with and
 // without range proofs. Vectors that are rounded
 // one by one lie up to half a step each off the rounded sum.
 func TestPathsConform(t *testing.T) {
@@ -360,15 +361,17 @@ func TestPathsConform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fast, err := fastSum(asked, all, grid)
+		round := Round{release.Request{Round: 1, Query: asked}, grid, places.All(testClients)}
+		summed, err := Embedded{all}.Sum(round)
 		if err != nil {
 			t.Fatal(err)
 		}
-		merged, err := asked.Finish(partials(t, asked, 3))
-		if err != nil || !slices.Equal(rounded(merged, grid), fast) {
-			t.Errorf("%s: the sum of three parts is another one (%v)", name, err)
+		fast := summed.Steps
+		slow, err := Reporting{Embedded: Embedded{all}}.rounded(asked, round.Cohort, grid)
+		if err != nil {
+			t.Fatal(err)
 		}
-		slow, err := clientSum(asked, all, grid)
+		reported, err := Reporting{Embedded: Embedded{all}, InsecureSeed: &aggregatorSeed}.Sum(round)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,9 +386,12 @@ func TestPathsConform(t *testing.T) {
 		}
 		noised := slices.Clone(slow)
 		for _, role := range aggregate.Roles {
-			if err := aggregate.AddNoise(noised, grid, aggregate.NoiseSource(&aggregatorSeed, role, 1)); err != nil {
+			if err := noise.Add(noised, grid, noise.Party(&aggregatorSeed, string(role), 1)); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if !slices.Equal(reported.Steps, noised) {
+			t.Errorf("%s: the simulation of two aggregators gives another sum", name)
 		}
 		for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
 			id, shares := twoAggregators(t, proof, asked, all, places.All(testClients), nil)
@@ -400,30 +406,42 @@ func TestPathsConform(t *testing.T) {
 	}
 }
 
+// still are clients of the simulation, or of two aggregators, whose vectors are zeros.
+type still struct{ Reporting }
+
+func (s still) Sum(r Round) (Sum, error) {
+	steps := make([]int64, r.Query.Len())
+	for _, role := range []string{"leader", "helper"} {
+		if s.Least > 0 {
+			if err := noise.Add(steps, r.Grid, noise.Party(nil, role, r.Round)); err != nil {
+				return Sum{}, err
+			}
+		}
+	}
+	return Sum{steps, testClients}, nil
+}
+
 // The noise of one party is as planned, that of two aggregators has twice the variance, and both releases say so.
 func TestNoiseOfPaths(t *testing.T) {
 	const sigma, draws = 2.5, 300
-	for _, least := range []int{0, testClients} {
+	secure := func(string) noise.Source { return noise.Secure() }
+	for least, m := range map[int]Mechanism{0: Gaussian{Sigma: sigma}, testClients: Aggregated{Gaussian{Sigma: sigma}}} {
 		asked := question(t, samples(30), scoring.Options{Normalize: scoring.None, Clip: 0.5}, "k")
-		grid, err := noise.NewGrid(sigma, asked.Bound(), asked.Len(), testClients)
+		request := release.Request{Round: 1, Query: asked}
+		planned, grid, err := m.Plan(request, testClients)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &Federation{config: Config{Least: least, Sigma: sigma, Sampling: ledger.Full}, train: testClients}
-		planned, _, err := f.planned(release.Request{Query: asked})
-		if err != nil {
-			t.Fatal(err)
-		}
-		std := planned.NoiseStd() / grid.Step
+		std := planned.NoiseStd()
+		clients := still{Reporting{Embedded: Embedded{embedded(t, testClients)}, Least: least}}
 		var total, squares, neighbours float64
 		for range draws {
-			steps := make([]int64, asked.Len())
-			if err := f.addNoise(steps, grid, release.Request{Round: 1}); err != nil {
+			drawn := *planned
+			if err := m.Draw(&drawn, Round{request, grid, nil}, clients, secure); err != nil {
 				t.Fatal(err)
 			}
 			previous := 0.0
-			for _, k := range steps {
-				d := float64(k)
+			for _, d := range drawn.Sum {
 				total += d
 				squares += d * d
 				neighbours += d * previous
@@ -446,6 +464,9 @@ func TestNoiseOfPaths(t *testing.T) {
 // Seeded noise depends on the seed, the round and its purpose alone; noise from entropy on nothing.
 func TestSources(t *testing.T) {
 	seed, other := uint64(9), uint64(10)
+	source := func(seed *uint64, purpose string, r release.Request) noise.Source {
+		return (&Federation{config: Config{InsecureSeed: seed}}).random(r)(purpose)
+	}
 	want := source(&seed, "noise", release.Request{Round: 1}).Uint64()
 	if source(&seed, "noise", release.Request{Round: 1}).Uint64() != want {
 		t.Error("seeded noise does not repeat itself")
@@ -464,11 +485,11 @@ func TestSources(t *testing.T) {
 func TestCohorts(t *testing.T) {
 	const train, wanted, rounds = 50, 12, 4000
 	for _, sampling := range []ledger.Sampling{ledger.Full, ledger.Poisson, ledger.Fixed} {
-		c := Config{Sampling: sampling, Cohort: wanted}
+		c := Gaussian{Sampling: sampling, Cohort: wanted}
 		counts := make([]float64, train)
 		sizes, squares := 0.0, 0.0
 		for range rounds {
-			drawn := c.cohort(noise.Secure(), train)
+			drawn := c.cohort(train, func(string) noise.Source { return noise.Secure() })
 			if !slices.IsSorted(drawn) || len(slices.Compact(slices.Clone(drawn))) != len(drawn) {
 				t.Fatalf("%s: cohort %v", sampling, drawn)
 			}
@@ -508,7 +529,7 @@ func TestCohorts(t *testing.T) {
 func TestSampledRounds(t *testing.T) {
 	for _, sampling := range []ledger.Sampling{ledger.Poisson, ledger.Fixed} {
 		r := newRun(t, 1, nil)
-		r.config.Sampling, r.config.Cohort = sampling, 10
+		r.mechanism.Sampling, r.mechanism.Cohort = sampling, 10
 		if sampling == ledger.Fixed {
 			os.Remove(r.ledgerPath())
 			os.Remove(r.ledgerPath() + ".head")
@@ -518,7 +539,7 @@ func TestSampledRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Close()
-			r.config.Sigma *= 2
+			r.mechanism.Sigma *= 2
 		}
 		if _, err := r.process(1, func(at string) error {
 			if at == "pending" {
@@ -534,7 +555,7 @@ func TestSampledRounds(t *testing.T) {
 		}
 		entries := r.charges()
 		if len(entries) != 1 || entries[0].Sampling != sampling || entries[0].Cohort != 10 ||
-			entries[0].Clients != 10 || entries[0].Sigma != r.config.Sigma {
+			entries[0].Clients != 10 || entries[0].Sigma != r.mechanism.Sigma {
 			t.Fatalf("%s: charges %+v", sampling, entries)
 		}
 		if want := 10.0 / testClients; sampling == ledger.Poisson && entries[0].SamplingRate != want {
@@ -654,7 +675,7 @@ func TestWithoutNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	r.config.Sigma = 0
+	r.mechanism.Sigma = 0
 	answer, err := r.process(1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -677,27 +698,36 @@ func TestRefusals(t *testing.T) {
 	good := r.config
 	good.Ledger = l
 	seed := uint64(1)
-	for want, change := range map[string]func(*Config){
-		"no ledger":        func(c *Config) { c.Ledger = nil },
-		"noise multiplier": func(c *Config) { c.Sigma = math.NaN() },
-		"cohort of 3 un":   func(c *Config) { c.Cohort = 3 },
-		"cohort of 40 of":  func(c *Config) { c.Sampling, c.Cohort = ledger.Poisson, testClients },
-		"cohort of 0 of":   func(c *Config) { c.Sampling = ledger.Fixed },
-		"sampling is":      func(c *Config) { c.Sampling = "x" },
-		"want \"replace\"": func(c *Config) { c.Sampling, c.Cohort = ledger.Fixed, 5 },
-		"insecure seeded":  func(c *Config) { c.InsecureSeed = &seed },
+	all := Embedded{embedded(t, testClients)}
+	for want, change := range map[string]func(*Config, *Gaussian){
+		"no ledger":        func(c *Config, _ *Gaussian) { c.Ledger = nil },
+		"noise multiplier": func(_ *Config, g *Gaussian) { g.Sigma = math.NaN() },
+		"cohort of 3 un":   func(_ *Config, g *Gaussian) { g.Cohort = 3 },
+		"cohort of 40 of":  func(_ *Config, g *Gaussian) { g.Sampling, g.Cohort = ledger.Poisson, testClients },
+		"cohort of 0 of":   func(_ *Config, g *Gaussian) { g.Sampling = ledger.Fixed },
+		"sampling is":      func(_ *Config, g *Gaussian) { g.Sampling = "x" },
+		"want \"replace\"": func(_ *Config, g *Gaussian) { g.Sampling, g.Cohort = ledger.Fixed, 5 },
+		"insecure seeded":  func(c *Config, _ *Gaussian) { c.InsecureSeed = &seed },
 	} {
-		c := good
-		change(&c)
-		if _, err := New(embedded(r.t, testClients), c); err == nil || !strings.Contains(err.Error(), want) {
+		c, g := good, r.mechanism
+		change(&c, &g)
+		if _, err := New(all, g, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if _, err := New(embedded(t, testClients+1), good); err == nil ||
+	if _, err := New(Embedded{embedded(t, testClients+1)}, r.mechanism, good); err == nil ||
 		!strings.Contains(err.Error(), "41 train clients") {
 		t.Errorf("another population: %v", err)
 	}
-	f, err := New(embedded(r.t, testClients), good)
+	unsafe := good
+	unsafe.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: t.TempDir()}
+	for _, c := range []Clients{Remote{Enrolled: testClients}, Ballots{all}, Learning{learner{testClients}},
+		Reporting{Embedded: all}} {
+		if _, err := New(c, r.mechanism, unsafe); err == nil || !strings.Contains(err.Error(), "diagnostics") {
+			t.Errorf("diagnostics of %T: %v", c, err)
+		}
+	}
+	f, err := New(all, r.mechanism, good)
 	if err != nil {
 		t.Fatal(err)
 	}

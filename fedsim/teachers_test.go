@@ -36,16 +36,15 @@ func vote(part int, prefix ...int32) ensemble.Question {
 		Text: 1, Part: part, Prefix: prefix}
 }
 
-func voting(t *testing.T, dir string, agree int, c Config, epsilon float64) (*Federation, *ledger.Ledger) {
+func voting(t *testing.T, dir string, agree int, sigma float64, seed *uint64, epsilon float64) (*Federation, *ledger.Ledger) {
 	t.Helper()
 	b := ledger.Budget{Epsilon: epsilon, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
-		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
+		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: seed != nil}
 	l, err := ledger.Obtain(filepath.Join(dir, "ledger.jsonl"), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Ledger = l
-	f, err := NewEnsemble(voters{testClients, agree}, c)
+	f, err := New(Teachers{voters{testClients, agree}}, Choice{Gaussian{Sigma: sigma}}, Config{Ledger: l, InsecureSeed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +60,7 @@ func TestTokens(t *testing.T) {
 		token float64
 	}{{testClients, 3}, {12, ensemble.None}} {
 		dir := t.TempDir()
-		f, l := voting(t, dir, c.agree, Config{Sigma: 1, InsecureSeed: &seed}, 100)
+		f, l := voting(t, dir, c.agree, 1, &seed, 100)
 		counts := map[float64]bool{}
 		for part := 1; part <= 4; part++ {
 			r, err := f.Collect(release.Request{Round: 1, Part: part, Query: vote(part), Dir: dir})
@@ -108,7 +107,7 @@ func TestTokensAfterCrashes(t *testing.T) {
 	stop := errors.New("the process ends")
 	for _, stage := range []string{"drawn", "pending", "charged", "renamed"} {
 		dir := t.TempDir()
-		f, l := voting(t, dir, testClients, Config{Sigma: 2}, 100)
+		f, l := voting(t, dir, testClients, 2, nil, 100)
 		f.crash = func(at string) error {
 			if at == stage {
 				return stop
@@ -122,12 +121,12 @@ func TestTokensAfterCrashes(t *testing.T) {
 		l.Close()
 		_, drawn := release.Files(2)
 		pending, _ := os.ReadFile(filepath.Join(dir, drawn))
-		f, l = voting(t, dir, testClients, Config{Sigma: 2}, 100)
+		f, l = voting(t, dir, testClients, 2, nil, 100)
 		r, err := f.Collect(ask)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(pending) > 0 && release.ContentHash(pending) != r.Hash {
+		if len(pending) > 0 && ledger.ContentHash(pending) != r.Hash {
 			t.Errorf("after %q another token was drawn", stage)
 		}
 		if entries := l.Entries(); len(entries) != 1 || entries[0].ReleaseHash != r.Hash {
@@ -144,7 +143,7 @@ func TestTokensWithinBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, l := voting(t, dir, testClients, Config{Sigma: sigma}, 5)
+	f, l := voting(t, dir, testClients, sigma, nil, 5)
 	defer l.Close()
 	for part := 1; part <= 4; part++ {
 		_, err := f.Collect(release.Request{Round: 1, Part: part, Query: vote(part), Dir: dir})
@@ -154,9 +153,5 @@ func TestTokensWithinBudget(t *testing.T) {
 	}
 	if spent, err := l.Spent(); err != nil || spent > 5 || spent < 4.999 {
 		t.Errorf("%g is spent (%v)", spent, err)
-	}
-	if _, err := NewEnsemble(voters{testClients, 2},
-		Config{Sigma: 1, Ledger: l, Sampling: ledger.Poisson, Cohort: 4}); err == nil {
-		t.Error("a cohort of teachers is taken")
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
-	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
 	"popri/internal/places"
@@ -73,19 +72,18 @@ func clipped(clients []int, round int) []float64 {
 	return sum
 }
 
-func learning(t *testing.T, dir string, c Config) (*Federation, *ledger.Ledger) {
+func learning(t *testing.T, dir string, m Mechanism, seed *uint64) (*Federation, *ledger.Ledger) {
 	t.Helper()
 	b := ledger.Budget{Epsilon: math.Inf(1), Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
-		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: c.InsecureSeed != nil}
-	if c.Sampling == ledger.Fixed {
+		Relation: accountant.ZeroOut, Clients: testClients, InsecureSeededNoise: seed != nil}
+	if g, ok := m.(Gaussian); ok && g.Sampling == ledger.Fixed {
 		b.Relation = accountant.Replace
 	}
 	l, err := ledger.Obtain(filepath.Join(dir, "ledger.jsonl"), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Ledger = l
-	f, err := NewLearning(learner{testClients}, c)
+	f, err := New(Learning{learner{testClients}}, m, Config{Ledger: l, InsecureSeed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +115,7 @@ func near(got, want []float64) bool {
 
 // TestSumOfUpdates: without noise, a release is the sum of the clipped updates; a cohort's that of its clients.
 func TestSumOfUpdates(t *testing.T) {
-	f, l := learning(t, t.TempDir(), Config{})
+	f, l := learning(t, t.TempDir(), Gaussian{Float32: true}, nil)
 	defer l.Close()
 	dir := t.TempDir()
 	if r := collected(t, f, dir, 1); !near(r.Sum, clipped(places.All(testClients), 1)) ||
@@ -125,10 +123,10 @@ func TestSumOfUpdates(t *testing.T) {
 		t.Error("all clients' sum is another")
 	}
 	seed := uint64(4)
-	c := Config{Sampling: ledger.Fixed, Cohort: 9, InsecureSeed: &seed}
-	g, l2 := learning(t, t.TempDir(), c)
+	c := Gaussian{Sampling: ledger.Fixed, Cohort: 9, Float32: true}
+	g, l2 := learning(t, t.TempDir(), c, &seed)
 	defer l2.Close()
-	who := c.cohort(source(&seed, "cohort", release.Request{Round: 2}), testClients)
+	who := c.cohort(testClients, g.random(release.Request{Round: 2}))
 	if r := collected(t, g, t.TempDir(), 2); len(who) != 9 || !near(r.Sum, clipped(who, 2)) {
 		t.Error("a cohort's sum is another")
 	}
@@ -137,19 +135,21 @@ func TestSumOfUpdates(t *testing.T) {
 // TestUpdatesAreBounded: with or without any one client, the exact sum moves by no more than the charge says, which is
 // the bound and what rounding adds. Clients whose training diverged count as zero.
 func TestUpdatesAreBounded(t *testing.T) {
-	f := &Federation{config: Config{Sampling: ledger.Full}, train: testClients, learner: learner{testClients}}
 	grid, err := noise.NewGrid(1, bound, changes, testClients)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := f.updatesOf(updates(1), places.All(testClients), grid)
+	sum := func(which []int) ([]int64, error) {
+		s, err := Learning{learner{testClients}}.Sum(Round{release.Request{Query: updates(1)}, grid, which})
+		return s.Steps, err
+	}
+	all, err := sum(places.All(testClients))
 	if err != nil {
 		t.Fatal(err)
 	}
 	most := 0.0
 	for i := range testClients {
-		without, err := f.updatesOf(updates(1),
-			slices.DeleteFunc(places.All(testClients), func(k int) bool { return k == i }), grid)
+		without, err := sum(slices.DeleteFunc(places.All(testClients), func(k int) bool { return k == i }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,38 +170,41 @@ func TestUpdatesAreBounded(t *testing.T) {
 // TestNodesOfTree: without noise, the release of round t is the sum of the node that its leaf completes, over rounds in
 // which no client is twice; also where another process takes over within the tree.
 func TestNodesOfTree(t *testing.T) {
-	c := Config{Sampling: ledger.Tree, Cohort: 6, Order: 9} // 6 leaves of 40 clients
+	tree := func() *Tree { return &Tree{Leaf: 6, Order: 9} } // 6 leaves of 40 clients
+	members := func(number, leaf int) []int {
+		return (&Tree{Leaf: 6, Order: 9, tree: number}).members(leaf, testClients)
+	}
 	dir := t.TempDir()
-	f, l := learning(t, dir, c)
+	f, l := learning(t, dir, tree(), nil)
 	seen := map[int]bool{}
 	for round := 1; round <= 14; round++ {
 		if round == 4 || round == 9 {
 			l.Close()
-			f, l = learning(t, dir, c)
+			f, l = learning(t, dir, tree(), nil)
 		}
-		tree, leaf := (round-1)/6+1, (round-1)%6+1
+		number, leaf := (round-1)/6+1, (round-1)%6+1
 		if leaf == 1 {
 			clear(seen)
 		}
-		for _, i := range c.members(tree, leaf, testClients) {
+		for _, i := range members(number, leaf) {
 			if seen[i] {
-				t.Errorf("client %d is in two leaves of tree %d", i, tree)
+				t.Errorf("client %d is in two leaves of tree %d", i, number)
 			}
 			seen[i] = true
 		}
 		want := make([]float64, changes)
 		for at := accountant.NodeStart(leaf); at <= leaf; at++ {
-			for k, x := range clipped(c.members(tree, at, testClients), round-leaf+at) {
+			for k, x := range clipped(members(number, at), round-leaf+at) {
 				want[k] += x
 			}
 		}
 		r := collected(t, f, dir, round)
-		if !near(r.Sum, want) || r.Tree != tree || r.Leaf != leaf || r.Leaves != 6 || r.Clients != 6 {
+		if !near(r.Sum, want) || r.Tree != number || r.Leaf != leaf || r.Leaves != 6 || r.Clients != 6 {
 			t.Errorf("round %d: tree %d, leaf %d of %d, %d clients, or another sum", round, r.Tree, r.Leaf, r.Leaves,
 				r.Clients)
 		}
 	}
-	if first, second := c.members(1, 1, testClients), c.members(2, 1, testClients); slices.Equal(first, second) {
+	if first, second := members(1, 1), members(2, 1); slices.Equal(first, second) {
 		t.Error("each pass takes the clients in the same order")
 	}
 	l.Close()
@@ -209,16 +212,17 @@ func TestNodesOfTree(t *testing.T) {
 
 // TestUpdatesGetTheirNoise: the noise of a release has the standard deviation that is charged, in every tree anew.
 func TestUpdatesGetTheirNoise(t *testing.T) {
-	c, dir := Config{Sigma: 2, Sampling: ledger.Tree, Cohort: 20}, t.TempDir()
-	f, l := learning(t, dir, c)
+	dir := t.TempDir()
+	members := func(number, leaf int) []int { return (&Tree{Leaf: 20, tree: number}).members(leaf, testClients) }
+	f, l := learning(t, dir, &Tree{Sigma: 2, Leaf: 20}, nil)
 	defer l.Close()
 	squares, n := 0.0, 0
 	for round := 1; round <= 40; round++ {
 		r := collected(t, f, dir, round)
 		tree, leaf := (round-1)/2+1, (round-1)%2+1
-		want := clipped(c.members(tree, leaf, testClients), round)
+		want := clipped(members(tree, leaf), round)
 		if leaf == 2 {
-			for k, x := range clipped(c.members(tree, 1, testClients), round-1) {
+			for k, x := range clipped(members(tree, 1), round-1) {
 				want[k] += x
 			}
 		}
@@ -239,7 +243,7 @@ func TestUpdatesGetTheirNoise(t *testing.T) {
 
 // A federation answers the questions of its kind.
 func TestUpdatesAndEmbeddingsAreNotMixed(t *testing.T) {
-	f, l := learning(t, t.TempDir(), Config{})
+	f, l := learning(t, t.TempDir(), Gaussian{Float32: true}, nil)
 	defer l.Close()
 	if _, err := f.Collect(release.Request{Round: 1, Query: (newRun(t, 1, nil)).request(1).Query,
 		Dir: t.TempDir()}); err == nil {
@@ -250,7 +254,7 @@ func TestUpdatesAndEmbeddingsAreNotMixed(t *testing.T) {
 	if _, err := g.Collect(release.Request{Round: 1, Query: updates(1), Dir: t.TempDir()}); err == nil {
 		t.Error("clients without a model train one")
 	}
-	if _, err := aggregate.Round([]float64{2 * bound}, bound, noise.Grid{Step: 1}); err == nil {
+	if _, err := (noise.Grid{Step: 1}).RoundBounded([]float64{2 * bound}, bound); err == nil {
 		t.Error("a vector beyond the bound is added")
 	}
 }

@@ -8,6 +8,6 @@
 //
 // The packages below it each have a part of that: what a run begins with (inputs, provenance, pretraining), what it
 // tells while it goes on (logging, tracking), the texts and small models of its evaluation (comparators, evaluator,
-// evaluation), clients in shards (sharding), and what is made of its folder (reporting, auditing). None of them knows a
+// evaluation), clients behind two aggregators (federated), and what is made of its folder (reporting, auditing). None of them knows a
 // session.
 package run

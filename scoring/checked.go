@@ -14,57 +14,36 @@ import (
 const RoundChecks = 256
 
 // WithChecks is a question whose answers end in n check values. They move no sum and cost no privacy.
-func WithChecks(q query.Mergeable, n int) query.Mergeable { return checking{q, n} }
+func WithChecks(q query.Query, n int) query.Query { return checking{q, n} }
 
 // checking is a question with check values.
 type checking struct {
-	query.Mergeable
+	query.Query
 	checks int
 }
 
 // Name implements query.Query.
-func (c checking) Name() string { return CheckedName(c.Mergeable.Name(), c.checks) }
+func (c checking) Name() string { return CheckedName(c.Query.Name(), c.checks) }
 
 // Len implements query.Query.
-func (c checking) Len() int { return c.Mergeable.Len() + c.checks }
+func (c checking) Len() int { return c.Query.Len() + c.checks }
 
 // Vector implements query.Query.
 func (c checking) Vector(clients query.Clients, i int) ([]float64, error) {
-	v, err := c.Mergeable.Vector(clients, i)
+	v, err := c.Query.Vector(clients, i)
 	return append(v, make([]float64, c.checks)...), err
 }
 
 // Sum implements query.Query.
 func (c checking) Sum(clients query.Clients) ([]float64, error) {
-	v, err := c.Mergeable.Sum(clients)
+	v, err := c.Query.Sum(clients)
 	return append(v, make([]float64, c.checks)...), err
-}
-
-// Partial implements query.Mergeable: the check values are the last block.
-func (c checking) Partial(clients query.Clients) (query.Partial, error) {
-	p, err := c.Mergeable.Partial(clients)
-	if err != nil {
-		return p, err
-	}
-	zeros, err := query.NewBlock(c.checks, c.Bound())
-	p.Blocks = append(p.Blocks, zeros)
-	return p, err
-}
-
-// Finish implements query.Mergeable.
-func (c checking) Finish(p query.Partial) ([]float64, error) {
-	last := len(p.Blocks) - 1
-	if last < 0 || len(p.Blocks[last].Values) != c.checks {
-		return nil, fmt.Errorf("scoring: %w: there are no %d check values", query.ErrOtherSum, c.checks)
-	}
-	v, err := c.Mergeable.Finish(query.Partial{Blocks: p.Blocks[:last]})
-	return append(v, p.Blocks[last].Float64s()...), err
 }
 
 // Unchecked returns the question without the check values of [WithChecks], and how many these are.
 func Unchecked(q query.Query) (inner query.Query, checks int) {
 	if c, ok := q.(checking); ok {
-		return c.Mergeable, c.checks
+		return c.Query, c.checks
 	}
 	return q, 0
 }

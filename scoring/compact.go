@@ -159,19 +159,12 @@ func (c Compact) finish(mean, y []float64) error {
 }
 
 // Sum implements query.Query.
-func (c Compact) Sum(clients query.Clients) ([]float64, error) { return sumOf(c, clients) }
-
-// Finish implements query.Mergeable.
-func (c Compact) Finish(p query.Partial) ([]float64, error) { return finished(c, p) }
-
-// Partial implements query.Mergeable.
-func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
+func (c Compact) Sum(clients query.Clients) ([]float64, error) {
 	d := c.samples.d
 	if clients.Dim != d {
-		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim,
-			d)
+		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, d)
 	}
-	return vectors(c, clients.Clients, func(sum query.Block, from, to int) error {
+	return vectorSum(c, clients.Clients, func(sum exactSum, from, to int) error {
 		const block = 256 // bounds the memory of M·Rᵀ
 		product := make([]float64, min(block, to-from)*c.rank)
 		for ; from < to; from += block {
@@ -182,7 +175,7 @@ func (c Compact) Partial(clients query.Clients) (query.Partial, error) {
 				y := product[i*c.rank : (i+1)*c.rank]
 				err := c.finish(means[i*d:(i+1)*d], y)
 				if err == nil {
-					err = sum.Add(1, y)
+					err = sum.add(1, y)
 				}
 				if err != nil {
 					return fmt.Errorf("scoring: client %d: %w", from+i, err)

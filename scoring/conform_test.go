@@ -1,11 +1,9 @@
 package scoring_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"popri/model/embedding"
@@ -25,7 +23,7 @@ const (
 const slack = 1e-9
 
 // conforms checks, over ordinary and adversarial clients and samples, that a client's vector keeps its bound, that the
-// fast sum is the sum of the clients' vectors, that partial sums merge to it, that no client moves it by more than the
+// fast sum is the sum of the clients' vectors, that no client moves it by more than the
 // bound, and that a client without texts answers zeros.
 func conforms(t *testing.T, make makeQuery) {
 	t.Helper()
@@ -56,7 +54,6 @@ func check(t *testing.T, name string, q query.Query, clients query.Clients) {
 	if len(sum) != q.Len() {
 		t.Fatalf("%s: a sum of %d values, want %d", name, len(sum), q.Len())
 	}
-	parts(t, name, q, clients, sum)
 	total := make([]float64, q.Len())
 	for i := range clients.Clients {
 		v, err := q.Vector(clients, i)
@@ -89,41 +86,6 @@ func check(t *testing.T, name string, q query.Query, clients query.Clients) {
 		if !(math.Abs(total[j]-sum[j]) <= 1e-7*q.Bound()*float64(clients.Clients)) {
 			t.Fatalf("%s: value %d of the sum is %g, the clients' vectors add up to %g", name, j, sum[j], total[j])
 		}
-	}
-}
-
-// parts: partial sums over any division of the clients merge to the same whole numbers, and finish as the sum does.
-func parts(t *testing.T, name string, q query.Query, clients query.Clients, sum []float64) {
-	t.Helper()
-	m, ok := q.(query.Mergeable)
-	if !ok {
-		return
-	}
-	for shards := 1; shards <= 4; shards++ {
-		var merged query.Partial
-		for shard := range shards {
-			var some []int
-			for i := range clients.Clients {
-				if (i*i+i/2)%shards == shard {
-					some = append(some, i)
-				}
-			}
-			p, err := m.Partial(clients.Select(some))
-			if err == nil && shard > 0 {
-				err = merged.Merge(p)
-			} else {
-				merged = p
-			}
-			if err != nil {
-				t.Fatalf("%s: shard %d of %d: %v", name, shard, shards, err)
-			}
-		}
-		if got, err := m.Finish(merged); err != nil || !slices.Equal(got, sum) {
-			t.Errorf("%s: in %d shards the sum is not the same to the last bit (%v)", name, shards, err)
-		}
-	}
-	if _, err := m.Finish(query.Partial{}); !errors.Is(err, query.ErrOtherSum) {
-		t.Errorf("%s: a partial sum of nothing: %v", name, err)
 	}
 }
 

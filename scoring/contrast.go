@@ -105,22 +105,16 @@ func (c Contrast) Vector(clients query.Clients, i int) ([]float64, error) {
 }
 
 // Sum implements query.Query. The search for the nearest samples runs over all texts at once.
-func (c Contrast) Sum(clients query.Clients) ([]float64, error) { return sumOf(c, clients) }
-
-// Partial implements query.Mergeable.
-func (c Contrast) Partial(clients query.Clients) (query.Partial, error) {
+func (c Contrast) Sum(clients query.Clients) ([]float64, error) {
 	if err := c.check(clients); err != nil {
-		return query.Partial{}, err
+		return nil, err
 	}
 	votes, err := c.votes(clients.Texts, clients.Labels)
 	if err != nil {
-		return query.Partial{}, err
+		return nil, err
 	}
-	return textsOf(c, clients, func(from, to int) []float64 { return c.add(votes[from:to]) })
+	return textSum(c, clients, func(from, to int) []float64 { return c.add(votes[from:to]) })
 }
-
-// Finish implements query.Mergeable.
-func (c Contrast) Finish(p query.Partial) ([]float64, error) { return finished(c, p) }
 
 func (c Contrast) check(clients query.Clients) error {
 	if len(c.of) > 1 && len(clients.Labels) != clients.Texts.Rows {

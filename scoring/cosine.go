@@ -42,12 +42,6 @@ func (c Cosine) Vector(clients query.Clients, i int) ([]float64, error) {
 // Sum implements query.Query.
 func (c Cosine) Sum(clients query.Clients) ([]float64, error) { return c.Samples.Sum(clients.Means) }
 
-// Partial implements query.Mergeable.
-func (c Cosine) Partial(clients query.Clients) (query.Partial, error) { return c.gather(clients.Means) }
-
-// Finish implements query.Mergeable.
-func (c Cosine) Finish(p query.Partial) ([]float64, error) { return c.spread(p) }
-
 // Ask makes the query of the given name and norm bound about samples. It knows every query of this package, so that an
 // audit can repeat the question that a release answers.
 func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
@@ -69,9 +63,7 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 		if err != nil {
 			return nil, err
 		}
-		if m, ok := inner.(query.Mergeable); ok {
-			return WithChecks(m, n), nil
-		}
+		return WithChecks(inner, n), nil
 	}
 	if q, ok := parseContrast(name); ok {
 		return NewContrast(samples, nil, q, bound, key)

@@ -48,7 +48,7 @@ func Describe(question query.Question) (Question, error) {
 }
 
 // Query makes the query again. It refuses values that do not fit the name.
-func (q Question) Query() (query.Mergeable, error) {
+func (q Question) Query() (query.Query, error) {
 	if o, ok := parseMean(q.Name); ok {
 		o.Bound, o.Centre = q.Bound, q.Centre
 		return NewMean(len(q.Centre), o, q.Key)

@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"fmt"
 	"math"
 	"sync"
 
@@ -20,10 +19,10 @@ func twoSum(a, b float64) (sum, rest float64) {
 type unevaluated struct{ high, low []float64 }
 
 // unevaluate reads exact whole numbers as such a vector.
-func unevaluate(b query.Block) unevaluated {
+func unevaluate(b exactSum) unevaluated {
 	u := unevaluated{make([]float64, len(b.Values)), make([]float64, len(b.Values))}
 	for i := range b.Values {
-		u.high[i], u.low[i] = b.Split(i)
+		u.high[i], u.low[i] = b.split(i)
 	}
 	return u
 }
@@ -42,21 +41,26 @@ func exactDot(v []float64, u unevaluated) (high, low float64) {
 	return high, low
 }
 
-// vectors adds up the vectors of n clients, each of at most the bound of a query: add adds those of a range.
-func vectors(q query.Query, n int, add func(sum query.Block, from, to int) error) (query.Partial, error) {
-	empty := func() (query.Partial, error) {
-		b, err := query.NewBlock(q.Len(), q.Bound())
-		return query.Partial{Blocks: []query.Block{b}}, err
+// vectorSum adds up the vectors of n clients, each of at most the bound of a query: add adds those of a range.
+func vectorSum(q query.Query, n int, add func(sum exactSum, from, to int) error) ([]float64, error) {
+	sum, err := newExactSum(q.Len(), q.Bound())
+	if err != nil {
+		return nil, err
 	}
-	return summed(n, empty, func(p query.Partial, from, to int) error { return add(p.Blocks[0], from, to) })
+	if err := inParallel(n, []exactSum{sum}, func(sums []exactSum, from, to int) error {
+		return add(sums[0], from, to)
+	}); err != nil {
+		return nil, err
+	}
+	return sum.float64s(), nil
 }
 
-// textsOf adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts
+// textSum adds up the clients' vectors, each made from the client's range of texts, for queries that look at all texts
 // at once.
-func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []float64) (query.Partial, error) {
-	return vectors(q, clients.Clients, func(sum query.Block, from, to int) error {
+func textSum(q query.Query, clients query.Clients, vector func(from, to int) []float64) ([]float64, error) {
+	return vectorSum(q, clients.Clients, func(sum exactSum, from, to int) error {
 		for i := from; i < to; i++ {
-			if err := sum.Add(1, vector(clients.Offsets[i], clients.Offsets[i+1])); err != nil {
+			if err := sum.add(1, vector(clients.Offsets[i], clients.Offsets[i+1])); err != nil {
 				return err
 			}
 		}
@@ -64,61 +68,28 @@ func textsOf(q query.Query, clients query.Clients, vector func(from, to int) []f
 	})
 }
 
-// summed adds up n clients on all processors: add adds those of a range to a sum that empty made. Sums are exact, so
-// they do not depend on how the clients are divided. Of several errors, it returns that of the first clients.
-func summed(n int, empty func() (query.Partial, error), add func(p query.Partial, from, to int) error) (query.Partial,
-	error) {
-	sum, err := empty()
-	if err != nil {
-		return query.Partial{}, err
-	}
+// inParallel adds n clients to sums on all processors: add adds those of a range. Sums are exact, so they do not depend
+// on how the clients are divided. Of several errors, it returns that of the first clients.
+func inParallel(n int, sums []exactSum, add func(sums []exactSum, from, to int) error) error {
 	var (
 		mu    sync.Mutex
+		err   error
 		first = n // where the first range with an error begins
 	)
 	parallel.Ranges(n, 256, func(from, to int) {
-		part, failed := empty()
-		if failed == nil {
-			failed = add(part, from, to)
+		part := make([]exactSum, len(sums))
+		for k, s := range sums {
+			part[k] = exactSum{s.Exponent, make([]int128, len(s.Values))}
 		}
+		failed := add(part, from, to)
 		mu.Lock()
 		defer mu.Unlock()
-		if failed == nil {
-			failed = sum.Merge(part)
+		for k := 0; k < len(sums) && failed == nil; k++ {
+			failed = sums[k].merge(part[k])
 		}
 		if failed != nil && from < first {
 			first, err = from, failed
 		}
 	})
-	return sum, err
-}
-
-// finished is the sum of a query whose partial sums are of [vectors].
-func finished(q query.Query, p query.Partial) ([]float64, error) {
-	if err := checkShape(p, q.Len()); err != nil {
-		return nil, err
-	}
-	return p.Blocks[0].Float64s(), nil
-}
-
-// checkShape refuses a partial sum whose blocks do not have the given lengths.
-func checkShape(p query.Partial, lengths ...int) error {
-	ok := len(p.Blocks) == len(lengths)
-	for k := 0; ok && k < len(lengths); k++ {
-		ok = len(p.Blocks[k].Values) == lengths[k]
-	}
-	if !ok {
-		return fmt.Errorf("scoring: %w: it has blocks of %v (exponent, values), want %d values", query.ErrOtherSum,
-			p.Shape(), lengths)
-	}
-	return nil
-}
-
-// sumOf computes the sum over all clients in one part.
-func sumOf(q query.Mergeable, clients query.Clients) ([]float64, error) {
-	p, err := q.Partial(clients)
-	if err != nil {
-		return nil, err
-	}
-	return q.Finish(p)
+	return err
 }

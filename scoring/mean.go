@@ -128,26 +128,20 @@ func scaleTo(v []float64, c float64) {
 }
 
 // Sum implements query.Query.
-func (m Mean) Sum(clients query.Clients) ([]float64, error) { return sumOf(m, clients) }
-
-// Partial implements query.Mergeable.
-func (m Mean) Partial(clients query.Clients) (query.Partial, error) {
+func (m Mean) Sum(clients query.Clients) ([]float64, error) {
 	if clients.Dim != m.dim {
-		return query.Partial{}, m.otherDim(clients)
+		return nil, m.otherDim(clients)
 	}
-	return vectors(m, clients.Clients, func(sum query.Block, from, to int) error {
+	return vectorSum(m, clients.Clients, func(sum exactSum, from, to int) error {
 		v := make([]float64, m.Len()) // of one client after the other
 		for i := from; i < to; i++ {
 			if err := m.answer(v, clients.Row(i), i); err != nil {
 				return err
 			}
-			if err := sum.Add(1, v); err != nil {
+			if err := sum.add(1, v); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 }
-
-// Finish implements query.Mergeable.
-func (m Mean) Finish(p query.Partial) ([]float64, error) { return finished(m, p) }

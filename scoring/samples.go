@@ -146,34 +146,23 @@ func (s *Samples) Contribution(texts embedding.Matrix) ([]float64, error) {
 // whole numbers and V is applied with twice the digits of a float64: taking a client away changes the sum by that
 // client's vector and by nothing else.
 func (s *Samples) Sum(clients query.Means) ([]float64, error) {
-	p, err := s.gather(clients)
-	if err != nil {
-		return nil, err
-	}
-	return s.spread(p)
-}
-
-// gather adds up clients: a block of Σ w·mean, of d values, and one of the vectors that were computed by themselves, of
-// n.
-func (s *Samples) gather(clients query.Means) (query.Partial, error) {
 	if clients.Dim != s.d {
-		return query.Partial{}, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim,
-			s.d)
+		return nil, fmt.Errorf("scoring: clients' embeddings have %d dimensions, samples %d", clients.Dim, s.d)
 	}
 	// What [Samples.weight] trusts has ‖V·mean‖² > trusted·‖V‖²·‖mean‖² and w·‖V·mean‖ ≤ C.
 	limit := s.options.Clip
 	if s.trace > 0 {
 		limit /= math.Sqrt(trusted * s.trace)
 	}
-	empty := func() (query.Partial, error) {
-		u, err := query.NewBlock(s.d, limit)
-		if err != nil {
-			return query.Partial{}, err
-		}
-		direct, err := query.NewBlock(s.n, s.options.Clip)
-		return query.Partial{Blocks: []query.Block{u, direct}}, err
+	means, err := newExactSum(s.d, limit) // Σ w·mean
+	if err != nil {
+		return nil, err
 	}
-	return summed(clients.Clients, empty, func(p query.Partial, from, to int) error {
+	direct, err := newExactSum(s.n, s.options.Clip) // the vectors that were computed by themselves
+	if err != nil {
+		return nil, err
+	}
+	err = inParallel(clients.Clients, []exactSum{means, direct}, func(sums []exactSum, from, to int) error {
 		// Blocks bound the memory of M·G. A row of the product does not depend on the others.
 		const block = 256
 		product := make([]float64, min(block, to-from)*s.d)
@@ -183,36 +172,36 @@ func (s *Samples) gather(clients query.Means) (query.Partial, error) {
 			t := general(rows, s.d, product[:rows*s.d])
 			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, m, general(s.d, s.d, s.gram), 0, t)
 			for i := range rows {
-				if err := s.add(p, m.Data[i*s.d:(i+1)*s.d], t.Data[i*s.d:(i+1)*s.d]); err != nil {
+				if err := s.add(sums[0], sums[1], m.Data[i*s.d:(i+1)*s.d], t.Data[i*s.d:(i+1)*s.d]); err != nil {
 					return fmt.Errorf("scoring: client %d: %w", from+i, err)
 				}
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return s.spread(unevaluate(means), unevaluate(direct)), nil
 }
 
-// add adds a client with this mean, gm being G·mean, to a sum of [Samples.gather].
-func (s *Samples) add(p query.Partial, mean, gm []float64) error {
+// add adds a client with this mean, gm being G·mean, to one of the sums of [Samples.Sum].
+func (s *Samples) add(means, direct exactSum, mean, gm []float64) error {
 	if dot(mean, mean) == 0 { // no texts
 		return nil
 	}
 	if weight, ok := s.weight(mean, gm); ok {
-		return p.Blocks[0].Add(weight, mean)
+		return means.add(weight, mean)
 	}
 	own, err := s.ContributionOfMean(mean)
 	if err != nil {
 		return err
 	}
-	return p.Blocks[1].Add(1, own)
+	return direct.add(1, own)
 }
 
-// spread is the sum of n values that clients gathered.
-func (s *Samples) spread(p query.Partial) ([]float64, error) {
-	if err := checkShape(p, s.d, s.n); err != nil {
-		return nil, err
-	}
-	u, direct := unevaluate(p.Blocks[0]), unevaluate(p.Blocks[1])
+// spread is V·u + direct: a sum of n values.
+func (s *Samples) spread(u, direct unevaluated) []float64 {
 	sum := make([]float64, s.n)
 	parallel.Ranges(s.n, 256, func(from, to int) {
 		for i := from; i < to; i++ {
@@ -221,7 +210,7 @@ func (s *Samples) spread(p query.Partial) ([]float64, error) {
 			sum[i] = high + (low + rest + direct.low[i])
 		}
 	})
-	return sum, nil
+	return sum
 }
 
 // apply returns V u.

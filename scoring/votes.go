@@ -137,22 +137,16 @@ func (v NearestVotes) Vector(clients query.Clients, i int) ([]float64, error) {
 
 // Sum implements query.Query. The search for the nearest samples takes nearly all of the time, and runs over all texts
 // at once.
-func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) { return sumOf(v, clients) }
-
-// Partial implements query.Mergeable.
-func (v NearestVotes) Partial(clients query.Clients) (query.Partial, error) {
+func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) {
 	if err := checkTexts(clients); err != nil {
-		return query.Partial{}, err
+		return nil, err
 	}
 	nearest, err := Nearest(v.samples, clients.Texts, v.options.Metric, v.options.Choices, false)
 	if err != nil {
-		return query.Partial{}, err
+		return nil, err
 	}
-	return textsOf(v, clients, func(from, to int) []float64 { return v.votes(nearest[from:to]) })
+	return textSum(v, clients, func(from, to int) []float64 { return v.votes(nearest[from:to]) })
 }
-
-// Finish implements query.Mergeable.
-func (v NearestVotes) Finish(p query.Partial) ([]float64, error) { return finished(v, p) }
 
 // checkTexts refuses clients whose texts were not kept or are no finite vectors.
 func checkTexts(clients query.Clients) error {

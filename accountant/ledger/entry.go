@@ -59,6 +59,9 @@ type Entry struct {
 	Inherited bool `json:"inherited"`
 }
 
+// Expected is the number of clients whose coin says that they take part, of n (Poisson sampling at a rate).
+func Expected(rate float64, n int) int { return max(1, int(math.Round(rate*float64(n)))) }
+
 func (e Entry) validate(b Budget) error {
 	fail := func(format string, args ...any) error { return fmt.Errorf("ledger: charge for "+format, args...) }
 	switch {

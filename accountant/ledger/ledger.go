@@ -197,22 +197,14 @@ func (l *Ledger) Charge(e Entry) error {
 	if err := e.follows(l.content.entries); err != nil {
 		return err
 	}
-	before, err := Spent(l.content.budget, l.content.entries)
+	after, err := l.covers(e)
 	if err != nil {
 		return err
-	}
-	entries := append(slices.Clone(l.content.entries), e)
-	after, err := Spent(l.content.budget, entries)
-	if err != nil {
-		return err
-	}
-	if !(after <= l.content.budget.Epsilon) {
-		return &BudgetError{l.path, before, after, l.content.budget.Epsilon, l.content.budget.Delta}
 	}
 	if err := l.add(e.record(after)); err != nil {
 		return err
 	}
-	l.content.entries = entries
+	l.content.entries = append(slices.Clone(l.content.entries), e)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
 	"popri/fedsim/client"
-	"popri/fedsim/shard"
+	"popri/fedsim/noise"
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/model/embedding"
@@ -80,15 +81,7 @@ const seed = uint64(3)
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
 	fed := filepath.Join(dir, "fed")
-	var urls []string
-	for range aggregate.Roles {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		urls = append(urls, "https://"+l.Addr().String())
-		l.Close()
-	}
+	urls := freeAddresses(t)
 	if out, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "4", "--leader", urls[0], "--helper",
 		urls[1]); err != nil ||
 		!strings.Contains(out, identity.FederationFile) {
@@ -105,19 +98,7 @@ func TestPrograms(t *testing.T) {
 		running[role] = start(role)
 	}
 
-	for _, role := range aggregate.Roles { // they answer as soon as they listen
-		for {
-			_, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile),
-				string(role))
-			if err == nil {
-				break
-			}
-			if t.Context().Err() != nil || fault.IsUser(err) {
-				t.Fatal(err)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
+	untilHealthy(t, fed)
 	if _, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile),
 		"trainer"); !fault.IsUser(err) {
 		t.Errorf("the health of a trainer: %v", err)
@@ -129,7 +110,7 @@ func TestPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, files := announcement(t, encoder)
+	a, files := announcement(t, encoder, embedding.Key(encoder))
 	a.Proof = aggregate.RangeProof
 	federation, err := identity.ReadFederation(filepath.Join(fed, identity.FederationFile))
 	if err != nil {
@@ -141,19 +122,7 @@ func TestPrograms(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	remotes := map[aggregate.Role]*service.Remote{}
-	for i, role := range aggregate.Roles {
-		remotes[role] = service.NewRemote(urls[i], secrets)
-		defer remotes[role].Close()
-		for _, content := range files {
-			if err := remotes[role].PutFile(ctx, content); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := remotes[role].Announce(ctx, a); err != nil {
-			t.Fatal(err)
-		}
-	}
+	remotes := announced(ctx, t, urls, secrets, a, files)
 
 	// Each client has one of the texts, and each has it elsewhere.
 	write := func(name, content string) string {
@@ -273,8 +242,60 @@ func stopped(t *testing.T, dir string, leader *exec.Cmd) string {
 	return filepath.Join(dir, string(aggregate.Leader))
 }
 
+// freeAddresses are addresses for both aggregators.
+func freeAddresses(t *testing.T) (urls []string) {
+	t.Helper()
+	for range aggregate.Roles {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls = append(urls, "https://"+l.Addr().String())
+		l.Close()
+	}
+	return urls
+}
+
+// untilHealthy waits until both aggregators answer, which is as soon as they listen.
+func untilHealthy(t *testing.T, fed string) {
+	t.Helper()
+	for _, role := range aggregate.Roles {
+		for {
+			_, _, err := run("", "aggregate", "health", "--federation", filepath.Join(fed, identity.FederationFile),
+				string(role))
+			if err == nil {
+				break
+			}
+			if t.Context().Err() != nil || fault.IsUser(err) {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// announced gives both aggregators an announcement and its files.
+func announced(ctx context.Context, t *testing.T, urls []string, secrets *tls.Config, a *aggregate.Announcement,
+	files [][]byte) map[aggregate.Role]*service.Remote {
+	t.Helper()
+	remotes := map[aggregate.Role]*service.Remote{}
+	for i, role := range aggregate.Roles {
+		remotes[role] = service.NewRemote(urls[i], secrets)
+		t.Cleanup(remotes[role].Close)
+		for _, content := range files {
+			if err := remotes[role].PutFile(ctx, content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := remotes[role].Announce(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return remotes
+}
+
 // announcement is a question for the mean embedding, and its files.
-func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcement, [][]byte) {
+func announcement(t *testing.T, encoder embedding.Encoder, key string) (*aggregate.Announcement, [][]byte) {
 	t.Helper()
 	dir := t.TempDir()
 	mean, err := scoring.NewMean(encoder.Dim(), scoring.MeanOptions{Full: true, Bound: 1, Checks: 8}, "k")
@@ -285,16 +306,20 @@ func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcem
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (shard.Question{Question: described, Round: 1, Clients: 4,
-		Encoder: embedding.Key(encoder)}).Write(filepath.Join(dir, "question")); err != nil {
+	if err := (aggregate.Question{Question: described, Round: 1, Clients: 4,
+		Encoder: key}).Write(filepath.Join(dir, "question")); err != nil {
 		t.Fatal(err)
 	}
-	if err := embedding.Save(filepath.Join(dir, "encoder"), encoder); err != nil {
-		t.Fatal(err)
+	names := []string{"question"}
+	if _, ok := encoder.(*embedding.Hashing); ok { // others are folders, which clients have
+		names = append(names, "encoder")
+		if err := embedding.Save(filepath.Join(dir, "encoder"), encoder); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var files [][]byte
 	var hashes [][]byte
-	for _, name := range []string{"question", "encoder"} {
+	for _, name := range names {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -302,10 +327,13 @@ func announcement(t *testing.T, encoder embedding.Encoder) (*aggregate.Announcem
 		hash := sha256.Sum256(content)
 		files, hashes = append(files, content), append(hashes, hash[:])
 	}
-	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hashes[0],
-		Encoder: hashes[1], Query: mean.Name(),
-		Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 4, Least: 3,
-		Deadline: uint64(time.Now().Add(time.Minute).Unix()), InsecureSeed: true}, files
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hashes[0],
+		Query: mean.Name(), Values: uint64(mean.Len()), Bound: 1, Sigma: 2, Clients: 4, Least: 3,
+		Deadline: uint64(time.Now().Add(time.Minute).Unix()), InsecureSeed: true}
+	if len(hashes) > 1 {
+		a.Encoder = hashes[1]
+	}
+	return a, files
 }
 
 // expected is the sum of the vectors of clients with a text each, with the seeded noise of both aggregators.
@@ -329,9 +357,9 @@ func expected(t *testing.T, a *aggregate.Announcement, encoder embedding.Encoder
 			sum[i] += k
 		}
 	}
-	noise := rng.Seed(seed, "noise")
+	derived := rng.Seed(seed, "noise")
 	for _, role := range aggregate.Roles {
-		if err := aggregate.AddNoise(sum, grid, aggregate.NoiseSource(&noise, role, int(a.Round))); err != nil {
+		if err := noise.Add(sum, grid, noise.Party(&derived, string(role), int(a.Round))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,10 +1,9 @@
-// Command popri-client answers a run's question near the clients' data: what "popri score --shard", "popri client" and
-// "popri aggregate" do, in pure Go, for machines without libtorch. It builds for every platform with CGO_ENABLED=0.
+// Command popri-client answers a run's question near the clients' data: what "popri client" and "popri aggregate" do, in
+// pure Go, for machines without libtorch. It builds for every platform with CGO_ENABLED=0.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,9 +13,6 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/cmd/internal/federated"
-	"popri/datasets/clients"
-	"popri/fedsim/client"
-	"popri/fedsim/shard"
 	"popri/internal/fault"
 )
 
@@ -51,54 +47,14 @@ func main() {
 
 // command is the whole command line. began is set when it is valid.
 func command(began *bool) *cobra.Command {
-	var o client.Options
-	var private, place string
-	var wholeFile bool
 	c := &cobra.Command{
-		Use:   "popri-client --question FILE --encoder PATH --shard i/N --private FILE --to KEY.pub --out FILE",
-		Short: "Add up the vectors of a shard's clients, encrypted to the merger",
-		Long: `A run whose clients are elsewhere writes question.safetensors and, for a fitted encoder, encoder.safetensors. This program
-adds up the vectors of shard i's train clients in a file and writes the sum, encrypted to the merger's public key. "popri score
---merge" adds the sums of all shards up. --encoder is the run's encoder file or the folder of its sentence encoder, which is
-computed in pure Go here: its vectors differ from libtorch's in the last digits.
-
-"popri-client answer" answers for one client of a federation with two aggregators, and "popri-client aggregate" runs one of
-these: the same as "popri client" and "popri aggregate".`,
-		Example: "  popri-client --question question.safetensors --encoder encoder.safetensors --shard 2/3 \\\n" +
-			"      --private clients.parquet --to merger.key.pub --out 2.part",
-		Args:          cobra.NoArgs,
+		Use:   "popri-client",
+		Short: "Answer for a federation's clients, and run its aggregators, without libtorch",
+		Long: `"popri-client answer" answers for one client of a federation with two aggregators, or for each client of a file, and
+"popri-client aggregate" runs one of the aggregators: the same as "popri client" and "popri aggregate", in pure Go. A sentence
+encoder's vectors differ from libtorch's in the last digits.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Place, err = shard.ParsePlace(place, wholeFile); err != nil {
-				return fault.Userf("--shard: %w", err)
-			}
-			o.Open, o.OtherArithmetic = federated.Open, true
-			o.Clients = func(since string, use func([]clients.Client) error) error {
-				if _, err := os.Stat(private); err != nil {
-					return fault.User(err)
-				}
-				return clients.Stream(private, since, use)
-			}
-			done, err := client.Answer(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(done)
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&o.Question, "question", "", "file of the question")
-	f.StringVar(&o.Path, "encoder", "", "file of the run's encoder, or folder of its sentence encoder")
-	f.StringVar(&private, "private", "", "Parquet file of clients")
-	f.StringVar(&place, "shard", "", "shard i/N: add up the clients of the i-th of N shards")
-	f.BoolVar(&wholeFile, "whole-file", false, "the shard is all train clients of the file, whatever their IDs")
-	f.StringVar(&o.To, "to", "", "file of the merger's public key")
-	f.StringVar(&o.Out, "out", "", "file of the partial sum")
-	for _, name := range []string{"question", "encoder", "private", "shard", "to", "out"} {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err) // the flag is defined above
-		}
 	}
 	c.AddCommand(federated.Client("answer"), federated.Aggregate())
 	c.PersistentPreRun = func(*cobra.Command, []string) { *began = true }

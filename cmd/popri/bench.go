@@ -31,8 +31,8 @@ time it.
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore(), a.benchEncoder(),
-		a.benchPooling(), a.benchShards(), a.benchAggregate(), a.benchEnsemble())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore(), a.benchAggregate(),
+		a.benchEnsemble())
 	return cmd
 }
 
@@ -177,10 +177,10 @@ func (a *app) benchScore() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "score",
 		Short: "Score samples by many clients and sum the scores",
-		Long: fmt.Sprintf(`Times how clients with 1 to 11 texts each, 384 numbers a text, score samples. They are made and scored %d at a time, so
-that memory does not grow with their number: about 0.5 GB with 18000 samples. --query says what is asked: cosine/standardize
-(a score for each sample, as in the paper), compact/standardize (the same in 384 numbers), or mean/full (scoring.release=once:
-the mean embedding, from which the scores of any samples follow).`, benchmark.ScoreClients),
+		Long: `Times how clients with 1 to 11 texts each, 384 numbers a text, score samples: from the embeddings of their texts, of which each
+client keeps the mean, to the sum. --query says what is asked: cosine/standardize (a score for each sample, as in the paper),
+compact/standardize (the same in 384 numbers), or mean/full (scoring.release=once: the mean embedding, from which the scores of
+any samples follow).`,
 		Example: "  popri bench score --samples 18000 --clients 133000 --threads 2 --json\n" +
 			"  popri bench score --query mean/full --clients 133000",
 		Args: cobra.NoArgs,

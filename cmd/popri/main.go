@@ -25,7 +25,7 @@ import (
 	"popri/methods/rounds"
 	"popri/model/tensor"
 	"popri/run/evaluator"
-	"popri/run/sharding"
+	"popri/run/federated"
 )
 
 // Exit codes that scripts rely on.
@@ -109,7 +109,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	case refused(err):
 		return exitRefused
-	case waiting(err) != nil, errors.As(err, new(*sharding.FewError)):
+	case errors.As(err, new(*federated.FewError)):
 		return exitWaiting
 	}
 	return exitFailed

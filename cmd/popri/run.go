@@ -23,8 +23,8 @@ import (
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/run/evaluation"
+	"popri/run/federated"
 	"popri/run/reporting"
-	"popri/run/sharding"
 	"popri/show/report"
 	"popri/show/series"
 	"popri/study"
@@ -99,10 +99,9 @@ estimate from the number of floating-point operations.
 --watch serves a page that shows the run while it trains, and prints its address; see "popri watch". On a terminal the page
 stays after the run's end, until Ctrl-C; elsewhere it ends with the run, and "popri watch" shows it again.
 
-With fed.clients above 0 the run reads no train client. It writes the question of a round and ends with exit code 4;
-"popri score" answers the question near the data and merges the answers, and --resume goes on. With aggregate.least above 0, too,
---clients names the two aggregators to which the clients report, and --identity the trainer's folder of "popri aggregate ca": the
-run announces each question to both, waits for aggregate.minutes and goes on with their sums.
+With fed.clients and aggregate.least above 0, the run reads no train client. --clients names the two aggregators to which the
+clients report, and --identity the trainer's folder of "popri aggregate ca": the run announces each question to both, waits for
+aggregate.minutes and goes on with their sums. If too few clients reported, it ends with exit code 4, and --resume asks again.
 
 ` + trackersHelp,
 		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out " +
@@ -213,7 +212,7 @@ func (f *clientsFlag) add(cmd *cobra.Command) {
 }
 
 // connect returns the aggregators; nil where none are named.
-func (f *clientsFlag) connect() (*sharding.Aggregators, error) {
+func (f *clientsFlag) connect() (*federated.Aggregators, error) {
 	if len(f.urls) == 0 && f.identity == "" {
 		return nil, nil
 	}
@@ -236,7 +235,7 @@ func (f *clientsFlag) connect() (*sharding.Aggregators, error) {
 			return nil, usage(fmt.Errorf("--clients: %w", err))
 		}
 	}
-	return &sharding.Aggregators{Leader: service.NewRemote(f.urls[0], secrets),
+	return &federated.Aggregators{Leader: service.NewRemote(f.urls[0], secrets),
 		Helper: service.NewRemote(f.urls[1], secrets)}, nil
 }
 
@@ -376,15 +375,8 @@ func (a *app) stopped(err error, dir string) error {
 	if !rundir.Exists(dir) {
 		return err
 	}
-	w := waiting(err)
 	switch {
-	case w != nil:
-		a.say("round %d asks %d clients, who are elsewhere. Where their data are:\n"+
-			"  popri score --question %s --encoder %s --shard i/N --private FILE --to KEY.pub --out PART\n"+
-			"then here, with the partial sums of all N shards:\n"+
-			"  popri score --merge --run %[5]s --round %[1]d --key KEY PART…\n  popri run --resume --out %[5]s",
-			w.Round, w.Clients, w.Question, w.Encoder, dir)
-	case errors.As(err, new(*sharding.FewError)):
+	case errors.As(err, new(*federated.FewError)):
 		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …",
 			dir)
 	case errors.As(err, new(rounds.Stopped)):

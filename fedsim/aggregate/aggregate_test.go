@@ -216,7 +216,7 @@ func (w *world) share(role Role) *Share {
 func (w *world) noised(sum []int64) []int64 {
 	w.Helper()
 	for _, role := range Roles {
-		if err := AddNoise(sum, w.grid, NoiseSource(w.configs[role].InsecureSeed, role,
+		if err := noise.Add(sum, w.grid, noise.Party(w.configs[role].InsecureSeed, string(role),
 			int(w.asked.Round))); err != nil {
 			w.Fatal(err)
 		}
@@ -345,11 +345,11 @@ func TestBrokenClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range [][]float64{{math.NaN(), 0, 0}, {0, math.Inf(1), 0}, {1, 1, 0}, {1e300, 1e300, 0}} {
-		if _, err := Round(v, 1, grid); err == nil {
+		if _, err := grid.RoundBounded(v, 1); err == nil {
 			t.Errorf("%v is sent", v)
 		}
 	}
-	if steps, err := Round([]float64{0.6, 0, -0.8}, 1, grid); err != nil || grid.Value(steps[2])+0.8 > grid.Step {
+	if steps, err := grid.RoundBounded([]float64{0.6, 0, -0.8}, 1); err != nil || grid.Value(steps[2])+0.8 > grid.Step {
 		t.Errorf("%v, %v", steps, err)
 	}
 }

@@ -5,13 +5,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 	"popri/fedsim/noise"
 	"popri/fedsim/sealing"
 	"popri/internal/atomicfile"
-	"popri/internal/rng"
 )
 
 // Config has what an aggregator is made of.
@@ -181,7 +178,11 @@ func (a *Aggregator) Announce(content []byte) error {
 	case !a.Now().Before(asked.Ends()):
 		return refuse(Late, "an announcement whose deadline is past: %v", asked.Ends())
 	}
-	if err := a.affordable(asked); err != nil {
+	charge, err := asked.Charge(int(asked.Clients))
+	if err == nil {
+		err = a.Ledger.Covers(charge)
+	}
+	if err != nil {
 		return err
 	}
 	b := &batch{Announcement: asked, id: asked.ID(), dir: a.folder(len(a.batches) + 1), held: map[ReportID]place{}}
@@ -201,24 +202,6 @@ func (a *Aggregator) Announce(content []byte) error {
 	}
 	a.take(b)
 	return nil
-}
-
-func (a *Aggregator) affordable(asked *Announcement) error {
-	charge, err := asked.Charge(int(asked.Clients))
-	if err != nil {
-		return err
-	}
-	budget := a.Ledger.Budget()
-	spent, err := a.Ledger.Spent()
-	if err != nil {
-		return err
-	}
-	after, err := a.Ledger.After(charge, 1)
-	if err == nil && !(after <= budget.Epsilon) {
-		err = &ledger.BudgetError{Path: "the " + string(a.Role) + "'s ledger", Spent: spent, After: after,
-			Epsilon: budget.Epsilon, Delta: budget.Delta}
-	}
-	return err
 }
 
 // Current is the announcement that reports are taken for; nil if there is none.
@@ -338,47 +321,43 @@ func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) erro
 	if done {
 		return nil
 	}
-	content, err := os.ReadFile(b.path(pendingFile))
-	switch {
-	case err == nil:
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	default:
-		counted, refused := Intersect(own, peer), 0
-		if b.Proof != NoProof {
-			if counted, err = b.both(peer); err != nil {
-				return err
+	_, _, err = a.Ledger.Release(ledger.Release{Final: b.path(shareFile), Pending: b.path(pendingFile), Crash: a.crash,
+		Charge: func(content []byte) (ledger.Entry, error) {
+			share, err := ParseShare(content)
+			if err != nil {
+				return ledger.Entry{}, err
 			}
-		}
-		if b.Proof != NoProof && len(counted) >= int(b.Least) {
-			if counted, refused, err = b.countedReports(); err != nil {
-				return err
-			}
-		}
-		if len(counted) < int(b.Least) {
-			return a.abandon(b, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed",
-				len(counted), without(refused), b.Least))
-		}
-		if content, err = a.draw(ctx, b, counted, refused); err != nil {
-			return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
-		}
-		if err := atomicfile.WriteBytes(b.path(pendingFile), content); err != nil {
-			return err
-		}
-		if err := a.at("pending"); err != nil {
-			return err
-		}
+			return b.Charge(int(share.Reports))
+		},
+		Draw: func() ([]byte, error) { return a.share(ctx, b, own, peer) }})
+	if errors.Is(err, ledger.ErrBudget) || OutcomeOf(err) == Few {
+		return a.abandon(b, err)
 	}
-	if err := a.pay(b, content); err != nil {
-		return err
-	}
-	if err := os.Rename(b.path(pendingFile), b.path(shareFile)); err != nil {
-		return err
-	}
-	if err := atomicfile.SyncDir(b.dir); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
 	}
 	return a.finish(b, true)
+}
+
+// share draws the noised share of the reports that both aggregators hold, those whose proofs do not hold left out.
+func (a *Aggregator) share(ctx context.Context, b *batch, own, peer []ReportID) ([]byte, error) {
+	counted, refused := Intersect(own, peer), 0
+	var err error
+	if b.Proof != NoProof {
+		if counted, err = b.both(peer); err != nil {
+			return nil, err
+		}
+		if len(counted) >= int(b.Least) {
+			if counted, refused, err = b.countedReports(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(counted) < int(b.Least) {
+		return nil, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed",
+			len(counted), without(refused), b.Least)
+	}
+	return a.draw(ctx, b, counted, refused)
 }
 
 // without says how many reports were refused.
@@ -438,34 +417,7 @@ func (a *Aggregator) drawSum(b *batch, ids []ReportID) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return values, AddNoise(values, grid, NoiseSource(a.InsecureSeed, a.Role, int(b.Round)))
-}
-
-// pay charges a share, unless it is charged already. One that the ledger refuses is removed.
-func (a *Aggregator) pay(b *batch, content []byte) error {
-	share, err := ParseShare(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", b.path(pendingFile), err)
-	}
-	sum := sha256.Sum256(content)
-	hash := hex.EncodeToString(sum[:])
-	for _, e := range a.Ledger.Entries() {
-		if e.ReleaseHash == hash {
-			return nil
-		}
-	}
-	charge, err := b.Charge(int(share.Reports))
-	if err != nil {
-		return err
-	}
-	charge.ReleaseHash = hash
-	if err = a.Ledger.Charge(charge); errors.Is(err, ledger.ErrBudget) {
-		return errors.Join(a.abandon(b, err), os.Remove(b.path(pendingFile)))
-	}
-	if err != nil {
-		return err
-	}
-	return a.at("charged")
+	return values, noise.Add(values, grid, noise.Party(a.InsecureSeed, string(a.Role), int(b.Round)))
 }
 
 // abandon ends a batch without a share, and returns why.
@@ -526,24 +478,4 @@ func (a *Aggregator) Counts() (round uint64, held, refused, batches int) {
 		round, held, refused = a.current.Round, len(a.current.held), a.current.refused
 	}
 	return round, held, refused, len(a.batches)
-}
-
-// NoiseSource is the source of an aggregator's noise: the system's entropy or, insecurely, a seed.
-func NoiseSource(seed *uint64, role Role, round int) noise.Source {
-	if seed != nil {
-		return rng.New(*seed, "noise", string(role), strconv.Itoa(round))
-	}
-	return noise.Secure()
-}
-
-// AddNoise adds discrete Gaussian noise of the grid's standard deviation to a sum in steps, modulo 2^64.
-func AddNoise[T int64 | uint64](sum []T, grid noise.Grid, source noise.Source) error {
-	g, err := noise.NewGaussian(source, grid.Units)
-	if err != nil {
-		return err
-	}
-	for i := range sum {
-		sum[i] += T(g.Next())
-	}
-	return nil
 }

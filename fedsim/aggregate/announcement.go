@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
 
 	"popri/accountant/ledger"
@@ -113,17 +112,11 @@ func (a *Announcement) Grid() (noise.Grid, error) {
 	return noise.NewGrid(a.Sigma, a.Bound, int(a.Values), int(a.Clients))
 }
 
-// bitsOf is the number of bits of a value of a bounded vector in steps, with its sign: from 1 − 2^(bits−1) to
-// 2^(bits−1).
-func bitsOf(bound float64, grid noise.Grid) int {
-	return 1 + bits.Len64(uint64(math.Ceil(bound/grid.Step))-1)
-}
-
 // Bits is the number of bits of each value that a range proof allows: the fewest in which a value of a bounded vector
 // fits.
 func (a *Announcement) Bits() (int, error) {
 	grid, err := a.Grid()
-	return bitsOf(a.Bound, grid), err
+	return grid.Bits(a.Bound), err
 }
 
 // scheme is that of the range proofs. A proof for another announcement does not hold.
@@ -161,14 +154,11 @@ func (a *Announcement) Charge(reports int) (ledger.Entry, error) {
 		Sampling: ledger.Full, Cohort: int(a.Clients), Clients: reports}
 	if a.Rate > 0 {
 		e.Sampling, e.SamplingRate = ledger.Poisson, a.Rate
-		e.Cohort = Expected(a.Rate, int(a.Clients))
-		e.Clients = Expected(a.Rate, reports)
+		e.Cohort = ledger.Expected(a.Rate, int(a.Clients))
+		e.Clients = ledger.Expected(a.Rate, reports)
 	}
 	return e, err
 }
-
-// Expected is the number of clients whose coin says that they take part, of n.
-func Expected(rate float64, n int) int { return max(1, int(math.Round(rate*float64(n)))) }
 
 // ID names an announcement, and the batch of reports that answer it.
 type ID [sha256.Size]byte

@@ -392,7 +392,7 @@ func (a *Aggregator) drawProved(ctx context.Context, b *batch, ids []ReportID) (
 	if err != nil {
 		return nil, err
 	}
-	draw, err := noise.NewGaussian(NoiseSource(a.InsecureSeed, a.Role, int(b.Round)), grid.Units)
+	draw, err := noise.NewGaussian(noise.Party(a.InsecureSeed, string(a.Role), int(b.Round)), grid.Units)
 	if err != nil {
 		return nil, err
 	}

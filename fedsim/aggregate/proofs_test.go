@@ -157,7 +157,7 @@ func TestBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, v := range []float64{bound, -bound, bound * (1 + 1e-9), -bound * (1 + 1e-9)} {
-			steps, err := Round([]float64{0, v, 0}, bound, grid)
+			steps, err := grid.RoundBounded([]float64{0, v, 0}, bound)
 			if err != nil {
 				t.Fatal(err)
 			}

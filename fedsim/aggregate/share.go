@@ -10,10 +10,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-
 	"popri/fedsim/aggregate/rangeproof"
-	"popri/fedsim/noise"
 )
 
 // Role is an aggregator's part.
@@ -46,29 +43,6 @@ func (r Role) party() int {
 
 // seedBytes is the length of the helper's share.
 const seedBytes = 32
-
-// Round is a client's vector in steps of the grid. A value that is not finite, or a vector longer than the bound, is an
-// error: a client with a broken encoder sends nothing. A value of −2^(bits−1) steps, which is the negative bound
-// itself, is moved by one step into the range of [Announcement.Bits].
-func Round(vector []float64, bound float64, grid noise.Grid) ([]int64, error) {
-	out := make([]int64, len(vector))
-	if err := AddRounded(out, vector, bound, grid); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// AddRounded adds a client's vector in steps of the grid to a sum, which an error leaves as it is; see [Round].
-func AddRounded(sum []int64, vector []float64, bound float64, grid noise.Grid) error {
-	if norm := math.Sqrt(floats.Dot(vector, vector)); !(norm <= bound*(1+1e-9)) { // as the grid's sensitivity allows
-		return fmt.Errorf("aggregate: a vector of norm %g, want at most %g", norm, bound)
-	}
-	end := int64(1) << (bitsOf(bound, grid) - 1)
-	for i, v := range vector {
-		sum[i] += max(1-end, min(grid.Round(v), end))
-	}
-	return nil
-}
 
 // Split divides a vector of a client into the leader's share and the helper's, with the announced proof. Each alone is
 // uniform.

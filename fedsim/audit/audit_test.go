@@ -80,18 +80,18 @@ func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) 
 	b := ledger.Budget{Epsilon: 6, Delta: 1e-3, Mechanism: "gaussian", Unit: "a client is a test",
 		Relation: accountant.ZeroOut, Data: "d", Clients: trainClients}
 	each := ledger.Entry{Sampling: sampling}
-	config, asked := fedsim.Config{Sampling: sampling}, scoring.Options{Normalize: scoring.Standardized, Clip: 1}
+	g, asked := fedsim.Gaussian{Sampling: sampling}, scoring.Options{Normalize: scoring.Standardized, Clip: 1}
 	switch sampling {
 	case ledger.Poisson:
-		config.Cohort, each.SamplingRate = 10, 10.0/trainClients
+		g.Cohort, each.SamplingRate = 10, 10.0/trainClients
 	case ledger.Fixed:
 		b.Relation = accountant.Replace
-		config.Cohort, each.Cohort = 10, 10
+		g.Cohort, each.Cohort = 10, 10
 	}
 	c := configs.Default()
 	c.Privacy.Epsilon, c.Privacy.Delta = b.Epsilon, b.Delta
 	c.Scoring.Normalize, c.Scoring.ClipNorm = string(asked.Normalize), asked.Clip
-	c.Fed.Sampling, c.Fed.ClientsPerRound = string(sampling), config.Cohort
+	c.Fed.Sampling, c.Fed.ClientsPerRound = string(sampling), g.Cohort
 	write(t, filepath.Join(dir, rundir.Config), c.YAML())
 	var l *ledger.Ledger
 	var err error
@@ -110,11 +110,10 @@ func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) 
 	if continues == "" {
 		target /= 2 // some is left for a run that goes on
 	}
-	if config.Sigma, err = plan.Sigma(ledger.Accountant(b, []ledger.Entry{each}), target, b.Delta); err != nil {
+	if g.Sigma, err = plan.Sigma(ledger.Accountant(b, []ledger.Entry{each}), target, b.Delta); err != nil {
 		t.Fatal(err)
 	}
-	config.Ledger = l
-	f, err := fedsim.New(embedded(t, encoder(t)), config)
+	f, err := fedsim.New(fedsim.Embedded{Clients: embedded(t, encoder(t))}, g, fedsim.Config{Ledger: l})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,8 @@ func oneRelease(t *testing.T, n, d int, o scoring.Options) (*release.Release, *m
 	for i := range m.Data {
 		m.Data[i] = float32(random.NormFloat64())
 	}
-	f, err := fedsim.New(embedded(t, directions{d}), fedsim.Config{Ledger: l, Sigma: 2})
+	f, err := fedsim.New(fedsim.Embedded{Clients: embedded(t, directions{d})}, fedsim.Gaussian{Sigma: 2},
+		fedsim.Config{Ledger: l})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,3 +124,18 @@ func connect(f *identity.Federation) (map[aggregate.Role]*service.Remote, error)
 	}
 	return remotes, nil
 }
+
+// carriers reach both aggregators by HTTPS, or by a folder if one is named.
+func carriers(f *identity.Federation, dir string) (map[aggregate.Role]carrier, error) {
+	out := map[aggregate.Role]carrier{}
+	remotes, err := connect(f)
+	if err != nil {
+		return nil, err
+	}
+	for role, remote := range remotes {
+		if out[role] = remote; dir != "" {
+			out[role] = folder{dir, role}
+		}
+	}
+	return out, nil
+}

@@ -19,7 +19,6 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/noise"
-	"popri/fedsim/shard"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/model/embedding"
@@ -32,6 +31,8 @@ type ResponderOptions struct {
 	Key        ed25519.PrivateKey
 	// Dir keeps what the client has spent and sent. It belongs to the client's key.
 	Dir string
+	// Files keeps the files that were announced; "" is Dir. Clients of one machine share them.
+	Files string
 	// Epsilon and Delta are the client's own budget, over all questions of all runs.
 	Epsilon, Delta float64
 	// Encoder is the folder of a sentence encoder, for questions that come without one.
@@ -43,6 +44,8 @@ type ResponderOptions struct {
 	Confirm func(Offer) error
 	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
 	InsecureSeeds bool
+	// carriers reach the aggregators; nil opens new ones, which [Responder.Close] closes.
+	carriers map[aggregate.Role]carrier
 	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another
 	// carrier than HTTPS.
 	Folder string
@@ -51,7 +54,7 @@ type ResponderOptions struct {
 // Offer is what a client is about to do, for its owner to judge.
 type Offer struct {
 	*aggregate.Announcement
-	Question       shard.Question
+	Question       aggregate.Question
 	Leader, Helper string  // to whom
 	Texts          int     // from which the vector is computed
 	Bytes          int     // of both reports
@@ -78,14 +81,14 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 	if err := atomicfile.RemoveTemporary(o.Dir); err != nil {
 		return nil, err
 	}
-	r := &Responder{ResponderOptions: o, remotes: map[aggregate.Role]carrier{}}
-	remotes, err := connect(o.Federation)
-	if err != nil {
-		return nil, err
+	r := &Responder{ResponderOptions: o}
+	if r.Files == "" {
+		r.Files = o.Dir
 	}
-	for role, remote := range remotes {
-		if r.remotes[role] = remote; o.Folder != "" {
-			r.remotes[role] = folder{o.Folder, role}
+	var err error
+	if r.remotes = o.carriers; r.remotes == nil {
+		if r.remotes, err = carriers(o.Federation, o.Folder); err != nil {
+			return nil, err
 		}
 	}
 	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"),
@@ -99,8 +102,10 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 
 // Close ends the use of the record and of connections.
 func (r *Responder) Close() error {
-	for _, remote := range r.remotes {
-		remote.Close()
+	if r.carriers == nil {
+		for _, remote := range r.remotes {
+			remote.Close()
+		}
 	}
 	return r.ledger.Close()
 }
@@ -110,13 +115,19 @@ func (r *Responder) Spent() (float64, error) { return r.ledger.Spent() }
 
 // Next waits for an announcement that this client has not answered. Both aggregators must announce it.
 func (r *Responder) Next(ctx context.Context, every time.Duration) (*aggregate.Announcement, error) {
+	return next(ctx, r.remotes, every, func(a *aggregate.Announcement) bool { return !r.sent(a) })
+}
+
+// next waits for an announcement of both aggregators that is wanted.
+func next(ctx context.Context, remotes map[aggregate.Role]carrier, every time.Duration,
+	wanted func(*aggregate.Announcement) bool) (*aggregate.Announcement, error) {
 	for {
-		a, err := r.remotes[aggregate.Leader].Current(ctx)
+		a, err := remotes[aggregate.Leader].Current(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if a != nil && !r.sent(a) {
-			other, err := r.remotes[aggregate.Helper].Current(ctx)
+		if a != nil && wanted(a) {
+			other, err := remotes[aggregate.Helper].Current(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -237,29 +248,16 @@ func (r *Responder) affordable(a *aggregate.Announcement) error {
 	if err != nil {
 		return err
 	}
-	spent, err := r.ledger.Spent()
-	if err != nil {
-		return err
-	}
-	after, err := r.ledger.After(entry, 1)
-	if err == nil && !(after <= r.Epsilon) {
-		return &ledger.BudgetError{Path: "this client's record", Spent: spent, After: after, Epsilon: r.Epsilon,
-			Delta: r.Delta}
-	}
-	return err
+	return r.ledger.Covers(entry)
 }
 
+// charge charges the client's own record with an answer, once.
 func (r *Responder) charge(a *aggregate.Announcement) error {
 	entry, err := own(a)
 	if err != nil {
 		return err
 	}
-	for _, e := range r.ledger.Entries() {
-		if e.ReleaseHash == entry.ReleaseHash {
-			return nil
-		}
-	}
-	return r.ledger.Charge(entry)
+	return r.ledger.Pay(entry)
 }
 
 // vector is the client's vector in steps of the grid, and what is offered for it.
@@ -269,7 +267,7 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	if err != nil {
 		return fail(err)
 	}
-	q, asked, err := shard.ReadQuestion(path)
+	q, asked, err := aggregate.ReadQuestion(path)
 	if err != nil {
 		return fail(err)
 	}
@@ -326,25 +324,30 @@ func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, t
 	if err != nil {
 		return nil, err
 	}
-	return aggregate.Round(v, asked.Bound(), grid)
+	return grid.RoundBounded(v, asked.Bound())
 }
 
-// fetch is the path of a file that was announced by its hash; it is fetched once.
+// fetch is the path of a file that was announced by its hash.
 func (r *Responder) fetch(ctx context.Context, hash []byte) (string, error) {
-	path := filepath.Join(r.Dir, hex.EncodeToString(hash)+".file")
+	return fetch(ctx, r.remotes[aggregate.Leader], r.Files, hash)
+}
+
+// fetch gets a file that was announced by its hash from a carrier, once, and returns its path in dir.
+func fetch(ctx context.Context, from carrier, dir string, hash []byte) (string, error) {
+	path := filepath.Join(dir, hex.EncodeToString(hash)+".file")
 	if content, err := os.ReadFile(path); err == nil {
 		if sum := sha256.Sum256(content); bytes.Equal(sum[:], hash) {
 			return path, nil
 		}
 	}
-	content, err := r.remotes[aggregate.Leader].File(ctx, hash)
+	content, err := from.File(ctx, hash)
 	if err != nil {
 		return "", err
 	}
 	return path, atomicfile.WriteBytes(path, content)
 }
 
-func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q shard.Question) (embedding.Encoder,
+func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q aggregate.Question) (embedding.Encoder,
 	error) {
 	path := r.Encoder
 	if len(a.Encoder) > 0 {
@@ -360,5 +363,9 @@ func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q sh
 	if err != nil {
 		return nil, fmt.Errorf("the encoder: %w", err)
 	}
-	return answering(encoder, path, q, true)
+	// In another program, vectors differ in the last digits. What counts are the weights.
+	if key := embedding.Key(encoder); !embedding.SameWeights(key, q.Encoder) {
+		return nil, fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
+	}
+	return q.With(encoder), nil
 }

@@ -15,7 +15,6 @@ import (
 	"popri/accountant/ledger"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
-	"popri/fedsim/shard"
 	"popri/internal/fault"
 	"popri/internal/testfederation"
 	"popri/model/embedding"
@@ -48,7 +47,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	q := shard.Question{Question: described, Round: 1, Clients: 2, Encoder: embedding.Key(w.encoder)}
+	q := aggregate.Question{Question: described, Round: 1, Clients: 2, Encoder: embedding.Key(w.encoder)}
 	if err := errors.Join(q.Write(filepath.Join(dir, "question")), embedding.Save(filepath.Join(dir, "encoder"),
 		w.encoder)); err != nil {
 		t.Fatal(err)

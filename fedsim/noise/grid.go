@@ -3,6 +3,9 @@ package noise
 import (
 	"fmt"
 	"math"
+	"math/bits"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Grid says how a sum of bounded vectors is rounded and noised.
@@ -59,3 +62,62 @@ func (g Grid) Round(v float64) int64 { return int64(math.RoundToEven(v / g.Step)
 
 // Value returns the number that lies k steps from 0.
 func (g Grid) Value(k int64) float64 { return float64(k) * g.Step }
+
+// Values returns the numbers that lie so many steps from 0, rounded to float32 if narrow.
+func (g Grid) Values(steps []int64, narrow bool) []float64 {
+	out := make([]float64, len(steps))
+	for i, k := range steps {
+		if out[i] = g.Value(k); narrow {
+			out[i] = float64(float32(out[i]))
+		}
+	}
+	return out
+}
+
+// RoundAll returns a sum in steps.
+func (g Grid) RoundAll(sum []float64) []int64 {
+	out := make([]int64, len(sum))
+	for i, v := range sum {
+		out[i] = g.Round(v)
+	}
+	return out
+}
+
+// Bits is the number of bits of a value of a vector of norm at most bound, in steps, with its sign: from 1 − 2^(bits−1)
+// to 2^(bits−1).
+func (g Grid) Bits(bound float64) int { return 1 + bits.Len64(uint64(math.Ceil(bound/g.Step))-1) }
+
+// AddRounded adds a client's vector in steps to a sum, which an error leaves as it is. A value that is not finite, or a
+// vector longer than the bound, is an error: a client with a broken encoder sends nothing. A value of −2^(bits−1)
+// steps, which is the negative bound itself, is moved by one step into the range of [Grid.Bits].
+func (g Grid) AddRounded(sum []int64, vector []float64, bound float64) error {
+	if norm := math.Sqrt(floats.Dot(vector, vector)); !(norm <= bound*(1+clipSlack)) {
+		return fmt.Errorf("noise: a vector of norm %g, want at most %g", norm, bound)
+	}
+	end := int64(1) << (g.Bits(bound) - 1)
+	for i, v := range vector {
+		sum[i] += max(1-end, min(g.Round(v), end))
+	}
+	return nil
+}
+
+// RoundBounded returns a client's vector in steps; see [Grid.AddRounded].
+func (g Grid) RoundBounded(vector []float64, bound float64) ([]int64, error) {
+	out := make([]int64, len(vector))
+	return out, g.AddRounded(out, vector, bound)
+}
+
+// Add adds discrete Gaussian noise of the grid's standard deviation to a sum in steps, modulo 2^64.
+func Add[T int64 | uint64](sum []T, g Grid, source Source) error {
+	if g.Units == 0 {
+		return nil
+	}
+	draw, err := NewGaussian(source, g.Units)
+	if err != nil {
+		return err
+	}
+	for i := range sum {
+		sum[i] += T(draw.Next())
+	}
+	return nil
+}

@@ -3,6 +3,9 @@ package noise
 import (
 	crand "crypto/rand"
 	"encoding/binary"
+	"strconv"
+
+	"popri/internal/rng"
 )
 
 // Source gives uniform words. A *math/rand/v2.Rand is one, for noise that is to be repeated and so protects nobody.
@@ -12,6 +15,14 @@ type Source interface {
 
 // Secure returns the operating system's cryptographic generator, read in blocks. It is not safe for concurrent use.
 func Secure() Source { return &secure{next: blockSize} }
+
+// Party is the source of the noise of one of two aggregators, by its role: [Secure] or, insecurely, a seed.
+func Party(seed *uint64, role string, round int) Source {
+	if seed != nil {
+		return rng.New(*seed, "noise", role, strconv.Itoa(round))
+	}
+	return Secure()
+}
 
 const blockSize = 4096
 

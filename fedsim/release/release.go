@@ -4,15 +4,14 @@ package release
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 
+	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/scoring/query"
 )
@@ -42,9 +41,6 @@ func PartOf(name string) (part int, pending, ok bool) {
 	return part, name == drawn, part >= 0 && (name == file || name == drawn)
 }
 
-// ErrUncharged marks a release on disk that is not in the ledger.
-var ErrUncharged = errors.New("the release was never charged")
-
 // ErrOtherSamples marks a release that was made and charged for another question than the call's.
 var ErrOtherSamples = errors.New("the release is for other samples")
 
@@ -66,7 +62,7 @@ type Request struct {
 }
 
 // Collector asks the clients. Called again for a round that is on disk, it returns the same release and charges
-// nothing. Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ErrUncharged],
+// nothing. Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ledger.ErrUncharged],
 // [ErrOtherSamples], [ErrOtherSettings], and failures of the disk.
 type Collector interface {
 	Collect(Request) (*Release, error)
@@ -114,6 +110,20 @@ func (r *Release) Mean() []float64 {
 	return out
 }
 
+// Charge is what the release costs, where the population has so many clients.
+func (r *Release) Charge(clients int) ledger.Entry {
+	e := ledger.Entry{Round: r.Round, Part: r.Part, Chosen: r.Chosen, Query: r.Query, Sigma: r.Sigma,
+		Sensitivity: r.Sensitivity, Sampling: r.Sampling, Cohort: r.Cohort, Clients: r.Clients, ReleaseHash: r.Hash,
+		Picks: r.Picks, Slack: r.Slack, Tree: r.Tree, Leaf: r.Leaf, Leaves: r.Leaves}
+	if r.Sampling == ledger.Poisson {
+		e.SamplingRate = float64(r.Cohort) / float64(clients)
+	}
+	if r.Picks > 0 {
+		e.Mechanism = accountant.Gumbel
+	}
+	return e
+}
+
 // header is the first line of a release's file; the values of the sum follow as little-endian float64, or float32 if
 // Narrow.
 type header struct {
@@ -151,14 +161,15 @@ func Read(path string) (*Release, error) {
 	if err != nil {
 		return nil, fmt.Errorf("release: %w", err)
 	}
-	r, err := decode(content)
+	r, err := Decode(content)
 	if err != nil {
 		return nil, fmt.Errorf("release: %s: %w", path, err)
 	}
 	return r, nil
 }
 
-func decode(content []byte) (*Release, error) {
+// Decode reads the content of a release's file. Content that is not a release gives [ErrMalformed].
+func Decode(content []byte) (*Release, error) {
 	line, data, ok := bytes.Cut(content, []byte("\n"))
 	var h header
 	if !ok || json.Unmarshal(line, &h) != nil || h.Format != format {
@@ -172,7 +183,7 @@ func decode(content []byte) (*Release, error) {
 		return nil, fmt.Errorf("%w: %d bytes hold no %d values", ErrMalformed, len(data), h.Values)
 	}
 	r := &h.Release
-	r.Round, r.Sum, r.Hash = h.Round, make([]float64, h.Values), ContentHash(content)
+	r.Round, r.Sum, r.Hash = h.Round, make([]float64, h.Values), ledger.ContentHash(content)
 	for i := range r.Sum {
 		var v float64
 		if h.Narrow {
@@ -216,10 +227,4 @@ func (m made) differs(was made) []string {
 		}
 	}
 	return out
-}
-
-// ContentHash is the hash that identifies a release in ledgers.
-func ContentHash(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }

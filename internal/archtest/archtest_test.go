@@ -27,7 +27,7 @@ var (
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring",
 		"scoring/ensemble", "scoring/query", "scoring/update", "fedsim/aggregate", "fedsim/release", "fedsim/sealing",
-		"fedsim/shard", "methods", "methods/method",
+		"methods", "methods/method",
 		"methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
 		"show/texts", "show/trackers", "show/watch", "study/grid", "study/plan", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).

@@ -12,26 +12,48 @@ import (
 	"popri/scoring/query"
 )
 
-// Federation says how the clients of a run in dir are asked: with noise of multiplier sigma, charged to l.
-func Federation(c configs.Config, dir string, l *ledger.Ledger, sigma float64) fedsim.Config {
-	f := fedsim.Config{Ledger: l, Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling),
-		Cohort: c.Fed.ClientsPerRound, Least: c.Aggregate.Least, Order: rng.Seed(c.Seed,
-			"order"), Slack: c.SelectionSlack()}
-	if c.Selects() {
-		f.Picks = c.GeneticEDA.Parents
-	}
-	if c.Aggregate.Available < 1 || c.Aggregate.Delay > 0 {
-		f.Reports = fedsim.Participation{Clients: l.Budget().Clients, Available: c.Aggregate.Available,
-			Delay: c.Aggregate.Delay, Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
-	}
-	if c.Privacy.InsecureSeededNoise {
-		seed := rng.Seed(c.Seed, "noise")
-		f.InsecureSeed = &seed
-	}
+// Federation says how the releases of a run in dir are charged.
+func Federation(c configs.Config, dir string, l *ledger.Ledger) fedsim.Config {
+	f := fedsim.Config{Ledger: l, InsecureSeed: noiseSeed(c)}
 	if c.Privacy.UnsafeDiagnostics {
 		f.UnsafeDiagnostics = diagnostics(c, dir)
 	}
 	return f
+}
+
+// noiseSeed is the seed of a run's noise, for tests; nil for none.
+func noiseSeed(c configs.Config) *uint64 {
+	if !c.Privacy.InsecureSeededNoise {
+		return nil
+	}
+	return new(rng.Seed(c.Seed, "noise"))
+}
+
+// Mechanism makes a run's releases, with noise of multiplier sigma.
+func Mechanism(c configs.Config, sigma float64, b ledger.Budget) fedsim.Mechanism {
+	g := fedsim.Gaussian{Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
+		Float32: c.Learns()}
+	switch {
+	case g.Sampling == ledger.Tree:
+		return &fedsim.Tree{Sigma: sigma, Leaf: g.Cohort, Order: rng.Seed(c.Seed, "order")}
+	case c.Selects():
+		return fedsim.Selection{Scale: sigma, Picks: c.GeneticEDA.Parents, Slack: c.SelectionSlack(), Group: b.Group}
+	case c.Votes():
+		return fedsim.Choice{Gaussian: g}
+	case c.Aggregate.Least > 0:
+		return fedsim.Aggregated{Gaussian: g}
+	}
+	return g
+}
+
+// Reporting are clients whose reports to two aggregators the run simulates.
+func Reporting(c configs.Config, embedded fedsim.Embedded) fedsim.Clients {
+	r := fedsim.Reporting{Embedded: embedded, Least: c.Aggregate.Least, InsecureSeed: noiseSeed(c)}
+	if c.Aggregate.Available < 1 || c.Aggregate.Delay > 0 {
+		r.Arrived = fedsim.Participation{Clients: embedded.N(), Available: c.Aggregate.Available,
+			Delay: c.Aggregate.Delay, Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
+	}
+	return r
 }
 
 // ValidationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is

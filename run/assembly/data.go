@@ -2,7 +2,6 @@ package assembly
 
 import (
 	"fmt"
-	"os"
 	"sync"
 
 	"popri/configs"
@@ -89,7 +88,7 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 
 func loadPrivate(c configs.Config) (*clients.Population, error) {
 	if c.Data.Private == configs.None {
-		return &clients.Population{Name: "shards"}, nil
+		return &clients.Population{Name: "the enrolled clients"}, nil
 	}
 	if c.Data.Private == embedded {
 		g, err := Embedded()
@@ -151,24 +150,3 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 
 // leastOverlapWords is the length in words from which a public text like a private one is no coincidence.
 const leastOverlapWords = 8
-
-// PrivateStream returns what gives the clients of a file, or of the embedded default, in batches; see clients.Stream.
-func PrivateStream(private string) func(since string, use func(batch []clients.Client) error) error {
-	return func(since string, use func(batch []clients.Client) error) error {
-		if private != embedded {
-			if _, err := os.Stat(private); err != nil {
-				return fault.User(err)
-			}
-			return clients.Stream(private, since, use)
-		}
-		g, err := Embedded()
-		if err != nil {
-			return err
-		}
-		p := g.Private
-		if since != "" {
-			p = p.Since(since)
-		}
-		return use(p.Clients)
-	}
-}

@@ -142,12 +142,12 @@ func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.C
 	if err != nil {
 		return nil, err
 	}
-	config := fedsim.Config{Ledger: l, Sigma: sigma}
+	config := fedsim.Config{Ledger: l}
 	if c.Privacy.InsecureSeededNoise {
 		config.InsecureSeed = &c.Seed
 	}
-	f, err := fedsim.New(query.Clients{Means: query.Means{Clients: len(answers), Dim: len(names),
-		Data: slices.Concat(answers...)}}, config)
+	clients := query.Clients{Means: query.Means{Clients: len(answers), Dim: len(names), Data: slices.Concat(answers...)}}
+	f, err := fedsim.New(fedsim.Embedded{Clients: clients}, fedsim.Gaussian{Sigma: sigma}, config)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -39,7 +40,7 @@ docs/federation.md says who runs what and who is trusted with what.`,
 			"https://127.0.0.1:7402\n  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt " +
 			"--state leader --epsilon 7 --delta 1e-5",
 	}
-	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), authority(), fetch(), send(), health())
+	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), both(), authority(), fetch(), send(), health())
 	return c
 }
 
@@ -187,7 +188,7 @@ type aggregatorFlags struct {
 }
 
 func aggregator(role aggregate.Role) *cobra.Command {
-	f := aggregatorFlags{epsilon: 7, rate: 50, inFlight: 64, maxFile: 256, group: 1}
+	f := newAggregatorFlags()
 	gets := "masked vectors"
 	if role == aggregate.Helper {
 		gets = "the seeds of the masks"
@@ -204,20 +205,48 @@ standard error has no payloads. The other aggregator must be run by somebody els
 		Example: fmt.Sprintf("  popri aggregate %s --identity fed/%[1]s --enrolled fed/enrolled.txt --state %[1]s "+
 			"--epsilon 7 --delta 1e-5", role),
 		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), cmd, role) },
+	}
+	f.add(c)
+	c.Flags().StringVar(&f.listen, "listen", "",
+		"address to listen at (default: the port of its address in "+identity.FederationFile+")")
+	return c
+}
+
+// both runs the two aggregators on one machine, for data owners who all trust it.
+func both() *cobra.Command {
+	f := newAggregatorFlags()
+	c := &cobra.Command{
+		Use:   "both --identity DIR --enrolled FILE --state DIR",
+		Short: "Run both aggregators on one machine that all clients trust",
+		Long: `Runs the leader and the helper in one process, each with its folder of --identity and of --state. Both together can read every
+vector, so whoever runs this machine can: it is for clients who trust one machine with their sums, such as hospitals that trust one
+of them, and for tests. Clients and trainer notice no difference.`,
+		Example: "  popri aggregate both --identity fed --enrolled fed/enrolled.txt --state state --epsilon 7 --delta 1e-5",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var seed *uint64
-			if cmd.Flags().Changed("insecure-seed") {
-				derived := rng.Seed(f.seed, "noise") // as a run with this seed does
-				seed = &derived
+			group, ctx := errgroup.WithContext(cmd.Context())
+			for _, role := range aggregate.Roles {
+				one := *f
+				one.identity, one.state = filepath.Join(f.identity, string(role)), filepath.Join(f.state, string(role))
+				group.Go(func() error { return one.serve(ctx, cmd, role) })
 			}
-			return f.serve(cmd, role, seed)
+			return group.Wait()
 		},
 	}
+	f.add(c)
+	return c
+}
+
+func newAggregatorFlags() *aggregatorFlags {
+	return &aggregatorFlags{epsilon: 7, rate: 50, inFlight: 64, maxFile: 256, group: 1}
+}
+
+// add adds the flags that every aggregator has.
+func (f *aggregatorFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.identity, "identity", "", "folder of the certificate, the keys and "+identity.FederationFile)
 	c.Flags().StringVar(&f.enrolled, "enrolled", "", "file of the clients' public keys, one a line")
 	c.Flags().StringVar(&f.state, "state", "", "folder of the ledger and the batches")
-	c.Flags().StringVar(&f.listen, "listen", "",
-		"address to listen at (default: the port of its address in "+identity.FederationFile+")")
 	c.Flags().Float64Var(&f.epsilon, "epsilon", f.epsilon, "what its ledger allows, for a new --state")
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().IntVar(&f.group, "group", f.group, "clients that one person may have")
@@ -229,10 +258,15 @@ standard error has no payloads. The other aggregator must be run by somebody els
 	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0,
 		"take the noise from this seed, as a simulation with it does: for tests, protects nobody")
 	required(c, "identity", "enrolled", "state", "delta")
-	return c
 }
 
-func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *uint64) (err error) {
+// serve runs one aggregator until ctx ends.
+func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role aggregate.Role) (err error) {
+	var seed *uint64
+	if cmd.Flags().Changed("insecure-seed") {
+		derived := rng.Seed(f.seed, "noise") // as a run with this seed does
+		seed = &derived
+	}
 	federation, err := identity.ReadFederation(filepath.Join(f.identity, identity.FederationFile))
 	if err != nil {
 		return err
@@ -300,7 +334,7 @@ func (f *aggregatorFlags) serve(cmd *cobra.Command, role aggregate.Role, seed *u
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
 	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"),
 		InFlight: max(1, f.inFlight), Rate: f.rate, MaxFile: f.maxFile << 20, Patience: 30 * time.Second,
-		Log: log}).Serve(cmd.Context(), listener,
+		Log: log}).Serve(ctx, listener,
 		server)
 }
 

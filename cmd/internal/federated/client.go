@@ -24,12 +24,12 @@ import (
 
 // clientFlags are the flags of a client.
 type clientFlags struct {
-	federation, key, keygen, encoder, record string
-	folder                                   string
-	texts                                    client.Source
-	epsilon, delta                           float64
-	yes, once, insecure                      bool
-	every                                    time.Duration
+	federation, key, keys, keygen, encoder, record string
+	folder                                         string
+	texts                                          client.Source
+	epsilon, delta                                 float64
+	yes, once, insecure                            bool
+	every                                          time.Duration
 }
 
 // answered is a line of output: an announcement that was answered.
@@ -46,7 +46,7 @@ func Client(name string) *cobra.Command {
 	command := map[bool]string{true: "popri client", false: "popri-client " + name}[name == "client"]
 	c := &cobra.Command{
 		Use:   name + " --federation FILE --key FILE --texts PATH --epsilon E --delta D | --keygen FILE",
-		Short: "Answer the questions of a federation with one's own texts",
+		Short: "Answer the questions of a federation with one's own texts, or for each client of a file",
 		Long: `Waits for questions that both aggregators of a federation announce, and answers each: computes one vector of bounded length
 from the texts, splits it into two shares of which each alone is uniform noise, and sends one to each aggregator. Texts never
 leave this machine.
@@ -61,11 +61,23 @@ length is bounded all the same.
 --folder answers for another carrier than HTTPS, such as Flower: the announcement and its files, which "popri aggregate fetch"
 wrote there, are answered, and both reports are left there for "popri aggregate send".
 
---keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.`,
+--keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.
+
+--keys answers for many clients, such as a hospital's: --texts is then a Parquet file of clients ("popri data build" or "popri data
+import" writes it), and each of its train clients has a key in this folder, a record of its own and its own report. --keygen with
+a folder's name and --texts makes the keys that are missing and prints a line for each client.`,
 		Example: "  " + command + " --keygen me.key\n" +
-			"  " + command + " --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6",
+			"  " + command + " --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6\n" +
+			"  " + command + " --keygen keys --texts patients.parquet\n" +
+			"  " + command + " --federation federation.json --keys keys --texts patients.parquet --epsilon 2 --delta 1e-6",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.keygen != "" && f.texts.Path != "" {
+				return client.EnrolGroup(f.keygen, f.texts.Path, func(line string) error {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
+					return err
+				})
+			}
 			if f.keygen != "" {
 				line, err := identity.CreateClientKey(f.keygen)
 				if err == nil {
@@ -78,8 +90,10 @@ wrote there, are answered, and both reports are left there for "popri aggregate 
 	}
 	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
+	c.Flags().StringVar(&f.keys, "keys", "", "folder with a key for each train client of --texts, a Parquet file of clients")
 	c.Flags().StringVar(&f.keygen, "keygen", "",
-		"make this client's key in this file and print the line that enrols it")
+		"make this client's key in this file, or with --texts a key for each train client in this folder, and print the "+
+			"lines that enrol them")
 	c.Flags().StringVar(&f.texts.Path, "texts", "",
 		"this client's texts: a file, a folder, a mailbox, or - for standard input")
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
@@ -87,7 +101,7 @@ wrote there, are answered, and both reports are left there for "popri aggregate 
 	c.Flags().StringVar(&f.encoder, "encoder", "",
 		"folder of the sentence encoder, for questions that come without an encoder")
 	c.Flags().StringVar(&f.record, "record", "",
-		"folder of what this client has spent (default: popri/clients/ in the user's configuration folder, by key)")
+		"folder of what the client, or each of many, has spent (default: popri/clients/ in the user's configuration folder, by key)")
 	c.Flags().StringVar(&f.folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
 	c.Flags().Float64Var(&f.epsilon, "epsilon", 0, "ε of all answers together at most")
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
@@ -100,7 +114,10 @@ wrote there, are answered, and both reports are left there for "popri aggregate 
 }
 
 func (f *clientFlags) run(cmd *cobra.Command) error {
-	for _, flag := range [][2]string{{"federation", f.federation}, {"key", f.key}, {"texts", f.texts.Path}} {
+	if (f.key == "") == (f.keys == "") {
+		return fault.Userf("client: give --key, or --keys for many clients")
+	}
+	for _, flag := range [][2]string{{"federation", f.federation}, {"texts", f.texts.Path}} {
 		if flag[1] == "" {
 			return fault.Userf("client: --%s is not given", flag[0])
 		}
@@ -114,19 +131,31 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	key, err := identity.ReadClientKey(f.key)
-	if err != nil {
+	in := bufio.NewReader(cmd.InOrStdin())
+	o := client.ResponderOptions{Federation: federation, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
+		Open: Open, InsecureSeeds: f.insecure, Folder: f.folder}
+	if !f.yes {
+		o.Confirm = func(offer client.Offer) error { return ask(offer, f.keys != "", in, cmd.ErrOrStderr()) }
+	}
+	if f.folder == "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL,
+			federation.Helper.URL)
+	}
+	if f.keys != "" {
+		return f.runGroup(cmd, o)
+	}
+	return f.runOne(cmd, o, in)
+}
+
+// runOne answers for one client.
+func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *bufio.Reader) (err error) {
+	if o.Key, err = identity.ReadClientKey(f.key); err != nil {
 		return err
 	}
-	if f.record == "" {
-		config, err := os.UserConfigDir()
-		if err != nil {
-			return fault.Userf("client: --record is not given, and there is no folder for settings: %w", err)
-		}
-		f.record = filepath.Join(config, "popri", "clients", fmt.Sprintf("%x", key.Public())[:16])
+	if o.Dir, err = f.recordOf(fmt.Sprintf("%x", o.Key.Public())[:16]); err != nil {
+		return err
 	}
 	f.once = f.once || f.folder != ""
-	in := bufio.NewReader(cmd.InOrStdin())
 	if f.texts.In = in; f.texts.Path == "-" {
 		if !f.yes {
 			return fault.Userf("client: --texts - takes standard input, so nobody can be asked: give --yes, or a file")
@@ -137,21 +166,66 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	} else if _, err := os.Stat(f.texts.Path); err != nil {
 		return fault.Userf("client: --texts: %w", err)
 	}
-	o := client.ResponderOptions{Federation: federation, Key: key, Dir: f.record, Epsilon: f.epsilon, Delta: f.delta,
-		Encoder: f.encoder, Open: Open, Texts: f.texts.Read, InsecureSeeds: f.insecure, Folder: f.folder}
-	if !f.yes {
-		o.Confirm = func(offer client.Offer) error { return ask(offer, in, cmd.ErrOrStderr()) }
-	}
+	o.Texts = f.texts.Read
 	r, err := client.NewResponder(o)
 	if err != nil {
 		return err
 	}
-	if f.folder == "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL,
-			federation.Helper.URL)
-	}
 	err = f.answer(cmd.Context(), r, cmd.OutOrStdout())
 	return errors.Join(err, r.Close())
+}
+
+// runGroup answers for each client of a file.
+func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (err error) {
+	if f.folder != "" || f.texts.Client != "" {
+		return fault.Userf("client: --keys answers for all train clients of --texts: leave --folder and --client out")
+	}
+	g := client.GroupOptions{ResponderOptions: o, Private: f.texts.Path, Keys: f.keys, Most: f.texts.Most}
+	if g.Record, err = f.recordOf("many"); err != nil {
+		return err
+	}
+	group, err := client.NewGroup(g)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	for {
+		a, err := group.Next(cmd.Context(), f.every)
+		if err != nil {
+			return err
+		}
+		tally, err := group.Answer(cmd.Context(), a)
+		if err != nil && (f.once || time.Now().Before(a.Ends())) {
+			return err
+		}
+		if err != nil {
+			continue // too late for this one
+		}
+		err = json.NewEncoder(cmd.OutOrStdout()).Encode(answeredForMany{a.Round, a.Query, a.ID().String(), tally})
+		if err != nil || f.once {
+			return err
+		}
+	}
+}
+
+// answeredForMany is a line of output: an announcement that many clients have answered.
+type answeredForMany struct {
+	Round        uint64 `json:"round"`
+	Query        string `json:"query"`
+	Announcement string `json:"announcement"`
+	client.Tally
+}
+
+// recordOf is the folder of what was spent: --record, or one of this name in the user's configuration folder.
+func (f *clientFlags) recordOf(name string) (string, error) {
+	if f.record != "" {
+		return f.record, nil
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", fault.Userf("client: --record is not given, and there is no folder for settings: %w", err)
+	}
+	return filepath.Join(config, "popri", "clients", name), nil
 }
 
 // answer answers one question, or all until ctx ends.
@@ -178,7 +252,11 @@ func (f *clientFlags) answer(ctx context.Context, r *client.Responder, out io.Wr
 }
 
 // ask shows the owner of the texts what is offered.
-func ask(o client.Offer, in *bufio.Reader, out io.Writer) error {
+func ask(o client.Offer, many bool, in *bufio.Reader, out io.Writer) error {
+	whose := fmt.Sprintf("From %d texts", o.Texts)
+	if many {
+		whose = "For each train client of the file, from its own texts,"
+	}
 	coin := ""
 	if o.Rate > 0 {
 		coin = fmt.Sprintf("With probability %.4g that vector is yours, otherwise zeros; nobody sees which.\n", o.Rate)
@@ -188,13 +266,13 @@ func ask(o client.Offer, in *bufio.Reader, out io.Writer) error {
 		proof = "A proof that no number is larger than that goes with it, and says nothing else.\n"
 	}
 	fmt.Fprintf(out, `Round %d asks %q.
-From %d texts a vector of %d numbers is computed, of length %g at most. It is split into two shares; each alone is random.
+%s a vector of %d numbers is computed, of length %g at most. It is split into two shares; each alone is random.
 %s%sOne share goes to %s,
 the other to %s: %s in all. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, o.Texts, o.Values, o.Bound, coin, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta,
+		o.Round, o.Query, whose, o.Values, o.Bound, coin, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta,
 		o.Spent, o.Epsilon,
 		o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')

@@ -68,9 +68,9 @@ type federation struct {
 	people  []*person
 	trainer map[aggregate.Role]*service.Remote
 	keys    map[aggregate.Role]sealing.PublicKey
-	there   *ledger.Ledger // of the trainer
-	here    *ledger.Ledger // of the simulation
-	collect fedsim.Noised  // of the round that is asked
+	there   *ledger.Ledger                              // of the trainer
+	here    *ledger.Ledger                              // of the simulation
+	collect func(release.Request) ([]int64, int, error) // of the round that is asked
 }
 
 // person is a client with connections of its own.
@@ -142,9 +142,20 @@ func (f *federation) disconnect() {
 
 func (f *federation) least() int { return len(f.people) / 4 }
 
-// config is that of the federation, or of its simulation.
-func (f *federation) config(l *ledger.Ledger) fedsim.Config {
-	return fedsim.Config{Ledger: l, Sigma: sigma, Least: f.least(), InsecureSeed: &f.seed}
+// collector charges a ledger for clients behind aggregators, or for their simulation.
+func (f *federation) collector(c fedsim.Clients, l *ledger.Ledger) *fedsim.Federation {
+	f.T.Helper()
+	collector, err := fedsim.New(c, fedsim.Aggregated{Gaussian: fedsim.Gaussian{Sigma: sigma}},
+		fedsim.Config{Ledger: l, InsecureSeed: &f.seed})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return collector
+}
+
+// remote are the clients of the federation.
+func (f *federation) remote() fedsim.Clients {
+	return fedsim.Remote{Enrolled: len(f.people), Ask: func(q release.Request) ([]int64, int, error) { return f.collect(q) }}
 }
 
 // round is what the test knows of a round.
@@ -175,7 +186,7 @@ func (r *round) own(role aggregate.Role, client ed25519.PrivateKey, share []byte
 }
 
 // ask announces a round, lets people behave, passes the deadline and merges.
-func (f *federation) ask(number, attempt int, behave func(*round)) (*round, fedsim.Noised) {
+func (f *federation) ask(number, attempt int, behave func(*round)) (*round, func(release.Request) ([]int64, int, error)) {
 	f.T.Helper()
 	question := fmt.Appendf(nil, "question of round %d, %d", number, attempt)
 	hash := sha256.Sum256(question)
@@ -283,7 +294,7 @@ func (f *federation) act(r *round, i int, does behaviour) {
 		f.Error(err)
 		return
 	}
-	steps, err := aggregate.Round(v, bound, grid)
+	steps, err := grid.RoundBounded(v, bound)
 	if err != nil {
 		f.Error(err)
 		return
@@ -349,7 +360,7 @@ func (f *federation) act(r *round, i int, does behaviour) {
 		return
 	case broken:
 		v[0] = math.NaN()
-		if _, err := aggregate.Round(v, bound, grid); err == nil {
+		if _, err := grid.RoundBounded(v, bound); err == nil {
 			f.Error("a vector that is not a number is rounded")
 		}
 		return
@@ -447,11 +458,7 @@ func (e endless) Read([]byte) (int, error) { <-e.client.Done(); return 0, e.clie
 func TestFederation(t *testing.T) {
 	n, rounds := number(t, "POPRI_FEDERATION_CLIENTS", 50), number(t, "POPRI_FEDERATION_ROUNDS", 3)
 	f := newFederation(t, n)
-	there, err := fedsim.NewAggregated(n, func(q release.Request) ([]int64, int, error) { return f.noised(q) },
-		f.config(f.there))
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := f.collector(f.remote(), f.there)
 	views := map[aggregate.Role]*[256]float64{aggregate.Leader: {}, aggregate.Helper: {}}
 	refused := map[aggregate.Outcome]int{}
 	var heap uint64
@@ -465,12 +472,8 @@ func TestFederation(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(r.counted)
-		config := f.config(f.here)
-		config.Reports = func(int) []int { return r.counted }
-		here, err := fedsim.New(f.all, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		here := f.collector(fedsim.Reporting{Embedded: fedsim.Embedded{Clients: f.all}, Least: f.least(),
+			Arrived: func(int) []int { return r.counted }, InsecureSeed: &f.seed}, f.here)
 		want, err := here.Collect(f.request(number, "here"))
 		if err != nil {
 			t.Fatal(err)
@@ -565,9 +568,6 @@ func (f *federation) behave(r *round, behaviours *rand.Rand, number int) {
 	done.Wait()
 	killed.Wait()
 }
-
-// noised asks what the round's test has prepared.
-func (f *federation) noised(q release.Request) ([]int64, int, error) { return f.collect(q) }
 
 // request asks for a round in a folder of its own.
 func (f *federation) request(number int, name string) release.Request {
@@ -670,11 +670,7 @@ func uniform(t *testing.T, what string, counts *[256]float64) {
 // its charge, and the question can be asked again.
 func TestAbortedRoundIsCharged(t *testing.T) {
 	f := newFederation(t, 12)
-	there, err := fedsim.NewAggregated(12, func(q release.Request) ([]int64, int, error) { return f.noised(q) },
-		f.config(f.there))
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := f.collector(f.remote(), f.there)
 	everybody := func(r *round) {
 		for i := range f.people {
 			f.act(r, i, honest)

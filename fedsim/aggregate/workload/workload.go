@@ -149,7 +149,7 @@ func (w *work) report(t *Times) error {
 			for j := range v {
 				v[j] = w.Bound * (2*r.Float64() - 1) / float64(w.Values)
 			}
-			if vectors[i], err = aggregate.Round(v, w.Bound, grid); err != nil {
+			if vectors[i], err = grid.RoundBounded(v, w.Bound); err != nil {
 				return err
 			}
 		}

@@ -2,14 +2,15 @@ package quality
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"testing"
 
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/fedsim"
-	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/run/assembly"
@@ -32,8 +33,30 @@ type PooledRounds struct {
 	Pooled    []float64 `json:"pooled"`
 }
 
-// PoolingOptions say what [MeasurePooling] simulates.
-type PoolingOptions struct {
+// BenchmarkPooling says how many pairs survive the noise of eight releases, with each release projected and with all
+// releases so far pooled, by rounds. It reads the texts of the embedded default, which are no secret, without noise.
+func BenchmarkPooling(b *testing.B) {
+	c, err := configs.Load(configs.LoadOptions{Preset: "demo-rounds"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, inDomain := range []float64{0, .5} {
+		b.Run(fmt.Sprintf("in-domain=%g", inDomain), func(b *testing.B) {
+			for b.Loop() {
+				q, err := measurePooling(*c, poolingOptions{Sigmas: []float64{1.71, 9.01}, Rounds: 8, InDomain: inDomain})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, r := range q.Rounds {
+					b.Logf("σ %g: projected %.2f, pooled %.2f", r.Sigma, r.Projected, r.Pooled)
+				}
+			}
+		})
+	}
+}
+
+// poolingOptions say what [measurePooling] simulates.
+type poolingOptions struct {
 	Sigmas []float64 // noise multipliers of a release
 	Rounds int
 	// InDomain is the share of the last round's samples that are public texts of the clients' own folders. It grows
@@ -44,18 +67,9 @@ type PoolingOptions struct {
 // poolingClients is the largest number of groups of public texts that show the scale of clients' scores.
 const poolingClients = 512
 
-// MeasurePooling measures pooling on the embedded default, whose private half is no secret. Public texts stand in for
+// measurePooling measures pooling on the embedded default, whose private half is no secret. Public texts stand in for
 // samples, K·J new ones in each round, in three draws; the noise is seeded.
-func MeasurePooling(c configs.Config, o PoolingOptions) (*Pooling, error) {
-	switch {
-	case c.Data.Private != "godoc" || c.Data.Public != "godoc":
-		return nil, fault.Userf("pooling is judged without noise, so on the embedded default only (data.private is %s)",
-			c.Data.Private)
-	case o.Rounds < 1:
-		return nil, fault.Userf("--rounds is %d, must be 1 or more", o.Rounds)
-	case !(o.InDomain >= 0 && o.InDomain <= 1):
-		return nil, fault.Userf("--in-domain is %g, must be 0 to 1", o.InDomain)
-	}
+func measurePooling(c configs.Config, o poolingOptions) (*Pooling, error) {
 	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
@@ -74,7 +88,7 @@ func MeasurePooling(c configs.Config, o PoolingOptions) (*Pooling, error) {
 	}
 	if n := c.Generate.Prompts * c.Generate.Samples; n > s.prompts.Rows || int(o.InDomain*float64(n)) > s.domain.Rows {
 		return nil,
-			fault.Userf("generate.prompts × generate.samples is %d, more than public texts to stand in for samples: "+
+			fmt.Errorf("generate.prompts × generate.samples is %d, more than public texts to stand in for samples: "+
 				"%d, and %d of the clients' folders", n, s.prompts.Rows, s.domain.Rows)
 	}
 	q := &Pooling{Encoder: encoder.Name()}
@@ -94,7 +108,7 @@ func MeasurePooling(c configs.Config, o PoolingOptions) (*Pooling, error) {
 // simulated is a run without a generator.
 type simulated struct {
 	config          configs.Config
-	options         PoolingOptions
+	options         poolingOptions
 	clients         query.Means
 	prompts, domain embedding.Matrix // public texts
 }

@@ -1,4 +1,4 @@
-package shard
+package aggregate
 
 import (
 	"encoding/json"
@@ -19,14 +19,13 @@ import (
 type Question struct {
 	scoring.Question
 	Round   int    // from 1
-	Clients int    // of all shards together
+	Clients int    // that are asked: the enrolled ones
 	Encoder string // the key of the encoder of meanings
 	// Form is the weight of the measures of form beside its embeddings ([embedding.Form]); 0: embeddings alone.
 	Form float64
 	// Since leaves out older texts, as data.since does; "" leaves out none.
 	Since string
-	// Nonce is drawn once for each round of a run, so that no partial sum of another run with the same question answers
-	// it.
+	// Nonce is drawn once for each round of a run, so that no two runs ask by the same file.
 	Nonce string
 	// ID is the hex SHA-256 of the question's file.
 	ID string
@@ -66,15 +65,12 @@ func (q Question) With(e embedding.Encoder) embedding.Encoder {
 // maxForm bounds the weight of form, as scoring.form is bounded.
 const maxForm = 10
 
-// maxClients bounds the number of clients that a question can claim.
-const maxClients = 1 << 40
-
 // Write writes the question's file. The same question gives the same bytes.
 func (q Question) Write(path string) error {
 	head, err := json.Marshal(asked{questionFormat, q.Round, q.Name, q.Key, q.Bound, q.Clients, q.Encoder, q.Since,
 		q.Nonce, q.Form})
 	if err != nil {
-		return fmt.Errorf("shard: the question of round %d: %w", q.Round, err)
+		return fmt.Errorf("aggregate: the question of round %d: %w", q.Round, err)
 	}
 	var tensors []safetensors.Tensor
 	if q.Samples.Rows > 0 {
@@ -90,7 +86,7 @@ func (q Question) Write(path string) error {
 }
 
 // ReadQuestion reads a question's file and makes its query, which checks it.
-func ReadQuestion(path string) (Question, query.Mergeable, error) {
+func ReadQuestion(path string) (Question, query.Query, error) {
 	q, err := readQuestion(path)
 	if err != nil {
 		if _, missing := os.Stat(path); missing != nil {

@@ -1,16 +1,19 @@
 package quality
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"testing"
 
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/eval/metrics"
 	"popri/fedsim"
-	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/run/assembly"
@@ -35,13 +38,30 @@ type PairRecovery struct {
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// MeasureEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws;
-// the noise is seeded.
-func MeasureEncoder(c configs.Config, sigmas []float64) (*Encoder, error) {
-	if c.Data.Private != "godoc" || c.Data.Public != "godoc" {
-		return nil, fault.Userf("an encoder is judged without noise, so on the embedded default only (data.private is "+
-			"%s)", c.Data.Private)
+// BenchmarkEncoder says how well the default's encoder tells clients' texts from public ones, and for which share of
+// the prompts noised scores give the pair of the scores without noise, as released and projected. POPRI_ENCODER is
+// another encoder. It reads the texts of the embedded default, which are no secret, without noise.
+func BenchmarkEncoder(b *testing.B) {
+	c := configs.Default()
+	c.Scoring.Encoder = cmp.Or(os.Getenv("POPRI_ENCODER"), c.Scoring.Encoder)
+	for b.Loop() {
+		q, err := measureEncoder(c, []float64{1.047, 5.518})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(q.AUC, "AUC")
+		for _, p := range q.Pairs {
+			for way, name := range []string{"released", "projected"} {
+				b.ReportMetric(p.Pair[way], fmt.Sprintf("pair-%s-σ%g", name, p.Sigma))
+				b.ReportMetric(p.Chosen[way], fmt.Sprintf("chosen-%s-σ%g", name, p.Sigma))
+			}
+		}
 	}
+}
+
+// measureEncoder measures the configuration's encoder. Public texts stand in for samples, K·J of them, in five draws;
+// the noise is seeded.
+func measureEncoder(c configs.Config, sigmas []float64) (*Encoder, error) {
 	data, encoder, err := dataAndEncoder(c)
 	if err != nil {
 		return nil, err
@@ -128,4 +148,14 @@ func likeness(texts embedding.Matrix, means query.Means) []float64 {
 		}
 	}
 	return out
+}
+
+// dataAndEncoder reads the configuration's data and opens or fits its encoder, which the caller frees.
+func dataAndEncoder(c configs.Config) (*assembly.Corpus, embedding.Encoder, error) {
+	data, err := assembly.LoadData(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoder, err := assembly.NewEncoder(c, data.Public)
+	return data, encoder, err
 }

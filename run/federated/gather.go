@@ -1,4 +1,4 @@
-package sharding
+package federated
 
 import (
 	"bytes"
@@ -63,23 +63,23 @@ func (e *FewError) Unwrap() error { return e.Err }
 // Resumable returns true.
 func (e *FewError) Resumable() bool { return true }
 
-// Gather returns a function for [fedsim.NewAggregated] that announces the question of a round of the run in dir to both
+// Gather returns the Ask of [fedsim.Remote]: it announces the question of a round of the run in dir to both
 // aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement.
 // tell, if not nil, gets a line when the waiting begins, and one if uploads were refused; rundir.Refusals in the
 // round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
-	to *Aggregators, tell func(string)) fedsim.Noised {
+	to *Aggregators, tell func(string)) func(release.Request) ([]int64, int, error) {
 	return func(r release.Request) (steps []int64, reports int, err error) {
 		g := gathering{r, c, sigma, clients, filepath.Join(r.Dir, rundir.Announcement)}
-		waiting, err := ask(r, dir, c, clients, encoder)
+		asked, err := ask(r, dir, c, clients, encoder)
 		if err != nil {
 			return nil, 0, err
 		}
-		a, err := g.announcement(waiting)
+		a, err := g.announcement(asked)
 		if err != nil {
 			return nil, 0, err
 		}
-		err = to.both(func(_ aggregate.Role, remote *service.Remote) error { return announce(ctx, remote, a, waiting) })
+		err = to.both(func(_ aggregate.Role, remote *service.Remote) error { return announce(ctx, remote, a, asked) })
 		if err != nil {
 			return nil, 0, g.over(err)
 		}
@@ -132,12 +132,12 @@ type gathering struct {
 }
 
 // announcement is the round's announcement: the one on disk, or a new one.
-func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement, error) {
-	question, err := os.ReadFile(waiting.Question)
+func (g *gathering) announcement(asked question) (*aggregate.Announcement, error) {
+	content, err := os.ReadFile(asked.path)
 	if err != nil {
 		return nil, err
 	}
-	hash := sha256.Sum256(question)
+	hash := sha256.Sum256(content)
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round),
 		Question: hash[:], Query: g.Query.Name(), Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma,
 		Clients:      uint64(g.clients),
@@ -150,15 +150,15 @@ func (g *gathering) announcement(waiting *WaitingError) (*aggregate.Announcement
 	if g.c.Fed.ClientsPerRound > 0 {
 		a.Rate = float64(g.c.Fed.ClientsPerRound) / float64(g.clients)
 	}
-	if filepath.Base(waiting.Encoder) == rundir.Encoder {
-		content, err := os.ReadFile(waiting.Encoder)
+	if filepath.Base(asked.encoder) == rundir.Encoder {
+		content, err := os.ReadFile(asked.encoder)
 		if err != nil {
 			return nil, err
 		}
 		hash := sha256.Sum256(content)
 		a.Encoder = hash[:]
 	}
-	content, err := os.ReadFile(g.path)
+	content, err = os.ReadFile(g.path)
 	if err == nil {
 		earlier, err := aggregate.ParseAnnouncement(content)
 		if err != nil {
@@ -192,14 +192,14 @@ func (g *gathering) over(err error) error {
 func (g *gathering) forget() error { return os.Remove(g.path) }
 
 // announce gives an aggregator the announcement, and the files that it does not have.
-func announce(ctx context.Context, remote *service.Remote, a *aggregate.Announcement, waiting *WaitingError) error {
+func announce(ctx context.Context, remote *service.Remote, a *aggregate.Announcement, asked question) error {
 	err := remote.Announce(ctx, a)
 	if service.OutcomeOf(err) != service.Missing {
 		return err
 	}
-	paths := []string{waiting.Question}
+	paths := []string{asked.path}
 	if len(a.Encoder) > 0 {
-		paths = append(paths, waiting.Encoder)
+		paths = append(paths, asked.encoder)
 	}
 	for _, path := range paths {
 		content, err := os.ReadFile(path)

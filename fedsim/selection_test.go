@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"popri/accountant"
@@ -33,8 +34,8 @@ func ranking(t *testing.T, dir string, sigma float64, seed *uint64) (*Federation
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := New(withTexts(t, testClients),
-		Config{Ledger: l, Sigma: sigma, Picks: 4, Slack: slack, InsecureSeed: seed})
+	f, err := New(Ballots{Embedded{withTexts(t, testClients)}}, Selection{Scale: sigma, Picks: 4, Slack: slack},
+		Config{Ledger: l, InsecureSeed: seed})
 	if err != nil {
 		l.Close()
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestRankingAfterCrashes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(pending) > 0 && release.ContentHash(pending) != r.Hash || len(l.Entries()) != 1 ||
+		if len(pending) > 0 && ledger.ContentHash(pending) != r.Hash || len(l.Entries()) != 1 ||
 			l.Entries()[0].ReleaseHash != r.Hash {
 			t.Errorf("after %q: another selection, or charges %+v", stage, l.Entries())
 		}
@@ -165,20 +166,11 @@ func TestOneVote(t *testing.T) {
 	if slices.Equal(first, whole) {
 		t.Error("all clients vote by the same text in each round")
 	}
-	for _, c := range []Config{{Sampling: ledger.Poisson, Cohort: 3}, {Least: 5}} {
-		l, err := ledger.Create(filepath.Join(t.TempDir(), "l"),
-			ledger.Budget{Epsilon: 9, Delta: 1e-3, Mechanism: "gumbel", Unit: "a test",
-				Relation: accountant.ZeroOut, Clients: testClients})
-		if err != nil {
-			t.Fatal(err)
+	b := ledger.Budget{Clients: testClients}
+	for want, m := range map[string]Selection{"selections of 0": {Scale: 1, Slack: slack},
+		"slack 0": {Scale: 1, Picks: 4}, "groups of 3": {Scale: 1, Picks: 4, Slack: slack, Group: 3}} {
+		if err := errors.Join(m.Check(testClients, b)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
 		}
-		c.Ledger, c.Sigma, c.Picks, c.Slack = l, 1, 4, slack
-		if _, err := New(all, c); err == nil {
-			t.Errorf("%+v is taken", c)
-		}
-		l.Close()
-	}
-	if _, err := NewRemote(testClients, nil, Config{Sigma: 1, Picks: 4, Slack: slack}); err == nil {
-		t.Error("shards rank")
 	}
 }

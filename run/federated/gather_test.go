@@ -1,4 +1,4 @@
-package sharding_test
+package federated_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"popri/fedsim/audit"
 	"popri/fedsim/client"
 	"popri/fedsim/release"
+	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/internal/testfederation"
@@ -27,9 +28,29 @@ import (
 	"popri/model/embedding"
 	"popri/run"
 	"popri/run/auditing"
+	"popri/run/federated"
 	"popri/run/reporting"
-	"popri/run/sharding"
 )
+
+// elsewhere changes a configuration of the tests' world to one whose train clients are elsewhere. private is their
+// file.
+func elsewhere(t *testing.T, c *configs.Config) (private string) {
+	t.Helper()
+	private = c.Data.Private
+	p, err := clients.Read(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Fed.Clients = len(p.Split(clients.Train))
+	c.Eval.ReferencePrivate = false
+	held := &clients.Population{Name: p.Name, Unit: p.Unit,
+		Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
+	c.Data.Private = filepath.Join(t.TempDir(), "held.parquet")
+	if err := clients.Write(c.Data.Private, held); err != nil {
+		t.Fatal(err)
+	}
+	return private
+}
 
 // respond has clients answer all announcements until ctx ends.
 func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, list []clients.Client) *sync.WaitGroup {
@@ -133,7 +154,7 @@ func TestAggregated(t *testing.T) {
 			refuse(t, f)
 			done := respond(ctx, t, f, list)
 			dir := filepath.Join(t.TempDir(), "run")
-			to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer),
+			to := &federated.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer),
 				Helper: f.Remote(aggregate.Helper, identity.Trainer)}
 			err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 			stop()
@@ -182,10 +203,10 @@ func TestTooFewReports(t *testing.T) {
 	seed := rng.Seed(c.Seed, "noise")
 	f := testfederation.New(t, len(list), &seed)
 	dir := filepath.Join(t.TempDir(), "run")
-	to := &sharding.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
+	to := &federated.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
 		identity.Trainer)}
 	err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
-	var few *sharding.FewError
+	var few *federated.FewError
 	if !errors.As(err, &few) || few.Round != 1 {
 		t.Fatal(err)
 	}
@@ -203,5 +224,17 @@ func TestTooFewReports(t *testing.T) {
 	}
 	if _, charges := testworld.Charges(t, dir); err != nil || len(charges) != 1 || charges[0].Clients < 10 {
 		t.Errorf("%v, charges %+v", err, charges)
+	}
+}
+
+// TestReadsNoTrainClient: a file with train clients is refused where the clients are elsewhere.
+func TestReadsNoTrainClient(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Aggregate.Least = 10
+	private := elsewhere(t, &c)
+	c.Data.Private = private
+	err := train(t.Context(), run.Options{Config: c, Dir: t.TempDir(), Aggregators: &federated.Aggregators{}})
+	if !fault.IsUser(err) || !strings.Contains(err.Error(), private) || !strings.Contains(err.Error(), "30 train clients") {
+		t.Errorf("%v", err)
 	}
 }

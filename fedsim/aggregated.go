@@ -1,0 +1,164 @@
+package fedsim
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"popri/accountant/ledger"
+	"popri/fedsim/noise"
+	"popri/fedsim/release"
+	"popri/scoring/query"
+)
+
+// Aggregated is the mechanism of clients behind two aggregators (package aggregate): both add the noise of a
+// [Gaussian] to the sum before anybody sees it, and one noise is charged. Its clients are [Reporting] or [Remote].
+type Aggregated struct{ Gaussian }
+
+// parties is the number of aggregators, each of which adds the full noise.
+const parties = 2
+
+// Check implements Mechanism.
+func (m Aggregated) Check(n int, b ledger.Budget) []error {
+	faults := m.Gaussian.Check(n, b)
+	if m.Sampling == ledger.Fixed {
+		faults = append(faults, errors.New("fedsim: a cohort of fixed size behind two aggregators, where each "+
+			"client's own coin draws it"))
+	}
+	return faults
+}
+
+// Plan implements Mechanism.
+func (m Aggregated) Plan(r release.Request, n int) (*release.Release, noise.Grid, error) {
+	plan, grid, err := m.Gaussian.Plan(r, n)
+	plan.Noises = parties
+	return plan, grid, err
+}
+
+// Draw implements Mechanism.
+func (m Aggregated) Draw(plan *release.Release, round Round, c Clients, random Random) error {
+	sum, err := m.sum(plan, round, c, random)
+	var seen *Unusable
+	if errors.As(err, &seen) {
+		plan.Clients = m.answering(seen.Reports, c.N())
+	}
+	if err == nil {
+		plan.Sum = round.Grid.Values(sum.Steps, false)
+	}
+	return err
+}
+
+// ErrFew marks a round in which fewer clients reported than were stated to be the least. Nothing was summed or charged.
+var ErrFew = errors.New("too few clients reported")
+
+// Reporting simulates clients behind two aggregators: each client rounds its own vector to the grid, and both
+// aggregators add noise.
+type Reporting struct {
+	Embedded
+	// Least is the number of reports below which nothing is summed.
+	Least int
+	// Arrived are the clients whose reports arrive in a round, in ascending order; nil is all. Whether a client's
+	// report arrives must not depend on its texts. The number of reports is public.
+	Arrived func(round int) []int
+	// InsecureSeed is that of [Config].
+	InsecureSeed *uint64
+}
+
+// Sum implements Clients. Whole numbers give the same sum in any order.
+func (c Reporting) Sum(r Round) (Sum, error) {
+	reports, asked := c.N(), r.Cohort
+	if c.Arrived != nil {
+		arrived := c.Arrived(r.Round)
+		reports = len(arrived)
+		asked = slices.DeleteFunc(asked, func(i int) bool { _, ok := slices.BinarySearch(arrived, i); return !ok })
+	}
+	if reports < c.Least {
+		return Sum{}, fmt.Errorf("%w: %d of %d clients, want at least %d", ErrFew, reports, c.N(), c.Least)
+	}
+	steps, err := c.rounded(r.Query.(query.Query), asked, r.Grid)
+	for _, role := range []string{"leader", "helper"} {
+		if err == nil {
+			err = noise.Add(steps, r.Grid, noise.Party(c.InsecureSeed, role, r.Round))
+		}
+	}
+	return Sum{steps, reports}, err
+}
+
+// rounded adds up clients' vectors, each rounded by itself.
+func (c Reporting) rounded(q query.Query, which []int, grid noise.Grid) ([]int64, error) {
+	workers := max(1, min(runtime.GOMAXPROCS(0), len(which)))
+	sums, errs := make([][]int64, workers), make([]error, workers)
+	var done sync.WaitGroup
+	for w := range workers {
+		done.Go(func() {
+			sums[w] = make([]int64, q.Len())
+			for k := w; k < len(which) && errs[w] == nil; k += workers {
+				v, err := q.Vector(c.Embedded.Clients, which[k])
+				if err == nil {
+					err = grid.AddRounded(sums[w], v, q.Bound())
+				}
+				if err != nil {
+					errs[w] = fmt.Errorf("client %d: %w", which[k], err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	for _, s := range sums[1:] {
+		add(sums[0], s)
+	}
+	return sums[0], errors.Join(errs...)
+}
+
+// Remote are train clients on other machines, who report to two aggregators.
+type Remote struct {
+	// Enrolled is the number of train clients.
+	Enrolled int
+	// Ask returns the noised sum of a round from both aggregators, in steps of its grid, and the number of reports. An
+	// [Unusable] error is charged; no other is.
+	Ask func(release.Request) (steps []int64, reports int, err error)
+}
+
+// N implements Clients.
+func (c Remote) N() int { return c.Enrolled }
+
+// CanAnswer implements Clients.
+func (c Remote) CanAnswer(q query.Question) error {
+	if _, ok := q.(query.Query); !ok {
+		return fmt.Errorf("fedsim: the clients cannot answer %s", q.Name())
+	}
+	return nil
+}
+
+// Sum implements Clients.
+func (c Remote) Sum(r Round) (Sum, error) {
+	steps, reports, err := c.Ask(r.Request)
+	return Sum{steps, reports}, err
+}
+
+// Unusable is the error of a noised sum that was seen and is no answer. It is charged under its hash, once, before the
+// error is returned.
+type Unusable struct {
+	Hash    string // hex SHA-256 of what was seen
+	Reports int
+	Err     error
+	Charged func() error // called when the charge is on disk; may be nil
+}
+
+// Error says why.
+func (u *Unusable) Error() string { return u.Err.Error() }
+
+// Unwrap returns why.
+func (u *Unusable) Unwrap() error { return u.Err }
+
+// seen makes an error of a draw one that is charged, if the outcome was seen.
+func seen(err error, plan release.Release, n int) error {
+	var u *Unusable
+	if !errors.As(err, &u) {
+		return err
+	}
+	plan.Hash = u.Hash
+	return &ledger.SpentError{Entry: plan.Charge(n), Err: err, Done: u.Charged}
+}

@@ -1,0 +1,228 @@
+package client
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"popri/accountant/ledger"
+	"popri/datasets/clients"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"popri/internal/atomicfile"
+	"popri/internal/fault"
+	"popri/model/embedding"
+)
+
+// GroupOptions say for whom a machine answers that has the texts of many clients, such as a hospital's server.
+type GroupOptions struct {
+	ResponderOptions        // Key, Dir, Files and Texts are set for each client
+	Private          string // Parquet file of clients, whose train clients answer
+	Keys             string // folder of the clients' keys ([EnrolGroup])
+	Record           string // folder with a record for each key
+	Most             int    // texts of a client that count, from the end; 0 for all
+}
+
+// Group answers announcements of two aggregators for each client of a file, one after another: each has its own key,
+// record and report, as if it had a machine of its own.
+type Group struct {
+	GroupOptions
+	remotes  map[aggregate.Role]carrier
+	encoders map[string]embedding.Encoder
+}
+
+// Tally is what became of an announcement.
+type Tally struct {
+	Answered int `json:"clients_answered"`
+	Refused  int `json:"clients_beyond_budget"` // whose own ε is spent
+}
+
+// NewGroup prepares to answer.
+func NewGroup(o GroupOptions) (*Group, error) {
+	for _, path := range []string{o.Private, o.Keys} {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fault.User(err)
+		}
+	}
+	if err := os.MkdirAll(o.Record, 0o700); err != nil {
+		return nil, fault.User(err)
+	}
+	if err := atomicfile.RemoveTemporary(o.Record); err != nil {
+		return nil, err
+	}
+	remotes, err := carriers(o.Federation, "")
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{GroupOptions: o, remotes: remotes, encoders: map[string]embedding.Encoder{}}
+	open := o.Open
+	g.Open = func(path string) (embedding.Encoder, error) { // once for all clients
+		if e := g.encoders[path]; e != nil {
+			return e, nil
+		}
+		e, err := open(path)
+		g.encoders[path] = e
+		return e, err
+	}
+	return g, nil
+}
+
+// Close ends the use of connections.
+func (g *Group) Close() {
+	for _, remote := range g.remotes {
+		remote.Close()
+	}
+}
+
+// Next waits for an announcement of both aggregators that the clients have not answered.
+func (g *Group) Next(ctx context.Context, every time.Duration) (*aggregate.Announcement, error) {
+	return next(ctx, g.remotes, every, func(a *aggregate.Announcement) bool {
+		_, err := os.Stat(g.done(a))
+		return err != nil
+	})
+}
+
+// done is the file that says that all clients have answered an announcement.
+func (g *Group) done(a *aggregate.Announcement) string {
+	return filepath.Join(g.Record, a.ID().String()+".answered")
+}
+
+// Answer has every train client answer an announcement. Called again, after a crash too, it goes on with the clients
+// who have not. A client without a key is an error before anybody answers; one whose own budget is spent is counted.
+func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, error) {
+	var tally Tally
+	path, err := fetch(ctx, g.remotes[aggregate.Leader], g.Record, a.Question)
+	if err != nil {
+		return tally, fmt.Errorf("client: %w", err)
+	}
+	q, _, err := aggregate.ReadQuestion(path)
+	if err != nil {
+		return tally, fmt.Errorf("client: %w", err)
+	}
+	if err := g.allHaveKeys(); err != nil {
+		return tally, err
+	}
+	err = eachTrainClient(g.Private, q.Since, func(c clients.Client) error {
+		err := g.answer(ctx, a, c)
+		switch {
+		case err == nil:
+			tally.Answered++
+		case errors.Is(err, ledger.ErrBudget):
+			tally.Refused++
+		default:
+			return err
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return tally, err
+	}
+	return tally, atomicfile.WriteBytes(g.done(a), nil)
+}
+
+// answer answers for one client.
+func (g *Group) answer(ctx context.Context, a *aggregate.Announcement, c clients.Client) error {
+	key, err := identity.ReadClientKey(keyPath(g.Keys, c.ID))
+	if err != nil {
+		return err
+	}
+	texts := c.Texts
+	if g.Most > 0 && len(texts) > g.Most {
+		texts = texts[len(texts)-g.Most:]
+	}
+	o := g.ResponderOptions
+	o.Key, o.Files, o.carriers = key, g.Record, g.remotes
+	o.Dir = filepath.Join(g.Record, fmt.Sprintf("%x", key.Public())[:16])
+	o.Texts = func(string) ([]string, error) { return texts, nil }
+	r, err := NewResponder(o)
+	if err != nil {
+		return err
+	}
+	if !r.sent(a) {
+		err = r.Answer(ctx, a)
+	}
+	if err == nil {
+		g.Confirm = nil // the first client's owner agreed for all
+	}
+	return errors.Join(err, r.Close())
+}
+
+func (g *Group) allHaveKeys() error {
+	missing := 0
+	err := eachTrainClient(g.Private, "", func(c clients.Client) error {
+		if _, err := os.Stat(keyPath(g.Keys, c.ID)); err != nil {
+			missing++
+		}
+		return nil
+	})
+	if err == nil && missing > 0 {
+		err = fault.Userf("client: %d train clients of %s have no key in %s: make their keys with --keygen, and enrol "+
+			"them", missing, g.Private, g.Keys)
+	}
+	return err
+}
+
+// EnrolGroup makes a key for each train client of a file that has none in the folder, and calls line with the line that
+// enrols each client, new or not.
+func EnrolGroup(keys, private string, line func(string) error) error {
+	if err := os.MkdirAll(keys, 0o700); err != nil {
+		return fault.User(err)
+	}
+	return eachTrainClient(private, "", func(c clients.Client) error {
+		path := keyPath(keys, c.ID)
+		key, err := identity.ReadClientKey(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			enrols, err := identity.CreateClientKey(path)
+			if err != nil {
+				return err
+			}
+			return line(enrols)
+		}
+		if err != nil {
+			return err
+		}
+		return line(base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)))
+	})
+}
+
+// keyPath is the file of a client's key. Its name does not tell the client's ID.
+func keyPath(dir, id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return filepath.Join(dir, fmt.Sprintf("%x.key", sum[:16]))
+}
+
+// eachTrainClient reads the train clients of a file in batches, so that memory does not grow with their number. Texts
+// from before since are left out; a client whose texts are all older is there without texts.
+func eachTrainClient(private, since string, use func(clients.Client) error) error {
+	return clients.Stream(private, "", func(batch []clients.Client) error {
+		for _, c := range batch {
+			if c.Split != clients.Train {
+				continue
+			}
+			if since != "" {
+				c.Texts = recent(c, since)
+			}
+			if err := use(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// recent are the texts of a client from since on. Whether a client reports must not depend on its texts, so a client
+// with none is kept.
+func recent(c clients.Client, since string) []string {
+	left := (&clients.Population{Clients: []clients.Client{c}}).Since(since).Clients
+	if len(left) == 0 {
+		return nil
+	}
+	return left[0].Texts
+}
