@@ -1,6 +1,8 @@
 #include "torch.h"
 #include "profile.h"
 #include "amx.h"
+#include "finish.h"
+#include "product.h"
 #include <sys/syscall.h>
 #include <unistd.h>
 

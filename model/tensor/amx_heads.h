@@ -2,6 +2,7 @@
 // bfloat16, on the vector unit.
 #pragma once
 #include "amx.h"
+#include "lines.h"
 #include "packed_heads.h"
 
 #ifdef PACKED

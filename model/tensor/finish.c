@@ -1,5 +1,5 @@
 #include "torch.h"
-#include "packed.h"
+#include "finish.h"
 #ifdef PACKED
 #include "sigmoid.h"
 #endif

@@ -1,5 +1,4 @@
-// What products with packed weights have in common, on the matrix unit of the CPU (amx.c) and on its vector unit
-// (packed.c, packed8.c): the layout, what happens to the sums before they are stored, and sums on the vector unit.
+// The layout of packed weights, and instructions that several kernels for them use.
 #pragma once
 #include "bf16.h"
 
@@ -41,13 +40,6 @@ INLINE __m512 load_bf16(const uint16_t *p, __mmask16 m) { return widen(_mm256_ma
 INLINE void store_bf16(uint16_t *p, __mmask16 m, __m512 x) {
   _mm256_mask_storeu_epi16(p, m, (__m256i)_mm512_cvtneps_pbh(x));
 }
-
-// What is done with rows × 32 sums, BLOCK apart, before they are stored in g->y: bias, activation and residual. They
-// are those of row and column on.
-typedef void finisher(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column);
-
-// The finisher of products with g's activation, residual and types (finish.c).
-finisher *popri_finisher(const popri_product *g);
 
 // The words of two rows side by side: row 0's word 0, row 1's word 0, row 0's word 1, … both has row 0's in its lower
 // half.
@@ -98,11 +90,7 @@ INLINE __m512i next_part(__m512 *x, __m512 *y) {
   return both;
 }
 
-enum { LINES = 12 }; // rows of sums that the registers hold, 32 a row
-
-// Adds depth blocks of products to n × 32 sums, width apart, n up to LINES. The first chunk has none yet. Rows of a are
-// stride apart. A row's sums do not depend on the others.
-AVX void popri_lines(int n, const uint16_t *a, int64_t stride, const uint16_t *b, int64_t depth, int first, float *sums,
-                     int64_t width);
+// Elements of uint16_t of a block of weights: those in float32 (no planes) have two each.
+static inline int64_t block_size(int planes) { return 2 * TILE * (planes ? planes : 2); }
 
 #endif

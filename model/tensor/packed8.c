@@ -1,6 +1,8 @@
 #include "torch.h"
 #include "profile.h"
-#include "packed.h"
+#include "finish.h"
+#include "lines.h"
+#include "product.h"
 
 // Products of 8-bit integers on the vector unit: weights with one scale for each output, inputs with one for each row,
 // sums in 32-bit integers (W8A8, Dettmers et al. 2022 without the outliers' own product; Xiao et al. 2023). The

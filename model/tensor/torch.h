@@ -1,4 +1,5 @@
 // Declarations of the functions that libtch exports (its own header is C++), as far as this package uses them.
+#pragma once
 #include <stdint.h>
 #include <stddef.h>
 #include "params.h"
@@ -197,7 +198,7 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
                     float *out, float *normaliser, int32_t *rank, float *entropy, float *mean);
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
-// Products with packed weights (packed.c, amx.c), and attention on the matrix unit (amx_attend.c).
+// Products with packed weights (product.c), and attention on the matrix unit (amx_attend.c).
 enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU, ACT_SWIGLU }; // the last one is for slope_of alone
 typedef struct {
   int64_t rows, in, out;
@@ -232,9 +233,6 @@ typedef struct {
 } popri_draws;
 int64_t popri_draw_scratch(const popri_product *g);
 void popri_draw_run(const popri_product *g, const popri_draws *d, void *scratch);
-int64_t popri_tiles_panel(const popri_product *g);
-int64_t popri_tiles_scratch(const popri_product *g);
-void popri_tiles_run(const popri_product *g, void *scratch);
 int64_t popri_attend_scratch(const popri_cache *c);
 void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch);
@@ -266,8 +264,6 @@ void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, i
 int64_t popri_packed8_size(int64_t in, int64_t out);
 void popri_pack8(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int gated, int64_t from,
                  int64_t to, uint8_t *packed, float *scales);
-int64_t popri_product8_scratch(const popri_product *g);
-void popri_product8_run(const popri_product *g, void *scratch);
 int64_t popri_product_scratch(const popri_product *g);
 void popri_product_run(const popri_product *g, void *scratch);
 int popri_not_finite(const void *x, int64_t n, int size, uint64_t exponent);
