@@ -40,7 +40,7 @@ func (d dropout) of(place int) tensor.Dropout {
 	if d.Share == 0 {
 		return tensor.Dropout{}
 	}
-	return tensor.Dropout{Share: d.Share, Key: rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)).Uint64()}
+	return tensor.Dropout{Rate: d.Share, Key: rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)).Uint64()}
 }
 
 func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tensor {

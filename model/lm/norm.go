@@ -32,7 +32,7 @@ func (n layerNorm) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 }
 
 func (n layerNorm) beside(s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor) {
-	return s.LayerNormBeside(x, n.m.vector(n.weight), n.m.vector(n.bias), n.eps)
+	return s.LayerNormResidual(x, n.m.vector(n.weight), n.m.vector(n.bias), n.eps)
 }
 
 // rmsNorm is x/√(mean of squares + eps) · weight (Zhang and Sennrich 2019), in float32: in bfloat16, the reference of
@@ -54,7 +54,7 @@ func (n rmsNorm) beside(s *tensor.Scope, x tensor.Tensor) (y, same tensor.Tensor
 	if n.offset {
 		w = s.AddScalar(w, 1)
 	}
-	return s.RMSNormBeside(s.Contiguous(x), w, n.eps)
+	return s.RMSNormResidual(s.Contiguous(x), w, n.eps)
 }
 
 // scaled multiplies the result of a norm, or x where there is none, by a constant.

@@ -38,14 +38,14 @@ INLINE void split_row(const popri_product *g, int64_t row, int64_t from, int64_t
 }
 
 // Columns of bfloat16, up to 32, from one on become rows of two tiles.
-INLINE void turn_tiles(const popri_product *g, int64_t k, int64_t column, uint16_t *to) {
+INLINE void transpose_tiles(const popri_product *g, int64_t k, int64_t column, uint16_t *to) {
   const uint16_t *x = g->x;
   __m512i low[16], high[16]; // of two inputs: columns 0 to 3 of each 8, and 4 to 7
   __mmask32 m = (__mmask32)up_to(g->rows - column - 16) << 16 | up_to(g->rows - column);
 #pragma GCC unroll 16
   for (int i = 0; i < 16; i++) {
     int64_t at = k + 2 * i;
-    const uint16_t *a = x + at * g->turned + column, *b = a + g->turned;
+    const uint16_t *a = x + at * g->transposed + column, *b = a + g->transposed;
     __m512i p = _mm512_maskz_loadu_epi16(at < g->in ? m : 0, a);
     __m512i q = _mm512_maskz_loadu_epi16(at + 1 < g->in ? m : 0, b);
     _mm_prefetch((const char *)(a + BLOCK), _MM_HINT_T1); // the next block's
@@ -66,7 +66,7 @@ INLINE void turn_tiles(const popri_product *g, int64_t k, int64_t column, uint16
 INLINE void split_columns(const popri_product *g, int64_t block, int64_t from, int64_t n, uint16_t *parts) {
   uint16_t *to = parts + block * n * g->planes * 2 * TILE;
   if (g->x_bf16) {
-    for (int64_t k = from; k < from + n; k++, to += 2 * TILE) turn_tiles(g, k * BLOCK, block * BLOCK, to);
+    for (int64_t k = from; k < from + n; k++, to += 2 * TILE) transpose_tiles(g, k * BLOCK, block * BLOCK, to);
     return;
   }
   for (int64_t k = from * BLOCK; k < (from + n) * BLOCK; k += BLOCK, to += g->planes * 2 * TILE)
@@ -77,8 +77,8 @@ INLINE void split_columns(const popri_product *g, int64_t block, int64_t from, i
 #pragma GCC unroll 16
       for (int i = 0; i < 16; i++) {
         int64_t at = k + 2 * i;
-        __m512 x = elements(g->x, 0, at * g->turned + column, at < g->in ? m : 0),
-               y = elements(g->x, 0, (at + 1) * g->turned + column, at + 1 < g->in ? m : 0);
+        __m512 x = elements(g->x, 0, at * g->transposed + column, at < g->in ? m : 0),
+               y = elements(g->x, 0, (at + 1) * g->transposed + column, at + 1 < g->in ? m : 0);
         for (int p = 0; p < g->planes; p++) r[p][i] = side_by_side(next_part(&x, &y));
       }
       for (int p = 0; p < g->planes; p++) {
@@ -237,7 +237,7 @@ INLINE void tiles_of(const popri_product *g, uint16_t *parts, const popri_draws 
   pending p = {.finish = popri_finisher(&y), .g = &y};
   for (int64_t from = 0; from < depth; from += chunk) {
     int64_t n = depth - from < chunk ? depth - from : chunk;
-    if (g->turned)
+    if (g->transposed)
       for (int64_t r = 0; r < blocks; r++) split_columns(g, r, from, n, parts);
     else
       for (int64_t r = 0; r < blocks * BLOCK; r++) split_row(g, r, from, n, r, parts);

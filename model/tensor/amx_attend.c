@@ -279,9 +279,9 @@ AMX void popri_attend_tiles(const popri_cache *c, int from, int to, const float 
 
 // Causal attention within the prompts [from, to) of a batch whose rows are width tokens: qkv is float32
 // [prompts, width, (heads + 2·kv_heads)·head], of which lengths tokens count, and the result bfloat16
-// [prompts, width, heads·head], zero where they do not. Keys and values go to the prompts' places.
+// [prompts, width, heads·head], zero where they do not. Keys and values go to the prompts' prefixes.
 AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out,
-                             const int32_t *place, const int32_t *lengths, void *scratch) {
+                             const int32_t *prefix, const int32_t *lengths, void *scratch) {
   OPERATION("popri::prefill");
   attend_scratch all, *s = &all;
   lay_out(c, scratch, s);
@@ -294,7 +294,7 @@ AMX void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, 
     uint16_t *y = out + b * width * out_row;
     memset(y + n * out_row, 0, (width - n) * out_row * 2);
     for (int kv = 0; kv < c->kv_heads; kv++) {
-      int64_t at = ((int64_t)place[b] * c->kv_heads + kv) * dim * c->prefix_room;
+      int64_t at = ((int64_t)prefix[b] * c->kv_heads + kv) * dim * c->prefix_room;
       uint16_t *k = (uint16_t *)c->prefix_k + at, *v = (uint16_t *)c->prefix_v + at;
       for (int t = 0; t < n; t++) {
         const float *key = x + t * row + (int64_t)(c->heads + kv) * c->head;
@@ -325,6 +325,6 @@ int64_t popri_attend_scratch(const popri_cache *c) { return 0; }
 void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch) {}
 void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out,
-                         const int32_t *place, const int32_t *lengths, void *scratch) {}
+                         const int32_t *prefix, const int32_t *lengths, void *scratch) {}
 
 #endif

@@ -57,14 +57,14 @@ func (s *Scope) attend(q, k, v, mask, starts Tensor, scale float64, drop Dropout
 	shape := q.Shape()
 	y := s.Empty(q.DType(), shape[0], shape[2], shape[1]*shape[3])
 	sums := s.Empty(Float32, shape[0], shape[1], shape[2])
-	apart := 0.0
+	joined := 0.0
 	if starts.Defined() {
-		apart = 1
+		joined = 1
 	} else { // something to save
 		starts = mask
 	}
 	t := step{op: stepAttend,
-		numbers: []float64{scale, apart, drop.Share, float64(drop.Key >> 32), float64(uint32(drop.Key))},
+		numbers: []float64{scale, joined, drop.Rate, float64(drop.Key >> 32), float64(uint32(drop.Key))},
 		saved:   []Tensor{q, k, v, mask, y, sums, starts}, inputs: []Tensor{q, k, v}, outputs: []Tensor{y}}
 	p, units := attention(t.numbers, t.saved)
 	s.shared(attendKernel, unsafe.Pointer(&p), units, shape[2]*shape[3])
@@ -81,8 +81,8 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), planes: planesOf(q.DType()), tiles: cbool(MatrixUnit()),
 		mask_width: C.int64_t(width), masks: C.int64_t(mask.NumElements() / (width * width)), q: q.pointer(),
 		k: k.pointer(), v: v.pointer(), mask: (*C.uint16_t)(mask.pointer()), y: y.pointer(),
-		sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: hiddenBelow(drop.Share),
-		kept: C.float(1 / (1 - drop.Share))}
+		sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: dropBelow(drop.Rate),
+		kept: C.float(1 / (1 - drop.Rate))}
 	sequences := shape[0]
 	if numbers[1] != 0 {
 		p.starts, sequences = (*C.int64_t)(starts.pointer()), starts.NumElements()-1
@@ -92,7 +92,7 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 
 func attendGradient(b backward) []Tensor {
 	q := b.saved[0]
-	dy := b.Contiguous(b.slopes[0])
+	dy := b.Contiguous(b.outGrads[0])
 	var out []Tensor
 	for _, x := range b.saved[:3] {
 		out = append(out, b.Empty(x.DType(), x.Shape()...))

@@ -68,8 +68,8 @@ func (c heads) attended(s *Scope, d DType, f func(q, k, v Tensor) Tensor) traine
 func (c heads) byOperations(s *Scope, q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {
 	scores := s.MatMul(s.Reshape(q, c.batch, c.kv, -1, c.dim), s.Transpose(k, 2, 3))
 	scores = s.View(scores, c.batch, c.heads, c.tokens, c.tokens)
-	shares := s.Drop(s.Softmax(s.Add(s.MulScalar(scores, scale), mask), 3), drop.Share, drop.Key)
-	y := s.MatMul(s.View(shares, c.batch, c.kv, -1, c.tokens), v)
+	probabilities := s.Drop(s.Softmax(s.Add(s.MulScalar(scores, scale), mask), 3), drop.Rate, drop.Key)
+	y := s.MatMul(s.View(probabilities, c.batch, c.kv, -1, c.tokens), v)
 	y = s.View(y, c.batch, c.heads, c.tokens, c.dim)
 	return s.Reshape(s.Transpose(y, 1, 2), c.batch, c.tokens, c.heads*c.dim)
 }
@@ -170,7 +170,7 @@ func TestTrainedAttentionThreads(t *testing.T) {
 	}
 }
 
-// TestAttentionDropout: attention without scores in memory hides what [Scope.Drop] hides of their shares.
+// TestAttentionDropout: attention without scores in memory hides what [Scope.Drop] hides of their probabilities.
 func TestAttentionDropout(t *testing.T) {
 	skipWithoutAttend(t)
 	const tokens, scale = 70, 0.2
@@ -298,8 +298,8 @@ func benchmarkTrained(b *testing.B, d DType, n int64, fused bool) {
 						y = s.Attend(q, k, v, mask, 0.125, Dropout{})
 					} else {
 						scores := s.MatMul(s.Reshape(q, 1, 3, 3*n, 64), s.Transpose(k, 2, 3))
-						shares := s.MaskedSoftmax(s.View(scores, 1, 9, n, n), wide, 0.125)
-						y = s.View(s.MatMul(s.View(shares, 1, 3, 3*n, n), v), 1, 9, n, 64)
+						probabilities := s.MaskedSoftmax(s.View(scores, 1, 9, n, n), wide, 0.125)
+						y = s.View(s.MatMul(s.View(probabilities, 1, 3, 3*n, n), v), 1, 9, n, 64)
 						y = s.Reshape(s.Transpose(y, 1, 2), 1, n, 9*64)
 					}
 					s.Backward(s.Sum(y), []Tensor{q, k, v})

@@ -7,7 +7,7 @@
 
 enum { QUERIES = 32 };
 
-// Bytes for texts of up to most tokens: keys, values, 32 rows of scores and of shares, the queries and their blends.
+// Bytes for texts of up to most tokens: keys, values, 32 rows of scores and of probabilities, the queries and their blends.
 int64_t popri_attend_texts_scratch(int64_t most, int64_t dim) {
   return rounded(most) * (4 * dim + QUERIES * 6) + QUERIES * dim * 6 + 64;
 }
@@ -15,7 +15,7 @@ int64_t popri_attend_texts_scratch(int64_t most, int64_t dim) {
 #ifdef PACKED
 
 // exp(scores - their maximum) of n scores, in bfloat16 with zeros up to a multiple of 32, and one over their sum.
-INLINE float shares(float *scores, const float *bias, int64_t n, uint16_t *out) {
+INLINE float probabilities(float *scores, const float *bias, int64_t n, uint16_t *out) {
   __m512 most = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
   for (int64_t t = 0; t < n; t += 16) {
     __mmask16 m = up_to(n - t);
@@ -55,7 +55,7 @@ AMX void popri_attend_texts(int from, int to, const int32_t *starts, int heads, 
                    scores + b * BLOCK, room);
         float scale[QUERIES];
         for (int k = 0; k < rows; k++)
-          scale[k] = shares(scores + k * room, bias ? bias + (h * most + r + k) * most : 0, n, p + k * room);
+          scale[k] = probabilities(scores + k * room, bias ? bias + (h * most + r + k) * most : 0, n, p + k * room);
         for (int64_t d = 0; d < dim; d += BLOCK)
           multiply(tiles, 1, rows, (factor){p, room}, (factor){values + d * room}, depth, 1, blends + d, dim);
         for (int k = 0; k < rows; k++)

@@ -6,7 +6,7 @@
 
 // Attention that is trained, in bfloat16 or float32, with float32 scores and sums: the scores of 32 queries at a time
 // are in memory, never those of all, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv
-// 2205.14135). The backward pass computes the shares again from scores and the logarithms of their sums. Products are
+// 2205.14135). The backward pass computes the probabilities again from scores and the logarithms of their sums. Products are
 // those with packed weights, on the matrix unit or, in bfloat16, on the vector unit. In float32 each factor lies in
 // three planes of bfloat16, as in amx.c.
 
@@ -21,10 +21,10 @@ typedef enum { HIDDEN, MASKED, OPEN } sight; // of a block of 32 queries and 32 
 typedef struct {
   const popri_attention *p;
   int64_t sequence, kv;           // which one
-  int64_t at, tokens;             // the sequence's place among the tokens of all, and how many it has
+  int64_t at, tokens;             // the sequence's first token, and how many it has
   int64_t room, depth;            // tokens up to a multiple of 32, and blocks of 32
-  int64_t seen;                   // the sequence that sights are of; -1: none
-  uint8_t *sights;                // of each 32 queries and 32 keys [depth][depth]
+  int64_t seen;                   // the sequence that block_mask belongs to; -1: none
+  uint8_t *block_mask;            // of each 32 queries and 32 keys [depth][depth]
   const uint8_t *sees;            // those of the queries under way [depth]
   uint8_t *any;                   // what some of SPAN queries see [depth]
   int64_t span;                   // rows of the factors that follow: 32 or, for gradients, SPAN
@@ -32,10 +32,10 @@ typedef struct {
   uint16_t *rows;                 // of keys or values in float32, their parts [room][dim]
   uint16_t *keys, *values;        // keys as weights [dim, room], values as weights [room, dim]
   uint16_t *key_rows, *value_columns; // keys as weights [room, dim], values as weights [dim, room]
-  uint16_t *shares, *slopes;      // [span][room]
+  uint16_t *probs, *score_grads;      // [span][room]
   uint16_t *packed;               // [span, room] as weights
-  uint16_t *turned;               // [dim][span]
-  float *scores, *share_slopes;   // [32][room]
+  uint16_t *transposed;               // [dim][span]
+  float *scores, *prob_grads;   // [32][room]
   float *out;                     // [32][dim]
   float *dk, *dv;                 // [dim][room]
   char *memory;
@@ -55,9 +55,9 @@ static char *lay_out(head *h, char *start, int back) {
   h->q = take(&at, h->span * dim * words);
   h->keys = take(&at, all * words);
   h->scores = take(&at, QUERIES * room * 4);
-  h->shares = take(&at, h->span * room * words);
+  h->probs = take(&at, h->span * room * words);
   h->out = take(&at, QUERIES * dim * 4);
-  h->sights = take(&at, h->depth * (h->depth + 1)); // one row too many: a span may end behind the last
+  h->block_mask = take(&at, h->depth * (h->depth + 1)); // one row too many: a span may end behind the last
   h->any = take(&at, h->depth);
   h->rows = take(&at, h->p->planes > 1 ? all * words : 0);
   if (!back) {
@@ -67,17 +67,17 @@ static char *lay_out(head *h, char *start, int back) {
   h->dy = take(&at, h->span * dim * words);
   h->key_rows = take(&at, all * words);
   h->value_columns = take(&at, all * words);
-  h->share_slopes = take(&at, QUERIES * room * 4);
-  h->slopes = take(&at, h->span * room * words);
+  h->prob_grads = take(&at, QUERIES * room * 4);
+  h->score_grads = take(&at, h->span * room * words);
   h->packed = take(&at, h->span * room * words);
-  h->turned = take(&at, dim * h->span * words);
+  h->transposed = take(&at, dim * h->span * words);
   h->dk = take(&at, all * 4);
   h->dv = take(&at, all * 4);
   return at;
 }
 
-// Turns to a head of keys of all sequences: its number counts the heads of a sequence after those before.
-static inline void turn_to(head *h, int64_t unit) {
+// Selects a head of keys: unit counts the heads of all sequences, one sequence after the other.
+static inline void select_head(head *h, int64_t unit) {
   const popri_attention *p = h->p;
   h->sequence = unit / p->kv_heads, h->kv = unit % p->kv_heads;
   h->at = p->starts ? p->starts[h->sequence] : h->sequence * p->tokens;
@@ -95,7 +95,7 @@ static head begin(const popri_attention *p, int64_t from, int64_t to, int back) 
   head h = {.p = p, .seen = -1};
   int64_t room = 0;
   for (int64_t unit = from; unit < to; unit++) {
-    turn_to(&h, unit);
+    select_head(&h, unit);
     room = h.room > room ? h.room : room;
   }
   h.room = room, h.depth = room / BLOCK;
@@ -140,7 +140,7 @@ INLINE void look_at_all(head *h) {
   if (h->seen == h->sequence) return;
   h->seen = h->sequence;
   for (int64_t t = 0; t < h->tokens; t += QUERIES)
-    look(h, t, h->tokens - t < QUERIES ? (int)(h->tokens - t) : QUERIES, h->sights + t / QUERIES * h->depth);
+    look(h, t, h->tokens - t < QUERIES ? (int)(h->tokens - t) : QUERIES, h->block_mask + t / QUERIES * h->depth);
 }
 
 // The next run of blocks from j on that are seen, up to the returned end; begins where the run does.
@@ -190,7 +190,7 @@ INLINE void as_rows(const head *h, int planes, const uint16_t *rows, uint16_t *t
   for (int i = 0; i < planes; i++) pack_values(rows + i * plane, dim, h->tokens, dim, to + i * plane);
 }
 
-// Scores, or the same of slopes and values, of n rows with all tokens that they see.
+// Products of n rows with the keys (scores) or, in the backward pass, of gradients and values, of n rows with all tokens that they see.
 INLINE void with_tokens(const head *h, int planes, int n, const uint16_t *rows, const uint16_t *columns, float *out) {
   int64_t dim = h->p->dim;
   SEEN(h, j)
@@ -225,12 +225,12 @@ INLINE __mmask16 kept_of(const head *h, uint64_t row, int64_t t) {
   return _mm512_cmpge_epu32_mask((__m512i)word, _mm512_set1_epi32((int)h->p->hidden));
 }
 
-// Makes shares of a query's scores, not yet divided by their sum; returns the logarithm of the sum, and one over it.
-// What dropout hides has none, but belongs to the sum.
-INLINE float soften(const head *h, int planes, int r, int64_t query, int64_t place, float *inverse) {
-  uint64_t row = h->p->hidden ? hidden_row(h->p->key, place) : 0;
+// Turns a query's scores into probabilities without the division by their sum. Returns the logarithm of the sum;
+// inverse is its reciprocal, times the factor of dropout. Elements that dropout hides count in the sum.
+INLINE float soften(const head *h, int planes, int r, int64_t query, int64_t position, float *inverse) {
+  uint64_t row = h->p->hidden ? hidden_row(h->p->key, position) : 0;
   float *scores = h->scores + r * h->room;
-  uint16_t *out = h->shares + r * h->room;
+  uint16_t *out = h->probs + r * h->room;
   const uint16_t *mask = mask_of(h, query);
   __m512 scale = _mm512_set1_ps(h->p->scale), most = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
   __m512 least = _mm512_set1_ps(-87.0f);
@@ -272,21 +272,21 @@ INLINE void attend(const popri_attention *p, int planes, int64_t from, int64_t t
   head h = begin(p, from, to, 0);
   int64_t dim = p->dim, group = p->heads / p->kv_heads;
   for (int64_t unit = from; unit < to; unit++) {
-    turn_to(&h, unit);
+    select_head(&h, unit);
     look_at_all(&h);
     int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
     as_columns(&h, planes, rows_in_parts(&h, planes, p->k, own), h.keys);
     as_rows(&h, planes, rows_in_parts(&h, planes, p->v, own), h.values);
     for (int64_t t = 0; t < tokens; t += QUERIES) {
       int n = tokens - t < QUERIES ? (int)(tokens - t) : QUERIES;
-      h.sees = h.sights + t / QUERIES * h.depth;
+      h.sees = h.block_mask + t / QUERIES * h.depth;
       for (int64_t k = 0; k < group; k++) {
         int64_t row = rows_of(&h, h.kv * group + k, p->heads) + t;
         copy_rows(h.q, QUERIES * dim, planes, p->q, row * dim, dim, n, dim);
         with_tokens(&h, planes, n, h.q, h.keys, h.scores);
         float inverse[QUERIES];
         for (int r = 0; r < n; r++) p->sums[row + r] = soften(&h, planes, r, t + r, row + r, inverse + r);
-        over_tokens(&h, planes, n, h.shares, h.values, h.out);
+        over_tokens(&h, planes, n, h.probs, h.values, h.out);
         for (int r = 0; r < n; r++) {
           int64_t y = ((h.at + t + r) * p->heads + h.kv * group + k) * dim;
           for (int64_t d = 0; d < dim; d += 16)
@@ -318,34 +318,34 @@ INLINE float dot(int planes, const void *a, int64_t i, const void *b, int64_t j,
   return _mm512_reduce_add_ps(sum);
 }
 
-// A query's shares and the slopes of its scores: p = exp(score - logarithm of the sum), p·(slope of p - own)·scale.
-// Dropout changes the shares that are stored, and the slope of p, but not p in the second.
-INLINE void slopes_of(const head *h, int planes, int r, int64_t query, int64_t place, float sums, float own,
-                      uint16_t *shares, uint16_t *slopes) {
-  uint64_t row = h->p->hidden ? hidden_row(h->p->key, place) : 0;
+// A query's probabilities p = exp(score - logarithm of the sum), and the gradients of its scores, p·(dp - own)·scale,
+// where dp is the gradient of p. Dropout changes the stored probabilities and dp, but not the factor p.
+INLINE void score_gradients(const head *h, int planes, int r, int64_t query, int64_t position, float sums, float own,
+                            uint16_t *probs, uint16_t *score_grads) {
+  uint64_t row = h->p->hidden ? hidden_row(h->p->key, position) : 0;
   __m512 kept = _mm512_set1_ps(h->p->kept);
-  const float *scores = h->scores + r * h->room, *of_shares = h->share_slopes + r * h->room;
+  const float *scores = h->scores + r * h->room, *dp = h->prob_grads + r * h->room;
   const uint16_t *mask = mask_of(h, query);
   __m512 scale = _mm512_set1_ps(h->p->scale), sum = _mm512_set1_ps(sums), mean = _mm512_set1_ps(own);
   __m512 least = _mm512_set1_ps(-87.0f);
   int64_t plane = h->span * h->room;
   SEEN(h, j) {
-    __m512 share[2], slope[2];
+    __m512 prob[2], grad[2];
     for (int i = 0; i < 2; i++) {
       int64_t t = j * BLOCK + 16 * i;
       __m512 x = _mm512_sub_ps(score(h, scores, mask, t, h->sees[j] == MASKED, scale), sum);
       __mmask16 m = up_to(h->tokens - t) & _mm512_cmp_ps_mask(x, least, _CMP_NLE_UQ);
-      __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x)), of_share = _mm512_loadu_ps(of_shares + t);
-      share[i] = e;
+      __m512 e = _mm512_maskz_mov_ps(m, exp_negative(x)), given = _mm512_loadu_ps(dp + t);
+      prob[i] = e;
       if (h->p->hidden) {
         __mmask16 seen = kept_of(h, row, t);
-        share[i] = _mm512_maskz_mul_ps(seen, e, kept);
-        of_share = _mm512_maskz_mul_ps(seen, of_share, kept);
+        prob[i] = _mm512_maskz_mul_ps(seen, e, kept);
+        given = _mm512_maskz_mul_ps(seen, given, kept);
       }
-      slope[i] = _mm512_mul_ps(_mm512_mul_ps(e, _mm512_sub_ps(of_share, mean)), scale);
+      grad[i] = _mm512_mul_ps(_mm512_mul_ps(e, _mm512_sub_ps(given, mean)), scale);
     }
-    store_parts(shares + j * BLOCK, plane, planes, share[0], share[1]);
-    store_parts(slopes + j * BLOCK, plane, planes, slope[0], slope[1]);
+    store_parts(probs + j * BLOCK, plane, planes, prob[0], prob[1]);
+    store_parts(score_grads + j * BLOCK, plane, planes, grad[0], grad[1]);
   }
 }
 
@@ -361,7 +361,7 @@ INLINE void over_queries(const head *h, int planes, const uint16_t *rows, const 
         int32_t words[16 * 16] __attribute__((aligned(64)));
         transpose_words((const int32_t *)(h->packed + half * TILE), 16, 16, words);
         for (int i = 0; i < 16; i++)
-          memcpy(h->turned + (part * dim + d + 16 * half + i) * SPAN + first, words + 16 * i, 64);
+          memcpy(h->transposed + (part * dim + d + 16 * half + i) * SPAN + first, words + 16 * i, 64);
       }
     }
   for (int i = 0; i < planes; i++)
@@ -373,13 +373,13 @@ INLINE void over_queries(const head *h, int planes, const uint16_t *rows, const 
     }
   for (int64_t d = 0; d < dim; d += BLOCK)
     SEEN(h, j)
-    multiply(h->p->tiles, planes, BLOCK, (factor){h->turned + d * SPAN, SPAN, dim * SPAN},
+    multiply(h->p->tiles, planes, BLOCK, (factor){h->transposed + d * SPAN, SPAN, dim * SPAN},
              (factor){h->packed + j * SPAN / BLOCK * 2 * TILE, 0, plane}, SPAN / BLOCK, 0, sums + d * room + j * BLOCK,
              room);
 }
 
 // Rows of [tokens, dim], from the element at on, of [dim][room].
-INLINE void store_turned(const head *h, int planes, const float *from, void *to, int64_t at) {
+INLINE void store_transposed(const head *h, int planes, const float *from, void *to, int64_t at) {
   float part[16 * 16] __attribute__((aligned(64)));
   for (int64_t t = 0; t < h->tokens; t += 16)
     for (int64_t d = 0; d < h->p->dim; d += 16) {
@@ -389,38 +389,39 @@ INLINE void store_turned(const head *h, int planes, const float *from, void *to,
     }
 }
 
-// The gradients for 32 queries of a head, from t on, and their rows, shares and slopes, which belong to those of SPAN
-// from the given one on. Behind the last query, and where others of the span see tokens that these do not, are zeros.
+// The gradients for 32 queries of a head, from t on. Their rows, probabilities and gradients of scores are stored in the
+// span of SPAN queries, from row first on. Rows behind the last query are zeros, and so are blocks that only other
+// queries of the span see.
 INLINE void gradients_of(head *h, int planes, int64_t t, int first, int64_t of) {
   const popri_attention *p = h->p;
   int64_t dim = p->dim, room = h->room, left = h->tokens - t;
   int n = left > QUERIES ? QUERIES : left > 0 ? (int)left : 0;
-  int64_t row = rows_of(h, of, p->heads) + t, width = p->heads * dim, place = (h->at + t) * width + of * dim;
-  uint16_t *q = h->q + first * dim, *dy = h->dy + first * dim, *shares = h->shares + first * room,
-           *slopes = h->slopes + first * room;
+  int64_t row = rows_of(h, of, p->heads) + t, width = p->heads * dim, position = (h->at + t) * width + of * dim;
+  uint16_t *q = h->q + first * dim, *dy = h->dy + first * dim, *probs = h->probs + first * room,
+           *score_grads = h->score_grads + first * room;
   copy_rows(q, SPAN * dim, planes, p->q, row * dim, dim, n, dim);
-  copy_rows(dy, SPAN * dim, planes, p->dy, place, width, n, dim);
+  copy_rows(dy, SPAN * dim, planes, p->dy, position, width, n, dim);
   // The next rows, which no stream of the CPU finds: they have left the cache since the forward pass.
   for (int64_t r = QUERIES; r < 2 * QUERIES && r < left; r++)
     for (int64_t byte = 0, size = planes == 1 ? 2 : 4; byte < dim * size; byte += 64) {
-      _mm_prefetch((const char *)p->dy + (place + r * width) * size + byte, _MM_HINT_T1);
-      _mm_prefetch((const char *)p->y + (place + r * width) * size + byte, _MM_HINT_T1);
+      _mm_prefetch((const char *)p->dy + (position + r * width) * size + byte, _MM_HINT_T1);
+      _mm_prefetch((const char *)p->y + (position + r * width) * size + byte, _MM_HINT_T1);
     }
-  h->sees = h->sights + t / QUERIES * h->depth;
+  h->sees = h->block_mask + t / QUERIES * h->depth;
   for (int64_t j = 0; j < h->depth; j++)
     for (int r = h->any[j] == HIDDEN ? QUERIES : h->sees[j] == HIDDEN ? 0 : n; r < QUERIES; r++)
       for (int i = 0; i < planes; i++) {
-        memset(shares + (i * SPAN + r) * room + j * BLOCK, 0, BLOCK * 2);
-        memset(slopes + (i * SPAN + r) * room + j * BLOCK, 0, BLOCK * 2);
+        memset(probs + (i * SPAN + r) * room + j * BLOCK, 0, BLOCK * 2);
+        memset(score_grads + (i * SPAN + r) * room + j * BLOCK, 0, BLOCK * 2);
       }
   if (!n) return;
   with_tokens(h, planes, n, q, h->keys, h->scores);
-  with_tokens(h, planes, n, dy, h->value_columns, h->share_slopes);
+  with_tokens(h, planes, n, dy, h->value_columns, h->prob_grads);
   for (int r = 0; r < n; r++)
-    slopes_of(h, planes, r, t + r, row + r, p->sums[row + r],
-              dot(planes, p->dy, place + r * width, p->y, place + r * width, dim), shares + r * room,
-              slopes + r * room);
-  over_tokens(h, planes, n, slopes, h->key_rows, h->out);
+    score_gradients(h, planes, r, t + r, row + r, p->sums[row + r],
+                    dot(planes, p->dy, position + r * width, p->y, position + r * width, dim), probs + r * room,
+              score_grads + r * room);
+  over_tokens(h, planes, n, score_grads, h->key_rows, h->out);
   for (int64_t d = 0; d < n * dim; d += 16) store_as(p->dq, planes, row * dim + d, _mm512_loadu_ps(h->out + d));
 }
 
@@ -428,7 +429,7 @@ INLINE void attend_grad(const popri_attention *p, int planes, int64_t from, int6
   head h = begin(p, from, to, 1);
   int64_t dim = p->dim, group = p->heads / p->kv_heads;
   for (int64_t unit = from; unit < to; unit++) {
-    turn_to(&h, unit);
+    select_head(&h, unit);
     look_at_all(&h);
     int64_t tokens = h.tokens, own = rows_of(&h, h.kv, p->kv_heads) * dim;
     const uint16_t *rows = rows_in_parts(&h, planes, p->k, own);
@@ -438,18 +439,18 @@ INLINE void attend_grad(const popri_attention *p, int planes, int64_t from, int6
     memset(h.dk, 0, h.room * dim * 4);
     memset(h.dv, 0, h.room * dim * 4);
     for (int64_t t = 0; t < tokens; t += SPAN) {
-      const uint8_t *sees = h.sights + t / QUERIES * h.depth;
+      const uint8_t *sees = h.block_mask + t / QUERIES * h.depth;
       for (int64_t j = 0; j < h.depth; j++) h.any[j] = sees[j] | (t + QUERIES < tokens ? sees[h.depth + j] : HIDDEN);
       for (int64_t i = 0; i < group; i++) {
         for (int first = 0; first < SPAN; first += QUERIES)
           gradients_of(&h, planes, t + first, first, h.kv * group + i);
         h.sees = h.any;
-        over_queries(&h, planes, h.q, h.slopes, h.dk);
-        over_queries(&h, planes, h.dy, h.shares, h.dv);
+        over_queries(&h, planes, h.q, h.score_grads, h.dk);
+        over_queries(&h, planes, h.dy, h.probs, h.dv);
       }
     }
-    store_turned(&h, planes, h.dk, p->dk, own);
-    store_turned(&h, planes, h.dv, p->dv, own);
+    store_transposed(&h, planes, h.dk, p->dk, own);
+    store_transposed(&h, planes, h.dv, p->dv, own);
   }
   free(h.memory);
 }

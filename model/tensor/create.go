@@ -14,7 +14,6 @@ type DType int
 // The types that popri uses.
 const (
 	Uint8    DType = 0
-	Int32    DType = 3
 	Int64    DType = 4
 	Float16  DType = 5
 	Float32  DType = 6
@@ -27,8 +26,6 @@ func (d DType) String() string {
 	switch d {
 	case Uint8:
 		return "uint8"
-	case Int32:
-		return "int32"
 	case Int64:
 		return "int64"
 	case Float16:
@@ -52,7 +49,7 @@ func (d DType) Size() int {
 		return 1
 	case Float16, BFloat16:
 		return 2
-	case Int32, Float32:
+	case Float32:
 		return 4
 	}
 	return 8
@@ -228,11 +225,11 @@ func (s *Scope) Int64s(t Tensor) []int64 {
 	return out
 }
 
-// View32 returns t's memory as a slice without a copy. t must be a contiguous float32 tensor on the CPU and must
+// view32 returns t's memory as a slice without a copy. t must be a contiguous float32 tensor on the CPU and must
 // outlive the slice.
-func (t Tensor) View32() []float32 {
-	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || t.at() != CPU {
-		panic(&Error{Op: "View32", Shapes: []string{t.describe()},
+func (t Tensor) view32() []float32 {
+	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || t.device() != CPU {
+		panic(&Error{Op: "view32", Shapes: []string{t.describe()},
 			Text: "it is not a contiguous float32 tensor on the CPU"})
 	}
 	n := t.NumElements()

@@ -105,8 +105,8 @@ func (c *DecodeCache) kernel() *C.popri_cache {
 	return layer
 }
 
-// onTiles gives f, on several threads, shares of n items, each with separate scratch, and returns what they fill: a
-// bfloat16 tensor of the given shape. It panics unless the cache has Tiles and qkv has its shape.
+// onTiles splits n items over the threads, calls f for each part with scratch memory of its own, and returns the
+// bfloat16 tensor of the given shape that they fill. It panics unless the cache has Tiles and qkv has its shape.
 func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []int64,
 	f func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer)) Tensor {
 	if c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 ||
@@ -118,7 +118,7 @@ func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []in
 				c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom)})
 	}
 	out := s.Empty(BFloat16, shape...)
-	in, layer := qkv.View32(), c.kernel()
+	in, layer := qkv.view32(), c.kernel()
 	defer C.free(unsafe.Pointer(layer))
 	s.parallel(n, func(from, to int) {
 		scratch := make([]float32, C.popri_attend_scratch(layer)/4)
@@ -128,20 +128,20 @@ func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []in
 }
 
 // Prefill does the causal attention within prompts, with Tiles. qkv is float32 [B, T, (Heads+2·KVHeads)·Head], of which
-// lengths count in each row. The keys and values go to the prompts' places, and the result is bfloat16 [B, T,
+// lengths count in each row. The keys and values of prompt i go to prefix prefixes[i], and the result is bfloat16 [B, T,
 // Heads·Head].
-func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, places, lengths []int32) Tensor {
+func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, prefixes, lengths []int32) Tensor {
 	shape := qkv.Shape()
 	for i, n := range lengths {
-		if !c.Tiles || len(shape) != 3 || int(shape[0]) != len(lengths) || len(places) != len(lengths) || n < 1 ||
-			int64(n) > shape[1] || int(n) > c.PrefixRoom || int64(places[i]) >= c.PrefixK.Size(0) {
+		if !c.Tiles || len(shape) != 3 || int(shape[0]) != len(lengths) || len(prefixes) != len(lengths) || n < 1 ||
+			int64(n) > shape[1] || int(n) > c.PrefixRoom || int64(prefixes[i]) >= c.PrefixK.Size(0) {
 			panic(&Error{Op: "Prefill", Shapes: []string{qkv.describe()},
-				Text: fmt.Sprintf("prompt %d of %d tokens for place %d does not fit", i, n, places[i])})
+				Text: fmt.Sprintf("prompt %d of %d tokens for prefix %d does not fit", i, n, prefixes[i])})
 		}
 	}
 	return c.onTiles(s, "Prefill", qkv, len(lengths), []int64{shape[0], shape[1], int64(c.Heads * c.Head)},
 		func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer) {
-			C.popri_prefill_tiles(layer, from, to, C.int(shape[1]), in, out, cints(places), cints(lengths), scratch)
+			C.popri_prefill_tiles(layer, from, to, C.int(shape[1]), in, out, cints(prefixes), cints(lengths), scratch)
 		})
 }
 
@@ -188,7 +188,7 @@ func (c *DecodeCache) attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 		return c.portable(s, qkv, rows)
 	}
 	out := s.Empty(Float32, int64(n), int64(c.Heads*c.Dim))
-	in, o := qkv.View32(), out.View32()
+	in, o := qkv.view32(), out.view32()
 	layer := c.kernel()
 	defer C.free(unsafe.Pointer(layer))
 	s.parallel(n, func(from, to int) {

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
+
+	"golang.org/x/sys/cpu"
 )
 
-// Device is the place of a tensor: -1 is the CPU, 0 and above are CUDA devices.
+// Device is where a tensor lies: -1 is the CPU, 0 and above are CUDA devices.
 type Device int
 
 // CPU is the default device.
@@ -125,8 +127,8 @@ func CUDADevices() int {
 // CuDNN reports whether libtorch can use cuDNN.
 func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 
-// at is the device of t.
-func (t Tensor) at() Device { return Device(C.at_device(t.c)) }
+// device is where t lies.
+func (t Tensor) device() Device { return Device(C.at_device(t.c)) }
 
 // OnDevice reports whether what a GPU would compute is computed by libtorch's operations where the tensors are: with a
 // GPU, and with POPRI_KERNELS=off or cuda.
@@ -166,7 +168,7 @@ func newest() bool { return kernels == "" && DefaultDevice() == CPU }
 func (s *Scope) native(op string, ts ...Tensor) bool {
 	devices := make([]Device, len(ts))
 	for i, t := range ts {
-		devices[i] = t.at()
+		devices[i] = t.device()
 	}
 	if err := mixed(op, ts, devices); err != nil {
 		panic(err)
@@ -175,7 +177,9 @@ func (s *Scope) native(op string, ts ...Tensor) bool {
 }
 
 // launches reports whether a GPU's kernels compute with t.
-func (s *Scope) launches(t Tensor) bool { return s.gpu && !s.portable && (emulated || t.at() != CPU) }
+func (s *Scope) launches(t Tensor) bool {
+	return s.gpu && !s.portable && (emulated || t.device() != CPU)
+}
 
 // fused reports whether op may use its kernel for where the tensors are, the CPU or a GPU.
 func (s *Scope) fused(op string, ts ...Tensor) bool { return s.native(op, ts...) || s.launches(ts[0]) }
@@ -207,8 +211,8 @@ func Arithmetic() string {
 // Host returns the elements of t, a contiguous float32 tensor: its own memory if that is the CPU's, else a copy.
 // [Tensor.Store] applies changes.
 func (t Tensor) Host() []float32 {
-	if !portable && !emulated && t.at() == CPU {
-		return t.View32()
+	if !portable && !emulated && t.device() == CPU {
+		return t.view32()
 	}
 	if t.DType() != Float32 {
 		panic(&Error{Op: "Host", Shapes: []string{t.describe()}, Text: "it is not float32"})
@@ -229,7 +233,7 @@ func (t Tensor) Store(values []float32) {
 		panic(&Error{Op: "Store", Shapes: []string{t.describe()},
 			Text: fmt.Sprintf("%d float32 values do not fit", len(values))})
 	}
-	if len(values) == 0 || t.at() == CPU && C.at_data_ptr(t.c) == unsafe.Pointer(unsafe.SliceData(values)) {
+	if len(values) == 0 || t.device() == CPU && C.at_data_ptr(t.c) == unsafe.Pointer(unsafe.SliceData(values)) {
 		return
 	}
 	shape := t.Shape()
@@ -243,4 +247,14 @@ func (t Tensor) Store(values []float32) {
 			C.at_free(from)
 		}
 	})
+}
+
+// FastBFloat16 reports whether products of bfloat16 matrices are faster than those of float32 here: the CPU has
+// AVX-512 BF16 or AMX, or the device is a GPU of compute capability 8 (Ampere) or later.
+func FastBFloat16() bool {
+	if DefaultDevice() == CPU {
+		return cpu.X86.HasAVX512BF16 || cpu.X86.HasAMXBF16
+	}
+	generation := gpuGeneration()
+	return generation == 0 || generation >= 8
 }

@@ -31,14 +31,14 @@ func (s *Scope) binary(op string, f unsafe.Pointer, a, b Tensor) Tensor {
 
 func (s *Scope) Abs(a Tensor) Tensor    { return s.unary("Abs", C.atg_abs, a) }
 func (s *Scope) Neg(a Tensor) Tensor    { return s.unary("Neg", C.atg_neg, a) }
-func (s *Scope) Exp(a Tensor) Tensor    { return s.unary("Exp", C.atg_exp, a) }
-func (s *Scope) Log(a Tensor) Tensor    { return s.unary("Log", C.atg_log, a) }
+func (s *Scope) exp(a Tensor) Tensor    { return s.unary("Exp", C.atg_exp, a) }
+func (s *Scope) log(a Tensor) Tensor    { return s.unary("Log", C.atg_log, a) }
 func (s *Scope) Cos(a Tensor) Tensor    { return s.unary("Cos", C.atg_cos, a) }
 func (s *Scope) Sin(a Tensor) Tensor    { return s.unary("Sin", C.atg_sin, a) }
-func (s *Scope) Rsqrt(a Tensor) Tensor  { return s.unary("Rsqrt", C.atg_rsqrt, a) }
+func (s *Scope) rsqrt(a Tensor) Tensor  { return s.unary("Rsqrt", C.atg_rsqrt, a) }
 func (s *Scope) Square(a Tensor) Tensor { return s.unary("Square", C.atg_square, a) }
 func (s *Scope) Tanh(a Tensor) Tensor   { return s.unary("Tanh", C.atg_tanh, a) }
-func (s *Scope) Silu(a Tensor) Tensor   { return s.unary("Silu", C.atg_silu, a) }
+func (s *Scope) silu(a Tensor) Tensor   { return s.unary("Silu", C.atg_silu, a) }
 
 // Element by element, with broadcasting.
 
@@ -68,23 +68,23 @@ func (s *Scope) MulScalar(a Tensor, k float64) Tensor {
 	return s.own("MulScalar", out, a)
 }
 
-// Relu is the positive part.
-func (s *Scope) Relu(a Tensor) Tensor { return s.unary("Relu", C.atg_relu, a) }
+// relu is the positive part.
+func (s *Scope) relu(a Tensor) Tensor { return s.unary("Relu", C.atg_relu, a) }
 
 // Capped is limit·tanh(a/limit): near a where that is small, and between ±limit everywhere.
 func (s *Scope) Capped(a Tensor, limit float64) Tensor {
 	return s.MulScalar(s.Tanh(s.MulScalar(a, 1/limit)), limit)
 }
 
-// portableGeluTanh is [Scope.GeluTanh].
+// portableGeluTanh is [Scope.geluTanh].
 func (s *Scope) portableGeluTanh(a Tensor) Tensor {
 	var out C.tensor
 	C.gelu_tanh(&out, a.c)
 	return s.own("GeluTanh", out, a)
 }
 
-// Gelu is the exact GELU, with the error function.
-func (s *Scope) Gelu(a Tensor) Tensor {
+// gelu is the exact GELU, with the error function.
+func (s *Scope) gelu(a Tensor) Tensor {
 	var out C.tensor
 	C.gelu_erf(&out, a.c)
 	return s.own("Gelu", out, a)

@@ -24,7 +24,7 @@ INLINE __m512 gelu_erf(__m512 x) {
   return _mm512_mask_sub_ps(low, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ), x, low);
 }
 
-// The share of x that its negative loses, Φ(-|x|), for results that are rounded to bfloat16: a parabola for each of
+// The fraction of x that its negative loses, Φ(-|x|), for results that are rounded to bfloat16: a parabola for each of
 // PARTS parts up to PHI_END. Its error is below 2e-5.
 enum { PARTS = 32 };
 #define PHI_END 5.5f
@@ -129,7 +129,7 @@ INLINE __m512 sigmoid(__m512 x, int half) {
 // As a matrix of bfloat16 would hold it.
 INLINE __m512 rounded_if(int half, __m512 x) { return half ? widen((__m256i)_mm512_cvtneps_pbh(x)) : x; }
 
-// What is done with sums to which the bias and the adapter's share were added: nothing, an activation, or the gradient
+// What is done with sums to which the bias and the adapter's part were added: nothing, an activation, or the gradient
 // of one. In bfloat16, activations are applied to what a matrix would hold, whether it is kept or not, so that a pass
 // with gradients has the results of one without.
 typedef enum { CHANGED, GELU, GATES, GELU_GRAD, GATES_GRAD } change;
@@ -171,26 +171,26 @@ INLINE void fetch(const void *p, int half, int64_t at, int n) {
   for (int i = 0; i < (half ? n : 2 * n); i++) _mm_prefetch(next + 64 * i, _MM_HINT_T1);
 }
 
-// GELU in its tanh form is x·σ(2u), u = √(2/π)·(x + 0.044715·x³); the same of norm.h. slope is that of the result.
-INLINE __m512 gelu_of(int half, __m512 x, __m512 *slope) {
-  __m512 one = _mm512_set1_ps(1.0f), u = _mm512_mul_ps(_mm512_set1_ps(GELU_SLOPE), x);
+// GELU in its tanh form is x·σ(2u), u = √(2/π)·(x + 0.044715·x³); the same of norm.h. *grad is the gradient of the result.
+INLINE __m512 gelu_of(int half, __m512 x, __m512 *grad) {
+  __m512 one = _mm512_set1_ps(1.0f), u = _mm512_mul_ps(_mm512_set1_ps(GELU_SCALE), x);
   __m512 cube = _mm512_mul_ps(_mm512_mul_ps(_mm512_set1_ps(GELU_CUBE), x), x);
-  __m512 share = sigmoid(_mm512_fmadd_ps(u, cube, u), half);
-  if (slope) {
-    __m512 inner = _mm512_mul_ps(_mm512_mul_ps(u, _mm512_sub_ps(one, share)),
+  __m512 sig = sigmoid(_mm512_fmadd_ps(u, cube, u), half);
+  if (grad) {
+    __m512 inner = _mm512_mul_ps(_mm512_mul_ps(u, _mm512_sub_ps(one, sig)),
                                  _mm512_fmadd_ps(_mm512_set1_ps(3.0f), cube, one));
-    *slope = _mm512_mul_ps(*slope, _mm512_fmadd_ps(share, inner, share));
+    *grad = _mm512_mul_ps(*grad, _mm512_fmadd_ps(sig, inner, sig));
   }
-  return _mm512_mul_ps(x, share);
+  return _mm512_mul_ps(x, sig);
 }
 
-// silu(gate)·up = gate·σ(gate)·up; slope of the result becomes that of gate, and of_up is that of up.
-INLINE __m512 swiglu_of(int half, __m512 gate, __m512 up, __m512 *slope, __m512 *of_up) {
-  __m512 one = _mm512_set1_ps(1.0f), share = sigmoid(gate, half), open = _mm512_mul_ps(gate, share);
-  if (slope) {
-    __m512 given = *slope;
-    // share·(1 + gate·(1 - share))
-    *slope = _mm512_mul_ps(_mm512_mul_ps(given, up), _mm512_fmadd_ps(open, _mm512_sub_ps(one, share), share));
+// silu(gate)·up = gate·σ(gate)·up; *grad, of the result, becomes that of gate, and *of_up that of up.
+INLINE __m512 swiglu_of(int half, __m512 gate, __m512 up, __m512 *grad, __m512 *of_up) {
+  __m512 one = _mm512_set1_ps(1.0f), sig = sigmoid(gate, half), open = _mm512_mul_ps(gate, sig);
+  if (grad) {
+    __m512 given = *grad;
+    // sig·(1 + gate·(1 - sig))
+    *grad = _mm512_mul_ps(_mm512_mul_ps(given, up), _mm512_fmadd_ps(open, _mm512_sub_ps(one, sig), sig));
     *of_up = _mm512_mul_ps(given, open);
   }
   return _mm512_mul_ps(open, up);
@@ -216,9 +216,9 @@ INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t co
     }
     put_both(g, g->y, half, at, m, x0, x1);
   } else if (c == GELU_GRAD) {
-    fetch(g->slope_of, half, at + BLOCK, 1);
-    __m512 h0 = gelu_of(half, elements(g->slope_of, half, at, m0), &x0),
-           h1 = gelu_of(half, elements(g->slope_of, half, at + 16, m1), &x1);
+    fetch(g->grad_of, half, at + BLOCK, 1);
+    __m512 h0 = gelu_of(half, elements(g->grad_of, half, at, m0), &x0),
+           h1 = gelu_of(half, elements(g->grad_of, half, at + 16, m1), &x1);
     put_both(g, g->y, half, at, m, x0, x1);
     put_both(g, g->again, half, at, m, h0, h1);
   } else if (c == GATES && !g->y) {
@@ -230,9 +230,9 @@ INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t co
     put(g, g->y, half, 0, row * width / 2 + column, m0, x0);
   } else {
     int64_t pre = 2 * at, y = at + row * width;
-    fetch(g->slope_of, half, pre + 2 * BLOCK, 2);
-    __m512 gate0 = elements(g->slope_of, half, pre, m0), gate1 = elements(g->slope_of, half, pre + 32, m1);
-    __m512 up0 = elements(g->slope_of, half, pre + 16, m0), up1 = elements(g->slope_of, half, pre + 48, m1);
+    fetch(g->grad_of, half, pre + 2 * BLOCK, 2);
+    __m512 gate0 = elements(g->grad_of, half, pre, m0), gate1 = elements(g->grad_of, half, pre + 32, m1);
+    __m512 up0 = elements(g->grad_of, half, pre + 16, m0), up1 = elements(g->grad_of, half, pre + 48, m1);
     __m512 h0 = swiglu_of(half, gate0, up0, &x0, &up0), h1 = swiglu_of(half, gate1, up1, &x1, &up1);
     put_both(g, g->y, half, y, m, x0, x1);
     put_both(g, g->y, half, y + width, m, up0, up1);
@@ -278,11 +278,11 @@ INLINE void changed_rows(const popri_product *g, const float *sums, int64_t row,
 CHANGES(changed, CHANGED)
 CHANGES(changed_gelu, GELU)
 CHANGES(gated, GATES)
-CHANGES(gelu_slope, GELU_GRAD)
-CHANGES(gated_slope, GATES_GRAD)
+CHANGES(gelu_gradient, GELU_GRAD)
+CHANGES(gated_gradient, GATES_GRAD)
 
 finisher *popri_finisher(const popri_product *g) {
-  if (g->slope_of) return g->act == ACT_SWIGLU ? gated_slope : gelu_slope;
+  if (g->grad_of) return g->act == ACT_SWIGLU ? gated_gradient : gelu_gradient;
   if (g->gated) return gated;
   if (g->act == ACT_GELU_TANH) return changed_gelu;
   if (g->added.parts) return changed;

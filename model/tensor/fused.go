@@ -21,20 +21,20 @@ func fusable(op string, x Tensor, ok bool, want string) {
 
 // RMSNorm returns x/√(mean of squares + eps)·weight over the last dimension, with float32 sums. It has a gradient.
 func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
-	y, _ := s.RMSNormBeside(x, weight, eps)
+	y, _ := s.RMSNormResidual(x, weight, eps)
 	return y
 }
 
-// RMSNormBeside is [Scope.RMSNorm], and returns x again for its other uses, whose gradient is added to that of the norm
-// in one pass.
-func (s *Scope) RMSNormBeside(x, weight Tensor, eps float64) (y, same Tensor) {
+// RMSNormResidual is [Scope.RMSNorm], and returns x again for the residual connection, whose gradient is added to that of
+// the norm in one pass.
+func (s *Scope) RMSNormResidual(x, weight Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
 	if !s.fused("RMSNorm", x, weight) {
 		return s.portableRMSNorm(x, weight, eps), x
 	}
 	w := s.Contiguous(s.To(weight, Float32))
-	y, same = s.Empty(x.DType(), x.Shape()...), s.beside(x)
+	y, same = s.Empty(x.DType(), x.Shape()...), s.passThrough(x)
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
 		x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(rmsNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
@@ -43,8 +43,8 @@ func (s *Scope) RMSNormBeside(x, weight Tensor, eps float64) (y, same Tensor) {
 	return y, same
 }
 
-// beside is x as a further output of a step.
-func (s *Scope) beside(x Tensor) Tensor {
+// passThrough is x as a further output of a step.
+func (s *Scope) passThrough(x Tensor) Tensor {
 	if !s.grad {
 		return x
 	}
@@ -52,19 +52,19 @@ func (s *Scope) beside(x Tensor) Tensor {
 }
 
 func rmsNormGradient(b backward) []Tensor {
-	return b.ofNorm(rmsNormGradKernel, C.popri_rows{w: b.saved[1].floats()}, b.saved[1])
+	return b.normGradient(rmsNormGradKernel, C.popri_rows{w: b.saved[1].floats()}, b.saved[1])
 }
 
 // LayerNorm returns (x - mean)/√(variance + eps)·weight + bias over the last dimension, with float32 sums. It has a
 // gradient.
 func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
-	y, _ := s.LayerNormBeside(x, weight, bias, eps)
+	y, _ := s.LayerNormResidual(x, weight, bias, eps)
 	return y
 }
 
-// LayerNormBeside is [Scope.LayerNorm], and returns x again for its other uses, whose gradient is added to that of the
-// norm in one pass.
-func (s *Scope) LayerNormBeside(x, weight, bias Tensor, eps float64) (y, same Tensor) {
+// LayerNormResidual is [Scope.LayerNorm], and returns x again for the residual connection, whose gradient is added to
+// that of the norm in one pass.
+func (s *Scope) LayerNormResidual(x, weight, bias Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	x = s.Contiguous(x)
 	fusable("LayerNorm", x, weight.NumElements() == n && bias.NumElements() == n,
@@ -75,7 +75,7 @@ func (s *Scope) LayerNormBeside(x, weight, bias Tensor, eps float64) (y, same Te
 		return s.To(y, x.DType()), x
 	}
 	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
-	y, same = s.Empty(x.DType(), x.Shape()...), s.beside(x)
+	y, same = s.Empty(x.DType(), x.Shape()...), s.passThrough(x)
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
 		b: b.floats(), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
 	s.shared(layerNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
@@ -85,21 +85,22 @@ func (s *Scope) LayerNormBeside(x, weight, bias Tensor, eps float64) (y, same Te
 }
 
 func layerNormGradient(b backward) []Tensor {
-	return b.ofNorm(layerNormGradKernel, C.popri_rows{w: b.saved[1].floats()}, b.saved[1], b.saved[1])
+	return b.normGradient(layerNormGradKernel, C.popri_rows{w: b.saved[1].floats()}, b.saved[1], b.saved[1])
 }
 
-// Rows whose share of a weight's gradient is one sum: a number of its own, so that threads do not change the sums.
+// Rows whose contributions to a weight's gradient are added up first. The number does not depend on the threads, so
+// neither do the sums.
 const gradientRows = 64
 
-// ofNorm is the gradient of a norm for its input and for its weights, whose sums k has behind each other.
-func (b backward) ofNorm(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
+// normGradient returns the gradients of a norm for its input and for its weights, whose sums k computes side by side.
+func (b backward) normGradient(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
 	x := b.saved[0]
-	if !b.slopes[0].Defined() { // the norm's result was not used
-		b.slopes[0] = b.Zeros(x.DType(), x.Shape()...)
+	if !b.outGrads[0].Defined() { // the norm's result was not used
+		b.outGrads[0] = b.Zeros(x.DType(), x.Shape()...)
 	}
-	dy := b.Contiguous(b.slopes[0])
-	if b.slopes[1].Defined() {
-		p.more = b.Contiguous(b.slopes[1]).pointer()
+	dy := b.Contiguous(b.outGrads[0])
+	if b.outGrads[1].Defined() {
+		p.more = b.Contiguous(b.outGrads[1]).pointer()
 	}
 	n := x.Size(-1)
 	rows := x.NumElements() / n
@@ -128,7 +129,7 @@ func (b backward) ofNorm(k kernel, p C.popri_rows, weights ...Tensor) []Tensor {
 	case summed && b.gpu:
 		parts = b.sumColumns(parts)
 	case summed:
-		sums := parts.View32()
+		sums := parts.view32()
 		for i := int64(1); i < blocks; i++ {
 			for k, x := range sums[i*width:][:width] {
 				sums[k] += x
@@ -213,7 +214,7 @@ func (s *Scope) FusedLayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
 	y := s.Empty(x.DType(), x.Shape()...)
 	row := make([]float32, (n+63)/64*64)
-	C.popri_layernorm_bf16((*C.uint16_t)(C.at_data_ptr(x.c)), cfloats(w.View32()), cfloats(b.View32()),
+	C.popri_layernorm_bf16((*C.uint16_t)(C.at_data_ptr(x.c)), cfloats(w.view32()), cfloats(b.view32()),
 		(*C.uint16_t)(C.at_data_ptr(y.c)), C.int64_t(x.NumElements()/n), C.int64_t(n), C.float(eps), cfloats(row))
 	return y
 }
@@ -233,7 +234,7 @@ func (s *Scope) addable(op string, y Tensor, add ...Tensor) int64 {
 // gradient. bias is [n], n a multiple of 16.
 func (s *Scope) AddGelu_(y, bias Tensor) {
 	n := s.addable("AddGelu_", y, bias)
-	p := C.popri_rows{n: C.int64_t(n), w: cfloats(bias.View32()), y: C.at_data_ptr(y.c)}
+	p := C.popri_rows{n: C.int64_t(n), w: cfloats(bias.view32()), y: C.at_data_ptr(y.c)}
 	s.shared(addGeluKernel, unsafe.Pointer(&p), y.NumElements()/n, n)
 }
 
@@ -246,7 +247,7 @@ func (s *Scope) AddLayerNorm_(y, residual, add Tensor, eps float64) {
 			Text: "they do not fit each other"})
 	}
 	residual = s.Contiguous(residual)
-	p := C.popri_rows{eps: C.float(eps), n: C.int64_t(n), w: cfloats(add.View32()),
+	p := C.popri_rows{eps: C.float(eps), n: C.int64_t(n), w: cfloats(add.view32()),
 		x: C.at_data_ptr(residual.c), y: C.at_data_ptr(y.c)}
 	s.shared(addLayerNormKernel, unsafe.Pointer(&p), y.NumElements()/n, n)
 }
@@ -266,11 +267,12 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	return y
 }
 
-func swiGLUGradient(b backward) []Tensor { return b.ofRows(swiGLUGradKernel) }
+func swiGLUGradient(b backward) []Tensor { return b.rowsGradient(swiGLUGradKernel) }
 
-// ofRows is the gradient of an operation on the rows of one tensor, which k computes from input and slope.
-func (b backward) ofRows(k kernel) []Tensor {
-	x, dy := b.saved[0], b.Contiguous(b.slopes[0])
+// rowsGradient is the gradient of an operation on the rows of one tensor, which k computes from its input and the
+// gradient of its output.
+func (b backward) rowsGradient(k kernel) []Tensor {
+	x, dy := b.saved[0], b.Contiguous(b.outGrads[0])
 	dx := b.Empty(x.DType(), x.Shape()...)
 	n := dy.Size(-1)
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c),
@@ -279,8 +281,8 @@ func (b backward) ofRows(k kernel) []Tensor {
 	return []Tensor{dx}
 }
 
-// GeluTanh is GELU with the tanh approximation (GPT-2's gelu_new). It has a gradient.
-func (s *Scope) GeluTanh(x Tensor) Tensor {
+// geluTanh is GELU with the tanh approximation (GPT-2's gelu_new). It has a gradient.
+func (s *Scope) geluTanh(x Tensor) Tensor {
 	if d := x.DType(); d != Float32 && d != BFloat16 || !s.fused("GeluTanh", x) {
 		return s.portableGeluTanh(x)
 	}
@@ -293,7 +295,7 @@ func (s *Scope) GeluTanh(x Tensor) Tensor {
 	return y
 }
 
-func geluGradient(b backward) []Tensor { return b.ofRows(geluGradKernel) }
+func geluGradient(b backward) []Tensor { return b.rowsGradient(geluGradKernel) }
 
 // Rotate_ rotates, in place, the first heads of each row of float32 x [..., width] by the row's float32 cosines and
 // sines: x·cos + swap(x)·sin, where swap exchanges the halves of a head. The tables [n, dim] are for successive rows
@@ -306,15 +308,15 @@ func (s *Scope) Rotate_(x, cosines, sines Tensor, heads, dim int64) {
 		cosines.NumElements() == angles*dim && sines.NumElements() == angles*dim && angles > 0 && rows%angles == 0,
 		fmt.Sprintf("with tables for %d heads of %d", heads, dim))
 	if s.launches(x) {
-		p := C.popri_gpu_turn{x: x.floats(), cosines: cosines.floats(), sines: sines.floats(),
+		p := C.popri_gpu_rotate{x: x.floats(), cosines: cosines.floats(), sines: sines.floats(),
 			angles: C.int64_t(angles), width: C.int64_t(width), heads: C.int64_t(heads), dim: C.int64_t(dim)}
-		launch(turnKernel, unsafe.Pointer(&p), rows, rows, heads*dim/2)
+		launch(rotateKernel, unsafe.Pointer(&p), rows, rows, heads*dim/2)
 		return
 	}
 	if !s.native("Rotate_", x, cosines, sines) {
 		s.portableRotate(s.View(x, -1, angles, width), cosines, sines, heads, dim)
 		return
 	}
-	C.popri_rotate(cfloats(x.View32()), cfloats(cosines.View32()), cfloats(sines.View32()), C.int64_t(rows),
+	C.popri_rotate(cfloats(x.view32()), cfloats(cosines.view32()), cfloats(sines.view32()), C.int64_t(rows),
 		C.int64_t(angles), C.int64_t(width), C.int64_t(heads), C.int64_t(dim))
 }

@@ -51,7 +51,7 @@ func TestFused(t *testing.T) {
 					at := i/int(n)*int(2*n) + i%int(n)
 					check("SwiGLU", i, got, xs[at]/(1+math.Exp(-xs[at]))*xs[at+int(n)])
 				}
-				for i, got := range s.Float64s(s.GeluTanh(x)) {
+				for i, got := range s.Float64s(s.geluTanh(x)) {
 					check("GeluTanh", i, got, 0.5*xs[i]*(1+math.Tanh(math.Sqrt(2/math.Pi)*(xs[i]+0.044715*xs[i]*xs[i]*xs[i]))))
 				}
 				if d != Float32 || n%2 != 0 {

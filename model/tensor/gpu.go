@@ -69,7 +69,7 @@ func GPUMemory() int64 {
 
 // Kernels that a GPU alone takes by their struct, and their names in a profile.
 var (
-	turnKernel         = kernel{name: C.CString("popri::rotate"), gpu: C.GPU_turn}
+	rotateKernel       = kernel{name: C.CString("popri::rotate"), gpu: C.GPU_rotate}
 	attendStepKernel   = kernel{name: C.CString("popri::attend"), gpu: C.GPU_attend}
 	logProbsKernel     = kernel{name: C.CString("popri::logprobs"), gpu: C.GPU_logprobs}
 	logProbsGradKernel = kernel{name: C.CString("popri::logprobs_grad"), gpu: C.GPU_logprobs_grad}

@@ -65,14 +65,14 @@ func splitHeadsGradient(b backward) []Tensor {
 		cosines, sines = Tensor{}, Tensor{}
 	}
 	var batch int64
-	for i, dy := range b.slopes {
+	for i, dy := range b.outGrads {
 		if dy.Defined() {
-			b.slopes[i], batch = b.Contiguous(dy), dy.Size(0)
+			b.outGrads[i], batch = b.Contiguous(dy), dy.Size(0)
 		}
 	}
 	width := (h.Heads + 2*h.KVHeads) * h.Dim
 	dx := b.Empty(b.saved[0].DType(), batch, tokens, width)
-	p := splitHeads(dx, cosines, sines, b.slopes[0], b.slopes[1], b.slopes[2], tokens, angles, h)
+	p := splitHeads(dx, cosines, sines, b.outGrads[0], b.outGrads[1], b.outGrads[2], tokens, angles, h)
 	b.shared(splitHeadsGradKernel, unsafe.Pointer(&p), batch*tokens, width)
 	return []Tensor{dx}
 }
@@ -118,7 +118,7 @@ func (s *Scope) MaskedSoftmax(scores, mask Tensor, scale float64) Tensor {
 }
 
 func softmaxGradient(b backward) []Tensor {
-	y, dy := b.saved[0], b.Contiguous(b.slopes[0])
+	y, dy := b.saved[0], b.Contiguous(b.outGrads[0])
 	dx := b.Empty(y.DType(), y.Shape()...)
 	n := y.Size(-1)
 	p := C.popri_softmax{bf16: cbool(y.DType() == BFloat16), scale: C.float(b.numbers[0]), width: C.int64_t(n),

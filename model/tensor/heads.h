@@ -5,8 +5,8 @@
 // Queries, keys and values of attention that is trained: from side by side to heads and back, and the softmax of their
 // scores.
 
-// One head turned by cosines and sines, half of whose dimensions follow each other; back turns it the other way.
-INLINE void turn(const void *x, int64_t from, void *y, int64_t to, int bf16, const void *cosines, const void *sines,
+// One head rotated by cosines and sines, half of whose dimensions follow each other; back rotates it the other way.
+INLINE void rotate(const void *x, int64_t from, void *y, int64_t to, int bf16, const void *cosines, const void *sines,
                  int64_t angle, int64_t half, int back) {
   int64_t i = 0;
   for (; i + LANES <= half; i += LANES) {
@@ -32,23 +32,23 @@ INLINE void heads(const popri_heads *h, int64_t from, int64_t to, int bf16, int 
       int64_t first = k < h->heads ? 0 : k < h->heads + h->kv_heads ? h->heads : h->heads + h->kv_heads;
       int64_t count = k < h->heads ? h->heads : h->kv_heads;
       char *part = k < h->heads ? h->q : k < h->heads + h->kv_heads ? h->k : h->v;
-      int64_t beside = (r * all + k) * h->dim, apart = ((b * count + k - first) * h->tokens + t) * h->dim;
-      int turns = h->cosines && k < h->heads + h->kv_heads;
+      int64_t joined = (r * all + k) * h->dim, split = ((b * count + k - first) * h->tokens + t) * h->dim;
+      int rotates = h->cosines && k < h->heads + h->kv_heads;
       if (back && !part)
-        memset((char *)h->x + beside * size, 0, h->dim * size);
-      else if (back && turns)
-        turn(part, apart, h->x, beside, bf16, h->cosines, h->sines, angle, h->dim / 2, 1);
+        memset((char *)h->x + joined * size, 0, h->dim * size);
+      else if (back && rotates)
+        rotate(part, split, h->x, joined, bf16, h->cosines, h->sines, angle, h->dim / 2, 1);
       else if (back)
-        memcpy((char *)h->x + beside * size, part + apart * size, h->dim * size);
-      else if (turns)
-        turn(h->x, beside, part, apart, bf16, h->cosines, h->sines, angle, h->dim / 2, 0);
+        memcpy((char *)h->x + joined * size, part + split * size, h->dim * size);
+      else if (rotates)
+        rotate(h->x, joined, part, split, bf16, h->cosines, h->sines, angle, h->dim / 2, 0);
       else
-        memcpy(part + apart * size, (const char *)h->x + beside * size, h->dim * size);
+        memcpy(part + split * size, (const char *)h->x + joined * size, h->dim * size);
     }
   }
 }
 
-// Takes tokens of x apart.
+// Takes tokens of x split.
 void popri_split_heads(const void *p, int64_t from, int64_t to) {
   const popri_heads *h = p;
   if (h->bf16)
@@ -92,7 +92,7 @@ INLINE float exponents(float *row, int64_t padded) {
   return sum;
 }
 
-// A value's place in the sums depends on its column alone, so that hidden columns at the end of a row change nothing.
+// The lane that a value is added to depends on its column alone, so that hidden columns at the end of a row change nothing.
 INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
   int64_t n = p->width, padded = (n + LANES - 1) / LANES * LANES;
   float *row = malloc(padded * sizeof *row);
@@ -105,9 +105,9 @@ INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) 
     for (; i < n; i++) row[i] = value(p->scores, at + i, bf16) * p->scale + value(p->mask, hidden + i, bf16);
     for (; i < padded; i++) row[i] = -INFINITY;
     float sum = exponents(row, padded);
-    float share = 1 / sum;
-    for (i = 0; i + LANES <= n; i += LANES) store_floats(p->y, at + i, *(floats *)(row + i) * share, bf16);
-    for (; i < n; i++) store(p->y, at + i, row[i] * share, bf16);
+    float scale = 1 / sum;
+    for (i = 0; i + LANES <= n; i += LANES) store_floats(p->y, at + i, *(floats *)(row + i) * scale, bf16);
+    for (; i < n; i++) store(p->y, at + i, row[i] * scale, bf16);
   }
   free(row);
 }
@@ -115,7 +115,7 @@ INLINE void softmax(const popri_softmax *p, int64_t from, int64_t to, int bf16) 
 // The softmax of scale·scores + mask.
 BOTH_TYPES(popri_softmax_rows, popri_softmax, softmax)
 
-INLINE void softmax_slopes(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
+INLINE void softmax_gradient(const popri_softmax *p, int64_t from, int64_t to, int bf16) {
   int64_t n = p->width;
   for (int64_t r = from; r < to; r++) {
     int64_t at = r * n, i = 0;
@@ -132,4 +132,4 @@ INLINE void softmax_slopes(const popri_softmax *p, int64_t from, int64_t to, int
 }
 
 // The gradient for the scores, of the softmax y.
-BOTH_TYPES(popri_softmax_grad, popri_softmax, softmax_slopes)
+BOTH_TYPES(popri_softmax_grad, popri_softmax, softmax_gradient)

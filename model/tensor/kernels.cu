@@ -44,7 +44,7 @@ __device__ void store2(void *y, int64_t i, twin t, int bf16, int both) {
   if (both) store(y, i + 1, t.b, bf16);
 }
 
-// What each of the rows or queries that a block takes together has in one place.
+// One value of each of the rows or queries that a block handles together.
 struct __align__(16) column {
   float v[GPU_ROWS];
 };
@@ -182,26 +182,26 @@ KERNEL(swiglu_rows, popri_rows) {
 KERNEL(swiglu_grad, popri_rows) {
   int64_t at = 2 * ROW * p.n;
   EACH(i, p.n) {
-    float gate = load(p.x, at + i, p.bf16), up = load(p.x, at + p.n + i, p.bf16), share = sigmoid(gate);
+    float gate = load(p.x, at + i, p.bf16), up = load(p.x, at + p.n + i, p.bf16), sig = sigmoid(gate);
     float g = load(p.dy, ROW * p.n + i, p.bf16);
-    store(p.y, at + i, g * up * share * (1 + gate * (1 - share)), p.bf16);
-    store(p.y, at + p.n + i, g * gate * share, p.bf16);
+    store(p.y, at + i, g * up * sig * (1 + gate * (1 - sig)), p.bf16);
+    store(p.y, at + p.n + i, g * gate * sig, p.bf16);
   }
 }
 
 KERNEL(gelu_rows, popri_rows) {
   EACH(i, p.n) {
     float x = load(p.x, ROW * p.n + i, p.bf16);
-    store(p.y, ROW * p.n + i, x * sigmoid(GELU_SLOPE * x * (1 + GELU_CUBE * x * x)), p.bf16);
+    store(p.y, ROW * p.n + i, x * sigmoid(GELU_SCALE * x * (1 + GELU_CUBE * x * x)), p.bf16);
   }
 }
 
 KERNEL(gelu_grad, popri_rows) {
   EACH(i, p.n) {
     float x = load(p.x, ROW * p.n + i, p.bf16), cube = GELU_CUBE * x * x;
-    float share = sigmoid(GELU_SLOPE * x * (1 + cube));
-    float slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
-    store(p.y, ROW * p.n + i, load(p.dy, ROW * p.n + i, p.bf16) * slope, p.bf16);
+    float sig = sigmoid(GELU_SCALE * x * (1 + cube));
+    float grad = sig * (1 + GELU_SCALE * x * (1 - sig) * (1 + 3 * cube));
+    store(p.y, ROW * p.n + i, load(p.dy, ROW * p.n + i, p.bf16) * grad, p.bf16);
   }
 }
 
@@ -231,9 +231,9 @@ __device__ void heads(const popri_heads &p, int back) {
     int64_t first = k < p.heads ? 0 : k < p.heads + p.kv_heads ? p.heads : p.heads + p.kv_heads;
     int64_t count = k < p.heads ? p.heads : p.kv_heads;
     void *part = k < p.heads ? p.q : k < p.heads + p.kv_heads ? p.k : p.v;
-    int64_t beside = (ROW * all + k) * p.dim, apart = ((b * count + k - first) * p.tokens + t) * p.dim;
+    int64_t joined = (ROW * all + k) * p.dim, split = ((b * count + k - first) * p.tokens + t) * p.dim;
     const void *from = back ? part : p.x;
-    int64_t at = back ? apart : beside;
+    int64_t at = back ? split : joined;
     float v = from ? load(from, at + d, p.bf16) : 0;
     if (from && p.cosines && k < p.heads + p.kv_heads) {
       int64_t other = d < half ? d + half : d - half;
@@ -241,9 +241,9 @@ __device__ void heads(const popri_heads &p, int back) {
       v = v * load(p.cosines, angle + d, p.bf16) + load(from, at + other, p.bf16) * sine;
     }
     if (back)
-      store(p.x, beside + d, v, p.bf16);
+      store(p.x, joined + d, v, p.bf16);
     else
-      store(part, apart + d, v, p.bf16);
+      store(part, split + d, v, p.bf16);
   }
 }
 
@@ -251,7 +251,7 @@ KERNEL(split_heads, popri_heads) { heads(p, 0); }
 
 KERNEL(split_heads_grad, popri_heads) { heads(p, 1); }
 
-KERNEL(turn, popri_gpu_turn) {
+KERNEL(rotate, popri_gpu_rotate) {
   int64_t half = p.dim / 2, angle = ROW % p.angles * p.dim;
   EACH(i, p.heads * half) {
     int64_t d = i % half;
@@ -273,10 +273,10 @@ KERNEL(softmax_rows, popri_softmax) {
   }
   top = most_of_block(top);
   EACH(i, p.width) sum += expf(load(p.scores, at + i, p.bf16) * p.scale + load(p.mask, hidden + i, p.bf16) - top);
-  float share = 1 / sum_of_block(sum);
+  float scale = 1 / sum_of_block(sum);
   EACH(i, p.width) {
     float v = load(p.scores, at + i, p.bf16) * p.scale + load(p.mask, hidden + i, p.bf16) - top;
-    store(p.y, at + i, expf(v) * share, p.bf16);
+    store(p.y, at + i, expf(v) * scale, p.bf16);
   }
 }
 
@@ -422,7 +422,7 @@ KERNEL(attend, popri_gpu_step) {
   column *scores = (column *)p.scores + ROW * p.room;
   __shared__ column q[GPU_DIM];
   __shared__ float inverse[GPU_QUERIES], outputs[GPU_THREADS * 2 * GPU_QUERIES];
-  // The place of a query's row's own keys and values.
+  // Where the own keys and values of a query's row begin.
 #define OWN(j) ((p.slot[row + (first + (j)) / each] * c.kv_heads + kv) * dim * c.suffix_room)
 #define LENGTH(j) p.suffix_len[row + (first + (j)) / each]
 
@@ -543,19 +543,19 @@ KERNEL(logprobs_grad, popri_gpu_scores) {
   int64_t at = ROW * p.vocab, target = p.target[ROW];
   float weight = p.weight[ROW], norm = p.normaliser[ROW];
   EACH(i, p.vocab) {
-    float share = expf(load(p.logits, at + i, p.bf16) - norm);
-    store(p.logits, at + i, weight * ((i == target) - share), p.bf16);
+    float prob = expf(load(p.logits, at + i, p.bf16) - norm);
+    store(p.logits, at + i, weight * ((i == target) - prob), p.bf16);
   }
 }
 
 // Larger numbers for larger floats.
-__device__ uint32_t place(float x) {
+__device__ uint32_t order_key(float x) {
   uint32_t u = __float_as_uint(x);
   return u >> 31 ? ~u : u | 0x80000000u;
 }
 
-// Draws as popri_sample and popri_sample_top do. Shares are whole numbers of 2^-44, whose sums have no order: what is
-// kept of the likeliest is found digit by digit of their places, and of those with the last place the first ids.
+// Draws as popri_sample and popri_sample_top do. Weights are multiples of 2^-44, whose sums do not depend on the order.
+// The smallest kept logit is found by a radix search over order keys; of equal ones, the first ids are kept.
 enum { DIGITS = 11, BINS = 1 << DIGITS };
 
 KERNEL(sample, popri_gpu_draws) {
@@ -581,9 +581,9 @@ KERNEL(sample, popri_gpu_draws) {
     if (threadIdx.x == 0) p.drawn[ROW] = id;
     return;
   }
-#define SHARE(x) ((unsigned long long)(exp((double)((x) - top) * p.k) * 17592186044416.0)) // 2^44
+#define MASS(x) ((unsigned long long)(exp((double)((x) - top) * p.k) * 17592186044416.0)) // 2^44
 
-  // Tokens of a place above from are kept, and of that place those with an id up to last.
+  // Tokens with a key above from are kept, and of those with the key from, ids up to last.
   uint32_t from = 0;
   int64_t last = p.vocab;
   if (p.p < 1) {
@@ -596,10 +596,10 @@ KERNEL(sample, popri_gpu_draws) {
       if (threadIdx.x == 0 && digit == 0) above = 0;
       __syncthreads();
       EACH(i, p.vocab) {
-        uint32_t at = place(x[i]);
+        uint32_t at = order_key(x[i]);
         if (digit && at >> (shift + bits) != from) continue;
-        unsigned long long share = SHARE(x[i]);
-        if (share) atomicAdd(&mass[(at >> shift) & ((1 << bits) - 1)], share);
+        unsigned long long own = MASS(x[i]);
+        if (own) atomicAdd(&mass[(at >> shift) & ((1 << bits) - 1)], own);
       }
       __syncthreads();
       if (threadIdx.x == 0) {
@@ -615,18 +615,18 @@ KERNEL(sample, popri_gpu_draws) {
       __syncthreads();
       from = from << bits | found;
     }
-    // As many of the last place as are missing, which all have one share: the first ids of them.
+    // Tokens with the key from have one weight: as many are kept as are missing, the first ids.
     __shared__ int64_t missing;
     if (threadIdx.x == 0) {
-      unsigned long long share = SHARE(__uint_as_float(from >> 31 ? from & 0x7fffffffu : ~from));
-      missing = (int64_t)((want - above + share - 1) / share);
+      unsigned long long own = MASS(__uint_as_float(from >> 31 ? from & 0x7fffffffu : ~from));
+      missing = (int64_t)((want - above + own - 1) / own);
     }
     __syncthreads();
     int64_t low = -1, high = p.vocab - 1; // of the ids up to low there are too few, up to high there are enough
     while (high - low > 1) {
       int64_t middle = low + (high - low) / 2;
       double held = 0;
-      EACH(i, middle + 1) held += place(x[i]) == from;
+      EACH(i, middle + 1) held += order_key(x[i]) == from;
       if (total_of_block(held) < (double)missing)
         low = middle;
       else
@@ -634,7 +634,7 @@ KERNEL(sample, popri_gpu_draws) {
     }
     last = high;
   }
-#define KEPT(i) (x[i] > -INFINITY && (place(x[i]) > from || (place(x[i]) == from && (i) <= last)))
+#define KEPT(i) (x[i] > -INFINITY && (order_key(x[i]) > from || (order_key(x[i]) == from && (i) <= last)))
 
   // Each warp adds up a part of the ids; the one whose part u falls into looks for the token.
   __shared__ unsigned long long part[32];
@@ -643,7 +643,7 @@ KERNEL(sample, popri_gpu_draws) {
   int64_t end = begin + size < p.vocab ? begin + size : p.vocab;
   unsigned long long mine = 0;
   for (int64_t i = begin + lane; i < end; i += WARP)
-    if (KEPT(i)) mine += SHARE(x[i]);
+    if (KEPT(i)) mine += MASS(x[i]);
   mine = whole_of_warp(mine);
   if (lane == 0) part[warp] = mine;
   __syncthreads();
@@ -656,12 +656,12 @@ KERNEL(sample, popri_gpu_draws) {
   if (warp != at) return;
   for (int64_t i = begin; i < end; i += WARP) {
     int64_t id = i + lane;
-    unsigned long long share = id < end && KEPT(id) ? SHARE(x[id]) : 0, upto = share;
+    unsigned long long own = id < end && KEPT(id) ? MASS(x[id]) : 0, upto = own;
     for (int distance = 1; distance < WARP; distance *= 2) {
       unsigned long long before = __shfl_up_sync(~0u, upto, distance);
       if (lane >= distance) upto += before;
     }
-    if (passed + upto > wanted && passed + upto - share <= wanted) p.drawn[ROW] = id;
+    if (passed + upto > wanted && passed + upto - own <= wanted) p.drawn[ROW] = id;
     passed += __shfl_sync(~0u, upto, WARP - 1);
     if (passed > wanted) return;
   }

@@ -10,11 +10,11 @@ import "unsafe"
 type LowRank struct {
 	Down  Tensor // float32 [ranks, in], the factors of the parts one after the other
 	Up    Tensor // float32, the matrices [rank, width] of the parts one after the other
-	Parts []LowRankPart
+	Parts []lowRankPart
 }
 
-// LowRankPart is a part of the outputs.
-type LowRankPart struct{ Rank, Offset, Width int64 }
+// lowRankPart is a part of the outputs.
+type lowRankPart struct{ Rank, Offset, Width int64 }
 
 // Factors is what an adapter has for a part of a projection's outputs, from Offset on: Scale·B·A.
 type Factors struct {
@@ -33,7 +33,7 @@ func (s *Scope) LowRank(parts []Factors) (l LowRank) {
 	ranks, size, simple := int64(0), int64(0), n <= lowRankParts
 	for _, p := range parts {
 		rank, width := p.A.Size(0), p.B.Size(0)
-		l.Parts = append(l.Parts, LowRankPart{rank, p.Offset, width})
+		l.Parts = append(l.Parts, lowRankPart{rank, p.Offset, width})
 		ranks, size = ranks+rank, size+rank*width
 		inputs = append(inputs, p.A, p.B)
 		simple = simple && p.A.DType() == Float32 && p.B.DType() == Float32
@@ -51,26 +51,26 @@ func (s *Scope) LowRank(parts []Factors) (l LowRank) {
 		return l
 	}
 	l.Down, l.Up = s.Empty(Float32, ranks, parts[0].A.Size(1)), s.Empty(Float32, size)
-	down, up := l.Down.View32(), l.Up.View32()
+	down, up := l.Down.view32(), l.Up.view32()
 	numbers := make([]float64, 1+3*lowRankParts)
 	numbers[0] = float64(n)
 	for i, p := range parts {
-		a, b := s.Contiguous(p.A).View32(), s.Contiguous(p.B).View32()
+		a, b := s.Contiguous(p.A).view32(), s.Contiguous(p.B).view32()
 		down = down[copy(down, a):]
-		turn(up[:len(b)], b, int(l.Parts[i].Width), int(l.Parts[i].Rank), float32(p.Scale))
+		transposeScaled(up[:len(b)], b, int(l.Parts[i].Width), int(l.Parts[i].Rank), float32(p.Scale))
 		up = up[len(b):]
 		numbers[1+3*i], numbers[2+3*i], numbers[3+3*i] = float64(l.Parts[i].Rank), float64(l.Parts[i].Width), p.Scale
 	}
 	for len(inputs) < 2*lowRankParts {
-		inputs = append(inputs, parts[0].A) // in the place of none
+		inputs = append(inputs, parts[0].A) // stands for none
 	}
 	s.record(step{op: stepLowRank, numbers: numbers, saved: inputs[:1], inputs: inputs,
 		outputs: []Tensor{l.Down, l.Up}})
 	return l
 }
 
-// turn makes to the transpose of from [rows, columns], times scale.
-func turn(to, from []float32, rows, columns int, scale float32) {
+// transposeScaled sets to to the transpose of from [rows, columns], times scale.
+func transposeScaled(to, from []float32, rows, columns int, scale float32) {
 	for k := range columns {
 		line := to[k*rows : (k+1)*rows]
 		for i := range line {
@@ -82,22 +82,22 @@ func turn(to, from []float32, rows, columns int, scale float32) {
 func lowRankGradient(b backward) []Tensor {
 	grads := make([]Tensor, 2*lowRankParts)
 	in, atA, atB := b.saved[0].Size(1), int64(0), int64(0)
-	// slope is n numbers of an output's slopes, zeros where there are none.
-	slope := func(output int, at, n int64) []float32 {
-		if !b.slopes[output].Defined() {
+	// outGrad is n elements of the gradient of an output, zeros where there is none.
+	outGrad := func(output int, at, n int64) []float32 {
+		if !b.outGrads[output].Defined() {
 			return make([]float32, n)
 		}
-		return b.Contiguous(b.slopes[output]).View32()[at : at+n]
+		return b.Contiguous(b.outGrads[output]).view32()[at : at+n]
 	}
 	for i := range int(b.numbers[0]) {
 		rank, width, scale := int64(b.numbers[1+3*i]), int64(b.numbers[2+3*i]), float32(b.numbers[3+3*i])
 		if b.wanted[2*i] {
 			grads[2*i] = b.Empty(Float32, rank, in)
-			copy(grads[2*i].View32(), slope(0, atA, rank*in))
+			copy(grads[2*i].view32(), outGrad(0, atA, rank*in))
 		}
 		if b.wanted[2*i+1] {
 			grads[2*i+1] = b.Empty(Float32, width, rank)
-			turn(grads[2*i+1].View32(), slope(1, atB, rank*width), int(rank), int(width), scale)
+			transposeScaled(grads[2*i+1].view32(), outGrad(1, atB, rank*width), int(rank), int(width), scale)
 		}
 		atA, atB = atA+rank*in, atB+rank*width
 	}
@@ -180,10 +180,10 @@ func (s *Scope) adaptedLaidOut(x Tensor, w Weight, l LowRank, residual Tensor) (
 
 func adaptedLaidOutGradient(b backward) []Tensor {
 	x, back := b.saved[0], b.saved[1]
-	dy := b.Contiguous(b.slopes[0])
+	dy := b.Contiguous(b.outGrads[0])
 	c := b.change(x, b.saved[2:], partsOf(b.numbers[1:]))
 	grads := make([]Tensor, 4)
-	added := c.lows(dy, Tensor{})
+	added := c.lowGrads(dy, Tensor{})
 	if b.wanted[0] {
 		grads[0] = laidOut(back, dy.Size(1), x.Size(1), x.DType()).product(b.Scope, dy, Epilogue{}, inner{added: added})
 	}
@@ -195,7 +195,7 @@ func adaptedLaidOutGradient(b backward) []Tensor {
 }
 
 // changes are the inputs of a step that belong to a change of a projection of x, and what it saves: the factors and
-// room for x·downᵀ; x in the place of none.
+// room for x·downᵀ; x stands for none.
 func (s *Scope) changes(x Tensor, l LowRank) (inputs, saved []Tensor) {
 	if len(l.Parts) == 0 {
 		return []Tensor{x, x}, []Tensor{x, x, x}
@@ -216,17 +216,17 @@ func (s *Scope) added(x Tensor, out int64, l LowRank, saved []Tensor) *C.popri_l
 }
 
 // partNumbers writes parts as numbers of a step, and partsOf reads them.
-func partNumbers(numbers []float64, parts []LowRankPart) {
+func partNumbers(numbers []float64, parts []lowRankPart) {
 	numbers[0] = float64(len(parts))
 	for i, p := range parts {
 		numbers[1+3*i], numbers[2+3*i], numbers[3+3*i] = float64(p.Rank), float64(p.Offset), float64(p.Width)
 	}
 }
 
-func partsOf(numbers []float64) (parts []LowRankPart) {
+func partsOf(numbers []float64) (parts []lowRankPart) {
 	for i := range int(numbers[0]) {
 		n := numbers[1+3*i:]
-		parts = append(parts, LowRankPart{int64(n[0]), int64(n[1]), int64(n[2])})
+		parts = append(parts, lowRankPart{int64(n[0]), int64(n[1]), int64(n[2])})
 	}
 	return parts
 }
@@ -245,10 +245,10 @@ func (s *Scope) Projected(x, weight, bias Tensor, inOut bool) Tensor {
 	case !bias.Defined():
 		return s.MatMul(x, weight)
 	}
-	return s.AddMM(bias, x, weight)
+	return s.addMM(bias, x, weight)
 }
 
-func lowRank(x, down, up Tensor, out int64, parts []LowRankPart) C.popri_low_rank {
+func lowRank(x, down, up Tensor, out int64, parts []lowRankPart) C.popri_low_rank {
 	c := C.popri_low_rank{bf16: cbool(x.DType() == BFloat16), in: C.int64_t(x.Size(1)), out: C.int64_t(out),
 		ranks: C.int64_t(down.Size(0)), parts: C.int(len(parts)), x: x.pointer(),
 		down: (*C.float)(down.pointer()), up: (*C.float)(up.pointer())}
@@ -260,13 +260,13 @@ func lowRank(x, down, up Tensor, out int64, parts []LowRankPart) C.popri_low_ran
 
 func adaptedGradient(b backward) []Tensor {
 	x, weight := b.saved[0], b.saved[1]
-	dy := b.Contiguous(b.slopes[0])
+	dy := b.Contiguous(b.outGrads[0])
 	c := b.change(x, b.saved[2:], partsOf(b.numbers[1:]))
 	grads := make([]Tensor, 3)
 	if b.wanted[0] {
 		grads[0] = b.Projected(dy, weight, Tensor{}, b.numbers[0] == outInWeight)
 	}
-	c.lows(dy, grads[0])
+	c.lowGrads(dy, grads[0])
 	grads[1], grads[2] = c.factors(x, dy, b.wanted[1], b.wanted[2])
 	return grads
 }
@@ -275,11 +275,11 @@ func adaptedGradient(b backward) []Tensor {
 type changeGradient struct {
 	backward
 	like, down, up, low, dlow Tensor // like has the rows, the width and the type of x
-	parts                     []LowRankPart
+	parts                     []lowRankPart
 }
 
 // change begins the backward pass; saved are the factors down and up, and low.
-func (b backward) change(like Tensor, saved []Tensor, parts []LowRankPart) *changeGradient {
+func (b backward) change(like Tensor, saved []Tensor, parts []lowRankPart) *changeGradient {
 	c := &changeGradient{backward: b, like: like, parts: parts}
 	if len(parts) > 0 {
 		c.down, c.up, c.low = saved[0], saved[1], saved[2]
@@ -288,9 +288,9 @@ func (b backward) change(like Tensor, saved []Tensor, parts []LowRankPart) *chan
 	return c
 }
 
-// lows computes dlow from the gradient of the projection, adds its share to dx, if it is defined, and returns that
-// share for a product that adds it.
-func (c *changeGradient) lows(dy, dx Tensor) *C.popri_low_rank {
+// lowGrads computes dlow from the gradient of the projection, adds its part of the gradient of x to dx, if that is
+// defined, and returns that part for a product that adds it.
+func (c *changeGradient) lowGrads(dy, dx Tensor) *C.popri_low_rank {
 	if len(c.parts) == 0 {
 		return nil
 	}
@@ -300,9 +300,9 @@ func (c *changeGradient) lows(dy, dx Tensor) *C.popri_low_rank {
 		p.dx = dx.pointer()
 	}
 	c.shared(lowRankGradKernel, unsafe.Pointer(&p), dy.Size(0), c.like.Size(1)+dy.Size(1))
-	share := C.popri_low_rank{parts: 1, ranks: p.ranks, low: p.dlow, up: p.down}
-	share.rank[0], share.width[0] = p.ranks, p.in
-	return &share
+	part := C.popri_low_rank{parts: 1, ranks: p.ranks, low: p.dlow, up: p.down}
+	part.rank[0], part.width[0] = p.ranks, p.in
+	return &part
 }
 
 // factors returns the gradients of down and up that are wanted, of x and the gradient of the projection.

@@ -62,7 +62,7 @@ func (s *Scope) MLP(x, residual Tensor, m MLP) (y Tensor) {
 
 func mlpGradient(b backward) []Tensor {
 	x, upBack, downBack, pre := b.saved[0], b.saved[1], b.saved[2], b.saved[3]
-	dy := b.Contiguous(b.slopes[0])
+	dy := b.Contiguous(b.outGrads[0])
 	grads := make([]Tensor, 6)
 	width := pre.Size(1)
 	gates := b.numbers[0] != 0
@@ -72,10 +72,10 @@ func mlpGradient(b backward) []Tensor {
 	h := b.Empty(x.DType(), x.Size(0), width)
 	down := b.change(h, b.saved[7:], partsOf(b.numbers[2+3*lowRankParts:]))
 	dpre := laidOut(downBack, dy.Size(1), width, x.DType()).product(b.Scope, dy, Epilogue{},
-		inner{added: down.lows(dy, Tensor{}), slopeOf: pre, again: h, gates: gates})
+		inner{added: down.lowGrads(dy, Tensor{}), gradOf: pre, again: h, gates: gates})
 	grads[4], grads[5] = down.factors(h, dy, b.wanted[4], b.wanted[5])
 	up := b.change(x, b.saved[4:], partsOf(b.numbers[1:]))
-	added := up.lows(dpre, Tensor{})
+	added := up.lowGrads(dpre, Tensor{})
 	if b.wanted[0] {
 		grads[0] = laidOut(upBack, pre.Size(1), x.Size(1), x.DType()).product(b.Scope, dpre, Epilogue{},
 			inner{added: added})

@@ -234,14 +234,14 @@ INLINE void swiglu_grad(const void *x, const void *dy, int bf16, void *dx, int64
   for (int64_t r = from; r < to; r++) {
     int64_t at = 2 * r * n, i = 0;
     for (; i + LANES <= n; i += LANES) {
-      floats gate = load(x, at + i, bf16), g = load(dy, r * n + i, bf16), share = sigmoids(gate, bf16);
-      store_floats(dx, at + i, g * load(x, at + n + i, bf16) * share * (1 + gate * (1 - share)), bf16);
-      store_floats(dx, at + n + i, g * gate * share, bf16);
+      floats gate = load(x, at + i, bf16), g = load(dy, r * n + i, bf16), sig = sigmoids(gate, bf16);
+      store_floats(dx, at + i, g * load(x, at + n + i, bf16) * sig * (1 + gate * (1 - sig)), bf16);
+      store_floats(dx, at + n + i, g * gate * sig, bf16);
     }
     for (; i < n; i++) {
-      float gate = value(x, at + i, bf16), g = value(dy, r * n + i, bf16), share = sigmoid(gate);
-      store(dx, at + i, g * value(x, at + n + i, bf16) * share * (1 + gate * (1 - share)), bf16);
-      store(dx, at + n + i, g * gate * share, bf16);
+      float gate = value(x, at + i, bf16), g = value(dy, r * n + i, bf16), sig = sigmoid(gate);
+      store(dx, at + i, g * value(x, at + n + i, bf16) * sig * (1 + gate * (1 - sig)), bf16);
+      store(dx, at + n + i, g * gate * sig, bf16);
     }
   }
 }
@@ -254,11 +254,11 @@ INLINE void gelu(const popri_rows *p, int64_t from, int64_t to, int bf16) {
     for (; i + LANES <= end; i += LANES) {
       floats x = load(p->x, i, bf16);
       soon(p->x, i + AHEAD, bf16);
-      store_floats(p->y, i, x * sigmoids(GELU_SLOPE * x * (1 + GELU_CUBE * x * x), bf16), bf16);
+      store_floats(p->y, i, x * sigmoids(GELU_SCALE * x * (1 + GELU_CUBE * x * x), bf16), bf16);
     }
     for (; i < end; i++) {
       float x = value(p->x, i, bf16);
-      store(p->y, i, x * sigmoid(GELU_SLOPE * x * (1 + GELU_CUBE * x * x)), bf16);
+      store(p->y, i, x * sigmoid(GELU_SCALE * x * (1 + GELU_CUBE * x * x)), bf16);
     }
   }
 }
@@ -267,15 +267,15 @@ INLINE void gelu_grad(const popri_rows *p, int64_t from, int64_t to, int bf16) {
   for (; from < to; from++) {
     int64_t i = from * p->n, end = i + p->n;
     for (; i + LANES <= end; i += LANES) {
-      floats x = load(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoids(GELU_SLOPE * x * (1 + cube), bf16);
-      floats slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
+      floats x = load(p->x, i, bf16), cube = GELU_CUBE * x * x, sig = sigmoids(GELU_SCALE * x * (1 + cube), bf16);
+      floats grad = sig * (1 + GELU_SCALE * x * (1 - sig) * (1 + 3 * cube));
       soon(p->x, i + AHEAD, bf16), soon(p->dy, i + AHEAD, bf16);
-      store_floats(p->y, i, load(p->dy, i, bf16) * slope, bf16);
+      store_floats(p->y, i, load(p->dy, i, bf16) * grad, bf16);
     }
     for (; i < end; i++) {
-      float x = value(p->x, i, bf16), cube = GELU_CUBE * x * x, share = sigmoid(GELU_SLOPE * x * (1 + cube));
-      float slope = share * (1 + GELU_SLOPE * x * (1 - share) * (1 + 3 * cube));
-      store(p->y, i, value(p->dy, i, bf16) * slope, bf16);
+      float x = value(p->x, i, bf16), cube = GELU_CUBE * x * x, sig = sigmoid(GELU_SCALE * x * (1 + cube));
+      float grad = sig * (1 + GELU_SCALE * x * (1 - sig) * (1 + 3 * cube));
+      store(p->y, i, value(p->dy, i, bf16) * grad, bf16);
     }
   }
 }
@@ -301,7 +301,7 @@ void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
     swiglu_grad(p->x, p->dy, 0, p->y, from, to, p->n);
 }
 
-// Turns the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has
+// Rotates the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has
 // those of r modulo angles.
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
                          int64_t heads, int64_t dim) {

@@ -3,17 +3,17 @@ package tensor
 // #include "torch.h"
 import "C"
 
-// All reports, as a tensor of one element, whether every element is true.
-func (s *Scope) All(a Tensor) Tensor { return s.unary("All", C.atg_all, a) }
+// all reports, as a tensor of one element, whether every element is true.
+func (s *Scope) all(a Tensor) Tensor { return s.unary("all", C.atg_all, a) }
 
 // MatMul is the matrix product, batched over leading dimensions.
 func (s *Scope) MatMul(a, b Tensor) Tensor { return s.binary("MatMul", C.atg_matmul, a, b) }
 
-// AddMM returns c + a·b.
-func (s *Scope) AddMM(c, a, b Tensor) Tensor {
+// addMM returns c + a·b.
+func (s *Scope) addMM(c, a, b Tensor) Tensor {
 	var out C.tensor
 	C.atg_addmm(&out, c.c, a.c, b.c)
-	return s.own("AddMM", out, c, a, b)
+	return s.own("addMM", out, c, a, b)
 }
 
 // Linear returns a·wᵀ + bias, for a weight stored [out, in]; bias may be the zero Tensor.

@@ -116,7 +116,7 @@ type given struct {
 func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packed, given) {
 	shape := w.Shape()
 	t := w.DType()
-	if len(shape) != 2 || (t != Float32 && t != BFloat16) || w.at() != CPU {
+	if len(shape) != 2 || (t != Float32 && t != BFloat16) || w.device() != CPU {
 		panic(&Error{Op: op, Shapes: []string{w.describe()},
 			Text: "it must be a float32 or bfloat16 matrix on the CPU"})
 	}
@@ -169,11 +169,11 @@ const (
 func (s *Scope) Activate(a Activation, x Tensor) Tensor {
 	switch a {
 	case ActGeluTanh:
-		return s.GeluTanh(x)
+		return s.geluTanh(x)
 	case ActGelu:
-		return s.Gelu(x)
+		return s.gelu(x)
 	case ActRelu:
-		return s.Relu(x)
+		return s.relu(x)
 	}
 	return x
 }
@@ -202,7 +202,7 @@ func (e Epilogue) Finish(s *Scope, y Tensor) Tensor {
 // inputs is a product of rows of x, contiguous on the CPU, in the kernels' form, without a result; the caller frees it.
 func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 	shape, t := x.Shape(), x.DType()
-	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || x.at() != CPU {
+	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || x.device() != CPU {
 		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
 			Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
 	}
@@ -220,7 +220,7 @@ func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 	a, b = s.Contiguous(a), s.Contiguous(b)
 	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() ||
-		!MatrixUnit() || a.at() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) ||
+		!MatrixUnit() || a.device() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) ||
 		(d != Float32 && d != BFloat16) {
 		panic(&Error{Op: "CrossProduct", Shapes: []string{a.describe(), b.describe()},
 			Text: "it takes matrices of one type with as many rows, on a CPU with a matrix unit"})
@@ -243,7 +243,7 @@ func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 		g := p.form(a.DType())
 		defer C.free(unsafe.Pointer(g))
 		first, end := int64(from)*32, min(int64(to)*32, a.Size(1))
-		g.rows, g.turned = C.int64_t(end-first), C.int64_t(a.Size(1))
+		g.rows, g.transposed = C.int64_t(end-first), C.int64_t(a.Size(1))
 		g.x = unsafe.Add(a.pointer(), first*size)
 		g.y, g.y_bf16 = unsafe.Add(y.pointer(), first*p.Out*width), cbool(y.DType() == BFloat16)
 		if sum.Defined() {
@@ -289,8 +289,8 @@ type inner struct {
 	pre   Tensor            // receives what the activation or the gates are applied to, if defined
 	// If defined, what pre received of an MLP, for whose result the product is the gradient: it becomes that for pre, and
 	// again receives the result.
-	slopeOf, again Tensor
-	gates          bool // of slopeOf
+	gradOf, again Tensor
+	gates         bool // of gradOf
 }
 
 // product is Product with what in says.
@@ -311,8 +311,8 @@ func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) Tensor {
 		shape[len(shape)-1] /= 2
 	}
 	g.y_bf16, g.act = cbool(e.DType == BFloat16), C.int(e.Act)
-	if in.slopeOf.Defined() {
-		g.slope_of, g.again = in.slopeOf.pointer(), in.again.pointer()
+	if in.gradOf.Defined() {
+		g.grad_of, g.again = in.gradOf.pointer(), in.again.pointer()
 		if in.gates {
 			g.act = C.ACT_SWIGLU
 			shape[len(shape)-1] *= 2

@@ -28,13 +28,13 @@ typedef struct {
 } popri_rows;
 
 // GELU in its tanh form (norm.h): 2·√(2/π), and its factor of x³.
-#define GELU_SLOPE 1.5957691216057308f
+#define GELU_SCALE 1.5957691216057308f
 #define GELU_CUBE 0.044715f
 
 // Dropout (drop.h) of rows of x, in parts with a key each, to which a row's number belongs.
 typedef struct {
   int bf16;
-  uint32_t limit;         // the share that is hidden, of 2^32
+  uint32_t limit;         // the dropout rate times 2^32
   float factor;           // of what is kept
   int64_t n, part;        // width of a row, and rows of a part
   const int64_t *keys;
@@ -47,7 +47,7 @@ typedef struct {
   int bf16;
   int64_t tokens, heads, kv_heads, dim;
   int64_t angles;              // rows of the tables [angles, dim], which repeat
-  const void *cosines, *sines; // null where positions turn nothing
+  const void *cosines, *sines; // null where positions rotate nothing
   void *x;                     // [batch, tokens, heads + 2·kv_heads, dim]
   void *q, *k, *v;             // [batch, heads or kv_heads, tokens, dim]
 } popri_heads;
@@ -115,10 +115,10 @@ typedef struct {
 } popri_gpu_adamw;
 
 typedef struct {
-  float *x;                      // [rows, width], whose first heads turn
+  float *x;                      // [rows, width], whose first heads are rotated
   const float *cosines, *sines;  // [angles, dim], which repeat
   int64_t angles, width, heads, dim;
-} popri_gpu_turn;
+} popri_gpu_rotate;
 
 typedef struct {
   int bf16;
@@ -133,7 +133,7 @@ typedef struct {
   int64_t vocab;
   float *logits;                 // [rows, vocab]
   float k;                       // 1/temperature
-  double p;                      // the share of the likeliest tokens that is kept; 1: all are
+  double p;                      // top_p: the probability of the likeliest tokens that are kept; 1: of all
   const double *u;               // below 0 for the maximum
   const uint8_t *ban;            // of rows that do not draw the banned tokens; or null
   const int64_t *banned;
@@ -161,7 +161,7 @@ typedef struct {
   X(low_rank_sums, popri_low_rank_sum)                                                                                \
   X(adamw, popri_gpu_adamw)                                                                                           \
   X(squares, popri_gpu_adamw)                                                                                         \
-  X(turn, popri_gpu_turn)                                                                                             \
+  X(rotate, popri_gpu_rotate)                                                                                         \
   X(attend, popri_gpu_step)                                                                                           \
   X(logprobs, popri_gpu_scores)                                                                                       \
   X(logprobs_grad, popri_gpu_scores)                                                                                  \

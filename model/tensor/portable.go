@@ -172,7 +172,7 @@ func (d *Sampler) draw(s *Scope, x Tensor, u []float64) []int64 {
 
 // weights is exp((x-top)/temperature), float64.
 func (s *Scope) weights(x, top Tensor, temperature float64) Tensor {
-	return s.Exp(s.MulScalar(s.Sub(s.To(x, Float64), s.To(top, Float64)), 1/temperature))
+	return s.exp(s.MulScalar(s.Sub(s.To(x, Float64), s.To(top, Float64)), 1/temperature))
 }
 
 // truncate is truncation.apply: equal logits keep the order of their ids.
@@ -190,8 +190,8 @@ func (d *Sampler) truncate(s *Scope, x, top Tensor, temperature float64) Tensor 
 	if byMass {
 		weights := s.weights(sorted, top, temperature)
 		cumulated := s.cumSum(weights)
-		share := s.MulScalar(s.Narrow(cumulated, 1, v-1, 1), d.TopP)
-		sorted = s.Where(s.greater(share, s.Sub(cumulated, weights)), sorted, nothing)
+		kept := s.MulScalar(s.Narrow(cumulated, 1, v-1, 1), d.TopP)
+		sorted = s.Where(s.greater(kept, s.Sub(cumulated, weights)), sorted, nothing)
 	}
 	out := s.Empty(Float32, x.Shape()...)
 	s.scatter(out, order, sorted)
@@ -221,12 +221,12 @@ func (l *LogProbs) portable() {
 				l.Rank[i] = int32(n)
 			}
 		}
-		logSums := s.Add(s.Log(s.sumRows(s.Exp(s.Sub(x, top)))), top)
+		logSums := s.Add(s.log(s.sumRows(s.exp(s.Sub(x, top)))), top)
 		copy(l.Values, s.Float32s(s.Where(good, s.Sub(s.Gather(x, 1, l.ids), logSums), bad)))
 		if l.Entropy != nil {
 			// -Σ p·log p; a probability of 0 counts as 0 even if the logit is -Inf.
 			logs := s.Sub(x, logSums)
-			p := s.Exp(logs)
+			p := s.exp(logs)
 			zero := s.Zeros(Float32, 1)
 			copy(l.Entropy,
 				s.Float32s(s.Where(good, s.Neg(s.sumRows(s.Where(s.greater(p, zero), s.Mul(p, logs), zero))), bad)))
@@ -241,7 +241,7 @@ func (l *LogProbs) portableGrad(weights []float32) {
 	s := l.scope
 	s.Do(func() {
 		w := s.Neg(s.FromFloat32(weights, int64(len(weights)), 1))
-		p := s.Exp(s.Sub(s.To(l.logits, Float32), l.logSums))
+		p := s.exp(s.Sub(s.To(l.logits, Float32), l.logSums))
 		own := s.Mul(w, s.AddScalar(s.Gather(p, 1, l.ids), -1))
 		grad := s.Mul(w, p)
 		s.scatter(grad, l.ids, own)
@@ -251,13 +251,13 @@ func (l *LogProbs) portableGrad(weights []float32) {
 
 func (s *Scope) portableRMSNorm(x, weight Tensor, eps float64) Tensor {
 	wide := s.To(x, Float32)
-	scale := s.Rsqrt(s.AddScalar(s.MeanDim(s.Square(wide), -1), eps))
+	scale := s.rsqrt(s.AddScalar(s.MeanDim(s.Square(wide), -1), eps))
 	return s.To(s.Mul(s.Mul(wide, scale), s.To(weight, Float32)), x.DType())
 }
 
 func (s *Scope) portableSwiGLU(x Tensor, n int64) Tensor {
 	gate, up := s.To(s.Narrow(x, -1, 0, n), Float32), s.To(s.Narrow(x, -1, n, n), Float32)
-	return s.To(s.Mul(s.Silu(gate), up), x.DType())
+	return s.To(s.Mul(s.silu(gate), up), x.DType())
 }
 
 // portableRotate is [Scope.Rotate_] for x [times, angles, width].
@@ -270,7 +270,7 @@ func (s *Scope) portableRotate(x, cosines, sines Tensor, heads, dim int64) {
 }
 
 func (s *Scope) portableFinite(t Tensor) bool {
-	return s.Int64s(s.All(s.isFinite(t)))[0] != 0
+	return s.Int64s(s.all(s.isFinite(t)))[0] != 0
 }
 
 // indexPut sets a[…, index, …] to values, for the dimensions of a whose index is not none.
@@ -327,7 +327,7 @@ func (s *Scope) reduce(a Tensor, what int) Tensor {
 	return s.own("reduce", out, a)
 }
 
-// sortDown sorts each row of a [n, V], the largest first, equals in their order, and returns also the place of each.
+// sortDown sorts each row of a [n, V], the largest first, equals in their order, and also returns the indices.
 func (s *Scope) sortDown(a Tensor) (sorted, order Tensor) {
 	var out [2]C.tensor
 	C.atg_sort_stable(&out[0], a.c, 1, 1, 1)

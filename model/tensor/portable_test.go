@@ -447,7 +447,7 @@ func TestSetDevice(t *testing.T) {
 func TestDevice(t *testing.T) {
 	err := Run(func(s *Scope) error {
 		x := s.Add(s.FromFloat32([]float32{1, 2}, 2), s.Zeros(Float32, 2))
-		if got := x.at(); got != DefaultDevice() {
+		if got := x.device(); got != DefaultDevice() {
 			t.Errorf("the sum lies on %v, want %v", got, DefaultDevice())
 		}
 		if got := s.Float32s(x); !slices.Equal(got, []float32{1, 2}) {

@@ -32,11 +32,11 @@ void popri_product_run(const popri_product *g, void *scratch) {
   for (int64_t r = 0; r < g->rows; r += panel) {
     popri_product p = *g;
     p.rows = g->rows - r < panel ? g->rows - r : panel;
-    p.x = (const char *)g->x + r * (g->turned ? 1 : g->in) * (g->x_bf16 ? 2 : 4);
+    p.x = (const char *)g->x + r * (g->transposed ? 1 : g->in) * (g->x_bf16 ? 2 : 4);
     int64_t half = g->out / 2, size = g->y_bf16 ? 2 : 4, inner = r * g->out * (g->act == ACT_SWIGLU ? 2 : 1) * size;
     p.y = g->y ? (char *)g->y + (g->gated ? r * half * size : inner) : 0;
     p.pre = g->pre ? (char *)g->pre + inner : 0;
-    p.slope_of = g->slope_of ? (const char *)g->slope_of + inner : 0;
+    p.grad_of = g->grad_of ? (const char *)g->grad_of + inner : 0;
     p.again = g->again ? (char *)g->again + r * g->out * size : 0;
     if (g->added.parts) p.added.low += r * g->added.ranks;
     if (g->residual) p.residual = (const char *)g->residual + r * g->out * (g->residual_bf16 ? 2 : 4);

@@ -16,7 +16,7 @@ import (
 type Sampler struct {
 	Temperature float64 // divides the logits
 	TopK        int     // keep this many likeliest tokens; 0 keeps all
-	// of those, keep the smallest set of the likeliest that holds this share of their probability; 0 or 1 keeps all
+	// of those, keep the smallest set of the likeliest whose probability reaches TopP; 0 or 1 keeps all
 	TopP   float64
 	Banned []int32 // tokens that rows with the ban do not draw
 	cut    truncation
@@ -47,7 +47,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		return out
 	}
 	vocab := int(shape[1])
-	rows := logits.View32()
+	rows := logits.view32()
 	inKernel := d.TopP > 0 && d.TopP < 1 && (d.TopK <= 0 || d.TopK >= vocab)
 	for i := range u {
 		row := rows[i*vocab : (i+1)*vocab]

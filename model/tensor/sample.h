@@ -62,7 +62,7 @@ void popri_sample_part(int rows, const float *logits, int64_t stride, int n, flo
 }
 
 // The part of a row that u in [0, 1) falls into, or -1 where the row has a NaN or no finite maximum; *rest is what u
-// leaves of it, in the measure of its exponentials. sum becomes the shares of the parts. e has room for one value a
+// leaves of it, in units of the part's exponentials. sum becomes the weights of the parts. e has room for one value a
 // part.
 int popri_sample_choose(const float *top, float *sum, int parts, float k, double u, double *rest, float *e) {
   float max = max_of(top, parts);
@@ -83,7 +83,7 @@ int popri_sample_choose(const float *top, float *sum, int parts, float k, double
   return last;
 }
 
-// The place in a part of n values, whose maximum is top, at which the sum of exponentials passes rest.
+// The index in a part of n values, whose maximum is top, at which the sum of exponentials passes rest.
 int popri_sample_pick(const float *x, int n, float top, float k, double rest, float *e) {
   exp_sum(e, x, n, top, k);
   double passed = 0;
@@ -121,8 +121,8 @@ void popri_sample(int from, int to, int vocab, const float *logits, float k, con
   }
 }
 
-// Lists the places of x that are at least least, in their order, and returns how many there are.
-static int places_from(const float *x, int n, float least, int32_t *place) {
+// Lists the indices of the elements of x that are at least least, in order, and returns how many there are.
+static int indices_from(const float *x, int n, float least, int32_t *index) {
   enum { STEP = 8 * LANES };
   int found = 0, i = 0;
   for (; i + STEP <= n; i += STEP) {
@@ -131,12 +131,12 @@ static int places_from(const float *x, int n, float least, int32_t *place) {
     int any = 0;
     for (int k = 0; k < LANES; k++) any |= near[k];
     for (int k = 0; any && k < STEP; k++) {
-      place[found] = i + k;
+      index[found] = i + k;
       found += x[i + k] >= least;
     }
   }
   for (; i < n; i++) {
-    place[found] = i;
+    index[found] = i;
     found += x[i] >= least;
   }
   return found;
@@ -167,8 +167,8 @@ int64_t popri_sample_top_scratch(int vocab) {
   return (int64_t)vocab * (sizeof(float) + sizeof(int32_t) + sizeof(candidate)) + BUCKETS * sizeof(double) + 64;
 }
 
-// Draws as popri_sample does, from the smallest set of the likeliest tokens that holds the share p < 1 of the
-// probability. Ties at the border go to the lower id. All tokens whose share is below (1-p)/vocab hold less than 1-p
+// Draws as popri_sample does, from the smallest set of the likeliest tokens whose probability reaches p < 1 (top_p).
+// Ties at the border go to the lower id. All tokens whose probability is below (1-p)/vocab hold less than 1-p
 // together, so the set is among the others, which are few, and only those at its border are sorted.
 void popri_sample_top(int from, int to, int vocab, const float *logits, float k, double p, const double *u,
                       int32_t *out, void *scratch) {
@@ -176,7 +176,7 @@ void popri_sample_top(int from, int to, int vocab, const float *logits, float k,
   double *mass = scratch;
   candidate *border = (candidate *)(mass + BUCKETS);
   float *e = (float *)(border + vocab);
-  int32_t *place = (int32_t *)(e + vocab);
+  int32_t *index = (int32_t *)(e + vocab);
   for (int r = from; r < to; r++) {
     const float *x = logits + (int64_t)r * vocab;
     out[r] = -1;
@@ -190,33 +190,33 @@ void popri_sample_top(int from, int to, int vocab, const float *logits, float k,
     for (int at = 0; at < vocab; at += TOP_PART)
       total += exp_sum(e + at, x + at, vocab - at < TOP_PART ? vocab - at : TOP_PART, max, k);
     if (!(total > 0 && total < INFINITY)) continue; // also where there is a NaN
-    double share = p * total;
-    int n = places_from(e, vocab, (float)((1 - p) * total / vocab), place);
+    double kept_mass = p * total;
+    int n = indices_from(e, vocab, (float)((1 - p) * total / vocab), index);
     memset(mass, 0, BUCKETS * sizeof *mass);
-    for (int i = 0; i < n; i++) mass[bucket_of(max - x[place[i]], k)] += e[place[i]];
+    for (int i = 0; i < n; i++) mass[bucket_of(max - x[index[i]], k)] += e[index[i]];
     int last = 0;
     double sum = 0;
-    for (; last < BUCKETS - 1 && sum + mass[last] < share; last++) sum += mass[last];
+    for (; last < BUCKETS - 1 && sum + mass[last] < kept_mass; last++) sum += mass[last];
     int ties = 0, kept = 0;
     for (int i = 0; i < n; i++) {
-      int b = bucket_of(max - x[place[i]], k);
+      int b = bucket_of(max - x[index[i]], k);
       if (b > last) continue;
-      if (b == last) border[ties++] = (candidate){x[place[i]], e[place[i]], kept};
-      place[kept++] = place[i];
+      if (b == last) border[ties++] = (candidate){x[index[i]], e[index[i]], kept};
+      index[kept++] = index[i];
     }
     qsort(border, ties, sizeof *border, likelier);
     double all = sum;
     for (int i = 0; i < ties; i++) {
-      if (all < share)
+      if (all < kept_mass)
         all += border[i].e;
       else
-        place[border[i].at] = -1;
+        index[border[i].at] = -1;
     }
     double want = u[r] * all, passed = 0;
     for (int i = 0; i < kept; i++) {
-      if (place[i] < 0) continue;
-      passed += e[place[i]];
-      out[r] = place[i];
+      if (index[i] < 0) continue;
+      passed += e[index[i]];
+      out[r] = index[i];
       if (passed > want) break;
     }
   }

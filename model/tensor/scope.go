@@ -261,7 +261,7 @@ func (t Tensor) describe() string {
 		return "none"
 	}
 	text := fmt.Sprintf("%v%v", t.DType(), t.Shape())
-	if d := t.at(); d != CPU {
+	if d := t.device(); d != CPU {
 		text = d.String() + " " + text
 	}
 	return text

@@ -2,7 +2,7 @@ package tensor
 
 // #include <stdlib.h>
 // #include "torch.h"
-// char *popriBackward(int op, double *numbers, tensor *saved, tensor *slopes, char *wanted, tensor *results);
+// char *popriBackward(int op, double *numbers, tensor *saved, tensor *grads, char *wanted, tensor *results);
 // static void steps(void) { popri_steps(popriBackward); }
 import "C"
 
@@ -40,10 +40,10 @@ const (
 // backward is what a gradient is computed from.
 type backward struct {
 	*Scope
-	numbers []float64
-	saved   []Tensor
-	slopes  []Tensor // of the outputs; none where there is no gradient
-	wanted  []bool   // of the inputs
+	numbers  []float64
+	saved    []Tensor
+	outGrads []Tensor // gradients of the outputs; none where there is no gradient
+	wanted   []bool   // of the inputs
 }
 
 // gradients gives, for each operation, the numbers of what its steps have, and the gradients of the inputs.
@@ -68,7 +68,7 @@ var gradients = [...]struct {
 
 func init() { C.steps() }
 
-// record gives the outputs of t their place in the graph, if gradients are recorded and one of its inputs needs one.
+// record adds the outputs of t to the graph, if gradients are recorded and one of its inputs needs one.
 func (s *Scope) record(t step) {
 	if !s.grad {
 		return
@@ -91,7 +91,7 @@ func (s *Scope) record(t step) {
 // popriBackward is called by libtorch within [Scope.Backward], on its thread. No panic may pass through libtorch.
 //
 //export popriBackward
-func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted *C.char,
+func popriBackward(op C.int, numbers *C.double, saved, grads *C.tensor, wanted *C.char,
 	results *C.tensor) (problem *C.char) {
 	g := gradients[op]
 	list := func(p *C.tensor, n int) []Tensor {
@@ -101,9 +101,9 @@ func popriBackward(op C.int, numbers *C.double, saved, slopes *C.tensor, wanted 
 		}
 		return out
 	}
-	at := Tensor{*saved}.at()
+	at := Tensor{*saved}.device()
 	b := backward{Scope: &Scope{device: at, threads: int(C.at_get_num_threads()),
-		gpu: emulated || at != CPU && onGPU()}, saved: list(saved, g.saved), slopes: list(slopes, g.outputs)}
+		gpu: emulated || at != CPU && onGPU()}, saved: list(saved, g.saved), outGrads: list(grads, g.outputs)}
 	for _, x := range unsafe.Slice(numbers, g.numbers) {
 		b.numbers = append(b.numbers, float64(x))
 	}

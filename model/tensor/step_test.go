@@ -25,22 +25,22 @@ var stepCases = []struct {
 		return []Tensor{s.LayerNorm(in[0], draws32(s, Float32, 3, 70), draws32(s, Float32, 4, 70), 1e-5)}
 	}},
 	{"RMSNorm beside", [][]int64{{3, 67, 75}, {75}}, func(s *Scope, in []Tensor) []Tensor {
-		y, same := s.RMSNormBeside(in[0], s.To(in[1], Float32), 1e-5)
+		y, same := s.RMSNormResidual(in[0], s.To(in[1], Float32), 1e-5)
 		return []Tensor{y, s.Mul(same, same)}
 	}},
 	{"LayerNorm beside", [][]int64{{3, 67, 75}, {75}, {75}}, func(s *Scope, in []Tensor) []Tensor {
-		y, same := s.LayerNormBeside(in[0], s.To(in[1], Float32), s.To(in[2], Float32), 1e-5)
+		y, same := s.LayerNormResidual(in[0], s.To(in[1], Float32), s.To(in[2], Float32), 1e-5)
 		return []Tensor{y, s.Mul(same, same)}
 	}},
 	{"only beside a norm", [][]int64{{3, 67, 75}}, func(s *Scope, in []Tensor) []Tensor {
-		_, same := s.RMSNormBeside(in[0], draws32(s, Float32, 3, 75), 1e-5)
+		_, same := s.RMSNormResidual(in[0], draws32(s, Float32, 3, 75), 1e-5)
 		return []Tensor{s.Mul(same, same)}
 	}},
 	{"Drop", [][]int64{{4, 70, 75}}, func(s *Scope, in []Tensor) []Tensor {
 		return []Tensor{s.Drop(in[0], 0.3, 7, 1<<63+5)}
 	}},
 	{"SwiGLU", [][]int64{{5, 70, 2 * 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.SwiGLU(in[0])} }},
-	{"GeluTanh", [][]int64{{5, 70, 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.GeluTanh(in[0])} }},
+	{"GeluTanh", [][]int64{{5, 70, 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.geluTanh(in[0])} }},
 	{"SplitHeads", [][]int64{{2, 40, (4 + 2*2) * 36}}, func(s *Scope, in []Tensor) []Tensor {
 		q, k, v := s.SplitHeads(in[0], Tensor{}, Tensor{}, HeadShape{4, 2, 36})
 		return []Tensor{q, k, v}
@@ -57,34 +57,34 @@ var stepCases = []struct {
 	}},
 	{"Adapted", [][]int64{{67, 40}, {7, 40}, {3*20 + 4*17}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
-		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 0, 20}, {4, 25, 17}}}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []lowRankPart{{3, 0, 20}, {4, 25, 17}}}
 		w := Weight{Matrix: draws32(s, d, 3, 40, 50), Bias: draws32(s, d, 4, 50), InOut: true}
 		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
 	}},
 	{"Adapted alone", [][]int64{{600, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
-		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []lowRankPart{{4, 0, 70}}}
 		return []Tensor{s.Adapted(in[0], Weight{Matrix: draws32(s, in[0].DType(), 3, 70, 48)}, l, Tensor{})}
 	}},
 	{"Adapted, packed", [][]int64{{70, 48}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
 		w := s.laidOut(Weight{Matrix: draws32(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}, false)
-		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 70}}}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []lowRankPart{{4, 0, 70}}}
 		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
 	}},
 	{"Adapted onto, packed", [][]int64{{70, 48}, {70, 70}, {4, 48}, {4 * 70}}, func(s *Scope, in []Tensor) []Tensor {
 		w := s.laidOut(Weight{Matrix: draws32(s, in[0].DType(), 3, 70, 48)}, false)
-		l := LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []LowRankPart{{4, 0, 70}}}
+		l := LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []lowRankPart{{4, 0, 70}}}
 		return []Tensor{s.Adapted(in[0], w, l, in[1]), s.Adapted(in[0], w, LowRank{}, in[1])}
 	}},
 	{"Adapted in parts, packed", [][]int64{{45, 48}, {7, 48}, {3*20 + 4*37}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
 		w := s.laidOut(Weight{Matrix: draws32(s, d, 3, 70, 48)}, false)
-		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{3, 2, 20}, {4, 25, 37}}}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []lowRankPart{{3, 2, 20}, {4, 25, 37}}}
 		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
 	}},
 	{"Adapted gates", [][]int64{{45, 48}, {4, 48}, {4 * 64}}, func(s *Scope, in []Tensor) []Tensor {
 		w := s.laidOut(Weight{Matrix: draws32(s, in[0].DType(), 3, 64, 48)}, true)
-		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []LowRankPart{{4, 0, 64}}}
+		l := LowRank{s.To(in[1], Float32), s.To(in[2], Float32), []lowRankPart{{4, 0, 64}}}
 		return []Tensor{s.Adapted(in[0], w, l, Tensor{})}
 	}},
 	{"MLP", [][]int64{{75, 48}, {75, 48}, {4, 48}, {4 * 70}, {3, 70}, {3 * 48}}, func(s *Scope, in []Tensor) []Tensor {
@@ -92,23 +92,23 @@ var stepCases = []struct {
 		up := Weight{Matrix: small(s, d, 3, 48, 70), Bias: draws32(s, d, 4, 70), InOut: true}
 		down := Weight{Matrix: small(s, d, 5, 70, 48), Bias: draws32(s, d, 6, 48), InOut: true}
 		return []Tensor{s.mlp(in, MLP{Up: up, Down: down,
-			UpChange:   LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []LowRankPart{{4, 0, 70}}},
-			DownChange: LowRank{s.To(in[4], Float32), s.To(in[5], Float32), []LowRankPart{{3, 0, 48}}}})}
+			UpChange:   LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []lowRankPart{{4, 0, 70}}},
+			DownChange: LowRank{s.To(in[4], Float32), s.To(in[5], Float32), []lowRankPart{{3, 0, 48}}}})}
 	}},
 	{"MLP with gates", [][]int64{{45, 48}, {45, 48}, {7, 48}, {3*96 + 4*96}, {2, 96}, {2 * 48}},
 		func(s *Scope, in []Tensor) []Tensor {
 			d := in[0].DType()
-			parts := []LowRankPart{{3, 0, 96}, {4, 96, 96}}
+			parts := []lowRankPart{{3, 0, 96}, {4, 96, 96}}
 			return []Tensor{s.mlp(in, MLP{Up: Weight{Matrix: small(s, d, 3, 192, 48)},
 				Down: Weight{Matrix: small(s, d, 5, 48, 96)}, Gates: true,
 				UpChange:   LowRank{s.To(in[2], Float32), s.To(in[3], Float32), parts},
-				DownChange: LowRank{s.To(in[4], Float32), s.To(in[5], Float32), []LowRankPart{{2, 0, 48}}}})}
+				DownChange: LowRank{s.To(in[4], Float32), s.To(in[5], Float32), []lowRankPart{{2, 0, 48}}}})}
 		}},
 	{"MLP, partly adapted", [][]int64{{33, 48}, {33, 48}, {2, 96}, {2 * 48}}, func(s *Scope, in []Tensor) []Tensor {
 		d := in[0].DType()
 		return []Tensor{s.mlp(in, MLP{Up: Weight{Matrix: small(s, d, 3, 192, 48)},
 			Down: Weight{Matrix: small(s, d, 5, 48, 96)}, Gates: true,
-			DownChange: LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []LowRankPart{{2, 0, 48}}}})}
+			DownChange: LowRank{s.To(in[2], Float32), s.To(in[3], Float32), []lowRankPart{{2, 0, 48}}}})}
 	}},
 	{"LowRank", [][]int64{{3, 40}, {20, 3}, {4, 40}, {17, 4}}, func(s *Scope, in []Tensor) []Tensor {
 		f := func(i int) Tensor { return s.To(in[i], Float32) }
@@ -156,7 +156,7 @@ func (s *Scope) mlp(in []Tensor, m MLP) Tensor {
 	if m.Gates {
 		h = s.SwiGLU(h)
 	} else {
-		h = s.GeluTanh(h)
+		h = s.geluTanh(h)
 	}
 	return s.Add(residual, projected(h, m.Down, m.DownChange))
 }

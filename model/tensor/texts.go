@@ -15,7 +15,7 @@ func checkTexts(op string, x Tensor, starts []int32) int64 {
 	for i := range starts[1:] {
 		most = max(most, int64(starts[i+1]-starts[i]))
 	}
-	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) || x.at() != CPU {
+	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) || x.device() != CPU {
 		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "the texts must be its rows, on the CPU"})
 	}
 	if x.DType() != Float32 && (x.DType() != BFloat16 || !CanPack(BFloat16)) {
@@ -36,7 +36,7 @@ func (s *Scope) textBias(op string, bias Tensor, heads int, most int64) (*C.floa
 		panic(&Error{Op: op, Shapes: []string{bias.describe()},
 			Text: fmt.Sprintf("it is no bias of %d heads for texts of %d tokens", heads, most)})
 	}
-	return cfloats(bias.View32()), C.int64_t(width)
+	return cfloats(bias.view32()), C.int64_t(width)
 }
 
 // AttendTexts does the attention within texts that lie behind each other, without gradients, on the CPU. qkv is [tokens,
@@ -71,7 +71,7 @@ func (s *Scope) AttendTexts(qkv, shift Tensor, starts []int32, heads int, bias T
 		if qkv.DType() == Float32 {
 			scratch := make([]float32, C.popri_attend_float_scratch(C.int64_t(most), C.int64_t(dim)))
 			C.popri_attend_float(C.int(from), C.int(end), (*C.int32_t)(&starts[0]), C.int(heads), C.int64_t(dim),
-				(*C.float)(in), cfloats(shift.View32()), table, width, (*C.float)(to), cfloats(scratch))
+				(*C.float)(in), cfloats(shift.view32()), table, width, (*C.float)(to), cfloats(scratch))
 			return
 		}
 		scratch := make([]byte, C.popri_attend_texts_scratch(C.int64_t(most), C.int64_t(dim)))
@@ -118,7 +118,7 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 				panic(&Error{Op: "EncodeTexts", Shapes: []string{t.describe()},
 					Text: fmt.Sprintf("layer %d does not fit", i)})
 			}
-			return cfloats(t.View32())
+			return cfloats(t.view32())
 		}
 		c.qkv, c.out = (*C.uint16_t)(l.QKV.data.pointer()), (*C.uint16_t)(l.Out.data.pointer())
 		c.up, c.down = (*C.uint16_t)(l.Up.data.pointer()), (*C.uint16_t)(l.Down.data.pointer())

@@ -125,7 +125,7 @@ func TestAddRows(t *testing.T) {
 		}
 		y := s.Clone(given)
 		s.AddGelu_(y, row(0))
-		check("AddGelu_", y, s.Gelu(s.Add(given, row(0))))
+		check("AddGelu_", y, s.gelu(s.Add(given, row(0))))
 		y = s.Clone(given)
 		s.AddLayerNorm_(y, residual, add, 1e-5)
 		check("AddLayerNorm_", y, s.LayerNorm(s.Add(s.Add(given, row(0)), residual), row(1), row(2), 1e-5))

@@ -100,7 +100,7 @@ void atg_zeros(tensor *, int64_t *, int, int, int);
 void popri_deterministic(void);
 void popri_observe(void (*begins)(const char *name, int64_t node), void (*ends)(void));
 int64_t popri_next_node(void);
-void popri_steps(char *(*backward)(int op, double *numbers, tensor *saved, tensor *slopes, char *wanted,
+void popri_steps(char *(*backward)(int op, double *numbers, tensor *saved, tensor *grads, char *wanted,
                                    tensor *results));
 char *popri_step(int op, double *numbers, int count, tensor *saved, int kept, tensor *inputs, int from, tensor *outputs,
                  int to);
@@ -158,12 +158,12 @@ void popri_attend_float(int from, int to, const int32_t *starts, int heads, int6
                         const float *shift, const float *bias, int64_t most, float *out, float *scratch);
 void popri_split_heads(const void *heads, int64_t from, int64_t to);
 void popri_split_heads_grad(const void *heads, int64_t from, int64_t to);
-// The same without the scores in memory (attend_train.c): q and k are turned.
+// The same without the scores in memory (attend_train.c): q and k are rotated.
 typedef struct {
   int64_t tokens, heads, kv_heads, dim;
   const int64_t *starts;         // of the sequences in the one batch there is, and their end; null: a batch is one
   float scale;
-  uint64_t key;                  // of dropout of the shares, whose row is that of the query among those of all heads
+  uint64_t key;                  // of dropout of the probabilities, whose row is that of the query among those of all heads
   uint32_t hidden;               // of 2^32; 0 hides none
   float kept;                    // the factor of what is kept
   int planes, tiles;             // bfloat16 has one plane, float32 three, on the matrix unit
@@ -199,12 +199,12 @@ void popri_logprobs(int64_t from, int64_t to, int vocab, const void *logits, int
 void popri_logprobs_grad(int64_t from, int64_t to, int vocab, void *logits, int bf16, const int32_t *target,
                          const float *normaliser, const float *weight);
 // Products with packed weights (product.c), and attention on the matrix unit (amx_attend.c).
-enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU, ACT_SWIGLU }; // the last one is for slope_of alone
+enum { ACT_NONE, ACT_GELU_TANH, ACT_GELU, ACT_RELU, ACT_SWIGLU }; // the last one is for grad_of alone
 typedef struct {
   int64_t rows, in, out;
   int planes;               // of bfloat16: 1, or 3 for float32 weights on the matrix unit; 0: weights and x are float32
   const void *x;            // [rows, in]
-  int64_t turned;           // on the matrix unit: x is a matrix [in, turned], of which the rows are columns; else 0
+  int64_t transposed;       // on the matrix unit, above 0: x is a matrix [in, transposed] whose columns are the rows
   const uint16_t *w;        // packed
   const float *scales;      // of the outputs, where weights are bytes (packed8.c); else null
   const float *bias;        // [out] or null
@@ -216,10 +216,10 @@ typedef struct {
   int gated;                // packed so: silu(first half)·second half
   popri_low_rank added;     // its low·up joins the sums; no parts: nothing. Its activation is GELU's tanh form or none
   // An MLP that is trained. pre, or null, is of y's type and receives what the activation is applied to, [rows, out],
-  // without a residual; gates may then have no y. With slope_of, what pre received, the product is the gradient for the
+  // without a residual; gates may then have no y. With grad_of, what pre received, the product is the gradient for the
   // activation's result [rows, out]: y receives that for pre, and again, of y's type, that result.
   void *pre, *again;
-  const void *slope_of;
+  const void *grad_of;
 } popri_product;
 int popri_amx_enable(void);
 // Draws from the softmax of k times a product's rows, which is not kept (amx.c).
@@ -237,7 +237,7 @@ int64_t popri_attend_scratch(const popri_cache *c);
 void popri_attend_tiles(const popri_cache *c, int from, int to, const float *qkv, uint16_t *out, const int32_t *slot,
                         const int32_t *suffix_len, const int32_t *prefix, const int32_t *prefix_len, void *scratch);
 void popri_prefill_tiles(const popri_cache *c, int from, int to, int width, const float *qkv, uint16_t *out,
-                         const int32_t *place, const int32_t *lengths, void *scratch);
+                         const int32_t *prefix, const int32_t *lengths, void *scratch);
 void popri_layernorm_bf16(const uint16_t *x, const float *w, const float *b, uint16_t *y, int64_t rows, int64_t n,
                           float eps, float *row);
 int64_t popri_attend_texts_scratch(int64_t most, int64_t dim);

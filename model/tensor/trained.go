@@ -16,7 +16,7 @@ func (s *Scope) Trained(x Tensor, w Weight) Tensor {
 	s.NoGrad(func() { y = w.Packed.Outputs(s, x, w.Bias) })
 	inputs := []Tensor{x, w.Matrix, w.Bias}
 	if !w.Bias.Defined() {
-		inputs[2] = x // in the place of none
+		inputs[2] = x // stands for none
 	}
 	numbers := []float64{0, 0}
 	if w.InOut {
@@ -31,7 +31,7 @@ func (s *Scope) Trained(x Tensor, w Weight) Tensor {
 }
 
 func trainedGradient(b backward) []Tensor {
-	x, back, dy := b.saved[0], b.saved[1], b.Contiguous(b.slopes[0])
+	x, back, dy := b.saved[0], b.saved[1], b.Contiguous(b.outGrads[0])
 	grads := make([]Tensor, 3)
 	if b.wanted[0] {
 		grads[0] = laidOut(back, dy.Size(1), x.Size(1), x.DType()).Product(b.Scope, dy, Epilogue{})

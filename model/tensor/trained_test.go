@@ -66,7 +66,7 @@ func TestTrained(t *testing.T) {
 	}
 	const n, in, out = 75, 48, 100
 	random := rand.New(rand.NewPCG(2, 8))
-	xs, ws, bs, slopes := normals(random, n*in, 1), normals(random, in*out, 0.1), normals(random, out, 1),
+	xs, ws, bs, grads := normals(random, n*in, 1), normals(random, in*out, 0.1), normals(random, out, 1),
 		normals(random, n*out, 1)
 	for _, d := range []DType{Float32, BFloat16} {
 		for _, inOut := range []bool{false, true} {
@@ -102,7 +102,7 @@ func TestTrained(t *testing.T) {
 									y = s.To(y, d)
 								}
 							}
-							root := s.Sum(s.Mul(s.To(y, Float32), s.FromFloat32(slopes, n, out)))
+							root := s.Sum(s.Mul(s.To(y, Float32), s.FromFloat32(grads, n, out)))
 							all = append(all, s.Float64s(y))
 							for _, g := range s.Backward(root, wanted) {
 								all = append(all, s.Float64s(g))

@@ -22,7 +22,7 @@ const (
 )
 
 // apply sets to minus infinity the logits outside the k likeliest (0: all), and of the rest the ones outside the
-// smallest set of the likeliest that holds the share p of their probability at the temperature (0 or 1: all). Ties at
+// smallest set of the likeliest whose probability at the temperature reaches p (0 or 1: all). Ties at
 // the border go to the lower id. A row with NaN or without a finite maximum stays as it is.
 func (c *truncation) apply(row []float32, k int, p, temperature float64) {
 	byCount, byMass := k > 0 && k < len(row), p > 0 && p < 1
