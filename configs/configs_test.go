@@ -28,7 +28,7 @@ func TestDefaultIsValidAndNamesEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := newLoader(Config{}).file("demo", content, true)
+	values := newLoader().file("demo", content, true)
 	for _, k := range Keys() {
 		if _, ok := values[k.Name]; !ok {
 			t.Errorf("the preset demo does not set %s", k.Name)

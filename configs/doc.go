@@ -4,5 +4,5 @@
 //
 // An unknown key, a value of the wrong type and an impossible value are the user's mistakes; [Load] collects all of
 // them, with the place of each, into one [*Invalid]. A [Config] prints itself with every key ([Config.YAML]), and
-// what it prints loads to the same Config. Keys of earlier versions are read as the keys of today.
+// what it prints loads to the same Config.
 package configs

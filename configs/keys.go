@@ -67,17 +67,17 @@ func Names() (names []string) {
 	return names
 }
 
-// sections lists the sections in the order of the types, and those that only earlier versions had.
+// sections lists the sections in the order of the types.
 var sections = func() (list []string) {
 	for _, k := range keys {
 		if section, _, found := strings.Cut(k.Name, "."); found && !slices.Contains(list, section) {
 			list = append(list, section)
 		}
 	}
-	return append(list, "private_evolution_sft")
+	return list
 }()
 
-// lookup finds a key by its present name.
+// lookup finds a key by its name.
 func lookup(name string) (Key, bool) {
 	for _, k := range keys {
 		if k.Name == name {
@@ -121,9 +121,6 @@ func (k Key) check(value any) error {
 // parse turns the text of a flag or an environment variable into a value as a file holds it. A text is taken as it is,
 // and a list is written a,b or [a, b].
 func parse(name, text string) any {
-	if f, ok := formerly[name]; ok && f.now != "" {
-		name = f.now
-	}
 	k, _ := lookup(name)
 	switch {
 	case k.Type == "text":
@@ -153,8 +150,6 @@ func scalar(text string) any {
 	return value
 }
 
-func isZero(value any) bool { return fmt.Sprint(value) == "0" }
-
 // describe names a value as it stands in a file.
 func describe(value any) string {
 	switch v := value.(type) {
@@ -173,7 +168,7 @@ func describe(value any) string {
 // Set changes one setting to the value that text spells, as --set does. An unknown key or a text that is no such value
 // gives an [*Invalid]; whether the value is possible is for [Config.Validate] to say.
 func (c *Config) Set(name, text string) error {
-	l := newLoader(*c)
+	l := newLoader()
 	out := l.assignments("", []string{name + "=" + text})
 	for now, v := range out {
 		k, _ := lookup(now)
@@ -186,7 +181,7 @@ func (c *Config) Set(name, text string) error {
 			l.add("", name, "%v", err)
 		}
 	}
-	if l.checkGone(*c); len(l.problems) > 0 {
+	if len(l.problems) > 0 {
 		return &Invalid{l.problems}
 	}
 	return nil
@@ -194,9 +189,6 @@ func (c *Config) Set(name, text string) error {
 
 // Get returns the value of a setting: string, int, uint64, float64, bool or []string.
 func (c Config) Get(name string) (value any, ok bool) {
-	if f := formerly[name]; f.now != "" {
-		name = f.now
-	}
 	k, ok := lookup(name)
 	if !ok {
 		return nil, false

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path"
 	"slices"
@@ -65,8 +64,8 @@ func Preset(name string) (c Config, base string, err error) {
 	if err != nil {
 		return c, "", err
 	}
-	l := newLoader(Config{})
-	l.preset(name, given{})
+	l := newLoader()
+	l.preset(name, "", "")
 	return l.decode(), baseOf(content), nil
 }
 
@@ -96,20 +95,16 @@ func Load(opt LoadOptions) (*Config, error) {
 	return c, nil
 }
 
-// load reads the layers, and once more if they have names of earlier versions whose meaning depends on the run.
+// load reads the layers, each over the earlier ones.
 func load(opt LoadOptions) (*Config, []Problem) {
-	l := newLoader(Config{})
+	l := newLoader()
 	c := l.load(opt)
-	if l.depends {
-		l = newLoader(c)
-		c = l.load(opt)
-	}
 	return &c, l.problems
 }
 
 func (l *loader) load(opt LoadOptions) Config {
 	var content []byte
-	preset, named := opt.Preset, given{where: "preset"}
+	preset, where, key := opt.Preset, "preset", ""
 	if opt.File != "" {
 		var err error
 		if content, err = os.ReadFile(opt.File); err != nil {
@@ -118,12 +113,12 @@ func (l *loader) load(opt LoadOptions) Config {
 		content = bom.Trim(content)
 		switch base := baseOf(content); {
 		case preset == "":
-			preset, named = base, given{where: opt.File, name: baseKey}
+			preset, where, key = base, opt.File, baseKey
 		case base != "" && base != preset:
 			l.add(opt.File, baseKey, "is %q, but the preset %q is asked for", base, preset)
 		}
 	}
-	l.preset(cmp.Or(preset, DefaultPreset), named)
+	l.preset(cmp.Or(preset, DefaultPreset), where, key)
 	l.merge(l.assignments(opt.World.Name, opt.World.Set))
 	l.merge(l.file(opt.File, content, true))
 	if opt.Env {
@@ -141,7 +136,6 @@ func (l *loader) load(opt LoadOptions) Config {
 			}
 		}
 	}
-	l.checkGone(c)
 	sortProblems(l.problems)
 	return c
 }
@@ -151,17 +145,13 @@ type loader struct {
 	viper      *viper.Viper
 	where      map[string]string // the place of each key's value
 	broken     map[string]bool   // keys whose value could not be read
-	gone       map[string]given  // values of keys that the program no longer has
-	run        Config            // decides what names of earlier versions mean
-	depends    bool              // it did
 	problems   []Problem
 	provenance map[string]string
 	declared   string // data.private that eval.reference_private was declared for
 }
 
-func newLoader(run Config) *loader {
-	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}, gone: map[string]given{},
-		run: run}
+func newLoader() *loader {
+	return &loader{viper: viper.New(), where: map[string]string{}, broken: map[string]bool{}}
 }
 
 const roundsKey = "trainer.rounds"
@@ -174,8 +164,8 @@ var auto = []struct {
 
 // given is a value as one place gives it.
 type given struct {
-	name, where string // as it stands there, which may be an old name of the key
-	value       any
+	where string
+	value any
 }
 
 // layer is what one place sets, by key.
@@ -228,30 +218,6 @@ func (l *loader) merge(values layer) {
 
 // set notes the value of a key, or what is wrong with it.
 func (l *loader) set(out layer, name string, value any, where string) {
-	v, used := given{name, where, value}, true
-	if f, ok := formerly[name]; ok {
-		switch {
-		case f.zero && isZero(value):
-			return
-		case f.now == "":
-			l.gone[name] = v
-			return
-		}
-		name = f.now
-		if text, ok := value.(string); ok && f.as != nil {
-			v.value = f.as[text]
-			if v.value == "" {
-				l.add(where, v.name, "is %q, and the key is gone: %s has %s", text, f.now,
-					strings.Join(slices.Sorted(maps.Values(f.as)), ", "))
-				return
-			}
-		}
-		if _, list := value.([]any); f.item && !list {
-			v.value = []any{value}
-		}
-		used = f.when == nil || f.when(l.run)
-		l.depends = l.depends || f.when != nil
-	}
 	if name == roundsKey && value == "auto" {
 		for _, a := range auto {
 			if _, there := out[a.key]; !there {
@@ -265,45 +231,24 @@ func (l *loader) set(out layer, name string, value any, where string) {
 		l.problems = append(l.problems, unknownKey(where, name))
 		return
 	}
-	if err := k.check(v.value); err != nil {
-		l.add(where, v.name, "%v", err)
+	if err := k.check(value); err != nil {
+		l.add(where, name, "%v", err)
 		l.broken[name] = true
 		return
 	}
-	if !used {
-		return
-	}
-	other, ok := out[name]
-	if ok && other.name != v.name && formerly[other.name].item != formerly[v.name].item {
-		if formerly[v.name].item {
-			v, other = other, v
-		}
-		v.value = append(other.value.([]any), v.value.([]any)...)
-		out[name] = v
-		return
-	}
-	if ok && other.name != v.name && fmt.Sprint(other.value) != fmt.Sprint(v.value) { // 0 under one of two old names says nothing
-		switch {
-		case v.name != name && isZero(v.value):
-			return
-		case other.name == name || !isZero(other.value):
-			l.add(where, v.name, "sets %s, which %s sets too, to another value", name, other.name)
-			return
-		}
-	}
-	out[name] = v
+	out[name] = given{where, value}
 }
 
-// preset merges a preset, after the one that it is based on.
-func (l *loader) preset(name string, named given) {
+// preset merges a preset, which was named at a place and under a key, after the one that it is based on.
+func (l *loader) preset(name, where, key string) {
 	content, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
 	if err != nil {
-		l.add(named.where, named.name, "is %q, must be one of %s", name, strings.Join(Presets(), ", "))
-		l.preset(DefaultPreset, given{})
+		l.add(where, key, "is %q, must be one of %s", name, strings.Join(Presets(), ", "))
+		l.preset(DefaultPreset, "", "")
 		return
 	}
 	if base := baseOf(content); base != "" {
-		l.preset(base, given{where: "preset " + name, name: baseKey})
+		l.preset(base, "preset "+name, baseKey)
 	}
 	l.merge(l.file("preset "+name, content, false))
 }
@@ -408,9 +353,6 @@ func (l *loader) environment(environ []string) layer {
 	byName := map[string]string{}
 	for _, k := range keys {
 		byName[envName(k.Name)] = k.Name
-	}
-	for name := range formerly {
-		byName[envName(name)] = name
 	}
 	slices.Sort(environ)
 	for _, assignment := range environ {

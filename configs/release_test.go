@@ -19,7 +19,6 @@ func TestReleaseSettings(t *testing.T) {
 		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},
 		{"demo-rounds", []string{"scoring.form=0.3"}, `scoring.form: is 0.3, which needs scoring.release "once"`},
 		{"demo", []string{"scoring.form=-1"}, "scoring.form: is -1, must be 0 to 10"},
-		{"demo", []string{"scoring.words=300"}, "scoring.words: is 300, but the key is gone"},
 		{"demo", []string{"scoring.features=fourier"}, "scoring.features"},
 		{"demo", []string{"scoring.denoise=pool"},
 			`scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},

@@ -257,33 +257,6 @@ func TestMovedInputsAreTheSame(t *testing.T) {
 	}
 }
 
-// A run of a program that did not know a key yet goes on if the key keeps what that program did, and only then.
-func TestNewerKeys(t *testing.T) {
-	for line, fits := range map[string]bool{
-		`"downstream.task": "next_token",`: true,
-		`"fed.sampling": "full",`:          false,
-		`"hot_pate.texts": "2",`:           true, // of a method that the run does not use
-	} {
-		w, run := copied(t), filepath.Join(t.TempDir(), "run")
-		s, err := Open(t.Context(), Options{Config: w.Config, Dir: run})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Close()
-		edit(t, filepath.Join(run, rundir.Inputs), "    "+line+"\n", "")
-		s, err = Open(t.Context(), Options{Dir: run, Resume: true})
-		if err == nil {
-			s.Close()
-		}
-		if (err == nil) != fits {
-			t.Errorf("without %s: %v", line, err)
-		}
-		if err != nil && !strings.Contains(err.Error(), "the run began without this key") {
-			t.Errorf("without %s: %v", line, err)
-		}
-	}
-}
-
 // TestNothingIsLeftOfARunThatCannotBegin: data, models and budget are looked at before a folder is made.
 func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, w *testworld.World){

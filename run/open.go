@@ -184,7 +184,7 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 		return began, err
 	}
 	if o.Resume {
-		return began, began.Compare(s.Dir, s.Config, o.AcceptChanges)
+		return began, began.Compare(s.Dir, o.AcceptChanges)
 	}
 	if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
 		return began, taken(o.Dir)

@@ -20,8 +20,6 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/rundir"
-	"popri/methods"
-	"popri/methods/method"
 	"popri/model/shipped"
 	"popri/run/assembly"
 )
@@ -43,17 +41,6 @@ type Inputs struct {
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
 	"generate.batch_tokens", "generate.kinds", "dpo.engine_command", "scoring.encoder", "downstream.model",
 	"private_evolution.masked_model", "privacy.continues", "eval.reference_private"}
-
-// unchanged has the values by which newer keys keep what programs did that did not know them. A run that such a program
-// began goes on with them.
-var unchanged = map[string]string{"downstream.task": "next_token", "generate.by_label": "false",
-	"trainer.patience": "0", "trainer.max_hours": "0",
-	"dpo.f_divergence": "reverse_kl", "dpo.ld_alpha": "1", "dpo.simpo_gamma": "0.5", "dpo.max_length": "0",
-	"dpo.truncation_mode": "keep_start", "lora.dropout": "0", "lora.dora": "false", "dpo.ref_model_sync_steps": "0",
-	"dpo.ref_model_mixup_alpha": "0.6", "dpo.use_weighting": "false",
-	"aggregate.least": "0", "aggregate.minutes": "10", "aggregate.available": "1",
-	"private_evolution.variations": "6", "private_evolution.votes": "1", "private_evolution.select": "rank",
-	"private_evolution.variation": "", "private_evolution.product": ""}
 
 // The keys of Content that are no files.
 const (
@@ -144,9 +131,9 @@ func (in Inputs) Write(dir string) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, rundir.Inputs), in)
 }
 
-// Compare refuses to resume the run in dir, whose configuration is c, if its inputs were others than these, unless the
-// changes are accepted. They are recorded then.
-func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
+// Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They
+// are recorded then.
+func (in Inputs) Compare(dir string, accept bool) error {
 	var began Inputs
 	err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Inputs), &began)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +143,6 @@ func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
 	if err != nil {
 		return fault.Userf("%w", err)
 	}
-	began.Settings = c.Present(began.Settings)
 	changes := in.since(began)
 	if len(changes) == 0 {
 		return nil
@@ -170,20 +156,6 @@ func (in Inputs) Compare(dir string, c configs.Config, accept bool) error {
 	return in.Write(dir)
 }
 
-// keeps reports whether a newer key changes nothing: it is of another method, or has the value of before.
-func (in Inputs) keeps(key, value string) bool {
-	section, _, _ := strings.Cut(key, ".")
-	reads := func(m method.Description) bool { return m.Section == section }
-	if slices.ContainsFunc(methods.All, reads) {
-		own := func(m method.Description) bool { return m.Name == in.Settings["method"] && reads(m) }
-		if !slices.ContainsFunc(methods.All, own) {
-			return true
-		}
-	}
-	kept, ok := unchanged[key]
-	return ok && value == kept
-}
-
 // since lists in words how in differs from a run's first inputs.
 func (in Inputs) since(began Inputs) []string {
 	var changes []string
@@ -192,7 +164,6 @@ func (in Inputs) since(began Inputs) []string {
 		value, has := in.Settings[key]
 		switch {
 		case old == value && had == has:
-		case !had && in.keeps(key, value):
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
 		case !has:
@@ -209,7 +180,6 @@ func (in Inputs) since(began Inputs) []string {
 		case old == value:
 		case key == Compute:
 			changes = append(changes, fmt.Sprintf("%s: computes in %s, was %s", key, value, old))
-		case key == HeldOut && !had: // the run began with a version that did not note them
 		case key == HeldOut:
 			changes = append(changes, key+": the texts have changed")
 		case key == Public:
