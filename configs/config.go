@@ -131,8 +131,6 @@ type Synthetic struct {
 	Samples int `yaml:"samples"`
 	// Temperature is as in generate. Default 0.9, which gives slightly more correct and less varied text than 1.
 	Temperature float64 `yaml:"temperature"`
-	// TopP is as in generate. Default 1.
-	TopP float64 `yaml:"top_p"`
 }
 
 // YAML returns every key with its value, in the order of the types above.

@@ -102,7 +102,7 @@ func TestPresets(t *testing.T) {
 func TestYAMLRoundTrips(t *testing.T) {
 	c := Default()
 	c.Seed = 1<<64 - 1
-	c.Optimizer.WeightDecay = 1e-300
+	c.Optimizer.WarmupSteps = 1e-300
 	c.Privacy.Epsilon = 0.1 + 0.2
 	c.Data.Private = "yes: # \"no\"\n1"
 	c.Generate.TemplateHeader = "  12"

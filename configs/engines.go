@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"popri/configs/losses"
 )
 
 // Local is the value of generate.engine and dpo.engine for this program.
@@ -30,9 +32,6 @@ func (v *validator) engine(c Config) {
 		v.add("generate.engine",
 			"is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000", g.Engine)
 	}
-	if c.LoRA.DoRA {
-		v.add("lora.dora", "is true, must be false where generate.engine is %q: vLLM has no DoRA", g.Engine)
-	}
 	v.public(c, "generate.engine", g.Engine)
 }
 
@@ -40,32 +39,12 @@ func (v *validator) engine(c Config) {
 func (v *validator) trl(c Config) {
 	const where = "where dpo.engine is \"trl\""
 	d := c.DPO
-	if slices.Contains(losses, d.Loss) && !slices.Contains(lossesOfTRL, d.Loss) {
-		v.add("dpo.loss", "is %q, available %s: %s", d.Loss, where, strings.Join(lossesOfTRL, ", "))
+	if l, known := losses.Find(d.Loss); known && !l.TRL {
+		v.add("dpo.loss", "is %q, available %s: %s", d.Loss, where,
+			strings.Join(losses.Names(func(l losses.Loss) bool { return l.TRL }), ", "))
 	}
 	if d.Best != "last" && slices.Contains(bests, d.Best) {
 		v.add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
-	}
-	if d.EvalSteps > 0 {
-		v.add("dpo.eval_steps", "is %d, must be 0 %s: held-out pairs are measured after the last step", d.EvalSteps,
-			where)
-	}
-	if d.Patience > 0 {
-		v.add("dpo.patience", "is %d, must be 0 %s", d.Patience, where)
-	}
-	if d.MicroTokens > 0 {
-		v.add("dpo.micro_tokens", "is %d, must be 0 %s: TRL counts pairs (dpo.micro_pairs)", d.MicroTokens, where)
-	}
-	if d.RefModelSyncSteps > 0 {
-		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 %s: TRL does not do it with adapters", d.RefModelSyncSteps,
-			where)
-	}
-	if c.LoRA.Dropout > 0 {
-		v.add("lora.dropout", "is %v, must be 0 %s: TRL turns dropout off, or on in the model, too", c.LoRA.Dropout,
-			where)
-	}
-	if slices.Contains(d.EngineCommand, "") {
-		v.add("dpo.engine_command", "holds an empty word")
 	}
 	v.public(c, "dpo.engine", d.Engine)
 }

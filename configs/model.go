@@ -82,8 +82,6 @@ type Generate struct {
 	Temperature float64 `yaml:"temperature"`
 	// TopP keeps the likeliest tokens up to this total probability. Default 1, all; above 0.
 	TopP float64 `yaml:"top_p"`
-	// TopK keeps this many of the likeliest tokens, in the rounds and in the synthetic set; 0, the default, keeps all.
-	TopK int `yaml:"top_k"`
 	// MaxNewTokens is the largest length of a sample in tokens. Default 64; the time of a round is proportional to it.
 	MaxNewTokens int `yaml:"max_new_tokens"`
 	// MinNewTokens is the least length of a sample in tokens; end of text is not drawn before it. Default 8, because

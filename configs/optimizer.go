@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999 and
-// 1e-8 in its divisor, as everywhere. Whatever the method, a run has one learning rate, which depends on the model more
+// Optimizer says how the adapters are trained, whatever they learn from: by AdamW with decay rates 0.9 and 0.999, 1e-8
+// in its divisor, on gradients clipped to an L2 norm of 1. Whatever the method, a run has one learning rate, which depends on the model more
 // than on what it learns from; for private_evolution_sft and the warm-up it is constant. The small model of downstream
 // is trained by a recipe of its own.
 type Optimizer struct {
@@ -21,8 +21,7 @@ type Optimizer struct {
 	// round, and a second pass overfits them.
 	Epochs int `yaml:"epochs"`
 	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers'
-	// names: all but "constant" begin with the warm-up. It is over all steps of all rounds unless Carry is false.
-	// Default "cosine".
+	// names: all but "constant" begin with the warm-up. It is over all steps of all rounds, as in the paper. Default "cosine".
 	Schedule string `yaml:"schedule"`
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for
 	// other schedules.
@@ -30,12 +29,6 @@ type Optimizer struct {
 	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of
 	// the schedule's steps, rounded up. Default 5; 0 for none.
 	WarmupSteps float64 `yaml:"warmup_steps"`
-	// Carry keeps AdamW's moments from round to round and runs one schedule over all rounds, as in the paper; false
-	// resets the moments in each round and runs a whole schedule with warm-up in it. TRL (dpo.engine) always begins
-	// with new moments. Default true.
-	Carry bool `yaml:"carry"`
-	// MaxGradNorm is the L2 norm to which the gradient is clipped; 0 does not clip. Default 1.
-	MaxGradNorm float64 `yaml:"max_grad_norm"`
 	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
 	WeightDecay float64 `yaml:"weight_decay"`
 	// GradientCheckpointing keeps only the inputs of the model's blocks in the forward pass and computes the rest again
@@ -43,8 +36,9 @@ type Optimizer struct {
 	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 }
 
-// CarriesMoments reports whether a round goes on with the moments of the one before.
-func (c Config) CarriesMoments() bool { return c.Optimizer.Carry && c.DPO.Engine != TRL }
+// CarriesMoments reports whether a round goes on with AdamW's moments of the one before, as in the paper. TRL begins
+// with new ones.
+func (c Config) CarriesMoments() bool { return c.DPO.Engine != TRL }
 
 // optimizer checks the section optimizer.
 func (v *validator) optimizer(c Config) {
@@ -65,6 +59,5 @@ func (v *validator) optimizer(c Config) {
 	if w := o.WarmupSteps; w > 1 && w != math.Trunc(w) {
 		v.add("optimizer.warmup_steps", "is %v, must be a whole number, or below 1 for a share of the steps", w)
 	}
-	v.between("optimizer.max_grad_norm", o.MaxGradNorm, 0, 1e6)
 	v.between("optimizer.weight_decay", o.WeightDecay, 0, 10)
 }

@@ -6,30 +6,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"popri/configs/losses"
 	"popri/internal/quote"
 )
 
 // The values of settings that have a list of names. Any other name is refused with this list.
 var (
-	dtypes      = []string{"auto", "float32", "bfloat16"}
-	devices     = []string{"auto", "cpu", "cuda"}
-	normalizers = []string{"none", "standardize"}
-	denoisers   = []string{"none", "project", "pool"}
-	objectives  = []string{"similarity", "witness"}
-	samplings   = []string{"full", "poisson", "fixed", "tree"}
-	losses      = slices.Concat(lossesOfTRL, []string{"cdpo", "ipo_sum", "cpo", "simpo", "orpo"}, together)
-	lossesOfTRL = []string{"sigmoid", "sigmoid_norm", "robust", "hinge", "ipo", "exo_pair", "discopop", "nca_pair",
-		"bco_pair", "sppo_hard", "apo_zero", "apo_down", "sft"}
-	noReference = []string{"cpo", "simpo", "orpo", "sft"}
-	together    = []string{"aot", "aot_unpaired", "kto_pair"} // depend on all pairs of an update
-	smoothed    = []string{"cdpo", "robust", "exo_pair", "aot", "aot_unpaired"}
-	unweighted  = slices.Concat(together, []string{"sft", "orpo"})
-	diverging   = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair",
-		"discopop"}
-	divergences   = []string{"reverse_kl", "forward_kl", "js_divergence", "alpha_divergence"}
+	dtypes        = []string{"auto", "float32", "bfloat16"}
+	devices       = []string{"auto", "cpu", "cuda"}
+	normalizers   = []string{"none", "standardize"}
+	denoisers     = []string{"none", "project", "pool"}
+	objectives    = []string{"similarity", "witness"}
+	samplings     = []string{"full", "poisson", "fixed", "tree"}
 	trainers      = []string{Local, TRL}
-	references    = []string{"base", "round_start"}
-	pairings      = []string{"rank", "all", "random", "worst", "margin"}
 	bests         = []string{"last", "pairs", "fid"}
 	schedules     = []string{"constant", "constant_with_warmup", "linear", "cosine", "cosine_with_min_lr"}
 	releases      = []string{"rounds", "compact", "votes", "once"}
@@ -39,7 +28,6 @@ var (
 	sampleWeights = []string{"compute", "int8"}
 	mixes         = []string{"fixed", "validated"}
 	longTexts     = []string{"drop", "cut"}
-	truncations   = []string{"keep_start", "keep_end"}
 	duplicates    = []string{"skip", "index", "published"}
 
 	methods = []string{"popri", "private_evolution", "private_evolution_sft", "grpo", "public_selection", "dp_fedavg",
@@ -122,7 +110,6 @@ func (c Config) check(v *validator) error {
 	}
 	v.above("generate.temperature", c.Generate.Temperature, 0, 100)
 	v.above("generate.top_p", c.Generate.TopP, 0, 1)
-	v.count("generate.top_k", c.Generate.TopK, 0, maxCount)
 	v.count("generate.max_new_tokens", c.Generate.MaxNewTokens, 1, maxTokens)
 	v.count("generate.min_new_tokens", c.Generate.MinNewTokens, 0, maxTokens)
 	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {
@@ -194,7 +181,6 @@ func (c Config) check(v *validator) error {
 	v.oneOf("synthetic.mix", c.Synthetic.Mix, mixes)
 	v.count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
-	v.above("synthetic.top_p", c.Synthetic.TopP, 0, 1)
 
 	v.downstream(c.Downstream)
 
@@ -229,72 +215,38 @@ func (v *validator) lora(c Config) {
 			v.add("lora.targets", "holds %q empty or twice", target)
 		}
 	}
-	v.between("lora.dropout", l.Dropout, 0, 0.9)
-	if l.Dropout > 0 && c.Method == "grpo" {
-		v.add("lora.dropout",
-			"is %v, must be 0 where method is \"grpo\": it compares the policy with itself before the update, and "+
-				"masks would be taken for a change", l.Dropout)
-	}
 }
 
 // preference checks the section dpo.
 func (v *validator) preference(c Config) {
 	d := c.DPO
-	v.oneOf("dpo.loss", d.Loss, losses)
+	v.oneOf("dpo.loss", d.Loss, losses.Names(nil))
+	loss, known := losses.Find(d.Loss)
 	v.above("dpo.beta", d.Beta, 0, 1e3)
 	if e := d.LabelSmoothing; !(e >= 0 && e < 0.5) {
 		v.add("dpo.label_smoothing", "is %v, must be at least 0 and below 0.5", e)
-	} else if e > 0 && slices.Contains(losses, d.Loss) && !slices.Contains(smoothed, d.Loss) {
+	} else if e > 0 && known && !loss.Smoothed {
 		v.add("dpo.label_smoothing",
 			"is %v, must be 0 where dpo.loss is %q: only %s have it (cdpo is the smoothed sigmoid)", e, d.Loss,
-			strings.Join(smoothed, ", "))
+			strings.Join(losses.Names(func(l losses.Loss) bool { return l.Smoothed }), ", "))
 	} else if e == 0 && d.Loss == "exo_pair" {
 		v.add("dpo.label_smoothing", "is 0, must be above 0 where dpo.loss is \"exo_pair\": its paper recommends 1e-3")
 	}
 	v.between("dpo.sft_weight", d.SFTWeight, 0, 1e3)
-	v.oneOf("dpo.f_divergence", d.FDivergence, divergences)
-	if d.FDivergence != "reverse_kl" && slices.Contains(losses, d.Loss) && !slices.Contains(diverging, d.Loss) {
-		v.add("dpo.f_divergence", "is %q, must be \"reverse_kl\" where dpo.loss is %q: only %s have another",
-			d.FDivergence, d.Loss, strings.Join(diverging, ", "))
-	}
-	v.between("dpo.ld_alpha", d.LDAlpha, 0, 1)
-	if d.LDAlpha < 1 && (d.SFTWeight > 0 || d.Loss == "sft" || d.Loss == "orpo") {
-		v.add("dpo.ld_alpha",
-			"is %v, must be 1 with dpo.sft_weight above 0 and the losses \"sft\" and \"orpo\": the likelihood of "+
-				"the chosen completions counts all their tokens", d.LDAlpha)
-	}
-	if d.UseWeighting && (d.SFTWeight > 0 || slices.Contains(unweighted, d.Loss)) {
-		v.add("dpo.use_weighting",
-			"is true, must be false with dpo.sft_weight above 0 and the losses %s: they depend on all pairs "+
-				"of an update", strings.Join(unweighted, ", "))
-	}
-	v.between("dpo.simpo_gamma", d.SimPOGamma, 0, 1e3)
 	v.count("dpo.max_length", d.MaxLength, 0, maxTokens)
 	if d.MaxLength == 1 {
 		v.add("dpo.max_length", "is 1, which holds no prompt with a completion")
 	}
-	v.oneOf("dpo.truncation_mode", d.TruncationMode, truncations)
-	v.oneOf("dpo.reference", d.Reference, references)
-	v.count("dpo.ref_model_sync_steps", d.RefModelSyncSteps, 0, maxCount)
-	if d.RefModelSyncSteps > 0 && slices.Contains(noReference, d.Loss) {
-		v.add("dpo.ref_model_sync_steps", "is %d, must be 0 where dpo.loss is %q, which has no reference",
-			d.RefModelSyncSteps, d.Loss)
-	}
-	v.above("dpo.ref_model_mixup_alpha", d.RefModelMixupAlpha, 0, 1)
-	v.oneOf("dpo.pairs", d.Pairs, pairings)
 	v.count("dpo.rejected_rank", d.RejectedRank, 2, maxCount)
 	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
 		v.add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank,
 			c.Generate.Samples)
 	}
 	v.count("dpo.micro_pairs", d.MicroPairs, 0, maxCount)
-	v.count("dpo.micro_tokens", d.MicroTokens, 0, maxCount)
 	if e := d.EvalShare; !(e >= 0 && e < 1) {
 		v.add("dpo.eval_share", "is %v, must be at least 0 and below 1", e)
 	}
-	v.count("dpo.eval_steps", d.EvalSteps, 0, maxCount)
 	v.oneOf("dpo.best", d.Best, bests)
-	v.count("dpo.patience", d.Patience, 0, maxCount)
 	v.oneOf("dpo.engine", d.Engine, trainers)
 	if d.Engine == TRL {
 		v.trl(c)

@@ -1,6 +1,10 @@
 package dpo
 
-import "math"
+import (
+	"math"
+
+	"popri/configs/losses"
+)
 
 // divergences are the regularizers of f-DPO (Wang et al. 2023, arXiv 2309.16240, section 3) under TRL's names. Each is
 // f' as a function of a log-ratio x = ln t, with its derivative with respect to x.
@@ -23,8 +27,7 @@ var divergences = map[string]func(x float64) (score, slope float64){
 
 // ofDifference are the losses that take any divergence: functions of the difference of the log-ratios, or of their
 // averages.
-var ofDifference = []string{"sigmoid", "sigmoid_norm", "cdpo", "robust", "hinge", "ipo", "ipo_sum", "exo_pair",
-	"discopop"}
+var ofDifference = losses.Names(func(l losses.Loss) bool { return l.Difference })
 
 // withDivergence is a loss whose log-ratios are replaced by f' of a divergence.
 type withDivergence struct {

@@ -37,7 +37,8 @@ type Params struct {
 	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
 }
 
-var losses = map[string]func(Params) Loss{
+// constructors has a loss for each entry of [losses.All].
+var constructors = map[string]func(Params) Loss{
 	"sigmoid":      func(p Params) Loss { return sigmoid{p.Beta} },
 	"sigmoid_norm": func(p Params) Loss { return sigmoidNorm{p.Beta} },
 	"cdpo":         func(p Params) Loss { return conservative{p.Beta, p.LabelSmoothing} },
@@ -62,7 +63,7 @@ var losses = map[string]func(Params) Loss{
 }
 
 // Losses returns the names that [NewLoss] knows, sorted.
-func Losses() []string { return slices.Sorted(maps.Keys(losses)) }
+func Losses() []string { return slices.Sorted(maps.Keys(constructors)) }
 
 // Divergences returns the names that [Params.Divergence] may have, sorted.
 func Divergences() []string { return slices.Sorted(maps.Keys(divergences)) }
@@ -70,7 +71,7 @@ func Divergences() []string { return slices.Sorted(maps.Keys(divergences)) }
 // NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo, kto_pair and the
 // reference-free cpo, simpo and orpo are no values of its loss_type today.
 func NewLoss(name string, p Params) (Loss, error) {
-	make, ok := losses[name]
+	make, ok := constructors[name]
 	p.Divergence = cmp.Or(p.Divergence, "reverse_kl")
 	score, known := divergences[p.Divergence]
 	switch {

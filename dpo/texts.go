@@ -152,8 +152,8 @@ func (x *texts) fit(p *Pair) (kept bool, err error) {
 	if x.KeepEnd {
 		if longest >= x.MaxLength {
 			return false,
-				fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in dpo.max_length, %d tokens "+
-					"(dpo.truncation_mode keep_start cuts completions)", len(p.Chosen), len(p.Rejected), x.MaxLength)
+				fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in dpo.max_length, %d tokens",
+					len(p.Chosen), len(p.Rejected), x.MaxLength)
 		}
 		p.Prompt = p.Prompt[longest-room:]
 		x.Truncated++

@@ -22,10 +22,9 @@ const (
 // Pair is a preference within one prompt. Chosen and Rejected count from 0 to J−1.
 type Pair struct{ Prompt, Chosen, Rejected int }
 
-// Ranking is the result of [Rank] and [RankBy].
+// Ranking is the result of [Rank].
 type Ranking struct {
 	Pairs      []Pair // in the order of prompts; prompts without a pair are left out
-	Ranks      []int  // the rejected sample's rank of each pair, from 2
 	Skipped    int    // prompts without a pair
 	Duplicates int    // samples whose text occurs earlier in the same prompt
 	Ties       int    // pairs with a sample that has the score of another one of the prompt, so that the index decided
@@ -36,12 +35,6 @@ type Ranking struct {
 // equal; nil means that all differ.
 func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int, duplicates Duplicates) (Ranking,
 	error) {
-	return RankBy(scores, texts, perPrompt, AgainstRank(rejectedRank), duplicates)
-}
-
-// RankBy is [Rank] with the pairs that the pairing chooses.
-func RankBy[T comparable](scores []float64, texts []T, perPrompt int, pairing Pairing, duplicates Duplicates) (Ranking,
-	error) {
 	switch {
 	case perPrompt < 2 || len(scores)%perPrompt != 0:
 		return Ranking{}, fmt.Errorf("scoring: %d scores are not %d a prompt, or fewer than 2", len(scores), perPrompt)
@@ -50,9 +43,9 @@ func RankBy[T comparable](scores []float64, texts []T, perPrompt int, pairing Pa
 	case duplicates != ByIndex && duplicates != SkipDuplicates && duplicates != Published:
 		return Ranking{}, fmt.Errorf("scoring: duplicates is %q, want %q, %q or %q", duplicates, ByIndex,
 			SkipDuplicates, Published)
-	}
-	if err := pairing.Check(perPrompt); err != nil {
-		return Ranking{}, err
+	case rejectedRank < 2 || rejectedRank > perPrompt:
+		return Ranking{}, fmt.Errorf("scoring: rejected rank %d, want 2 to the %d samples of a prompt", rejectedRank,
+			perPrompt)
 	}
 	for i, s := range scores {
 		if math.IsNaN(s) || math.IsInf(s, 0) {
@@ -97,16 +90,14 @@ func RankBy[T comparable](scores []float64, texts []T, perPrompt int, pairing Pa
 		for _, i := range order {
 			ranked = append(ranked, scores[at+i])
 		}
-		pairs := pairing.Pair(ranked)
-		if len(pairs) == 0 {
+		last := rejectedRank - 1
+		if len(ranked) <= last {
 			r.Skipped++
+			continue
 		}
-		for _, p := range pairs {
-			r.Pairs = append(r.Pairs, Pair{at / perPrompt, order[p[0]], order[p[1]]})
-			r.Ranks = append(r.Ranks, p[1]+1)
-			if tied(ranked, p[0]) || tied(ranked, p[1]) {
-				r.Ties++
-			}
+		r.Pairs = append(r.Pairs, Pair{at / perPrompt, order[0], order[last]})
+		if tied(ranked, 0) || tied(ranked, last) {
+			r.Ties++
 		}
 	}
 	return r, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -520,5 +521,20 @@ func BenchmarkProject(b *testing.B) {
 		if _, err := fresh.Project(y); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+func TestRankCounts(t *testing.T) {
+	scores := []float64{
+		3, 3, 1, 0, // a tie at the top
+		4, 2, 2, 2, // and one among the others
+		9, 8, 7, 6, // none
+		1, 1, 1, 1, // two alike, which are one sample
+	}
+	texts := []string{"a", "b", "c", "d", "a", "b", "c", "d", "a", "b", "c", "d", "a", "b", "a", "c"}
+	r, err := Rank(scores, texts, 4, 2, SkipDuplicates)
+	want := Ranking{Pairs: []Pair{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {3, 0, 1}}, Duplicates: 1,
+		Ties: 3}
+	if err != nil || !reflect.DeepEqual(r, want) {
+		t.Errorf("%v: %+v, want %+v", err, r, want)
 	}
 }

@@ -170,7 +170,7 @@ func TestHalvingWithFailure(t *testing.T) {
 	w, _, _ := smallGrid(t, 1, "0.1")
 	w.Config.Trainer.Rounds = 2
 	axes, cells, err := grid.OneAtATime(w.Config,
-		[]grid.Change{{Keys: []string{"generate.top_k"}, Values: []string{"1"}},
+		[]grid.Change{{Keys: []string{"generate.top_p"}, Values: []string{"1e-9"}},
 			{Keys: []string{"synthetic.temperature"}, Values: []string{"0.5"}}}, 2)
 	if err != nil {
 		t.Fatal(err)

@@ -171,7 +171,7 @@ func TestAblateFailedRun(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "grid")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
-		"--report-to", "tensorboard", "--instead", "generate.top_k=1", "--instead", "dpo.rejected_rank=3")
+		"--report-to", "tensorboard", "--instead", "generate.top_p=1e-9", "--instead", "dpo.rejected_rank=3")
 	if code != exitFailed || !strings.Contains(errs, "1 of 3 runs failed") ||
 		!strings.Contains(errs, "no prompt gave a preference pair") {
 		t.Fatalf("exit code %d: %s", code, errs)
@@ -180,7 +180,7 @@ func TestAblateFailedRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Rows) != 2 || len(got.Failed) != 1 || !strings.HasPrefix(got.Failed[0].Name, "generate.top_k=1") {
+	if len(got.Rows) != 2 || len(got.Failed) != 1 || !strings.HasPrefix(got.Failed[0].Name, "generate.top_p=1e-9") {
 		t.Errorf("%d rows, failed %+v", len(got.Rows), got.Failed)
 	}
 	if len(got.Composed) != 1 || len(got.Composed[0].Ledgers) != 3 {

@@ -81,7 +81,7 @@ This training is not differentially private: the adapter can reveal the pairs to
 				}
 				a.say("%d pairs, %d held out, %d steps%s", r.Pairs, r.Held, r.Steps, begun)
 				if r.Cut != (dpo.Cut{}) {
-					a.say("longer than dpo.max_length: %d pairs were cut (dpo.truncation_mode), %d of which nothing "+
+					a.say("longer than dpo.max_length: %d pairs were cut, %d of which nothing "+
 						"is left to learn were left out", r.Cut.Truncated, r.Cut.Dropped)
 				}
 				p.begin("dpo")

@@ -5,7 +5,6 @@ package preference
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 
@@ -36,8 +35,7 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 
 // Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.
 func Adapter(l configs.LoRA, model string) lora.Config {
-	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, RSLoRA: l.RSLoRA, DoRA: l.DoRA, Dropout: l.Dropout,
-		Targets: l.Targets, Base: model}
+	return lora.Config{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Base: model}
 }
 
 // NewDPO prepares preference training of an adapter as the configuration's dpo section says, with a schedule over the
@@ -45,15 +43,13 @@ func Adapter(l configs.LoRA, model string) lora.Config {
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
 	d := c.DPO
 	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight,
-		Divergence: d.FDivergence, Gamma: d.SimPOGamma})
+		Gamma: simpoGamma})
 	if err != nil {
 		return nil, err
 	}
 	m.Recompute = c.Optimizer.GradientCheckpointing
-	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, LengthDiscount: 1 - d.LDAlpha,
-		Weighting: d.UseWeighting, Schedule: Schedule(c.Optimizer, steps),
-		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c, m.Config, m.Compute), MicroTokens: d.MicroTokens,
-		AdamW: Optimizer(c.Optimizer), Seed: rng.Seed(c.Seed, "lora", "dropout")})
+	return dpo.NewTuner(m, a, dpo.Options{Loss: loss, Beta: d.Beta, Schedule: Schedule(c.Optimizer, steps),
+		BatchPairs: c.Optimizer.Batch, MicroPairs: MicroPairs(c, m.Config, m.Compute), AdamW: Optimizer(c.Optimizer)})
 }
 
 // PairBytes estimates the memory that a pair needs while it is computed.
@@ -70,9 +66,6 @@ func pairTokens(c configs.Config, m lm.Config) int64 {
 
 // MicroPairs is the number of pairs of a pass of the model m.
 func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
-	if c.DPO.MicroPairs == 0 && c.DPO.MicroTokens > 0 { // the tokens alone decide
-		return c.Optimizer.Batch
-	}
 	size := trainer.PassSize(PairBytes(c, m, compute), pairTokens(c, m), c.Optimizer.Batch)
 	if c.DPO.Engine == configs.TRL { // which computes one pass at a time, wherever it runs
 		size = trainer.LonePass
@@ -80,14 +73,17 @@ func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
 	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, size))
 }
 
-// Optimizer are AdamW's settings of the configuration's section optimizer. Its constants are those of its paper, which
-// all programs take that train adapters: no preset and no paper on preference training has others.
+// Optimizer are AdamW's settings for adapters. Its constants are those of its paper, which no program that trains
+// adapters changes, and gradients are clipped to the norm that TRL has.
 func Optimizer(o configs.Optimizer) trainer.AdamW {
-	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: o.MaxGradNorm}
+	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: 1}
 }
 
-// CheckMeasures returns an error if dpo.best or dpo.patience needs a measurement that is not available: held says that
-// there are held-out pairs, distance that there are validation texts for a Fréchet distance.
+// simpoGamma is the margin of the loss "simpo", TRL's default. Its paper tunes it together with β.
+const simpoGamma = 0.5
+
+// CheckMeasures returns an error if dpo.best needs a measurement that is not available: held says that there are
+// held-out pairs, distance that there are validation texts for a Fréchet distance.
 func CheckMeasures(d configs.DPO, held, distance bool) error {
 	switch {
 	case d.Best == "pairs" && !held:
@@ -95,18 +91,13 @@ func CheckMeasures(d configs.DPO, held, distance bool) error {
 	case d.Best == "fid" && !distance:
 		return errors.New("dpo.best is \"fid\", but there are no validation texts to measure the distance to: " +
 			"hold pairs out (dpo.eval_share) and set dpo.best to \"pairs\"")
-	case d.Patience > 0 && !held && d.Best != "fid":
-		return fmt.Errorf("dpo.patience is %d, but nothing is measured: set dpo.eval_share above 0", d.Patience)
 	}
 	return nil
 }
 
 // NewFit prepares the training on pairs as the configuration's dpo section says. held are the held-out pairs.
 func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
-	d := c.DPO
-	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, EvalSteps: d.EvalSteps,
-		KeepBest: d.Best != "last", Patience: d.Patience,
-		Sync: dpo.Sync{Steps: d.RefModelSyncSteps, Alpha: d.RefModelMixupAlpha, Current: d.Reference == "round_start"},
+	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, KeepBest: c.DPO.Best != "last",
 		Order: func(epoch int) []int {
 			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo",
 				strconv.Itoa(epoch))...).Perm(len(pairs))

@@ -67,7 +67,7 @@ func job(t *testing.T) *Job {
 func (j *Job) imitate(steps int, loss, chosen, rejected float64) {
 	step := `{"loss":0.69,"num_tokens":100}`
 	list := strings.TrimSuffix(strings.Repeat(step+",", steps), ",")
-	j.Config.DPO.EngineCommand = []string{"sh", "-c",
+	j.Command = []string{"sh", "-c",
 		fmt.Sprintf(`cd "$2" && cp -r start adapter && echo run >> ../runs &&
 		echo 'popri-step {"step":1,"loss":0.69}' && echo 'no report' &&
 		printf '{"key":"%%s","processes":2,"steps":[%s],"check":{"eval_loss":%g,"eval_logps/chosen":%g,"eval_logps/rejected":%g}}' \
@@ -109,12 +109,12 @@ func TestJob(t *testing.T) {
 
 	// A process that was killed behind the training takes it again, and one with other pairs does not.
 	again := job(t)
-	again.Dir, again.Config.DPO.EngineCommand, again.Fit.Held = j.Dir, j.Config.DPO.EngineCommand, nil
+	again.Dir, again.Command, again.Fit.Held = j.Dir, j.Command, nil
 	if _, r, err := again.Run(t.Context()); err != nil || !r.Reused {
 		t.Errorf("the finished training is done again: %+v (%v)", r, err)
 	}
 	other := job(t)
-	other.Dir, other.Config.DPO.EngineCommand = j.Dir, j.Config.DPO.EngineCommand
+	other.Dir, other.Command = j.Dir, j.Command
 	other.Fit.Pairs[0].Reference[0]--
 	other.Fit.Tuner.Optimizer.Reset()
 	_, _, _ = other.Run(t.Context())
@@ -175,18 +175,18 @@ func TestTRLFailures(t *testing.T) {
 		"log-probability of the rejected":                 func(j *Job, l, c, r float64) { j.imitate(4, l, c, r-1) },
 		"did 3 updates, 4 are wanted":                     func(j *Job, l, c, r float64) { j.imitate(3, l, c, r) },
 		"exit status 3: it is so": func(j *Job, _, _, _ float64) {
-			j.Config.DPO.EngineCommand = []string{"sh", "-c", "echo popri: it is so >&2; exit 3"}
+			j.Command = []string{"sh", "-c", "echo popri: it is so >&2; exit 3"}
 		},
 		"exit status 4: Traceback": func(j *Job, _, _, _ float64) {
-			j.Config.DPO.EngineCommand = []string{"sh", "-c", "echo Traceback >&2; exit 4"}
+			j.Command = []string{"sh", "-c", "echo Traceback >&2; exit 4"}
 		},
-		"left no result": func(j *Job, _, _, _ float64) { j.Config.DPO.EngineCommand = []string{"true"} },
+		"left no result": func(j *Job, _, _, _ float64) { j.Command = []string{"true"} },
 		"no eval_loss": func(j *Job, _, _, _ float64) {
-			j.Config.DPO.EngineCommand = []string{"sh", "-c",
+			j.Command = []string{"sh", "-c",
 				`cd "$1" && printf '{"key":"%s"}' "$(sed -n 's/^key: //p' job.yaml)" > result.json`}
 		},
 		"of another job": func(j *Job, _, _, _ float64) {
-			j.Config.DPO.EngineCommand = []string{"sh", "-c", `echo '{"key":"x"}' > "$1/result.json"`}
+			j.Command = []string{"sh", "-c", `echo '{"key":"x"}' > "$1/result.json"`}
 		},
 	} {
 		j := job(t)
@@ -202,12 +202,12 @@ func TestTRLFailures(t *testing.T) {
 		}
 	}
 	j := job(t)
-	j.Config.DPO.EngineCommand = []string{"/nonexistent/python"}
-	if _, _, err := j.Run(t.Context()); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.engine_command") {
+	j.Command = []string{"/nonexistent/python"}
+	if _, _, err := j.Run(t.Context()); !fault.IsUser(err) || !strings.Contains(err.Error(), CommandVariable) {
 		t.Errorf("no such Python: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	j.Config.DPO.EngineCommand = []string{"sh", "-c", "echo 'popri-step {\"step\":1}'; sleep 600 & wait"}
+	j.Command = []string{"sh", "-c", "echo 'popri-step {\"step\":1}'; sleep 600 & wait"}
 	j.Fit.OnStep = func(dpo.Metrics, int, int) { cancel() }
 	if _, _, err := j.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled training: %v", err)

@@ -44,12 +44,7 @@ func dpoConfig(c configs.Config, compute tensor.DType) map[string]any {
 	if d.SFTWeight > 0 {
 		losses, weights = append(losses, "sft"), append(weights, number(d.SFTWeight))
 	}
-	var ldAlpha any // TRL counts all tokens alike if it has none
-	if d.LDAlpha < 1 {
-		ldAlpha = number(d.LDAlpha)
-	}
 	return map[string]any{
-		"f_divergence_type": d.FDivergence, "ld_alpha": ldAlpha, "use_weighting": d.UseWeighting,
 		"loss_type": losses, "loss_weights": weights, "beta": number(d.Beta),
 		"label_smoothing": number(d.LabelSmoothing),
 		"learning_rate":   number(c.Optimizer.LearningRate), "num_train_epochs": c.Optimizer.Epochs,

@@ -26,9 +26,9 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		names = append(names, m.Name)
 	}
 	for key, code := range map[string][]string{
-		"method":             names,
-		"dpo.loss":           dpo.Losses(),
-		"dpo.f_divergence":   dpo.Divergences(),
+		"method":   names,
+		"dpo.loss": dpo.Losses(),
+
 		"optimizer.schedule": trainer.Schedules,
 		"model.device":       tensor.Devices,
 		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed, ledger.Tree),

@@ -88,7 +88,7 @@ func (m model) batch(kind Kind, seed uint64) sampling.Batch {
 		MaxNew: g.MaxNewTokens, Seed: seed, Label: m.label}
 	switch kind {
 	case Expand:
-		b.Temperature, b.TopP = s.Temperature, s.TopP
+		b.Temperature, b.TopP = s.Temperature, 1
 	case Rephrase, Blank:
 		b.Prompter = b.Prompter.Answering()
 	}

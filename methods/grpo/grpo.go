@@ -99,11 +99,8 @@ func (m *Method) Restore(round int) error {
 	if err != nil {
 		return err
 	}
-	g, updates := m.Config.GRPO, m.updates()
-	if m.Config.Optimizer.Carry {
-		updates *= m.Config.Trainer.Rounds
-	}
-	if m.schedule, err = m.newSchedule(updates); err != nil {
+	g := m.Config.GRPO
+	if m.schedule, err = m.newSchedule(m.updates() * m.Config.Trainer.Rounds); err != nil {
 		return err
 	}
 	m.Model.Recompute = m.Config.Optimizer.GradientCheckpointing
@@ -171,12 +168,6 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	defer m.Model.Unpack() // what the training laid out
 	if !c.CarriesMoments() {
 		o.optimizer.Reset()
-	}
-	if !c.Optimizer.Carry {
-		if m.schedule, err = m.newSchedule(m.updates()); err != nil {
-			return err
-		}
-		o.optimizer.Done.Position = 0
 	}
 	o.groups, o.tokens, o.record = list, 0, record{Progress: trainer.Begun()}
 	for _, x := range o.samples() {

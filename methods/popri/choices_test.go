@@ -7,17 +7,7 @@ import (
 	"popri/scoring"
 )
 
-func TestConfigurationAndCodeKnowTheSamePairings(t *testing.T) {
-	c := configs.Default()
-	for _, c.DPO.Pairs = range configs.Choices("dpo.pairs") {
-		if _, err := pairing(c, []float64{1, 2, 3}, 1); err != nil {
-			t.Error(err)
-		}
-	}
-	c.DPO.Pairs = "none"
-	if p, err := pairing(c, nil, 1); err == nil {
-		t.Errorf("%q makes %T", c.DPO.Pairs, p)
-	}
+func TestConfigurationAndCodeKnowTheSameDuplicates(t *testing.T) {
 	seen := map[scoring.Duplicates]string{}
 	for _, name := range configs.Choices("scoring.duplicates") {
 		d := duplicates(name)

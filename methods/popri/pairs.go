@@ -2,37 +2,14 @@ package popri
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
-	"strconv"
 
-	"popri/configs"
 	"popri/dpo"
-	"popri/internal/rng"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/model/embedding"
 	"popri/scoring"
 )
-
-// pairing makes the pairing that dpo.pairs names. The scores give a margin its unit.
-func pairing(c configs.Config, scores []float64, round int) (scoring.Pairing, error) {
-	d := c.DPO
-	switch d.Pairs {
-	case "rank":
-		return scoring.AgainstRank(d.RejectedRank), nil
-	case "all":
-		return scoring.AgainstAll{}, nil
-	case "worst":
-		return scoring.AgainstWorst{}, nil
-	case "random":
-		return scoring.AgainstRandom{Random: rng.New(c.Seed, "round", strconv.Itoa(round), "pairs")}, nil
-	case "margin":
-		return scoring.WithMargin{Pairing: scoring.AgainstRank(d.RejectedRank),
-			Least: scoring.Spread(scores, c.Generate.Samples)}, nil
-	}
-	return nil, fmt.Errorf("popri: dpo.pairs is %q", d.Pairs)
-}
 
 // duplicates converts the setting scoring.duplicates.
 func duplicates(name string) scoring.Duplicates {
@@ -48,17 +25,13 @@ func duplicates(name string) scoring.Duplicates {
 // pairs turns scores into preference pairs and writes them. All of it is post-processing.
 func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []float64) ([]dpo.Pair, error) {
 	c, texts, j := m.Config, candidates.Texts(), m.Config.Generate.Samples
-	pairing, err := pairing(c, scores, r.Number)
-	if err != nil {
-		return nil, err
-	}
-	ranking, err := scoring.RankBy(scores, texts, j, pairing, duplicates(c.Scoring.Duplicates))
+	ranking, err := scoring.Rank(scores, texts, j, c.DPO.RejectedRank, duplicates(c.Scoring.Duplicates))
 	if err != nil {
 		return nil, err
 	}
 	skipped, chosenScore, rejectedScore := ranking.Skipped, 0.0, 0.0
 	var pairs []dpo.Pair
-	for i, p := range ranking.Pairs {
+	for _, p := range ranking.Pairs {
 		chosen, rejected := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
 		if len(candidates.Rows[chosen].IDs) == 0 || len(candidates.Rows[rejected].IDs) == 0 {
 			skipped++
@@ -71,7 +44,7 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 			ChosenScore: scores[chosen],
 			Rejected:    candidates.Rows[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: p.Rejected,
 			RejectedScore: scores[rejected],
-			RejectedRank:  ranking.Ranks[i], Round: r.Number})
+			RejectedRank:  c.DPO.RejectedRank, Round: r.Number})
 		chosenScore += scores[chosen]
 		rejectedScore += scores[rejected]
 	}

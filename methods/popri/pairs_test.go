@@ -38,7 +38,7 @@ func samplesOf(n, j int) (prompts []sampling.Prompt, rows []sampling.Row) {
 func plainMethod(j, rank int) *Method {
 	t := &Method{Policy: &policy.Policy{}}
 	t.Config.Generate = configs.Generate{Samples: j}
-	t.Config.DPO.RejectedRank, t.Config.DPO.Pairs = rank, "rank"
+	t.Config.DPO.RejectedRank = rank
 	t.Config.Scoring = configs.Scoring{Normalize: "none", ClipNorm: 1, Denoise: "none"}
 	return t
 }
@@ -137,56 +137,6 @@ func TestPairs(t *testing.T) {
 			s.Sample != rows[i].Sample {
 			t.Errorf("score %d is %+v", i, s)
 		}
-	}
-
-	// The other selections: who is rejected for each of the prompts, and with which rank.
-	for _, c := range []struct {
-		pairs    string
-		rejected []int
-		ranks    []int
-		prompts  []int
-	}{
-		{"all", []int{2, 3, 0, 2, 1}, []int{2, 3, 4, 2, 3}, []int{0, 0, 0, 1, 1}},
-		{"worst", []int{0, 1}, []int{4, 3}, []int{0, 1}},
-		{"margin", []int{1}, []int{3}, []int{1}},
-	} {
-		tr := plainMethod(4, 3)
-		tr.Config.DPO.Pairs = c.pairs
-		m := series.NewRound(7)
-		got, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{},
-			&release.Release{Clients: 10, Sum: answer.Sum[:8]}, m)
-		if err != nil || len(got) != len(c.rejected) || m.Values["pairs"] != float64(len(got)) {
-			t.Fatalf("%s: %v: %d pairs, %+v", c.pairs, err, len(got), m)
-		}
-		for i, p := range got {
-			if p.RejectedIndex != c.rejected[i] || p.RejectedRank != c.ranks[i] || p.PromptIndex != c.prompts[i] ||
-				p.Round != 7 || p.RejectedScore > p.ChosenScore {
-				t.Errorf("%s: pair %d is %+v", c.pairs, i, p)
-			}
-		}
-	}
-	drawn := func(round int) (out []int) {
-		tr := plainMethod(4, 3)
-		tr.Config.DPO.Pairs = "random"
-		pairs, err := pairsOf(tr, t.TempDir(), prompts[:2], rows[:8], embedding.Matrix{},
-			&release.Release{Clients: 10, Sum: answer.Sum[:8]}, series.NewRound(round))
-		if err != nil || len(pairs) != 2 {
-			t.Fatalf("%v: %+v", err, pairs)
-		}
-		for _, p := range pairs {
-			out = append(out, p.RejectedIndex)
-		}
-		return out
-	}
-	differ := false
-	for round := range 10 {
-		if !reflect.DeepEqual(drawn(round), drawn(round)) {
-			t.Errorf("round %d draws other pairs the second time", round)
-		}
-		differ = differ || !reflect.DeepEqual(drawn(round), drawn(0))
-	}
-	if !differ {
-		t.Error("every round draws the same ranks")
 	}
 
 	for i := range rows {

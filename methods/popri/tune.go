@@ -27,18 +27,12 @@ func stepsPerRound(c configs.Config) int {
 	if s := c.DPO.EvalShare; s > 0 {
 		prompts -= min(max(1, int(s*float64(prompts)+0.5)), prompts-1)
 	}
-	if c.DPO.Pairs == "all" {
-		prompts *= c.Generate.Samples - 1
-	}
 	return c.Optimizer.Epochs * ((prompts + c.Optimizer.Batch - 1) / c.Optimizer.Batch)
 }
 
 // restoreDPO prepares the steps of a run, with the state after a round; round 0 has none.
 func (m *Method) restoreDPO(round int) error {
-	steps := stepsPerRound(m.Config)
-	if m.Config.Optimizer.Carry {
-		steps *= m.Config.Trainer.Rounds
-	}
+	steps := stepsPerRound(m.Config) * m.Config.Trainer.Rounds
 	if m.dpo != nil {
 		m.dpo.Optimizer.Free()
 	}
@@ -63,8 +57,7 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	c := m.Config
 	stream := []string{"round", strconv.Itoa(r.Number)}
 	defer m.Model.Unpack() // what the training laid out
-	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile),
-		c.DPO.Reference == "round_start")
+	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile), false)
 	if err != nil {
 		return err
 	}
@@ -78,11 +71,6 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		Key: fmt.Sprintf("round %d", r.Number)}
 	if !c.CarriesMoments() {
 		m.dpo.Optimizer.Reset()
-	}
-	if !c.Optimizer.Carry {
-		if err := m.dpo.ResetSchedule(preference.Schedule(c.Optimizer, f.Total())); err != nil {
-			return err
-		}
 	}
 	if c.DPO.Best == "fid" {
 		f.Judge = func(ctx context.Context) (float64, error) { return m.judge(ctx, r) }
@@ -140,11 +128,6 @@ func (m *Method) note(r *rounds.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 	set := r.Figures.Set
 	set("held_out", float64(held))
 	set("steps", float64(len(o.Steps)))
-	stopped := 0.0
-	if o.Stopped {
-		stopped = 1
-	}
-	set("stopped", stopped) // early, by dpo.patience
 	for _, s := range o.Steps {
 		n := float64(len(o.Steps))
 		r.Figures.Add("loss", s.Loss/n)

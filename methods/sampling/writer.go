@@ -106,7 +106,7 @@ func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
 		ids[i] = b.Prompts[from+i].IDs
 	}
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
-		Temperature: b.Temperature, TopP: b.TopP, TopK: w.Config.TopK, MaxNewTokens: b.MaxNew,
+		Temperature: b.Temperature, TopP: b.TopP, MaxNewTokens: b.MaxNew,
 		MinNewTokens: min(w.Config.MinNewTokens,
 			b.MaxNew), StopTokens: b.Prompter.stopTokens(), Stop: b.Prompter.stop(),
 		HeldTokens: b.Prompter.Held(), Seed: rng.Seed(b.Seed,
@@ -147,7 +147,7 @@ func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synth
 		return nil, err
 	}
 	return w.Sample(ctx, m, Batch{Prompter: p, Prompts: prompts, Samples: each, Temperature: c.Temperature,
-		TopP: c.TopP, MaxNew: w.Config.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label},
+		TopP: 1, MaxNew: w.Config.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label},
 		PartsOf(file),
 		file, progress)
 }

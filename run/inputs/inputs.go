@@ -39,7 +39,7 @@ type Inputs struct {
 // passing are the keys that may change when a run is resumed: they change no result, they are paths whose content is
 // compared, or (model.dtype) their effect on the machine is compared.
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
-	"generate.batch_tokens", "generate.kinds", "dpo.engine_command", "scoring.encoder", "downstream.model",
+	"generate.batch_tokens", "generate.kinds", "scoring.encoder", "downstream.model",
 	"private_evolution.masked_model", "privacy.continues", "eval.reference_private"}
 
 // The keys of Content that are no files.

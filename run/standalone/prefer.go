@@ -86,7 +86,6 @@ type Result struct {
 	Loss    float64         `json:"train_loss"` // mean over the steps
 	Last    dpo.Metrics     `json:"last"`
 	Eval    *dpo.Evaluation `json:"eval,omitempty"` // the measurement of the adapter that was written
-	Stopped bool            `json:"stopped"`        // early, by dpo.patience
 	Cached  bool            `json:"reference_read"` // reference log-probabilities came from the file
 	Stale   string          `json:"reference_stale,omitempty"`
 	Out     string          `json:"out"`
@@ -337,8 +336,7 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, cut dpo.Cut, err erro
 			context)
 	}
 	read := func(path string) ([]dpo.Pair, error) {
-		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.tokenizer, Folder: l.folder, MaxLength: length,
-			KeepEnd: o.Config.DPO.TruncationMode == "keep_end"})
+		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.tokenizer, Folder: l.folder, MaxLength: length})
 		cut.Truncated, cut.Dropped = cut.Truncated+lost.Truncated, cut.Dropped+lost.Dropped
 		if err == nil {
 			err = l.tuner.Check(pairs)
@@ -399,7 +397,7 @@ func (l *loaded) finish(out string, o *dpo.Outcome, r Result) error {
 }
 
 func newResult(f *dpo.Fit, o *dpo.Outcome, cached dpo.Cached) *Result {
-	r := &Result{Pairs: len(f.Pairs), Held: len(f.Held), Steps: len(o.Steps), Stopped: o.Stopped,
+	r := &Result{Pairs: len(f.Pairs), Held: len(f.Held), Steps: len(o.Steps),
 		Cached: cached.Read, Last: o.Steps[len(o.Steps)-1]}
 	if cached.Stale != nil {
 		r.Stale = cached.Stale.Error()

@@ -1,0 +1,58 @@
+// Package losses lists the preference losses (dpo.loss) with what other settings depend on. Package dpo
+// computes them.
+package losses
+
+import "slices"
+
+// Loss is what must be known of a loss before it is computed.
+type Loss struct {
+	Name     string // TRL's, where it has one
+	TRL      bool   // TRL's DPOTrainer has it
+	Smoothed bool   // assumes that some labels are swapped
+	// Difference tells that it is a function of the difference of the log-ratios, or of their averages, so that another
+	// divergence can stand in for reverse_kl.
+	Difference bool
+}
+
+// All are the losses.
+var All = []Loss{
+	{Name: "sigmoid", TRL: true, Difference: true},
+	{Name: "sigmoid_norm", TRL: true, Difference: true},
+	{Name: "cdpo", Smoothed: true, Difference: true},
+	{Name: "robust", TRL: true, Smoothed: true, Difference: true},
+	{Name: "hinge", TRL: true, Difference: true},
+	{Name: "ipo", TRL: true, Difference: true},
+	{Name: "exo_pair", TRL: true, Smoothed: true, Difference: true},
+	{Name: "discopop", TRL: true, Difference: true},
+	{Name: "nca_pair", TRL: true},
+	{Name: "bco_pair", TRL: true},
+	{Name: "sppo_hard", TRL: true},
+	{Name: "apo_zero", TRL: true},
+	{Name: "apo_down", TRL: true},
+	{Name: "sft", TRL: true},
+	{Name: "ipo_sum", Difference: true},
+	{Name: "cpo"},
+	{Name: "simpo"},
+	{Name: "orpo"},
+	{Name: "aot", Smoothed: true},
+	{Name: "aot_unpaired", Smoothed: true},
+	{Name: "kto_pair"},
+}
+
+// Names are the names of the losses that are asked for; nil asks for all.
+func Names(asked func(Loss) bool) (names []string) {
+	for _, l := range All {
+		if asked == nil || asked(l) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// Find returns the loss of a name.
+func Find(name string) (Loss, bool) {
+	if i := slices.IndexFunc(All, func(l Loss) bool { return l.Name == name }); i >= 0 {
+		return All[i], true
+	}
+	return Loss{}, false
+}
