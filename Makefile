@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench fuzz attack faults federation flower race leak engines engines-models engines-jobs \
+.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
 	trackers clients clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -102,6 +102,9 @@ golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what 
 bench: build ## Go benchmarks, and reports to two aggregators (popri bench aggregate)
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 	build/popri bench aggregate --clients 50
+
+size: ## lines, packages, settings, the longest function and file, pages, beside their bounds in .ci/size.txt
+	@go run ./internal/size
 
 fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives so many inputs to all together, most to the fast ones
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(INPUTS)

@@ -16,9 +16,14 @@ import (
 	"popri/study/grid"
 )
 
+// compareOptions are the flags of the verb compareMethods.
+type compareOptions struct {
+	flags            ablateFlags
+	epsilon, methods []string
+}
+
 func (a *app) compareMethods() *cobra.Command {
-	var flags ablateFlags
-	var epsilon, methods []string
+	var o compareOptions
 	cmd := &cobra.Command{
 		Use:   "compare-methods [--world NAME] [--epsilon 1,7] [--seeds N] [--methods A,B] [--out DIR]",
 		Short: "Compare POPri and its rivals on the same clients at the same ε",
@@ -33,70 +38,77 @@ method that does not set it itself; --config takes a configuration in place of t
 		Example: "  popri compare-methods --world godoc --epsilon 1,7 --seeds 3\n" +
 			"  popri compare-methods --world speeches --epsilon 7 --methods popri,private_evolution",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fail := func(err error) error {
-				if err != nil {
-					err = fmt.Errorf("compare-methods: %w", err)
-				}
-				return err
-			}
-			asked := typed(cmd)
-			scale := comparison.Small
-			if flags.data.name == worlds.Default && flags.data.private == "" {
-				scale = comparison.Demo
-			}
-			if base := comparison.BaseOf(scale); flags.file == "" {
-				flags.preset, flags.set = cmp.Or(flags.preset,
-					base.Preset), append(base.Set[:len(base.Set):len(base.Set)], flags.set...)
-			}
-			if err := flags.track.check(); err != nil {
-				return fail(err)
-			}
-			if err := checkFolder(cmd.Name(), flags.out); err != nil {
-				return err
-			}
-			config, err := flags.load()
-			if err != nil {
-				return fail(err)
-			}
-			rows, err := comparison.Rows(scale, methods, config.Generate.ByLabel)
-			if err != nil {
-				return fail(usage(err))
-			}
-			config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
-			if !flags.plan {
-				if config, err = a.prepared(cmd, config); err != nil {
-					return fail(err)
-				}
-			}
-			axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: epsilon},
-				flags.seeds)
-			if err != nil {
-				return fail(err)
-			}
-			if flags.plan {
-				return fail(a.planAblation(flags, config, cells))
-			}
-			if _, err := a.cost(flags, cells); err != nil {
-				return err
-			}
-			options := a.ablateOptions(flags.out, flags.track)
-			options.Title = "Methods on " + flags.data.name
-			if flags.data.private != "" {
-				options.Title = "Methods on " + filepath.Base(flags.data.private)
-			}
-			options.Command, options.Price, options.Notes = asked, true, a.auditedAll
-			options.AskEach = flags.askEach
-			flags.costs = true
-			return a.ablateCells(cmd, flags, axes, cells, options)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runCompareMethods(cmd, o) },
 	}
-	flags.addGrid(cmd, "methods")
-	flags.data.add(cmd)
-	cmd.Flags().StringSliceVar(&epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
-	cmd.Flags().StringSliceVar(&methods, "methods", nil, "methods to compare: "+strings.Join(comparison.Names(), ", ")+
-		" (default: all)")
+	o.add(cmd)
 	return cmd
+}
+
+func (o *compareOptions) add(cmd *cobra.Command) {
+	o.flags.addGrid(cmd, "methods")
+	o.flags.data.add(cmd)
+	cmd.Flags().StringSliceVar(&o.epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
+	cmd.Flags().StringSliceVar(&o.methods, "methods", nil, "methods to compare: "+strings.Join(comparison.Names(), ", ")+
+		" (default: all)")
+}
+
+// runCompareMethods compares methods on the same clients.
+func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
+	fail := func(err error) error {
+		if err != nil {
+			err = fmt.Errorf("compare-methods: %w", err)
+		}
+		return err
+	}
+	asked := typed(cmd)
+	scale := comparison.Small
+	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {
+		scale = comparison.Demo
+	}
+	if base := comparison.BaseOf(scale); o.flags.file == "" {
+		o.flags.preset, o.flags.set = cmp.Or(o.flags.preset,
+			base.Preset), append(base.Set[:len(base.Set):len(base.Set)], o.flags.set...)
+	}
+	if err := o.flags.track.check(); err != nil {
+		return fail(err)
+	}
+	if err := checkFolder(cmd.Name(), o.flags.out); err != nil {
+		return err
+	}
+	config, err := o.flags.load()
+	if err != nil {
+		return fail(err)
+	}
+	rows, err := comparison.Rows(scale, o.methods, config.Generate.ByLabel)
+	if err != nil {
+		return fail(usage(err))
+	}
+	config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
+	if !o.flags.plan {
+		if config, err = a.prepared(cmd, config); err != nil {
+			return fail(err)
+		}
+	}
+	axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: o.epsilon},
+		o.flags.seeds)
+	if err != nil {
+		return fail(err)
+	}
+	if o.flags.plan {
+		return fail(a.planAblation(o.flags, config, cells))
+	}
+	if _, err := a.cost(o.flags, cells); err != nil {
+		return err
+	}
+	options := a.ablateOptions(o.flags.out, o.flags.track)
+	options.Title = "Methods on " + o.flags.data.name
+	if o.flags.data.private != "" {
+		options.Title = "Methods on " + filepath.Base(o.flags.data.private)
+	}
+	options.Command, options.Price, options.Notes = asked, true, a.auditedAll
+	options.AskEach = o.flags.askEach
+	o.flags.costs = true
+	return a.ablateCells(cmd, o.flags, axes, cells, options)
 }
 
 // auditedAll audits the runs of a comparison, and says what was found.

@@ -29,12 +29,16 @@ type dataImported struct {
 	Manifest *clients.Manifest `json:"manifest"`
 }
 
+// importOptions are the flags of the verb dataImport.
+type importOptions struct {
+	clients.ImportOptions
+	out, public, shares string
+	published, where    []string
+	preview             bool
+}
+
 func (a *app) dataImport() *cobra.Command {
-	var published []string
-	var out, public, shares string
-	var where []string
-	var preview bool
-	o := clients.ImportOptions{}
+	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import [SPLIT=]FILE… --out FILE",
 		Short: "Make a client file from other formats",
@@ -69,36 +73,17 @@ and leaves them out.`,
 			"news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n  popri " +
 			"data import --published-json train.json,eval.json,test.json --out clients.parquet",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := importFiles(args, published)
-			if err != nil {
-				return usage(fmt.Errorf("data import: %w", err))
-			}
-			if out == "" && !preview {
-				return usage(errors.New("data import: --out names no file"))
-			}
-			if o.Shares, err = parseShares(shares); err != nil {
-				return usage(fmt.Errorf("data import: %w", err))
-			}
-			if o.Columns.Others, o.Where, err = parseWhere(where); err != nil {
-				return usage(fmt.Errorf("data import: %w", err))
-			}
-			if err := importResources(&o, files, public); err != nil {
-				return usage(fmt.Errorf("data import: %w", err))
-			}
-			if published != nil {
-				o.Format = records.JSON
-			}
-			if preview {
-				return a.previewData(cmd.Context(), files, o)
-			}
-			return a.importData(cmd.Context(), "data import", out, files, o)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runDataImport(cmd, o, args) },
 	}
+	o.add(cmd)
+	return cmd
+}
+
+func (o *importOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&published, "published-json", nil,
+	f.StringSliceVar(&o.published, "published-json", nil,
 		"LargeFedBench's files for train, eval and test, separated by commas (an empty name leaves one out)")
-	f.StringVar(&out, "out", "", "Parquet file to write")
+	f.StringVar(&o.out, "out", "", "Parquet file to write")
 	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
 	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")
 	f.StringVar(&o.Format, "format", "", "format of the files: "+strings.Join(records.Formats, ", "))
@@ -111,20 +96,20 @@ and leaves them out.`,
 	f.StringVar(&o.DateFormat, "date-format", "",
 		"form of dates, such as DD/MM/YYYY or MON DD, YYYY hh:mm (default: ISO 8601 or seconds since 1970)")
 	f.BoolVar(&o.HTML, "html", false, "texts are HTML: keep their plain text")
-	f.BoolVar(&preview, "preview", false,
+	f.BoolVar(&o.preview, "preview", false,
 		"write no file: show ten rows as they would become, on a terminal only, because they are private texts")
-	skipBadFlag(f, &o)
+	skipBadFlag(f, &o.ImportOptions)
 	f.StringVar(&o.Columns.Client, "client", "", "column of clients (default client_id)")
 	f.StringVar(&o.Columns.Text, "text", "", "column of texts or lists of texts (default text or texts)")
 	f.StringVar(&o.Columns.Date, "date", "", "column of dates (default date)")
 	f.StringVar(&o.Columns.Label, "label", "", "column of labels (default label)")
 	f.StringVar(&o.Columns.Split, "split", "", "column of splits (default split)")
-	f.StringArrayVar(&where, "where", nil,
+	f.StringArrayVar(&o.where, "where", nil,
 		"COLUMN=VALUE or COLUMN=V1,V2: keep the rows whose column has one of the values; may be repeated")
 	f.BoolVar(&o.ClientPerText, "client-per-text", false, "make a client of each text")
 	f.BoolVar(&o.SkipBlank, "skip-blank", false,
 		"count blank and missing texts and leave them out; they are errors otherwise")
-	f.StringVar(&shares, "split-shares", "", "draw splits by client with these shares for train,validation,test")
+	f.StringVar(&o.shares, "split-shares", "", "draw splits by client with these shares for train,validation,test")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of all draws")
 	f.StringVar(&o.From, "from", "", "first date to keep (YYYY, YYYY-MM or YYYY-MM-DD)")
 	f.StringVar(&o.To, "to", "", "last date to keep")
@@ -149,9 +134,35 @@ and leaves them out.`,
 	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication,
 		"duplicates to take out between train, validation, test and --public: "+
 			strings.Join(clients.Deduplications, ", "))
-	f.StringVar(&public, "public", "",
+	f.StringVar(&o.public, "public", "",
 		"with --deduplicate: public texts that no client may have (.parquet, .jsonl, .json, .txt)")
-	return cmd
+}
+
+// runDataImport makes a client file.
+func (a *app) runDataImport(cmd *cobra.Command, o importOptions, args []string) error {
+	files, err := importFiles(args, o.published)
+	if err != nil {
+		return usage(fmt.Errorf("data import: %w", err))
+	}
+	if o.out == "" && !o.preview {
+		return usage(errors.New("data import: --out names no file"))
+	}
+	if o.Shares, err = parseShares(o.shares); err != nil {
+		return usage(fmt.Errorf("data import: %w", err))
+	}
+	if o.Columns.Others, o.Where, err = parseWhere(o.where); err != nil {
+		return usage(fmt.Errorf("data import: %w", err))
+	}
+	if err := importResources(&o.ImportOptions, files, o.public); err != nil {
+		return usage(fmt.Errorf("data import: %w", err))
+	}
+	if o.published != nil {
+		o.Format = records.JSON
+	}
+	if o.preview {
+		return a.previewData(cmd.Context(), files, o.ImportOptions)
+	}
+	return a.importData(cmd.Context(), "data import", o.out, files, o.ImportOptions)
 }
 
 // importFiles are the files to import with their splits.

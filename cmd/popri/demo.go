@@ -30,18 +30,22 @@ import (
 	"popri/study/grid"
 )
 
+// demoOptions are the flags of the verb demo.
+type demoOptions struct {
+	choice          worldFlags
+	own             ownFlag
+	live            watchFlags
+	track           trackFlag
+	out, preset     string
+	rounds, minutes int
+	epsilon         float64
+	seed            uint64
+	set, with       []string
+	dry             bool
+}
+
 func (a *app) demo() *cobra.Command {
-	var out string
-	var rounds, minutes int
-	var epsilon float64
-	var seed uint64
-	var preset string
-	var set, with []string
-	var choice worldFlags
-	var own ownFlag
-	var dry bool
-	var live watchFlags
-	var track trackFlag
+	var o demoOptions
 	cmd := &cobra.Command{
 		Use: "demo [--world NAME] [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] " +
 			"[--with METHOD,…]",
@@ -77,119 +81,135 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			"  popri demo --with private_evolution,private_evolution_sft\n" +
 			"  popri demo --report-to tensorboard",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := track.check(); err != nil {
-				return fmt.Errorf("demo: %w", err)
-			}
-			settings := set
-			if cmd.Flags().Changed("rounds") {
-				settings = append(settings, fmt.Sprintf("trainer.rounds=%d", rounds))
-			}
-			if cmd.Flags().Changed("epsilon") {
-				settings = append(settings, fmt.Sprintf("privacy.epsilon=%g", epsilon))
-			}
-			if cmd.Flags().Changed("seed") {
-				settings = append(settings, fmt.Sprintf("seed=%d", seed))
-			}
-			named := ""
-			if cmd.Flags().Changed("preset") {
-				named = preset
-			}
-			options, world, err := choice.options(named, settings)
-			if err != nil {
-				return fmt.Errorf("demo: %w", err)
-			}
-			if !cmd.Flags().Changed("out") {
-				if world.Name != worlds.Default {
-					out += "-" + world.Name
-				}
-				out = freeFolder(out, with)
-			}
-			c, err := configs.Load(options)
-			if err != nil {
-				return usage(err)
-			}
-			c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
-			resume := rundir.Exists(out)
-			if minutes < 0 {
-				return usage(fmt.Errorf("demo: --minutes %d, want 0 (no bound) or more", minutes))
-			}
-			if minutes > 0 && !resume {
-				if *c, err = a.fitted(*c, minutes); err != nil {
-					return fmt.Errorf("demo: %w", err)
-				}
-			}
-			if dry && len(with) > 0 {
-				return usage(errors.New("demo: --dry-run plans one run; do not combine it with --with"))
-			}
-			if !resume {
-				if err := own.check(cmd, *c); err != nil {
-					return err
-				}
-			}
-			if dry {
-				return a.dryRun(*c, out, true)
-			}
-			if err := checkFolder("demo", out); err != nil {
-				return err
-			}
-			if resume {
-				a.say("%s holds a run already; going on with it and its configuration", out)
-			}
-			command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", choice.typed(), c.Privacy.Epsilon, c.Seed)
-			if cmd.Flags().Changed("rounds") {
-				command += fmt.Sprintf(" --rounds %d", rounds)
-			}
-			if minutes > 0 {
-				command += fmt.Sprintf(" --minutes %d", minutes)
-			}
-			if choice.model != embeddedModel {
-				command += " --model " + choice.model
-			}
-			if choice.encoder != "" {
-				command += " --encoder " + choice.encoder
-			}
-			if cmd.Flags().Changed("preset") {
-				command += " --preset " + preset
-			}
-			for _, s := range set {
-				command += " --set " + s
-			}
-			if len(with) > 0 {
-				command += " --with " + strings.Join(with, ",")
-			}
-			ready, err := a.prepared(cmd, *c)
-			if err != nil {
-				return fmt.Errorf("demo: %w", err)
-			}
-			stop, err := a.watchRun(cmd, live, out)
-			if err != nil {
-				return err
-			}
-			defer func() { stop(err) }()
-			return a.complete(cmd, run.Options{Config: ready, Dir: out, Resume: resume, Device: a.device,
-				Title: methods.Of(*c).Title + " on " + world.Title, Command: command, Trackers: track.names}, with)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd, o) },
 	}
-	choice.add(cmd)
-	own.add(cmd)
-	addDryRun(cmd, &dry)
-	live.add(cmd)
-	cmd.Flags().StringVar(&out, "out", filepath.Join("runs", "demo"),
-		"folder of the run; the default takes the next free name")
-	cmd.Flags().IntVar(&rounds, "rounds", 0, "rounds (default: the preset's)")
-	cmd.Flags().IntVar(&minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer rounds and "+
-		"texts where all of them would take longer, but no less than a quarter (default: no bound)")
-	cmd.Flags().Float64Var(&epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
-	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
-	choice.addModels(cmd)
-	cmd.Flags().StringVar(&preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
-	cmd.Flags().StringSliceVar(&with, "with", nil, "methods to run beside it for comparison: "+
-		joined(configs.Choices("method")[1:]))
-	cmd.Flags().StringArrayVar(&set, "set", nil,
-		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
-	track.add(cmd)
+	o.add(cmd)
 	return cmd
+}
+
+func (o *demoOptions) add(cmd *cobra.Command) {
+	o.choice.add(cmd)
+	o.own.add(cmd)
+	addDryRun(cmd, &o.dry)
+	o.live.add(cmd)
+	cmd.Flags().StringVar(&o.out, "out", filepath.Join("runs", "demo"),
+		"folder of the run; the default takes the next free name")
+	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "rounds (default: the preset's)")
+	cmd.Flags().IntVar(&o.minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer rounds and "+
+		"texts where all of them would take longer, but no less than a quarter (default: no bound)")
+	cmd.Flags().Float64Var(&o.epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
+	o.choice.addModels(cmd)
+	cmd.Flags().StringVar(&o.preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
+	cmd.Flags().StringSliceVar(&o.with, "with", nil, "methods to run beside it for comparison: "+
+		joined(configs.Choices("method")[1:]))
+	cmd.Flags().StringArrayVar(&o.set, "set", nil,
+		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
+	o.track.add(cmd)
+}
+
+// settings are the preset, "" for that of the world and the model, and the keys that flags set.
+func (o *demoOptions) settings(cmd *cobra.Command) (preset string, settings []string) {
+	settings = slices.Clone(o.set)
+	if cmd.Flags().Changed("rounds") {
+		settings = append(settings, fmt.Sprintf("trainer.rounds=%d", o.rounds))
+	}
+	if cmd.Flags().Changed("epsilon") {
+		settings = append(settings, fmt.Sprintf("privacy.epsilon=%g", o.epsilon))
+	}
+	if cmd.Flags().Changed("seed") {
+		settings = append(settings, fmt.Sprintf("seed=%d", o.seed))
+	}
+	if cmd.Flags().Changed("preset") {
+		preset = o.preset
+	}
+	return preset, settings
+}
+
+// command is the command line of the same demo.
+func (o *demoOptions) command(cmd *cobra.Command, c configs.Config) string {
+	command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", o.choice.typed(), c.Privacy.Epsilon, c.Seed)
+	if cmd.Flags().Changed("rounds") {
+		command += fmt.Sprintf(" --rounds %d", o.rounds)
+	}
+	if o.minutes > 0 {
+		command += fmt.Sprintf(" --minutes %d", o.minutes)
+	}
+	if o.choice.model != embeddedModel {
+		command += " --model " + o.choice.model
+	}
+	if o.choice.encoder != "" {
+		command += " --encoder " + o.choice.encoder
+	}
+	if cmd.Flags().Changed("preset") {
+		command += " --preset " + o.preset
+	}
+	for _, s := range o.set {
+		command += " --set " + s
+	}
+	if len(o.with) > 0 {
+		command += " --with " + strings.Join(o.with, ",")
+	}
+	return command
+}
+
+// runDemo does the whole loop.
+func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
+	if err := o.track.check(); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	options, world, err := o.choice.options(o.settings(cmd))
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if !cmd.Flags().Changed("out") {
+		if world.Name != worlds.Default {
+			o.out += "-" + world.Name
+		}
+		o.out = freeFolder(o.out, o.with)
+	}
+	c, err := configs.Load(options)
+	if err != nil {
+		return usage(err)
+	}
+	c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
+	resume := rundir.Exists(o.out)
+	if o.minutes < 0 {
+		return usage(fmt.Errorf("demo: --minutes %d, want 0 (no bound) or more", o.minutes))
+	}
+	if o.minutes > 0 && !resume {
+		if *c, err = a.fitted(*c, o.minutes); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
+	if o.dry && len(o.with) > 0 {
+		return usage(errors.New("demo: --dry-run plans one run; do not combine it with --with"))
+	}
+	if !resume {
+		if err := o.own.check(cmd, *c); err != nil {
+			return err
+		}
+	}
+	if o.dry {
+		return a.dryRun(*c, o.out, true)
+	}
+	if err := checkFolder("demo", o.out); err != nil {
+		return err
+	}
+	if resume {
+		a.say("%s holds a run already; going on with it and its configuration", o.out)
+	}
+	ready, err := a.prepared(cmd, *c)
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	stop, err := a.watchRun(cmd, o.live, o.out)
+	if err != nil {
+		return err
+	}
+	defer func() { stop(err) }()
+	return a.complete(cmd, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
+		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Trackers: o.track.names}, o.with)
 }
 
 // embeddedModel is the name of the generator that comes with the program.

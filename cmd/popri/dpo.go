@@ -19,11 +19,16 @@ import (
 	"popri/run/standalone"
 )
 
+// dpoOptions are the flags of the verb dpo.
+type dpoOptions struct {
+	flags                                   configFlags
+	track                                   trackFlag
+	pairs, evalPairs, reference, model, out string
+	resume                                  bool
+}
+
 func (a *app) dpo() *cobra.Command {
-	var flags configFlags
-	var pairs, evalPairs, reference, model, out string
-	var resume bool
-	var track trackFlag
+	var o dpoOptions
 	cmd := &cobra.Command{
 		Use:   "dpo --pairs FILE --model DIR --out DIR",
 		Short: "Train an adapter on preference pairs",
@@ -45,109 +50,122 @@ This training is not differentially private: the adapter can reveal the pairs to
 			"  popri dpo --pairs runs/eps1/rounds/0001/pairs.parquet --out adapters/again --json\n" +
 			"  popri dpo --pairs pairs.jsonl --out adapters/shown --report-to tensorboard",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := standalone.Options{Pairs: pairs, EvalPairs: evalPairs, Reference: reference, Out: out,
-				Resume: resume, Device: a.device, Trackers: track.names, Warn: a.warn}
-			switch {
-			case resume && out == "":
-				return usage(errors.New("dpo: --out names no folder"))
-			case resume && (pairs != "" || evalPairs != "" || reference != "" || model != "" || flags.file != "" ||
-				flags.preset != "" || len(flags.set) > 0):
-				return usage(errors.New("dpo: --resume uses the training's own settings and files; give only --out " +
-					"with it"))
-			case !resume && (pairs == "" || out == ""):
-				return usage(errors.New("dpo: --pairs and --out must name a file and a folder"))
-			}
-			if err := track.check(); err != nil {
-				return fmt.Errorf("dpo: %w", err)
-			}
-			if !resume {
-				if model != "" {
-					flags.set = append(flags.set, "model.path="+model)
-				}
-				c, err := flags.load()
-				if err != nil {
-					return err
-				}
-				o.Config = c
-			}
-			o.Config.Model.Threads = cmp.Or(a.threads, o.Config.Model.Threads)
-			p := a.progress()
-			o.Prepared = func(r standalone.Prepared) {
-				p.endIfLong()
-				begun := ""
-				if r.Resumed {
-					begun = ", some of them done"
-				}
-				a.say("%d pairs, %d held out, %d steps%s", r.Pairs, r.Held, r.Steps, begun)
-				if r.Cut != (dpo.Cut{}) {
-					a.say("longer than dpo.max_length: %d pairs were cut, %d of which nothing "+
-						"is left to learn were left out", r.Cut.Truncated, r.Cut.Dropped)
-				}
-				p.begin("dpo")
-			}
-			o.Step = func(_ dpo.Metrics, done, total int) { p.update(done, total) }
-			o.Eval = func(e dpo.Evaluation) {
-				best := ""
-				if e.Best {
-					best = ", the best so far"
-				}
-				a.say("step %d: held-out loss %.4f, accuracy %.3f, margin %.3f%s", e.Step, e.Loss, e.Accuracy,
-					e.RewardsMargins, best)
-			}
-			_, before := os.Stat(out)
-			p.begin("read model and pairs")
-			r, err := standalone.Train(cmd.Context(), o)
-			if err != nil {
-				if errors.Is(before, fs.ErrNotExist) {
-					removeUnbegun(out)
-				}
-				if errors.Is(err, context.Canceled) {
-					a.say("interrupted; go on with: popri dpo --resume --out %s", out)
-				}
-				return err
-			}
-			if r.Done {
-				p.stop()
-				a.say("the training in %s is done; nothing was computed", out)
-			} else {
-				p.end()
-			}
-			if r.Stale != "" {
-				a.say("reference log-probabilities were computed anew: %s", r.Stale)
-			}
-			return a.emit(r, func(w io.Writer) {
-				for _, x := range []struct {
-					name  string
-					value float64
-				}{{"loss", r.Last.Loss}, {"rewards/chosen", r.Last.RewardsChosen},
-					{"rewards/rejected", r.Last.RewardsRejected}, {"rewards/margins", r.Last.RewardsMargins},
-					{"rewards/accuracies", r.Last.Accuracy}, {"logps/chosen", r.Last.LogpsChosen},
-					{"logps/rejected", r.Last.LogpsRejected}, {"grad_norm", r.Last.GradNorm}} {
-					fmt.Fprintf(w, "%s\t%.5g\n", x.name, x.value)
-				}
-				if e := r.Eval; e != nil {
-					fmt.Fprintf(w, "eval_loss\t%.5g\neval_rewards/margins\t%.5g\neval_rewards/accuracies\t%.5g\n",
-						e.Loss, e.RewardsMargins, e.Accuracy)
-				}
-				fmt.Fprintf(w, "train_loss\t%.5g\n\nthe last of %d steps on %d pairs, and the mean loss of all; "+
-					"%s\nadapter: %s, metrics: %s\n", r.Loss, r.Steps, r.Pairs,
-					time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond), r.Out,
-					filepath.Join(r.Out, preference.StepsFile))
-			})
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDPO(cmd, o) },
 	}
-	flags.add(cmd)
-	cmd.Flags().StringVar(&pairs, "pairs", "", "file of preference pairs, .jsonl or .parquet")
-	cmd.Flags().StringVar(&evalPairs, "eval-pairs", "", "file of held-out pairs, which are measured and not trained on")
-	cmd.Flags().StringVar(&reference, "reference", "",
-		"file for the reference log-probabilities (default reference.safetensors in --out)")
-	cmd.Flags().BoolVar(&resume, "resume", false, "continue the training in --out")
-	cmd.Flags().StringVar(&model, "model", "",
-		"Hugging Face folder, or embedded (default: the configuration's model.path)")
-	cmd.Flags().StringVar(&out, "out", "", "folder of the adapter")
-	track.add(cmd)
+	o.add(cmd)
 	return cmd
+}
+
+func (o *dpoOptions) add(cmd *cobra.Command) {
+	o.flags.add(cmd)
+	cmd.Flags().StringVar(&o.pairs, "pairs", "", "file of preference pairs, .jsonl or .parquet")
+	cmd.Flags().StringVar(&o.evalPairs, "eval-pairs", "", "file of held-out pairs, which are measured and not trained on")
+	cmd.Flags().StringVar(&o.reference, "reference", "",
+		"file for the reference log-probabilities (default reference.safetensors in --out)")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "continue the training in --out")
+	cmd.Flags().StringVar(&o.model, "model", "",
+		"Hugging Face folder, or embedded (default: the configuration's model.path)")
+	cmd.Flags().StringVar(&o.out, "out", "", "folder of the adapter")
+	o.track.add(cmd)
+}
+
+// training are the settings of the training that the flags describe.
+func (a *app) training(o dpoOptions) (standalone.Options, error) {
+	t := standalone.Options{Pairs: o.pairs, EvalPairs: o.evalPairs, Reference: o.reference, Out: o.out,
+		Resume: o.resume, Device: a.device, Trackers: o.track.names, Warn: a.warn}
+	switch {
+	case o.resume && o.out == "":
+		return t, usage(errors.New("dpo: --out names no folder"))
+	case o.resume && (o.pairs != "" || o.evalPairs != "" || o.reference != "" || o.model != "" || o.flags.file != "" ||
+		o.flags.preset != "" || len(o.flags.set) > 0):
+		return t, usage(errors.New("dpo: --resume uses the training's own settings and files; give only --out with it"))
+	case !o.resume && (o.pairs == "" || o.out == ""):
+		return t, usage(errors.New("dpo: --pairs and --out must name a file and a folder"))
+	}
+	if err := o.track.check(); err != nil {
+		return t, fmt.Errorf("dpo: %w", err)
+	}
+	var err error
+	if !o.resume {
+		o.flags.name(map[string]string{"model.path": o.model})
+		t.Config, err = o.flags.load()
+	}
+	t.Config.Model.Threads = cmp.Or(a.threads, t.Config.Model.Threads)
+	return t, err
+}
+
+// runDPO trains an adapter on preference pairs.
+func (a *app) runDPO(cmd *cobra.Command, o dpoOptions) error {
+	t, err := a.training(o)
+	if err != nil {
+		return err
+	}
+	p := a.progress()
+	t.Prepared = func(r standalone.Prepared) {
+		p.endIfLong()
+		begun := ""
+		if r.Resumed {
+			begun = ", some of them done"
+		}
+		a.say("%d pairs, %d held out, %d steps%s", r.Pairs, r.Held, r.Steps, begun)
+		if r.Cut != (dpo.Cut{}) {
+			a.say("longer than dpo.max_length: %d pairs were cut, %d of which nothing is left to learn were left out",
+				r.Cut.Truncated, r.Cut.Dropped)
+		}
+		p.begin("dpo")
+	}
+	t.Step = func(_ dpo.Metrics, done, total int) { p.update(done, total) }
+	t.Eval = func(e dpo.Evaluation) {
+		best := ""
+		if e.Best {
+			best = ", the best so far"
+		}
+		a.say("step %d: held-out loss %.4f, accuracy %.3f, margin %.3f%s", e.Step, e.Loss, e.Accuracy,
+			e.RewardsMargins, best)
+	}
+	_, before := os.Stat(o.out)
+	p.begin("read model and pairs")
+	r, err := standalone.Train(cmd.Context(), t)
+	if err != nil {
+		if errors.Is(before, fs.ErrNotExist) {
+			removeUnbegun(o.out)
+		}
+		if errors.Is(err, context.Canceled) {
+			a.say("interrupted; go on with: popri dpo --resume --out %s", o.out)
+		}
+		return err
+	}
+	if r.Done {
+		p.stop()
+		a.say("the training in %s is done; nothing was computed", o.out)
+	} else {
+		p.end()
+	}
+	if r.Stale != "" {
+		a.say("reference log-probabilities were computed anew: %s", r.Stale)
+	}
+	return a.emit(r, func(w io.Writer) { trainingTable(w, r) })
+}
+
+// trainingTable prints the metrics of the last step, under TRL's names.
+func trainingTable(w io.Writer, r *standalone.Result) {
+	for _, x := range []struct {
+		name  string
+		value float64
+	}{{"loss", r.Last.Loss}, {"rewards/chosen", r.Last.RewardsChosen}, {"rewards/rejected", r.Last.RewardsRejected},
+		{"rewards/margins", r.Last.RewardsMargins}, {"rewards/accuracies", r.Last.Accuracy},
+		{"logps/chosen", r.Last.LogpsChosen}, {"logps/rejected", r.Last.LogpsRejected},
+		{"grad_norm", r.Last.GradNorm}} {
+		fmt.Fprintf(w, "%s\t%.5g\n", x.name, x.value)
+	}
+	if e := r.Eval; e != nil {
+		fmt.Fprintf(w, "eval_loss\t%.5g\neval_rewards/margins\t%.5g\neval_rewards/accuracies\t%.5g\n", e.Loss,
+			e.RewardsMargins, e.Accuracy)
+	}
+	fmt.Fprintf(w, "train_loss\t%.5g\n\nthe last of %d steps on %d pairs, and the mean loss of all; %s\nadapter: %s, "+
+		"metrics: %s\n", r.Loss, r.Steps, r.Pairs,
+		time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond), r.Out,
+		filepath.Join(r.Out, preference.StepsFile))
 }
 
 // removeUnbegun removes the folder of a training that failed before it began, if the folder holds nothing but its lock.

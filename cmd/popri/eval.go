@@ -16,13 +16,18 @@ import (
 	"popri/run/reporting"
 )
 
+// evalOptions are the flags of the verb eval.
+type evalOptions struct {
+	flags                                     configFlags
+	shown                                     inContextFlags
+	track                                     trackFlag
+	protect                                   float64
+	task, run, synthetic, private, model, out string
+	reference                                 bool
+}
+
 func (a *app) eval() *cobra.Command {
-	var flags configFlags
-	var shown inContextFlags
-	var protect float64
-	var task, run, synthetic, private, model, out string
-	var reference bool
-	var track trackFlag
+	var o evalOptions
 	cmd := &cobra.Command{
 		Use:   "eval --run DIR | --synthetic FILE [--private FILE] [--model DIR]",
 		Short: "Train a small model on text and test it on private test clients",
@@ -50,98 +55,105 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 			"  popri eval --task in-context --synthetic texts.parquet --private clients.parquet --model smollm2 " +
 			"--shots 2,6",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (run == "") == (synthetic == "") {
-				return usage(errors.New("eval: name either --run or --synthetic"))
-			}
-			if task != "" && task != evaluator.InContext {
-				return usage(fmt.Errorf("eval: --task is %q, must be %q: other tasks are downstream.task's", task,
-					evaluator.InContext))
-			}
-			if task != "" {
-				if name := changed(cmd, "reference-private", "report-to"); name != "" {
-					return usage(fmt.Errorf("eval: --%s cannot be combined with --task %s", name, task))
-				}
-				if err := a.evalInContext(cmd, shown, flags, run, synthetic, private, model, out); err != nil {
-					return fmt.Errorf("eval: %w", err)
-				}
-				return nil
-			}
-			if cmd.Flags().Changed("protect-test") {
-				if name := changed(cmd, "reference-private", "report-to"); name != "" {
-					return usage(fmt.Errorf("eval: --%s cannot be combined with --protect-test", name))
-				}
-				if err := a.evalProtected(cmd, flags, protect, run, synthetic, private, model, out); err != nil {
-					return fmt.Errorf("eval: %w", err)
-				}
-				return nil
-			}
-			if name := changed(cmd, inContextOnly...); name != "" {
-				return usage(fmt.Errorf("eval: --%s needs --task %s", name, evaluator.InContext))
-			}
-			if err := track.check(); err != nil {
-				return fmt.Errorf("eval: %w", err)
-			}
-			if reference && run == "" {
-				return usage(errors.New("eval: --reference-private needs --run; with --synthetic, --set " +
-					"eval.reference_private=true says it"))
-			}
-			if len(track.names) > 0 && run == "" && out == "" {
-				return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
-			}
-			if run != "" {
-				if name := changed(cmd, "private", "model", "out", "config", "preset", "set"); name != "" {
-					return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
-						"configuration", name))
-				}
-				if err := a.evalRun(cmd, run, reference, track); err != nil {
-					return fmt.Errorf("eval: %w", err)
-				}
-				return nil
-			}
-			if out != "" {
-				if err := checkFolder("eval", out); err != nil {
-					return err
-				}
-			}
-			flags.name(map[string]string{"data.private": private, "downstream.model": model})
-			c, err := flags.load()
-			if err != nil {
-				return err
-			}
-			if c.Model.Path == configs.Trained {
-				c.Model.Path = configs.Default().Model.Path // no generator is needed
-			}
-			if c, err = a.prepared(cmd, c); err != nil {
-				return fmt.Errorf("eval: %w", err)
-			}
-			e, err := evaluator.Texts(cmd.Context(), c, synthetic,
-				evaluator.TextsOptions{Options: a.evaluating(), Out: out, Trackers: track.names, Warn: a.warn})
-			if err != nil {
-				return fmt.Errorf("eval: %w", err)
-			}
-			return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runEval(cmd, o) },
 	}
-	flags.add(cmd)
-	cmd.Flags().StringVar(&task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
-	shown.add(cmd.Flags())
-	cmd.Flags().Float64Var(&protect, "protect-test", 0,
+	o.add(cmd)
+	return cmd
+}
+
+func (o *evalOptions) add(cmd *cobra.Command) {
+	o.flags.add(cmd)
+	cmd.Flags().StringVar(&o.task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
+	o.shown.add(cmd.Flags())
+	cmd.Flags().Float64Var(&o.protect, "protect-test", 0,
 		"ε for the test clients, whose noised mean accuracy is all that is seen")
-	cmd.Flags().StringVar(&run, "run", "", "folder of a finished run")
-	cmd.Flags().StringVar(&synthetic, "synthetic", "",
+	cmd.Flags().StringVar(&o.run, "run", "", "folder of a finished run")
+	cmd.Flags().StringVar(&o.synthetic, "synthetic", "",
 		"file of texts to evaluate, or folder of a model to test as it is")
-	cmd.Flags().StringVar(&private, "private", "",
+	cmd.Flags().StringVar(&o.private, "private", "",
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
-	cmd.Flags().StringVar(&model, "model", "",
+	cmd.Flags().StringVar(&o.model, "model", "",
 		"folder of the small model, or embedded (default: the configuration's downstream.model); with --task "+
 			"in-context, the language model")
-	cmd.Flags().StringVar(&out, "out", "", "with --synthetic: folder for the figures and what --report-to writes")
-	cmd.Flags().BoolVar(&reference, "reference-private", false,
+	cmd.Flags().StringVar(&o.out, "out", "", "with --synthetic: folder for the figures and what --report-to writes")
+	cmd.Flags().BoolVar(&o.reference, "reference-private", false,
 		"with --run: declare the train clients' texts to be public or test "+
 			"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
-	track.add(cmd)
-	return cmd
+	o.track.add(cmd)
+}
+
+// runEval tests texts, or a run's product, by a small model.
+func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
+	if (o.run == "") == (o.synthetic == "") {
+		return usage(errors.New("eval: name either --run or --synthetic"))
+	}
+	if o.task != "" && o.task != evaluator.InContext {
+		return usage(fmt.Errorf("eval: --task is %q, must be %q: other tasks are downstream.task's", o.task,
+			evaluator.InContext))
+	}
+	if o.task != "" {
+		if name := changed(cmd, "reference-private", "report-to"); name != "" {
+			return usage(fmt.Errorf("eval: --%s cannot be combined with --task %s", name, o.task))
+		}
+		if err := a.evalInContext(cmd, o.shown, o.flags, o.run, o.synthetic, o.private, o.model, o.out); err != nil {
+			return fmt.Errorf("eval: %w", err)
+		}
+		return nil
+	}
+	if cmd.Flags().Changed("protect-test") {
+		if name := changed(cmd, "reference-private", "report-to"); name != "" {
+			return usage(fmt.Errorf("eval: --%s cannot be combined with --protect-test", name))
+		}
+		if err := a.evalProtected(cmd, o.flags, o.protect, o.run, o.synthetic, o.private, o.model, o.out); err != nil {
+			return fmt.Errorf("eval: %w", err)
+		}
+		return nil
+	}
+	if name := changed(cmd, inContextOnly...); name != "" {
+		return usage(fmt.Errorf("eval: --%s needs --task %s", name, evaluator.InContext))
+	}
+	if err := o.track.check(); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	if o.reference && o.run == "" {
+		return usage(errors.New("eval: --reference-private needs --run; with --synthetic, --set " +
+			"eval.reference_private=true says it"))
+	}
+	if len(o.track.names) > 0 && o.run == "" && o.out == "" {
+		return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
+	}
+	if o.run != "" {
+		if name := changed(cmd, "private", "model", "out", "config", "preset", "set"); name != "" {
+			return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
+				"configuration", name))
+		}
+		if err := a.evalRun(cmd, o.run, o.reference, o.track); err != nil {
+			return fmt.Errorf("eval: %w", err)
+		}
+		return nil
+	}
+	if o.out != "" {
+		if err := checkFolder("eval", o.out); err != nil {
+			return err
+		}
+	}
+	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
+	c, err := o.flags.load()
+	if err != nil {
+		return err
+	}
+	if c.Model.Path == configs.Trained {
+		c.Model.Path = configs.Default().Model.Path // no generator is needed
+	}
+	if c, err = a.prepared(cmd, c); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	e, err := evaluator.Texts(cmd.Context(), c, o.synthetic,
+		evaluator.TextsOptions{Options: a.evaluating(), Out: o.out, Trackers: o.track.names, Warn: a.warn})
+	if err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
 }
 
 func (a *app) evalRun(cmd *cobra.Command, dir string, reference bool, track trackFlag) error {

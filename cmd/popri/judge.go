@@ -12,12 +12,17 @@ import (
 	"popri/show/judgement"
 )
 
+// judgeOptions are the flags of the verb judge.
+type judgeOptions struct {
+	judging.Options
+	flags   configFlags
+	track   trackFlag
+	against string // file of the clients
+	shown   bool   // the server may see texts of clients held out
+}
+
 func (a *app) judge() *cobra.Command {
-	var flags configFlags
-	var o judging.Options
-	var against string
-	var track trackFlag
-	var shown bool
+	var o judgeOptions
 	cmd := &cobra.Command{
 		Use:   "judge --run DIR | --product FILE --against CLIENTS",
 		Short: "Ask of synthetic texts whether they are like the clients', and whether they repeat anybody",
@@ -46,57 +51,19 @@ clients held out. Nothing about train clients is sent.`,
 		Example: "  popri judge --run runs/eps1\n" +
 			"  popri judge --product texts.jsonl --against clients.parquet --set scoring.encoder=minilm --out judged",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (o.Run == "") == (o.Product == "") {
-				return usage(errors.New("judge: name either --run or --product"))
-			}
-			if o.Schema != "" && o.Pattern != "" {
-				return usage(errors.New("judge: name either --schema or --pattern"))
-			}
-			if o.Self && o.Server != "" {
-				return usage(errors.New("judge: name either --ask or --ask-generator"))
-			}
-			if o.Server != "" && (o.Model == "" || !shown) {
-				return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server " +
-					"is shown texts of clients held out"))
-			}
-			if o.Run != "" {
-				if name := changed(cmd, "against", "config", "preset", "set"); name != "" {
-					return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own "+
-						"configuration", name))
-				}
-			} else {
-				if against == "" || o.Out == "" {
-					return usage(errors.New("judge: --product needs --against, a file of clients, and --out, a folder"))
-				}
-				flags.set = append(flags.set, "data.private="+against)
-				c, err := flags.load()
-				if err != nil {
-					return err
-				}
-				o.Config = c
-			}
-			if err := track.check(); err != nil {
-				return fmt.Errorf("judge: %w", err)
-			}
-			o.Trackers, o.Warn = track.names, a.warn
-			p := a.progress()
-			o.Tell = p.stages()
-			result, page, err := judging.Judge(cmd.Context(), o)
-			p.stop()
-			if err != nil {
-				return err
-			}
-			a.say("page: %s", page)
-			return a.emit(result, func(w io.Writer) { judgeTable(w, result) })
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runJudge(cmd, o) },
 	}
-	flags.add(cmd)
-	track.add(cmd)
+	o.add(cmd)
+	return cmd
+}
+
+func (o *judgeOptions) add(cmd *cobra.Command) {
+	o.flags.add(cmd)
+	o.track.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.Run, "run", "", "folder of a finished run")
 	f.StringVar(&o.Product, "product", "", "file of synthetic texts: Parquet, JSON lines or plain lines")
-	f.StringVar(&against, "against", "",
+	f.StringVar(&o.against, "against", "",
 		"with --product: Parquet file of the clients; train clients are behind the product")
 	f.StringVar(&o.Controls, "controls", "",
 		"Parquet file of clients who were held out (default: validation and test clients)")
@@ -108,9 +75,54 @@ clients held out. Nothing about train clients is sent.`,
 	f.StringVar(&o.Model, "ask-model", "", "with --ask: name of the model")
 	f.BoolVar(&o.Self, "ask-generator", false, "ask the generator itself, without adapters, instead of a server")
 	f.IntVar(&o.Pairs, "ask-pairs", 100, "with --ask or --ask-generator: number of pairs")
-	f.BoolVar(&shown, "ask-shows-clients", false, "with --ask: the server may see texts of clients held out")
+	f.BoolVar(&o.shown, "ask-shows-clients", false, "with --ask: the server may see texts of clients held out")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
-	return cmd
+}
+
+// runJudge judges a product for the owner of the data.
+func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
+	if (o.Run == "") == (o.Product == "") {
+		return usage(errors.New("judge: name either --run or --product"))
+	}
+	if o.Schema != "" && o.Pattern != "" {
+		return usage(errors.New("judge: name either --schema or --pattern"))
+	}
+	if o.Self && o.Server != "" {
+		return usage(errors.New("judge: name either --ask or --ask-generator"))
+	}
+	if o.Server != "" && (o.Model == "" || !o.shown) {
+		return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server " +
+			"is shown texts of clients held out"))
+	}
+	if o.Run != "" {
+		if name := changed(cmd, "against", "config", "preset", "set"); name != "" {
+			return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own "+
+				"configuration", name))
+		}
+	} else {
+		if o.against == "" || o.Out == "" {
+			return usage(errors.New("judge: --product needs --against, a file of clients, and --out, a folder"))
+		}
+		o.flags.set = append(o.flags.set, "data.private="+o.against)
+		c, err := o.flags.load()
+		if err != nil {
+			return err
+		}
+		o.Config = c
+	}
+	if err := o.track.check(); err != nil {
+		return fmt.Errorf("judge: %w", err)
+	}
+	o.Trackers, o.Warn = o.track.names, a.warn
+	p := a.progress()
+	o.Tell = p.stages()
+	result, page, err := judging.Judge(cmd.Context(), o.Options)
+	p.stop()
+	if err != nil {
+		return err
+	}
+	a.say("page: %s", page)
+	return a.emit(result, func(w io.Writer) { judgeTable(w, result) })
 }
 
 // judgeTable prints the answers and the figures behind them.

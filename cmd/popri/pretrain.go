@@ -19,12 +19,16 @@ import (
 	"popri/trainer/pretrain"
 )
 
+// pretrainOptions are the flags of the verb pretrain.
+type pretrainOptions struct {
+	pretrain.Options
+	out, role, tokenizerDir, goroot, dtype, shape string
+	files                                         []string
+	vocab                                         int
+}
+
 func (a *app) pretrain() *cobra.Command {
-	var out, role, tokenizerDir, goroot, dtype string
-	var files []string
-	var vocab int
-	var shape string
-	o := pretrain.Options{}
+	var o pretrainOptions
 	cmd := &cobra.Command{
 		Use:   "pretrain --out DIR",
 		Short: "Train a tokenizer and a small GPT on public text alone",
@@ -43,71 +47,25 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 			"  popri pretrain --role device --tokenizer model/shipped/godoc/generator --out " +
 			"model/shipped/godoc/device --layers 2 --width 128 --heads 4 --steps 1500",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if out == "" {
-				return usage(fmt.Errorf("pretrain: --out names no folder"))
-			}
-			if err := pretrainShape(cmd, shape); err != nil {
-				return usage(fmt.Errorf("pretrain: %w", err))
-			}
-			if role != pretrain.Generator && role != pretrain.Device {
-				return usage(fmt.Errorf("pretrain: --role %q is neither generator nor device", role))
-			}
-			if goroot != "" && len(files) > 0 {
-				return usage(errors.New("pretrain: --goroot belongs to the embedded default; do not combine it " +
-					"with --public"))
-			}
-			switch dtype {
-			case "float32":
-				o.Compute = tensor.Float32
-			case "bfloat16":
-				o.Compute = tensor.BFloat16
-			default:
-				return usage(fmt.Errorf("pretrain: --dtype %q is neither float32 nor bfloat16", dtype))
-			}
-			if err := checkFolder("pretrain", out); err != nil {
-				return err
-			}
-			public, goVersion, err := publicText(files, goroot)
-			if err != nil {
-				return fmt.Errorf("pretrain: %w", err)
-			}
-			texts := pretrain.Texts(public, role)
-			tok, err := pretrain.Tokenizer(texts, tokenizerDir, vocab)
-			if err != nil {
-				return err
-			}
-			c := pretrain.NewCorpus(texts, tok)
-			a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(),
-				len(c.Held))
-			recipe := pretrain.Recipe{Role: role, Options: o}
-			p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, files...)
-			p, err = pretrain.Make(cmd.Context(), out, c, tok, o, p, func(st pretrain.Stats) {
-				left := float64(o.Steps-st.Step) * float64(o.Batch*o.Context) / st.TokensPerSec
-				a.say("step %5d/%d  epoch %d  loss %.4f  held-out loss %.4f accuracy %.4f  %.0f tokens/s  %.0f s left",
-					st.Step, o.Steps, st.Epoch, st.Loss, st.HeldLoss, st.HeldAccuracy, st.TokensPerSec, left)
-			})
-			if err != nil {
-				return err
-			}
-			return a.emit(p, func(w io.Writer) {
-				fmt.Fprintf(w, "%s: %d parameters, held-out loss %.4f, accuracy %.2f %%\n", out, p.Parameters,
-					p.HeldLoss, 100*p.HeldAccuracy)
-			})
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPretrain(cmd, o) },
 	}
+	o.add(cmd)
+	return cmd
+}
+
+func (o *pretrainOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "folder for the model and its tokenizer")
-	f.StringVar(&role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
-	f.StringArrayVar(&files, "public", nil,
+	f.StringVar(&o.out, "out", "", "folder for the model and its tokenizer")
+	f.StringVar(&o.role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
+	f.StringArrayVar(&o.files, "public", nil,
 		"file of public text: Parquet, JSON lines or plain lines; may be repeated (default: godoc, the embedded "+
 			"default)")
-	f.StringVar(&tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
-	f.StringVar(&goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
-	f.StringVar(&dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")
-	f.StringVar(&shape, "shape", "", "architecture by name, for --layers, --width, --heads, --context and --vocab: "+
+	f.StringVar(&o.tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
+	f.StringVar(&o.goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
+	f.StringVar(&o.dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")
+	f.StringVar(&o.shape, "shape", "", "architecture by name, for --layers, --width, --heads, --context and --vocab: "+
 		strings.Join(slices.Sorted(maps.Keys(shapes)), ", "))
-	f.IntVar(&vocab, "vocab", 4096, "size of the vocabulary")
+	f.IntVar(&o.vocab, "vocab", 4096, "size of the vocabulary")
 	f.IntVar(&o.Layers, "layers", 6, "blocks")
 	f.IntVar(&o.Width, "width", 256, "hidden size")
 	f.IntVar(&o.Heads, "heads", 4, "attention heads")
@@ -120,7 +78,60 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 	f.Float64Var(&o.WeightDecay, "weight-decay", 0.1, "decoupled weight decay")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of weights and order")
 	f.IntVar(&o.SaveEvery, "save-every", 250, "steps between two writes of the weights")
-	return cmd
+}
+
+// runPretrain trains a tokenizer and a small GPT.
+func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
+	if o.out == "" {
+		return usage(fmt.Errorf("pretrain: --out names no folder"))
+	}
+	if err := pretrainShape(cmd, o.shape); err != nil {
+		return usage(fmt.Errorf("pretrain: %w", err))
+	}
+	if o.role != pretrain.Generator && o.role != pretrain.Device {
+		return usage(fmt.Errorf("pretrain: --role %q is neither generator nor device", o.role))
+	}
+	if o.goroot != "" && len(o.files) > 0 {
+		return usage(errors.New("pretrain: --goroot belongs to the embedded default; do not combine it " +
+			"with --public"))
+	}
+	switch o.dtype {
+	case "float32":
+		o.Compute = tensor.Float32
+	case "bfloat16":
+		o.Compute = tensor.BFloat16
+	default:
+		return usage(fmt.Errorf("pretrain: --dtype %q is neither float32 nor bfloat16", o.dtype))
+	}
+	if err := checkFolder("pretrain", o.out); err != nil {
+		return err
+	}
+	public, goVersion, err := publicText(o.files, o.goroot)
+	if err != nil {
+		return fmt.Errorf("pretrain: %w", err)
+	}
+	texts := pretrain.Texts(public, o.role)
+	tok, err := pretrain.Tokenizer(texts, o.tokenizerDir, o.vocab)
+	if err != nil {
+		return err
+	}
+	c := pretrain.NewCorpus(texts, tok)
+	a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(),
+		len(c.Held))
+	recipe := pretrain.Recipe{Role: o.role, Options: o.Options}
+	p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, o.files...)
+	p, err = pretrain.Make(cmd.Context(), o.out, c, tok, o.Options, p, func(st pretrain.Stats) {
+		left := float64(o.Steps-st.Step) * float64(o.Batch*o.Context) / st.TokensPerSec
+		a.say("step %5d/%d  epoch %d  loss %.4f  held-out loss %.4f accuracy %.4f  %.0f tokens/s  %.0f s left",
+			st.Step, o.Steps, st.Epoch, st.Loss, st.HeldLoss, st.HeldAccuracy, st.TokensPerSec, left)
+	})
+	if err != nil {
+		return err
+	}
+	return a.emit(p, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d parameters, held-o.out loss %.4f, accuracy %.2f %%\n", o.out, p.Parameters,
+			p.HeldLoss, 100*p.HeldAccuracy)
+	})
 }
 
 // shapes are published architectures as flags.

@@ -69,14 +69,19 @@ func (f *configFlags) load() (configs.Config, error) {
 	return *c, nil
 }
 
+// runOptions are the flags of the verb run.
+type runOptions struct {
+	flags               configFlags
+	own                 ownFlag
+	live                watchFlags
+	track               trackFlag
+	behind              clientsFlag
+	out                 string
+	resume, accept, dry bool
+}
+
 func (a *app) run() *cobra.Command {
-	var flags configFlags
-	var out string
-	var resume, accept, dry bool
-	var own ownFlag
-	var live watchFlags
-	var track trackFlag
-	var behind clientsFlag
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run --config FILE | --preset NAME [--set a.b=c]… --out DIR",
 		Short: "Run the rounds and write the synthetic set",
@@ -108,95 +113,102 @@ aggregate.minutes and goes on with their sums. If too few clients reported, it e
 			"runs/eps1\n  popri run --preset paper --dry-run\n" +
 			"  popri run --preset demo --out runs/shown --report-to tensorboard,mlflow",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			var c configs.Config
-			if resume {
-				if other := changed(cmd, slices.Concat([]string{"config", "preset", "set"}, worldNames)...); other != "" {
-					return usage(fmt.Errorf("run: --resume uses the run's own configuration; do not combine it with --%s",
-						other))
-				}
-			} else {
-				var err error
-				if c, err = flags.load(); err != nil {
-					return fmt.Errorf("run: %w", err)
-				}
-			}
-			if out == "" && !dry {
-				return usage(errors.New("run: --out names no folder"))
-			}
-			if err := track.check(); err != nil {
-				return fmt.Errorf("run: %w", err)
-			}
-			c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
-			if accept && !resume {
-				return usage(errors.New("run: --accept-changes needs --resume"))
-			}
-			if dry && resume {
-				return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it " +
-					"with --dry-run"))
-			}
-			if !dry {
-				if err := checkFolder("run", out); err != nil {
-					return err
-				}
-			}
-			if !resume {
-				err := own.check(cmd, c)
-				if err != nil {
-					return err
-				}
-				if dry {
-					return a.dryRun(c, out, false)
-				}
-				if c, err = a.prepared(cmd, c); err != nil {
-					return fmt.Errorf("run: %w", err)
-				}
-			}
-			if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
-				a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts " +
-					"themselves. " +
-					guarantee.Reference)
-			}
-			stop, err := a.watchRun(cmd, live, out)
-			if err != nil {
-				return err
-			}
-			defer func() { stop(err) }()
-			to, err := behind.connect()
-			if err != nil {
-				return fmt.Errorf("run: %w", err)
-			}
-			s, err := run.Open(cmd.Context(),
-				run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
-					Dir: out, Resume: resume, AcceptChanges: accept,
-					Device: a.device, Warn: a.warn, Listen: a.events, Trackers: track.names})
-			if err != nil {
-				return a.stopped(err, out)
-			}
-			defer s.Close()
-			ended := s.Train(cmd.Context())
-			if ended != nil && !refused(ended) {
-				return a.stopped(ended, out)
-			}
-			path, err := reporting.Write(out)
-			if err != nil {
-				return a.stopped(err, out)
-			}
-			return cmp.Or(a.summary(out, path, nil, nil), ended)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runRounds(cmd, o) },
 	}
-	flags.add(cmd)
-	flags.data.add(cmd)
-	flags.data.addModels(cmd)
-	cmd.Flags().StringVar(&out, "out", "", "folder of the run")
-	live.add(cmd)
-	cmd.Flags().BoolVar(&resume, "resume", false, "continue the run in --out")
-	cmd.Flags().BoolVar(&accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
-	own.add(cmd)
-	addDryRun(cmd, &dry)
-	track.add(cmd)
-	behind.add(cmd)
+	o.add(cmd)
 	return cmd
+}
+
+func (o *runOptions) add(cmd *cobra.Command) {
+	o.flags.add(cmd)
+	o.flags.data.add(cmd)
+	o.flags.data.addModels(cmd)
+	cmd.Flags().StringVar(&o.out, "out", "", "folder of the run")
+	o.live.add(cmd)
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "continue the run in --out")
+	cmd.Flags().BoolVar(&o.accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
+	o.own.add(cmd)
+	addDryRun(cmd, &o.dry)
+	o.track.add(cmd)
+	o.behind.add(cmd)
+}
+
+// runRounds runs the rounds of a method and writes the report.
+func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
+	var c configs.Config
+	if o.resume {
+		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set"}, worldNames)...); other != "" {
+			return usage(fmt.Errorf("run: --resume uses the run's own configuration; do not combine it with --%s",
+				other))
+		}
+	} else {
+		var err error
+		if c, err = o.flags.load(); err != nil {
+			return fmt.Errorf("run: %w", err)
+		}
+	}
+	if o.out == "" && !o.dry {
+		return usage(errors.New("run: --out names no folder"))
+	}
+	if err := o.track.check(); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
+	if o.accept && !o.resume {
+		return usage(errors.New("run: --accept-changes needs --resume"))
+	}
+	if o.dry && o.resume {
+		return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it " +
+			"with --dry-run"))
+	}
+	if !o.dry {
+		if err := checkFolder("run", o.out); err != nil {
+			return err
+		}
+	}
+	if !o.resume {
+		err := o.own.check(cmd, c)
+		if err != nil {
+			return err
+		}
+		if o.dry {
+			return a.dryRun(c, o.out, false)
+		}
+		if c, err = a.prepared(cmd, c); err != nil {
+			return fmt.Errorf("run: %w", err)
+		}
+	}
+	if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
+		a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts " +
+			"themselves. " +
+			guarantee.Reference)
+	}
+	stop, err := a.watchRun(cmd, o.live, o.out)
+	if err != nil {
+		return err
+	}
+	defer func() { stop(err) }()
+	to, err := o.behind.connect()
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	s, err := run.Open(cmd.Context(),
+		run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
+			Dir: o.out, Resume: o.resume, AcceptChanges: o.accept,
+			Device: a.device, Warn: a.warn, Listen: a.events, Trackers: o.track.names})
+	if err != nil {
+		return a.stopped(err, o.out)
+	}
+	defer s.Close()
+	ended := s.Train(cmd.Context())
+	if ended != nil && !refused(ended) {
+		return a.stopped(ended, o.out)
+	}
+	path, err := reporting.Write(o.out)
+	if err != nil {
+		return a.stopped(err, o.out)
+	}
+	return cmp.Or(a.summary(o.out, path, nil, nil), ended)
 }
 
 // clientsFlag names the two aggregators of clients that are elsewhere.
