@@ -25,8 +25,8 @@ type dropping struct {
 	rows []uint64
 }
 
-// Placed says that what is hidden of a token follows from its place in the batch.
-func (d *dropping) Placed() {}
+// DependsOnRow says that the mask of a token follows from its position in the batch.
+func (d *dropping) DependsOnRow() {}
 
 // Factors says that each projection sees another input.
 func (d *dropping) Factors(*tensor.Scope, []*lm.Linear) (l tensor.LowRank, ok bool) { return l, false }

@@ -10,7 +10,7 @@ Packages under internal/ and helpers of tests are left out, too.
 import argparse
 import subprocess
 
-HELPERS = ("internal/", "testdata", "tensortest", "gguftest", "scripts")
+HELPERS = ("internal/", "testdata", "testkit", "scripts")
 
 
 def run(*command, text=None):

@@ -157,7 +157,7 @@ func (o *NextToken) dropout(pass int) lm.Dropout {
 	if o.Dropout == 0 {
 		return lm.Dropout{}
 	}
-	return lm.Dropout{Share: o.Dropout,
+	return lm.Dropout{Rate: o.Dropout,
 		Seed: rng.Seed(o.Seed, "dropout", strconv.Itoa(o.Optimizer.adam.Step), strconv.Itoa(pass))}
 }
 

@@ -16,9 +16,9 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/model/convert"
-	"popri/model/gguf/gguftest"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/gguftest"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 
 	"popri/internal/fault"
 	"popri/model/gguf"
-	"popri/model/gguf/gguftest"
+	"popri/testkit/gguftest"
 )
 
 // sample holds a value of each kind and tensors of two types.

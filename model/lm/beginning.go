@@ -33,12 +33,12 @@ func (m *Model) Begin(ids []int32) (*Beginning, error) {
 				wide[i] = int64(id)
 			}
 			in := Input{IDs: s.FromInt64(wide, 1, int64(len(ids)))}
-			c := m.masked(s, m.scoreMask(s, in, int64(len(ids))))
+			p := m.masked(s, m.scoreMask(s, in, int64(len(ids))))
 			m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
-				a := m.blocks[layer].attn
+				a := &m.blocks[layer].attn
 				q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})
 				b.keys, b.values = append(b.keys, s.Keep(s.Contiguous(k))), append(b.values, s.Keep(s.Contiguous(v)))
-				return a.attend(s, q, k, v, c)
+				return a.fast(s, q, k, v, p)
 			})
 		})
 		return nil
@@ -67,8 +67,8 @@ func (b *Beginning) Score(s *tensor.Scope, rows []Row) (sc *Scored) {
 		m := b.m
 		in := paddedRows(s, rows, b.length, m.Config.Context)
 		width := in.IDs.Size(1)
-		var at []int64
-		if sc, at = m.counted(rows, in.places(len(rows))); len(at) == 0 {
+		var positions []int64
+		if sc, positions = m.counted(rows, in.rowStarts(len(rows))); len(positions) == 0 {
 			return
 		}
 		n := in.IDs.Size(0)
@@ -77,17 +77,17 @@ func (b *Beginning) Score(s *tensor.Scope, rows []Row) (sc *Scored) {
 		if b.length > 0 {
 			mask = s.Cat(3, s.Zeros(m.Compute, n, 1, width, int64(b.length)), mask)
 		}
-		c := m.masked(s, mask)
+		p := m.masked(s, mask)
 		hidden := m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
-			a := m.blocks[layer].attn
+			a := &m.blocks[layer].attn
 			q, k, v := a.split(s, s.To(qkv, m.Compute), rotation{})
 			if b.length > 0 {
 				k = s.Cat(2, s.IndexSelect(b.keys[layer], 0, copies), k)
 				v = s.Cat(2, s.IndexSelect(b.values[layer], 0, copies), v)
 			}
-			return a.attend(s, q, k, v, c)
+			return a.fast(s, q, k, v, p)
 		})
-		sc.hidden = s.To(m.pick(s, hidden, s.FromInt64(at, int64(len(at))), dropout{}), m.Compute)
+		sc.hidden = s.To(m.pick(s, hidden, s.FromInt64(positions, int64(len(positions))), dropout{}), m.Compute)
 		sc.values(s, false)
 	})
 	return sc

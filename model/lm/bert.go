@@ -82,49 +82,57 @@ func bertName(name string) string {
 	return "bert." + name
 }
 
-func bertBuild(m *Model, b *builder) {
-	c := m.Config
-	h, in := int64(c.Hidden), int64(c.Inner)
-	m.tok = b.take("bert.embeddings.word_embeddings.weight", int64(c.Vocab), h)
-	m.pos = b.take("bert.embeddings.position_embeddings.weight", int64(c.Context+c.FirstPosition), h)
-	m.types = b.take("bert.embeddings.token_type_embeddings.weight", int64(c.Types), h)
-	m.embedNorm = b.layerNorm("bert.embeddings.LayerNorm", h)
-	act := c.activation()
-	for i := range c.Layers {
-		p := fmt.Sprintf("bert.encoder.layer.%d.", i)
-		m.blocks = append(m.blocks, block{
-			after: true,
-			attn: &attention{
+func bertBuild(b *builder) {
+	h, in, act := b.hidden, int64(b.Inner), b.activation()
+	b.m.embedding = embedding{tokens: b.take("bert.embeddings.word_embeddings.weight", int64(b.Vocab), h),
+		positions: b.take("bert.embeddings.position_embeddings.weight", int64(b.Context+b.FirstPosition), h),
+		types:     b.take("bert.embeddings.token_type_embeddings.weight", int64(b.Types), h),
+		norm:      b.layerNorm("bert.embeddings.LayerNorm")}
+	b.layers("bert.encoder.layer.", func(_ int, p string) block {
+		return block{formula: bertBlock, after: true,
+			attn: attention{
 				qkv: b.join(h, true, part{p + "attention.self.query", h}, part{p + "attention.self.key", h},
 					part{p + "attention.self.value", h}),
 				out:   b.linear(p+"attention.output.dense", h, h, true),
-				heads: int64(c.Heads), kvHeads: int64(c.Heads), dim: int64(c.HeadDim())},
-			attnNorm: b.layerNorm(p+"attention.output.LayerNorm", h),
-			mlp: &geluMLP{up: b.linear(p+"intermediate.dense", h, in, true),
-				down: b.linear(p+"output.dense", in, h, true), act: act},
-			mlpNorm: b.layerNorm(p+"output.LayerNorm", h),
-		})
-	}
-	if c.Classifies() {
-		m.norm = identity{}
+				heads: int64(b.Heads), kvHeads: int64(b.Heads), dim: int64(b.HeadDim())},
+			attnNorm: b.layerNorm(p + "attention.output.LayerNorm"),
+			mlp: mlp{up: b.linear(p+"intermediate.dense", h, in, true), down: b.linear(p+"output.dense", in, h, true),
+				act: act},
+			mlpNorm: b.layerNorm(p + "output.LayerNorm"),
+		}
+	})
+	if b.Classifies() {
+		b.m.norm = identity{}
 		return
 	}
 	const head = "cls.predictions."
-	m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head+"transform.LayerNorm", h),
+	b.m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head + "transform.LayerNorm"),
 		act}
-	m.headBias = b.take(head+"bias", int64(c.Vocab))
+	b.m.head.bias = b.take(head+"bias", int64(b.Vocab))
+}
+
+// bertBlock is
+//
+//	h = LayerNorm(x + W_o·attention(W_q·x, W_k·x, W_v·x))
+//	y = LayerNorm(h + W_down·gelu(W_up·h))
+func bertBlock(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	q, k, v := p.qkv(b, x)
+	y := p.project(b.attn.out, p.attend(b, q, k, v))
+	x = p.norm(b.attnNorm, p.Add(x, p.dropout(dropAttention, y)))
+	y = p.project(b.mlp.down, b.mlp.act.apply(p.Scope, p.project(b.mlp.up, x)))
+	return p.norm(b.mlpNorm, p.Add(x, p.dropout(dropMLP, y)))
 }
 
 // canSample reports whether the model can continue texts.
-func (m *Model) canSample() bool { return m.embedNorm == nil && !m.Config.Classifies() }
+func (m *Model) canSample() bool { return m.embedding.norm == nil && !m.Config.Classifies() }
 
 // transformation is BERT's step before the head: norm(gelu(dense(x))).
 type transformation struct {
-	dense *Linear
+	dense projection
 	norm  norm
-	act   tensor.Activation
+	act   activation
 }
 
 func (n transformation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	return n.norm.apply(s, s.Activate(n.act, n.dense.matrix.apply(s, x)))
+	return n.norm.apply(s, n.act.apply(s, n.dense.matrix.fast(s, x)))
 }

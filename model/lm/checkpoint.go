@@ -16,7 +16,7 @@ import (
 
 // Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
 // the architecture needs must exist, be finite and have the shape that config.json states, and no other tensor may
-// exist. The files are mapped, and each tensor is read straight into its place.
+// exist. The files are mapped, and each tensor is copied once.
 func Load(dir string, o Options) (*Model, error) {
 	config, err := readConfig(dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func load(dir string, config Config, o Options,
 		return nil, fmt.Errorf("lm: %s: the checkpoint holds tensors that a %s model with this config.json does "+
 			"not have: %s", dir, config.Type, strings.Join(names[:min(5, len(names))], ", "))
 	}
-	m.dir, m.stamps = dir, stamps
+	m.files = origin{dir, stamps}
 	return m, nil
 }
 
@@ -66,17 +66,17 @@ func load(dir string, config Config, o Options,
 // them since. The files must be those of then. After an error, the parameters are in no known state.
 func (m *Model) Reload(names ...string) error {
 	m.whole("Reload")
-	if m.dir == "" {
+	if m.files.dir == "" {
 		return errors.New("lm: Reload: the model was not loaded from a folder")
 	}
-	stamps, err := stampsOf(m.dir)
+	stamps, err := stampsOf(m.files.dir)
 	if err != nil {
 		return err
 	}
-	if !maps.Equal(stamps, m.stamps) {
-		return fmt.Errorf("lm: %s: the weights' files changed since the model was loaded", m.dir)
+	if !maps.Equal(stamps, m.files.stamps) {
+		return fmt.Errorf("lm: %s: the weights' files changed since the model was loaded", m.files.dir)
 	}
-	c, err := openFolder(m.dir, m.Config)
+	c, err := openFolder(m.files.dir, m.Config)
 	if err != nil {
 		return err
 	}
@@ -147,6 +147,12 @@ func (c *folder) read(s *tensor.Scope, name string, shape []int64) (tensor.Tenso
 		return tensor.Tensor{}, fmt.Errorf("lm: %s: %w", c.dir, t.CheckFinite())
 	}
 	return x, nil
+}
+
+// origin is the folder that a model was loaded from; "" of one that was made.
+type origin struct {
+	dir    string
+	stamps map[string]stamp // of the weights' files, by name
 }
 
 // stamp is what a file's replacement changes.

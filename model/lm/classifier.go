@@ -168,14 +168,14 @@ func LoadClassifier(dir string, labels []string, o Options, normal func() float6
 
 // takeClassifier makes the head of a classifier.
 func (b *builder) takeClassifier() {
-	m, c := b.m, b.m.Config
-	if c.Type != "bert" {
-		m.head = b.take(scoreName, int64(len(c.Labels)), int64(c.Hidden))
+	labels := int64(len(b.Labels))
+	if b.Type != "bert" {
+		b.m.head.weight = b.take(scoreName, labels, b.hidden)
 		return
 	}
-	m.pooler = b.linear(poolerName, int64(c.Hidden), int64(c.Hidden), true)
-	m.head = b.take(classifierName+".weight", int64(len(c.Labels)), int64(c.Hidden))
-	m.headBias = b.take(classifierName+".bias", int64(len(c.Labels)))
+	b.m.head.pooler = b.linear(poolerName, b.hidden, b.hidden, true).parts[0]
+	b.m.head.weight = b.take(classifierName+".weight", labels, b.hidden)
+	b.m.head.bias = b.take(classifierName+".bias", labels)
 }
 
 // identity is the norm of a model without one at the end.
@@ -184,18 +184,18 @@ type identity struct{}
 func (identity) apply(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
 
 // targets are the [targets] of rows; for a classifier, the position that it reads of each row, and the row's class.
-func (m *Model) targets(rows []Row, places []int64) (at []int64, tokens []int32, sequence []int) {
+func (m *Model) targets(rows []Row, starts []int64) (positions []int64, tokens []int32, sequence []int) {
 	if !m.Config.Classifies() {
-		return targets(rows, places)
+		return targets(rows, starts)
 	}
 	for i, r := range rows {
 		read := len(r.Tokens) - 1
 		if m.Config.twoWay() {
 			read = 0
 		}
-		at, tokens, sequence = append(at, places[i]+int64(read)), append(tokens, r.Class), append(sequence, i)
+		positions, tokens, sequence = append(positions, starts[i]+int64(read)), append(tokens, r.Class), append(sequence, i)
 	}
-	return at, tokens, sequence
+	return positions, tokens, sequence
 }
 
 // wholeRows lets every token of a row see all of its tokens, and none of the padding.
@@ -213,13 +213,13 @@ func wholeRows(s *tensor.Scope, rows []Row, in Input) Input {
 
 // pick returns the hidden states [n, H] at flat positions, or all there are if none are given, pooled if the model has
 // a pooler.
-func (m *Model) pick(s *tensor.Scope, hidden, at tensor.Tensor, drop dropout) tensor.Tensor {
-	x := s.Reshape(rowsAt(s, hidden, at), -1, int64(m.Config.Hidden))
-	if m.pooler == nil {
+func (m *Model) pick(s *tensor.Scope, hidden, positions tensor.Tensor, drop dropout) tensor.Tensor {
+	x := s.Reshape(rowsAt(s, hidden, positions), -1, int64(m.Config.Hidden))
+	if m.head.pooler == nil {
 		return x
 	}
-	// No block has the number of blocks, so its masks are the pooler's.
-	return drop.in(len(m.blocks)).apply(s, s.Tanh(m.pooler.matrix.apply(s, x)), dropEmbedding)
+	// The pooler's dropout has the masks of a block behind the last one.
+	return drop.in(len(m.blocks)).apply(s, s.Tanh(m.head.pooler.fast(s, x)), dropEmbedding)
 }
 
 // likeliest returns the column of the largest value in each row of logits [n, C].

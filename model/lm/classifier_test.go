@@ -38,7 +38,7 @@ func classLogits(t *testing.T, m *Model, rows []Row) (out []float32) {
 		if m.Config.twoWay() {
 			in = wholeRows(s, rows, in)
 		}
-		at, _, _ := m.targets(rows, in.places(len(rows)))
+		at, _, _ := m.targets(rows, in.rowStarts(len(rows)))
 		out = s.Float32s(m.Logits(s, m.pick(s, m.Hidden(s, in, nil), s.FromInt64(at, int64(len(at))), dropout{})))
 		return nil
 	})
@@ -218,7 +218,7 @@ func TestClassifierDropout(t *testing.T) {
 			m := loadClassifier(t, k.dir, threeLabels, 7)
 			m.Recompute = way == "recomputed"
 			o := newDescent(t, m)
-			o.drop = Dropout{Share: 0.3, Seed: map[bool]uint64{true: 2}[way == "other seed"]}
+			o.drop = Dropout{Rate: 0.3, Seed: map[bool]uint64{true: 2}[way == "other seed"]}
 			var err error
 			for range 3 { // the later losses show the gradients
 				losses[way], _, err = o.step([]Row{{Tokens: []int32{5, 6, 7}, Class: 2}, {Tokens: []int32{8}}}, 1, 1e-2)

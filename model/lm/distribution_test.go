@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/model/tensor"
-	"popri/model/tensor/tensortest"
+	"popri/testkit/tensortest"
 )
 
 // Samples' first tokens must be as frequent as the truncated softmax says, for every setting.

@@ -6,13 +6,13 @@ import (
 	"popri/model/tensor"
 )
 
-// Dropout sets a share of a training pass's activations to zero and scales the others up (Srivastava et al. 2014), in
-// the places of GPT-2: the embedding, the attention's weights, and what attention and MLP add to the residual stream.
-// What is hidden follows from the pass's seed, the block and the place, so that a block computed again hides the same,
-// and the bits do not depend on the threads.
+// Dropout sets activations of a training pass to zero with a probability and scales the others up (Srivastava et al.
+// 2014), where GPT-2 does: in the embedding, the attention's weights, and what attention and MLP add to the residual
+// stream. The masks follow from the seed of the pass, the block and the site, so a block that is computed again has the
+// same ones, and the number of threads changes no bits.
 type Dropout struct {
-	Share float64 // of the activations, from 0 (none) up to 1
-	Seed  uint64  // of the pass
+	Rate float64 // probability of zero; 0 for no dropout
+	Seed uint64  // of the pass
 }
 
 // dropout is a pass's Dropout in one block.
@@ -21,13 +21,13 @@ type dropout struct {
 	block int
 }
 
-// Places of dropout.
+// Sites of dropout.
 const (
 	dropEmbedding = iota
 	dropWeights
 	dropAttention
 	dropMLP
-	dropPlaces
+	dropSites
 )
 
 func (d dropout) in(block int) dropout {
@@ -35,14 +35,14 @@ func (d dropout) in(block int) dropout {
 	return d
 }
 
-// of is the dropout of a place.
-func (d dropout) of(place int) tensor.Dropout {
-	if d.Share == 0 {
+// of is the dropout of a site.
+func (d dropout) of(site int) tensor.Dropout {
+	if d.Rate == 0 {
 		return tensor.Dropout{}
 	}
-	return tensor.Dropout{Rate: d.Share, Key: rand.NewPCG(d.Seed, uint64(d.block*dropPlaces+place)).Uint64()}
+	return tensor.Dropout{Rate: d.Rate, Key: rand.NewPCG(d.Seed, uint64(d.block*dropSites+site)).Uint64()}
 }
 
-func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, place int) tensor.Tensor {
-	return s.Drop(x, d.Share, d.of(place).Key)
+func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, site int) tensor.Tensor {
+	return s.Drop(x, d.Rate, d.of(site).Key)
 }

@@ -11,35 +11,35 @@ import (
 func TestDropout(t *testing.T) {
 	err := tensor.Run(func(s *tensor.Scope) error {
 		x := s.Full(tensor.Float32, 3, 100, 101)
-		mask := func(d dropout, place int) []float32 { return s.Float32s(d.apply(s, x, place)) }
-		for _, share := range []float64{0, 0.1, 0.5, 0.9} {
-			d := dropout{Dropout: Dropout{Share: share, Seed: 7}}
+		mask := func(d dropout, site int) []float32 { return s.Float32s(d.apply(s, x, site)) }
+		for _, rate := range []float64{0, 0.1, 0.5, 0.9} {
+			d := dropout{Dropout: Dropout{Rate: rate, Seed: 7}}
 			zeros, sum := 0, 0.0
 			for _, v := range mask(d, dropWeights) {
 				if v == 0 {
 					zeros++
-				} else if want := 3 / (1 - share); math.Abs(float64(v)-want) > 1e-5 {
-					t.Fatalf("share %g: a value is %g, want 0 or %g", share, v, want)
+				} else if want := 3 / (1 - rate); math.Abs(float64(v)-want) > 1e-5 {
+					t.Fatalf("rate %g: a value is %g, want 0 or %g", rate, v, want)
 				}
 				sum += float64(v)
 			}
 			// Five standard deviations of 10 100 draws.
-			if got := float64(zeros) / 10100; math.Abs(got-share) > 5*math.Sqrt(share*(1-share)/10100) {
-				t.Errorf("share %g: %g are 0", share, got)
+			if got := float64(zeros) / 10100; math.Abs(got-rate) > 5*math.Sqrt(rate*(1-rate)/10100) {
+				t.Errorf("rate %g: %g are 0", rate, got)
 			}
-			if share > 0 && math.Abs(sum/10100/3-1) > 5*math.Sqrt(share/(1-share)/10100) {
-				t.Errorf("share %g: the mean changes by the factor %g", share, sum/10100/3)
+			if rate > 0 && math.Abs(sum/10100/3-1) > 5*math.Sqrt(rate/(1-rate)/10100) {
+				t.Errorf("rate %g: the mean changes by the factor %g", rate, sum/10100/3)
 			}
 		}
-		d := dropout{Dropout: Dropout{Share: 0.5, Seed: 7}}
+		d := dropout{Dropout: Dropout{Rate: 0.5, Seed: 7}}
 		first := mask(d.in(1), dropMLP)
 		if !reflect.DeepEqual(mask(d.in(1), dropMLP), first) {
-			t.Error("the same place has two masks")
+			t.Error("the same site has two masks")
 		}
 		for _, other := range [][]float32{mask(d.in(2), dropMLP), mask(d.in(1), dropAttention),
 			mask(dropout{Dropout{0.5, 8}, 1}, dropMLP)} {
 			if reflect.DeepEqual(other, first) {
-				t.Error("another block, place or pass has the same mask")
+				t.Error("another block, site or pass has the same mask")
 			}
 		}
 		return nil

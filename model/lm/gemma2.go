@@ -56,4 +56,4 @@ func gemma2Fields(c Config) map[string]any {
 	return f
 }
 
-func gemma2Build(m *Model, b *builder) { gemmaBuild(m, b, func(int, string, *block) {}) }
+func gemma2Build(b *builder) { b.gemma(func(int, string, *block) {}) }

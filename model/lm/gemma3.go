@@ -7,6 +7,7 @@ import (
 
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
+	"popri/model/tensor"
 )
 
 // Gemma 3 (Gemma Team 2025), the models of text: RMS norms with the factor 1 + weight of the inputs and of the outputs
@@ -127,29 +128,35 @@ func gemma3Fields(c Config) map[string]any {
 	return f
 }
 
-func gemma3Build(m *Model, b *builder) {
-	gemmaBuild(m, b, func(i int, p string, x *block) {
+func gemma3Build(b *builder) {
+	b.gemma(func(i int, p string, x *block) {
 		b.headNorms(p, x)
-		x.attn.local = i < len(m.Config.Local) && m.Config.Local[i]
+		x.attn.local = i < len(b.Local) && b.Local[i]
 	})
 }
 
-// gemmaBuild builds a Gemma; further adds what a generation's blocks have besides.
-func gemmaBuild(m *Model, b *builder, further func(layer int, path string, x *block)) {
+// gemma builds a Gemma; further adds what the blocks of one generation have besides.
+func (b *builder) gemma(further func(i int, p string, x *block)) {
 	b.offset = true
-	m.embedScale = math.Sqrt(float64(m.Config.Hidden))
-	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), m.hidden())
-	for i := range m.Config.Layers {
-		p := fmt.Sprintf("model.layers.%d.", i)
+	b.decoder(func(i int, p string) block {
 		x := b.gatedBlock(p)
-		mlp := x.mlp.(*gatedMLP)
-		mlp.gelu, mlp.gateUp.product().gates = true, false
+		x.formula, x.mlp.act, x.mlp.up.gates = gemmaBlock, geGLU, false
 		further(i, p, &x)
-		x.attnNorm, x.attnOut = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm",
-			m.hidden())
-		x.mlpNorm = b.rmsNorm(p+"pre_feedforward_layernorm", m.hidden())
-		x.mlpOut = b.rmsNorm(p+"post_feedforward_layernorm", m.hidden())
-		m.blocks = append(m.blocks, x)
-	}
-	m.norm = b.rmsNorm("model.norm", m.hidden())
+		x.attnNorm = b.rmsNorm(p+"input_layernorm", b.hidden)
+		x.attnOut = b.rmsNorm(p+"post_attention_layernorm", b.hidden)
+		x.mlpNorm = b.rmsNorm(p+"pre_feedforward_layernorm", b.hidden)
+		x.mlpOut = b.rmsNorm(p+"post_feedforward_layernorm", b.hidden)
+		return x
+	})
+	b.m.embedding.scale = math.Sqrt(float64(b.hidden))
+}
+
+// gemmaBlock is
+//
+//	h = x + RMSNorm(llamaAttention(RMSNorm(x)))
+//	y = h + RMSNorm(gatedMLP(RMSNorm(h)))
+func gemmaBlock(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	y := p.norm(b.attnOut, llamaAttention(p, b, p.norm(b.attnNorm, x)))
+	x = p.Add(x, p.dropout(dropAttention, y))
+	return p.Add(x, p.dropout(dropMLP, p.norm(b.mlpOut, gatedMLP(p, b, p.norm(b.mlpNorm, x)))))
 }

@@ -1,11 +1,11 @@
 package lm
 
 import (
-	"fmt"
 	"strings"
 
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
+	"popri/model/tensor"
 )
 
 // GPT-2 (Radford et al. 2019): learned positions, layer norm before attention and MLP, one fused query-key-value
@@ -63,21 +63,38 @@ func gpt2Name(name string) string {
 	return "transformer." + name
 }
 
-func gpt2Build(m *Model, b *builder) {
-	c := m.Config
-	h, in := int64(c.Hidden), int64(c.Inner)
-	m.tok = b.take("transformer.wte.weight", int64(c.Vocab), h)
-	m.pos = b.take("transformer.wpe.weight", int64(c.Context), h)
-	for i := range c.Layers {
-		p := fmt.Sprintf("transformer.h.%d.", i)
-		m.blocks = append(m.blocks, block{
-			attnNorm: b.layerNorm(p+"ln_1", h),
-			attn: &attention{qkv: b.conv1D(p+"attn.c_attn", h, 3*h), out: b.conv1D(p+"attn.c_proj", h, h),
-				heads: int64(c.Heads), kvHeads: int64(c.Heads), dim: int64(c.HeadDim())},
-			mlpNorm: b.layerNorm(p+"ln_2", h),
-			mlp: &geluMLP{up: b.conv1D(p+"mlp.c_fc", h, in), down: b.conv1D(p+"mlp.c_proj", in, h),
-				act: c.activation()},
-		})
+func gpt2Build(b *builder) {
+	h, in := b.hidden, int64(b.Inner)
+	b.m.embedding = embedding{tokens: b.take("transformer.wte.weight", int64(b.Vocab), h),
+		positions: b.take("transformer.wpe.weight", int64(b.Context), h)}
+	b.layers("transformer.h.", func(_ int, p string) block {
+		return block{formula: gpt2Block,
+			attnNorm: b.layerNorm(p + "ln_1"),
+			attn: attention{qkv: b.conv1D(p+"attn.c_attn", h, 3*h), out: b.conv1D(p+"attn.c_proj", h, h),
+				heads: int64(b.Heads), kvHeads: int64(b.Heads), dim: int64(b.HeadDim())},
+			mlpNorm: b.layerNorm(p + "ln_2"),
+			mlp: mlp{up: b.conv1D(p+"mlp.c_fc", h, in), down: b.conv1D(p+"mlp.c_proj", in, h),
+				act: b.activation()},
+		}
+	})
+	b.m.norm = b.layerNorm("transformer.ln_f")
+}
+
+// activation is that of GPT-2's MLP and of BERT's.
+func (c *Config) activation() activation {
+	if c.Gelu == "gelu" {
+		return gelu
 	}
-	m.norm = b.layerNorm("transformer.ln_f", h)
+	return geluTanh
+}
+
+// gpt2Block is
+//
+//	h = x + W_o·attention(W_q·n, W_k·n, W_v·n)      n = LayerNorm(x)
+//	y = h + W_down·gelu(W_up·LayerNorm(h))
+func gpt2Block(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	q, k, v := p.qkv(b, p.norm(b.attnNorm, x))
+	x = p.Add(x, p.dropout(dropAttention, p.project(b.attn.out, p.attend(b, q, k, v))))
+	h := b.mlp.act.apply(p.Scope, p.project(b.mlp.up, p.norm(b.mlpNorm, x)))
+	return p.Add(x, p.dropout(dropMLP, p.project(b.mlp.down, h)))
 }

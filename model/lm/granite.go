@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"popri/internal/hfconfig"
+	"popri/model/tensor"
 )
 
 // Granite (IBM 2024) is LLaMA with constant factors: of the embeddings, of the attention scores, of what attention and
@@ -41,12 +42,23 @@ func graniteFields(c Config) map[string]any {
 	return f
 }
 
-func graniteBuild(m *Model, b *builder) {
-	llamaBuild(m, b)
-	m.embedScale = m.Config.EmbedScale
-	for i := range m.blocks {
-		m.blocks[i].attnOut, m.blocks[i].mlpOut = scaled{factor: m.Config.ResidualScale},
-			scaled{factor: m.Config.ResidualScale}
-	}
-	m.norm = scaled{m.norm, 1 / m.Config.LogitsScale}
+func graniteBuild(b *builder) {
+	b.decoder(func(_ int, p string) block {
+		x := b.llamaBlock(p)
+		x.formula = graniteBlock
+		x.attnOut, x.mlpOut = scaled{factor: b.ResidualScale}, scaled{factor: b.ResidualScale}
+		return x
+	})
+	b.m.embedding.scale = b.EmbedScale
+	b.m.norm = scaled{b.m.norm, 1 / b.LogitsScale}
+}
+
+// graniteBlock is, with the constant r,
+//
+//	h = x + r·llamaAttention(RMSNorm(x))
+//	y = h + r·gatedMLP(RMSNorm(h))
+func graniteBlock(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	r := p.m.Config.ResidualScale
+	x = p.Add(x, p.dropout(dropAttention, p.MulScalar(llamaAttention(p, b, p.norm(b.attnNorm, x)), r)))
+	return p.Add(x, p.dropout(dropMLP, p.MulScalar(gatedMLP(p, b, p.norm(b.mlpNorm, x)), r)))
 }

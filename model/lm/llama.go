@@ -6,6 +6,7 @@ import (
 
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
+	"popri/model/tensor"
 )
 
 // LLaMA (Touvron et al. 2023; Llama 3, Grattafiori et al. 2024): rotary positions, RMS norm before attention and MLP,
@@ -120,33 +121,38 @@ func llamaName(name string) string {
 	return "model." + name
 }
 
-func llamaBuild(m *Model, b *builder) {
-	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), int64(m.Config.Hidden))
-	for i := range m.Config.Layers {
-		p := fmt.Sprintf("model.layers.%d.", i)
-		x := b.gatedBlock(p)
-		x.attnNorm, x.mlpNorm = b.rmsNorm(p+"input_layernorm", m.hidden()), b.rmsNorm(p+"post_attention_layernorm",
-			m.hidden())
-		m.blocks = append(m.blocks, x)
-	}
-	m.norm = b.rmsNorm("model.norm", m.hidden())
+func llamaBuild(b *builder) {
+	b.decoder(func(_ int, p string) block { return b.llamaBlock(p) })
 }
 
-func (m *Model) hidden() int64 { return int64(m.Config.Hidden) }
+// decoder makes a model of the given blocks, with the names of LLaMA.
+func (b *builder) decoder(f func(i int, p string) block) {
+	b.m.embedding.tokens = b.take("model.embed_tokens.weight", int64(b.Vocab), b.hidden)
+	b.layers("model.layers.", f)
+	b.m.norm = b.rmsNorm("model.norm", b.hidden)
+}
 
-// gatedBlock makes the projections of a block of LLaMA and its descendants, whose names begin with p. Its norms are the
-// architecture's.
+// llamaBlock makes a block of LLaMA.
+func (b *builder) llamaBlock(p string) block {
+	x := b.gatedBlock(p)
+	x.formula = llamaBlock
+	x.attnNorm = b.rmsNorm(p+"input_layernorm", b.hidden)
+	x.mlpNorm = b.rmsNorm(p+"post_attention_layernorm", b.hidden)
+	return x
+}
+
+// gatedBlock makes the projections of a block of LLaMA and its descendants, whose names begin with p. Its norms and its
+// formula are the architecture's.
 func (b *builder) gatedBlock(p string) block {
-	c := b.m.Config
-	h, in, heads, kv, d := int64(c.Hidden), int64(c.Inner), int64(c.Heads), int64(c.KVHeads), int64(c.Dim)
-	gateUp := b.join(h, c.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in})
+	h, in, heads, kv, d := b.hidden, int64(b.Inner), int64(b.Heads), int64(b.KVHeads), int64(b.Dim)
+	gateUp := b.join(h, b.MLPBias, part{p + "mlp.gate_proj", in}, part{p + "mlp.up_proj", in})
 	gateUp.gates = true
 	return block{
-		attn: &attention{
-			qkv: b.join(h, c.QKVBias, part{p + "self_attn.q_proj", heads * d},
+		attn: attention{
+			qkv: b.join(h, b.QKVBias, part{p + "self_attn.q_proj", heads * d},
 				part{p + "self_attn.k_proj", kv * d}, part{p + "self_attn.v_proj", kv * d}),
-			out: b.linear(p+"self_attn.o_proj", heads*d, h, c.OutBias), heads: heads, kvHeads: kv, dim: d},
-		mlp: &gatedMLP{gateUp: gateUp, down: b.linear(p+"mlp.down_proj", in, h, c.MLPBias)},
+			out: b.linear(p+"self_attn.o_proj", heads*d, h, b.OutBias), heads: heads, kvHeads: kv, dim: d},
+		mlp: mlp{up: gateUp, down: b.linear(p+"mlp.down_proj", in, h, b.MLPBias), act: swiGLU},
 	}
 }
 
@@ -154,4 +160,26 @@ func (b *builder) gatedBlock(p string) block {
 func (b *builder) headNorms(p string, x *block) {
 	x.attn.qNorm, x.attn.kNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.dim), b.rmsNorm(p+"self_attn.k_norm",
 		x.attn.dim)
+}
+
+// llamaBlock is
+//
+//	h = x + llamaAttention(RMSNorm(x))
+//	y = h + gatedMLP(RMSNorm(h))
+func llamaBlock(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	x = p.Add(x, p.dropout(dropAttention, llamaAttention(p, b, p.norm(b.attnNorm, x))))
+	return p.Add(x, p.dropout(dropMLP, gatedMLP(p, b, p.norm(b.mlpNorm, x))))
+}
+
+// llamaAttention is W_o·attention(R·W_q·x, R·W_k·x, W_v·x), where R rotates each head by the token's position. Qwen 3 and
+// Gemma 3 have norms before it: R·RMSNorm(W_q·x) and R·RMSNorm(W_k·x).
+func llamaAttention(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	q, k, v := p.qkv(b, x)
+	q, k = p.rotate(b, p.norm(b.attn.qNorm, q)), p.rotate(b, p.norm(b.attn.kNorm, k))
+	return p.project(b.attn.out, p.attend(b, q, k, v))
+}
+
+// gatedMLP is W_down·(silu(W_gate·x) ⊙ W_up·x); of a Gemma, with GELU instead of SiLU.
+func gatedMLP(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	return p.project(b.mlp.down, b.mlp.act.apply(p.Scope, p.project(b.mlp.up, x)))
 }

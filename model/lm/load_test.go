@@ -235,11 +235,11 @@ func TestNotFiniteLogits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newSmall(t, c)
 			// One infinite row of the output projection makes some logits infinite, or NaN where the state is zero.
-			head := m.head.Host()
+			head := m.head.weight.Host()
 			for i := range c.Hidden {
 				head[7*c.Hidden+i] = float32(math.Inf(1 - 2*(i%2)))
 			}
-			m.head.Store(head)
+			m.head.weight.Store(head)
 			for _, temperature := range []float64{0, 1} {
 				out, err := m.Generate(t.Context(), [][]int32{{1, 2, 3}, {4}}, 2,
 					SampleOptions{Temperature: temperature, MaxNewTokens: 4, IgnoreEOS: true})

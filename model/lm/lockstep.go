@@ -39,7 +39,7 @@ const (
 
 // crew is some prompts that are computed together.
 type crew struct {
-	which []int                 // places in prompts
+	which []int                 // indices of prompts
 	keep  bool                  // keys and values stay in memory
 	cache []*tensor.DecodeCache // of each layer; nil before the prompts are read
 	start tensor.Tensor         // [n, H] after the prompts
@@ -56,20 +56,12 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 		return nil, fmt.Errorf("lm: %d prompts of up to %d tokens in lockstep with room for %d more in %d bytes",
 			len(prompts), o.Width, o.Room, o.CacheBytes)
 	}
+	if err := m.checkPrompts(prompts, o.Room); err != nil {
+		return nil, err
+	}
 	for i, p := range prompts {
-		if len(p) == 0 {
-			return nil, fmt.Errorf("lm: prompt %d is empty", i)
-		}
 		if o.Width > 0 && len(p) > o.Width {
 			return nil, fmt.Errorf("lm: prompt %d has %d tokens, more than %d", i, len(p), o.Width)
-		}
-		if len(p)+o.Room > m.Config.Context {
-			return nil,
-				fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the context of %d", i,
-					len(p), o.Room, m.Config.Context)
-		}
-		if err := m.CheckTokens(p); err != nil {
-			return nil, fmt.Errorf("prompt %d: %w", i, err)
 		}
 	}
 	if tensor.MatrixUnit() || tensor.OnDevice() {
@@ -195,13 +187,11 @@ func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (cache
 				in = PaddedInput(s, append([][]int32{make([]int32, longest)}, some...), l.m.Config.Context)
 				in.IDs = s.Contiguous(s.Narrow(in.IDs, 0, 1, int64(n)))
 			}
-			at, last := make([]int32, n), make([]int64, n)
+			prefixes := make([]int32, n)
 			for i := range some {
-				at[i] = int32(from + i)
-				last[i] = int64(i)*in.IDs.Size(1) + int64(len(some[i])) - 1
+				prefixes[i] = int32(from + i)
 			}
-			out := l.m.decode(s, in, l.m.prefillAttention(s, caches, in, at, some))
-			return s.IndexSelect(s.Reshape(out, -1, int64(l.m.Config.Hidden)), 0, s.FromInt64(last, int64(n)))
+			return l.m.prefill(s, caches, in, prefixes, some)
 		}))
 		from += n
 	}
@@ -257,23 +247,13 @@ func (l *Lockstep) feed(s *tensor.Scope, p *crew, id int32) tensor.Tensor {
 	if !l.m.packed() {
 		full = roundUp(n, 16) // the library compiles a kernel for each new size of a product
 	}
-	ids, pos := make([]int64, full), make([]int64, full)
-	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n),
-		PrefixLen: make([]int32, n)}
-	for i, at := range p.which {
-		length := len(l.prompts[at])
-		ids[i], pos[i] = int64(id), int64(length+len(p.fed))
+	ids, positions, rows := make([]int64, full), make([]int64, full), newRows(n)
+	for i, prompt := range p.which {
+		length := len(l.prompts[prompt])
+		ids[i], positions[i] = int64(id), int64(length+len(p.fed))
 		rows.Slot[i], rows.SuffixLen[i] = int32(i), int32(len(p.fed))
 		rows.Prefix[i], rows.PrefixLen[i] = int32(i), int32(length)
 	}
-	in := Input{IDs: s.FromInt64(ids, 1, int64(full)), Positions: s.FromInt64(pos, 1, int64(full))}
-	rows = rows.On(s, p.cache[0])
-	hidden := l.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
-		y := p.cache[layer].Attend(s, qkv, rows)
-		if full > n {
-			y = s.Cat(0, y, s.Zeros(y.DType(), int64(full-n), y.Size(1)))
-		}
-		return s.View(y, 1, int64(full), -1)
-	})
-	return s.Contiguous(s.Narrow(s.View(s.Contiguous(hidden), int64(full), -1), 0, 0, int64(n)))
+	hidden := l.m.decodeStep(s, p.cache, ids, positions, rows)
+	return s.Contiguous(s.Narrow(hidden, 0, 0, int64(n)))
 }

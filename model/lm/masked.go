@@ -37,9 +37,9 @@ type FillOptions struct {
 	Mask        int32   // the token that stands for what is masked
 	Banned      []int32 // tokens that are not drawn
 	Temperature float64 // softmax temperature; 0 takes the likeliest token
-	TopP        float64 // keep the likeliest tokens that hold this share of the probability; 0 or 1 keeps all
+	TopP        float64 // keep the likeliest tokens whose probability reaches this; 0 or 1 keeps all
 	TopK        int     // keep this many likeliest tokens; 0 keeps all
-	// Seed and the place of a row and of a token in it determine the random numbers, whatever the batch is.
+	// Seed, the index of a row and that of a token in it determine the random numbers, whatever the batch is.
 	Seed uint64
 	// Progress, where not nil, is told how many rows are finished, from several goroutines.
 	Progress func(done, total int)
@@ -48,7 +48,7 @@ type FillOptions struct {
 // fillTokens bounds the padded tokens of one pass.
 const fillTokens = 4096
 
-// Fill masks the tokens of rows at the given places and draws them anew, all of a row at once and independently of each
+// Fill masks the tokens of rows at the given indices and draws them anew, all of a row at once and independently of each
 // other: one pass a row. It returns new rows of the same lengths. Rows are whole inputs, with the tokens that begin and
 // end a text.
 func (m *Model) Fill(ctx context.Context, rows [][]int32, masked [][]int, o FillOptions) ([][]int32, error) {
@@ -112,14 +112,14 @@ func (m *Model) fill(s *tensor.Scope, all [][]int32, masked [][]int, which []int
 	}
 	in := wholeRows(s, rows, PaddedInput(s, ids, m.Config.Context))
 	width := int(in.IDs.Size(1))
-	type place struct{ row, at int }
-	var places []place
+	type token struct{ row, at int }
+	var tokens []token
 	var flat []int64
 	var u []float64
 	for k, i := range which {
 		seed := rng.Seed(o.Seed, fmt.Sprint(i))
 		for _, at := range masked[i] {
-			places, flat = append(places, place{i, at}), append(flat, int64(k*width+at))
+			tokens, flat = append(tokens, token{i, at}), append(flat, int64(k*width+at))
 			draw := -1.0
 			if o.Temperature > 0 {
 				draw = uniform(seed, at)
@@ -140,7 +140,7 @@ func (m *Model) fill(s *tensor.Scope, all [][]int32, masked [][]int, which []int
 			drawn = m.draw(s, h, &sampler, u[from:to], slices.Repeat([]bool{true}, to-from))
 		})
 		for j, id := range drawn {
-			p := places[from+j]
+			p := tokens[from+j]
 			if id < 0 {
 				return fmt.Errorf("lm: row %d, token %d: the model's logits are not finite", p.row, p.at)
 			}

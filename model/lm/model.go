@@ -1,10 +1,10 @@
 package lm
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
-	"popri/model/safetensors"
 	"popri/model/tensor"
 )
 
@@ -25,47 +25,38 @@ type Model struct {
 	// et al. 2016, gradient checkpointing): memory that hardly grows with the layers, for a third more work.
 	Recompute bool
 
-	params      map[string]tensor.Tensor
-	shared      []tensor.Tensor // memory of joined projections, which several params are views of
-	linears     map[string]*Linear
-	tok, pos    tensor.Tensor // [V, H], [context, H]
-	frequencies tensor.Tensor // float32 of rotary positions, half as many as turned dimensions of a head
-	localFreqs  tensor.Tensor // the same of local layers, where they have their own
-	embedScale  float64       // by which embeddings are multiplied; 0 for not at all
-	types       tensor.Tensor // [types, H], of BERT
-	embedNorm   norm          // after the embeddings, of BERT; else nil
-	head        tensor.Tensor // [V, H]; of a classifier [C, H]
-	headBias    tensor.Tensor // [V], of BERT
-	pooler      *Linear       // before the head of a BERT that classifies; else nil
-	headPacked  *tensor.Packed
-	headBack    *tensor.Packed           // its transpose, of [Model.Freeze]
-	headCast    tensor.Tensor            // of [Model.Leaves], or none
-	vectors     map[string]tensor.Tensor // float32 copies of parameters with one dimension, see [Model.widen]
-	samples     bool                     // and nothing else, see [Options]
-	norm        norm
-	blocks      []block
-
-	dir    string           // that the model was loaded from, with its files' stamps; "" if it was made
-	stamps map[string]stamp // by name
+	weights
+	embedding embedding
+	blocks    []block
+	norm      norm // of the last block's output
+	head      head
+	rotary    frequencies
+	files     origin
+	formulas  bool // blocks are computed by their formulas although there are kernels, for tests
 }
 
-type block struct {
-	attnNorm, mlpNorm norm // nil for none
-	attnOut, mlpOut   norm // of the outputs of attention and MLP before they join the residual stream; nil for none
-	after             bool // the norms are applied to the sums with the residual stream, not to the inputs
-	attn              *attention
-	mlp               mlp
+// weights are a model's parameters.
+type weights struct {
+	params  map[string]tensor.Tensor
+	joined  []tensor.Tensor // memory of joined projections, which several params are views of
+	linears map[string]*Linear
+	widened map[string]tensor.Tensor // float32 copies of parameters with one dimension, see [Model.widen]
+	samples bool                     // and nothing else: most originals were released, see [Options]
 }
 
-func (b block) projections() []projection {
-	return append([]projection{b.attn.qkv, b.attn.out}, b.mlp.projections()...)
+// vector is a parameter with one dimension, in float32 where there is a copy.
+func (w *weights) vector(name string) tensor.Tensor {
+	if t, ok := w.widened[name]; ok {
+		return t
+	}
+	return w.params[name]
 }
 
 // An architecture is one family of checkpoints: how its config.json reads and which parts a block has.
 type architecture struct {
 	config func(raw []byte) (Config, error)
 	fields func(c Config) map[string]any // the fields that [Model.Save] writes into config.json besides the common ones
-	build  func(m *Model, b *builder)
+	build  func(b *builder)
 	rename func(name string) string // a checkpoint's tensor name to the one with the prefix that adapters use; "" drops it
 	// residual lists the ends of the names of projections onto the residual stream, which start smaller.
 	residual []string
@@ -95,12 +86,10 @@ func (m *Model) Free() {
 		t.Free()
 		delete(m.params, name)
 	}
-	for _, t := range m.shared {
+	for _, t := range append(m.joined, m.rotary.full, m.rotary.local) {
 		t.Free()
 	}
-	m.frequencies.Free()
-	m.localFreqs.Free()
-	m.shared, m.frequencies, m.localFreqs = nil, tensor.Tensor{}, tensor.Tensor{}
+	m.joined, m.rotary = nil, frequencies{}
 }
 
 // Names returns the names of all parameters, sorted. A tied head counts once.
@@ -145,7 +134,48 @@ func (m *Model) Copy(o Options, change func(s *tensor.Scope, l *Linear,
 	})
 }
 
-// Save writes the model in Hugging Face form: model.safetensors with elements of type d, and config.json.
-func (m *Model) Save(dir string, d safetensors.DType) error {
-	return save(m, dir, d)
+// Trainable marks all weights of the model as parameters and returns them in the order of [Model.Names].
+func (m *Model) Trainable() ([]tensor.Tensor, error) {
+	m.unpack() // the copies would not follow the training
+	var params []tensor.Tensor
+	err := tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range m.Names() {
+			p := m.params[name]
+			if p.DType() != tensor.Float32 {
+				return fmt.Errorf("lm: %s has the type %v, training needs float32 weights", name, p.DType())
+			}
+			s.RequireGrad(p, true)
+			params = append(params, p)
+		}
+		return nil
+	})
+	return params, err
+}
+
+// Flat copies all weights, which must be float32, into one vector, in the order of [Model.Names].
+func (m *Model) Flat() ([]float32, error) {
+	flat := make([]float32, 0, m.Parameters())
+	for _, name := range m.Names() {
+		p := m.params[name]
+		if p.DType() != tensor.Float32 {
+			return nil, fmt.Errorf("lm: %s has the type %v, a vector of all weights needs float32", name, p.DType())
+		}
+		flat = append(flat, p.Host()...)
+	}
+	return flat, nil
+}
+
+// SetFlat overwrites all weights, which must be float32, with those of a vector that [Model.Flat] returned.
+func (m *Model) SetFlat(flat []float32) error {
+	if int64(len(flat)) != m.Parameters() {
+		return fmt.Errorf("lm: a vector of %d values for %d weights", len(flat), m.Parameters())
+	}
+	m.unpack() // the copies would not follow
+	for _, name := range m.Names() {
+		p := m.params[name]
+		n := p.NumElements()
+		p.Store(flat[:n])
+		flat = flat[n:]
+	}
+	return nil
 }

@@ -1,6 +1,6 @@
 package lm
 
-import "fmt"
+import "popri/model/tensor"
 
 // OLMo 2 (OLMo Team 2025) has RMS norms of the outputs of attention and MLP instead of their inputs, and of all queries
 // and all keys of a token before positions turn them.
@@ -13,17 +13,32 @@ func olmo2Config(raw []byte) (Config, error) {
 	return f.config(raw, false)
 }
 
-func olmo2Build(m *Model, b *builder) {
-	m.tok = b.take("model.embed_tokens.weight", int64(m.Config.Vocab), m.hidden())
-	for i := range m.Config.Layers {
-		p := fmt.Sprintf("model.layers.%d.", i)
+func olmo2Build(b *builder) {
+	b.decoder(func(_ int, p string) block {
 		x := b.gatedBlock(p)
+		x.formula, x.attn.allHeads = olmo2Block, true
 		x.attn.qNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.heads*x.attn.dim)
 		x.attn.kNorm = b.rmsNorm(p+"self_attn.k_norm", x.attn.kvHeads*x.attn.dim)
-		x.attn.together = true
-		x.attnOut = b.rmsNorm(p+"post_attention_layernorm", m.hidden())
-		x.mlpOut = b.rmsNorm(p+"post_feedforward_layernorm", m.hidden())
-		m.blocks = append(m.blocks, x)
+		x.attnOut = b.rmsNorm(p+"post_attention_layernorm", b.hidden)
+		x.mlpOut = b.rmsNorm(p+"post_feedforward_layernorm", b.hidden)
+		return x
+	})
+}
+
+// olmo2Block is
+//
+//	h = x + RMSNorm(W_o·attention(R·RMSNorm(W_q·x), R·RMSNorm(W_k·x), W_v·x))
+//	y = h + RMSNorm(gatedMLP(h))
+//
+// where the norms of queries and keys are of all heads of a token at once.
+func olmo2Block(p *plain, b *block, x tensor.Tensor) tensor.Tensor {
+	norm := func(n norm, heads tensor.Tensor) tensor.Tensor {
+		shape := heads.Shape()
+		return p.View(p.norm(n, p.Reshape(heads, shape[0], shape[1], -1)), shape...)
 	}
-	m.norm = b.rmsNorm("model.norm", m.hidden())
+	q, k, v := p.qkv(b, x)
+	q, k = p.rotate(b, norm(b.attn.qNorm, q)), p.rotate(b, norm(b.attn.kNorm, k))
+	y := p.norm(b.attnOut, p.project(b.attn.out, p.attend(b, q, k, v)))
+	x = p.Add(x, p.dropout(dropAttention, y))
+	return p.Add(x, p.dropout(dropMLP, p.norm(b.mlpOut, gatedMLP(p, b, x))))
 }

@@ -7,18 +7,42 @@ import (
 	"popri/model/tensor"
 )
 
+// packing is what the fast form keeps of a weight beside the original.
+type packing struct {
+	packed *tensor.Packed // the weight laid out, if [Model.Pack], [Model.Freeze] or [Model.Leaves] did it
+	back   *tensor.Packed // its transpose, if [Model.Freeze] or [Model.Leaves] did it
+	// The weight in the type of the products, of [Model.Leaves] or [Model.cast], and the bias in the type that they add
+	// it in, of [Model.cast] or [Model.Pack]; or none.
+	cast, castBias tensor.Tensor
+}
+
+// release releases what was laid out or converted.
+func (p *packing) release() {
+	p.packed.Free()
+	p.back.Free()
+	p.cast.Free()
+	p.castBias.Free()
+	*p = packing{}
+}
+
 // Pack lays the weights out for the CPU's products, beside the originals, in the type of m.Compute: passes without
 // gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained.
 // On a GPU it keeps them in that type. It must not be called while other goroutines use m.
 func (m *Model) Pack() error {
 	if tensor.OnDevice() {
-		return m.cast()
+		return m.castWeights()
 	}
-	if !tensor.CanPack(m.Compute) || m.packed() || m.tok.RequiresGrad() || !m.canSample() {
+	if !tensor.CanPack(m.Compute) || m.packed() || m.trained() || !m.canSample() {
 		return nil
 	}
 	return m.pack(false, func(projection) {})
 }
+
+// packed reports whether [Model.Pack] has laid the weights out.
+func (m *Model) packed() bool { return m.head.packed != nil }
+
+// trained reports whether the weights of the model are parameters.
+func (m *Model) trained() bool { return m.embedding.tokens.RequiresGrad() }
 
 // CanFreeze reports whether [Model.Freeze] lays the weights out: for the matrix unit of the CPU, of models whose two
 // copies take 2 GiB at most. It depends on the model and the CPU alone, because products round otherwise.
@@ -33,19 +57,19 @@ func CanFreeze(c Config, parameters int64, compute tensor.DType) bool {
 // must not be called while other goroutines use m.
 func (m *Model) Freeze() error {
 	if tensor.OnDevice() {
-		return m.cast()
+		return m.castWeights()
 	}
-	if m.headBack != nil || m.tok.RequiresGrad() || !CanFreeze(m.Config, m.Parameters(), m.Compute) {
+	if m.head.back != nil || m.trained() || !CanFreeze(m.Config, m.Parameters(), m.Compute) {
 		return nil
 	}
 	m.Unpack()
 	err := tensor.Run(func(s *tensor.Scope) error {
-		for _, w := range m.products() {
-			w.layOut(s, m.Compute, w.gated())
-			w.castBias = copied(s, w.bias, tensor.Float32)
+		for _, p := range m.projections() {
+			p.layOut(s, m.Compute, p.gated())
+			p.castBias = copied(s, p.bias, tensor.Float32)
 		}
 		m.widen(s)
-		m.layHeadOut(s)
+		m.head.layOut(s, m.Compute)
 		return nil
 	})
 	if err != nil {
@@ -57,19 +81,16 @@ func (m *Model) Freeze() error {
 // pack lays all weights out, those of projections in bytes if asked to, and tells done of each projection.
 func (m *Model) pack(bytes bool, done func(p projection)) error {
 	return tensor.Run(func(s *tensor.Scope) error {
-		for _, b := range m.blocks {
-			for _, p := range b.projections() {
-				w := p.product()
-				if bytes {
-					w.packed = s.Pack8(w.weight, w.InOut, w.gated())
-				} else {
-					w.packed = s.Pack(w.weight, w.InOut, w.gated(), m.Compute)
-				}
-				w.castBias = copied(s, w.bias, tensor.Float32)
-				done(p)
+		for _, p := range m.projections() {
+			if bytes {
+				p.packed = s.Pack8(p.weight, p.InOut, p.gated())
+			} else {
+				p.packed = s.Pack(p.weight, p.InOut, p.gated(), m.Compute)
 			}
+			p.castBias = copied(s, p.bias, tensor.Float32)
+			done(*p)
 		}
-		m.headPacked = s.Pack(m.head, false, false, m.Compute)
+		m.head.packed = s.Pack(m.head.weight, false, false, m.Compute)
 		m.widen(s)
 		return nil
 	})
@@ -90,19 +111,18 @@ func (m *Model) packOnly(bytes bool) error {
 		*t = tensor.Tensor{}
 	}
 	err := m.pack(bytes, func(p projection) {
-		w := p.product()
-		i := slices.Index(m.shared, w.weight)
-		for _, l := range p.linears() {
+		i := slices.Index(m.joined, p.weight)
+		for _, l := range p.parts {
 			release(l.Name+".weight", &l.weight)
 		}
 		if i >= 0 { // the parts' joined memory
-			m.shared[i].Free()
-			m.shared = slices.Delete(m.shared, i, i+1)
-			w.weight = tensor.Tensor{}
+			m.joined[i].Free()
+			m.joined = slices.Delete(m.joined, i, i+1)
+			p.weight = tensor.Tensor{}
 		}
 	})
-	if m.head != m.tok {
-		release(headName, &m.head)
+	if m.head.weight != m.embedding.tokens {
+		release(headName, &m.head.weight)
 	}
 	m.samples = true
 	return err
@@ -123,16 +143,14 @@ func (m *Model) Unpack() {
 
 // unpack is Unpack of any model.
 func (m *Model) unpack() {
-	for _, w := range m.products() {
-		w.release()
+	for _, p := range m.projections() {
+		p.release()
 	}
-	m.headCast.Free()
-	m.headCast = tensor.Tensor{}
-	for _, t := range m.vectors {
+	for _, t := range m.widened {
 		t.Free()
 	}
-	m.vectors = nil
-	m.releaseHead()
+	m.widened = nil
+	m.head.release()
 }
 
 // layOut lays the weight and its transpose out for products of type d, the weight as one of gates if asked to.
@@ -144,41 +162,97 @@ func (w *matrix) layOut(s *tensor.Scope, d tensor.DType, gated bool) {
 // gated reports whether the weight can be laid out as one of gates.
 func (w *matrix) gated() bool { return w.gates && w.weight.Size(0)%32 == 0 }
 
-// release releases what was laid out or converted.
-func (w *matrix) release() {
-	w.packed.Free()
-	w.back.Free()
-	w.packed, w.back = nil, nil
-	w.cast.Free()
-	w.castBias.Free()
-	w.cast, w.castBias = tensor.Tensor{}, tensor.Tensor{}
-}
-
-// layHeadOut is layOut of the head.
-func (m *Model) layHeadOut(s *tensor.Scope) {
-	head := s.Detach(m.head)
-	m.headPacked, m.headBack = s.Pack(head, false, false, m.Compute), s.Pack(head, true, false, m.Compute)
-}
-
-// headLaidOut reports whether the head and its transpose are laid out for products of type d.
-func (m *Model) headLaidOut(d tensor.DType) bool { return m.headBack != nil && m.headBack.DType == d }
-
-func (m *Model) releaseHead() {
-	m.headPacked.Free()
-	m.headBack.Free()
-	m.headPacked, m.headBack = nil, nil
-}
-
-// products returns the weights of all blocks' projections.
-func (m *Model) products() []*matrix {
-	var all []*matrix
-	for _, b := range m.blocks {
-		for _, p := range b.projections() {
-			all = append(all, p.product())
-		}
+// projections returns those of all blocks.
+func (m *Model) projections() (all []*projection) {
+	for i := range m.blocks {
+		all = append(all, m.blocks[i].projections()...)
 	}
 	return all
 }
 
-// packed reports whether [Model.Pack] has laid the weights out.
-func (m *Model) packed() bool { return m.headPacked != nil }
+// Leaves makes copies of the projections' weights among params, and of the head, in the type of the products, if that
+// is another one. All passes of an update use them, so that weights are converted once an update instead of once a
+// pass, and gradients of weights are kept in that type until they are added up. For the matrix unit of the CPU, it lays
+// these weights out for products, too, where [CanFreeze] would. leaves are params with the copies in their stead: what
+// gradients are computed for. free releases the copies; weights must not change before.
+func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free func(), err error) {
+	leaves = slices.Clone(params)
+	lay := CanFreeze(m.Config, m.Parameters(), m.Compute) && m.head.packed == nil
+	if m.Compute == tensor.Float32 && !lay {
+		return leaves, func() {}, nil
+	}
+	var done []*Linear
+	var laidHead bool
+	free = func() {
+		for _, l := range done {
+			l.release()
+		}
+		m.head.cast.Free()
+		m.head.cast = tensor.Tensor{}
+		if laidHead {
+			m.head.release()
+		}
+	}
+	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, l := range m.linears {
+			i := slices.Index(params, l.weight)
+			if i < 0 {
+				continue
+			}
+			done = append(done, l)
+			if m.Compute != tensor.Float32 {
+				l.cast = s.Keep(s.To(s.Detach(l.weight), m.Compute))
+				s.RequireGrad(l.cast, true)
+				leaves[i] = l.cast
+			}
+			if lay {
+				l.layOut(s, m.Compute, false)
+			}
+		}
+		m.head.cast = copied(s, m.head.weight, m.Compute)
+		if laidHead = lay && slices.Contains(params, m.head.weight); laidHead {
+			m.head.layOut(s, m.Compute)
+		}
+		return nil
+	})
+	if err != nil {
+		free()
+	}
+	return leaves, free, err
+}
+
+// castWeights keeps the weights in the type of the products, beside the originals, if that is another one, until
+// [Model.Unpack]: a GPU would convert them for each product, and wait for the host to say so.
+func (m *Model) castWeights() error {
+	leaf := func(p *projection) bool { return p.cast.Defined() }
+	if m.Compute == tensor.Float32 || m.trained() || m.widened != nil || slices.ContainsFunc(m.projections(), leaf) {
+		return nil
+	}
+	return tensor.Run(func(s *tensor.Scope) error {
+		for _, p := range m.projections() {
+			p.cast, p.castBias = copied(s, p.weight, m.Compute), copied(s, p.bias, m.Compute)
+		}
+		m.head.cast = copied(s, m.head.weight, m.Compute)
+		m.widen(s)
+		return nil
+	})
+}
+
+// copied is t in type d, to be freed; or none if t is of that type.
+func copied(s *tensor.Scope, t tensor.Tensor, d tensor.DType) tensor.Tensor {
+	if !t.Defined() || t.DType() == d {
+		return tensor.Tensor{}
+	}
+	return s.Keep(s.To(s.Detach(t), d))
+}
+
+// widen keeps parameters with one dimension, such as the weights of norms, in float32 until [Model.Unpack]: kernels
+// compute with them so.
+func (m *Model) widen(s *tensor.Scope) {
+	m.widened = map[string]tensor.Tensor{}
+	for name, t := range m.params {
+		if len(t.Shape()) == 1 && t.DType() != tensor.Float32 {
+			m.widened[name] = copied(s, t, tensor.Float32)
+		}
+	}
+}

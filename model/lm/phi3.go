@@ -1,10 +1,6 @@
 package lm
 
-import (
-	"fmt"
-
-	"popri/internal/quote"
-)
+import "popri/internal/quote"
 
 // Phi-3 and Phi-4-mini (Abdin et al. 2024; Microsoft 2025) are LLaMA with one projection onto queries, keys and values
 // and one onto both inner layers of the MLP. A part of a head's dimensions may turn, and the context may be stretched
@@ -41,21 +37,17 @@ func phi3Fields(c Config) map[string]any {
 	return f
 }
 
-func phi3Build(m *Model, b *builder) {
-	c := m.Config
-	h, in, heads, kv, d := m.hidden(), int64(c.Inner), int64(c.Heads), int64(c.KVHeads), int64(c.Dim)
-	m.tok = b.take("model.embed_tokens.weight", int64(c.Vocab), h)
-	for i := range c.Layers {
-		p := fmt.Sprintf("model.layers.%d.", i)
+func phi3Build(b *builder) {
+	h, in, heads, kv, d := b.hidden, int64(b.Inner), int64(b.Heads), int64(b.KVHeads), int64(b.Dim)
+	b.decoder(func(_ int, p string) block {
 		gateUp := b.linear(p+"mlp.gate_up_proj", h, 2*in, false)
 		gateUp.gates = true
-		m.blocks = append(m.blocks, block{
+		return block{formula: llamaBlock,
 			attnNorm: b.rmsNorm(p+"input_layernorm", h),
-			attn: &attention{qkv: b.linear(p+"self_attn.qkv_proj", h, (heads+2*kv)*d, false),
+			attn: attention{qkv: b.linear(p+"self_attn.qkv_proj", h, (heads+2*kv)*d, false),
 				out: b.linear(p+"self_attn.o_proj", heads*d, h, false), heads: heads, kvHeads: kv, dim: d},
 			mlpNorm: b.rmsNorm(p+"post_attention_layernorm", h),
-			mlp:     &gatedMLP{gateUp: gateUp, down: b.linear(p+"mlp.down_proj", in, h, false)},
-		})
-	}
-	m.norm = b.rmsNorm("model.norm", h)
+			mlp:     mlp{up: gateUp, down: b.linear(p+"mlp.down_proj", in, h, false), act: swiGLU},
+		}
+	})
 }

@@ -1,7 +1,5 @@
 package lm
 
-import "fmt"
-
 // Qwen3 (Yang et al. 2025) is LLaMA with RMS norms of each query and key before positions turn them.
 var qwen3 = architecture{config: qwen3Config, fields: llamaFields("Qwen3ForCausalLM"), build: qwen3Build,
 	rename: llamaName, residual: llamaResidual}
@@ -12,9 +10,10 @@ func qwen3Config(raw []byte) (Config, error) {
 	return f.config(raw, false, "max_window_layers")
 }
 
-func qwen3Build(m *Model, b *builder) {
-	llamaBuild(m, b)
-	for i := range m.blocks {
-		b.headNorms(fmt.Sprintf("model.layers.%d.", i), &m.blocks[i])
-	}
+func qwen3Build(b *builder) {
+	b.decoder(func(_ int, p string) block {
+		x := b.llamaBlock(p)
+		b.headNorms(p, &x)
+		return x
+	})
 }

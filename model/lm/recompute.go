@@ -5,27 +5,27 @@ import "popri/model/tensor"
 // replay is a forward pass that kept only the inputs of the blocks.
 type replay struct {
 	in        Input
-	at        tensor.Tensor // positions whose hidden states are scored, unless they are the input's; none: all
+	positions tensor.Tensor // whose hidden states are scored, unless they are the input's; none: all
 	adapter   Adapter
-	attention attentionInputs
+	pass      pass
 	inputs    []tensor.Tensor // of each block, and of the final norm
 }
 
 // forward returns the hidden states at the scored positions.
 func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
 	m.whole("Hidden")
-	p.attention = m.attentionInputs(s, p.in)
+	p.pass = m.newPass(s, p.in, p.adapter)
 	x := m.embed(s, p.in)
-	for i, b := range m.blocks {
+	for i := range m.blocks {
 		p.inputs = append(p.inputs, x)
-		x = b.apply(s, x, m.inBlock(p.attention, i), p.adapter)
+		x = p.pass.block(s, i, x)
 	}
 	p.inputs = append(p.inputs, x)
 	return p.last(s, m, x)
 }
 
 func (p *replay) last(s *tensor.Scope, m *Model, x tensor.Tensor) tensor.Tensor {
-	return m.pick(s, m.norm.apply(s, x), p.at, p.in.drop)
+	return m.pick(s, m.norm.apply(s, x), p.positions, p.in.drop)
 }
 
 // backward computes the blocks again, the last one first, each with its own graph. root makes a scalar of the hidden
@@ -70,10 +70,10 @@ func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Ten
 	for i := end - 1; i >= 0; i-- {
 		after := dx
 		dx = section(p.inputs[i], func(x tensor.Tensor) tensor.Tensor {
-			return product(s, m.blocks[i].apply(s, x, m.inBlock(p.attention, i), p.adapter), after)
+			return product(s, p.pass.block(s, i, x), after)
 		})
 	}
-	if m.tok.RequiresGrad() {
+	if m.trained() {
 		section(tensor.Tensor{}, func(tensor.Tensor) tensor.Tensor { return product(s, m.embed(s, p.in), dx) })
 	}
 	return sums

@@ -215,36 +215,51 @@ func (r rotations) of(a *attention) rotation {
 	return r.full
 }
 
-func (m *Model) rotations(s *tensor.Scope, in Input, d tensor.DType) rotations {
-	return rotations{m.rotation(s, in, d, m.frequencies, m.Config.Rotary.Magnitude),
-		m.rotation(s, in, d, m.localFreqs, 0)}
+// frequencies are those of rotary positions, float32 [half as many as rotated dimensions of a head]: of full layers and
+// of local ones, where these have their own; none without.
+type frequencies struct{ full, local tensor.Tensor }
+
+func newFrequencies(s *tensor.Scope, c Config) (f frequencies) {
+	keep := func(r Rotary) tensor.Tensor {
+		list := r.frequencies(c.HeadDim())
+		return s.Keep(s.FromFloat32(list, int64(len(list))))
+	}
+	if c.Rotary.turns() {
+		f.full = keep(c.Rotary)
+	}
+	if c.LocalTheta != 0 {
+		f.local = keep(Rotary{Theta: c.LocalTheta})
+	}
+	return f
 }
 
-// rotation computes the tables for the positions of in, in float32, and gives them the type d. They are multiplied by
-// magnitude unless it is 0.
-func (m *Model) rotation(s *tensor.Scope, in Input, d tensor.DType, frequencies tensor.Tensor,
-	magnitude float64) rotation {
-	if !frequencies.Defined() {
-		return rotation{}
+// rotations computes the tables for the positions of in, in float32, and gives them the type d.
+func (m *Model) rotations(s *tensor.Scope, in Input, d tensor.DType) rotations {
+	table := func(frequencies tensor.Tensor, magnitude float64) (r rotation) {
+		if !frequencies.Defined() {
+			return r
+		}
+		positions := in.Positions
+		if !positions.Defined() {
+			t := in.IDs.Size(1)
+			positions = s.View(s.Arange(0, t), 1, t)
+		}
+		angles := s.Mul(s.Unsqueeze(s.To(positions, tensor.Float32), 2), frequencies) // [B, T, D/2]
+		cos, sin := s.Cos(angles), s.Sin(angles)
+		if magnitude != 0 {
+			cos, sin = s.MulScalar(cos, magnitude), s.MulScalar(sin, magnitude)
+		}
+		return rotation{cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), d),
+			sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), d)}
 	}
-	at := in.Positions
-	if !at.Defined() {
-		t := in.IDs.Size(1)
-		at = s.View(s.Arange(0, t), 1, t)
-	}
-	angles := s.Mul(s.Unsqueeze(s.To(at, tensor.Float32), 2), frequencies) // [B, T, D/2]
-	cos, sin := s.Cos(angles), s.Sin(angles)
-	if magnitude != 0 {
-		cos, sin = s.MulScalar(cos, magnitude), s.MulScalar(sin, magnitude)
-	}
-	return rotation{
-		cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), d),
-		sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), d),
-	}
+	return rotations{table(m.rotary.full, m.Config.Rotary.Magnitude), table(m.rotary.local, 0)}
 }
 
 // apply rotates the heads x [B, T, heads, D], or as many of their first dimensions as the tables have.
 func (t rotation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
+	if !t.cos.Defined() {
+		return x
+	}
 	width, n := x.Size(3), t.cos.Size(3)
 	turned, half := x, n/2
 	if n < width {

@@ -35,7 +35,7 @@ func NewRow(prompt []int32, completions ...[]int32) Row {
 
 // targets returns the flat positions whose hidden state predicts a counted token, those tokens, and the sequence that
 // each belongs to, of rows that begin at flat positions: sequences are numbered through all rows.
-func targets(rows []Row, places []int64) (at []int64, tokens []int32, sequence []int) {
+func targets(rows []Row, starts []int64) (positions []int64, tokens []int32, sequence []int) {
 	number := 0
 	for i, r := range rows {
 		left := r.Branches
@@ -47,26 +47,26 @@ func targets(rows []Row, places []int64) (at []int64, tokens []int32, sequence [
 				before = r.Shared - 1
 			}
 			if r.Labels == nil || r.Labels[t] != Ignore {
-				at = append(at, places[i]+int64(before))
+				positions = append(positions, starts[i]+int64(before))
 				tokens = append(tokens, r.Tokens[t])
 				sequence = append(sequence, number)
 			}
 		}
 		number++
 	}
-	return at, tokens, sequence
+	return positions, tokens, sequence
 }
 
-// places are the flat positions at which rows begin.
-func (in Input) places(rows int) []int64 {
+// rowStarts are the flat positions at which rows begin.
+func (in Input) rowStarts(rows int) []int64 {
 	if len(in.starts) > 0 {
 		return in.starts[:rows]
 	}
-	places := make([]int64, rows)
-	for i := range places {
-		places[i] = int64(i) * in.IDs.Size(1)
+	starts := make([]int64, rows)
+	for i := range starts {
+		starts[i] = int64(i) * in.IDs.Size(1)
 	}
-	return places
+	return starts
 }
 
 // rowsInput lays rows out: behind each other, where attention takes them so, or padded.
@@ -75,8 +75,8 @@ func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
 		return wholeRows(s, rows, paddedRows(s, rows, 0, m.Config.Context))
 	}
 	// An adapter with dropout takes the first axis for that of the rows.
-	_, byRow := adapter.(placed)
-	if !byRow && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
+	_, byRow := adapter.(dependsOnRow)
+	if !byRow && !m.byFormula() && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
 		if in := behindEachOther(s, rows); len(in.starts) > 0 {
 			return in
 		}

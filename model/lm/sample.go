@@ -18,7 +18,7 @@ import (
 // SampleOptions say how text is drawn. The zero value is greedy decoding of one token; see the fields.
 type SampleOptions struct {
 	Temperature  float64 // softmax temperature; 0 is greedy
-	TopP         float64 // keep the likeliest tokens that hold this share of the probability; 0 or 1 keeps all
+	TopP         float64 // keep the likeliest tokens whose probability reaches this; 0 or 1 keeps all
 	TopK         int     // keep this many likeliest tokens; 0 keeps all
 	MaxNewTokens int     // most tokens of a sample; 0 means 1
 	MinNewTokens int     // number of tokens before which no stop token is drawn
@@ -27,7 +27,7 @@ type SampleOptions struct {
 	IgnoreEOS    bool    // do not end at the model's end of text
 	// Stop, where not nil, is asked after each token whether a prompt's sample is complete. It must be a pure function.
 	Stop func(prompt, ids []int32) bool
-	// Seed and the sample's place (prompt, index) determine the random numbers of a sample, whatever the batch is. In
+	// Seed and the indices of prompt and sample determine the random numbers of a sample, whatever the batch is. In
 	// float32, and in bfloat16 if the CPU has a matrix unit, the samples are the same for every batch, cache and number
 	// of threads. In bfloat16 elsewhere they are the same for every number of threads; another batch may round a
 	// prompt's keys differently, which can decide a near tie differently. On a GPU this also holds for float32.
@@ -53,17 +53,8 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 		return nil, fmt.Errorf("lm: a model of type %s does not write text; it is for downstream.model", m.Config.Type)
 	}
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
-	for i, p := range prompts {
-		if len(p) == 0 {
-			return nil, fmt.Errorf("lm: prompt %d is empty", i)
-		}
-		if len(p)+o.MaxNewTokens > m.Config.Context {
-			return nil, fmt.Errorf("lm: prompt %d has %d tokens, which leaves no room for %d new ones in the "+
-				"context of %d", i, len(p), o.MaxNewTokens, m.Config.Context)
-		}
-		if err := m.CheckTokens(p); err != nil {
-			return nil, fmt.Errorf("prompt %d: %w", i, err)
-		}
+	if err := m.checkPrompts(prompts, o.MaxNewTokens); err != nil {
+		return nil, err
 	}
 	if o.Temperature < 0 || math.IsNaN(o.Temperature) || o.TopP < 0 || o.TopP > 1 || o.TopK < 0 || samples < 1 {
 		return nil, fmt.Errorf("lm: temperature %g, top_p %g, top_k %d, %d samples: out of range", o.Temperature,
@@ -133,9 +124,9 @@ type generation struct {
 
 	draws  tensor.Sampler
 	layers []*tensor.DecodeCache
-	next   int // next place in order to prefill
+	next   int // index in order of the next prompt to prefill
 	ready  []*prefix
-	free   []int32 // prefix places
+	free   []int32 // free prefixes of the caches
 	slots  []int32 // free slots
 	live   []*sequence
 }
@@ -143,7 +134,7 @@ type generation struct {
 // prefix is a prompt whose keys and values are in the cache.
 type prefix struct {
 	prompt  int
-	place   int32
+	index   int32         // in the caches
 	logits  tensor.Tensor // [1, V], after the prompt's last token, kept until all samples have begun
 	started int           // samples begun
 	ended   int
@@ -177,11 +168,11 @@ func (g *generation) run(ctx context.Context, s *tensor.Scope) error {
 	}
 	slots := int(max(1, min(budget/g.m.slotBytes(shape), most, int64(g.left))))
 	perBatch := max(1, prefill/longest)
-	places := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
+	prefixes := min(len(g.order), (slots+g.samples-1)/g.samples+1+perBatch)
 	for range g.m.Config.Layers {
-		g.layers = append(g.layers, newCache(s, shape, places, slots))
+		g.layers = append(g.layers, newCache(s, shape, prefixes, slots))
 	}
-	for i := places - 1; i >= 0; i-- {
+	for i := prefixes - 1; i >= 0; i-- {
 		g.free = append(g.free, int32(i))
 	}
 	for i := slots - 1; i >= 0; i-- {
@@ -250,23 +241,14 @@ func (g *generation) admit(s *tensor.Scope, perBatch int) error {
 }
 
 func (g *generation) prefill(s *tensor.Scope, which []int) {
-	rows := make([][]int32, len(which))
-	places := make([]int32, len(which))
-	last := make([]int64, len(which))
+	prompts, prefixes := make([][]int32, len(which)), make([]int32, len(which))
 	for i, p := range which {
-		rows[i] = g.prompts[p]
-		places[i] = g.free[len(g.free)-1-i]
+		prompts[i], prefixes[i] = g.prompts[p], g.free[len(g.free)-1-i]
 	}
-	in := PaddedInput(s, rows, g.m.Config.Context)
-	width := in.IDs.Size(1)
-	for i := range which {
-		last[i] = int64(i)*width + int64(len(rows[i])) - 1
-	}
-	hidden := g.m.decode(s, in, g.m.prefillAttention(s, g.layers, in, places, rows))
-	ends := s.IndexSelect(s.Reshape(hidden, -1, int64(g.m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
-	logits := g.m.Logits(s, ends)
+	in := PaddedInput(s, prompts, g.m.Config.Context)
+	logits := g.m.Logits(s, g.m.prefill(s, g.layers, in, prefixes, prompts))
 	for i, p := range which {
-		g.ready = append(g.ready, &prefix{prompt: p, place: places[i],
+		g.ready = append(g.ready, &prefix{prompt: p, index: prefixes[i],
 			logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
@@ -274,32 +256,21 @@ func (g *generation) prefill(s *tensor.Scope, which []int) {
 
 // step feeds the last token of every unfinished sequence and draws the next.
 func (g *generation) step(s *tensor.Scope) error {
-	n := int64(len(g.live))
+	n := len(g.live)
 	// Rows are rounded up, and the surplus is ignored: the library compiles a kernel for each new size of a product.
-	full := int64(len(g.live))
+	full := n
 	if !g.m.packed() && tensor.DefaultDevice() == tensor.CPU {
-		full = int64(roundUp(len(g.live), 16))
+		full = roundUp(n, 16)
 	}
-	ids, pos := make([]int64, full), make([]int64, full)
-	rows := tensor.Rows{Slot: make([]int32, n), SuffixLen: make([]int32, n), Prefix: make([]int32, n),
-		PrefixLen: make([]int32, n)}
+	ids, positions, rows := make([]int64, full), make([]int64, full), newRows(n)
 	for i, q := range g.live {
 		length := len(g.prompts[q.of.prompt])
 		ids[i] = int64(q.ids[len(q.ids)-1])
-		pos[i] = int64(length + len(q.ids) - 1)
+		positions[i] = int64(length + len(q.ids) - 1)
 		rows.Slot[i], rows.SuffixLen[i] = q.slot, int32(len(q.ids)-1)
-		rows.Prefix[i], rows.PrefixLen[i] = q.of.place, int32(length)
+		rows.Prefix[i], rows.PrefixLen[i] = q.of.index, int32(length)
 	}
-	in := Input{IDs: s.FromInt64(ids, 1, full), Positions: s.FromInt64(pos, 1, full)}
-	rows = rows.On(s, g.layers[0])
-	hidden := g.m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
-		y := g.layers[layer].Attend(s, qkv, rows)
-		if full > n {
-			y = s.Cat(0, y, s.Zeros(y.DType(), full-n, y.Size(1)))
-		}
-		return s.View(y, 1, full, -1)
-	})
-	hidden = s.View(s.Contiguous(hidden), full, -1)
+	hidden := g.m.decodeStep(s, g.layers, ids, positions, rows)
 	err := g.draw(g.live, func(u []float64, ban []bool) []int32 { return g.m.draw(s, hidden, &g.draws, u, ban) })
 	if err != nil {
 		return err
@@ -325,13 +296,11 @@ func (g *generation) draw(seqs []*sequence, take func(u []float64, ban []bool) [
 			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite",
 				q.of.prompt, q.j, len(q.ids))
 		}
-		switch {
-		case g.stop[id]:
+		if g.stop[id] {
 			g.finish(q, "stop")
 			continue
-		default:
-			q.ids = append(q.ids, id)
 		}
+		q.ids = append(q.ids, id)
 		if g.o.Stop != nil && g.o.Stop(g.prompts[q.of.prompt], q.ids) {
 			g.finish(q, "stop")
 		} else if len(q.ids) == g.o.MaxNewTokens {
@@ -346,7 +315,7 @@ func (g *generation) finish(q *sequence, why string) {
 	g.slots = append(g.slots, q.slot)
 	q.of.ended++
 	if q.of.ended == g.samples {
-		g.free = append(g.free, q.of.place)
+		g.free = append(g.free, q.of.index)
 	}
 	q.of = nil
 	g.left--

@@ -14,7 +14,8 @@ import (
 	"popri/model/tensor"
 )
 
-func save(m *Model, dir string, d safetensors.DType) error {
+// Save writes the model in Hugging Face form: model.safetensors with elements of type d, and config.json.
+func (m *Model) Save(dir string, d safetensors.DType) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("lm: %w", err)
 	}

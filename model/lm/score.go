@@ -68,30 +68,30 @@ func (sc *Scored) values(s *tensor.Scope, rank bool) {
 func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
 	in := m.rowsInput(s, rows, adapter)
 	in.drop = drop
-	sc, at := m.counted(rows, in.places(len(rows)))
+	sc, at := m.counted(rows, in.rowStarts(len(rows)))
 	if len(at) == 0 {
 		return sc
 	}
 	sc.keeps = s.Recording() && len(at) <= vocabRows
-	places := s.FromInt64(at, int64(len(at)))
+	positions := s.FromInt64(at, int64(len(at)))
 	if in.few(len(at), adapter) {
-		in.at, places = places, tensor.Tensor{}
+		in.rows, positions = positions, tensor.Tensor{}
 	}
 	if m.Recompute && s.Recording() {
-		sc.replay = &replay{in: in, at: places, adapter: adapter}
+		sc.replay = &replay{in: in, positions: positions, adapter: adapter}
 		s.NoGrad(func() { sc.hidden = sc.replay.forward(s, m) })
 	} else {
-		if m.head == m.tok && m.tok.RequiresGrad() && s.Recording() {
+		if m.head.weight == m.embedding.tokens && m.trained() && s.Recording() {
 			in.leaf, sc.ids = &sc.embedded, in.IDs
 		}
-		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), places, drop)
+		sc.hidden = m.pick(s, m.Hidden(s, in, adapter), positions, drop)
 	}
 	return sc
 }
 
 // counted returns the counted tokens of rows that begin at flat positions, and those whose hidden states predict them.
-func (m *Model) counted(rows []Row, places []int64) (sc *Scored, at []int64) {
-	at, next, sequence := m.targets(rows, places)
+func (m *Model) counted(rows []Row, starts []int64) (sc *Scored, at []int64) {
+	at, next, sequence := m.targets(rows, starts)
 	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
 	for len(sequence) > 0 && len(at)%32 != 0 {
 		at, next = append(at, 0), append(next, 0)
@@ -127,15 +127,15 @@ func (sc *Scored) chunk(s *tensor.Scope, from, to int) *chunk {
 	h := s.Detach(s.Narrow(sc.hidden, 0, int64(from), int64(to-from)))
 	return &chunk{from: from, to: to, h: h, logits: s.Nest(func() tensor.Tensor {
 		logits := s.Contiguous(sc.m.projectHead(s, h))
-		if bias := sc.m.headBias; bias.Defined() {
+		if bias := sc.m.head.bias; bias.Defined() {
 			s.Add_(logits, s.To(s.Detach(bias), logits.DType()))
 		}
 		return s.Contiguous(sc.m.capped(s, logits))
 	})}
 }
 
-// LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the chance
-// that two draws from it are the same.
+// LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the
+// probability that two draws from it are the same.
 func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
 	if len(sc.Row) == 0 {
 		return nil
@@ -149,9 +149,8 @@ func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
 }
 
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
-// and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary's share is computed chunk by chunk:
-// what belongs to the hidden states is joined to their graph by its product with them, and what belongs to the head is
-// added to its gradient.
+// and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary is processed chunk by chunk: the
+// gradient of the hidden states is joined to their graph by its product with them, and that of the head is added up.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	if len(sc.tokens) == 0 {
@@ -161,77 +160,30 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		}
 		return zeros
 	}
-	unscored := sc.LogProbs == nil
-	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
-	dHidden := s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
-	var own []tensor.Tensor // gradients of the head and of its bias, if they are trained
-	if m.head.RequiresGrad() {
-		own = make([]tensor.Tensor, 1, 2)
-		if m.headBias.Defined() {
-			own = own[:2]
-		}
-	}
-	sc.chunks(s, func(c *chunk) {
-		n := int64(c.to - c.from)
-		s.Do(func() {
-			c.slopes(s, sc, weights[c.from:c.to])
-			if unscored {
-				sc.LogProbs = append(sc.LogProbs, c.scored.Values[:min(c.to, len(sc.Row))-c.from]...)
-			}
-			s.Copy_(s.Narrow(dHidden, 0, int64(c.from), n), m.headSlopes(s, c.logits))
-			for i, sum := range own {
-				left, right := s.Transpose(c.logits, 0, 1), c.h
-				if i == 1 {
-					left, right = s.Full(c.logits.DType(), 1, 1, n), c.logits
-				}
-				switch {
-				case i == 0 && m.headLaidOut(c.logits.DType()):
-					if own[i] = s.CrossProduct(c.logits, c.h, sum, tensor.Float32); !sum.Defined() {
-						s.Keep(own[i])
-					}
-				case !sum.Defined():
-					own[i] = s.Keep(s.To(s.MatMul(left, right), tensor.Float32))
-				case left.DType() == sum.DType():
-					s.AddMM_(sum, left, right)
-				default:
-					s.Add_(sum, s.MatMul(left, right))
-				}
-			}
-		})
-	})
-	for _, g := range own {
-		s.Own(g)
-	}
-	if sc.kept != nil { // whose memory the backward pass can use
-		s.Keep(sc.kept.logits).Free()
-		sc.kept, sc.keeps = nil, false
-	}
+	dHidden, dHead := sc.vocabularyGradients(s, weights)
 	root := func(hidden tensor.Tensor) tensor.Tensor { return product(s, hidden, dHidden) }
 	var grads []tensor.Tensor
-	if sc.replay != nil {
+	switch {
+	case sc.replay != nil:
 		grads = sc.replay.backward(s, m, root, params)
-	} else {
-		wanted := params
-		if sc.embedded.Defined() {
-			wanted = append(slices.Clone(params), sc.embedded)
-		}
-		grads = s.Backward(root(sc.hidden), wanted)
-		if sc.embedded.Defined() {
-			rows := s.Reshape(grads[len(params)], -1, int64(m.Config.Hidden))
-			s.IndexAdd_(own[0], 0, s.Reshape(sc.ids, -1), s.To(rows, tensor.Float32))
-		}
+	case sc.embedded.Defined():
+		grads = s.Backward(root(sc.hidden), append(slices.Clone(params), sc.embedded))
+		rows := s.Reshape(grads[len(params)], -1, int64(m.Config.Hidden))
+		s.IndexAdd_(dHead[0], 0, s.Reshape(sc.ids, -1), s.To(rows, tensor.Float32))
 		grads = grads[:len(params)]
+	default:
+		grads = s.Backward(root(sc.hidden), params)
 	}
 	for i, p := range params {
-		for k, of := range []tensor.Tensor{m.head, m.headBias}[:len(own)] {
+		for k, of := range []tensor.Tensor{m.head.weight, m.head.bias}[:len(dHead)] {
 			if p != of {
 				continue
 			}
-			own[k] = s.Reshape(own[k], p.Shape()...)
+			dHead[k] = s.Reshape(dHead[k], p.Shape()...)
 			if grads[i].Defined() { // a tied head is the embedding, too, here of blocks that were computed again
-				s.Add_(own[k], grads[i])
+				s.Add_(dHead[k], grads[i])
 			}
-			grads[i] = own[k]
+			grads[i] = dHead[k]
 		}
 		if !grads[i].Defined() {
 			panic(&tensor.Error{Op: "Gradients", Text: fmt.Sprintf("parameter %d took no part in the loss", i)})
@@ -241,23 +193,98 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 	return grads
 }
 
-// slopes overwrites the logits with the gradient of Σ weights[i]·LogProbs[i] with respect to them before the cap.
-func (c *chunk) slopes(s *tensor.Scope, sc *Scored, weights []float32) {
-	var slope tensor.Tensor // of the cap
+// vocabularyGradients returns the gradients of the hidden states and, if the head is trained, of its weight and bias.
+func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidden tensor.Tensor,
+	dHead []tensor.Tensor) {
+	m, unscored := sc.m, sc.LogProbs == nil
+	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
+	dHidden = s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
+	if m.head.weight.RequiresGrad() {
+		dHead = make([]tensor.Tensor, 1, 2)
+		if m.head.bias.Defined() {
+			dHead = dHead[:2]
+		}
+	}
+	sc.chunks(s, func(c *chunk) {
+		n := int64(c.to - c.from)
+		s.Do(func() {
+			c.gradient(s, sc, weights[c.from:c.to])
+			if unscored {
+				sc.LogProbs = append(sc.LogProbs, c.scored.Values[:min(c.to, len(sc.Row))-c.from]...)
+			}
+			s.Copy_(s.Narrow(dHidden, 0, int64(c.from), n), m.headGradient(s, c.logits))
+			for i, sum := range dHead {
+				left, right := s.Transpose(c.logits, 0, 1), c.h
+				if i == 1 {
+					left, right = s.Full(c.logits.DType(), 1, 1, n), c.logits
+				}
+				switch {
+				case i == 0 && m.head.laidOut(c.logits.DType()):
+					if dHead[i] = s.CrossProduct(c.logits, c.h, sum, tensor.Float32); !sum.Defined() {
+						s.Keep(dHead[i])
+					}
+				case !sum.Defined():
+					dHead[i] = s.Keep(s.To(s.MatMul(left, right), tensor.Float32))
+				case left.DType() == sum.DType():
+					s.AddMM_(sum, left, right)
+				default:
+					s.Add_(sum, s.MatMul(left, right))
+				}
+			}
+		})
+	})
+	for _, g := range dHead {
+		s.Own(g)
+	}
+	if sc.kept != nil { // whose memory the backward pass can use
+		s.Keep(sc.kept.logits).Free()
+		sc.kept, sc.keeps = nil, false
+	}
+	return dHidden, dHead
+}
+
+// gradient overwrites the logits with the gradient of Σ weights[i]·LogProbs[i] with respect to them before the cap.
+func (c *chunk) gradient(s *tensor.Scope, sc *Scored, weights []float32) {
+	var ofCap tensor.Tensor
 	if limit := sc.m.Config.LogitsCap; limit != 0 {
 		part := s.MulScalar(c.logits, 1/limit)
-		slope = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
+		ofCap = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
 	}
 	if c.scored == nil {
 		c.scored = s.NewLogProbs(c.logits, sc.tokens[c.from:c.to], false, false)
 	}
 	c.scored.Grad_(weights)
-	if slope.Defined() {
-		s.Copy_(c.logits, s.Mul(c.logits, slope))
+	if ofCap.Defined() {
+		s.Copy_(c.logits, s.Mul(c.logits, ofCap))
 	}
 }
 
 // product is a scalar whose gradient with respect to y is dy.
 func product(s *tensor.Scope, y, dy tensor.Tensor) tensor.Tensor {
 	return s.Sum(s.To(s.Mul(y, dy), tensor.Float32))
+}
+
+// Counted is the number of tokens that count in the rows' loss; for a classifier, the number of rows.
+func (m *Model) Counted(rows []Row) int {
+	_, tokens, _ := m.targets(rows, make([]int64, len(rows)))
+	return len(tokens)
+}
+
+// LossGradients runs a forward and a backward pass on rows. It returns their part of the mean next-token loss over
+// total counted tokens (negative log-likelihood, nats), and its gradients with respect to leaves, which [Model.Leaves]
+// gives.
+func (m *Model) LossGradients(s *tensor.Scope, rows []Row, adapter Adapter, leaves []tensor.Tensor, total int,
+	drop Dropout) (loss float64, grads []tensor.Tensor) {
+	s.WithGrad(func() {
+		sc := m.unscored(s, rows, adapter, dropout{Dropout: drop})
+		weights := make([]float32, len(sc.Row))
+		for i := range weights {
+			weights[i] = -1 / float32(total)
+		}
+		grads = sc.Gradients(s, weights, leaves)
+		for _, lp := range sc.LogProbs {
+			loss -= float64(lp) / float64(total)
+		}
+	})
+	return loss, grads
 }

@@ -58,9 +58,10 @@ func smollm3Fields(c Config) map[string]any {
 	return f
 }
 
-func smollm3Build(m *Model, b *builder) {
-	llamaBuild(m, b)
-	for i, u := range m.Config.Unturned {
-		m.blocks[i].attn.unturned = u
-	}
+func smollm3Build(b *builder) {
+	b.decoder(func(i int, p string) block {
+		x := b.llamaBlock(p)
+		x.attn.unturned = i < len(b.Unturned) && b.Unturned[i]
+		return x
+	})
 }

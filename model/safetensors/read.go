@@ -114,105 +114,117 @@ type span struct {
 	begin, end int64
 }
 
+// bad is an error of the file or, if a name is given, of a tensor.
+func (f *File) bad(tensor, format string, args ...any) error {
+	return &FormatError{Path: f.path, Tensor: tensor, Problem: fmt.Sprintf(format, args...)}
+}
+
 func (f *File) parse() error {
-	bad := func(tensor, format string, args ...any) error {
-		return &FormatError{Path: f.path, Tensor: tensor, Problem: fmt.Sprintf(format, args...)}
-	}
 	length := binary.LittleEndian.Uint64(f.content)
 	if length > MaxHeader {
-		return bad("", "the header would have %d bytes, more than the %d allowed: not a safetensors file, or a "+
+		return f.bad("", "the header would have %d bytes, more than the %d allowed: not a safetensors file, or a "+
 			"damaged one", length, MaxHeader)
 	}
 	if rest := uint64(len(f.content) - 8); length > rest {
-		return bad("", "the header should have %d bytes, but only %d follow: the file is cut short", length, rest)
+		return f.bad("", "the header should have %d bytes, but only %d follow: the file is cut short", length, rest)
 	}
-	header := f.content[8 : 8+length]
-	data := f.content[8+length:]
+	header, data := f.content[8:8+length], f.content[8+length:]
 	if !utf8.Valid(header) {
-		return bad("", "the header is not UTF-8")
+		return f.bad("", "the header is not UTF-8")
 	}
 	if len(header) == 0 || header[0] != '{' {
-		return bad("", "the header does not start with '{'")
+		return f.bad("", "the header does not start with '{'")
 	}
 	f.tensors = map[string]Tensor{}
 	var spans []span
 	seenMetadata := false
 	err := eachMember(header, func(name string, value json.RawMessage) error {
-		if name == metadataKey {
-			if seenMetadata {
-				return bad("", "%s stands twice", metadataKey)
-			}
-			seenMetadata = true
-			if err := json.Unmarshal(value, &f.metadata); err != nil {
-				return bad("", "%s must hold strings only: %v", metadataKey, err)
-			}
-			return nil
+		if name != metadataKey {
+			s, err := f.parseTensor(name, value, data)
+			spans = append(spans, s)
+			return err
 		}
-		if _, twice := f.tensors[name]; twice {
-			return bad(name, "stands twice in the header")
+		if seenMetadata {
+			return f.bad("", "%s stands twice", metadataKey)
 		}
-		var entry struct {
-			DType   *DType    `json:"dtype"`
-			Shape   *[]int64  `json:"shape"`
-			Offsets *[]uint64 `json:"data_offsets"`
+		seenMetadata = true
+		if err := json.Unmarshal(value, &f.metadata); err != nil {
+			return f.bad("", "%s must hold strings only: %v", metadataKey, err)
 		}
-		if err := json.Unmarshal(value, &entry); err != nil {
-			return bad(name, "%v", err)
-		}
-		if entry.DType == nil || entry.Shape == nil || entry.Offsets == nil {
-			return bad(name, "needs dtype, shape and data_offsets, has %s", clip(value))
-		}
-		if entry.DType.Size() == 0 {
-			return bad(name, "data type %q is not supported (supported: %v)", *entry.DType, layoutOrder)
-		}
-		if len(*entry.Offsets) != 2 {
-			return bad(name, "data_offsets must be two numbers, are %v", *entry.Offsets)
-		}
-		begin, end := (*entry.Offsets)[0], (*entry.Offsets)[1]
-		if begin > end {
-			return bad(name, "data_offsets [%d, %d] run backwards", begin, end)
-		}
-		if end > uint64(len(data)) {
-			return bad(name, "its data should end at byte %d, but the file has %d after the header: it is cut "+
-				"short or damaged", end, len(data))
-		}
-		size, err := byteSize(*entry.DType, *entry.Shape)
-		if err != nil {
-			return bad(name, "%v", err)
-		}
-		if uint64(size) != end-begin {
-			return bad(name, "shape %v of %s takes %d bytes, but data_offsets [%d, %d] hold %d", *entry.Shape,
-				*entry.DType, size, begin, end, end-begin)
-		}
-		f.tensors[name] = Tensor{Name: name, DType: *entry.DType, Shape: *entry.Shape, Data: data[begin:end:end]}
-		spans = append(spans, span{name, int64(begin), int64(end)})
 		return nil
 	})
 	if err != nil {
 		if _, ok := errors.AsType[*FormatError](err); ok {
 			return err
 		}
-		return bad("", "the header is not valid JSON: %v", err)
+		return f.bad("", "the header is not valid JSON: %v", err)
 	}
+	f.names = slices.Sorted(maps.Keys(f.tensors))
+	return f.checkSpans(spans, int64(len(data)))
+}
+
+// parseTensor reads a tensor's entry of the header.
+func (f *File) parseTensor(name string, value json.RawMessage, data []byte) (span, error) {
+	var entry struct {
+		DType   *DType    `json:"dtype"`
+		Shape   *[]int64  `json:"shape"`
+		Offsets *[]uint64 `json:"data_offsets"`
+	}
+	fail := func(format string, args ...any) (span, error) { return span{}, f.bad(name, format, args...) }
+	if _, twice := f.tensors[name]; twice {
+		return fail("stands twice in the header")
+	}
+	if err := json.Unmarshal(value, &entry); err != nil {
+		return fail("%v", err)
+	}
+	switch {
+	case entry.DType == nil || entry.Shape == nil || entry.Offsets == nil:
+		return fail("needs dtype, shape and data_offsets, has %s", clip(value))
+	case entry.DType.Size() == 0:
+		return fail("data type %q is not supported (supported: %v)", *entry.DType, layoutOrder)
+	case len(*entry.Offsets) != 2:
+		return fail("data_offsets must be two numbers, are %v", *entry.Offsets)
+	}
+	begin, end := (*entry.Offsets)[0], (*entry.Offsets)[1]
+	if begin > end {
+		return fail("data_offsets [%d, %d] run backwards", begin, end)
+	}
+	if end > uint64(len(data)) {
+		return fail("its data should end at byte %d, but the file has %d after the header: it is cut short or damaged",
+			end, len(data))
+	}
+	size, err := byteSize(*entry.DType, *entry.Shape)
+	if err != nil {
+		return fail("%v", err)
+	}
+	if uint64(size) != end-begin {
+		return fail("shape %v of %s takes %d bytes, but data_offsets [%d, %d] hold %d", *entry.Shape, *entry.DType, size,
+			begin, end, end-begin)
+	}
+	f.tensors[name] = Tensor{Name: name, DType: *entry.DType, Shape: *entry.Shape, Data: data[begin:end:end]}
+	return span{name, int64(begin), int64(end)}, nil
+}
+
+// checkSpans refuses tensors that do not fill the data one behind the other.
+func (f *File) checkSpans(spans []span, size int64) error {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end))
 	})
-	at := int64(0)
+	end := int64(0)
 	for i, s := range spans {
 		switch {
-		case s.begin < at:
-			return bad(s.name, "its data [%d, %d] overlap those of %q, which end at %d", s.begin, s.end,
-				spans[i-1].name, at)
-		case s.begin > at:
-			return bad(s.name, "its data start at byte %d, leaving a gap of %d bytes that belong to no tensor",
-				s.begin, s.begin-at)
+		case s.begin < end:
+			return f.bad(s.name, "its data [%d, %d] overlap those of %q, which end at %d", s.begin, s.end,
+				spans[i-1].name, end)
+		case s.begin > end:
+			return f.bad(s.name, "its data start at byte %d, leaving a gap of %d bytes that belong to no tensor",
+				s.begin, s.begin-end)
 		}
-		at = s.end
+		end = s.end
 	}
-	if at != int64(len(data)) {
-		return bad("", "%d bytes follow the last tensor's data, which end at byte %d", int64(len(data))-at, at)
+	if end != size {
+		return f.bad("", "%d bytes follow the last tensor's data, which end at byte %d", size-end, end)
 	}
-	f.names = slices.Sorted(maps.Keys(f.tensors))
 	return nil
 }
 

@@ -258,3 +258,6 @@ func FastBFloat16() bool {
 	generation := gpuGeneration()
 	return generation == 0 || generation >= 8
 }
+
+// Portable reports whether libtorch's operations replace all kernels of this package (POPRI_KERNELS=off).
+func Portable() bool { return portable }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/model/tensor/tensortest"
+	"popri/testkit/tensortest"
 )
 
 var infinity = float32(math.Inf(1))

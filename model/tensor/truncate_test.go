@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"popri/model/tensor/tensortest"
+	"popri/testkit/tensortest"
 )
 
 func TestTruncation(t *testing.T) {

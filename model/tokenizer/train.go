@@ -65,120 +65,140 @@ type ranked struct {
 	count int64
 }
 
+// learner is the state of byte-pair encoding while it learns.
+type learner struct {
+	text      []string // of every id, as bytes
+	ids       map[string]int32
+	symbols   [][]int32 // of each word
+	frequency []int64   // of each word
+	pairs     map[uint64]*pairState
+	heap      []ranked // the most frequent pair first
+}
+
 // learn returns the pieces beyond the single bytes in the order of their ids, and the merges, until the vocabulary has
 // size pieces or no pair is frequent enough. Two merges can make the same piece, which gets one id.
-func learn(counts map[string]int64, size int, minFrequency int64) (pieces []string, pairs [][2]string) {
-	words := slices.Sorted(maps.Keys(counts))
-	symbols := make([][]int32, len(words))
-	frequency := make([]int64, len(words))
-	order := byteOrder()
-	var rankOfByte [256]int32
-	text := make([]string, 256, max(size, 256)) // of every id, as bytes
-	idOf := map[string]int32{}
-	for id, b := range order {
-		rankOfByte[b] = int32(id)
-		text[id] = string([]byte{b})
-		idOf[text[id]] = int32(id)
-	}
-	states := map[uint64]*pairState{}
-	count := func(word int32, sign int64, touched func(key uint64, state *pairState)) {
-		s := symbols[word]
-		for i := range len(s) - 1 {
-			key := pairKey(s[i], s[i+1])
-			state := states[key]
-			if state == nil {
-				state = &pairState{}
-				states[key] = state
+func learn(counts map[string]int64, size int, minFrequency int64) (pieces []string, merges [][2]string) {
+	l := newLearner(counts, size)
+	done := map[uint64]bool{}
+	for len(l.text) < size && len(l.heap) > 0 {
+		top := l.heap[0]
+		l.heap[0] = l.heap[len(l.heap)-1]
+		l.heap = l.heap[:len(l.heap)-1]
+		siftDown(l.heap, 0, l.before)
+		state := l.pairs[top.key]
+		switch {
+		case state == nil:
+			continue
+		case state.count != top.count:
+			if state.count < top.count && state.count > 0 {
+				l.push(top.key)
 			}
-			state.count += sign * frequency[word]
-			if touched != nil {
-				touched(key, state)
-			}
+			continue
+		case top.count < minFrequency:
+			return l.text[256:], merges
 		}
+		// A pair can occur again after its merge, when another merge spells one of its halves. In encoding, the
+		// existing merge applies to it; so it does here, without a second line.
+		if !done[top.key] {
+			done[top.key] = true
+			merges = append(merges, [2]string{l.text[int32(top.key>>32)], l.text[int32(uint32(top.key))]})
+		}
+		l.merge(top.key)
+	}
+	return l.text[256:], merges
+}
+
+// newLearner counts the pairs of the words' bytes.
+func newLearner(counts map[string]int64, size int) *learner {
+	words := slices.Sorted(maps.Keys(counts))
+	l := &learner{text: make([]string, 256, max(size, 256)), ids: map[string]int32{},
+		symbols: make([][]int32, len(words)), frequency: make([]int64, len(words)), pairs: map[uint64]*pairState{}}
+	var rankOfByte [256]int32
+	for id, b := range byteOrder() {
+		rankOfByte[b] = int32(id)
+		l.text[id] = string([]byte{b})
+		l.ids[l.text[id]] = int32(id)
 	}
 	for w, word := range words {
 		s := make([]int32, len(word))
 		for i := range len(word) {
 			s[i] = rankOfByte[word[i]]
 		}
-		symbols[w], frequency[w] = s, counts[word]
-		count(int32(w), 1, func(_ uint64, state *pairState) {
-			if n := len(state.words); n == 0 || state.words[n-1] != int32(w) {
-				state.words = append(state.words, int32(w))
+		l.symbols[w], l.frequency[w] = s, counts[word]
+		l.count(int32(w), 1, func(_ uint64, state *pairState) { state.found(int32(w)) })
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.pairs)) {
+		l.push(key)
+	}
+	return l
+}
+
+// count adds sign times a word's frequency to the counts of its pairs, and calls visit, if not nil, for each.
+func (l *learner) count(word int32, sign int64, visit func(key uint64, state *pairState)) {
+	s := l.symbols[word]
+	for i := range len(s) - 1 {
+		key := pairKey(s[i], s[i+1])
+		state := l.pairs[key]
+		if state == nil {
+			state = &pairState{}
+			l.pairs[key] = state
+		}
+		state.count += sign * l.frequency[word]
+		if visit != nil {
+			visit(key, state)
+		}
+	}
+}
+
+// found adds a word to those of the pair.
+func (p *pairState) found(word int32) {
+	if n := len(p.words); n == 0 || p.words[n-1] != word {
+		p.words = append(p.words, word)
+	}
+}
+
+// before orders the heap. Ties go to the pair whose bytes come first.
+func (l *learner) before(a, b ranked) bool {
+	if a.count != b.count {
+		return a.count > b.count
+	}
+	aLeft, aRight, bLeft, bRight := int32(a.key>>32), int32(uint32(a.key)), int32(b.key>>32), int32(uint32(b.key))
+	return cmp.Or(cmp.Compare(l.text[aLeft], l.text[bLeft]), cmp.Compare(l.text[aRight], l.text[bRight])) < 0
+}
+
+func (l *learner) push(key uint64) {
+	l.heap = append(l.heap, ranked{key, l.pairs[key].count})
+	siftUp(l.heap, l.before)
+}
+
+// merge replaces a pair by one symbol in the words where it was found.
+func (l *learner) merge(key uint64) {
+	left, right := int32(key>>32), int32(uint32(key))
+	merged := l.text[left] + l.text[right]
+	id, known := l.ids[merged]
+	if !known {
+		id = int32(len(l.text))
+		l.ids[merged] = id
+		l.text = append(l.text, merged)
+	}
+	affected := l.pairs[key].words
+	l.pairs[key].words = nil
+	slices.Sort(affected)
+	created := map[uint64]bool{}
+	for _, w := range slices.Compact(affected) {
+		l.count(w, -1, nil)
+		l.symbols[w] = replacePair(l.symbols[w], left, right, id)
+		l.count(w, 1, func(key uint64, state *pairState) {
+			if int32(key>>32) == id || int32(uint32(key)) == id {
+				created[key] = true
+				state.found(w)
 			}
 		})
 	}
-	before := func(a, b ranked) bool {
-		if a.count != b.count {
-			return a.count > b.count
-		}
-		aLeft, aRight, bLeft, bRight := int32(a.key>>32), int32(uint32(a.key)), int32(b.key>>32), int32(uint32(b.key))
-		return cmp.Or(cmp.Compare(text[aLeft], text[bLeft]), cmp.Compare(text[aRight], text[bRight])) < 0
+	delete(l.pairs, key)
+	for _, key := range slices.Sorted(maps.Keys(created)) {
+		l.push(key)
 	}
-	done := map[uint64]bool{}
-	var heap []ranked
-	push := func(key uint64) {
-		heap = append(heap, ranked{key, states[key].count})
-		siftUp(heap, before)
-	}
-	for _, key := range slices.Sorted(maps.Keys(states)) {
-		push(key)
-	}
-	for len(text) < size && len(heap) > 0 {
-		top := heap[0]
-		heap[0] = heap[len(heap)-1]
-		heap = heap[:len(heap)-1]
-		siftDown(heap, 0, before)
-		state := states[top.key]
-		if state == nil {
-			continue
-		}
-		if state.count != top.count {
-			if state.count < top.count && state.count > 0 {
-				push(top.key)
-			}
-			continue
-		}
-		if top.count < minFrequency {
-			break
-		}
-		left, right := int32(top.key>>32), int32(uint32(top.key))
-		merged := text[left] + text[right]
-		id, known := idOf[merged]
-		if !known {
-			id = int32(len(text))
-			idOf[merged] = id
-			text = append(text, merged)
-			pieces = append(pieces, merged)
-		}
-		// A pair can occur again after its merge, when another merge spells one of its halves. In encoding, the
-		// existing merge applies to it; so it does here, without a second line.
-		if !done[top.key] {
-			done[top.key] = true
-			pairs = append(pairs, [2]string{text[left], text[right]})
-		}
-		affected := state.words
-		state.words = nil
-		slices.Sort(affected)
-		created := map[uint64]bool{}
-		for _, w := range slices.Compact(affected) {
-			count(w, -1, nil)
-			symbols[w] = replacePair(symbols[w], left, right, id)
-			count(w, 1, func(key uint64, state *pairState) {
-				if int32(key>>32) == id || int32(uint32(key)) == id {
-					created[key] = true
-					if n := len(state.words); n == 0 || state.words[n-1] != w {
-						state.words = append(state.words, w)
-					}
-				}
-			})
-		}
-		delete(states, top.key)
-		for _, key := range slices.Sorted(maps.Keys(created)) {
-			push(key)
-		}
-	}
-	return pieces, pairs
 }
 
 // replacePair replaces every left right by id, from the left, and returns the shortened slice.

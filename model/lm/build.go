@@ -71,7 +71,9 @@ type builder struct {
 	get  source
 	errs []error
 
-	offset bool // of the RMS norms
+	Config
+	hidden int64 // width of the residual stream
+	offset bool  // of the RMS norms
 }
 
 func assemble(config Config, o Options, get source) (*Model, error) {
@@ -81,36 +83,28 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 	if o.Compute == 0 {
 		o.Compute = o.Weights
 	}
-	m := &Model{Config: config, Compute: o.Compute, params: map[string]tensor.Tensor{}, linears: map[string]*Linear{}}
+	m := &Model{Config: config, Compute: o.Compute,
+		weights: weights{params: map[string]tensor.Tensor{}, linears: map[string]*Linear{}}}
 	err := tensor.Run(func(s *tensor.Scope) error {
-		b := &builder{m: m, s: s, o: o, get: get}
-		architectures[config.Type].build(m, b)
-		m.head = m.tok
+		b := &builder{m: m, s: s, o: o, get: get, Config: config, hidden: int64(config.Hidden)}
+		architectures[config.Type].build(b)
+		m.head.weight = m.embedding.tokens
 		switch {
 		case config.Classifies():
 			b.takeClassifier()
 		case !config.TiedHead:
-			m.head = b.take(headName, int64(config.Vocab), int64(config.Hidden))
+			m.head.weight = b.take(headName, int64(config.Vocab), b.hidden)
 		}
-		if config.Rotary.turns() {
-			f := config.Rotary.frequencies(config.HeadDim())
-			m.frequencies = s.Keep(s.FromFloat32(f, int64(len(f))))
-		}
-		if config.LocalTheta != 0 {
-			f := Rotary{Theta: config.LocalTheta}.frequencies(config.HeadDim())
-			m.localFreqs = s.Keep(s.FromFloat32(f, int64(len(f))))
-		}
+		m.rotary = newFrequencies(s, config)
 		return errors.Join(b.errs...)
 	})
 	if err != nil {
 		m.Free()
 		return nil, err
 	}
-	for _, b := range m.blocks {
-		for _, p := range b.projections() {
-			for _, l := range p.linears() {
-				m.linears[l.Name] = l
-			}
+	for _, p := range m.projections() {
+		for _, l := range p.parts {
+			m.linears[l.Name] = l
 		}
 	}
 	if o.Sampling {
@@ -147,30 +141,37 @@ func (b *builder) take(name string, shape ...int64) tensor.Tensor {
 	return t
 }
 
-func (b *builder) layerNorm(name string, h int64) norm {
-	b.take(name+".weight", h)
-	b.take(name+".bias", h)
-	return layerNorm{m: b.m, weight: name + ".weight", bias: name + ".bias", eps: b.m.Config.NormEps}
+func (b *builder) layerNorm(name string) norm {
+	b.take(name+".weight", b.hidden)
+	b.take(name+".bias", b.hidden)
+	return layerNorm{of: &b.m.weights, weight: name + ".weight", bias: name + ".bias", eps: b.NormEps}
 }
 
-func (b *builder) rmsNorm(name string, h int64) norm {
-	b.take(name+".weight", h)
-	return rmsNorm{m: b.m, weight: name + ".weight", eps: b.m.Config.NormEps, offset: b.offset}
+func (b *builder) rmsNorm(name string, width int64) norm {
+	b.take(name+".weight", width)
+	return rmsNorm{of: &b.m.weights, weight: name + ".weight", eps: b.NormEps, offset: b.offset}
+}
+
+// layers makes the blocks, whose names begin with prefix and their number.
+func (b *builder) layers(prefix string, f func(i int, p string) block) {
+	for i := range b.Layers {
+		b.m.blocks = append(b.m.blocks, f(i, fmt.Sprintf("%s%d.", prefix, i)))
+	}
 }
 
 // conv1D is a projection with a bias, stored [in, out].
-func (b *builder) conv1D(name string, in, out int64) *Linear {
-	return &Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", in, out),
-		bias: b.take(name+".bias", out), InOut: true}}
+func (b *builder) conv1D(name string, in, out int64) projection {
+	return single(&Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", in, out),
+		bias: b.take(name+".bias", out), InOut: true}})
 }
 
 // linear is a projection stored [out, in].
-func (b *builder) linear(name string, in, out int64, bias bool) *Linear {
+func (b *builder) linear(name string, in, out int64, bias bool) projection {
 	l := &Linear{Name: name, In: in, Out: out, matrix: matrix{weight: b.take(name+".weight", out, in)}}
 	if bias {
 		l.bias = b.take(name+".bias", out)
 	}
-	return l
+	return single(l)
 }
 
 // part names one projection of a joined one.
@@ -180,36 +181,35 @@ type part struct {
 }
 
 // join puts projections of one input side by side.
-func (b *builder) join(in int64, bias bool, parts ...part) *joined {
+func (b *builder) join(in int64, bias bool, parts ...part) projection {
 	total := int64(0)
 	for _, p := range parts {
 		total += p.out
 	}
-	j := &joined{}
 	allocate := func(shape ...int64) tensor.Tensor {
 		t := b.s.Keep(b.s.Empty(b.o.Weights, shape...))
-		b.m.shared = append(b.m.shared, t)
+		b.m.joined = append(b.m.joined, t)
 		return t
 	}
-	view := func(of tensor.Tensor, name string, at, n int64) tensor.Tensor {
-		t := b.s.Keep(b.s.Narrow(of, 0, at, n))
+	view := func(of tensor.Tensor, name string, from, n int64) tensor.Tensor {
+		t := b.s.Keep(b.s.Narrow(of, 0, from, n))
 		b.m.params[name] = t
 		b.fill(t, name)
 		return t
 	}
-	j.weight = allocate(total, in)
+	j := projection{matrix: &matrix{weight: allocate(total, in)}}
 	if bias {
 		j.bias = allocate(total)
 	}
-	at := int64(0)
+	from := int64(0)
 	for _, p := range parts {
 		l := &Linear{Name: p.name, In: in, Out: p.out,
-			matrix: matrix{weight: view(j.weight, p.name+".weight", at, p.out)}}
+			matrix: matrix{weight: view(j.weight, p.name+".weight", from, p.out)}}
 		if bias {
-			l.bias = view(j.bias, p.name+".bias", at, p.out)
+			l.bias = view(j.bias, p.name+".bias", from, p.out)
 		}
 		j.parts = append(j.parts, l)
-		at += p.out
+		from += p.out
 	}
 	return j
 }
