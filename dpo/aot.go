@@ -23,12 +23,12 @@ func (l aot) EvalAll(list []Example) []Value {
 	upper, lower := sorted(list, of), sorted(list, against)
 	for rank, i := range upper {
 		j := lower[rank]
-		loss, slope := l.of(of(list[i]) - against(list[j]))
-		values[i].Loss, values[i].GradChosen = loss, slope
+		loss, grad := l.of(of(list[i]) - against(list[j]))
+		values[i].Loss, values[i].GradChosen = loss, grad
 		if l.unpaired {
-			values[j].GradRejected = -slope
+			values[j].GradRejected = -grad
 		} else {
-			values[i].GradRejected = -slope
+			values[i].GradRejected = -grad
 		}
 	}
 	return values
@@ -38,7 +38,7 @@ func (l aot) EvalAll(list []Example) []Value {
 func (e Example) policy() float64    { return e.PolicyChosen - e.PolicyRejected }
 func (e Example) reference() float64 { return e.RefChosen - e.RefRejected }
 
-// sorted returns the places of examples in the order of a value. Equal ones keep their order.
+// sorted returns the indices of examples in the order of a value. Equal ones keep their order.
 func sorted(list []Example, of func(Example) float64) []int {
 	return places.Sorted(len(list), func(a, b int) int { return cmp.Compare(of(list[a]), of(list[b])) })
 }

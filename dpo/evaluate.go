@@ -61,25 +61,25 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected}, nil
 }
 
-// HoldOut separates the pairs of about the given share of the prompts, and of at least one prompt where there are two.
+// HoldOut separates the pairs of about the given fraction of the prompts, and of at least one prompt where there are two.
 // perm draws a permutation of the prompts. All pairs of a prompt go to the same side, because training on some of them
 // changes the loss of the others.
-func HoldOut(pairs []Pair, share float64, perm func(n int) []int) (train, held []Pair) {
-	if share <= 0 {
+func HoldOut(pairs []Pair, fraction float64, perm func(n int) []int) (train, held []Pair) {
+	if fraction <= 0 {
 		return pairs, nil
 	}
-	place := map[string]int{}
+	number := map[string]int{}
 	of := make([]int, len(pairs))
 	for i, p := range pairs {
 		key := fmt.Sprint(p.Prompt)
-		if _, ok := place[key]; !ok {
-			place[key] = len(place)
+		if _, ok := number[key]; !ok {
+			number[key] = len(number)
 		}
-		of[i] = place[key]
+		of[i] = number[key]
 	}
-	n := min(max(1, int(share*float64(len(place))+0.5)), len(place)-1)
+	n := min(max(1, int(fraction*float64(len(number))+0.5)), len(number)-1)
 	out := map[int]bool{}
-	for _, prompt := range perm(len(place))[:max(0, n)] {
+	for _, prompt := range perm(len(number))[:max(0, n)] {
 		out[prompt] = true
 	}
 	for i, p := range pairs {

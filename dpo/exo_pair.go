@@ -3,7 +3,7 @@ package dpo
 import "math"
 
 // exoPair (Ji et al. 2024, arXiv 2402.00856, equation 16) is the divergence of the policy's preference q = σ(β·d) from
-// labels of which a share e is flipped: q·ln(q/(1−e)) + (1−q)·ln((1−q)/e). It needs e above 0.
+// labels that are flipped with probability e: q·ln(q/(1−e)) + (1−q)·ln((1−q)/e). It needs e above 0.
 type exoPair struct{ beta, smoothing float64 }
 
 func (l exoPair) Eval(e Example) (loss, gradChosen, gradRejected float64) {

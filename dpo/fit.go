@@ -45,7 +45,7 @@ type Fit struct {
 	reference *lora.Adapter // with Sync
 }
 
-// Outcome is what a training did. A checkpoint holds it beside the tensors.
+// Outcome is what a training did. A checkpoint holds it next to the tensors.
 type Outcome struct {
 	trainer.Progress
 	Steps []Metrics    `json:"steps"` // of each update that had a pair to train on
@@ -100,8 +100,8 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 }
 
 // Batch implements [trainer.Objective].
-func (f *Fit) Batch(places []int) (trainer.Batch, error) {
-	pairs := trainer.At(f.Pairs, places)
+func (f *Fit) Batch(indices []int) (trainer.Batch, error) {
+	pairs := trainer.Select(f.Pairs, indices)
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}
@@ -121,10 +121,10 @@ func (f *Fit) named(err error) error {
 	if !ok || refused == nil {
 		return err
 	}
-	at := failed.Places[refused[0]]
-	first := f.Pairs[at]
+	index := failed.Indices[refused[0]]
+	first := f.Pairs[index]
 	return fmt.Errorf("%w; pair %d of the step is number %d of all, prompt %d, samples %d and %d; the adapters stay "+
-		"as they were", err, refused[0], at, first.PromptIndex, first.ChosenIndex, first.RejectedIndex)
+		"as they were", err, refused[0], index, first.PromptIndex, first.ChosenIndex, first.RejectedIndex)
 }
 
 // measure evaluates the adapters.

@@ -238,7 +238,7 @@ func TestGrouping(t *testing.T) {
 		}
 		for _, pass := range passes {
 			width := 0
-			for _, p := range trainer.At(pairs, pass) {
+			for _, p := range trainer.Select(pairs, pass) {
 				width = max(width, p.length())
 			}
 			if n := len(pass); n < 1 || n > c.pairs || c.tokens > 0 && n > 1 && n*width > c.tokens {

@@ -24,13 +24,13 @@ func scoredRows(pairs []Pair, context int) []lm.Row {
 	return out
 }
 
-// rowPlaces numbers the rows of pairs, which have the given places in an update: two numbers a pair, of which a pair in
+// rowNumbers numbers the rows of pairs, which have the given indices in an update: two numbers a pair, of which a pair in
 // one row uses the first.
-func rowPlaces(pairs []Pair, places []int, context int) (numbers []int) {
+func rowNumbers(pairs []Pair, indices []int, context int) (numbers []int) {
 	for i, p := range pairs {
-		numbers = append(numbers, 2*places[i])
+		numbers = append(numbers, 2*indices[i])
 		if p.length() > context {
-			numbers = append(numbers, 2*places[i]+1)
+			numbers = append(numbers, 2*indices[i]+1)
 		}
 	}
 	return numbers
@@ -100,7 +100,7 @@ func (t *Tuner) LogProbs(ctx context.Context, pairs []Pair, each func(i int, cho
 }
 
 // logProbs calls each, from several goroutines. adapter gives that of a pass.
-func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs []Pair, places []int) lm.Adapter,
+func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs []Pair, indices []int) lm.Adapter,
 	each func(i int, x logProb)) error {
 	if err := t.Check(pairs); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs [
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		batch := trainer.At(pairs, passes[i])
+		batch := trainer.Select(pairs, passes[i])
 		sc := t.Model.Score(s, scoredRows(batch, t.Model.Config.Context), adapter(batch, passes[i]), false)
 		lp := sums(sc, batch, tokenWeights(sc.Row, batch, 1-t.LengthDiscount))
 		weights := t.weights(s, sc, batch)

@@ -31,8 +31,8 @@ type Loss interface {
 // Params are the losses' parameters, under TRL's names.
 type Params struct {
 	Beta           float64 // strength of the pull towards the reference; a larger β stays closer
-	LabelSmoothing float64 // assumed share of flipped labels (cdpo, robust, exo_pair, aot, aot_unpaired)
-	SFT            float64 // weight of the chosen completions' own likelihood beside the loss (TRL's rpo_alpha)
+	LabelSmoothing float64 // assumed probability that a label is flipped (cdpo, robust, exo_pair, aot, aot_unpaired)
+	SFT            float64 // weight of the chosen completions' own likelihood, added to the loss (TRL's rpo_alpha)
 	Divergence     string  // regularizer of losses of a difference (TRL's f_divergence_type); "" is reverse_kl
 	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
 }

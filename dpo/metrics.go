@@ -9,7 +9,7 @@ type Metrics struct {
 	RewardsChosen   float64 `json:"rewards/chosen"`
 	RewardsRejected float64 `json:"rewards/rejected"`
 	RewardsMargins  float64 `json:"rewards/margins"`
-	Accuracy        float64 `json:"rewards/accuracies"` // share of pairs whose chosen reward is the larger one
+	Accuracy        float64 `json:"rewards/accuracies"` // fraction of pairs whose chosen reward is the larger one
 	LogpsChosen     float64 `json:"logps/chosen"`
 	LogpsRejected   float64 `json:"logps/rejected"`
 	LogitsChosen    float64 `json:"logits/chosen"` // mean raw logit over completion positions and vocabulary
@@ -18,11 +18,11 @@ type Metrics struct {
 	GradNorm        float64 `json:"grad_norm"` // before clipping
 	LearningRate    float64 `json:"learning_rate"`
 	NumTokens       int64   `json:"num_tokens"` // read so far: each completion with its prompt, as TRL counts them
-	Epoch           float64 `json:"epoch"`      // share of the round's pairs that were used up to the step
+	Epoch           float64 `json:"epoch"`      // fraction of the round's pairs that were used up to the step
 	Pairs           int     `json:"pairs"`
 }
 
-// addPart adds the figures of one pass, each of which is that pass's share of the step's mean.
+// addPart adds the figures of one pass, each of which is that pass's part of the step's mean.
 func (m *Metrics) addPart(p Metrics) {
 	m.Loss += p.Loss
 	m.RewardsChosen += p.RewardsChosen
@@ -49,9 +49,9 @@ func (m *Metrics) add(loss float64, e Example, beta, n float64) {
 	m.LogpsRejected += e.PolicyRejected / n
 }
 
-// addDistribution adds the mean entropy and the mean logits of a pass with the given share of the update's pairs. They
+// addDistribution adds the mean entropy and the mean logits of a pass with the given fraction of the update's pairs. They
 // are averaged over the tokens of each pass and then over the passes, as TRL logs them.
-func (m *Metrics) addDistribution(sc *lm.Scored, share float64) {
+func (m *Metrics) addDistribution(sc *lm.Scored, fraction float64) {
 	entropy := 0.0
 	for _, h := range sc.Entropy {
 		entropy += float64(h)
@@ -62,7 +62,7 @@ func (m *Metrics) addDistribution(sc *lm.Scored, share float64) {
 		sum[sc.Row[i]%2] += float64(l)
 		tokens[sc.Row[i]%2]++
 	}
-	m.Entropy = share * entropy / float64(max(1, len(sc.Entropy)))
-	m.LogitsChosen = share * sum[0] / float64(max(1, tokens[0]))
-	m.LogitsRejected = share * sum[1] / float64(max(1, tokens[1]))
+	m.Entropy = fraction * entropy / float64(max(1, len(sc.Entropy)))
+	m.LogitsChosen = fraction * sum[0] / float64(max(1, tokens[0]))
+	m.LogitsRejected = fraction * sum[1] / float64(max(1, tokens[1]))
 }

@@ -22,16 +22,16 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer
 		return trainer.Batch{}, err
 	}
 	passes := t.passes(pairs, 1)
-	shares := make([]Metrics, len(passes))
+	parts := make([]Metrics, len(passes))
 	b := trainer.Batch{Tokens: countTokens(pairs), Examples: len(pairs), What: "pair"}
-	for i, places := range passes {
-		b.Passes = append(b.Passes, t.pass(pairs, values, places, &shares[i]))
+	for i, indices := range passes {
+		b.Passes = append(b.Passes, t.pass(pairs, values, indices, &parts[i]))
 	}
 	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, values, []int{i}, new(Metrics)) }
 	b.Done = func(u trainer.Update) {
 		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm,
 			NumTokens: u.Tokens, Pairs: len(pairs)}
-		for _, s := range shares {
+		for _, s := range parts {
 			m.addPart(s)
 		}
 		done(u, m)
@@ -39,33 +39,33 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer
 	return b, nil
 }
 
-// pass is the forward and backward pass of the pairs at places, among all of an update. values are those of a
-// [BatchLoss], or none. It adds their share of the update's figures to m.
-func (t *Tuner) pass(all []Pair, values []Value, places []int, m *Metrics) trainer.Pass {
+// pass is the forward and backward pass of the pairs at indices, among all of an update. values are those of a
+// [BatchLoss], or none. It adds their part of the update's figures to m.
+func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *Metrics) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
-			pairs := trainer.At(all, places)
-			sc := t.Model.Score(s, scoredRows(pairs, t.Model.Config.Context), t.training(pairs, places), false)
+			pairs := trainer.Select(all, indices)
+			sc := t.Model.Score(s, scoredRows(pairs, t.Model.Config.Context), t.training(pairs, indices), false)
 			counted := tokenWeights(sc.Row, pairs, 1-t.LengthDiscount)
 			lp := sums(sc, pairs, counted)
-			shares := t.weights(s, sc, pairs)
+			pairWeights := t.weights(s, sc, pairs)
 			byRow := make([]float64, 2*len(pairs))
 			refused := trainer.NonFinite{What: "pair"}
 			for i, pair := range pairs {
 				if !pair.HasReference {
-					err = fmt.Errorf("pair %d has no reference log-probabilities", places[i])
+					err = fmt.Errorf("pair %d has no reference log-probabilities", indices[i])
 					return
 				}
-				e := pair.example(logProb{lp[2*i], lp[2*i+1], shares[i]}, chosenLen)
+				e := pair.example(logProb{lp[2*i], lp[2*i+1], pairWeights[i]}, chosenLen)
 				var v Value
 				if values != nil {
-					v = values[places[i]]
+					v = values[indices[i]]
 				} else {
-					v = value(t.Loss.Eval(e)).weighted(shares[i])
+					v = value(t.Loss.Eval(e)).weighted(pairWeights[i])
 				}
 				if !trainer.Finite(v.Loss) || !trainer.Finite(v.GradChosen) || !trainer.Finite(v.GradRejected) {
-					refused.Add(places[i], e.describe(v.Loss))
+					refused.Add(indices[i], e.describe(v.Loss))
 					continue
 				}
 				byRow[2*i], byRow[2*i+1] = v.GradChosen/n, v.GradRejected/n

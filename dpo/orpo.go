@@ -9,22 +9,22 @@ type orpo struct{ beta float64 }
 
 func (l orpo) Eval(e Example) (loss, gradChosen, gradRejected float64) {
 	nc, nr := float64(max(1, e.ChosenLen)), float64(max(1, e.RejectedLen))
-	chosen, slopeChosen := logOdds(e.PolicyChosen / nc)
-	rejected, slopeRejected := logOdds(e.PolicyRejected / nr)
+	chosen, oddsGradChosen := logOdds(e.PolicyChosen / nc)
+	rejected, oddsGradRejected := logOdds(e.PolicyRejected / nr)
 	nll, gradNLL, _ := sft{}.Eval(e)
 	x := chosen - rejected
 	g := -l.beta * logistic(-x)
-	return nll + l.beta*softplus(-x), gradNLL + g*slopeChosen/nc, -g * slopeRejected / nr
+	return nll + l.beta*softplus(-x), gradNLL + g*oddsGradChosen/nc, -g * oddsGradRejected / nr
 }
 
 // logOdds is ln p − ln(1−p) for x = ln p, with its derivative. A probability of 1, whose odds are infinite, counts as
 // 1 − 10⁻⁷, which is what float32 tells apart from 1.
-func logOdds(x float64) (odds, slope float64) {
+func logOdds(x float64) (odds, grad float64) {
 	const largest = -1e-7
 	if x > largest {
 		x = largest
 	} else {
-		slope = -1 / math.Expm1(x)
+		grad = -1 / math.Expm1(x)
 	}
-	return x - math.Log(-math.Expm1(x)), slope
+	return x - math.Log(-math.Expm1(x)), grad
 }

@@ -6,7 +6,7 @@ import (
 	"popri/internal/places"
 )
 
-// passes divides pairs into forward passes, each a list of places in pairs, of at most MicroPairs, times a factor. With
+// passes divides pairs into forward passes, each a list of indices of pairs, of at most MicroPairs, times a factor. With
 // a budget of tokens, pairs are first ordered by length, so that the rows of a pass need little padding, and a pass
 // also ends before its rows, padded to the longest, would exceed the budget. The division does not change the weight of
 // a pair in the update, so it changes the update only by rounding.

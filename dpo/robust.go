@@ -1,6 +1,6 @@
 package dpo
 
-// robust (Chowdhury et al. 2024, equation 12) is unbiased where a share e of the labels is flipped:
+// robust (Chowdhury et al. 2024, equation 12) is unbiased where labels are flipped with probability e:
 // (−(1−e) ln σ(β·d) + e ln σ(−β·d)) / (1−2e).
 type robust struct{ beta, smoothing float64 }
 

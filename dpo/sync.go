@@ -20,7 +20,7 @@ type Sync struct {
 // check returns an error if the numbers are impossible.
 func (s Sync) check() error {
 	if s.Steps < 0 || s.Steps > 0 && !(s.Alpha > 0 && s.Alpha <= 1) {
-		return fmt.Errorf("dpo: the reference follows every %d updates by a share of %g", s.Steps, s.Alpha)
+		return fmt.Errorf("dpo: the reference follows every %d updates by a fraction of %g", s.Steps, s.Alpha)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (t *Tuner) together(pairs []Pair) ([]Value, error) {
 	return l.EvalAll(examples), err
 }
 
-// training is the adapter in a pass over pairs with the given places in the next update.
-func (t *Tuner) training(pairs []Pair, places []int) lm.Adapter {
-	return t.Optimizer.InTraining(t.Adapter, t.Seed, rowPlaces(pairs, places, t.Model.Config.Context))
+// training is the adapter in a pass over pairs with the given indices in the next update.
+func (t *Tuner) training(pairs []Pair, indices []int) lm.Adapter {
+	return t.Optimizer.InTraining(t.Adapter, t.Seed, rowNumbers(pairs, indices, t.Model.Config.Context))
 }

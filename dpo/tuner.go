@@ -34,7 +34,7 @@ type Options struct {
 	MicroTokens int
 	AdamW       trainer.AdamW
 	// Seed is that of the masks of an adapter with dropout. A pair's masks follow from it, the number of the update and
-	// the pair's place in it.
+	// the pair's index in it.
 	Seed uint64
 }
 

@@ -22,7 +22,7 @@ type Config struct {
 	// Base is the folder or the name of the model, from which PEFT's AutoPeftModel takes it (base_model_name_or_path);
 	// "" leaves it to the reader.
 	Base string
-	// Dropout is the share of a projection's inputs that [Adapter.Training] hides from the adapter (lora_dropout); 0
+	// Dropout is the probability with which [Adapter.Training] hides inputs of a projection from the adapter (lora_dropout); 0
 	// for none.
 	Dropout float64
 	// RankPattern and AlphaPattern give single projections another rank or alpha.

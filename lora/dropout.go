@@ -18,7 +18,7 @@ func (a *Adapter) Training(rows []uint64) lm.Adapter {
 	return &dropping{a, rows}
 }
 
-// dropping is an adapter that does not see a share of its inputs: y + s·B·(A·drop(x)), as PEFT's lora_dropout. The
+// dropping is an adapter with dropout of its inputs: y + s·B·(A·drop(x)), as PEFT's lora_dropout. The
 // projection itself sees all of them, but for what DoRA adds to it.
 type dropping struct {
 	*Adapter

@@ -38,7 +38,7 @@ func TestFewPositions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				measure := func(rows []lm.Row, weight func(i, n int) float32) (values, slopes []float64) {
+				measure := func(rows []lm.Row, weight func(i, n int) float32) (values, gradients []float64) {
 					err := tensor.Run(func(s *tensor.Scope) error {
 						s.WithGrad(func() {
 							sc := m.Score(s, rows, a, false)
@@ -49,7 +49,7 @@ func TestFewPositions(t *testing.T) {
 								}
 							}
 							for _, g := range sc.Gradients(s, weights, params) {
-								slopes = append(slopes, s.Float64s(g)...)
+								gradients = append(gradients, s.Float64s(g)...)
 							}
 						})
 						return nil
@@ -57,19 +57,19 @@ func TestFewPositions(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					return values, slopes
+					return values, gradients
 				}
-				want, slopes := measure(rows, func(i, _ int) float32 {
+				want, gradients := measure(rows, func(i, _ int) float32 {
 					if i >= 29-4 && i < 29 || i >= 29+20-4 {
 						return 1
 					}
 					return 0
 				})
-				got, fewSlopes := measure(few, func(int, int) float32 { return 1 })
+				got, fewGradients := measure(few, func(int, int) float32 { return 1 })
 				if d := apart(got, want); len(got) != 8 || len(want) != 8 || !(d < 1e-5) {
 					t.Errorf("%d log-probabilities are off by %g of %d", len(got), d, len(want))
 				}
-				if d := apart(fewSlopes, slopes); !(d < 1e-4) {
+				if d := apart(fewGradients, gradients); !(d < 1e-4) {
 					t.Errorf("gradients are off by %g", d)
 				}
 			})

@@ -7,10 +7,10 @@ import (
 	"popri/model/tensor"
 )
 
-// Objective is what a training minimises. It holds the examples, which the loop knows by their places.
+// Objective is what a training minimises. It holds the examples, which the loop knows by their indices.
 type Objective interface {
-	// Batch prepares an update on the mean loss of the examples at places, which it may reorder.
-	Batch(places []int) (Batch, error)
+	// Batch prepares an update on the mean loss of the examples with these indices, which it may reorder.
+	Batch(indices []int) (Batch, error)
 }
 
 // Batch is an update on some examples.
@@ -27,12 +27,12 @@ type Batch struct {
 	What     string
 	// Done receives the update after it was made. nil for nothing.
 	Done func(Update)
-	// Free releases what the passes share. nil for nothing.
+	// Free releases what the passes have in common. nil for nothing.
 	Free func()
 }
 
 // Pass computes the gradients of a part of a batch's loss with respect to the optimizer's parameters. Examples whose
-// loss is not finite give a [*NonFinite] with their places in the batch.
+// loss is not finite give a [*NonFinite] with their indices in the batch.
 type Pass func(s *tensor.Scope) ([]tensor.Tensor, error)
 
 // Update describes an update that was made.

@@ -2,8 +2,8 @@ package trainer
 
 // Batches says which examples each update of a training uses.
 type Batches interface {
-	// At returns the places of the examples of an update, counted from 0.
-	At(update int) []int
+	// Indices returns the indices of the examples of an update, counted from 0.
+	Indices(update int) []int
 	// PerEpoch is the number of updates of a pass over the examples; 0 if there is none to count.
 	PerEpoch() float64
 }
@@ -31,20 +31,20 @@ func (e *Epochs) PerEpoch() float64 {
 // Updates is the number of updates of an epoch whose last batch may be smaller.
 func (e *Epochs) Updates() int { return (e.Examples + e.Size - 1) / e.Size }
 
-// At implements [Batches].
-func (e *Epochs) At(update int) []int {
+// Indices implements [Batches].
+func (e *Epochs) Indices(update int) []int {
 	from, n := update*e.Size, e.Size // counted in examples
 	if !e.Across {
 		at := update % e.Updates() * e.Size
 		from, n = update/e.Updates()*e.Examples+at, min(e.Size, e.Examples-at)
 	}
-	places := make([]int, n)
-	for i := range places {
+	indices := make([]int, n)
+	for i := range indices {
 		epoch := (from + i) / e.Examples
 		if e.order == nil || epoch != e.epoch {
 			e.order, e.epoch = e.Order(epoch), epoch
 		}
-		places[i] = e.order[(from+i)%e.Examples]
+		indices[i] = e.order[(from+i)%e.Examples]
 	}
-	return places
+	return indices
 }

@@ -50,7 +50,7 @@ type Progress struct {
 	Stopped  bool `json:"stopped,omitempty"` // by Patience
 }
 
-// Record is what is known of a training beside its tensors: a *[Progress], or a pointer to a struct that embeds one.
+// Record is what is known of a training besides its tensors: a *[Progress], or a pointer to a struct that embeds one.
 type Record interface{ progress() *Progress }
 
 func (p *Progress) progress() *Progress { return p }
@@ -109,17 +109,17 @@ func (l *Loop) Run(ctx context.Context) error {
 // update trains on the next batch; made says that there was something to learn from.
 func (l *Loop) update() (made bool, err error) {
 	p := l.Record.progress()
-	places := l.Batches.At(p.Updates)
+	indices := l.Batches.Indices(p.Updates)
 	u := Update{Number: p.Updates + 1, LearningRate: l.Schedule.At(l.Optimizer.Done.Position)}
 	if each := l.Batches.PerEpoch(); each > 0 {
 		u.Epoch = float64(u.Number) / each
 	}
-	b, err := l.Objective.Batch(places)
+	b, err := l.Objective.Batch(indices)
 	if err == nil && len(b.Passes) > 0 {
 		_, err = l.Optimizer.update(b, u)
 	}
 	if err != nil {
-		return false, &UpdateError{Number: u.Number, Places: places, Err: err}
+		return false, &UpdateError{Number: u.Number, Indices: indices, Err: err}
 	}
 	p.Updates++
 	return len(b.Passes) > 0, nil
@@ -127,9 +127,9 @@ func (l *Loop) update() (made bool, err error) {
 
 // UpdateError is the error of an update, which changed nothing.
 type UpdateError struct {
-	Number int   // of the update in its training, from 1
-	Places []int // of its examples, among all
-	Err    error
+	Number  int   // of the update in its training, from 1
+	Indices []int // of its examples, among all
+	Err     error
 }
 
 func (e *UpdateError) Error() string { return fmt.Sprintf("update %d: %v", e.Number, e.Err) }

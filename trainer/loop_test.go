@@ -23,29 +23,29 @@ type pull struct {
 	began   float32 // what Begin computes from x, which later updates add to the gradient
 }
 
-func (p *pull) Batch(places []int) (Batch, error) {
-	b := Batch{Examples: len(places), What: "target", Tokens: int64(len(places))}
+func (p *pull) Batch(indices []int) (Batch, error) {
+	b := Batch{Examples: len(indices), What: "target", Tokens: int64(len(indices))}
 	pass := func(from, to int) Pass {
 		return func(s *tensor.Scope) ([]tensor.Tensor, error) {
 			g := make([]float32, 3)
-			for _, i := range places[from:to] {
+			for _, i := range indices[from:to] {
 				for k, y := range p.targets[i] {
 					if math.IsNaN(float64(y)) {
-						return nil, &NonFinite{What: b.What, Examples: []int{slices.Index(places, i)},
+						return nil, &NonFinite{What: b.What, Examples: []int{slices.Index(indices, i)},
 							Why: []string{"NaN"}}
 					}
-					g[k] += (p.x.Host()[k] - y + p.began) / float32(len(places))
+					g[k] += (p.x.Host()[k] - y + p.began) / float32(len(indices))
 				}
 			}
 			return []tensor.Tensor{s.FromFloat32(g, 3)}, nil
 		}
 	}
-	parts := min(p.parts, len(places))
+	parts := min(p.parts, len(indices))
 	for i := range parts {
-		b.Passes = append(b.Passes, pass(i*len(places)/parts, (i+1)*len(places)/parts))
+		b.Passes = append(b.Passes, pass(i*len(indices)/parts, (i+1)*len(indices)/parts))
 	}
 	b.Alone = func(i int) Pass { return pass(i, i+1) }
-	b.Done = func(Update) { p.used = append(p.used, slices.Clone(places)) }
+	b.Done = func(Update) { p.used = append(p.used, slices.Clone(indices)) }
 	return b, nil
 }
 
@@ -103,11 +103,11 @@ func TestEpochs(t *testing.T) {
 		}}
 		var all []int
 		for u := range 15 {
-			batch := e.At(u)
+			batch := e.Indices(u)
 			if want := map[bool]int{true: 4, false: []int{4, 4, 2}[u%3]}[across]; len(batch) != want {
 				t.Errorf("across %v: update %d has %d examples, want %d", across, u, len(batch), want)
 			}
-			if again := e.At(u); !slices.Equal(again, batch) {
+			if again := e.Indices(u); !slices.Equal(again, batch) {
 				t.Errorf("update %d: %v, then %v", u, batch, again)
 			}
 			all = append(all, batch...)
@@ -216,7 +216,7 @@ func TestLoopNamesWhatIsNotFinite(t *testing.T) {
 	p.targets[7][1] = float32(math.NaN())
 	err := loop.Run(t.Context())
 	failed, ok := errors.AsType[*UpdateError](err)
-	if refused := NonFiniteExamples(err); !ok || len(refused) != 1 || failed.Places[refused[0]] != 7 {
+	if refused := NonFiniteExamples(err); !ok || len(refused) != 1 || failed.Indices[refused[0]] != 7 {
 		t.Fatalf("%v", err)
 	}
 }

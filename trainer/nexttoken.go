@@ -20,14 +20,14 @@ type NextToken struct {
 	Adapter lm.Adapter // whose weights are trained; nil trains the model's own
 	// Optimizer has the parameters, and the number of the update, from which the masks of dropout follow.
 	Optimizer *Optimizer
-	// Rows returns the rows at places.
-	Rows func(places []int) ([]lm.Row, error)
+	// Rows returns the rows with these indices.
+	Rows func(indices []int) ([]lm.Row, error)
 	// Parts returns the number of passes for a batch with the given number of rows; nil takes one pass.
 	Parts func(rows int) int
 	// ByLength puts the longest rows of a batch first: rows of one length in a pass need little padding, and shorter
 	// ones fit into the memory that longer ones leave.
 	ByLength bool
-	// Dropout is the share of activations that are set to zero, where GPT-2 does; 0 for none. The masks follow from
+	// Dropout is the probability with which activations are set to zero, where GPT-2 does; 0 for none. The masks follow from
 	// Seed, the number of the update and the pass. Those of an adapter with dropout follow from Seed, too.
 	Dropout float64
 	Seed    uint64
@@ -36,16 +36,16 @@ type NextToken struct {
 }
 
 // InMemory serves examples that are all in memory.
-func InMemory[T any](list []T) func(places []int) ([]T, error) {
-	return func(places []int) ([]T, error) {
-		return At(list, places), nil
+func InMemory[T any](list []T) func(indices []int) ([]T, error) {
+	return func(indices []int) ([]T, error) {
+		return Select(list, indices), nil
 	}
 }
 
-// At returns the elements of list at places.
-func At[T any](list []T, places []int) []T {
-	out := make([]T, len(places))
-	for i, p := range places {
+// Select returns the elements of list with these indices.
+func Select[T any](list []T, indices []int) []T {
+	out := make([]T, len(indices))
+	for i, p := range indices {
 		out[i] = list[p]
 	}
 	return out
@@ -88,13 +88,13 @@ func (o *NextToken) Step(rows []lm.Row, lr float64) (loss float64, u Update, err
 
 // Batch implements [Objective]. Another number of passes gives another rounding; the same number gives the same bits on
 // any number of threads.
-func (o *NextToken) Batch(places []int) (Batch, error) {
-	rows, err := o.Rows(places)
+func (o *NextToken) Batch(indices []int) (Batch, error) {
+	rows, err := o.Rows(indices)
 	if err != nil {
 		return Batch{}, err
 	}
 	if o.ByLength {
-		sortByLength(rows, places)
+		sortByLength(rows, indices)
 	}
 	return o.batch(rows, o.Done)
 }
@@ -144,12 +144,12 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	return b, nil
 }
 
-// span is the places from one up to, but not including, another.
-func span(from, to int) (places []int) {
+// span is the indices from one up to, but not including, another.
+func span(from, to int) (indices []int) {
 	for i := from; i < to; i++ {
-		places = append(places, i)
+		indices = append(indices, i)
 	}
-	return places
+	return indices
 }
 
 // dropout is that of a pass of the next update.
@@ -161,7 +161,7 @@ func (o *NextToken) dropout(pass int) lm.Dropout {
 		Seed: rng.Seed(o.Seed, "dropout", strconv.Itoa(o.Optimizer.adam.Step), strconv.Itoa(pass))}
 }
 
-// sortByLength puts the longest rows first, and their places with them.
+// sortByLength puts the longest rows first, and their indices with them.
 func sortByLength(rows []lm.Row, at []int) {
 	sorted, from := slices.Clone(rows), slices.Clone(at)
 	for i, k := range places.Sorted(len(rows),

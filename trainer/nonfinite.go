@@ -12,7 +12,7 @@ import (
 // NonFinite says that examples have a loss or a gradient that is not finite. Nothing was trained on the update.
 type NonFinite struct {
 	What     string   // what an example is called
-	Examples []int    // places in the batch
+	Examples []int    // indices in the batch
 	Why      []string // the value of each
 }
 
@@ -74,7 +74,7 @@ func (b Batch) blame(norm float64) error {
 // Finite says whether x is neither NaN nor infinite.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// NonFiniteExamples returns the places in the batch that an error of an update blames, nil if it blames none.
+// NonFiniteExamples returns the indices in the batch that an error of an update blames, nil if it blames none.
 func NonFiniteExamples(err error) []int {
 	if e, ok := errors.AsType[*NonFinite](err); ok {
 		return e.Examples

@@ -62,7 +62,7 @@ func TestEpochs(t *testing.T) {
 	for epoch := range 3 {
 		var sizes, order []int
 		for k := range 3 {
-			places := batches.At(3*epoch + k)
+			places := batches.Indices(3*epoch + k)
 			sizes, order = append(sizes, len(places)), append(order, places...)
 		}
 		orders = append(orders, order)

@@ -48,7 +48,7 @@ func (o *objective) Batch(places []int) (trainer.Batch, error) {
 	if err := o.model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}
-	groups := trainer.At(o.groups, places)
+	groups := trainer.Select(o.groups, places)
 	share := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
 	return o.batch(groups, share, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
 }

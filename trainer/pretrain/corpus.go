@@ -32,7 +32,7 @@ const (
 )
 
 // NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name, and stretches of texts by a
-// hash of source and place; the last stretch is held out where chance chooses none.
+// hash of source and position; the last stretch is held out where the hash chooses none.
 func NewCorpus(texts []datasets.Text, tok *tokenizer.Tokenizer) *Corpus {
 	eot, _ := tok.ID(EndOfText)
 	c := &Corpus{newline: tok.Encode(Newline), eot: eot}

@@ -17,21 +17,21 @@ type stream struct {
 	left    []lm.Row
 }
 
-// At implements training.Batches: batches are read in their order.
-func (s *stream) At(update int) []int {
-	places := make([]int, s.options.Batch)
-	for i := range places {
-		places[i] = update*s.options.Batch + i
+// Indices implements trainer.Batches: batches are read in their order.
+func (s *stream) Indices(update int) []int {
+	indices := make([]int, s.options.Batch)
+	for i := range indices {
+		indices[i] = update*s.options.Batch + i
 	}
-	return places
+	return indices
 }
 
-// PerEpoch implements training.Batches.
+// PerEpoch implements trainer.Batches.
 func (s *stream) PerEpoch() float64 { return 0 }
 
-// rows returns the next rows, as many as there are places.
-func (s *stream) rows(places []int) ([]lm.Row, error) {
-	for len(s.left) < len(places) {
+// rows returns the next rows, as many as there are indices.
+func (s *stream) rows(indices []int) ([]lm.Row, error) {
+	for len(s.left) < len(indices) {
 		random := rng.New(s.options.Seed, "pretrain", "epoch", fmt.Sprint(s.epoch))
 		more := s.corpus.epoch(random, s.options.Context)
 		if len(more) == 0 {
@@ -41,7 +41,7 @@ func (s *stream) rows(places []int) ([]lm.Row, error) {
 		s.left = append(s.left, more...)
 		s.epoch++
 	}
-	rows := s.left[:len(places):len(places)]
-	s.left = s.left[len(places):]
+	rows := s.left[:len(indices):len(indices)]
+	s.left = s.left[len(indices):]
 	return rows, nil
 }

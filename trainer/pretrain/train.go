@@ -41,7 +41,7 @@ const stepParts = 2
 type Stats struct {
 	Step, Epoch    int
 	Loss, HeldLoss float64 // nats a token; HeldLoss is the latest measured
-	HeldAccuracy   float64 // share of held-out tokens predicted exactly
+	HeldAccuracy   float64 // fraction of held-out tokens predicted exactly
 	TokensPerSec   float64
 }
 
