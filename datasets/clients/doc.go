@@ -1,10 +1,10 @@
 // Package clients is the private half of the data: who the clients are and what each of them wrote.
 //
 // Few packages import it, and a test of internal/archtest names them: fedsim and fedsim/client, which release noised
-// and encrypted sums; run/assembly, run and study/cost, which read clients and hand them on; eval/downstream,
+// sums and send shares of vectors; run/assembly, run and study/cost, which read clients and hand them on; eval/downstream,
 // eval/domain, run/evaluator, run/judging, run/comparators and study/quality, which measure; run/lanfl, which shares
-// what a model makes of texts, where a user says that it may; datasets/godoc, which makes the embedded clients; and the
-// commands. A client is the unit of privacy: neighbouring data sets differ in all the texts of one client.
+// what a model makes of texts, where a user says that it may; datasets/godoc, which makes the embedded clients; the
+// commands; and examples/loop. A client is the unit of privacy: neighbouring data sets differ in all the texts of one client.
 //
 // On disk a population is a Parquet file with one row per (client, text), sorted by client:
 //

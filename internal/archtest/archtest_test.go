@@ -22,7 +22,7 @@ var (
 	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local",
 		"fedsim/teachers", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging",
 		"run/lanfl",
-		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client"}
+		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client", "examples/loop"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring",
@@ -89,6 +89,31 @@ func TestPrivateHalfHasFewImporters(t *testing.T) {
 		if slices.Contains(list, private) && !slices.Contains(allowed, dir) {
 			t.Errorf("%s imports %s; only %q may", dir, private, allowed)
 		}
+	}
+}
+
+// The simulation pulls in no range proofs: those are the aggregators' and their clients'.
+func TestSimulationHasNoProofs(t *testing.T) {
+	found := imports(t)
+	seen := map[string]bool{}
+	var walk func(dir string)
+	walk = func(dir string) {
+		if seen[dir] {
+			return
+		}
+		seen[dir] = true
+		for _, name := range found[dir] {
+			if strings.HasPrefix(name, "github.com/cloudflare/circl") || name == module+"/fedsim/aggregate" {
+				t.Errorf("%s imports %s, which the simulation needs", dir, name)
+			}
+			if inside, ok := strings.CutPrefix(name, module+"/"); ok {
+				walk(inside)
+			}
+		}
+	}
+	walk("fedsim")
+	if !seen["scoring/query"] {
+		t.Error("the imports of fedsim were not followed")
 	}
 }
 
