@@ -1,6 +1,7 @@
 package trackers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,43 +9,44 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
 )
 
-// otel sends a run's stages as a trace of OpenTelemetry, in OTLP over HTTP. Each process of a run adds a span of its
-// own to the run's trace; below it are its rounds, and below these their stages. A span is sent when it has ended.
-//
-// A goroutine sends, so that the run never waits. Spans that a server did not take before the process ended are lost:
-// the run's files have the times of stages anyway.
-//
-// OpenTelemetry's own SDK does the same with 20 modules, of which gRPC is one, and 12 MB of program; spans are all that
-// is needed of it here, and protobuf.go writes them.
+// otel sends a run's stages as a trace of OpenTelemetry, by its own SDK (OTLP over HTTP; the environment variables
+// OTEL_… say where). Each process of a run adds a span of its own to the run's trace; below it are its rounds, and below
+// these their stages. A span is sent when it has ended; the run never waits. Spans that a server did not take before
+// the process ended are lost: the run's files have the times of stages anyway.
 type otel struct {
-	run    Run
-	server *otlpServer
-	trace  [16]byte
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+	watched  *watchedExporter
+	drain    time.Duration // how long Close waits
 
-	sending
-	process  span
-	rounds   map[int]*span // that have begun
-	stage    *span         // that is under way
-	queue    []message     // spans that have ended
-	ended    bool
-	answered bool // the server took spans
+	inProcess context.Context
+	process   trace.Span
+	rounds    map[int]openSpan // that have begun
+	stage     trace.Span       // that is under way; nil for none
 }
 
-// span is a part of the run that has begun.
-type span struct {
-	id, parent [8]byte
-	name       string
-	begun      time.Time
-	attributes map[string]any // string, int64, float64 or bool
+// openSpan is a span under which others begin.
+type openSpan struct {
+	context.Context
+	trace.Span
 }
 
 // otelState is otel.json in the run's folder.
@@ -52,39 +54,73 @@ type otelState struct {
 	TraceID string `json:"trace_id"` // 32 hexadecimal digits
 }
 
-// Spans are few: a run of a hundred rounds has a thousand.
-var otelLimits = limits{pause: time.Second, longest: time.Minute, drain: 10 * time.Second, lastChance: 2 * time.Second,
-	queue: 4096, batch: 512}
+func checkOTel(getenv func(string) string) error {
+	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
+		if p := getenv(prefix + "PROTOCOL"); p != "" && p != "http/protobuf" {
+			return fmt.Errorf("%sPROTOCOL is %q, and only http/protobuf is spoken here", prefix, p)
+		}
+		text := getenv(prefix + "ENDPOINT")
+		u, err := url.Parse(text)
+		switch {
+		case text == "":
+		case err != nil: // the error would quote the address, which may have a password in it
+			return fmt.Errorf("%sENDPOINT is no URL, must be that of a server, such as http://127.0.0.1:4318", prefix)
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			return fmt.Errorf("%sENDPOINT is %q, must be the URL of a server, such as http://127.0.0.1:4318", prefix,
+				u.Redacted())
+		}
+	}
+	return nil
+}
 
-func openOTel(run Run) (Tracker, error) { return newOTel(run, otelLimits) }
+// otelTimes are how long spans wait to be sent, how long a request is repeated, and how long Close waits.
+type otelTimes struct{ batch, pause, retry, drain time.Duration }
 
-func newOTel(run Run, l limits) (*otel, error) {
-	server, err := newOTLPServer(run.Getenv)
+func openOTel(run Run) (Tracker, error) {
+	return newOTel(run, otelTimes{batch: time.Second, pause: time.Second, retry: 10 * time.Second, drain: 10 * time.Second})
+}
+
+func newOTel(run Run, times otelTimes) (*otel, error) {
+	id, err := traceOf(run.Dir)
 	if err != nil {
 		return nil, err
 	}
-	t := &otel{run: run, server: server, rounds: map[int]*span{}}
-	if t.trace, err = traceOf(run.Dir); err != nil {
+	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+		Enabled: true, InitialInterval: times.pause, MaxInterval: time.Minute, MaxElapsedTime: times.retry}))
+	if err != nil {
 		return nil, err
 	}
-	t.process = newSpan("popri", [8]byte{}, time.Now())
-	t.process.attributes["popri.run"] = run.Name
+	version := ""
 	for _, p := range run.Tags {
-		t.process.attributes["popri."+p.Name] = p.Value
+		if p.Name == "program" {
+			version = p.Value
+		}
 	}
-	t.process.attributes["popri.resumed"] = len(run.History) > 0
-	t.begin(l, t.send)
+	what, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", "popri"),
+		attribute.String("service.version", version)), resource.WithFromEnv())
+	if err != nil {
+		return nil, err
+	}
+	t := &otel{watched: &watchedExporter{SpanExporter: exporter}, drain: times.drain, rounds: map[int]openSpan{}}
+	t.provider = sdk.NewTracerProvider(sdk.WithResource(what), sdk.WithIDGenerator(inTrace(id)), sdk.WithSampler(sdk.AlwaysSample()),
+		sdk.WithBatcher(t.watched, sdk.WithBatchTimeout(times.batch), sdk.WithMaxQueueSize(4096)))
+	t.tracer = t.provider.Tracer("popri")
+	t.inProcess, t.process = t.tracer.Start(context.Background(), "popri", trace.WithAttributes(
+		attribute.String("popri.run", run.Name), attribute.Bool("popri.resumed", len(run.History) > 0)))
+	for _, p := range run.Tags {
+		t.process.SetAttributes(attribute.String("popri."+p.Name, p.Value))
+	}
 	return t, nil
 }
 
 // traceOf reads the identifier of the run's trace, or makes one.
-func traceOf(dir string) (id [16]byte, err error) {
+func traceOf(dir string) (id trace.TraceID, err error) {
 	path := filepath.Join(dir, rundir.OTel)
 	var state otelState
 	err = atomicfile.ReadJSON(path, &state)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, _ = rand.Read(id[:]) // never fails
-		return id, atomicfile.WriteJSON(path, otelState{fmt.Sprintf("%x", id)})
+		return id, atomicfile.WriteJSON(path, otelState{id.String()})
 	}
 	if err != nil {
 		return id, err
@@ -93,168 +129,142 @@ func traceOf(dir string) (id [16]byte, err error) {
 	if err != nil || len(raw) != len(id) {
 		return id, fmt.Errorf("%s: the trace_id is %q, want 32 hexadecimal digits", path, state.TraceID)
 	}
-	return [16]byte(raw), nil
+	return trace.TraceID(raw), nil
 }
 
-func newSpan(name string, parent [8]byte, at time.Time) span {
-	s := span{parent: parent, name: name, begun: at, attributes: map[string]any{}}
-	_, _ = rand.Read(s.id[:]) // never fails
-	return s
+// inTrace gives every span of a process the trace of its run.
+type inTrace trace.TraceID
+
+// NewIDs implements sdk.IDGenerator.
+func (t inTrace) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	return trace.TraceID(t), t.NewSpanID(ctx, trace.TraceID(t))
+}
+
+// NewSpanID implements sdk.IDGenerator.
+func (inTrace) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	_, _ = rand.Read(id[:]) // never fails
+	return id
+}
+
+// watchedExporter remembers what went wrong, which the SDK would only log.
+type watchedExporter struct {
+	sdk.SpanExporter
+	mu     sync.Mutex
+	untold error // the first failure that nobody was told of
+}
+
+// ExportSpans implements sdk.SpanExporter.
+func (e *watchedExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.untold = cmp.Or(e.untold, fmt.Errorf("%d spans were not sent: %w", len(spans), withoutURL(err)))
+	}
+	return nil
+}
+
+// withoutURL drops a server's address, in which there may be a password, from an error.
+func withoutURL(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	before, after, ok := strings.Cut(err.Error(), "failed to send to ")
+	if !ok {
+		return err
+	}
+	_, answer, _ := strings.Cut(after, ": ")
+	return errors.New(before + "the server answers " + answer)
+}
+
+func (e *watchedExporter) tell() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.untold
+	e.untold = nil
+	return err
 }
 
 // StageBegin implements Stages.
 func (t *otel) StageBegin(name string, round int, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.stage != nil { // it failed, or nobody told of its end
-		t.finish(*t.stage, at, statusError, "the stage did not end")
-	}
-	parent := t.process.id
+	t.endStage(at) // it failed, or nobody told of its end
+	parent := t.inProcess
+	var number []attribute.KeyValue
 	if round > 0 {
-		if t.rounds[round] == nil {
-			r := newSpan("round", t.process.id, at)
-			r.attributes["popri.round"] = int64(round)
-			t.rounds[round] = &r
+		number = append(number, attribute.Int("popri.round", round))
+		if _, begun := t.rounds[round]; !begun {
+			ctx, span := t.tracer.Start(t.inProcess, "round", trace.WithTimestamp(at), trace.WithAttributes(number...))
+			t.rounds[round] = openSpan{ctx, span}
 		}
-		parent = t.rounds[round].id
+		parent = t.rounds[round].Context
 	}
-	s := newSpan(name, parent, at)
-	if round > 0 {
-		s.attributes["popri.round"] = int64(round)
+	_, t.stage = t.tracer.Start(parent, name, trace.WithTimestamp(at), trace.WithAttributes(number...))
+}
+
+// endStage ends a stage that has no end of its own.
+func (t *otel) endStage(at time.Time) {
+	if t.stage != nil {
+		t.stage.SetStatus(codes.Error, "the stage did not end")
+		t.stage.End(trace.WithTimestamp(at))
+		t.stage = nil
 	}
-	t.stage = &s
 }
 
 // StageEnd implements Stages.
 func (t *otel) StageEnd(at time.Time, attributes map[string]any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.stage == nil {
 		return
 	}
-	maps.Copy(t.stage.attributes, attributes)
-	t.finish(*t.stage, at, statusUnset, "")
+	for key, v := range attributes {
+		switch v := v.(type) {
+		case string:
+			t.stage.SetAttributes(attribute.String(key, v))
+		case bool:
+			t.stage.SetAttributes(attribute.Bool(key, v))
+		case int64:
+			t.stage.SetAttributes(attribute.Int64(key, v))
+		case float64:
+			t.stage.SetAttributes(attribute.Float64(key, v))
+		}
+	}
+	t.stage.End(trace.WithTimestamp(at))
 	t.stage = nil
 }
 
 // Log implements Tracker. The figures of a round end its span, of which they become attributes.
 func (t *otel) Log(points []Point) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	ended := map[int]time.Time{}
 	for _, p := range points {
-		key, ok := strings.CutPrefix(p.Key, RoundPrefix)
-		if r := t.rounds[int(p.Step)]; ok && r != nil {
-			r.attributes["popri."+key] = p.Value
+		key, ofRound := strings.CutPrefix(p.Key, RoundPrefix)
+		if r, ok := t.rounds[int(p.Step)]; ok && ofRound {
+			r.SetAttributes(attribute.Float64("popri."+key, p.Value))
+			ended[int(p.Step)] = p.Time
 		}
 	}
-	for _, p := range points {
-		if r := t.rounds[int(p.Step)]; strings.HasPrefix(p.Key, RoundPrefix) && r != nil {
-			delete(t.rounds, int(p.Step))
-			t.finish(*r, p.Time, statusUnset, "")
-		}
+	for number, at := range ended {
+		t.rounds[number].End(trace.WithTimestamp(at))
+		delete(t.rounds, number)
 	}
-	return t.tell()
+	return t.watched.tell()
 }
 
-// finish queues a span. The caller holds the lock.
-func (t *otel) finish(s span, at time.Time, code int64, text string) {
-	if t.refused {
-		return
-	}
-	if len(t.queue) >= t.limits.queue {
-		t.lost++
-		return
-	}
-	t.queue = append(t.queue, s.encode(t.trace, at, code, text))
-	t.poke()
-}
-
-// Close implements Tracker. It waits for the server a few seconds.
+// Close implements Tracker. It waits for the server some seconds.
 func (t *otel) Close(end End) error {
-	code, text := int64(statusUnset), ""
-	switch end.Status {
-	case Failed:
-		code, text = statusError, "the run failed"
-	case Killed:
-		text = "interrupted"
-	}
-	now := time.Now()
-	t.mu.Lock()
-	if t.stage != nil {
-		t.finish(*t.stage, now, statusError, "the stage did not end")
-	}
+	t.endStage(time.Now())
 	for _, number := range slices.Sorted(maps.Keys(t.rounds)) {
-		r := t.rounds[number]
-		r.attributes["popri.complete"] = false
-		t.finish(*r, now, code, text)
+		t.rounds[number].SetAttributes(attribute.Bool("popri.complete", false))
+		t.rounds[number].End()
 	}
-	t.process.attributes["popri.status"] = string(end.Status)
+	clear(t.rounds)
+	t.process.SetAttributes(attribute.String("popri.status", string(end.Status)))
 	if end.Guarantee != "" {
-		t.process.attributes["popri.guarantee"] = end.Guarantee
+		t.process.SetAttributes(attribute.String("popri.guarantee", end.Guarantee))
 	}
-	t.finish(t.process, now, code, text)
-	t.stage, t.rounds, t.ended = nil, map[int]*span{}, true
-	wait := t.limits.lastChance
-	if t.answered {
-		wait = t.limits.drain
+	if end.Status == Failed {
+		t.process.SetStatus(codes.Error, "the run failed")
 	}
-	t.mu.Unlock()
-	t.join(wait) // it is woken also where the last spans were refused
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := t.tell()
-	if err == nil && (len(t.queue) > 0 || t.lost > 0) && !t.refused {
-		err = fmt.Errorf("%d spans were not sent", len(t.queue)+t.lost)
-	}
-	return err
-}
-
-// send sends what is in the queue until the end.
-func (t *otel) send(ctx context.Context) {
-	pause := t.limits.pause
-	for {
-		t.mu.Lock()
-		batch, ended := t.queue[:min(len(t.queue), t.limits.batch)], t.ended
-		t.mu.Unlock()
-		if len(batch) == 0 {
-			if ended {
-				return
-			}
-			select {
-			case <-t.wake:
-				continue
-			case <-ctx.Done():
-				return
-			}
-		}
-		err := t.server.export(ctx, t.resource(), batch)
-		refusal := new(refusedSpans)
-		t.mu.Lock()
-		switch {
-		case err == nil:
-			t.queue, t.answered, pause = t.queue[len(batch):], true, t.limits.pause
-		case errors.As(err, &refusal):
-			t.untold, t.queue, t.refused = err, nil, true
-		case t.untold == nil && ctx.Err() == nil:
-			t.untold = err
-		}
-		t.mu.Unlock()
-		if err == nil || t.isRefused() {
-			continue
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		pause = min(2*pause, t.limits.longest)
-	}
-}
-
-func (t *otel) isRefused() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.refused
+	t.process.End()
+	ctx, stop := context.WithTimeout(context.Background(), t.drain)
+	defer stop()
+	return cmp.Or(t.provider.Shutdown(ctx), t.watched.tell())
 }

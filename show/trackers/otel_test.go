@@ -151,26 +151,28 @@ func (c *collector) one(t *testing.T, name string) sentSpan {
 	return list[0]
 }
 
-// hastyOTel are limits under which a server that fails is soon tried again, or left.
-var hastyOTel = limits{pause: time.Millisecond, longest: time.Millisecond, drain: 10 * time.Second,
-	lastChance: 50 * time.Millisecond, queue: 100, batch: 3}
+// The codes of a span's status.
+const statusUnset, statusError = 0, 2
 
-func trace(t *testing.T, c *collector, dir string, l limits, more ...string) *otel {
+// hastyOTel are times under which a server that fails is soon tried again, or left.
+var hastyOTel = otelTimes{batch: time.Millisecond, pause: time.Millisecond, retry: 50 * time.Millisecond,
+	drain: 10 * time.Second}
+
+// patientOTel waits for what a test sends, however busy the machine is.
+var patientOTel = otelTimes{batch: time.Hour, pause: time.Millisecond, retry: time.Minute, drain: time.Minute}
+
+func traced(t *testing.T, c *collector, dir string, times otelTimes, more ...string) *otel {
 	t.Helper()
-	env := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	for i := 0; i < len(more); i += 2 {
-		env[more[i]] = more[i+1]
+		t.Setenv(more[i], more[i+1])
 	}
-	o, err := newOTel(Run{Dir: dir, Name: "a run", Tags: []Pair{{"epsilon", "7"}, {"program", "v1"}},
-		Getenv: func(name string) string { return env[name] }}, l)
+	o, err := newOTel(Run{Dir: dir, Name: "a run", Tags: []Pair{{"epsilon", "7"}, {"program", "v1"}}}, times)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
-
-// patientOTel waits for what a test sends, however busy the machine is.
-var patientOTel = func() limits { l := hastyOTel; l.lastChance = time.Minute; l.drain = time.Minute; return l }()
 
 // round does a made-up round of two stages.
 func (o *otel) round(number int, begin time.Time) {
@@ -185,7 +187,7 @@ func (o *otel) round(number int, begin time.Time) {
 
 func TestOTelTrace(t *testing.T) {
 	c, dir := newCollector(t), t.TempDir()
-	o := trace(t, c, dir, patientOTel, "OTEL_RESOURCE_ATTRIBUTES", "team=a%20b,service.name=other", "OTEL_SERVICE_NAME",
+	o := traced(t, c, dir, patientOTel, "OTEL_RESOURCE_ATTRIBUTES", "team=a%20b,service.name=other", "OTEL_SERVICE_NAME",
 		"mine", "OTEL_EXPORTER_OTLP_HEADERS", "api-key=s%3Dt", "OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	begin := time.Now().Truncate(time.Second)
 	o.StageBegin("open", 0, begin)
@@ -197,7 +199,7 @@ func TestOTelTrace(t *testing.T) {
 	}
 	process, open, dpo := c.one(t, "popri"), c.one(t, "open"), c.one(t, "dpo")
 	if process.parent != "" || open.parent != process.id || process.code != statusUnset ||
-		process.text != "interrupted" || process.attributes["popri.epsilon"] != "7" ||
+		process.attributes["popri.epsilon"] != "7" ||
 		process.attributes["popri.guarantee"] != "protects all" || process.attributes["popri.status"] != "KILLED" ||
 		process.attributes["popri.resumed"] != false {
 		t.Errorf("%+v", process)
@@ -235,7 +237,7 @@ func TestOTelTrace(t *testing.T) {
 	}
 
 	// The next process adds to the same trace.
-	o = trace(t, c, dir, patientOTel)
+	o = traced(t, c, dir, patientOTel)
 	o.round(2, begin.Add(30*time.Second))
 	if err := o.Close(End{Status: Failed}); err != nil {
 		t.Fatal(err)
@@ -258,9 +260,8 @@ func TestOTelTrace(t *testing.T) {
 func TestOTelFailures(t *testing.T) {
 	begin := time.Now()
 	for name, answer := range map[string]func(w http.ResponseWriter){
-		"503":       func(w http.ResponseWriter) { w.WriteHeader(503) },
-		"429":       func(w http.ResponseWriter) { w.WriteHeader(429) },
-		"no answer": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"503": func(w http.ResponseWriter) { w.WriteHeader(503) },
+		"429": func(w http.ResponseWriter) { w.WriteHeader(429) },
 	} {
 		c := newCollector(t)
 		c.fault = func(w http.ResponseWriter, call int) bool {
@@ -269,7 +270,7 @@ func TestOTelFailures(t *testing.T) {
 			}
 			return call <= 2
 		}
-		o := trace(t, c, t.TempDir(), patientOTel)
+		o := traced(t, c, t.TempDir(), patientOTel)
 		for n := 1; n <= 3; n++ {
 			o.round(n, begin)
 		}
@@ -285,15 +286,16 @@ func TestOTelFailures(t *testing.T) {
 			partial.int(1, 2)
 			partial.text(2, "too old")
 			all.message(1, partial)
+			w.Header().Set("Content-Type", "application/x-protobuf")
 			_, _ = w.Write(all)
 		},
 	} {
 		c := newCollector(t)
 		c.fault = func(w http.ResponseWriter, _ int) bool { answer(w); return true }
-		o := trace(t, c, t.TempDir(), patientOTel)
+		o := traced(t, c, t.TempDir(), patientOTel)
 		o.round(1, begin)
 		err := o.Close(End{Status: Finished})
-		if want := map[string]string{"401": "answers 401", "partial": "rejects 2 of "}[name]; err == nil ||
+		if want := map[string]string{"401": "answers 401", "partial": "too old"}[name]; err == nil ||
 			!strings.Contains(err.Error(), want) || c.calls != 1 {
 			t.Errorf("%s: %v after %d calls", name, err, c.calls)
 		}
@@ -302,7 +304,7 @@ func TestOTelFailures(t *testing.T) {
 	c.Close()
 	var said []string
 	s := &Set{last: map[string]int64{}, warn: func(text string) { said = append(said, text) },
-		list: []*member{{Tracker: trace(t, c, t.TempDir(), hastyOTel), name: "otel"}}}
+		list: []*member{{Tracker: traced(t, c, t.TempDir(), hastyOTel), name: "otel"}}}
 	for n := 1; n <= 200; n++ { // more than fit into the queue
 		s.StageBegin("generate", n, begin)
 		s.StageEnd(begin, nil)
@@ -315,10 +317,6 @@ func TestOTelFailures(t *testing.T) {
 }
 
 func TestOTelEnvironment(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct{ env, want string }{
 		{"", ""},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT=https://user:secret@host:4318/path", ""},
@@ -326,14 +324,6 @@ func TestOTelEnvironment(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://user:secret@ho st", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
 		{"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", ""},
 		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "only http/protobuf"},
-		{"OTEL_EXPORTER_OTLP_TIMEOUT=10s", "milliseconds"},
-		{"OTEL_EXPORTER_OTLP_TIMEOUT=0", "milliseconds"},
-		{"OTEL_EXPORTER_OTLP_COMPRESSION=zstd", "none or gzip"},
-		{"OTEL_EXPORTER_OTLP_HEADERS=api-key secret", "entry 1"},
-		{"OTEL_EXPORTER_OTLP_HEADERS=a=b,api-key=secret%2", "entry 2"},
-		{"OTEL_RESOURCE_ATTRIBUTES==x", "entry 1"},
-		{"OTEL_EXPORTER_OTLP_CERTIFICATE=" + file, "no certificate"},
-		{"OTEL_EXPORTER_OTLP_CLIENT_KEY=" + file, "CLIENT_CERTIFICATE"},
 	} {
 		name, value, _ := strings.Cut(c.env, "=")
 		err := Check([]string{"otel"}, func(n string) string {
@@ -347,25 +337,13 @@ func TestOTelEnvironment(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.env, err, c.want)
 		}
 	}
-	for env, want := range map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://host/p/v1/traces",
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://host/p"} {
-		s, err := newOTLPServer(func(name string) string {
-			if name == env {
-				return "http://host/p"
-			}
-			return ""
-		})
-		if err != nil || s.url.String() != want {
-			t.Errorf("%s: %v (%v), want %s", env, s.url, err, want)
-		}
-	}
 }
 
 func TestOTelState(t *testing.T) {
 	dir := t.TempDir()
 	first, err := traceOf(dir)
 	again, err2 := traceOf(dir)
-	if err != nil || err2 != nil || first != again || first == [16]byte{} {
+	if err != nil || err2 != nil || first != again || !first.IsValid() {
 		t.Errorf("%x, %x (%v, %v)", first, again, err, err2)
 	}
 	for _, text := range []string{"", "{}", `{"trace_id": "12"}`, `{"trace_id": "zz"}`} {
@@ -376,25 +354,4 @@ func TestOTelState(t *testing.T) {
 			t.Errorf("%q is no error", text)
 		}
 	}
-}
-
-// Broken bytes end the reading.
-func FuzzMessageFields(f *testing.F) {
-	var m message
-	m.text(1, "x")
-	m.double(2, 1)
-	m.float(3, 1)
-	m.int(4, -1)
-	f.Add([]byte(m))
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		total := 0
-		for _, v := range messageFields(b) {
-			total += len(v.bytes)
-		}
-		if total > len(b) {
-			t.Errorf("%d bytes of %d", total, len(b))
-		}
-		partialSuccess(b)
-	})
 }
