@@ -398,9 +398,9 @@ func TestGoldenTraces(t *testing.T) {
 				near(want.Step, "grad_norm", got.GradNorm, want.GradNorm, math.Max(1e-4, 5e-5*want.GradNorm))
 				near(want.Step, "learning_rate", got.LearningRate, want.LRApplied, 1e-12)
 			}
-			err = tr.LogProbs(t.Context(), pairs, func(i int, chosen, rejected float64) {
-				near(len(k.Steps), "final log-probability", chosen, logps["final"]["chosen"][i], 2e-3)
-				near(len(k.Steps), "final log-probability", rejected, logps["final"]["rejected"][i], 2e-3)
+			err = tr.logProbs(t.Context(), pairs, always(tr.Adapter), func(i int, x logProb) {
+				near(len(k.Steps), "final log-probability", x.chosen, logps["final"]["chosen"][i], 2e-3)
+				near(len(k.Steps), "final log-probability", x.rejected, logps["final"]["rejected"][i], 2e-3)
 			})
 			if err != nil {
 				t.Fatal(err)

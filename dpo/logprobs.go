@@ -93,13 +93,8 @@ func always(a lm.Adapter) func([]Pair, []int) lm.Adapter {
 	return func([]Pair, []int) lm.Adapter { return a }
 }
 
-// LogProbs calls each, from several goroutines, with the summed log-probabilities of every pair under the current
-// adapters, in nats.
-func (t *Tuner) LogProbs(ctx context.Context, pairs []Pair, each func(i int, chosen, rejected float64)) error {
-	return t.logProbs(ctx, pairs, always(t.Adapter), func(i int, x logProb) { each(i, x.chosen, x.rejected) })
-}
-
-// logProbs calls each, from several goroutines. adapter gives that of a pass.
+// logProbs calls each, from several goroutines, with the summed log-probabilities of every pair, in nats. adapter gives
+// that of a pass.
 func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs []Pair, indices []int) lm.Adapter,
 	each func(i int, x logProb)) error {
 	if err := t.Check(pairs); err != nil {

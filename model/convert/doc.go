@@ -10,7 +10,7 @@
 // side there, and in halves here; GPT-2's projections are transposed. A key or a tensor that is not known is refused by
 // name, since ignoring it could change the model.
 //
-// Tensors are read, dequantized and written piece by piece. The folder is made under a temporary name beside its place
+// Tensors are read, dequantized and written piece by piece. The folder is made under a temporary name next to the final one
 // and renamed at the end, so that it is whole where it is there.
 //
 // Sources: the keys and the names of tensors in https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, what the

@@ -196,7 +196,7 @@ func (m *model) choose(dtype string) error {
 	return nil
 }
 
-// write makes the folder beside its place and renames it.
+// write makes the folder under a temporary name and renames it.
 func (m *model) write(ctx context.Context, o Options) (err error) {
 	fail := func(err error) error { return fmt.Errorf("model import: writing %s: %w", o.Out, err) }
 	out, err := filepath.Abs(o.Out)

@@ -9,7 +9,7 @@ import (
 	"popri/internal/parallel"
 )
 
-// Form puts measures of a text's form beside its embedding: capitals, digits, signs, lines and lengths, which an
+// Form appends measures of a text's form to its embedding: capitals, digits, signs, lines and lengths, which an
 // encoder of meanings hardly sees:
 //
 //	z(x) = [ e(x), λ·f(x)/√k ]      f(x)[i] = (measure i of x − its mean)/its deviation, within ±4
@@ -64,13 +64,13 @@ var FormMeasures = []Measure{
 	{"texts of fewer than 48 words", 0.55, 0.5},
 }
 
-// ShortTexts are the lengths in words of the last of [FormMeasures], which are the shares of texts that are shorter.
+// ShortTexts are the lengths in words of the last of [FormMeasures], which are the fractions of texts that are shorter.
 var ShortTexts = []int{8, 16, 24, 32, 48}
 
 // Range is where the mean of a measure over texts can lie, with the bound that [Form] puts on each text's.
 func (m Measure) Range() (least, most float64) {
 	least, most = max(0, m.Mean-mostDeviations*m.Std), m.Mean+mostDeviations*m.Std
-	if strings.HasPrefix(m.Name, "texts ") { // their share
+	if strings.HasPrefix(m.Name, "texts ") { // their fraction
 		most = min(1, most)
 	}
 	return least, most
@@ -100,7 +100,7 @@ func (f *Form) Encode(texts []string) (Matrix, error) {
 	return f.Join(texts, vectors), nil
 }
 
-// Join puts the measures of texts beside their embeddings by the encoder of meanings; further values of the given rows
+// Join appends the measures of texts to their embeddings by the encoder of meanings; further values of the given rows
 // are left out.
 func (f *Form) Join(texts []string, vectors Matrix) Matrix {
 	dim := f.Encoder.Dim()

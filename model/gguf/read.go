@@ -12,9 +12,9 @@ import (
 	"popri/internal/quote"
 )
 
-// MaxHeader bounds the bytes before the tensors' blocks: the vocabulary and its merges are by far the most of them, and
+// maxHeader bounds the bytes before the tensors' blocks: the vocabulary and its merges are by far the most of them, and
 // the largest published ones take less than 20 MB.
-const MaxHeader = 64 << 20
+const maxHeader = 64 << 20
 
 const (
 	magic            = "GGUF"
@@ -160,7 +160,7 @@ func (f *File) parse(c *cursor) error {
 			return err
 		}
 	}
-	return f.place(c.at, c.size)
+	return f.locate(c.at, c.size)
 }
 
 func (f *File) parseEntry(c *cursor) error {
@@ -202,8 +202,8 @@ func (c *cursor) need(n uint64) error {
 	if left := uint64(c.size - c.at); n > left {
 		return c.file.bad("is cut short: %d bytes should follow byte %d, but only %d do", n, c.at, left)
 	}
-	if n > uint64(MaxHeader-min(c.at, MaxHeader)) {
-		return c.file.bad("the metadata take more than the %d bytes allowed", MaxHeader)
+	if n > uint64(maxHeader-min(c.at, maxHeader)) {
+		return c.file.bad("the metadata take more than the %d bytes allowed", maxHeader)
 	}
 	return nil
 }

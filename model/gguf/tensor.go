@@ -93,9 +93,9 @@ func (f *File) parseTensor(c *cursor) error {
 	return nil
 }
 
-// place finds where the blocks begin, after a header of the given length, and checks that every tensor's lie inside the
+// locate finds where the blocks begin, after a header of the given length, and checks that every tensor's lie inside the
 // file and that no two overlap.
-func (f *File) place(header, size int64) error {
+func (f *File) locate(header, size int64) error {
 	const key = "general.alignment"
 	alignment, ok, err := f.Int(key)
 	if err != nil {

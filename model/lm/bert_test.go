@@ -45,9 +45,9 @@ func TestBERTForms(t *testing.T) {
 	}
 
 	// The order of tokens after a position changes nothing before it: the model is causal.
-	turned := slices.Clone(row)
-	slices.Reverse(turned[3:])
-	now := logitsOf(t, got, turned)
+	rotated := slices.Clone(row)
+	slices.Reverse(rotated[3:])
+	now := logitsOf(t, got, rotated)
 	v := got.Config.Vocab
 	sameValues(t, "other tokens later", now[:3*v], want[:3*v], 1e-5)
 

@@ -44,7 +44,7 @@ type Config struct {
 
 	Types  int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
 	Rotary Rotary // rotary positions, where the architecture has them
-	// Local tells the layers that turn by the base LocalTheta, of Gemma 3; Unturned those that do not turn, of SmolLM3.
+	// Local tells the layers that rotate by the base LocalTheta, of Gemma 3; Unturned those that do not rotate, of SmolLM3.
 	// nil for none.
 	Local, Unturned []bool
 	LocalTheta      float64

@@ -7,7 +7,7 @@ import (
 	"popri/model/tensor"
 )
 
-// Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the share of them that are the
+// Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the fraction of them that are the
 // likeliest token. Batches have at most the given number of padded tokens.
 func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, accuracy float64, err error) {
 	each, err := m.EvaluateRows(s, rows, batchTokens)

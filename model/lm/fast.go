@@ -74,8 +74,8 @@ func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor) tensor.Tensor {
 func (a *attention) rotated(s *tensor.Scope, qkv tensor.Tensor, r rotation) tensor.Tensor {
 	shape := qkv.Shape()
 	all := s.View(qkv, shape[0], shape[1], -1, a.dim)
-	turned := r.apply(s, s.Narrow(all, 2, 0, a.heads+a.kvHeads))
-	return s.Cat(2, turned, s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads))
+	rotated := r.apply(s, s.Narrow(all, 2, 0, a.heads+a.kvHeads))
+	return s.Cat(2, rotated, s.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads))
 }
 
 // split returns the queries [B, N, T, D] and the keys and values [B, KV, T, D] of what [attention.qkv] gives, queries

@@ -88,7 +88,7 @@ func gemma3Config(raw []byte) (Config, error) {
 // localLayer and fullLayer are the values of layer_types, and the keys of rope_parameters.
 const localLayer, fullLayer = "sliding_attention", "full_attention"
 
-// splitRotary puts the rotary positions of full layers in the place of all, and the base of local ones in local, where
+// splitRotary puts the rotary positions of full layers where those of all layers are, and the base of local ones in local, where
 // rope_parameters has them by the type of layer, as transformers 5 writes them.
 func (f *llamaLike) splitRotary(local *float64) error {
 	if len(f.Parameters) == 0 || hfconfig.Off(f.Parameters) {

@@ -42,7 +42,7 @@ type llamaLike struct {
 	// Original is the context before its rotary positions were stretched, where it is stated here.
 	Original int `json:"original_max_position_embeddings"`
 
-	partial bool // a part of a head's dimensions may turn
+	partial bool // a part of a head's dimensions may rotate
 }
 
 // config reads the fields of one architecture. windowed is the value of a missing use_sliding_window.

@@ -90,8 +90,8 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	return l, nil
 }
 
-// Kept is the number of prompts whose keys and values stay in memory.
-func (l *Lockstep) Kept() int {
+// kept is the number of prompts whose keys and values stay in memory.
+func (l *Lockstep) kept() int {
 	n := 0
 	for _, p := range l.crews {
 		if p.keep {

@@ -35,7 +35,7 @@ func TestLockstep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if kept := l.Kept(); bytes == 0 && kept != len(prompts) || bytes == 1 && kept != 0 {
+				if kept := l.kept(); bytes == 0 && kept != len(prompts) || bytes == 1 && kept != 0 {
 					t.Errorf("%d prompts are kept in %d bytes", kept, bytes)
 				}
 				for _, tokens := range [][]int32{nil, {3}, {3, 5}, {3, 5, 7}, {3, 5, 7}, {3, 5}, {3, 9}, nil,

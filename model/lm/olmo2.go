@@ -3,7 +3,7 @@ package lm
 import "popri/model/tensor"
 
 // OLMo 2 (OLMo Team 2025) has RMS norms of the outputs of attention and MLP instead of their inputs, and of all queries
-// and all keys of a token before positions turn them.
+// and all keys of a token before positions rotate them.
 var olmo2 = architecture{config: olmo2Config, fields: llamaFields("Olmo2ForCausalLM"), build: olmo2Build,
 	rename: llamaName, residual: llamaResidual}
 

@@ -7,7 +7,7 @@ import (
 	"popri/model/tensor"
 )
 
-// packing is what the fast form keeps of a weight beside the original.
+// packing is what the fast form keeps of a weight in addition to the original.
 type packing struct {
 	packed *tensor.Packed // the weight laid out, if [Model.Pack], [Model.Freeze] or [Model.Leaves] did it
 	back   *tensor.Packed // its transpose, if [Model.Freeze] or [Model.Leaves] did it
@@ -25,7 +25,7 @@ func (p *packing) release() {
 	*p = packing{}
 }
 
-// Pack lays the weights out for the CPU's products, beside the originals, in the type of m.Compute: passes without
+// Pack lays the weights out for the CPU's products, in addition to the originals, in the type of m.Compute: passes without
 // gradients are faster afterwards. It does nothing where [tensor.CanPack] denies it, or while the weights are trained.
 // On a GPU it keeps them in that type. It must not be called while other goroutines use m.
 func (m *Model) Pack() error {
@@ -51,7 +51,7 @@ func CanFreeze(c Config, parameters int64, compute tensor.DType) bool {
 		!c.Classifies() && !c.twoWay()
 }
 
-// Freeze lays the weights out, beside the originals, for products and for the gradients of their inputs: passes that
+// Freeze lays the weights out, in addition to the originals, for products and for the gradients of their inputs: passes that
 // train adapters are faster until [Model.Unpack], because libtorch lays a weight out anew for each product. It does
 // nothing a second time, where [CanFreeze] denies it, or while the weights are trained. On a GPU it is [Model.Pack]. It
 // must not be called while other goroutines use m.
@@ -221,7 +221,7 @@ func (m *Model) Leaves(params []tensor.Tensor) (leaves []tensor.Tensor, free fun
 	return leaves, free, err
 }
 
-// castWeights keeps the weights in the type of the products, beside the originals, if that is another one, until
+// castWeights keeps the weights in the type of the products, in addition to the originals, if that is another one, until
 // [Model.Unpack]: a GPU would convert them for each product, and wait for the host to say so.
 func (m *Model) castWeights() error {
 	leaf := func(p *projection) bool { return p.cast.Defined() }

@@ -3,7 +3,7 @@ package lm
 import "popri/internal/quote"
 
 // Phi-3 and Phi-4-mini (Abdin et al. 2024; Microsoft 2025) are LLaMA with one projection onto queries, keys and values
-// and one onto both inner layers of the MLP. A part of a head's dimensions may turn, and the context may be stretched
+// and one onto both inner layers of the MLP. A part of a head's dimensions may rotate, and the context may be stretched
 // ("longrope"), in which case it is cut to the one before.
 var phi3 = architecture{config: phi3Config, fields: phi3Fields, build: phi3Build, rename: llamaName,
 	residual: llamaResidual}

@@ -1,6 +1,6 @@
 package lm
 
-// Qwen3 (Yang et al. 2025) is LLaMA with RMS norms of each query and key before positions turn them.
+// Qwen3 (Yang et al. 2025) is LLaMA with RMS norms of each query and key before positions rotate them.
 var qwen3 = architecture{config: qwen3Config, fields: llamaFields("Qwen3ForCausalLM"), build: qwen3Build,
 	rename: llamaName, residual: llamaResidual}
 

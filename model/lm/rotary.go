@@ -23,7 +23,7 @@ type Rotary struct {
 	Factor                float64
 	LowFactor, HighFactor float64
 	OriginalContext       int
-	// Partial is the share of a head's first dimensions that turn; 0 for all.
+	// Partial is the fraction of a head's dimensions, the first ones, that rotate; 0 for all.
 	Partial float64
 	// "longrope" (Ding et al. 2024) divides each frequency by a number of Short, and multiplies cosines and sines by
 	// Magnitude. Long is for contexts longer than OriginalContext, which are not used here.
@@ -31,10 +31,10 @@ type Rotary struct {
 	Magnitude   float64
 }
 
-// turns reports whether there are rotary positions.
-func (r Rotary) turns() bool { return r.Theta != 0 || r.Scaling != "" }
+// rotates reports whether there are rotary positions.
+func (r Rotary) rotates() bool { return r.Theta != 0 || r.Scaling != "" }
 
-// dim is the number of dimensions of a head that turn.
+// dim is the number of dimensions of a head that rotate.
 func (r Rotary) dim(head int) int {
 	if r.Partial == 0 {
 		return head
@@ -50,7 +50,7 @@ type rotaryFields struct {
 	Partial    float64         `json:"partial_rotary_factor"`
 }
 
-// rotary reads the fields. partial allows that a part of a head turns; original is the context before it was stretched,
+// rotary reads the fields. partial allows that a part of a head rotates; original is the context before it was stretched,
 // where config.json states it elsewhere, and context the one after.
 func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error) {
 	name, raw := "rope_parameters", f.Parameters
@@ -112,7 +112,7 @@ type longFields struct {
 	Magnitude float64   `json:"attention_factor"`
 }
 
-// narrowed refuses a share of turned dimensions unless partial allows it.
+// narrowed refuses partial rotation unless partial allows it.
 func (r Rotary) narrowed(name string, partial bool) (Rotary, error) {
 	if r.Partial == 1 {
 		r.Partial = 0
@@ -143,14 +143,14 @@ func (r Rotary) fields() (theta float64, scaling map[string]any) {
 func (r Rotary) check(dim int) error {
 	finite := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 	switch {
-	case !r.turns():
+	case !r.rotates():
 		return nil
 	case !finite(r.Theta):
 		return fmt.Errorf("rope_theta is %g", r.Theta)
 	case r.Partial < 0 || r.Partial > 1:
 		return fmt.Errorf("partial_rotary_factor is %g", r.Partial)
 	case r.dim(dim)%2 != 0 || r.dim(dim) == 0:
-		return fmt.Errorf("rotary positions need an even number of turned dimensions of a head, not %d", r.dim(dim))
+		return fmt.Errorf("rotary positions need an even number of rotated dimensions of a head, not %d", r.dim(dim))
 	case r.Scaling == "longrope" && (len(r.Short) != r.dim(dim)/2 || len(r.Long) != len(r.Short)):
 		return fmt.Errorf("the rotary scaling longrope has %d and %d factors, must be %d", len(r.Short), len(r.Long),
 			r.dim(dim)/2)
@@ -169,7 +169,7 @@ func (r Rotary) check(dim int) error {
 	return nil
 }
 
-// frequencies returns f(0) … f(dim/2-1), rounded to float32 where the reference rounds, of a head's turned dimensions.
+// frequencies returns f(0) … f(dim/2-1), rounded to float32 where the reference rounds, of a head's rotated dimensions.
 func (r Rotary) frequencies(head int) []float32 {
 	dim := r.dim(head)
 	out := make([]float32, dim/2)
@@ -224,7 +224,7 @@ func newFrequencies(s *tensor.Scope, c Config) (f frequencies) {
 		list := r.frequencies(c.HeadDim())
 		return s.Keep(s.FromFloat32(list, int64(len(list))))
 	}
-	if c.Rotary.turns() {
+	if c.Rotary.rotates() {
 		f.full = keep(c.Rotary)
 	}
 	if c.LocalTheta != 0 {
@@ -261,12 +261,12 @@ func (t rotation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 		return x
 	}
 	width, n := x.Size(3), t.cos.Size(3)
-	turned, half := x, n/2
+	rotated, half := x, n/2
 	if n < width {
-		turned = s.Narrow(x, 3, 0, n)
+		rotated = s.Narrow(x, 3, 0, n)
 	}
 	swapped := s.Cat(3, s.Narrow(x, 3, half, half), s.Narrow(x, 3, 0, half))
-	y := s.Add(s.Mul(turned, t.cos), s.Mul(swapped, t.sin))
+	y := s.Add(s.Mul(rotated, t.cos), s.Mul(swapped, t.sin))
 	if n < width {
 		y = s.Cat(3, y, s.Narrow(x, 3, n, width-n))
 	}

@@ -6,14 +6,14 @@ import (
 	"popri/internal/hfconfig"
 )
 
-// SmolLM3 (Bakouch et al. 2025) is LLaMA with layers, every fourth by default, that positions do not turn.
+// SmolLM3 (Bakouch et al. 2025) is LLaMA with layers, every fourth by default, that positions do not rotate.
 var smollm3 = architecture{config: smollm3Config, fields: smollm3Fields, build: smollm3Build, rename: llamaName,
 	residual: llamaResidual}
 
 func smollm3Config(raw []byte) (Config, error) {
 	f := struct {
 		llamaLike
-		Turned   []int `json:"no_rope_layers"` // 1 for a layer that positions turn, 0 for one that they do not
+		Turned   []int `json:"no_rope_layers"` // 1 for a layer that positions rotate, 0 for one that they do not
 		Interval int   `json:"no_rope_layer_interval"`
 	}{llamaLike: llamaLike{Vocab: 128256, Context: 32768, Hidden: 2048, Layers: 36, Heads: 16, KVHeads: 4, Inner: 11008,
 		Eps: 1e-6, Act: "silu", Tied: true, rotaryFields: rotaryFields{Theta: 2e6}}, Interval: 4}
@@ -48,13 +48,13 @@ const mostLayers = 1 << 16
 
 func smollm3Fields(c Config) map[string]any {
 	f := llamaFields("SmolLM3ForCausalLM")(c)
-	turned := make([]int, c.Layers)
-	for i := range turned {
+	rotated := make([]int, c.Layers)
+	for i := range rotated {
 		if i >= len(c.Unturned) || !c.Unturned[i] {
-			turned[i] = 1
+			rotated[i] = 1
 		}
 	}
-	f["no_rope_layers"], f["use_sliding_window"], f["sliding_window"] = turned, false, nil
+	f["no_rope_layers"], f["use_sliding_window"], f["sliding_window"] = rotated, false, nil
 	return f
 }
 

@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHeader bounds the header's length in bytes, as in the reference: a wrong length field must not make a reader
+// maxHeader bounds the header's length in bytes, as in the reference: a wrong length field must not make a reader
 // allocate that much.
-const MaxHeader = 100_000_000
+const maxHeader = 100_000_000
 
 // metadataKey is the only name in the header that is not a tensor.
 const metadataKey = "__metadata__"
@@ -121,9 +121,9 @@ func (f *File) bad(tensor, format string, args ...any) error {
 
 func (f *File) parse() error {
 	length := binary.LittleEndian.Uint64(f.content)
-	if length > MaxHeader {
+	if length > maxHeader {
 		return f.bad("", "the header would have %d bytes, more than the %d allowed: not a safetensors file, or a "+
-			"damaged one", length, MaxHeader)
+			"damaged one", length, maxHeader)
 	}
 	if rest := uint64(len(f.content) - 8); length > rest {
 		return f.bad("", "the header should have %d bytes, but only %d follow: the file is cut short", length, rest)

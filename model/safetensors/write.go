@@ -151,9 +151,9 @@ func encodeHeader(sorted []Stream, sizes []int64, metadata map[string]string) ([
 		out = append(out, ' ')
 	}
 	length := len(out) - 8
-	if length > MaxHeader {
+	if length > maxHeader {
 		return nil, fmt.Errorf("the header of %d tensors takes %d bytes, more than the %d allowed", len(sorted),
-			length, MaxHeader)
+			length, maxHeader)
 	}
 	binary.LittleEndian.PutUint64(out, uint64(length))
 	return out, nil

@@ -21,8 +21,8 @@ const (
 	Device    = "device"
 )
 
-// Provenance is the part of a model's provenance.json about its training data.
-type Provenance struct {
+// provenance is the part of a model's provenance.json about its training data.
+type provenance struct {
 	Command    string `json:"command"`
 	Commit     string `json:"program_commit"` // of the program that ran the command
 	GoVersion  string `json:"go_version"`
@@ -30,8 +30,8 @@ type Provenance struct {
 }
 
 // ReadProvenance returns it.
-func ReadProvenance(name string) (Provenance, error) {
-	var p Provenance
+func ReadProvenance(name string) (provenance, error) {
+	var p provenance
 	b, err := files.ReadFile("godoc/" + name + "/provenance.json")
 	if err != nil {
 		return p, fmt.Errorf("models: there is no embedded model %q", name)

@@ -227,8 +227,8 @@ static void leave_out(const popri_draws *d, int64_t row, float *logits, int64_t 
 // The product's columns, or their parts' sums for a draw. parts has room for popri_tiles_scratch bytes.
 INLINE void tiles_of(const popri_product *g, uint16_t *parts, const popri_draws *d, const draw_scratch *s) {
   int64_t depth = blocks_of(g->in), chunk = chunk_of(g), blocks = blocks_of(g->rows);
-  float turns[2][BLOCK * BLOCK] __attribute__((aligned(64)));
-  int turn = 0;
+  float buffers[2][BLOCK * BLOCK] __attribute__((aligned(64)));
+  int buffer = 0;
   float *all = (float *)(parts + parts_of(g));
   int64_t step = 2 * TILE * g->planes, panel = depth * step; // elements of a block of weights, and of all its depth
   const char *last = (const char *)(g->w + blocks_of(g->out) * panel);
@@ -249,7 +249,7 @@ INLINE void tiles_of(const popri_product *g, uint16_t *parts, const popri_draws 
       int64_t column = d ? o % SAMPLE_PART : o;
       for (int64_t r = 0; r < blocks; r++) {
         int rows = g->rows - r * BLOCK < BLOCK ? (int)(g->rows - r * BLOCK) : BLOCK;
-        float *sums = chunk < depth ? all + (o / BLOCK * blocks + r) * BLOCK * BLOCK : turns[turn ^= 1];
+        float *sums = chunk < depth ? all + (o / BLOCK * blocks + r) * BLOCK * BLOCK : buffers[buffer ^= 1];
         block_of(g->planes, parts + r * n * step, b, n, rows > 16, from == 0, sums, &f, &p);
         if (from + n < depth) continue;
         finish_some(&p, BLOCK);

@@ -38,8 +38,7 @@ func (s *Scope) Finite(t Tensor) bool {
 	d := t.DType()
 	exponent, ok := exponents[d]
 	if !ok || C.at_is_contiguous(t.c) == 0 {
-		panic(&Error{Op: "Finite", Shapes: []string{t.describe()},
-			Text: "it is not a contiguous floating-point tensor"})
+		refuse("Finite", "it is not a contiguous floating-point tensor", t)
 	}
 	if !s.native("Finite", t) {
 		return s.portableFinite(t)

@@ -229,8 +229,7 @@ func (s *Scope) Int64s(t Tensor) []int64 {
 // outlive the slice.
 func (t Tensor) view32() []float32 {
 	if t.DType() != Float32 || C.at_is_contiguous(t.c) == 0 || t.device() != CPU {
-		panic(&Error{Op: "view32", Shapes: []string{t.describe()},
-			Text: "it is not a contiguous float32 tensor on the CPU"})
+		refuse("view32", "it is not a contiguous float32 tensor on the CPU", t)
 	}
 	n := t.NumElements()
 	if n == 0 {

@@ -112,10 +112,9 @@ func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []in
 	if c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 ||
 		c.Head > c.Dim ||
 		qkv.Size(-1) != int64((c.Heads+2*c.KVHeads)*c.Head) {
-		panic(&Error{Op: op, Shapes: []string{qkv.describe()},
-			Text: fmt.Sprintf("a cache of %v, %d heads and %d of keys, %d of %d wide, rooms %d and %d does not "+
-				"fit the matrix unit",
-				c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom)})
+		refuse(op, fmt.Sprintf("a cache of %v, %d heads and %d of keys, %d of %d wide, rooms %d and %d does not "+
+			"fit the matrix unit",
+			c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom), qkv)
 	}
 	out := s.Empty(BFloat16, shape...)
 	in, layer := qkv.view32(), c.kernel()
@@ -135,8 +134,7 @@ func (c *DecodeCache) Prefill(s *Scope, qkv Tensor, prefixes, lengths []int32) T
 	for i, n := range lengths {
 		if !c.Tiles || len(shape) != 3 || int(shape[0]) != len(lengths) || len(prefixes) != len(lengths) || n < 1 ||
 			int64(n) > shape[1] || int(n) > c.PrefixRoom || int64(prefixes[i]) >= c.PrefixK.Size(0) {
-			panic(&Error{Op: "Prefill", Shapes: []string{qkv.describe()},
-				Text: fmt.Sprintf("prompt %d of %d tokens for prefix %d does not fit", i, n, prefixes[i])})
+			refuse("Prefill", fmt.Sprintf("prompt %d of %d tokens for prefix %d does not fit", i, n, prefixes[i]), qkv)
 		}
 	}
 	return c.onTiles(s, "Prefill", qkv, len(lengths), []int64{shape[0], shape[1], int64(c.Heads * c.Head)},
@@ -163,9 +161,8 @@ func (c *DecodeCache) Attend(s *Scope, qkv Tensor, rows Rows) Tensor {
 	}
 	if c.Dim%16 != 0 || c.PrefixRoom%16 != 0 || c.SuffixRoom%16 != 0 ||
 		(c.DType != Float32 && c.DType != BFloat16) || c.Head < 1 || c.Head > c.Dim {
-		panic(&Error{Op: "Attend", Shapes: []string{qkv.describe()},
-			Text: fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, heads %d wide fit "+
-				"in, %v be float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.Head, c.DType)})
+		refuse("Attend", fmt.Sprintf("head dimension %d and rooms %d and %d must be multiples of 16, heads %d wide fit "+
+			"in, %v be float32 or bfloat16", c.Dim, c.PrefixRoom, c.SuffixRoom, c.Head, c.DType), qkv)
 	}
 	if c.Head == c.Dim {
 		return c.attend(s, qkv, rows)

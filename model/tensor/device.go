@@ -215,7 +215,7 @@ func (t Tensor) Host() []float32 {
 		return t.view32()
 	}
 	if t.DType() != Float32 {
-		panic(&Error{Op: "Host", Shapes: []string{t.describe()}, Text: "it is not float32"})
+		refuse("Host", "it is not float32", t)
 	}
 	out := make([]float32, t.NumElements())
 	if len(out) > 0 {
@@ -230,8 +230,7 @@ func (t Tensor) Host() []float32 {
 // memory, as [Tensor.Host] may return it, nothing is copied. No graph may need the former elements.
 func (t Tensor) Store(values []float32) {
 	if t.DType() != Float32 || t.NumElements() != int64(len(values)) {
-		panic(&Error{Op: "Store", Shapes: []string{t.describe()},
-			Text: fmt.Sprintf("%d float32 values do not fit", len(values))})
+		refuse("Store", fmt.Sprintf("%d float32 values do not fit", len(values)), t)
 	}
 	if len(values) == 0 || t.device() == CPU && C.at_data_ptr(t.c) == unsafe.Pointer(unsafe.SliceData(values)) {
 		return

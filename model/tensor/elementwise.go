@@ -29,7 +29,6 @@ func (s *Scope) binary(op string, f unsafe.Pointer, a, b Tensor) Tensor {
 
 // Element by element.
 
-func (s *Scope) Abs(a Tensor) Tensor    { return s.unary("Abs", C.atg_abs, a) }
 func (s *Scope) Neg(a Tensor) Tensor    { return s.unary("Neg", C.atg_neg, a) }
 func (s *Scope) exp(a Tensor) Tensor    { return s.unary("Exp", C.atg_exp, a) }
 func (s *Scope) log(a Tensor) Tensor    { return s.unary("Log", C.atg_log, a) }

@@ -14,8 +14,8 @@ import (
 // fusable panics unless x is a contiguous float32 or bfloat16 tensor.
 func fusable(op string, x Tensor, ok bool, want string) {
 	if d := x.DType(); !ok || (d != Float32 && d != BFloat16) || C.at_is_contiguous(x.c) == 0 {
-		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "it must be contiguous float32 or bfloat16, " +
-			want})
+		refuse(op, "it must be contiguous float32 or bfloat16, "+
+			want, x)
 	}
 }
 
@@ -243,8 +243,7 @@ func (s *Scope) AddGelu_(y, bias Tensor) {
 func (s *Scope) AddLayerNorm_(y, residual, add Tensor, eps float64) {
 	n := s.addable("AddLayerNorm_", y, residual, add)
 	if residual.NumElements() != y.NumElements() || add.NumElements() != 3*n {
-		panic(&Error{Op: "AddLayerNorm_", Shapes: []string{y.describe(), residual.describe(), add.describe()},
-			Text: "they do not fit each other"})
+		refuse("AddLayerNorm_", "they do not fit each other", y, residual, add)
 	}
 	residual = s.Contiguous(residual)
 	p := C.popri_rows{eps: C.float(eps), n: C.int64_t(n), w: cfloats(add.view32()),

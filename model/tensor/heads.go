@@ -12,7 +12,7 @@ import (
 type HeadShape struct{ Heads, KVHeads, Dim int64 }
 
 // SplitHeads returns the queries [B, Heads, T, Dim] and the keys and values [B, KVHeads, T, Dim] of x [B, T, (Heads +
-// 2·KVHeads)·Dim], which holds them side by side. Queries and keys are turned by the positions' cosines and sines, of
+// 2·KVHeads)·Dim], which holds them side by side. Queries and keys are rotated by the positions' cosines and sines, of
 // x's type, [B or 1, T, 1, Dim], unless these are none: x·cos + swap(x)·sin, where swap exchanges the halves of a head.
 // It has a gradient.
 func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tensor) {
@@ -27,12 +27,12 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 			(angles == shape[1] || angles == shape[0]*shape[1])
 	}
 	fusable("SplitHeads", x, ok, fmt.Sprintf("[B, T, %d], with tables for it", width))
-	turned := []Tensor{x}
+	rotated := []Tensor{x}
 	if cosines.Defined() {
 		cosines, sines = s.Contiguous(cosines), s.Contiguous(sines)
-		turned = append(turned, cosines, sines)
+		rotated = append(rotated, cosines, sines)
 	}
-	if !s.fused("SplitHeads", turned...) {
+	if !s.fused("SplitHeads", rotated...) {
 		return s.portableSplitHeads(x, cosines, sines, h)
 	}
 	b, t := shape[0], shape[1]
@@ -45,7 +45,7 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 	}
 	s.record(step{op: stepSplitHeads,
 		numbers: []float64{float64(h.Heads), float64(h.KVHeads), float64(h.Dim), float64(t), float64(angles),
-			float64(len(turned))},
+			float64(len(rotated))},
 		saved: []Tensor{cosines, sines}, inputs: []Tensor{x}, outputs: []Tensor{q, k, v}})
 	return q, k, v
 }
@@ -80,14 +80,14 @@ func splitHeadsGradient(b backward) []Tensor {
 func (s *Scope) portableSplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tensor) {
 	shape := x.Shape()
 	all := s.View(x, shape[0], shape[1], -1, h.Dim)
-	turned := s.Narrow(all, 2, 0, h.Heads+h.KVHeads)
+	rotated := s.Narrow(all, 2, 0, h.Heads+h.KVHeads)
 	if cosines.Defined() {
-		swapped := s.Cat(3, s.Narrow(turned, 3, h.Dim/2, h.Dim/2), s.Narrow(turned, 3, 0, h.Dim/2))
-		turned = s.Add(s.Mul(turned, cosines), s.Mul(swapped, sines))
+		swapped := s.Cat(3, s.Narrow(rotated, 3, h.Dim/2, h.Dim/2), s.Narrow(rotated, 3, 0, h.Dim/2))
+		rotated = s.Add(s.Mul(rotated, cosines), s.Mul(swapped, sines))
 	}
-	turned = s.Transpose(turned, 1, 2)
+	rotated = s.Transpose(rotated, 1, 2)
 	v = s.Transpose(s.Narrow(all, 2, h.Heads+h.KVHeads, h.KVHeads), 1, 2)
-	return s.Narrow(turned, 1, 0, h.Heads), s.Narrow(turned, 1, h.Heads, h.KVHeads), v
+	return s.Narrow(rotated, 1, 0, h.Heads), s.Narrow(rotated, 1, h.Heads, h.KVHeads), v
 }
 
 // MaskedSoftmax returns the softmax over the last dimension of scale·scores + mask, with float32 sums. scores is [B,

@@ -29,13 +29,11 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution b
 	d := logits.DType()
 	if len(shape) != 2 || shape[0] != int64(len(targets)) || (d != Float32 && d != BFloat16) ||
 		C.at_is_contiguous(logits.c) == 0 {
-		panic(&Error{Op: "NewLogProbs", Shapes: []string{logits.describe()},
-			Text: fmt.Sprintf("for %d targets it must be contiguous [n, V]", len(targets))})
+		refuse("NewLogProbs", fmt.Sprintf("for %d targets it must be contiguous [n, V]", len(targets)), logits)
 	}
 	for i, t := range targets {
 		if t < 0 || int64(t) >= shape[1] {
-			panic(&Error{Op: "NewLogProbs", Shapes: []string{logits.describe()},
-				Text: fmt.Sprintf("target %d of row %d is outside the vocabulary", t, i)})
+			refuse("NewLogProbs", fmt.Sprintf("target %d of row %d is outside the vocabulary", t, i), logits)
 		}
 	}
 	l := &LogProbs{scope: s, Values: make([]float32, len(targets)), normaliser: make([]float32, len(targets)),
@@ -66,8 +64,7 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution b
 // Grad_ overwrites the logits with the gradient of Σ weights[i]·Values[i] with respect to them.
 func (l *LogProbs) Grad_(weights []float32) {
 	if len(weights) != len(l.targets) {
-		panic(&Error{Op: "Grad_", Shapes: []string{l.logits.describe()},
-			Text: fmt.Sprintf("%d weights for %d rows", len(weights), len(l.targets))})
+		refuse("Grad_", fmt.Sprintf("%d weights for %d rows", len(weights), len(l.targets)), l.logits)
 	}
 	if len(weights) == 0 {
 		return

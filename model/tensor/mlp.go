@@ -26,8 +26,7 @@ func (s *Scope) MLP(x, residual Tensor, m MLP) (y Tensor) {
 	x, residual = s.Contiguous(x), s.Contiguous(residual)
 	if !s.CanMLP(m, x.DType()) || residual.DType() != x.DType() ||
 		residual.NumElements() != x.Size(0)*m.Down.Packed.Out {
-		panic(&Error{Op: "MLP", Shapes: []string{x.describe(), residual.describe()},
-			Text: "the weights are not laid out for inputs of this type, or the residual has another size"})
+		refuse("MLP", "the weights are not laid out for inputs of this type, or the residual has another size", x, residual)
 	}
 	numbers := make([]float64, 1+2*(1+3*lowRankParts))
 	act := ActGeluTanh

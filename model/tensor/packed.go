@@ -73,8 +73,7 @@ type Packed struct {
 // side, and products are silu(gate)·input (SwiGLU); out is then a multiple of 32. It needs [CanPack].
 func (s *Scope) Pack(w Tensor, inOut, gated bool, d DType) *Packed {
 	if !CanPack(d) || (d != Float32 && d != BFloat16) {
-		panic(&Error{Op: "Pack", Shapes: []string{w.describe()},
-			Text: fmt.Sprintf("this CPU has no such products of %v", d)})
+		refuse("Pack", fmt.Sprintf("this CPU has no such products of %v", d), w)
 	}
 	p, g := s.packing("Pack", w, inOut, gated, d)
 	p.data = s.Keep(s.Empty(BFloat16, int64(C.popri_packed_size(g.in, g.out, p.planes))))
@@ -94,7 +93,7 @@ func laidOut(data Tensor, in, out int64, d DType) *Packed {
 // with one scale for each row, and is exact from there on. It needs [CanPack8].
 func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {
 	if !CanPack8() {
-		panic(&Error{Op: "Pack8", Shapes: []string{w.describe()}, Text: "this CPU has no such products"})
+		refuse("Pack8", "this CPU has no such products", w)
 	}
 	p, g := s.packing("Pack8", w, inOut, gated, BFloat16)
 	p.data = s.Keep(s.Empty(Uint8, int64(C.popri_packed8_size(g.in, g.out))))
@@ -117,8 +116,7 @@ func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packe
 	shape := w.Shape()
 	t := w.DType()
 	if len(shape) != 2 || (t != Float32 && t != BFloat16) || w.device() != CPU {
-		panic(&Error{Op: op, Shapes: []string{w.describe()},
-			Text: "it must be a float32 or bfloat16 matrix on the CPU"})
+		refuse(op, "it must be a float32 or bfloat16 matrix on the CPU", w)
 	}
 	w = s.Contiguous(w)
 	p := &Packed{In: shape[1], Out: shape[0], DType: d, Gated: gated, planes: planesOf(d)}
@@ -128,7 +126,7 @@ func (s *Scope) packing(op string, w Tensor, inOut, gated bool, d DType) (*Packe
 		row, col = shape[1], 1
 	}
 	if gated && p.Out%32 != 0 {
-		panic(&Error{Op: op, Shapes: []string{w.describe()}, Text: "gated outputs must be a multiple of 32"})
+		refuse(op, "gated outputs must be a multiple of 32", w)
 	}
 	return p, given{C.at_data_ptr(w.c), cbool(t == BFloat16), cbool(gated), C.int64_t(row), C.int64_t(col),
 		C.int64_t(p.In), C.int64_t(p.Out)}
@@ -203,11 +201,10 @@ func (e Epilogue) Finish(s *Scope, y Tensor) Tensor {
 func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 	shape, t := x.Shape(), x.DType()
 	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || x.device() != CPU {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
-			Text: fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out)})
+		refuse("Product", fmt.Sprintf("the weight maps %d values to %d", p.In, p.Out), x)
 	}
 	if t == BFloat16 && p.DType == Float32 {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "a float32 product takes float32 inputs"})
+		refuse("Product", "a float32 product takes float32 inputs", x)
 	}
 	g := p.form(t)
 	g.rows, g.x = C.int64_t(rows), x.pointer()
@@ -222,16 +219,14 @@ func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() ||
 		!MatrixUnit() || a.device() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) ||
 		(d != Float32 && d != BFloat16) {
-		panic(&Error{Op: "CrossProduct", Shapes: []string{a.describe(), b.describe()},
-			Text: "it takes matrices of one type with as many rows, on a CPU with a matrix unit"})
+		refuse("CrossProduct", "it takes matrices of one type with as many rows, on a CPU with a matrix unit", a, b)
 	}
 	y := sum
 	if !y.Defined() {
 		y = s.Empty(d, a.Size(1), b.Size(1))
 	} else if y.DType() != d || C.at_is_contiguous(y.c) == 0 ||
 		!slices.Equal(y.Shape(), []int64{a.Size(1), b.Size(1)}) {
-		panic(&Error{Op: "CrossProduct", Shapes: []string{a.describe(), b.describe(), y.describe()},
-			Text: "the sum has another shape or type, or is not contiguous"})
+		refuse("CrossProduct", "the sum has another shape or type, or is not contiguous", a, b, y)
 	}
 	if y.NumElements() == 0 {
 		return y
@@ -303,7 +298,7 @@ func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) Tensor {
 	g := p.inputs(x, rows)
 	defer C.free(unsafe.Pointer(g))
 	if e.DType != Float32 && e.DType != BFloat16 {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: fmt.Sprintf("no products are %v", e.DType)})
+		refuse("Product", fmt.Sprintf("no products are %v", e.DType), x)
 	}
 	shape := x.Shape()
 	shape[len(shape)-1] = p.Out
@@ -331,27 +326,25 @@ func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) Tensor {
 		return y
 	}
 	if p.Gated && (e.Act != NoActivation || e.Residual.Defined()) {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()},
-			Text: "a gated product takes no other activation and no residual"})
+		refuse("Product", "a gated product takes no other activation and no residual", x)
 	}
 	if in.added != nil {
 		g.added = *in.added
 	}
 	if e.DType == BFloat16 && !CanPack(BFloat16) {
-		panic(&Error{Op: "Product", Shapes: []string{x.describe()}, Text: "this CPU does not round to bfloat16"})
+		refuse("Product", "this CPU does not round to bfloat16", x)
 	}
 	if e.Bias.Defined() {
 		b := s.Contiguous(s.To(e.Bias, Float32))
 		if b.NumElements() != p.Out {
-			panic(&Error{Op: "Product", Shapes: []string{x.describe(), b.describe()}, Text: "the bias does not fit"})
+			refuse("Product", "the bias does not fit", x, b)
 		}
 		g.bias = (*C.float)(C.at_data_ptr(b.c))
 	}
 	if e.Residual.Defined() {
 		r := s.Contiguous(e.Residual)
 		if r.NumElements() != rows*p.Out || (r.DType() != Float32 && r.DType() != BFloat16) {
-			panic(&Error{Op: "Product", Shapes: []string{x.describe(), r.describe()},
-				Text: "the residual does not fit"})
+			refuse("Product", "the residual does not fit", x, r)
 		}
 		g.residual, g.residual_bf16 = C.at_data_ptr(r.c), cbool(r.DType() == BFloat16)
 	}

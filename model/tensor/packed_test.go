@@ -54,7 +54,7 @@ func TestPackedProduct(t *testing.T) {
 					}
 					// Exact products of the rounded factors, and the error that float32 sums may have.
 					exact := s.Float64s(s.MatMul(s.To(xt, Float64), s.To(wt, Float64)))
-					size := s.Float64s(s.MatMul(s.Abs(s.To(xt, Float64)), s.Abs(s.To(wt, Float64))))
+					size := s.Float64s(s.MatMul(s.Sqrt(s.Square(s.To(xt, Float64))), s.Sqrt(s.Square(s.To(wt, Float64)))))
 					for i := range exact {
 						if e := math.Abs(plain[i] - exact[i]); e > 4e-7*size[i] {
 							t.Fatalf("%v %v, in·out %v: product %d is off by %g of %g", shape, d, inOut, i, e, size[i])

@@ -265,8 +265,8 @@ func (s *Scope) portableRotate(x, cosines, sines Tensor, heads, dim int64) {
 	angles, half := x.Size(1), dim/2
 	part := s.View(s.Narrow(x, 2, 0, heads*dim), -1, angles, heads, dim)
 	swapped := s.Cat(3, s.Narrow(part, 3, half, half), s.Narrow(part, 3, 0, half))
-	turned := s.Add(s.Mul(part, s.View(cosines, angles, 1, dim)), s.Mul(swapped, s.View(sines, angles, 1, dim)))
-	s.Copy_(part, turned)
+	rotated := s.Add(s.Mul(part, s.View(cosines, angles, 1, dim)), s.Mul(swapped, s.View(sines, angles, 1, dim)))
+	s.Copy_(part, rotated)
 }
 
 func (s *Scope) portableFinite(t Tensor) bool {

@@ -46,9 +46,9 @@ AVX void popri_vector_run(const popri_product *g, void *scratch) {
       int64_t n = depth - from < chunk ? depth - from : chunk;
       const uint16_t *b = g->w + (o / BLOCK * depth + from) * block;
       const char *next = (const char *)(b + n * block); // the weights that follow
-      int64_t share = n * 2 * block * LINES / g->rows / 64 * 64 + 64;
-      for (int64_t r = 0; r < g->rows; r += LINES, next += share) {
-        for (int64_t at = 0; at < share && next + at < last; at += 64) _mm_prefetch(next + at, _MM_HINT_T1);
+      int64_t ahead = n * 2 * block * LINES / g->rows / 64 * 64 + 64;
+      for (int64_t r = 0; r < g->rows; r += LINES, next += ahead) {
+        for (int64_t at = 0; at < ahead && next + at < last; at += 64) _mm_prefetch(next + at, _MM_HINT_T1);
         int rows = g->rows - r < LINES ? (int)(g->rows - r) : LINES;
         float *sums = all + (chunks > 1 ? r * BLOCK : 0);
         int64_t begin = from * BLOCK, inputs = g->in - begin < n * BLOCK ? g->in - begin : n * BLOCK;

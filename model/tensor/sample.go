@@ -30,8 +30,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 	shape := logits.Shape()
 	if len(shape) != 2 || shape[0] < int64(len(u)) || shape[1] < 1 || logits.DType() != Float32 ||
 		C.at_is_contiguous(logits.c) == 0 || ban != nil && len(ban) != len(u) {
-		panic(&Error{Op: "Draw", Shapes: []string{logits.describe()},
-			Text: fmt.Sprintf("for %d tokens it must be contiguous float32 [R, V]", len(u))})
+		refuse("Draw", fmt.Sprintf("for %d tokens it must be contiguous float32 [R, V]", len(u)), logits)
 	}
 	defer draws()()
 	out := make([]int32, len(u))
@@ -91,8 +90,8 @@ func (d *Sampler) Streams(w *Packed) bool {
 func (d *Sampler) DrawFrom(s *Scope, w *Packed, x Tensor, u []float64, ban []bool) []int32 {
 	x = s.Contiguous(x)
 	if !d.Streams(w) || len(x.Shape()) != 2 || x.Size(0) < int64(len(u)) || ban != nil && len(ban) != len(u) {
-		panic(&Error{Op: "DrawFrom", Shapes: []string{x.describe()}, Text: fmt.Sprintf("for %d tokens of %d at "+
-			"temperature %g, top_p %g, top_k %d", len(u), w.Out, d.Temperature, d.TopP, d.TopK)})
+		refuse("DrawFrom", fmt.Sprintf("for %d tokens of %d at "+
+			"temperature %g, top_p %g, top_k %d", len(u), w.Out, d.Temperature, d.TopP, d.TopK), x)
 	}
 	out := make([]int32, len(u))
 	if len(u) == 0 {

@@ -183,13 +183,15 @@ func (s *Scope) Do(f func()) {
 
 // Keep takes t out of the scope; the caller frees it with [Tensor.Free].
 func (s *Scope) Keep(t Tensor) Tensor {
-	for i := len(s.owned) - 1; i >= 0; i-- {
-		if s.owned[i] == t.c {
-			s.owned = append(s.owned[:i], s.owned[i+1:]...)
-			return t
-		}
+	i := len(s.owned) - 1
+	for i >= 0 && s.owned[i] != t.c {
+		i--
 	}
-	panic(&Error{Op: "Keep", Shapes: []string{t.describe()}, Text: "the tensor is not owned by this scope"})
+	if i < 0 {
+		refuse("Keep", "the tensor is not owned by this scope", t)
+	}
+	s.owned = append(s.owned[:i], s.owned[i+1:]...)
+	return t
 }
 
 // Own gives a kept tensor back to a scope. The zero Tensor is allowed.
@@ -228,6 +230,11 @@ func (s *Scope) fail(op string, args ...Tensor) {
 			text = text[:i]
 		}
 	}
+	refuse(op, text, args...)
+}
+
+// refuse raises an error about the arguments of an operation.
+func refuse(op, text string, args ...Tensor) {
 	shapes := make([]string, len(args))
 	for i, a := range args {
 		shapes[i] = a.describe()
@@ -248,11 +255,7 @@ func (s *Scope) check(op string, args ...Tensor) {
 	if msg := C.get_and_reset_last_err(); msg != nil {
 		text := C.GoString(msg)
 		C.free(unsafe.Pointer(msg))
-		shapes := make([]string, len(args))
-		for i, a := range args {
-			shapes[i] = a.describe()
-		}
-		panic(&Error{Op: op, Shapes: shapes, Text: text})
+		refuse(op, text, args...)
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *Scope) record(t step) {
 		C.int(len(t.saved)), handles(t.inputs), C.int(len(t.inputs)), handles(t.outputs), C.int(len(t.outputs)))
 	if problem != nil {
 		defer C.free(unsafe.Pointer(problem))
-		panic(&Error{Op: "record", Shapes: []string{t.inputs[0].describe()}, Text: C.GoString(problem)})
+		refuse("record", C.GoString(problem), t.inputs[0])
 	}
 }
 

@@ -16,11 +16,10 @@ func checkTexts(op string, x Tensor, starts []int32) int64 {
 		most = max(most, int64(starts[i+1]-starts[i]))
 	}
 	if starts[0] != 0 || int64(starts[len(starts)-1]) != x.Size(0) || x.device() != CPU {
-		panic(&Error{Op: op, Shapes: []string{x.describe()}, Text: "the texts must be its rows, on the CPU"})
+		refuse(op, "the texts must be its rows, on the CPU", x)
 	}
 	if x.DType() != Float32 && (x.DType() != BFloat16 || !CanPack(BFloat16)) {
-		panic(&Error{Op: op, Shapes: []string{x.describe()},
-			Text: "it must be float32, or bfloat16 where the CPU has products of it"})
+		refuse(op, "it must be float32, or bfloat16 where the CPU has products of it", x)
 	}
 	return most
 }
@@ -33,8 +32,7 @@ func (s *Scope) textBias(op string, bias Tensor, heads int, most int64) (*C.floa
 	bias = s.Contiguous(s.To(bias, Float32))
 	width := bias.Size(-1)
 	if width < most || bias.NumElements() != int64(heads)*width*width {
-		panic(&Error{Op: op, Shapes: []string{bias.describe()},
-			Text: fmt.Sprintf("it is no bias of %d heads for texts of %d tokens", heads, most)})
+		refuse(op, fmt.Sprintf("it is no bias of %d heads for texts of %d tokens", heads, most), bias)
 	}
 	return cfloats(bias.view32()), C.int64_t(width)
 }
@@ -42,7 +40,7 @@ func (s *Scope) textBias(op string, bias Tensor, heads int, most int64) (*C.floa
 // AttendTexts does the attention within texts that lie behind each other, without gradients, on the CPU. qkv is [tokens,
 // 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 16, to which shift
 // [3·heads·dim], if any, is added first. Text i has the tokens from starts[i] to starts[i+1]. bias, if any, is float32
-// [heads, most, most], added to the scores by place in the text, of at most most tokens. The result is of qkv's type,
+// [heads, most, most], added to the scores by position in the text, of at most most tokens. The result is of qkv's type,
 // [tokens, heads·dim]; a text's does not depend on the others. In bfloat16 it needs [CanPack] of bfloat16, dim a
 // multiple of 32, and no shift.
 func (s *Scope) AttendTexts(qkv, shift Tensor, starts []int32, heads int, bias Tensor) Tensor {
@@ -53,12 +51,10 @@ func (s *Scope) AttendTexts(qkv, shift Tensor, starts []int32, heads int, bias T
 		step = 32
 	}
 	if len(shape) != 2 || shape[1]%(3*step*int64(heads)) != 0 {
-		panic(&Error{Op: "AttendTexts", Shapes: []string{qkv.describe()},
-			Text: fmt.Sprintf("it does not have the queries, keys and values of %d heads", heads)})
+		refuse("AttendTexts", fmt.Sprintf("it does not have the queries, keys and values of %d heads", heads), qkv)
 	}
 	if shift.Defined() && (shift.NumElements() != shape[1] || shift.DType() != Float32 || qkv.DType() != Float32) {
-		panic(&Error{Op: "AttendTexts", Shapes: []string{qkv.describe(), shift.describe()},
-			Text: "what is added must be as wide, and both float32"})
+		refuse("AttendTexts", "what is added must be as wide, and both float32", qkv, shift)
 	}
 	if qkv.DType() == Float32 && !shift.Defined() {
 		shift = s.Zeros(Float32, shape[1])
@@ -109,14 +105,12 @@ func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, hea
 			{l.Up.In, l.Up.Out, layers[0].Up.Out},
 			{l.Down.Out, l.Down.In, inner}} {
 			if p[0] != h || p[1] != p[2] {
-				panic(&Error{Op: "EncodeTexts", Shapes: []string{x.describe()},
-					Text: fmt.Sprintf("layer %d does not fit", i)})
+				refuse("EncodeTexts", fmt.Sprintf("layer %d does not fit", i), x)
 			}
 		}
 		vector := func(t Tensor, n int64) *C.float {
 			if t.NumElements() != n || t.DType() != Float32 {
-				panic(&Error{Op: "EncodeTexts", Shapes: []string{t.describe()},
-					Text: fmt.Sprintf("layer %d does not fit", i)})
+				refuse("EncodeTexts", fmt.Sprintf("layer %d does not fit", i), t)
 			}
 			return cfloats(t.view32())
 		}

@@ -23,10 +23,10 @@ typedef struct {
   popri_range f;
   const void *kernel;
   int64_t n;
-} share;
+} split_work;
 
 static void part(void *p) {
-  const share *s = p;
+  const split_work *s = p;
   int64_t k = omp_thread(), of = omp_threads();
   int64_t from = s->n * k / of, to = s->n * (k + 1) / of;
   if (from < to) s->f(s->kernel, from, to);
@@ -40,6 +40,6 @@ void popri_shared(const char *name, popri_range f, const void *kernel, int64_t n
     return;
   }
   SHARED_OPERATION(name);
-  share s = {f, kernel, n};
+  split_work s = {f, kernel, n};
   omp_parallel(part, &s, threads < n ? threads : n, 0);
 }

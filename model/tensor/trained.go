@@ -9,8 +9,7 @@ import "C"
 func (s *Scope) Trained(x Tensor, w Weight) Tensor {
 	x = s.Contiguous(x)
 	if w.Packed == nil || w.Back == nil || w.Packed.DType != x.DType() || w.Matrix.DType() != x.DType() {
-		panic(&Error{Op: "Trained", Shapes: []string{x.describe(), w.Matrix.describe()},
-			Text: "the matrix is not laid out for products of this type"})
+		refuse("Trained", "the matrix is not laid out for products of this type", x, w.Matrix)
 	}
 	var y Tensor
 	s.NoGrad(func() { y = w.Packed.Outputs(s, x, w.Bias) })

@@ -13,21 +13,21 @@ type decoderState struct {
 	begun   bool   // something was decoded
 }
 
-// Decoder decodes ids one at a time, for text that is shown or searched while it grows. It holds back the bytes of an
+// decoder decodes ids one at a time, for text that is shown or searched while it grows. It holds back the bytes of an
 // incomplete character, so that the results of Add and Flush together are the result of Decode.
-type Decoder struct {
+type decoder struct {
 	tokenizer   *Tokenizer
 	skipSpecial bool
 	state       decoderState
 }
 
-// NewDecoder returns a decoder at the start of a text.
-func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	return &Decoder{tokenizer: t, skipSpecial: skipSpecial}
+// newDecoder returns a decoder at the start of a text.
+func (t *Tokenizer) newDecoder(skipSpecial bool) *decoder {
+	return &decoder{tokenizer: t, skipSpecial: skipSpecial}
 }
 
 // Add returns the text that id completes, "" if it only begins a character.
-func (d *Decoder) Add(id int32) string {
+func (d *decoder) Add(id int32) string {
 	t := d.tokenizer
 	if !t.vocab.has(id) || d.skipSpecial && t.vocab.special[id] {
 		return ""
@@ -39,7 +39,7 @@ func (d *Decoder) Add(id int32) string {
 }
 
 // Flush returns the rest at the end of the text: U+FFFD for an incomplete character.
-func (d *Decoder) Flush() string {
+func (d *decoder) Flush() string {
 	if d.tokenizer.joiner != nil {
 		return d.tokenizer.joiner.flush(&d.state)
 	}

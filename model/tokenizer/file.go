@@ -34,8 +34,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("tokenizer: %s: %s", e
 func (e *FormatError) UserFault() bool { return true }
 
 // Load reads a tokenizer.json, or the one in a folder. A tokenizer_config.json beside it names the tokens for
-// [Tokenizer.EOS], [Tokenizer.BOS] and [Tokenizer.Pad]. Content that is damaged or not supported gives a
-// [*FormatError].
+// [Tokenizer.EOS] and [Tokenizer.BOS]. Content that is damaged or not supported gives a [*FormatError].
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)

@@ -161,7 +161,7 @@ func checkDecode(t *testing.T, at string, tokenizer *Tokenizer, ids []int32, ski
 	if got := tokenizer.Decode(ids, skipSpecial); got != want {
 		t.Errorf("%s, skip special %v:\n got %q\nwant %q", at, skipSpecial, got, want)
 	}
-	d := tokenizer.NewDecoder(skipSpecial)
+	d := tokenizer.newDecoder(skipSpecial)
 	streamed := ""
 	for _, id := range ids {
 		streamed += d.Add(id)

@@ -97,7 +97,7 @@ const (
 // casedWord returns where the word that begins at start ends, with its contraction, or 0 if none begins there. Letters
 // without case and marks count as capitals and as small letters.
 func casedWord(text string, start, alternative int) int {
-	capitals, both := start, -1 // the end of the capitals, and the place of the last one that is a small letter as well
+	capitals, both := start, -1 // the end of the capitals, and the index of the last one that is a small letter as well
 	for capitals < len(text) {
 		c, size := caseAt(text[capitals:])
 		if c&capital == 0 {

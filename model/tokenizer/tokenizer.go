@@ -93,7 +93,7 @@ func (t *Tokenizer) DecodeAfter(before, ids []int32, skipSpecial bool) string {
 func (t *Tokenizer) decode(ids []int32, skipSpecial, begun bool) string {
 	if t.joiner != nil {
 		var out strings.Builder
-		d := t.NewDecoder(skipSpecial)
+		d := t.newDecoder(skipSpecial)
 		d.state.begun = begun
 		for _, id := range ids {
 			out.WriteString(d.Add(id))
@@ -138,9 +138,6 @@ func (t *Tokenizer) Token(id int32) string {
 	return t.vocab.pieces[id]
 }
 
-// Bytes returns the text of an id, which can be a part of a character; "" for an id outside the vocabulary.
-func (t *Tokenizer) Bytes(id int32) string { return t.text(id, false) }
-
 // IsSpecial reports whether id is a special token.
 func (t *Tokenizer) IsSpecial(id int32) bool { return t.vocab.has(id) && t.vocab.special[id] }
 
@@ -160,11 +157,6 @@ func (t *Tokenizer) BOS() (int32, bool) {
 	return t.named(t.defaults.BOS, "<|begin_of_text|>", "<s>", "<|endoftext|>", "[CLS]")
 }
 
-// Pad returns the id that fills short rows, found as [Tokenizer.EOS] is.
-func (t *Tokenizer) Pad() (int32, bool) {
-	return t.named(t.defaults.Pad, "[PAD]", "<pad>", "<|pad|>")
-}
-
 func (t *Tokenizer) named(configured specialName, customary ...string) (int32, bool) {
 	if configured != "" {
 		return t.ID(string(configured))
@@ -180,11 +172,4 @@ func (t *Tokenizer) named(configured specialName, customary ...string) (int32, b
 // splitWords calls visit for the words of a text, which pieces never cross; added tokens are left out.
 func (t *Tokenizer) splitWords(text string, visit func(string)) {
 	t.parts(text, func(part string, _ bool) { t.model.words(part, visit) }, func(AddedToken) {})
-}
-
-// Words returns the normalized words of text, before they are divided into pieces.
-func (t *Tokenizer) Words(text string) []string {
-	var words []string
-	t.splitWords(text, func(word string) { words = append(words, strings.Clone(word)) })
-	return words
 }

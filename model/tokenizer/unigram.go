@@ -65,7 +65,7 @@ func (m *unigram) words(text string, visit func(string)) {
 	cutAll(m.cutters, piece{text: text}, func(p piece) { visit(p.text) })
 }
 
-// step is the best path to a place in a word: its score and its last piece.
+// step is the best path to a position in a word: its score and its last piece.
 type pathStep struct {
 	score float64
 	id    int32
@@ -100,7 +100,7 @@ func (m *unigram) pieces(ids []int32, word string) []int32 {
 		}
 		at += size
 	}
-	// The path is read from its end, and turned by reusing the place of each step for the one that follows it.
+	// The path is read from its end, and reversed by reusing the field of each step for the one that follows it.
 	end := len(word)
 	for at, next := end, -1; at > 0; {
 		from := best[at].from
@@ -146,7 +146,7 @@ func (m *unigram) unknownPieces(ids []int32, text string) []int32 {
 	return ids
 }
 
-// unigramVocab is the list of pieces with their scores; a piece's place is its id.
+// unigramVocab is the list of pieces with their scores; a piece's index is its id.
 type unigramVocab struct {
 	ids    map[string]int32
 	scores []float64

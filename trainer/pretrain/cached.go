@@ -22,7 +22,7 @@ type Cache struct {
 	// Begin, where not nil, is told of a training that begins; Waiting, of one in another process that is waited for.
 	Begin   func(c *Corpus, dir string)
 	Waiting func(dir string)
-	// Each, where not nil, is called as [Run] calls it.
+	// Each, where not nil, is called as training calls it.
 	Each func(Stats)
 }
 

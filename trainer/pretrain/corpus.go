@@ -10,11 +10,11 @@ import (
 	"popri/model/tokenizer"
 )
 
-// EndOfText separates documents.
-const EndOfText = "<|endoftext|>"
+// endOfText separates documents.
+const endOfText = "<|endoftext|>"
 
-// Newline ends a text within a document.
-const Newline = "\n"
+// newline ends a text within a document.
+const newline = "\n"
 
 // Corpus is tokenised public text.
 type Corpus struct {
@@ -34,8 +34,8 @@ const (
 // NewCorpus tokenises texts. The sources to hold out are chosen by a hash of their name, and stretches of texts by a
 // hash of source and position; the last stretch is held out where the hash chooses none.
 func NewCorpus(texts []datasets.Text, tok *tokenizer.Tokenizer) *Corpus {
-	eot, _ := tok.ID(EndOfText)
-	c := &Corpus{newline: tok.Encode(Newline), eot: eot}
+	eot, _ := tok.ID(endOfText)
+	c := &Corpus{newline: tok.Encode(newline), eot: eot}
 	held := heldOut(texts)
 	for i, t := range texts {
 		ids := tok.Encode(t.Text)

@@ -66,7 +66,7 @@ func Make(ctx context.Context, out string, c *Corpus, tok *tokenizer.Tokenizer, 
 		return p, fault.User(err)
 	}
 	o.Save = write
-	m, st, err := Run(ctx, c, tok, o, each)
+	m, st, err := run(ctx, c, tok, o, each)
 	if err != nil {
 		return p, err
 	}

@@ -14,9 +14,9 @@ func Tokenizer(texts []datasets.Text, dir string, vocab int) (*tokenizer.Tokeniz
 	}
 	return tokenizer.TrainBPE(func(yield func(string) bool) {
 		for _, t := range texts {
-			if !yield(t.Text + Newline) {
+			if !yield(t.Text + newline) {
 				return
 			}
 		}
-	}, tokenizer.TrainOptions{VocabSize: vocab, SpecialTokens: []string{EndOfText}})
+	}, tokenizer.TrainOptions{VocabSize: vocab, SpecialTokens: []string{endOfText}})
 }

@@ -39,7 +39,7 @@ func (f *Folder) readModules() error {
 		func(raw []byte) error { return json.Unmarshal(raw, &modules) }); err != nil {
 		return err
 	}
-	place := "1_Pooling"
+	folder := "1_Pooling"
 	pooled := len(modules) == 0
 	for i, m := range modules {
 		kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]
@@ -49,7 +49,7 @@ func (f *Folder) readModules() error {
 		switch {
 		case kind == "Transformer" && i == 0 && m.Path == "":
 		case kind == "Pooling" && !pooled:
-			place, pooled = m.Path, true
+			folder, pooled = m.Path, true
 		case kind == "Normalize" && pooled:
 			f.after = append(f.after, module{})
 		case kind == "Dense" && pooled:
@@ -62,10 +62,10 @@ func (f *Folder) readModules() error {
 	if !pooled {
 		return fmt.Errorf("%s names no Pooling", path)
 	}
-	return f.readPooling(place)
+	return f.readPooling(folder)
 }
 
-func (f *Folder) readPooling(place string) error {
+func (f *Folder) readPooling(folder string) error {
 	p := struct {
 		Dim     int   `json:"word_embedding_dimension"`
 		Mean    *bool `json:"pooling_mode_mean_tokens"`
@@ -73,7 +73,7 @@ func (f *Folder) readPooling(place string) error {
 		Mode    any   `json:"pooling_mode"`
 		Prompts *bool `json:"include_prompt"`
 	}{}
-	_, err := f.readJSON(filepath.Join(place, "config.json"), func(raw []byte) error {
+	_, err := f.readJSON(filepath.Join(folder, "config.json"), func(raw []byte) error {
 		if err := hfconfig.Decode(raw, &p, "embedding_dimension"); err != nil {
 			return err
 		}
@@ -112,8 +112,8 @@ func (f *Folder) readDense() error {
 	return nil
 }
 
-// read reads the layer of this place among the steps, for vectors of this width.
-func (m *module) read(f *Folder, place string, width int) error {
+// read reads the layer of module number among the steps, for vectors of this width.
+func (m *module) read(f *Folder, number string, width int) error {
 	c := struct {
 		In   int    `json:"in_features"`
 		Out  int    `json:"out_features"`
@@ -167,7 +167,7 @@ func (m *module) read(f *Folder, place string, width int) error {
 		}
 	}
 	h, err := filehash.SHA256(path)
-	f.denseHash = append(f.denseHash, fmt.Sprintf("%s %d %v %s", place, m.out, m.hyperbola, h))
+	f.denseHash = append(f.denseHash, fmt.Sprintf("%s %d %v %s", number, m.out, m.hyperbola, h))
 	return err
 }
 

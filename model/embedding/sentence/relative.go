@@ -16,12 +16,12 @@ func bucketOf(distance, buckets, most int) int {
 		return first + distance
 	}
 	// In float32, as the reference: the limits of the buckets depend on the rounding.
-	share := float32(math.Log(float64(float32(distance)/float32(exact)))) /
+	fraction := float32(math.Log(float64(float32(distance)/float32(exact)))) /
 		float32(math.Log(float64(most)/float64(exact)))
-	return first + min(half-1, exact+int(share*float32(half-exact)))
+	return first + min(half-1, exact+int(fraction*float32(half-exact)))
 }
 
-// RelativeBias returns what the scores of attention gain from the places of two of n tokens, [heads, n, n]: the entry
+// RelativeBias returns what the scores of attention gain from the positions of two of n tokens, [heads, n, n]: the entry
 // of a table [buckets, heads] for their distance.
 func (c Config) RelativeBias(table []float32, n int) []float32 {
 	out := make([]float32, 0, c.Heads*n*n)

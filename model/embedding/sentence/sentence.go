@@ -151,7 +151,7 @@ func (f *Folder) IDs(text string) []int32 {
 	return slices.Concat(f.prefix, ids, f.suffix)
 }
 
-// Position returns the place in the table of positions of the token that follows before others, none of them padding.
+// Position returns the row in the table of positions of a token that follows so many others, none of them padding.
 func (c Config) Position(before int, id int32) int {
 	if c.Pad < 0 {
 		return before
@@ -162,8 +162,8 @@ func (c Config) Position(before int, id int32) int {
 	return c.Pad + 1 + before
 }
 
-// Share returns how much of a text's vector is the state of one of n tokens.
-func (f *Folder) Share(token, n int) float32 {
+// TokenWeight returns how much of a text's vector is the state of one of n tokens.
+func (f *Folder) TokenWeight(token, n int) float32 {
 	if !f.pooling.first {
 		return 1 / float32(n)
 	}

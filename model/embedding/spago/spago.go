@@ -146,9 +146,9 @@ func (e *Encoder) batch(ids [][]int32, out embedding.Matrix) error {
 		}
 		pooled := make([]float64, h)
 		for k := range text {
-			share := float64(e.folder.Share(k, len(text)))
+			weight := float64(e.folder.TokenWeight(k, len(text)))
 			for i, v := range x[(starts[t]+k)*h:][:h] {
-				pooled[i] += share * float64(v)
+				pooled[i] += weight * float64(v)
 			}
 		}
 		if err := e.folder.Finish(pooled, out.Row(t)); err != nil {

@@ -194,13 +194,13 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 // A batch is the tokens of some texts. Each text has its row of columns tokens, or they lie behind each other, and
 // texts of padding alone behind them.
 type batch struct {
-	which         []int // the texts, the longest first
-	rows, columns int   // padded; else 0
-	ids, places   []int64
-	share         []float32 // of each token in its text's vector
-	blocked       []float32 // added to the scores of attention to it
-	padded        bool      // some are blocked
-	starts        []int32   // of the texts, of texts of padding, and the end of the last one
+	which          []int // the texts, the longest first
+	rows, columns  int   // padded; else 0
+	ids, positions []int64
+	weight         []float32 // of each token in its text's vector
+	blocked        []float32 // added to the scores of attention to it
+	padded         bool      // some are blocked
+	starts         []int32   // of the texts, of texts of padding, and the end of the last one
 }
 
 // lay lays the tokens of the texts out.
@@ -224,8 +224,8 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 		total = b.rows * t
 		b.padded = b.rows > len(which)
 	}
-	b.ids, b.places = make([]int64, total), make([]int64, total)
-	b.share, b.blocked = make([]float32, total), make([]float32, total)
+	b.ids, b.positions = make([]int64, total), make([]int64, total)
+	b.weight, b.blocked = make([]float32, total), make([]float32, total)
 	for i := range len(which) * b.columns { // rows of padding alone attend to all of it
 		b.blocked[i] = blockedScore
 	}
@@ -238,8 +238,8 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 		before := 0 // tokens that are not padding
 		for k, id := range ids[i] {
 			at := start + k
-			b.ids[at], b.share[at], b.blocked[at] = int64(id), e.folder.Share(k, len(ids[i])), 0
-			b.places[at] = int64(c.Position(before, id))
+			b.ids[at], b.weight[at], b.blocked[at] = int64(id), e.folder.TokenWeight(k, len(ids[i])), 0
+			b.positions[at] = int64(c.Position(before, id))
 			if int(id) != c.Pad {
 				before++
 			}
@@ -269,7 +269,7 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 	}
 	x := s.Embedding(e.word, s.FromInt64(b.ids, shape...))
 	if e.pos.Defined() {
-		x = s.FusedLayerNorm(s.Add(x, s.Embedding(e.pos, s.FromInt64(b.places, shape...))), e.normW, e.normB,
+		x = s.FusedLayerNorm(s.Add(x, s.Embedding(e.pos, s.FromInt64(b.positions, shape...))), e.normW, e.normB,
 			e.folder.Config.NormEps)
 	}
 	a := attention{starts: b.starts}
@@ -289,12 +289,12 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 		clear(vector)
 		for k := range ids[i] {
 			at := int(b.starts[row]) + k
-			share := float64(b.share[at])
-			if share == 0 {
+			weight := float64(b.weight[at])
+			if weight == 0 {
 				continue
 			}
 			for d, x := range states[at*hidden : (at+1)*hidden] {
-				vector[d] += share * float64(x)
+				vector[d] += weight * float64(x)
 			}
 		}
 		if err := e.folder.Finish(vector, out.Row(i)); err != nil {
