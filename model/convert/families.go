@@ -47,7 +47,7 @@ func planPhi3(r *reader) (map[string]any, []weight, error) {
 	if window := "attention.sliding_window"; r.has(window) {
 		config["sliding_window"] = r.size(window, 0)
 	}
-	t.fused(config)
+	t.decoder(config, biases{joined: true}, false, llamaNorms)
 	return config, t.list, r.err
 }
 

@@ -123,8 +123,9 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 	return config, &tensors{r: r}
 }
 
-// biases says which projections have them.
-type biases struct{ qkv, out, mlp bool }
+// biases says which projections have them. joined says that queries, keys and values are one projection, without
+// biases, and gate and up another, as in Phi-3.
+type biases struct{ qkv, out, mlp, joined bool }
 
 // biases are those that the first block of LLaMA or a near relative has.
 func (t *tensors) biases(config map[string]any) biases {
@@ -161,6 +162,13 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool, nor
 			t.add(to+n.name+".weight", from+n.source+".weight", t.norm,
 				map[width]int64{stream: h, head: d, queries: q, keys: kv}[n.of])
 		}
+		if with.joined {
+			linear("self_attn.qkv_proj", "attn_qkv", weight{}, q+2*kv, h, false)
+			linear("self_attn.o_proj", "attn_output", weight{}, h, q, false)
+			linear("mlp.gate_up_proj", "ffn_up", weight{}, 2*in, h, false)
+			linear("mlp.down_proj", "ffn_down", weight{}, h, in, false)
+			continue
+		}
 		linear("self_attn.q_proj", "attn_q", rotary, q, h, with.qkv)
 		linear("self_attn.k_proj", "attn_k", rotary, kv, h, with.qkv)
 		linear("self_attn.v_proj", "attn_v", weight{}, kv, h, with.qkv)
@@ -168,29 +176,6 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool, nor
 		linear("mlp.gate_proj", "ffn_gate", weight{}, in, h, with.mlp)
 		linear("mlp.up_proj", "ffn_up", weight{}, in, h, with.mlp)
 		linear("mlp.down_proj", "ffn_down", weight{}, h, in, with.mlp)
-	}
-}
-
-// fused lists the tensors of Phi-3, whose queries, keys and values are one projection, and gate and up another.
-func (t *tensors) fused(config map[string]any) {
-	size := func(key string) int64 { return int64(config[key].(int)) }
-	h, in, d := size("hidden_size"), size("intermediate_size"), size("head_dim")
-	q, kv := d*size("num_attention_heads"), d*size("num_key_value_heads")
-	t.embedding(config, "model.embed_tokens.weight", h)
-	t.add("model.norm.weight", "output_norm.weight", t.norm, h)
-	layers := config["num_hidden_layers"].(int)
-	if !t.plausible(layers) {
-		return
-	}
-	for i := range layers {
-		to, from := fmt.Sprintf("model.layers.%d.", i), fmt.Sprintf("blk.%d.", i)
-		for _, n := range llamaNorms {
-			t.add(to+n.name+".weight", from+n.source+".weight", t.norm, h)
-		}
-		t.add(to+"self_attn.qkv_proj.weight", from+"attn_qkv.weight", weight{}, q+2*kv, h)
-		t.add(to+"self_attn.o_proj.weight", from+"attn_output.weight", weight{}, h, q)
-		t.add(to+"mlp.gate_up_proj.weight", from+"ffn_up.weight", weight{}, 2*in, h)
-		t.add(to+"mlp.down_proj.weight", from+"ffn_down.weight", weight{}, h, in)
 	}
 }
 
