@@ -13,7 +13,7 @@ type pass struct {
 	rotations
 	mask       tensor.Tensor // added to the scores
 	kernelMask tensor.Tensor // the mask in the type that attention without scores in memory takes, if the CPU has it
-	starts     []int64       // see [Input]
+	starts     []int64       // of packed sequences, see [Input]
 	drop       dropout
 	rows       tensor.Tensor // the flat positions that are wanted of the last block; none: all
 }

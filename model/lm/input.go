@@ -11,8 +11,8 @@ type Input struct {
 	IDs       tensor.Tensor // int64 [B, T]
 	Positions tensor.Tensor // int64 [B, T]; none means 0…T-1
 	Mask      tensor.Tensor // bool [B, 1, T, T] or [1, 1, T, T], true where a row may look at a column; none means causal
-	starts    []int64       // of the sequences that are behind each other in one row, and their end; none: rows are padded
-	longest   int           // of these
+	starts    []int64       // where each sequence that is packed into one row begins, and the end; none: rows are padded
+	longest   int           // tokens of a packed sequence
 	drop      dropout
 	leaf      *tensor.Tensor // if not nil, receives the tokens' embeddings [B, T, H], where gradients then end
 	rows      tensor.Tensor  // the flat positions [n] whose hidden states are wanted; none: all
@@ -21,8 +21,8 @@ type Input struct {
 // dependsOnRow is an adapter whose change of a token depends on the token's position in the batch.
 type dependsOnRow interface{ DependsOnRow() }
 
-// few reports whether the last block should compute what follows its attention for n positions of the input alone.
-// Dropout masks depend on the position of a token among all.
+// few reports whether the last block should compute its MLP for the n scored positions alone. With dropout it cannot,
+// because the masks depend on the position of a token among all.
 func (in Input) few(n int, adapter Adapter) bool {
 	_, byRow := adapter.(dependsOnRow)
 	return !byRow && in.drop.Rate == 0 && int64(n) < in.IDs.NumElements()*3/4

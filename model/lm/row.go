@@ -69,7 +69,7 @@ func (in Input) rowStarts(rows int) []int64 {
 	return starts
 }
 
-// rowsInput lays rows out: behind each other, where attention takes them so, or padded.
+// rowsInput lays rows out: packed into one, where attention takes them so, or padded.
 func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
 	if m.Config.twoWay() {
 		return wholeRows(s, rows, paddedRows(s, rows, 0, m.Config.Context))
@@ -77,17 +77,17 @@ func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
 	// An adapter with dropout takes the first axis for that of the rows.
 	_, byRow := adapter.(dependsOnRow)
 	if !byRow && !m.byFormula() && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
-		if in := behindEachOther(s, rows); len(in.starts) > 0 {
+		if in := packedRows(s, rows); len(in.starts) > 0 {
 			return in
 		}
 	}
 	return paddedRows(s, rows, 0, m.Config.Context)
 }
 
-// behindEachOther lays rows out one behind the other, without padding but at the end: the number of tokens is rounded
-// up to whole tiles of the matrix unit or, without one, further, because the library compiles a kernel for each new size
-// of a product. There is no such input of one row, and of rows that hardly need padding.
-func behindEachOther(s *tensor.Scope, rows []Row) (in Input) {
+// packedRows packs the rows into one, without padding between them. The number of tokens is rounded up to whole tiles of
+// the matrix unit. Without one it is rounded further, because the library compiles a kernel for each new size of a
+// product. The result has no starts where padded rows would hardly be longer.
+func packedRows(s *tensor.Scope, rows []Row) (in Input) {
 	round, total := 64, 0
 	if tensor.MatrixUnit() {
 		round = 16
@@ -105,7 +105,7 @@ func behindEachOther(s *tensor.Scope, rows []Row) (in Input) {
 	}
 	several := slices.ContainsFunc(rows, Row.several)
 	rows = slices.Clone(rows)
-	for left := whole - total; left > 0; left -= in.longest { // what is left are rows, too, none longer than the longest
+	for left := whole - total; left > 0; left -= in.longest { // the rest becomes rows that nobody reads
 		rows = append(rows, Row{Tokens: make([]int32, min(left, in.longest))})
 	}
 	ids, positions, at := make([]int64, whole), make([]int64, whole), 0
@@ -133,8 +133,8 @@ func behindEachOther(s *tensor.Scope, rows []Row) (in Input) {
 // several reports whether the row holds several sequences.
 func (r Row) several() bool { return len(r.Branches) > 0 }
 
-// order writes the positions of the row's tokens, or of more, as if the last sequence went on, and what they see of the
-// row into mask, whose rows are width apart, if it is not empty.
+// order writes the positions of the row's tokens. There may be more positions than tokens; the last sequence then goes
+// on. If mask is not empty, it receives ones where a token (its row, width long) sees another one.
 func (r Row) order(positions []int64, mask []byte, width int) {
 	left, hidden := r.Branches, 0 // hidden: where the token's own sequence begins, behind Shared; 0 for the first one
 	for t := range positions {
@@ -157,9 +157,8 @@ func (r Row) order(positions []int64, mask []byte, width int) {
 	}
 }
 
-// paddedRows is [PaddedInput] of rows that go on behind the given number of tokens. Where there are such, or rows hold
-// several sequences, it adds positions, below the model's context, and a mask of what each token of a row sees of the
-// row.
+// paddedRows is [PaddedInput] of rows that continue the given number of tokens. If there are such tokens, or if a row
+// holds several sequences, it adds positions, below the model's context, and the mask within each row.
 func paddedRows(s *tensor.Scope, rows []Row, before, context int) Input {
 	tokens := make([][]int32, len(rows))
 	for i, r := range rows {

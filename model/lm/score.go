@@ -44,7 +44,7 @@ func (m *Model) score(s *tensor.Scope, rows []Row, adapter Adapter, rank bool, d
 	return sc
 }
 
-// values fills in what the vocabulary's distributions say of the counted tokens, of which there must be some.
+// values computes log-probabilities, ranks, entropies and mean logits. There must be a counted token.
 func (sc *Scored) values(s *tensor.Scope, rank bool) {
 	sc.chunks(s, func(c *chunk) {
 		if sc.m.Config.Classifies() {
@@ -63,18 +63,18 @@ func (sc *Scored) values(s *tensor.Scope, rank bool) {
 	}
 }
 
-// unscored is score up to the hidden states: [Scored.Gradients] gives the log-probabilities, too, so that a loss whose
-// weights do not depend on them needs one pass over the vocabulary instead of two.
+// unscored is score without the log-probabilities, which [Scored.Gradients] then computes with the gradients: a loss
+// whose weights do not depend on them needs one pass over the vocabulary instead of two.
 func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
 	in := m.rowsInput(s, rows, adapter)
 	in.drop = drop
-	sc, at := m.counted(rows, in.rowStarts(len(rows)))
-	if len(at) == 0 {
+	sc, index := m.counted(rows, in.rowStarts(len(rows)))
+	if len(index) == 0 {
 		return sc
 	}
-	sc.keeps = s.Recording() && len(at) <= vocabRows
-	positions := s.FromInt64(at, int64(len(at)))
-	if in.few(len(at), adapter) {
+	sc.keeps = s.Recording() && len(index) <= vocabRows
+	positions := s.FromInt64(index, int64(len(index)))
+	if in.few(len(index), adapter) {
 		in.rows, positions = positions, tensor.Tensor{}
 	}
 	if m.Recompute && s.Recording() {
@@ -90,13 +90,13 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 }
 
 // counted returns the counted tokens of rows that begin at flat positions, and those whose hidden states predict them.
-func (m *Model) counted(rows []Row, starts []int64) (sc *Scored, at []int64) {
-	at, next, sequence := m.targets(rows, starts)
+func (m *Model) counted(rows []Row, starts []int64) (sc *Scored, positions []int64) {
+	positions, next, sequence := m.targets(rows, starts)
 	// The number of positions is rounded up to a multiple of 32. The surplus scores position 0 and is dropped.
-	for len(sequence) > 0 && len(at)%32 != 0 {
-		at, next = append(at, 0), append(next, 0)
+	for len(sequence) > 0 && len(positions)%32 != 0 {
+		positions, next = append(positions, 0), append(next, 0)
 	}
-	return &Scored{m: m, Row: sequence, tokens: next}, at
+	return &Scored{m: m, Row: sequence, tokens: next}, positions
 }
 
 // chunk is the vocabulary at some of the counted positions.

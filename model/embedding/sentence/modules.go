@@ -171,9 +171,20 @@ func (m *module) read(f *Folder, number string, width int) error {
 	return err
 }
 
-// Finish turns the pooled state of a text into its vector of unit length.
-func (f *Folder) Finish(pooled []float64, vector []float32) error {
-	x := pooled
+// Pool turns the states of a text's tokens [n, H] into its vector of unit length: the modules after the encoder, applied
+// to the mean of the states or to the first one.
+func (f *Folder) Pool(states, vector []float32) error {
+	h := f.Config.Hidden
+	x, n := make([]float64, h), len(states)/h
+	weight := float64(1 / float32(n))
+	if f.pooling.first {
+		n, weight = 1, 1
+	}
+	for k := range n {
+		for i, v := range states[k*h:][:h] {
+			x[i] += weight * float64(v)
+		}
+	}
 	for _, m := range f.after {
 		if m.weight != nil {
 			x = m.apply(x)

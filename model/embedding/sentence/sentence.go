@@ -162,17 +162,6 @@ func (c Config) Position(before int, id int32) int {
 	return c.Pad + 1 + before
 }
 
-// TokenWeight returns how much of a text's vector is the state of one of n tokens.
-func (f *Folder) TokenWeight(token, n int) float32 {
-	if !f.pooling.first {
-		return 1 / float32(n)
-	}
-	if token == 0 {
-		return 1
-	}
-	return 0
-}
-
 func (f *Folder) exists(name string) bool {
 	_, err := os.Stat(filepath.Join(f.Dir, name))
 	return err == nil

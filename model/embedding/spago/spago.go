@@ -144,14 +144,7 @@ func (e *Encoder) batch(ids [][]int32, out embedding.Matrix) error {
 		if len(text) == 0 {
 			continue
 		}
-		pooled := make([]float64, h)
-		for k := range text {
-			weight := float64(e.folder.TokenWeight(k, len(text)))
-			for i, v := range x[(starts[t]+k)*h:][:h] {
-				pooled[i] += weight * float64(v)
-			}
-		}
-		if err := e.folder.Finish(pooled, out.Row(t)); err != nil {
+		if err := e.folder.Pool(x[starts[t]*h:starts[t+1]*h], out.Row(t)); err != nil {
 			return err
 		}
 	}

@@ -197,7 +197,6 @@ type batch struct {
 	which          []int // the texts, the longest first
 	rows, columns  int   // padded; else 0
 	ids, positions []int64
-	weight         []float32 // of each token in its text's vector
 	blocked        []float32 // added to the scores of attention to it
 	padded         bool      // some are blocked
 	starts         []int32   // of the texts, of texts of padding, and the end of the last one
@@ -225,7 +224,7 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 		b.padded = b.rows > len(which)
 	}
 	b.ids, b.positions = make([]int64, total), make([]int64, total)
-	b.weight, b.blocked = make([]float32, total), make([]float32, total)
+	b.blocked = make([]float32, total)
 	for i := range len(which) * b.columns { // rows of padding alone attend to all of it
 		b.blocked[i] = blockedScore
 	}
@@ -238,7 +237,7 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 		before := 0 // tokens that are not padding
 		for k, id := range ids[i] {
 			at := start + k
-			b.ids[at], b.weight[at], b.blocked[at] = int64(id), e.folder.TokenWeight(k, len(ids[i])), 0
+			b.ids[at], b.blocked[at] = int64(id), 0
 			b.positions[at] = int64(c.Position(before, id))
 			if int(id) != c.Pad {
 				before++
@@ -281,23 +280,12 @@ func (e *Encoder) batch(s *tensor.Scope, which []int, ids [][]int32, out embeddi
 	}
 	states := s.Contiguous(s.To(e.states(s, x, a), tensor.Float32)).Host()
 	hidden := e.folder.Config.Hidden
-	vector := make([]float64, hidden)
 	for row, i := range which {
+		from := int(b.starts[row])
 		if len(ids[i]) == 0 {
 			continue
 		}
-		clear(vector)
-		for k := range ids[i] {
-			at := int(b.starts[row]) + k
-			weight := float64(b.weight[at])
-			if weight == 0 {
-				continue
-			}
-			for d, x := range states[at*hidden : (at+1)*hidden] {
-				vector[d] += weight * float64(x)
-			}
-		}
-		if err := e.folder.Finish(vector, out.Row(i)); err != nil {
+		if err := e.folder.Pool(states[from*hidden:(from+len(ids[i]))*hidden], out.Row(i)); err != nil {
 			return err
 		}
 	}
