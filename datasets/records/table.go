@@ -28,39 +28,9 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 	r := csv.NewReader(content)
 	r.ReuseRecord = true
 	r.Comma = rune(in.delimiter)
-	header, err := r.Read()
-	if err == io.EOF {
-		return bad("it is empty: want a first line with the columns' names")
-	}
-	if err != nil {
-		return tableError(1, err)
-	}
-	if len(header) > mostColumns {
-		return bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
-	}
-	header = slices.Clone(header)
-	column := map[string]int{}
-	for i, name := range header {
-		if at, twice := column[name]; twice {
-			return bad("line 1: columns %d and %d have the same name", at+1, i+1)
-		}
-		column[name] = i
-	}
-	names, err := o.Columns.find(func(name string) bool { _, ok := column[name]; return ok },
-		func() []string { return header })
+	at, others, err := readHeader(r, o.Columns)
 	if err != nil {
 		return err
-	}
-	at := [roles]int{}
-	for role, name := range names {
-		at[role] = -1
-		if name != "" {
-			at[role] = column[name]
-		}
-	}
-	others := make([]int, len(o.Columns.Others))
-	for i, name := range o.Columns.Others {
-		others[i] = column[name]
 	}
 	for end := 1; ; { // the line on which the newest record ends
 		in.next()
@@ -98,6 +68,44 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 			return err
 		}
 	}
+}
+
+// readHeader reads the first line: at which index of a line each role's column is, -1 for none, and each of the others.
+func readHeader(r *csv.Reader, c Columns) (at [roles]int, others []int, err error) {
+	header, err := r.Read()
+	if err == io.EOF {
+		return at, nil, bad("it is empty: want a first line with the columns' names")
+	}
+	if err != nil {
+		return at, nil, tableError(1, err)
+	}
+	if len(header) > mostColumns {
+		return at, nil, bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
+	}
+	header = slices.Clone(header)
+	column := map[string]int{}
+	for i, name := range header {
+		if first, twice := column[name]; twice {
+			return at, nil, bad("line 1: columns %d and %d have the same name", first+1, i+1)
+		}
+		column[name] = i
+	}
+	names, err := c.find(func(name string) bool { _, ok := column[name]; return ok },
+		func() []string { return header })
+	if err != nil {
+		return at, nil, err
+	}
+	for role, name := range names {
+		at[role] = -1
+		if name != "" {
+			at[role] = column[name]
+		}
+	}
+	others = make([]int, len(c.Others))
+	for i, name := range c.Others {
+		others[i] = column[name]
+	}
+	return at, others, nil
 }
 
 // ErrQuotes marks quotation marks that are not doubled.

@@ -316,20 +316,10 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 		if err != nil {
 			return err
 		}
-		n := len(p.Records) / size
-		switch {
-		case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||
-			p.First != uint64(at):
-			return refuse(Malformed,
-				"the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x", p.Role,
-				p.First, p.Announcement, a.Role.Peer(), at, id)
-		case string(p.Batch) != string(batch[:]):
-			return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch,
-				batch)
-		case n == 0 || n > len(both)-at || len(p.Records)%size != 0:
-			return refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), len(both)-at,
-				size)
+		if err := a.checkRecords(p, id, batch, at, len(both)-at, size); err != nil {
+			return err
 		}
+		n := len(p.Records) / size
 		own := make([]byte, n*size)
 		if _, err := f.ReadAt(own, int64(at)*int64(size)); err != nil {
 			return err
@@ -362,6 +352,22 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	b.refused = len(both) - len(counted)
+	return nil
+}
+
+// checkRecords refuses records of the other aggregator that are not those from the index at on, at most left of them, of
+// this batch.
+func (a *Aggregator) checkRecords(p *Proofs, id ID, batch [sha256.Size]byte, at, left, size int) error {
+	switch n := len(p.Records) / size; {
+	case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||
+		p.First != uint64(at):
+		return refuse(Malformed, "the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x",
+			p.Role, p.First, p.Announcement, a.Role.Peer(), at, id)
+	case string(p.Batch) != string(batch[:]):
+		return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch, batch)
+	case n == 0 || n > left || len(p.Records)%size != 0:
+		return refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), left, size)
+	}
 	return nil
 }
 

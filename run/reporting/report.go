@@ -48,21 +48,11 @@ func Of(dir string) (report.Report, error) {
 	if r.Views, err = views(dir, len(figures), state); err != nil {
 		return r, err
 	}
-	var kinds policy.Found
-	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Kinds), &kinds); err == nil {
-		r.Notes = append(r.Notes, "Kinds of text: "+kinds.String()+".")
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	told, err := releaseNotes(rundir.Round(dir, 1))
+	if err != nil {
 		return r, err
 	}
-	var form policy.Form
-	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err == nil {
-		if words := form.String(); words != "" {
-			r.Notes = append(r.Notes, "What the release tells of "+words+".")
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return r, err
-	}
-	r.Notes = append(r.Notes, engineNotes(*c)...)
+	r.Notes = append(append(r.Notes, told...), engineNotes(*c)...)
 	stages, perRound, err := Shared(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
@@ -106,18 +96,41 @@ func Of(dir string) (report.Report, error) {
 	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
 		return r, err
 	}
-	r.Stages = stages
-	standard := configs.Default()
-	for _, k := range configs.Keys() {
-		v, _ := c.Get(k.Name)
-		d, _ := standard.Get(k.Name)
-		r.Settings = append(r.Settings, report.Setting{Key: k.Name, Value: shownValue(k.Name, v),
-			Default: fmt.Sprint(d)})
-	}
+	r.Stages, r.Settings = stages, settings(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Provenance)) {
 		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})
 	}
 	return r, nil
+}
+
+// releaseNotes says what the first release told of the kinds and the form of texts.
+func releaseNotes(round string) (notes []string, err error) {
+	var kinds policy.Found
+	if found, err := atomicfile.ReadJSONIfAny(filepath.Join(round, rundir.Kinds), &kinds); err != nil {
+		return nil, err
+	} else if found {
+		notes = append(notes, "Kinds of text: "+kinds.String()+".")
+	}
+	var form policy.Form
+	found, err := atomicfile.ReadJSONIfAny(filepath.Join(round, rundir.Form), &form)
+	if err != nil {
+		return nil, err
+	}
+	if words := form.String(); found && words != "" {
+		notes = append(notes, "What the release tells of "+words+".")
+	}
+	return notes, nil
+}
+
+// settings are all keys with their values and defaults.
+func settings(c *configs.Config) (list []report.Setting) {
+	standard := configs.Default()
+	for _, k := range configs.Keys() {
+		v, _ := c.Get(k.Name)
+		d, _ := standard.Get(k.Name)
+		list = append(list, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
+	}
+	return list
 }
 
 // Write writes report.html into the run's folder and returns its path.

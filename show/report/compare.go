@@ -112,8 +112,13 @@ func newComparison(runs []Report) (*comparison, error) {
 			"the same, so the accuracies of different runs are not compared."
 	}
 
+	p.differences(titles, runs)
+	return p, p.curves(titles, runs)
+}
+
+// curves draws one line for each run in each plot that all share: the first of the plot's figures.
+func (p *comparison) curves(titles []string, runs []Report) error {
 	for _, plot := range sharedPlots(runs) {
-		// One line for each run and plot: the first of the plot's figures.
 		var lines []line
 		for i, r := range runs {
 			lines = append(lines, takeLine(titles[i], r.Rounds, plot.Lines[0].Key, i))
@@ -125,14 +130,18 @@ func newComparison(runs []Report) (*comparison, error) {
 		fig, ok, err := drawPlot(title, lines, plotOptions{width: curveWidth, height: curveHeight,
 			xLabel: "round", percent: plot.Percent})
 		if err != nil {
-			return nil, fmt.Errorf("curve %q: %w", plot.Title, err)
+			return fmt.Errorf("curve %q: %w", plot.Title, err)
 		}
 		if ok {
 			fig.Note = plot.Note
 			p.Curves = append(p.Curves, fig)
 		}
 	}
+	return nil
+}
 
+// differences lists the settings in which the runs differ.
+func (p *comparison) differences(titles []string, runs []Report) {
 	all := collect("Settings in which the runs differ", "Setting", titles, runs,
 		func(r Report, add func(string, cell)) {
 			for _, s := range r.Settings {
@@ -145,7 +154,6 @@ func newComparison(runs []Report) (*comparison, error) {
 			p.Settings.Rows = append(p.Settings.Rows, row)
 		}
 	}
-	return p, nil
 }
 
 // collect builds a matrix of what visit adds for every run.

@@ -104,134 +104,30 @@ type plotOptions struct {
 // drawPlot draws the series that have a finite value; ok is false if none has.
 func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool, err error) {
 	fig.Title = title
-	p := plot.New()
-	p.BackgroundColor = color.Transparent
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		for _, style := range []*draw.TextStyle{&axis.Label.TextStyle, &axis.Tick.Label} {
-			style.Font = font.From(plot.DefaultFont, 12)
-			style.Font.Variant = "Sans"
-			style.Color = placeholder(mutedColor)
-		}
-		axis.Tick.Length = 0
-		axis.Padding = 4
-		axis.LineStyle.Width = 0 // the lowest grid line is the axis
-	}
-	p.X.Label.Text = clean(opt.xLabel)
-	grid := plotter.NewGrid()
-	grid.Vertical.Width = 0
-	grid.Horizontal.Color, grid.Horizontal.Width = placeholder(gridColor), 0.8
-	p.Add(grid)
-
-	low, high := math.Inf(1), math.Inf(-1)
-	left, right := math.Inf(1), math.Inf(-1)
-	see := func(x, y float64) {
-		low, high = min(low, y), max(high, y)
-		left, right = min(left, x), max(right, x)
-	}
-	for _, w := range opt.whiskers {
-		see(w.x, w.low)
-		see(w.x, w.high)
-		for _, path := range []plotter.XYs{{{X: w.x, Y: w.low}, {X: w.x, Y: w.high}}} {
-			line, err := plotter.NewLine(path)
-			if err != nil {
-				return fig, false, err
-			}
-			line.Color, line.Width = seriesColor(0), 1.4
-			p.Add(line)
-		}
+	p := newPlot(opt)
+	e := extent{low: math.Inf(1), high: math.Inf(-1), left: math.Inf(1), right: math.Inf(-1)}
+	if err := addWhiskers(p, &e, opt.whiskers); err != nil {
+		return fig, false, err
 	}
 	for _, s := range lines {
-		var stretches []plotter.XYs
-		broken := true
-		count := 0
-		for i, y := range s.y {
-			if math.IsNaN(y) || math.IsInf(y, 0) {
-				broken = true
-				continue
-			}
-			if broken {
-				stretches = append(stretches, nil)
-				broken = false
-			}
-			last := len(stretches) - 1
-			stretches[last] = append(stretches[last], plotter.XY{X: s.x[i], Y: y})
-			see(s.x[i], y)
-			count++
-		}
-		if count == 0 {
+		stretches := s.stretches(&e)
+		if len(stretches) == 0 {
 			continue
 		}
 		ok = true
 		fig.Legend = append(fig.Legend, legendEntry{s.name, template.CSS("var(" + seriesVariable(s.index) + ")"),
 			s.dashed, s.points})
-		for _, stretch := range stretches {
-			if !s.points && len(stretch) > 1 {
-				line, err := plotter.NewLine(stretch)
-				if err != nil {
-					return fig, false, err
-				}
-				line.Color, line.Width = seriesColor(s.index), 1.8
-				if s.dashed {
-					line.Width, line.Dashes = 1.2, []vg.Length{4, 3}
-				}
-				p.Add(line)
-			}
-			if s.dashed || s.bare && len(stretch) > 1 {
-				continue
-			}
-			dots, err := plotter.NewScatter(stretch)
-			if err != nil {
-				return fig, false, err
-			}
-			dots.GlyphStyle = draw.GlyphStyle{Color: seriesColor(s.index), Radius: 2.6, Shape: draw.CircleGlyph{}}
-			if s.points {
-				dots.Radius = 1.8
-			}
-			p.Add(dots)
+		if err := s.draw(p, stretches); err != nil {
+			return fig, false, err
 		}
 	}
 	if !ok {
 		return fig, false, nil
 	}
-	if len(opt.names) > 0 {
-		var words plotter.XYLabels
-		for _, n := range opt.names {
-			words.XYs, words.Labels = append(words.XYs, plotter.XY{X: n.x, Y: n.y}), append(words.Labels, clean(n.name))
-		}
-		labels, err := plotter.NewLabels(words)
-		if err != nil {
-			return fig, false, err
-		}
-		labels.Offset = vg.Point{X: 5, Y: -4}
-		for i := range labels.TextStyle {
-			labels.TextStyle[i].Font = font.From(plot.DefaultFont, 11)
-			labels.TextStyle[i].Font.Variant = "Sans"
-			labels.TextStyle[i].Color = placeholder(mutedColor)
-		}
-		p.Add(labels)
+	if err := addNames(p, opt.names); err != nil {
+		return fig, false, err
 	}
-	if opt.fromZero {
-		low = min(low, 0)
-	}
-	if b := opt.bounds; b != nil {
-		left, right, low, high = b[0], b[1], b[2], b[3]
-	}
-	ticks, low, high := niceTicks(low, high, opt.percent)
-	p.Y.Min, p.Y.Max = low, high
-	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
-	if opt.ticks == nil {
-		if opt.ticks = wholeTicks(left, right); len(opt.ticks) < 2 && left < right {
-			opt.ticks, _, _ = niceTicks(left, right, false)
-		}
-	}
-	p.X.Tick.Marker = plot.ConstantTicks(opt.ticks)
-	for _, t := range opt.ticks {
-		left, right = min(left, t.Value), max(right, t.Value)
-	}
-	if left == right {
-		left, right = left-0.5, right+0.5
-	}
-	p.X.Min, p.X.Max = left, right
+	e.setAxes(p, opt)
 
 	canvas := vgsvg.New(opt.width, opt.height)
 	area := draw.Crop(draw.New(canvas), 1, -8, 1, -4)
@@ -248,6 +144,150 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	fig.Last = last
 	fig.Drawing = inlineSVG(out.String(), title, points, opt.width, opt.height)
 	return fig, true, nil
+}
+
+// newPlot is an empty plot in the report's style.
+func newPlot(opt plotOptions) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = color.Transparent
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		for _, style := range []*draw.TextStyle{&axis.Label.TextStyle, &axis.Tick.Label} {
+			mute(style, 12)
+		}
+		axis.Tick.Length = 0
+		axis.Padding = 4
+		axis.LineStyle.Width = 0 // the lowest grid line is the axis
+	}
+	p.X.Label.Text = clean(opt.xLabel)
+	grid := plotter.NewGrid()
+	grid.Vertical.Width = 0
+	grid.Horizontal.Color, grid.Horizontal.Width = placeholder(gridColor), 0.8
+	p.Add(grid)
+	return p
+}
+
+func mute(style *draw.TextStyle, size vg.Length) {
+	style.Font = font.From(plot.DefaultFont, size)
+	style.Font.Variant = "Sans"
+	style.Color = placeholder(mutedColor)
+}
+
+// extent is the area that a plot's values take.
+type extent struct{ low, high, left, right float64 }
+
+func (e *extent) see(x, y float64) {
+	e.low, e.high = min(e.low, y), max(e.high, y)
+	e.left, e.right = min(e.left, x), max(e.right, x)
+}
+
+// setAxes sets the range and the ticks of both axes.
+func (e *extent) setAxes(p *plot.Plot, opt plotOptions) {
+	if opt.fromZero {
+		e.low = min(e.low, 0)
+	}
+	if b := opt.bounds; b != nil {
+		e.left, e.right, e.low, e.high = b[0], b[1], b[2], b[3]
+	}
+	var ticks []plot.Tick
+	ticks, p.Y.Min, p.Y.Max = niceTicks(e.low, e.high, opt.percent)
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
+	if opt.ticks == nil {
+		if opt.ticks = wholeTicks(e.left, e.right); len(opt.ticks) < 2 && e.left < e.right {
+			opt.ticks, _, _ = niceTicks(e.left, e.right, false)
+		}
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(opt.ticks)
+	for _, t := range opt.ticks {
+		e.left, e.right = min(e.left, t.Value), max(e.right, t.Value)
+	}
+	if e.left == e.right {
+		e.left, e.right = e.left-0.5, e.right+0.5
+	}
+	p.X.Min, p.X.Max = e.left, e.right
+}
+
+func addWhiskers(p *plot.Plot, e *extent, whiskers []whisker) error {
+	for _, w := range whiskers {
+		e.see(w.x, w.low)
+		e.see(w.x, w.high)
+		line, err := plotter.NewLine(plotter.XYs{{X: w.x, Y: w.low}, {X: w.x, Y: w.high}})
+		if err != nil {
+			return err
+		}
+		line.Color, line.Width = seriesColor(0), 1.4
+		p.Add(line)
+	}
+	return nil
+}
+
+// stretches are the runs of finite values of a line.
+func (s line) stretches(e *extent) (list []plotter.XYs) {
+	broken := true
+	for i, y := range s.y {
+		if math.IsNaN(y) || math.IsInf(y, 0) {
+			broken = true
+			continue
+		}
+		if broken {
+			list = append(list, nil)
+			broken = false
+		}
+		last := len(list) - 1
+		list[last] = append(list[last], plotter.XY{X: s.x[i], Y: y})
+		e.see(s.x[i], y)
+	}
+	return list
+}
+
+// draw adds a line's stretches: a path, and its points as dots where there are few.
+func (s line) draw(p *plot.Plot, stretches []plotter.XYs) error {
+	for _, stretch := range stretches {
+		if !s.points && len(stretch) > 1 {
+			path, err := plotter.NewLine(stretch)
+			if err != nil {
+				return err
+			}
+			path.Color, path.Width = seriesColor(s.index), 1.8
+			if s.dashed {
+				path.Width, path.Dashes = 1.2, []vg.Length{4, 3}
+			}
+			p.Add(path)
+		}
+		if s.dashed || s.bare && len(stretch) > 1 {
+			continue
+		}
+		dots, err := plotter.NewScatter(stretch)
+		if err != nil {
+			return err
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: seriesColor(s.index), Radius: 2.6, Shape: draw.CircleGlyph{}}
+		if s.points {
+			dots.Radius = 1.8
+		}
+		p.Add(dots)
+	}
+	return nil
+}
+
+// addNames writes names beside points.
+func addNames(p *plot.Plot, names []named) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var words plotter.XYLabels
+	for _, n := range names {
+		words.XYs, words.Labels = append(words.XYs, plotter.XY{X: n.x, Y: n.y}), append(words.Labels, clean(n.name))
+	}
+	labels, err := plotter.NewLabels(words)
+	if err != nil {
+		return err
+	}
+	labels.Offset = vg.Point{X: 5, Y: -4}
+	for i := range labels.TextStyle {
+		mute(&labels.TextStyle[i], 11)
+	}
+	p.Add(labels)
+	return nil
 }
 
 // mostValues is the number of points of a line that tell their values: a longer one has them at even distances.
