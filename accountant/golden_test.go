@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 )
 
 // number is a JSON number, or infinity as the string "inf".

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 )
 
 // TestSelectionEpsilon: the published bound of one selection, k = 30 and δ′ = 1e-6. Each of the three terms is the least

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/reference"
+	"popri/testkit/reference"
 )
 
 func TestReferencePageOfSettings(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"popri/configs"
-	"popri/internal/reference"
+	"popri/testkit/reference"
 )
 
 const settingsHead = `# Settings

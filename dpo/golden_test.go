@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
-	"popri/internal/golden/goldentensor"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/trainer"

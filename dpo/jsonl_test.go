@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/tokenizer"
 )
 

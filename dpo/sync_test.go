@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/trainer"

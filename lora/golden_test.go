@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
-	"popri/internal/golden/goldentensor"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/trainer"

@@ -10,10 +10,10 @@ import (
 
 	"popri/configs"
 	"popri/fedsim/audit"
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/evolution"
 	"popri/methods/rounds"
 	"popri/methods/sampling"

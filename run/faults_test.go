@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // systemCalls are calls that a disk or a limit can refuse, with the error that it gives.

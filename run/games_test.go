@@ -6,7 +6,7 @@ import (
 
 	"popri/configs"
 	"popri/fedsim"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/evolution"
 	"popri/run/auditing"
 )

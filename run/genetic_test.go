@@ -14,7 +14,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/genetic"
 	"popri/methods/rounds"
 	"popri/methods/sampling"

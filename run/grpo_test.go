@@ -13,7 +13,7 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods"
 	"popri/methods/rounds"
 	"popri/methods/sampling"

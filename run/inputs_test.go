@@ -15,7 +15,7 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"

@@ -9,7 +9,7 @@ import (
 	"popri/datasets"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"

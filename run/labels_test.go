@@ -17,7 +17,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods"
 	"popri/methods/sampling"
 	"popri/run/evaluation"

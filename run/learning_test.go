@@ -18,7 +18,7 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/model/lm"
 	"popri/run/auditing"

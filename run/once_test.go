@@ -18,7 +18,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"

@@ -16,7 +16,7 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/reporting"
 )

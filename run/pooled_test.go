@@ -11,7 +11,7 @@ import (
 	"popri/fedsim/audit"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/run/auditing"

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/evaluator"
 	"popri/show/series"

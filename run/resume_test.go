@@ -19,7 +19,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods"
 	"popri/methods/rounds"
 	"popri/show/series"

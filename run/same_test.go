@@ -8,7 +8,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // needed are files that a run of a method cannot be without.

@@ -8,7 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/reporting"
 )

@@ -15,7 +15,7 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/evaluator"
 	"popri/run/standalone"

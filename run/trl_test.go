@@ -13,9 +13,9 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
-	"popri/internal/golden/goldentensor"
+	"popri/testkit/goldentensor"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run/reporting"
 )
 

@@ -18,7 +18,7 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/auditing"

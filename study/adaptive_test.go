@@ -14,7 +14,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/show/series"

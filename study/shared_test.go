@@ -8,7 +8,7 @@ import (
 
 	"popri/fedsim/release"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/study/cost"

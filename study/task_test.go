@@ -13,7 +13,7 @@ import (
 
 	"popri/internal/datakey"
 	"popri/internal/fault"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/study/grid"
 	"popri/study/jobs"
 	"popri/study/plan"

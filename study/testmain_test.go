@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"popri/fedsim/aggregate/identity"
-	"popri/internal/testdeploy"
+	"popri/testkit/testdeploy"
 )
 
 // checked returns what is wrong with a container of this program: a verb or a flag that there is not, a flag that is

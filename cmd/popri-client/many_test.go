@@ -16,7 +16,7 @@ import (
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/client"
 	"popri/internal/fault"
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/embedding"
 	"popri/model/embedding/spago"
 )

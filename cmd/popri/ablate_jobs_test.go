@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/study"
 	"popri/study/jobs"
 )

@@ -14,7 +14,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run/evaluation"
 	"popri/study"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"popri/internal/reference"
+	"popri/testkit/reference"
 )
 
 const commandsHead = "# Commands\n" +

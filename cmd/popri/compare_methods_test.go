@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // TestCompareMethods: methods are run at each ε and audited; a second call reads the runs, and the page has the

@@ -10,7 +10,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/trainer/pretrain"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/testdeploy"
+	"popri/testkit/testdeploy"
 )
 
 // The trainers of the compose file and of the manifest call popri as it is.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/internal/reference"
+	"popri/testkit/reference"
 )
 
 // settings are the defaults, loaded once for the many lines that are checked against a copy.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"popri/internal/datakey"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // filesUnder lists all files under folders.

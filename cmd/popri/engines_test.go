@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/study"
 	"popri/study/plan"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // TestEvalProtected: the test clients of a run can be protected, until figures without noise are there.

@@ -13,7 +13,7 @@ import (
 	"popri/eval/incontext"
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run/evaluation"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // TestLanFL: nothing is written without --unsafe; with it, the first line says what the claim is worth.

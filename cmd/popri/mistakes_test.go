@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )

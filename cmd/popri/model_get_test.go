@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"popri/internal/filehash"
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/internal/modelcache"
 	"popri/model/lm"
 )

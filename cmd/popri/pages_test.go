@@ -12,7 +12,7 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // pages returns what each page and command says about a run, as plain text.

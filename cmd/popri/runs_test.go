@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run/evaluation"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) {

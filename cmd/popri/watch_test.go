@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // printedLines passes on what is written to it, a line at a time.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/tensor"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/trainer"

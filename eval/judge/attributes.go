@@ -74,60 +74,7 @@ func (in Input) attributes(first, second []int) []Attribute {
 		}
 		size = min(size, n)
 	}
-	grams := func(n int) func(s set) counts {
-		return func(s set) counts {
-			c, left := counts{}, size
-			for _, text := range s.texts {
-				w := words(text)
-				w = w[:min(len(w), left)]
-				left -= len(w)
-				for i := range len(w) - n + 1 {
-					c[strings.Join(w[i:i+n], " ")]++
-				}
-			}
-			return c
-		}
-	}
-	list := []counter{
-		{"length in words", func(s set) counts {
-			c := counts{}
-			for _, text := range s.texts {
-				n := len(strings.Fields(text)) / lengthBin * lengthBin
-				c[strconv.Itoa(n)+" to "+strconv.Itoa(n+lengthBin-1)]++
-			}
-			return c
-		}},
-		{"named patterns", func(s set) counts {
-			c := counts{}
-			for _, text := range s.texts {
-				for _, p := range named {
-					if p.find.MatchString(text) {
-						c[p.name]++
-					}
-				}
-			}
-			return c
-		}},
-		{"words", grams(1)}, {"pairs of words", grams(2)}, {"three words", grams(3)},
-	}
-	if len(in.Labels) > 0 && slices.ContainsFunc(in.Labels, func(l string) bool { return l != "" }) {
-		list = append(list, counter{"labels", func(s set) counts {
-			c := counts{}
-			for _, label := range s.labels {
-				c[label]++
-			}
-			return c
-		}})
-	}
-	if in.Schema != nil {
-		list = append(list, counter{"structure", func(s set) counts {
-			c := counts{}
-			for _, text := range s.texts {
-				c[in.Schema.check(text)]++
-			}
-			return c
-		}})
-	}
+	list := in.counters(size)
 	var out []Attribute
 	for _, l := range list {
 		all := make([]counts, len(sets))
@@ -145,6 +92,70 @@ func (in Input) attributes(first, second []int) []Attribute {
 		out = append(out, a)
 	}
 	return out
+}
+
+// counters are what is counted; of each set, n-grams of the first size words.
+func (in Input) counters(size int) []counter {
+	list := []counter{{"length in words", eachText(lengthOf)}, {"named patterns", eachText(patternsOf)},
+		{"words", grams(1, size)}, {"pairs of words", grams(2, size)}, {"three words", grams(3, size)}}
+	if slices.ContainsFunc(in.Labels, func(l string) bool { return l != "" }) {
+		list = append(list, counter{"labels", func(s set) counts {
+			c := counts{}
+			for _, label := range s.labels {
+				c[label]++
+			}
+			return c
+		}})
+	}
+	if in.Schema != nil {
+		list = append(list, counter{"structure", eachText(func(text string) []string {
+			return []string{in.Schema.check(text)}
+		})})
+	}
+	return list
+}
+
+// eachText counts what each text of a set has.
+func eachText(has func(text string) []string) func(set) counts {
+	return func(s set) counts {
+		c := counts{}
+		for _, text := range s.texts {
+			for _, value := range has(text) {
+				c[value]++
+			}
+		}
+		return c
+	}
+}
+
+func lengthOf(text string) []string {
+	n := len(strings.Fields(text)) / lengthBin * lengthBin
+	return []string{strconv.Itoa(n) + " to " + strconv.Itoa(n+lengthBin-1)}
+}
+
+func patternsOf(text string) (names []string) {
+	for _, p := range named {
+		if p.find.MatchString(text) {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// grams counts runs of n words among the first size words of a set.
+func grams(n, size int) func(set) counts {
+	return func(s set) counts {
+		c, left := counts{}, size
+		for _, text := range s.texts {
+			w := words(text)
+			w = w[:min(len(w), left)]
+			left -= len(w)
+			for i := range len(w) - n + 1 {
+				c[strings.Join(w[i:i+n], " ")]++
+			}
+		}
+		return c
+	}
 }
 
 // lengthBin is the width of a bin of lengths, and mostRows the number of values that are shown.

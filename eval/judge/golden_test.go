@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"popri/internal/binomial"
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/internal/rng"
 	"popri/model/embedding"
 )

@@ -16,7 +16,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/internal/fault"
-	"popri/internal/testfederation"
+	"popri/testkit/testfederation"
 	"popri/model/embedding"
 	"popri/scoring"
 )

@@ -12,7 +12,7 @@ import (
 	"popri/eval/downstream"
 	"popri/fedsim/local"
 	"popri/internal/places"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/scoring/update"

@@ -9,7 +9,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/fedsim/teachers"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"popri/internal/allocator/symbols"
+	"popri/testkit/symbols"
 	"popri/model/tensor"
 )
 

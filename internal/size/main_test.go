@@ -52,6 +52,7 @@ func TestMeasures(t *testing.T) {
 			"a/a.go":            "package a\n\nfunc long() {\n" + body(79) + "}\n",
 			"b/b.go":            "package b\n\nfunc short() {\n" + body(10) + "}\n",
 			"b/b_test.go":       "package b\n",
+			"testkit/t/t.go":    "package t\n",
 			"b/testdata/x.go":   "not Go\n",
 			"c/c.c":             "int x;\nint y;\n",
 			"docs/settings.md":  "| key | type | default | meaning |\n|---|---|---|---|\n| `a.b` | whole number | `1` | one |\n| `c` | text | `x` | two |\n| `demo` | a preset |\n",
@@ -59,7 +60,7 @@ func TestMeasures(t *testing.T) {
 			".git/objects/x.go": "not Go\n",
 		}
 	}
-	want := map[string]int{goLines: 97, testLines: 1, cLines: 2, packages: 2, keys: 2, longest: 81, overLong: 1,
+	want := map[string]int{goLines: 97, testLines: 2, cLines: 2, packages: 2, keys: 2, longest: 81, overLong: 1,
 		longestFile: 83, repeated: 20}
 	got, where, err := measure(repository(t, files(), nil))
 	if err != nil {

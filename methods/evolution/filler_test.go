@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 )
 
 // TestGoldenLosses compares advantages, losses, their gradients with respect to the log-probabilities, and the metrics

@@ -10,7 +10,7 @@ import (
 	"popri/configs"
 	"popri/dpo/preference"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/grpo"
 	"popri/methods/rounds"
 	"popri/run"

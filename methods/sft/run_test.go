@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sft"
 	"popri/run"

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"popri/internal/golden"
-	"popri/internal/golden/goldentensor"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 	"popri/model/convert"
 	"popri/model/gguf"
 	"popri/model/lm"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/model/tensor"

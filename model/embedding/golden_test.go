@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
 	"popri/model/safetensors"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/internal/golden"
-	"popri/internal/golden/goldentensor"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 	"popri/model/tensor"
 )
 

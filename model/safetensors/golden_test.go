@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 )
 
 // Every safetensors file of the golden data was written by the reference: reading it and writing it again must give

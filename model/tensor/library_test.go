@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"popri/internal/allocator/symbols"
+	"popri/testkit/symbols"
 )
 
 // This test's executable stands for any program that imports the package: it must keep the C library's allocator.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 )
 
 func readLines[T any](t *testing.T, file string) []T {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 )
 
 // TestGoldenScores: scores as numbers in a file have the bits that tokenizers 0.23 gives them.

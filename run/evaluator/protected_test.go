@@ -10,7 +10,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // TestProtect: with hardly any noise, the figures are the means over test clients; asked again, the release is read and

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/run"
 )
 

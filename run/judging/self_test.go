@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/rng"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"

@@ -6,7 +6,7 @@ import (
 
 	"popri/eval/metrics"
 	"popri/internal/rng"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/trainer"

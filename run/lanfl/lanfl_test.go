@@ -12,7 +12,7 @@ import (
 	"popri/eval/incontext"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tokenizer"

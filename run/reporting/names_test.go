@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/cachedir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // A model of the cache folder is shown by what it is; any other by its path.

@@ -22,7 +22,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/safetensors"

@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 )
 
 // childPairs is the environment variable with the pairs that a child process trains on.

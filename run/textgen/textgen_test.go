@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/internal/golden"
+	"popri/testkit/golden"
 	"popri/model/lm"
 	"popri/model/tokenizer"
 )

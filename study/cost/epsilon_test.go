@@ -8,7 +8,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/fault"
-	"popri/internal/testworld"
+	"popri/testkit/testworld"
 	"popri/study/grid"
 	"popri/study/halving"
 )

@@ -30,7 +30,7 @@ import (
 	"popri/fedsim/release"
 	"popri/fedsim/sealing"
 	"popri/internal/rng"
-	"popri/internal/testfederation"
+	"popri/testkit/testfederation"
 	"popri/scoring"
 	"popri/scoring/query"
 )

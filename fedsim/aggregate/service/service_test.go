@@ -19,7 +19,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
-	"popri/internal/testfederation"
+	"popri/testkit/testfederation"
 )
 
 // TestCallers: what is for the trainer or the other aggregator is for nobody else, however they call.
