@@ -194,8 +194,8 @@ func adaptedLaidOutGradient(b backward) []Tensor {
 	return grads
 }
 
-// changes are the inputs of a step that belong to a change of a projection of x, and what it saves: the factors and
-// room for x·downᵀ; x stands for none.
+// changes returns what an adapter's change of a projection of x adds to the inputs of a step, and to its saved tensors:
+// the factors and room for x·downᵀ. x stands for tensors that do not exist.
 func (s *Scope) changes(x Tensor, l LowRank) (inputs, saved []Tensor) {
 	if len(l.Parts) == 0 {
 		return []Tensor{x, x}, []Tensor{x, x, x}
@@ -204,7 +204,7 @@ func (s *Scope) changes(x Tensor, l LowRank) (inputs, saved []Tensor) {
 		[]Tensor{s.Contiguous(l.Down), s.Contiguous(l.Up), s.Empty(Float32, x.Size(0), l.Down.Size(0))}
 }
 
-// added computes x·downᵀ where it is saved, and returns the change for the product of x that adds it.
+// added computes x·downᵀ into its saved tensor, and returns the change in the form that a product adds.
 func (s *Scope) added(x Tensor, out int64, l LowRank, saved []Tensor) *C.popri_low_rank {
 	if len(l.Parts) == 0 {
 		return nil
@@ -325,8 +325,8 @@ func (c *changeGradient) factors(x, dy Tensor, wantDown, wantUp bool) (down, up 
 	return down, up
 }
 
-// sums adds up, over rows of m, what low has for factors from the given one on, times the row. On a GPU, blocks of rows
-// are added up first.
+// sums computes lowᵀ·m for rank columns of low, from first on, and width columns of m, from offset on. On a GPU, blocks of
+// rows are added up first.
 func (b backward) sums(m, low Tensor, first, offset, rank, width int64, to Tensor) {
 	rows := m.Size(0)
 	blocks, parts, of := (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, int64(1), to

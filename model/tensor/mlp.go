@@ -20,8 +20,8 @@ func (s *Scope) CanMLP(m MLP, d DType) bool {
 }
 
 // MLP returns residual [n, H] plus what m makes of x [n, H], in their type, float32 or bfloat16. It needs
-// [Scope.CanMLP], and has a gradient for x, residual and what is added. Of the activations, what GELU or the gates are
-// applied to is kept for it; their results are computed again.
+// [Scope.CanMLP], and has a gradient for x, residual and the factors of adapters. The backward pass keeps the inputs of
+// GELU or of the gates and computes their results again.
 func (s *Scope) MLP(x, residual Tensor, m MLP) (y Tensor) {
 	x, residual = s.Contiguous(x), s.Contiguous(residual)
 	if !s.CanMLP(m, x.DType()) || residual.DType() != x.DType() ||

@@ -105,7 +105,7 @@ func (s *Scope) Pack8(w Tensor, inOut, gated bool) *Packed {
 	return p
 }
 
-// given is a weight as the kernels read it: that of input k and output n is w[k·row + n·col].
+// given is a weight as the kernels read it: w[k·row + n·col] connects input k to output n.
 type given struct {
 	w                 unsafe.Pointer
 	bf16, gated       C.int
@@ -197,7 +197,8 @@ func (e Epilogue) Finish(s *Scope, y Tensor) Tensor {
 	return y
 }
 
-// inputs is a product of rows of x, contiguous on the CPU, in the kernels' form, without a result; the caller frees it.
+// inputs returns the kernels' description of a product of p with rows of x, which is contiguous on the CPU, without the
+// result. The caller frees it.
 func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 	shape, t := x.Shape(), x.DType()
 	if len(shape) == 0 || shape[len(shape)-1] != p.In || (t != Float32 && t != BFloat16) || x.device() != CPU {
@@ -259,7 +260,8 @@ func (p *Packed) scratch(d DType, rows int64) int64 {
 	return int64(C.popri_product_scratch(g))
 }
 
-// form is a product with p of inputs of type d in the kernels' form, without inputs and a result; the caller frees it.
+// form returns the kernels' description of a product of p with inputs of type d, without the inputs and the result. The
+// caller frees it.
 func (p *Packed) form(d DType) *C.popri_product {
 	g := (*C.popri_product)(C.calloc(1, C.sizeof_popri_product))
 	g.in, g.out, g.planes = C.int64_t(p.In), C.int64_t(p.Out), p.planes
@@ -277,18 +279,19 @@ func (p *Packed) Outputs(s *Scope, x, bias Tensor) Tensor {
 	return p.product(s, x, Epilogue{Bias: bias}, inner{whole: true})
 }
 
-// inner is what else a product does with its sums. Its activation is then GELU's tanh form or none.
+// inner has options of a product within an MLP or an adapted projection. The activation is then GELU's tanh form or none.
 type inner struct {
-	added *C.popri_low_rank // if not nil, what it has of low joins the sums
-	whole bool              // the product is all outputs, in spite of gates
-	pre   Tensor            // receives what the activation or the gates are applied to, if defined
-	// If defined, what pre received of an MLP, for whose result the product is the gradient: it becomes that for pre, and
-	// again receives the result.
+	added *C.popri_low_rank // the change of an adapter, which is added to the sums; nil for none
+	whole bool              // return all outputs, although the weight is gated
+	pre   Tensor            // if defined, receives the inputs of the activation or of the gates
+	// gradOf, if defined, makes the product a backward pass: the sums are the gradient of an activation's outputs, gradOf
+	// has the inputs of the activation (pre of the forward pass), the result is the gradient of those inputs, and again
+	// receives the outputs once more. gates says that the activation was SwiGLU.
 	gradOf, again Tensor
-	gates         bool // of gradOf
+	gates         bool
 }
 
-// product is Product with what in says.
+// product is Product with the options of in.
 func (p *Packed) product(s *Scope, x Tensor, e Epilogue, in inner) Tensor {
 	x = s.Contiguous(x)
 	if e.DType == 0 {

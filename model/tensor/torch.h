@@ -215,9 +215,9 @@ typedef struct {
   int tiles;                // on the matrix unit, else on the vector unit
   int gated;                // packed so: silu(first half)·second half
   popri_low_rank added;     // its low·up joins the sums; no parts: nothing. Its activation is GELU's tanh form or none
-  // An MLP that is trained. pre, or null, is of y's type and receives what the activation is applied to, [rows, out],
-  // without a residual; gates may then have no y. With grad_of, what pre received, the product is the gradient for the
-  // activation's result [rows, out]: y receives that for pre, and again, of y's type, that result.
+  // An MLP that is trained. pre, or null, is of y's type and receives the activation's inputs [rows, out]; there is no
+  // residual then, and a gated product may have no y. With grad_of, which has these inputs, the product is the gradient
+  // of the activation's outputs [rows, out]: y receives the gradient of the inputs, and again, of y's type, the outputs.
   void *pre, *again;
   const void *grad_of;
 } popri_product;
