@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"popri/testkit/symbols"
 	"popri/model/tensor"
+	"popri/testkit/symbols"
 )
 
 func TestProgramTakesTheseFunctions(t *testing.T) {

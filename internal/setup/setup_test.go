@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/internal/modelcache"
+	"popri/testkit/golden"
 )
 
 // wheel writes a wheel with the given files.
