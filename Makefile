@@ -87,7 +87,7 @@ lint: setup ## gofmt, go vet, staticcheck
 	go tool staticcheck $(PACKAGES)
 
 docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
-	go test -count=1 -run '^TestReferencePage' ./configs ./cmd/popri -rewrite-docs
+	go test -count=1 -run '^TestReferencePage' ./methods ./cmd/popri -rewrite-docs
 
 # Everything is shown but the lines that say that a test ran and passed.
 golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet

@@ -2,7 +2,7 @@ package configs
 
 import (
 	"bytes"
-	"slices"
+	"errors"
 
 	"gopkg.in/yaml.v3"
 )
@@ -13,15 +13,7 @@ type Config struct {
 	// Seed is the seed of every stream of random numbers except the privacy noise: prompts, sampling, initial adapters,
 	// order of the pairs, the bootstrap. Default 1; 0 is a seed like any other.
 	Seed uint64 `yaml:"seed"`
-	// Method is how a run learns from the clients' answers: "popri" trains the generator on preference pairs;
-	// "private_evolution" varies a population of texts that the clients vote on; "private_evolution_sft" trains the
-	// generator on the samples that the clients score highest; "grpo" trains it on all samples of a prompt by a
-	// group-relative policy gradient; "public_selection" tunes nothing and selects public texts by one release; "wasp"
-	// lets several generators write labelled texts, which the clients' votes for near and far ones improve. "dp_fedavg"
-	// and "dp_ftrl" write no text: clients train the small model itself, whose noised average is the product, by
-	// federated averaging or with the noise of a tree. "hot_pate" tunes nothing: prompts of the clients' texts vote for
-	// each token of a text. "genetic_eda" tunes nothing, either: a population of embeddings evolves by the clients'
-	// votes, and is turned into texts. Default "popri".
+	// Method names what a run does with the clients' answers: one of the methods below. Default "popri".
 	Method string `yaml:"method"`
 
 	Data       Data       `yaml:"data"`
@@ -40,19 +32,11 @@ type Config struct {
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
 
-	// PrivateEvolution, GRPO, PublicSelection, WASP, HotPATE and GeneticEDA have the settings of the methods of these
-	// names, FedAvg those of "dp_fedavg" and "dp_ftrl"; other methods ignore them.
-	PrivateEvolution PrivateEvolution `yaml:"private_evolution"`
-	GRPO             GRPO             `yaml:"grpo"`
-	PublicSelection  PublicSelection  `yaml:"public_selection"`
-	FedAvg           FedAvg           `yaml:"fedavg"`
-	WASP             WASP             `yaml:"wasp"`
-	HotPATE          HotPATE          `yaml:"hot_pate"`
-	GeneticEDA       GeneticEDA       `yaml:"genetic_eda"`
-
 	// Provenance holds what a run adds to its own config.yaml: versions and hashes of program, model and data. Loading
 	// accepts it, so that one run's file can configure another, and ignores it.
 	Provenance map[string]string `yaml:"provenance,omitempty"`
+
+	registered map[string]any // values of the registered sections, by name; what is not there has its defaults
 }
 
 // Trainer says how long the training is.
@@ -93,7 +77,7 @@ func (c Config) SelectsBy() string {
 	if c.Learns() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {
 		return ValidationLoss
 	}
-	if c.Trainer.Select == "last" || !slices.Contains(tuning, c.Method) {
+	if c.Trainer.Select == "last" || !c.tunes() {
 		return ""
 	}
 	return c.Trainer.Select
@@ -133,18 +117,20 @@ type Synthetic struct {
 	Temperature float64 `yaml:"temperature"`
 }
 
-// YAML returns every key with its value, in the order of the types above.
+// YAML returns every key with its value, in the order of [Keys].
 func (c Config) YAML() []byte {
+	var document yaml.Node
+	err := document.Encode(c)
+	for _, s := range registry {
+		var name, values yaml.Node
+		err = errors.Join(err, name.Encode(s.name), values.Encode(c.section(s)))
+		document.Content = append(document.Content, &name, &values)
+	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	for _, list := range []*[]string{&c.LoRA.Targets, &c.WASP.Generators, &c.WASP.Words, &c.WASP.Attributes} {
-		if *list == nil {
-			*list = []string{} // prints [] instead of null, which could not be loaded
-		}
-	}
 	// Encoding plain fields cannot fail, nor can writing to memory.
-	if err := encoder.Encode(c); err != nil {
+	if err := errors.Join(err, encoder.Encode(&document)); err != nil {
 		panic(err)
 	}
 	return out.Bytes()

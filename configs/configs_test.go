@@ -29,7 +29,7 @@ func TestDefaultIsValidAndNamesEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := newLoader().file("demo", content, true)
-	for _, k := range Keys() {
+	for _, k := range core {
 		if _, ok := values[k.Name]; !ok {
 			t.Errorf("the preset demo does not set %s", k.Name)
 		}

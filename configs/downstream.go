@@ -91,25 +91,25 @@ func (c Config) NeedsLabels() bool {
 	return c.Generate.ByLabel || c.Downstream.Task == Classification
 }
 
-func (v *validator) downstream(d Downstream) {
-	v.oneOf("downstream.task", d.Task, []string{"next_token", Classification})
-	v.text("downstream.model", d.Model, `"embedded", "trained", a model folder or a name on the hub`)
-	v.count("downstream.steps", d.Steps, 1, maxCount)
-	v.count("downstream.epochs", d.Epochs, 0, maxCount)
-	v.count("downstream.batch", d.Batch, 1, maxCount)
-	v.count("downstream.micro_texts", d.MicroTexts, 0, maxCount)
-	v.count("downstream.length", d.Length, 2, maxTokens)
-	v.oneOf("downstream.recipe", d.Recipe, slices.Sorted(maps.Keys(recipes)))
+func (v *Report) downstream(d Downstream) {
+	v.OneOf("downstream.task", d.Task, []string{"next_token", Classification})
+	v.Text("downstream.model", d.Model, `"embedded", "trained", a model folder or a name on the hub`)
+	v.Count("downstream.steps", d.Steps, 1, maxCount)
+	v.Count("downstream.epochs", d.Epochs, 0, maxCount)
+	v.Count("downstream.batch", d.Batch, 1, maxCount)
+	v.Count("downstream.micro_texts", d.MicroTexts, 0, maxCount)
+	v.Count("downstream.length", d.Length, 2, maxTokens)
+	v.OneOf("downstream.recipe", d.Recipe, slices.Sorted(maps.Keys(recipes)))
 	if len(d.LearningRates) == 0 {
-		v.add("downstream.learning_rates", "is [], must hold one rate or more")
+		v.Add("downstream.learning_rates", "is [], must hold one rate or more")
 	}
 	for i, rate := range d.LearningRates {
-		v.above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
+		v.Above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
 	}
 	least := 1
 	if d.Epochs > 0 {
 		least = 0
 	}
-	v.count("downstream.eval_every", d.EvalEvery, least, maxCount)
-	v.oneOf("downstream.best", d.Best, []string{"loss", "accuracy"})
+	v.Count("downstream.eval_every", d.EvalEvery, least, maxCount)
+	v.OneOf("downstream.best", d.Best, []string{"loss", "accuracy"})
 }

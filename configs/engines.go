@@ -21,7 +21,7 @@ func (g Generate) Server() string {
 }
 
 // engine checks generate.engine.
-func (v *validator) engine(c Config) {
+func (v *Report) engine(c Config) {
 	g := c.Generate
 	if g.Engine == Local {
 		return
@@ -29,30 +29,30 @@ func (v *validator) engine(c Config) {
 	u, err := url.Parse(g.Server())
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		v.add("generate.engine",
+		v.Add("generate.engine",
 			"is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000", g.Engine)
 	}
 	v.public(c, "generate.engine", g.Engine)
 }
 
 // trl checks what TRL's trainer must leave to popri, or cannot do.
-func (v *validator) trl(c Config) {
+func (v *Report) trl(c Config) {
 	const where = "where dpo.engine is \"trl\""
 	d := c.DPO
 	if l, known := losses.Find(d.Loss); known && !l.TRL {
-		v.add("dpo.loss", "is %q, available %s: %s", d.Loss, where,
+		v.Add("dpo.loss", "is %q, available %s: %s", d.Loss, where,
 			strings.Join(losses.Names(func(l losses.Loss) bool { return l.TRL }), ", "))
 	}
 	if d.Best != "last" && slices.Contains(bests, d.Best) {
-		v.add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
+		v.Add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
 	}
 	v.public(c, "dpo.engine", d.Engine)
 }
 
 // public refuses an engine where the model or its prompts may hold private text.
-func (v *validator) public(c Config, key, engine string) {
+func (v *Report) public(c Config, key, engine string) {
 	if c.Privacy.UnsafeCeiling {
-		v.add(key,
+		v.Add(key,
 			"is %q, must be \"local\" where privacy.unsafe_ceiling is true: the adapters have learnt from private "+
 				"text, which goes to no engine", engine)
 	}

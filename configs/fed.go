@@ -10,58 +10,58 @@ const None = "none"
 func (f Fed) Elsewhere() bool { return f.Clients > 0 }
 
 // fed checks the section fed.
-func (v *validator) fed(c Config) {
+func (v *Report) fed(c Config) {
 	v.elsewhere(c)
 	v.aggregate(c)
-	v.oneOf("fed.sampling", c.Fed.Sampling, samplings)
-	v.count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
+	v.OneOf("fed.sampling", c.Fed.Sampling, samplings)
+	v.Count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
 	if c.Fed.Sampling == "full" && c.Fed.ClientsPerRound > 0 {
-		v.add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"",
+		v.Add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"",
 			c.Fed.ClientsPerRound)
 	}
 
 	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(samplings, c.Fed.Sampling) {
-		v.add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
+		v.Add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
 	}
 }
 
 // aggregate checks the section aggregate.
-func (v *validator) aggregate(c Config) {
-	v.count("aggregate.least", c.Aggregate.Least, 0, maxCount)
+func (v *Report) aggregate(c Config) {
+	v.Count("aggregate.least", c.Aggregate.Least, 0, maxCount)
 	if m := c.Aggregate.Minutes; !(m > 0 && m <= maxMinutes) {
-		v.add("aggregate.minutes", "is %g, must be above 0 and at most %d", m, maxMinutes)
+		v.Add("aggregate.minutes", "is %g, must be above 0 and at most %d", m, maxMinutes)
 	}
 	if p := c.Aggregate.Available; !(p > 0 && p <= 1) {
-		v.add("aggregate.available", "is %g, must be above 0 and at most 1", p)
+		v.Add("aggregate.available", "is %g, must be above 0 and at most 1", p)
 	} else if p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
-		v.add("aggregate.available",
+		v.Add("aggregate.available",
 			"is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
 			p)
 	}
 	if d := c.Aggregate.Delay; !(d >= 0 && d <= maxMinutes) {
-		v.add("aggregate.delay", "is %g, must be 0 or more and at most %d", d, maxMinutes)
+		v.Add("aggregate.delay", "is %g, must be 0 or more and at most %d", d, maxMinutes)
 	} else if d > 0 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
-		v.add("aggregate.delay",
+		v.Add("aggregate.delay",
 			"is %g, must be 0 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
 			d)
 	}
-	v.oneOf("aggregate.proof", c.Aggregate.Proof, proofs)
+	v.OneOf("aggregate.proof", c.Aggregate.Proof, proofs)
 	if c.Aggregate.Least == 0 {
 		if c.Aggregate.Proof == proofs[1] {
-			v.add("aggregate.proof", "is %q, must be %q where aggregate.least is 0: there are no aggregators",
+			v.Add("aggregate.proof", "is %q, must be %q where aggregate.least is 0: there are no aggregators",
 				proofs[1], proofs[0])
 		}
 		return
 	}
 	const where = "where aggregate.least is above 0"
 	if n := c.Aggregate.Least; n < 2 || c.Fed.Elsewhere() && n > c.Fed.Clients {
-		v.add("aggregate.least", "is %d, must be 2 or more, and at most fed.clients", n)
+		v.Add("aggregate.least", "is %d, must be 2 or more, and at most fed.clients", n)
 	}
 	if c.Fed.Sampling == "fixed" {
-		v.add("fed.sampling", "is \"fixed\", must be \"full\" or \"poisson\" %s: each client's own coin decides", where)
+		v.Add("fed.sampling", "is \"fixed\", must be \"full\" or \"poisson\" %s: each client's own coin decides", where)
 	}
 	if c.Privacy.UnsafeDiagnostics {
-		v.add("privacy.unsafe_diagnostics", "is set, must not be %s", where)
+		v.Add("privacy.unsafe_diagnostics", "is set, must not be %s", where)
 	}
 }
 
@@ -72,26 +72,26 @@ var proofs = []string{"none", "range"}
 const maxMinutes = 366 * 24 * 60
 
 // elsewhere checks fed.clients, and refuses what needs the train clients' texts where the run does not read them.
-func (v *validator) elsewhere(c Config) {
-	v.count("fed.clients", c.Fed.Clients, 0, maxCount)
+func (v *Report) elsewhere(c Config) {
+	v.Count("fed.clients", c.Fed.Clients, 0, maxCount)
 	if !c.Fed.Elsewhere() {
 		if c.Data.Private == None {
-			v.add("data.private", "is %q, which needs fed.clients above 0: the clients are elsewhere", None)
+			v.Add("data.private", "is %q, which needs fed.clients above 0: the clients are elsewhere", None)
 		}
 		return
 	}
 	const where = "where fed.clients is above 0"
 	if n := c.Data.TrainClients; n > 0 {
-		v.add("data.train_clients", "is %d, must be 0 %s: the clients are elsewhere", n, where)
+		v.Add("data.train_clients", "is %d, must be 0 %s: the clients are elsewhere", n, where)
 	}
 	if c.Aggregate.Least == 0 {
-		v.add("aggregate.least", "is 0, must be 2 or more %s: two aggregators sum up what they report", where)
+		v.Add("aggregate.least", "is 0, must be 2 or more %s: two aggregators sum up what they report", where)
 	}
 	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
 		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,
 		"eval.reference_private": c.Eval.ReferencePrivate} {
 		if set {
-			v.add(key, "is set, must not be %s: the run does not see the train clients' texts", where)
+			v.Add(key, "is set, must not be %s: the run does not see the train clients' texts", where)
 		}
 	}
 }

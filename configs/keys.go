@@ -19,30 +19,33 @@ type Key struct {
 	// Type is "text", "whole number", "number", "true or false", "list of texts" or "list of numbers".
 	Type string
 
-	kind  reflect.Type
-	index []int // of the field in Config
+	kind    reflect.Type
+	section *section // that is registered; nil for those of Config
+	index   []int    // of the field in Config or in the section's struct
 }
 
-// keys lists all settings in the order of the types.
-var keys = func() (list []Key) {
-	var walk func(t reflect.Type, prefix string, index []int)
-	walk = func(t reflect.Type, prefix string, index []int) {
-		for i := range t.NumField() {
-			field := t.Field(i)
-			name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-			at := append(append([]int(nil), index...), i)
-			switch field.Type.Kind() {
-			case reflect.Struct:
-				walk(field.Type, prefix+name+".", at)
-			case reflect.Map: // provenance, which is no setting
-			default:
-				list = append(list, Key{prefix + name, typeName(field.Type), field.Type, at})
-			}
+// core are the settings of Config in the order of the types, and keys all settings, those of registered sections last.
+var (
+	core = keysOf(reflect.TypeFor[Config](), "", nil, nil)
+	keys = core
+)
+
+// keysOf lists the settings in a struct.
+func keysOf(t reflect.Type, prefix string, of *section, index []int) (list []Key) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		at := append(index[:len(index):len(index)], i)
+		switch field.Type.Kind() {
+		case reflect.Struct:
+			list = append(list, keysOf(field.Type, prefix+name+".", of, at)...)
+		case reflect.Map: // provenance and registered sections, which are no settings
+		default:
+			list = append(list, Key{prefix + name, typeName(field.Type), field.Type, of, at})
 		}
 	}
-	walk(reflect.TypeFor[Config](), "", nil)
 	return list
-}()
+}
 
 var typeNames = map[reflect.Kind]string{
 	reflect.String: "text", reflect.Int: "whole number", reflect.Uint64: "whole number", reflect.Float64: "number",
@@ -57,7 +60,7 @@ func typeName(t reflect.Type) string {
 }
 
 // Keys returns all settings in the order in which a configuration is printed.
-func Keys() []Key { return append([]Key(nil), keys...) }
+func Keys() []Key { return slices.Clone(keys) }
 
 // Names returns the names of all settings in the same order.
 func Names() (names []string) {
@@ -66,16 +69,6 @@ func Names() (names []string) {
 	}
 	return names
 }
-
-// sections lists the sections in the order of the types.
-var sections = func() (list []string) {
-	for _, k := range keys {
-		if section, _, found := strings.Cut(k.Name, "."); found && !slices.Contains(list, section) {
-			list = append(list, section)
-		}
-	}
-	return list
-}()
 
 // lookup finds a key by its name.
 func lookup(name string) (Key, bool) {
@@ -87,7 +80,35 @@ func lookup(name string) (Key, bool) {
 	return Key{}, false
 }
 
-func isSection(name string) bool { return slices.Contains(sections, name) }
+// isSection reports whether a name is the section of some key.
+func isSection(name string) bool {
+	return slices.ContainsFunc(keys, func(k Key) bool { return strings.HasPrefix(k.Name, name+".") })
+}
+
+// value is the key's value in a configuration.
+func (k Key) value(c Config) reflect.Value {
+	if k.section != nil {
+		return reflect.ValueOf(c.section(k.section)).FieldByIndex(k.index)
+	}
+	return reflect.ValueOf(c).FieldByIndex(k.index)
+}
+
+// assign gives the key a value as a file holds it, which has passed [Key.check].
+func (k Key) assign(c *Config, value any) error {
+	decoded := reflect.New(k.kind)
+	if err := mapstructure.Decode(value, decoded.Interface()); err != nil {
+		return err
+	}
+	if k.section == nil {
+		reflect.ValueOf(c).Elem().FieldByIndex(k.index).Set(decoded.Elem())
+		return nil
+	}
+	values := reflect.New(reflect.TypeOf(k.section.defaults)).Elem()
+	values.Set(reflect.ValueOf(c.section(k.section)))
+	values.FieldByIndex(k.index).Set(decoded.Elem())
+	c.put(k.section, values.Interface())
+	return nil
+}
 
 // check refuses a value that is not of the key's type. mapstructure would make 1 of 1.5 without a word.
 func (k Key) check(value any) error {
@@ -175,9 +196,7 @@ func (c *Config) Set(name, text string) error {
 		if now == privateKey && c.Data.Private != v.value {
 			c.Eval.ReferencePrivate = false // it was declared for other data
 		}
-		field := reflect.ValueOf(c).Elem().FieldByIndex(k.index)
-		field.SetZero() // a list is replaced
-		if err := mapstructure.Decode(v.value, field.Addr().Interface()); err != nil {
+		if err := k.assign(c, v.value); err != nil {
 			l.add("", name, "%v", err)
 		}
 	}
@@ -193,7 +212,7 @@ func (c Config) Get(name string) (value any, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return reflect.ValueOf(c).FieldByIndex(k.index).Interface(), true
+	return k.value(c).Interface(), true
 }
 
 func unknownKey(where, name string) Problem {

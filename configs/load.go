@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 	"gopkg.in/yaml.v3"
 
@@ -178,12 +177,15 @@ func (l *loader) add(where, key, format string, args ...any) {
 // decode turns the merged values into a configuration.
 func (l *loader) decode() Config {
 	c := Config{Provenance: l.provenance}
-	err := l.viper.UnmarshalExact(&c, func(d *mapstructure.DecoderConfig) {
-		d.TagName = "yaml"
-		d.WeaklyTypedInput = false
-	})
-	if err != nil {
-		l.add("", "", "%v", err)
+	for _, s := range registry {
+		c.put(s, s.defaults)
+	}
+	for _, k := range keys {
+		if value := l.viper.Get(k.Name); value != nil {
+			if err := k.assign(&c, value); err != nil {
+				l.add("", k.Name, "%v", err)
+			}
+		}
 	}
 	return c
 }
@@ -313,6 +315,7 @@ func (l *loader) file(file string, content []byte, lines bool) layer {
 				}
 			case isSection(name) && node.Kind == yaml.MappingNode:
 				walk(name+".", node)
+			case !lines && node.Kind == yaml.MappingNode: // a preset's section of a method that the program lacks
 			case isSection(name) && value != nil: // an empty section sets nothing
 				l.add(where, name, "is %s, must be a section of settings", describe(value))
 			case isSection(name):
@@ -358,8 +361,9 @@ func (l *loader) environment(environ []string) layer {
 	for _, assignment := range environ {
 		variable, text, _ := strings.Cut(assignment, "=")
 		name, known := byName[variable]
-		for _, section := range sections {
-			if rest, found := strings.CutPrefix(variable, envName(section)+"_"); found && !known {
+		for _, k := range keys {
+			section, _, found := strings.Cut(k.Name, ".")
+			if rest, ours := strings.CutPrefix(variable, envName(section)+"_"); found && ours && !known {
 				name = section + "." + strings.ToLower(rest)
 			}
 		}

@@ -41,23 +41,23 @@ type Optimizer struct {
 func (c Config) CarriesMoments() bool { return c.DPO.Engine != TRL }
 
 // optimizer checks the section optimizer.
-func (v *validator) optimizer(c Config) {
+func (v *Report) optimizer(c Config) {
 	o := c.Optimizer
-	v.above("optimizer.learning_rate", o.LearningRate, 0, 10)
-	v.count("optimizer.batch", o.Batch, 1, maxCount)
-	v.count("optimizer.epochs", o.Epochs, 1, 1000)
-	v.oneOf("optimizer.schedule", o.Schedule, schedules)
-	v.between("optimizer.min_learning_rate", o.MinLearningRate, 0, 10)
+	v.Above("optimizer.learning_rate", o.LearningRate, 0, 10)
+	v.Count("optimizer.batch", o.Batch, 1, maxCount)
+	v.Count("optimizer.epochs", o.Epochs, 1, 1000)
+	v.OneOf("optimizer.schedule", o.Schedule, schedules)
+	v.Between("optimizer.min_learning_rate", o.MinLearningRate, 0, 10)
 	if m := o.MinLearningRate; m > o.LearningRate {
-		v.add("optimizer.min_learning_rate", "is %v, must be at most optimizer.learning_rate, which is %v", m,
+		v.Add("optimizer.min_learning_rate", "is %v, must be at most optimizer.learning_rate, which is %v", m,
 			o.LearningRate)
 	} else if m > 0 && o.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, o.Schedule) {
-		v.add("optimizer.min_learning_rate",
+		v.Add("optimizer.min_learning_rate",
 			"is %v, must be 0 where optimizer.schedule is %q: cosine_with_min_lr ends above 0", m, o.Schedule)
 	}
-	v.between("optimizer.warmup_steps", o.WarmupSteps, 0, maxCount)
+	v.Between("optimizer.warmup_steps", o.WarmupSteps, 0, maxCount)
 	if w := o.WarmupSteps; w > 1 && w != math.Trunc(w) {
-		v.add("optimizer.warmup_steps", "is %v, must be a whole number, or below 1 for a share of the steps", w)
+		v.Add("optimizer.warmup_steps", "is %v, must be a whole number, or below 1 for a share of the steps", w)
 	}
-	v.between("optimizer.weight_decay", o.WeightDecay, 0, 10)
+	v.Between("optimizer.weight_decay", o.WeightDecay, 0, 10)
 }

@@ -13,7 +13,7 @@ func TestReleaseSettings(t *testing.T) {
 		want   string // "" for none
 	}{
 		{"demo", []string{"scoring.form=2"}, ""},
-		{"demo-rounds", []string{"scoring.form=0.3", "method=public_selection"}, ""},
+		{"demo-rounds", []string{"scoring.form=0.3", "method=sorting"}, ""},
 		{"demo-smollm2", []string{"fed.clients=10", "aggregate.least=7", "data.private=none"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool"}, ""},
 		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},

@@ -16,17 +16,27 @@ import (
 )
 
 // All are the methods, the default first.
-var All = []method.Description{
-	popri.Description,
-	evolution.Description,
-	sft.Description,
-	grpo.Description,
-	selection.Description,
-	fedavg.FedAvg,
-	fedavg.FTRL,
-	wasp.Description,
-	hotpate.Description,
-	genetic.Description,
+var All []method.Description
+
+func init() {
+	Add(popri.Description,
+		evolution.Description,
+		sft.Description,
+		grpo.Description,
+		selection.Description,
+		fedavg.FedAvg,
+		fedavg.FTRL,
+		wasp.Description,
+		hotpate.Description,
+		genetic.Description)
+}
+
+// Add adds methods, which a configuration can name from then on.
+func Add(list ...method.Description) {
+	for _, d := range list {
+		All = append(All, d)
+		configs.RegisterMethod(d.Method)
+	}
 }
 
 // Of returns the method that a configuration names; it has been validated.

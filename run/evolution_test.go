@@ -10,14 +10,14 @@ import (
 
 	"popri/configs"
 	"popri/fedsim/audit"
-	"popri/testkit/golden"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/evolution"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/auditing"
+	"popri/testkit/golden"
+	"popri/testkit/testworld"
 )
 
 // evolving is a configuration of Private Evolution in the tests' world.
@@ -57,7 +57,7 @@ func TestPopulationMovesToClients(t *testing.T) {
 	for _, variant := range []string{evolution.PreText, evolution.AugPE} {
 		t.Run(variant, func(t *testing.T) {
 			c := evolving(t)
-			c.PrivateEvolution.Variant, c.PrivateEvolution.Population = variant, 40
+			testworld.Set(&c, "private_evolution.variant="+variant, "private_evolution.population=40")
 			c.Trainer.Rounds, c.Privacy.Epsilon, c.Data.Private = 5, 1e4, sailors(t)
 			dir := trained(t, c)
 			first, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(dir, 1), evolution.SelectionFile))
@@ -141,20 +141,17 @@ func TestMoreNoise(t *testing.T) {
 // selected texts. A run that is stopped where the texts of a round are written or chosen gives the same.
 func TestEvolutionAsPublished(t *testing.T) {
 	masked := filepath.Join(golden.Folder(t, "masked"), "roberta")
-	for name, set := range map[string]func(e *configs.PrivateEvolution){
-		"masked": func(e *configs.PrivateEvolution) { e.MaskedModel = masked },
-		"rephrase": func(e *configs.PrivateEvolution) {
-			e.Variant, e.Variations, e.Select = evolution.AugPE, 2,
-				"sample"
-		},
-		"blank": func(e *configs.PrivateEvolution) {
-			e.Variant, e.Variations, e.Variation, e.Votes = evolution.AugPE, 2, "blank", 3
-		},
+	for name, set := range map[string][]string{
+		"masked":   {"masked_model=" + masked},
+		"rephrase": {"variant=aug_pe", "variations=2"},
+		"blank":    {"variant=aug_pe", "variations=2", "variation=blank"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := evolving(t)
-			c.Data.MaxTokens, c.PrivateEvolution.Population = 30, 12
-			set(&c.PrivateEvolution)
+			c.Data.MaxTokens = 30
+			for _, assignment := range append(set, "population=12") {
+				testworld.Set(&c, "private_evolution."+assignment)
+			}
 			want := trained(t, c)
 			stages := []rounds.Stage{{Round: 1, Name: "generate"}, {Round: 2, Name: "generate"}}
 			if name == "masked" {

@@ -6,9 +6,9 @@ import (
 
 	"popri/configs"
 	"popri/fedsim"
-	"popri/testkit/testworld"
 	"popri/methods/evolution"
 	"popri/run/auditing"
+	"popri/testkit/testworld"
 )
 
 // played audits a run, game included.
@@ -31,15 +31,17 @@ func TestGames(t *testing.T) {
 		"dp_fedavg":     func(_ *testing.T, c *configs.Config) { c.Method = "dp_fedavg" },
 		"wasp":          func(t *testing.T, c *configs.Config) { *c = wasped(t) },
 		"genetic, by sums": func(_ *testing.T, c *configs.Config) {
-			c.Method, c.GeneticEDA.Selection = "genetic_eda", "gaussian"
+			c.Method = "genetic_eda"
+			testworld.Set(c, "genetic_eda.selection=gaussian")
 		},
-		"three votes": func(_ *testing.T, c *configs.Config) {
+		"variations": func(_ *testing.T, c *configs.Config) {
 			c.Method = evolution.Description.Name
-			c.PrivateEvolution.Variant, c.PrivateEvolution.Votes = evolution.AugPE, 3
+			testworld.Set(c, "private_evolution.variant=aug_pe")
 		},
 		"teachers of few clients": func(t *testing.T, c *configs.Config) {
 			*c = voting(t)
-			c.HotPATE.Ensemble, c.HotPATE.Teachers, c.HotPATE.Texts, c.Trainer.Rounds = "heterogeneous", 10, 1, 1
+			testworld.Set(c, "hot_pate.ensemble=heterogeneous", "hot_pate.teachers=10", "hot_pate.texts=1")
+			c.Trainer.Rounds = 1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

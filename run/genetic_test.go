@@ -14,21 +14,19 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/genetic"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // evolvingEmbeddings is a run of genetic EDA with next to no noise.
 func evolvingEmbeddings(t *testing.T) configs.Config {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "genetic_eda", 3, 500
-	c.GeneticEDA.Population, c.GeneticEDA.Children, c.GeneticEDA.Parents, c.GeneticEDA.Domain,
-		c.GeneticEDA.Written = 40, 60, 6, 20, 12
 	return c
 }
 
@@ -46,7 +44,8 @@ func selection(t *testing.T, dir string, round int) []genetic.Row {
 func TestGeneticRun(t *testing.T) {
 	for _, decoder := range []string{"lookup", "prompt"} {
 		c := evolvingEmbeddings(t)
-		if c.GeneticEDA.Decoder = decoder; decoder == "lookup" {
+		testworld.Set(&c, "genetic_eda.decoder="+decoder)
+		if decoder == "lookup" {
 			c.Data.Private = sailors(t)
 		}
 		s, dir := trainedSession(t, c)
@@ -93,7 +92,7 @@ func TestGeneticRun(t *testing.T) {
 			t.Errorf("%d of %d texts have the clients' subject", boats, len(product))
 		}
 		figures, err := rounds.ReadMetrics(dir)
-		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 60 ||
+		if err != nil || len(figures) != 3 || figures[1].Values["population"] != 120 ||
 			figures[0].Values["perplexity"] == 0 || figures[0].Values["wasserstein"] <= 0 {
 			t.Errorf("%+v (%v)", figures, err)
 		}
@@ -125,7 +124,7 @@ func TestGeneticRun(t *testing.T) {
 func TestGeneticInterrupted(t *testing.T) {
 	for _, how := range [][2]string{{"lookup", "limited_domain"}, {"prompt", "gaussian"}} {
 		c := evolvingEmbeddings(t)
-		c.GeneticEDA.Decoder, c.GeneticEDA.Selection, c.GeneticEDA.Keep = how[0], how[1], "last"
+		testworld.Set(&c, "genetic_eda.decoder="+how[0], "genetic_eda.selection="+how[1])
 		want := trained(t, c)
 		if len(selection(t, want, 3)) == 0 {
 			t.Errorf("%v: nothing is selected in round 3", how)
@@ -157,7 +156,7 @@ func TestEmptySelectionEnds(t *testing.T) {
 	}
 	// So does a bound that no text is below.
 	c = evolvingEmbeddings(t)
-	c.GeneticEDA.Perplexity = 1e-3
+	testworld.Set(&c, "genetic_eda.perplexity=1e-3")
 	dir = trained(t, c)
 	if list := selection(t, dir, 1); len(list) == 0 || list[0].Kept || rundir.Has(dir, "rounds/0002") {
 		t.Errorf("no text is fluent enough, and %+v are parents", list)
@@ -183,9 +182,9 @@ func TestGeneticRefuses(t *testing.T) {
 		"fed.clients":            func(c *configs.Config) { c.Fed.Clients, c.Data.Private = 30, configs.None },
 		"fed.sampling":           func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 5 },
 		"unsafe_diagnostics":     func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },
-		"genetic_eda.parents":    func(c *configs.Config) { c.GeneticEDA.Parents = 21 },
-		"genetic_eda.population": func(c *configs.Config) { c.GeneticEDA.Population = 1000 },
-		"genetic_eda.decoder":    func(c *configs.Config) { c.GeneticEDA.Decoder = "inverter" },
+		"genetic_eda.parents":    func(c *configs.Config) { testworld.Set(c, "genetic_eda.parents=0") },
+		"genetic_eda.population": func(c *configs.Config) { testworld.Set(c, "genetic_eda.population=1000") },
+		"genetic_eda.decoder":    func(c *configs.Config) { testworld.Set(c, "genetic_eda.decoder=inverter") },
 	} {
 		c := evolvingEmbeddings(t)
 		change(&c)

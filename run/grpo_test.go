@@ -13,19 +13,19 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/reporting"
 	"popri/show/series"
+	"popri/testkit/testworld"
 )
 
 // allOfGRPO uses what a checkpoint of the method can hold.
 func allOfGRPO(c *configs.Config) {
 	c.Method = "grpo"
-	c.Optimizer.Epochs, c.GRPO.Beta, c.GRPO.BestOfN, c.GRPO.SamplesUsed = 2, 0.05, 0.5, 1
-	c.DPO.MicroPairs, c.Optimizer.LearningRate = 2, 1e-2
+	c.Optimizer.Epochs, c.DPO.MicroPairs, c.Optimizer.LearningRate = 2, 2, 1e-2
+	testworld.Set(c, "grpo.beta=0.05")
 }
 
 // TestGRPOInterrupted: a run that is interrupted after every second update ends with the bytes of one that was not.
@@ -72,7 +72,7 @@ func TestForeignCheckpoint(t *testing.T) {
 	}
 	dir, other := t.TempDir(), t.TempDir()
 	stop(dir, c)
-	c.GRPO.SamplesUsed = 2
+	c.Generate.Samples = 5
 	stop(other, c)
 	name := filepath.Join("rounds", "0001", "training.safetensors")
 	b, err := os.ReadFile(filepath.Join(other, name))
@@ -243,7 +243,7 @@ func TestSelectByFID(t *testing.T) {
 func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	for _, d := range methods.All {
 		c := configs.Default()
-		c.Method, c.Trainer.Select, c.Generate.ByLabel = d.Name, "distance", d.NeedsLabels
+		c.Method, c.Trainer.Select, c.Generate.ByLabel = d.Name, "distance", d.NeedsOf(c).Labels
 		shows := false
 		for _, s := range d.Series.Columns {
 			shows = shows || s.Key == rounds.Distance && d.Work != nil && d.Product == methods.All[0].Product

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
+	"popri/methods"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/model/tokenizer"
@@ -22,6 +23,7 @@ import (
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/scoring/ensemble"
+	"popri/testkit/testworld"
 )
 
 // voting is a run of Hot PATE with so much budget that the noise is far below the number of teachers.
@@ -52,7 +54,7 @@ func votes(t *testing.T, dir string, round int) (out []*release.Release) {
 // TestHotPATERun: texts are the tokens of the releases, each vote is charged, and report, audit and game cover them.
 func TestHotPATERun(t *testing.T) {
 	c := voting(t)
-	c.HotPATE.OnFailure = "stop"
+	testworld.Set(&c, "hot_pate.on_failure=stop")
 	s, dir := trainedSession(t, c)
 	tok, err := tokenizer.Load(c.Model.Path)
 	if err != nil {
@@ -64,7 +66,7 @@ func TestHotPATERun(t *testing.T) {
 	}
 	charges, at := 0, 0
 	for round := 1; round <= 2; round++ {
-		ids := make([][]int32, c.HotPATE.Texts) // of each text
+		ids := make([][]int32, s.releases()/(c.Trainer.Rounds*c.Generate.MaxNewTokens)) // of each text
 		for _, r := range votes(t, dir, round) {
 			if charges++; len(r.Sum) != 2 || !r.Chosen || r.Clients != 30 {
 				t.Fatalf("%+v releases %v", r, r.Sum)
@@ -143,15 +145,15 @@ func decoded(tok *tokenizer.Tokenizer, ids []int32) string {
 }
 
 func (s *Session) releases() int {
-	return s.Config.Trainer.Rounds * s.Config.HotPATE.Texts * s.Config.Generate.MaxNewTokens
+	return methods.Of(s.Config).ReleasesOf(s.Config)
 }
 
 // TestHotPATEInterrupted: a run that is stopped between two votes ends with the same texts, whatever follows a failure.
 func TestHotPATEInterrupted(t *testing.T) {
 	for _, failure := range []string{"base", "repeat"} {
 		c := voting(t)
-		c.HotPATE.OnFailure, c.HotPATE.Ensemble, c.HotPATE.Teachers, c.Privacy.Epsilon = failure, "heterogeneous", 10,
-			60
+		testworld.Set(&c, "hot_pate.on_failure="+failure, "hot_pate.ensemble=heterogeneous", "hot_pate.teachers=10")
+		c.Privacy.Epsilon = 60
 		want := trained(t, c)
 		failed := 0
 		for _, r := range votes(t, want, 1) {
@@ -175,7 +177,7 @@ func TestHotPATEInterrupted(t *testing.T) {
 func TestHotIsHotter(t *testing.T) {
 	voted := func(coordinated bool) float64 {
 		c := voting(t)
-		c.HotPATE.Coordinated, c.HotPATE.OnFailure = coordinated, "repeat"
+		testworld.Set(&c, fmt.Sprint("hot_pate.coordinated=", coordinated), "hot_pate.on_failure=repeat")
 		dir := trained(t, c)
 		figures, err := rounds.ReadMetrics(dir)
 		if err != nil {
@@ -191,7 +193,8 @@ func TestHotIsHotter(t *testing.T) {
 // TestHotPATEGame: the canary game is played on what is released of the votes.
 func TestHotPATEGame(t *testing.T) {
 	c := voting(t)
-	c.HotPATE.Texts, c.Trainer.Rounds, c.Privacy.Epsilon = 1, 1, 8
+	testworld.Set(&c, "hot_pate.texts=1")
+	c.Trainer.Rounds, c.Privacy.Epsilon = 1, 8
 	a := played(t, trained(t, c), auditing.Options{Game: fedsim.Game{Trials: 400, Confidence: 1 - 1e-6}})
 	if a.Canary == nil || !a.Canary.Holds() || len(a.Problems) > 0 || !(a.Canary.LowerBound() > .1) {
 		t.Errorf("the game has %+v; %q", a.Canary, a.Problems)
@@ -201,14 +204,13 @@ func TestHotPATEGame(t *testing.T) {
 // TestHotPATERefuses: what the method cannot do is refused before there is a folder.
 func TestHotPATERefuses(t *testing.T) {
 	for key, change := range map[string]func(*configs.Config){
-		"hot_pate.teachers":   func(c *configs.Config) { c.HotPATE.Teachers = 31 },
-		"hot_pate.examples":   func(c *configs.Config) { c.HotPATE.Examples = 0 },
-		"hot_pate.ensemble":   func(c *configs.Config) { c.HotPATE.Ensemble = "lukewarm" },
-		"hot_pate.on_failure": func(c *configs.Config) { c.HotPATE.OnFailure = "guess" },
+		"hot_pate.teachers":   func(c *configs.Config) { testworld.Set(c, "hot_pate.teachers=31") },
+		"hot_pate.ensemble":   func(c *configs.Config) { testworld.Set(c, "hot_pate.ensemble=lukewarm") },
+		"hot_pate.on_failure": func(c *configs.Config) { testworld.Set(c, "hot_pate.on_failure=guess") },
 		"fed.sampling":        func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 5 },
 		"aggregate.least":     func(c *configs.Config) { c.Aggregate.Least = 5 },
 		"unsafe_diagnostics":  func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },
-		"hot_pate.texts":      func(c *configs.Config) { c.HotPATE.Texts = 1 << 20 },
+		"hot_pate.texts":      func(c *configs.Config) { testworld.Set(c, "hot_pate.texts=1048576") },
 	} {
 		c := voting(t)
 		change(&c)

@@ -15,11 +15,11 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // copied is the shared world in a folder of its own, whose files a test may change.

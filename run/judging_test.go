@@ -13,10 +13,10 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/sampling"
 	"popri/run/judging"
 	"popri/show/datacard"
+	"popri/testkit/testworld"
 )
 
 // TestJudging: a run's product is judged against its clients. Page and figures lie in a folder of their own, which what

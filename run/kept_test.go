@@ -9,11 +9,11 @@ import (
 	"popri/datasets"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
+	"popri/testkit/testworld"
 )
 
 // TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part

@@ -12,11 +12,11 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // askForKinds makes the prompts of a configuration ask for three kinds of text.

@@ -18,13 +18,14 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
+	"popri/methods"
 	"popri/methods/rounds"
 	"popri/model/lm"
 	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/show/datacard"
+	"popri/testkit/testworld"
 )
 
 // oneTree makes a run of DP-FTRL with leaves of 7 of the 30 clients: trees of four leaves, of which the second is not
@@ -32,7 +33,7 @@ import (
 func oneTree(c *configs.Config) {
 	c.Method, c.Fed.Sampling, c.Fed.ClientsPerRound = "dp_ftrl", "tree", 7
 	c.Trainer.Rounds, c.Trainer.Select = 7, "validation"
-	c.FedAvg.LearningRate, c.FedAvg.ClipNorm, c.FedAvg.Momentum = 0.5, 0.2, 0.5
+	testworld.Set(c, "fedavg.learning_rate=0.5", "fedavg.clip_norm=0.2", "fedavg.momentum=0.5")
 }
 
 // TestTreeInterrupted: a run that is stopped within a tree, twice, adds up the earlier leaves again and ends with the
@@ -65,7 +66,7 @@ func TestTreeInterrupted(t *testing.T) {
 func TestLearningRun(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Trainer.Select, c.Privacy.Epsilon = "dp_fedavg", 4, "validation", 5000 // hardly any noise
-	c.FedAvg.LearningRate, c.FedAvg.ClipNorm, c.FedAvg.LocalEpochs = 1, 50, 2
+	testworld.Set(&c, "fedavg.learning_rate=1", "fedavg.clip_norm=50", "fedavg.local_epochs=2")
 	s, dir := trainedSession(t, c)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {
@@ -150,7 +151,8 @@ func TestStrengthOfNoise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := entries[0].Sigma * c.FedAvg.ClipNorm * math.Sqrt(float64(shape.Parameters)) / 30
+	_, bound := methods.Of(c).Query(c)
+	want := entries[0].Sigma * bound * math.Sqrt(float64(shape.Parameters)) / 30
 	for _, r := range figures {
 		if moved, said := r.Values["moved"], r.Values["noise"]; math.Abs(moved/want-1) > .05 ||
 			math.Abs(said/want-1) > 1e-3 {
@@ -180,7 +182,7 @@ func TestFractionOfClients(t *testing.T) {
 func TestLearningRefuses(t *testing.T) {
 	for key, change := range map[string]func(*configs.Config){
 		"fed.sampling":       func(c *configs.Config) { c.Fed.Sampling, c.Fed.ClientsPerRound = "poisson", 5 },
-		"fedavg.clip_norm":   func(c *configs.Config) { c.FedAvg.ClipNorm = 0 },
+		"fedavg.clip_norm":   func(c *configs.Config) { testworld.Set(c, "fedavg.clip_norm=0") },
 		"aggregate.least":    func(c *configs.Config) { c.Aggregate.Least = 5 },
 		"trainer.select":     func(c *configs.Config) { c.Method, c.Trainer.Select = "popri", "validation" },
 		"unsafe_diagnostics": func(c *configs.Config) { c.Privacy.UnsafeDiagnostics = true },

@@ -24,11 +24,6 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 		return nil, err
 	}
 	c, d := s.Config, methods.Of(s.Config)
-	if d.Check != nil {
-		if err := d.Check(c, reference != nil); err != nil {
-			return nil, fault.Userf("%w", err)
-		}
-	}
 	prompts := c.Generate
 	if prompts.Chat {
 		if prompts, err = sampling.Chat(prompts, s.generator.Dir, s.generator.Tokenizer); err != nil {
@@ -58,34 +53,31 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 		return nil, fault.Userf("synthetic.mix is \"validated\", and %s has no validation clients to choose by",
 			s.Data.Private.Name)
 	}
-	var unprotected *ceiling.Texts
-	if c.Privacy.UnsafeCeiling {
-		unprotected = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
-	}
-	var asking []string
-	if c.Generate.Kinds != "" {
-		if asking, err = kinds.Read(c.Generate.Kinds); err != nil {
-			return nil, err
-		}
-	}
 	s.engine = s.server()
-	e := method.Env{Ceiling: unprotected, Engine: s.engine, Dir: s.Dir, Config: c,
-		Model: s.generator.Model, ModelDir: s.generator.Dir, Tokenizer: s.generator.Tokenizer,
-		Public: s.Data.Public, Prompter: s.prompter, Writer: sampling.Writer{Config: c.Generate}, Encoder: s.encoder,
-		Kinds:     asking,
-		Reference: reference}
-	if c.FillsMasks() {
-		if e.MaskedDir, err = assembly.ModelDir(c.PrivateEvolution.MaskedModel, ""); err != nil {
-			return nil, fault.Userf("private_evolution.masked_model: %w", err)
+	given, err := s.given(d.NeedsOf(c))
+	if err != nil {
+		return nil, err
+	}
+	return d.New(method.Env{Dir: s.Dir, Config: c, Model: s.generator.Model, ModelDir: s.generator.Dir,
+		Tokenizer: s.generator.Tokenizer, Public: s.Data.Public, Prompter: s.prompter,
+		Writer: sampling.Writer{Config: c.Generate}, Engine: s.engine, Encoder: s.encoder, Clients: s.budget.Clients,
+		Reference: reference, Given: given})
+}
+
+// given is what a method needs beside what all methods have.
+func (s *Session) given(needs method.Needs) (g method.Given, err error) {
+	if needs.Ceiling && s.Config.Privacy.UnsafeCeiling {
+		g.Ceiling = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
+	}
+	if needs.Kinds && s.Config.Generate.Kinds != "" {
+		if g.Kinds, err = kinds.Read(s.Config.Generate.Kinds); err != nil {
+			return g, err
 		}
 	}
-	if c.Learns() {
-		if err := s.learning(&e); err != nil {
-			return nil, err
-		}
+	if needs.Small {
+		g.Small, err = s.small()
 	}
-	e.Clients = s.budget.Clients
-	return d.New(e)
+	return g, err
 }
 
 // server describes the server that draws samples; nil where this program does.

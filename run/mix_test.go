@@ -8,18 +8,19 @@ import (
 	"testing"
 
 	"popri/accountant/guarantee"
-	"popri/configs"
+
 	"popri/datasets/clients"
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
+	"popri/methods/target"
 	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for
@@ -43,7 +44,7 @@ func TestValidatedMix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 ||
-		mixed.Mixes[2].Rows != configs.SelectedRows {
+		mixed.Mixes[2].Rows != target.AllRows {
 		t.Fatalf("chosen from %+v", mixed)
 	}
 	// Of mixes that are equally good, the first one is taken.

@@ -13,13 +13,13 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/lora"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/testworld"
 )
 
 // A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.

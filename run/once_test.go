@@ -18,7 +18,6 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
@@ -27,6 +26,7 @@ import (
 	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/scoring"
+	"popri/testkit/testworld"
 )
 
 // TestAskedOnce: a run that asks once has one charge and one release, with the noise of a single round, whatever the

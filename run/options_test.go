@@ -16,9 +16,9 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // interrupted trains, and goes on whenever a listener has stopped it, until the run is done. It returns how often.

@@ -11,11 +11,11 @@ import (
 	"popri/fedsim/audit"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/run/auditing"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // TestPooledReleases: a run whose scores use all releases so far has the charges of any other, keeps less noise from

@@ -37,6 +37,8 @@ func (p population) Close() {
 // population makes the train clients: those behind two aggregators, or the simulation of those that the method asks.
 func (s *Session) population(ctx context.Context, o Options, tell func(done, total int)) (population, error) {
 	c := s.Config
+	d := methods.Of(c)
+	needs := d.NeedsOf(c)
 	if c.Fed.Elsewhere() != (o.Aggregators != nil) {
 		return population{}, fault.Userf("two aggregators are given: %v; fed.clients is %d, which needs them: %v",
 			o.Aggregators != nil, c.Fed.Clients, c.Fed.Elsewhere())
@@ -45,20 +47,19 @@ func (s *Session) population(ctx context.Context, o Options, tell func(done, tot
 	case c.Fed.Elsewhere():
 		return population{Clients: fedsim.Remote{Enrolled: s.budget.Clients, Ask: federated.Gather(ctx, s.Dir, c, s.Sigma,
 			s.budget.Clients, s.encoder, o.Aggregators, o.Announced)}}, nil
-	case c.Learns():
+	case needs.Small:
 		return s.learners(ctx)
-	case c.Votes():
-		return s.voters(ctx)
+	case needs.Teachers != nil:
+		return s.voters(ctx, *needs.Teachers)
 	}
-	d := methods.Of(c)
 	var classes []string
-	if d.NeedsLabels {
+	if needs.Labels {
 		classes = append([]string{}, s.Data.Public.Classes()...)
 	}
-	all, err := o.Common.Embedded(ctx, s.Data.Private.Split(clients.Train), s.encoder, d.NeedsTextsOf(c), classes, tell)
+	all, err := o.Common.Embedded(ctx, s.Data.Private.Split(clients.Train), s.encoder, needs.Texts, classes, tell)
 	embedded := fedsim.Embedded{Clients: all}
 	switch {
-	case c.Selects():
+	case d.SelectionOf(c) != nil:
 		return population{Clients: fedsim.Ballots{Embedded: embedded}}, err
 	case c.Aggregate.Least > 0:
 		return population{Clients: assembly.Reporting(c, embedded)}, err
@@ -75,18 +76,18 @@ func rowsOf(c configs.Config) (dir string, e downstream.Encoder, err error) {
 	return dir, e, err
 }
 
-// learning adds to a method's environment what methods need that train the small model at the clients.
-func (s *Session) learning(e *method.Env) error {
-	dir, rows, err := rowsOf(e.Config)
+// small is the small model of a method that trains it at the clients.
+func (s *Session) small() (*method.Small, error) {
+	dir, rows, err := rowsOf(s.Config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e.SmallDir = dir
+	m := &method.Small{Dir: dir}
 	validation := rows.Encode(clients.Texts(s.Data.Private.Split(clients.Validation)))
 	if len(validation) > 0 {
-		e.Validate = func(m *lm.Model) (loss, accuracy float64, err error) { return downstream.Measure(m, validation) }
+		m.Validate = func(m *lm.Model) (loss, accuracy float64, err error) { return downstream.Measure(m, validation) }
 	}
-	return nil
+	return m, nil
 }
 
 // learners opens the small model once for each thread, beside the train clients' texts as rows of tokens, and returns
@@ -104,20 +105,21 @@ func (s *Session) learners(ctx context.Context) (population, error) {
 
 // voters makes the train clients teachers, whose prompts quote their texts as those of the method quote public ones,
 // and returns them.
-func (s *Session) voters(ctx context.Context) (population, error) {
+func (s *Session) voters(ctx context.Context, of method.Teachers) (population, error) {
 	train := s.Data.Private.Split(clients.Train)
-	n := cmp.Or(s.Config.HotPATE.Teachers, len(train))
+	n := cmp.Or(of.Number, len(train))
 	if n > len(train) {
-		return population{}, fault.Userf("hot_pate.teachers is %d, must be at most the %d train clients", n, len(train))
+		return population{}, fault.Userf("%s is %d, must be at most the %d train clients", of.Key, n,
+			len(train))
 	}
 	// How long prompts can be is public: the words around so many texts, the texts with some slack, as far as the model
 	// has room.
-	h, g := s.Config.HotPATE, s.Config.Generate
-	around, err := s.prompter.Quoting("", make([]string, h.Examples), "")
+	g := s.Config.Generate
+	around, err := s.prompter.Quoting("", make([]string, of.Examples), "")
 	if err != nil {
 		return population{}, err
 	}
-	width := min(len(around.IDs)+h.Examples*(s.Config.Data.MaxTokens+2),
+	width := min(len(around.IDs)+of.Examples*(s.Config.Data.MaxTokens+2),
 		s.generator.Model.Config.Context-g.MaxNewTokens)
 	prompt := func(texts []string) ([]int32, error) {
 		for i, text := range texts {
@@ -130,8 +132,8 @@ func (s *Session) voters(ctx context.Context) (population, error) {
 		}
 		return nil, nil
 	}
-	voting, err := teachers.New(ctx, train, s.generator.Model, teachers.Options{Teachers: n, Examples: h.Examples,
-		Seed: rng.Seed(s.Config.Seed, "hot_pate"), Room: g.MaxNewTokens, Width: width, Prompt: prompt,
-		CacheBytes: int64(h.CacheGiB) << 30})
+	voting, err := teachers.New(ctx, train, s.generator.Model, teachers.Options{Teachers: n, Examples: of.Examples,
+		Seed: rng.Seed(s.Config.Seed, s.Config.Method), Room: g.MaxNewTokens, Width: width, Prompt: prompt,
+		CacheBytes: of.CacheBytes})
 	return population{fedsim.Teachers{Ensemble: voting}, voting.Close}, err
 }

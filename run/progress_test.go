@@ -5,10 +5,10 @@ import (
 	"sync"
 	"testing"
 
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/evaluator"
 	"popri/show/series"
+	"popri/testkit/testworld"
 )
 
 // Every part of a run that embeds texts or trains small models says how much of it is done, also before the run has a

@@ -19,10 +19,10 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods"
 	"popri/methods/rounds"
 	"popri/show/series"
+	"popri/testkit/testworld"
 )
 
 // TestKilledAtAnyMoment kills runs of every method with SIGKILL at random moments. Each is gone on with, however often
@@ -38,7 +38,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				kills = 15
 			}
 			killed(t, func(c *configs.Config) {
-				if c.Method = m.Name; m.NeedsLabels {
+				if c.Method = m.Name; m.NeedsOf(*c).Labels {
 					labelled(t, c)
 				}
 			}, kills)

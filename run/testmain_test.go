@@ -8,9 +8,9 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 // TestMain makes the test binary serve as the process that tests start and kill.

@@ -15,12 +15,12 @@ import (
 	"popri/dpo/preference"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run/evaluator"
 	"popri/run/standalone"
 	"popri/show/series"
 	"popri/show/trackers"
+	"popri/testkit/testworld"
 )
 
 // filed is what the files of a run say.
@@ -84,7 +84,7 @@ func TestTrackedRun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	o.Listen = func([]series.Series) rounds.Events {
 		return rounds.Events{Log: func(event string, round int, _ any) {
-			if event == trackers.DPOStep && round == 2 {
+			if event == "dpo_step" && round == 2 {
 				stop()
 			}
 		}}

@@ -13,10 +13,10 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
-	"popri/testkit/goldentensor"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/reporting"
+	"popri/testkit/goldentensor"
+	"popri/testkit/testworld"
 )
 
 // inTRL has TRL train on pairs of two epochs, the last update of each incomplete, with held-out pairs.

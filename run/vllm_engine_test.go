@@ -16,7 +16,6 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
@@ -24,6 +23,7 @@ import (
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/testworld"
 )
 
 // llamaFolder writes a small LLaMA of random weights, with heads as wide as vLLM's CPU kernels need them and the

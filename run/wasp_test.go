@@ -18,11 +18,14 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/auditing"
+	"popri/testkit/testworld"
 )
+
+// shownTexts is the number of texts that prompts show.
+const shownTexts = 4
 
 // wasped is a configuration of WASP in the tests' world, with two generators and three parts.
 func wasped(t *testing.T) configs.Config {
@@ -30,7 +33,7 @@ func wasped(t *testing.T) configs.Config {
 	c := w.Config
 	labelled(t, &c)
 	c.Method, c.Trainer.Rounds, c.Synthetic.Texts = "wasp", 3, 61
-	c.WASP.Generators, c.WASP.Shown, c.WASP.Votes = []string{w.Device}, 4, 3
+	testworld.Set(&c, "wasp.generators="+w.Device, fmt.Sprint("wasp.shown=", shownTexts), "wasp.votes=3")
 	return c
 }
 
@@ -146,27 +149,25 @@ func TestWASPWithoutNoise(t *testing.T) {
 // TestWASPAblations: one vote, no contrast, no weights and one generator run, and generators without weights write as
 // much.
 func TestWASPAblations(t *testing.T) {
-	for name, change := range map[string]func(*configs.WASP){
-		"one vote": func(w *configs.WASP) { w.Votes = 1 },
-		"no contrast, no weights": func(w *configs.WASP) {
-			w.Contrast, w.Weights = false, false
-		},
-		"one generator": func(w *configs.WASP) { w.Generators = nil },
+	for name, set := range map[string][]string{
+		"one vote":                {"wasp.votes=1"},
+		"no contrast, no weights": {"wasp.contrast=false", "wasp.weights=false"},
+		"one generator":           {"wasp.generators=[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := wasped(t)
 			c.Synthetic.Texts = 60
-			change(&c.WASP)
+			testworld.Set(&c, set...)
 			dir := trained(t, c)
 			by := map[string]int{}
 			for _, p := range productOf(t, dir) {
 				by[p.Generator]++
 			}
-			if len(by) != 1+len(c.WASP.Generators) {
+			if alone := name == "one generator"; (len(by) == 1) != alone || len(by) > 2 {
 				t.Errorf("the product is by %v", by)
 			}
 			for name, n := range by {
-				if !c.WASP.Weights && (n > 30 || n < 25) {
+				if weights, _ := c.Get("wasp.weights"); weights == false && (n > 30 || n < 25) {
 					t.Errorf("%s wrote %d of 60 texts", name, n)
 				}
 			}
@@ -195,8 +196,7 @@ func TestWASPLikeAugPE(t *testing.T) {
 	defer server.Close()
 	c := wasped(t)
 	c.Privacy.Epsilon, c.Scoring.ClipNorm, c.Synthetic.Texts = 1e4, 3, 60 // clients have three texts
-	c.WASP.Generators = []string{server.URL + "#large"}
-	c.WASP.Votes, c.WASP.Contrast, c.WASP.Weights = 1, false, false
+	testworld.Set(&c, "wasp.generators="+server.URL+"#large", "wasp.votes=1", "wasp.contrast=false", "wasp.weights=false")
 	dir := trained(t, c)
 	private, err := rows.Read[struct {
 		Split string `parquet:"split"`
@@ -231,7 +231,7 @@ func TestWASPLikeAugPE(t *testing.T) {
 					most = max(most, x.Votes)
 				}
 			}
-			if left != 0 || good != c.WASP.Shown || most > least {
+			if left != 0 || good != shownTexts || most > least {
 				t.Errorf("round %d, %s: %g texts of clients did not vote; %d texts with %g votes or more are good, "+
 					"others have up to %g", round, label, left, good, least, most)
 			}
@@ -263,7 +263,7 @@ func TestWASPByPublicVotes(t *testing.T) {
 
 func withoutClients(t *testing.T, voters string) {
 	c := wasped(t)
-	c.WASP.VotesFrom = voters
+	testworld.Set(&c, "wasp.votes_from="+voters)
 	dir := trained(t, c)
 	if _, charges := testworld.Charges(t, dir); len(charges) != 0 || rundir.Has(rundir.Round(dir, 1), release.File) {
 		t.Errorf("%d charges", len(charges))
@@ -317,7 +317,7 @@ func TestWASPWithServer(t *testing.T) {
 		if c.Generate.Chat = chat; chat {
 			c.Generate.TemplateHeader, c.Generate.TemplateItem = "Write.", "Text {i}"
 		}
-		c.WASP.Generators = []string{server.URL + "#large"}
+		testworld.Set(&c, "wasp.generators="+server.URL+"#large")
 		dir := trained(t, c)
 		theirs := 0
 		for _, p := range productOf(t, dir) {
@@ -345,13 +345,13 @@ func TestWASPMistakes(t *testing.T) {
 	for want, change := range map[string]func(*configs.Config){
 		"generate.by_label":           func(c *configs.Config) { c.Generate.ByLabel = false },
 		"trainer.rounds":              func(c *configs.Config) { c.Trainer.Rounds = 1 },
-		"wasp.words":                  func(c *configs.Config) { c.WASP.Words = []string{"pos"} },
-		"wasp.attributes":             func(c *configs.Config) { c.WASP.Attributes = []string{" "} },
+		"wasp.words":                  func(c *configs.Config) { testworld.Set(c, "wasp.words=pos") },
+		"wasp.attributes":             func(c *configs.Config) { testworld.Set(c, `wasp.attributes=[" "]`) },
 		"fed.clients":                 func(c *configs.Config) { c.Fed.Clients = 100 },
-		"holds \"https://x\"":         func(c *configs.Config) { c.WASP.Generators = []string{"https://x"} },
-		"holds \"" + "same" + "\"":    func(c *configs.Config) { c.WASP.Generators = []string{"same", "same"} },
-		"wasp.generators":             func(c *configs.Config) { c.WASP.Generators = []string{"no/folder"} },
-		"wasp.votes_from: is \"all\"": func(c *configs.Config) { c.WASP.VotesFrom = "all" },
+		"holds \"https://x\"":         func(c *configs.Config) { testworld.Set(c, "wasp.generators=https://x") },
+		"holds \"" + "same" + "\"":    func(c *configs.Config) { testworld.Set(c, "wasp.generators=same,same") },
+		"wasp.generators":             func(c *configs.Config) { testworld.Set(c, "wasp.generators=no/folder") },
+		"wasp.votes_from: is \"all\"": func(c *configs.Config) { testworld.Set(c, "wasp.votes_from=all") },
 	} {
 		c := wasped(t)
 		change(&c)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/configs"
 	"popri/configs/worlds"
 	"popri/internal/plural"
 	"popri/run/auditing"
@@ -36,7 +37,7 @@ more for each. study/comparison/methods.yaml has each method's settings. Every t
 public ones. A second call starts no finished run again, and --seeds adds seeds. What --set says holds for every
 method that does not set it itself; --config takes a configuration in place of the world's.`,
 		Example: "  popri compare-methods --world godoc --epsilon 1,7 --seeds 3\n" +
-			"  popri compare-methods --world speeches --epsilon 7 --methods popri,private_evolution",
+			"  popri compare-methods --world speeches --epsilon 7 --methods " + strings.Join(configs.Choices("method")[:2], ","),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runCompareMethods(cmd, o) },
 	}

@@ -78,7 +78,7 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1\n" +
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1 --dry-run\n" +
 			"  popri demo --out runs/eps1 --epsilon 1 --seed 2 --json\n" +
-			"  popri demo --with private_evolution,private_evolution_sft\n" +
+			"  popri demo --with " + strings.Join(configs.Choices("method")[1:3], ",") + "\n" +
 			"  popri demo --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd, o) },

@@ -39,7 +39,7 @@ labels of texts instead: accuracy and macro F1 on the test clients' labels, and 
 --run evaluates a finished run's synthetic set and compares it with the untuned model's text and with public text; the
 figures go into the run's eval.json and report.html. --synthetic evaluates any file with one text per row or line: Parquet
 (column text, and label for a classification), JSON lines or plain text. A folder is a trained model, such as the product of
-the methods dp_fedavg and dp_ftrl, which is tested as it is. With --out, the figures go into eval.json in that
+a method that trains the small model, which is tested as it is. With --out, the figures go into eval.json in that
 folder. The configuration's downstream.* keys set steps and learning rate.
 
 --protect-test E protects the test clients, too: each answers with the accuracies of the models on its own texts, and only their

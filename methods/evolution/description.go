@@ -1,9 +1,7 @@
 package evolution
 
 import (
-	"errors"
 	"fmt"
-	"math"
 
 	"popri/configs"
 	"popri/methods/method"
@@ -13,22 +11,31 @@ import (
 
 // Description describes Private Evolution.
 var Description = method.Description{
-	Name:       "private_evolution",
-	Section:    "private_evolution",
-	Title:      "Private Evolution",
-	Query:      asked,
-	NeedsTexts: func(configs.Config) bool { return true },
-	Check:      check,
-	New:        NewMethod,
-	Series:     figures,
-	Work:       work,
-	Denoise: func(c configs.Config) string {
-		return fmt.Sprintf("threshold of %g votes", c.PrivateEvolution.Threshold)
+	Method:  configs.Method{Name: "private_evolution", Check: checkRun},
+	Clients: method.Clients{Query: asked, Traffic: traffic},
+	Needs: func(c configs.Config) method.Needs {
+		needs := method.Needs{Texts: true, Meaning: true}
+		if s := settings.Of(c); s.fillsMasks() {
+			needs.Models = []method.Model{{Key: "private_evolution.masked_model", Path: s.MaskedModel}}
+		}
+		return needs
 	},
-	Traffic: traffic,
-	Product: "written after texts that the clients' noised votes selected",
-	Untuned: "same generator, prompts that quote public texts",
-	Notes:   notes,
+	New:    NewMethod,
+	Series: figures,
+	Cost: func(c configs.Config) method.Cost {
+		return method.Cost{Samples: written(c), Shared: 1, Product: c.Synthetic.Texts}
+	},
+	Words: method.Words{
+		Title: "Private Evolution",
+		About: "varies a population of texts that the clients vote on",
+		Work:  work,
+		Denoise: func(c configs.Config) string {
+			return fmt.Sprintf("threshold of %g votes", settings.Of(c).Threshold)
+		},
+		Product: "written after texts that the clients' noised votes selected",
+		Untuned: "same generator, prompts that quote public texts",
+		Notes:   notes,
+	},
 }
 
 // The keys of the figures of a round.
@@ -65,35 +72,20 @@ var figures = series.Set{
 	},
 }
 
-// votes are the clients' query, as in both papers: each text votes for its k nearest samples, and a client's votes are
-// clipped to scoring.clip_norm times √k, the norm of a text's votes: at 1, no client's votes are below it, so that no
-// noise is wasted; at the most texts of a client, nothing is clipped, and the noise is PrE-Text's. By cosine, samples
-// whose variations agree would win, because the mean of their embeddings is longer.
+// votes are the clients' query, as in both papers: each text votes for its nearest sample, and a client's votes are
+// clipped to scoring.clip_norm: at 1, no client's votes are below it, so that no noise is wasted; at the most texts of a
+// client, nothing is clipped, and the noise is PrE-Text's. By cosine, samples whose variations agree would win, because
+// the mean of their embeddings is longer.
 func votes(c configs.Config) scoring.VoteOptions {
-	k := c.PrivateEvolution.Votes
-	return scoring.VoteOptions{Metric: scoring.L2, Choices: k, Equal: true,
-		Bound: c.Scoring.ClipNorm * math.Sqrt(float64(k))}
+	return scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Equal: true, Bound: c.Scoring.ClipNorm}
 }
 
 func asked(c configs.Config) (name string, bound float64) {
 	return scoring.CheckedName(votes(c).Name(), scoring.RoundChecks), votes(c).Bound
 }
 
-func check(c configs.Config, _ bool) error {
-	r := rulesOf(c.PrivateEvolution)
-	if c.Generate.Examples < 1 && !r.ends {
-		return errors.New("generate.examples is 0, must be at least 1: private_evolution quotes what was selected in " +
-			"prompts")
-	}
-	if n := r.votedOn(c.PrivateEvolution.Population); c.PrivateEvolution.Votes > n {
-		return fmt.Errorf("private_evolution.votes is %d, must be at most %d, the samples of a round",
-			c.PrivateEvolution.Votes, n)
-	}
-	return nil
-}
-
 func work(c configs.Config) string {
-	e := c.PrivateEvolution
+	e := settings.Of(c)
 	text := fmt.Sprintf("%d samples", e.Population)
 	if n := rulesOf(e).variations; n > 0 {
 		text += fmt.Sprintf(" with %d variations each", n)
@@ -103,14 +95,14 @@ func work(c configs.Config) string {
 
 // traffic is the population's embeddings and their counts of votes.
 func traffic(c configs.Config) method.Traffic {
-	e := c.PrivateEvolution
+	e := settings.Of(c)
 	samples := rulesOf(e).votedOn(e.Population)
 	return method.Traffic{Sent: c.Trainer.Rounds * (samples + scoring.RoundChecks),
 		Received: c.Trainer.Rounds * samples * c.Scoring.Dim}
 }
 
 func notes(c configs.Config) []string {
-	e := c.PrivateEvolution
+	e := settings.Of(c)
 	out := []string{fmt.Sprintf("After its release, each count of votes was lowered by %g, and what fell below 0 "+
 		"counts as 0. What is selected follows from the released counts alone, so it costs no privacy.", e.Threshold)}
 	out = append(out,

@@ -38,17 +38,13 @@ type rules struct {
 }
 
 // rulesOf are the rules under a valid configuration.
-func rulesOf(c configs.PrivateEvolution) rules {
+func rulesOf(c Settings) rules {
 	r := rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}
 	if c.Variant == AugPE {
-		r = rules{variation: Rephrase, variations: c.Variations, byRank: c.Select == "rank", share: 0.5, passes: 1,
-			ends: true}
+		r = rules{variation: Rephrase, variations: c.Variations, byRank: true, share: 0.5, passes: 1, ends: true}
 	}
 	if c.Variation != "" {
 		r.variation = Kind(c.Variation)
-	}
-	if c.Product != "" {
-		r.ends = c.Product == "selected"
 	}
 	return r
 }
@@ -56,9 +52,10 @@ func rulesOf(c configs.PrivateEvolution) rules {
 // votedOn is the number of samples that clients vote on in each round.
 func (r rules) votedOn(population int) int { return population * (1 + r.variations) }
 
-// Written is the number of texts that the model writes in all rounds: variations and look-ahead.
-func Written(c configs.Config) int {
-	r, n, rounds := rulesOf(c.PrivateEvolution), c.PrivateEvolution.Population, c.Trainer.Rounds
+// written is the number of texts that the model writes in all rounds: variations and look-ahead.
+func written(c configs.Config) int {
+	s := settings.Of(c)
+	r, n, rounds := rulesOf(s), s.Population, c.Trainer.Rounds
 	ahead := rounds * r.lookAhead * r.votedOn(n)
 	if r.variations == 0 {
 		return ahead + (rounds-1)*n // the first population is public text
@@ -69,7 +66,7 @@ func Written(c configs.Config) int {
 // Evolution makes populations of texts. It keeps no state between rounds: a population and its selection are the whole
 // state.
 type Evolution struct {
-	config configs.PrivateEvolution
+	config Settings
 	rules  rules
 	quotes int // the largest number of texts in a request, its parent included
 	seed   uint64
@@ -79,7 +76,7 @@ type Evolution struct {
 // New prepares an evolution from the sections private_evolution and generate (examples) and the seed of a valid
 // configuration.
 func New(c configs.Config, writer Writer) (*Evolution, error) {
-	p := c.PrivateEvolution
+	p := settings.Of(c)
 	r := rulesOf(p)
 	if !slices.Contains([]string{PreText, AugPE}, p.Variant) ||
 		!slices.Contains([]Kind{Fill, Rephrase, Blank}, r.variation) || p.Population < 1 || r.variations < 0 {

@@ -40,7 +40,7 @@ func (w *scribe) Write(_ context.Context, requests []Request, seed uint64) ([]st
 	return out, nil
 }
 
-func settings(t testing.TB, set ...string) configs.Config {
+func configured(t testing.TB, set ...string) configs.Config {
 	t.Helper()
 	c, err := configs.Load(configs.LoadOptions{Set: append([]string{"private_evolution.population=12"}, set...)})
 	if err != nil {
@@ -51,7 +51,7 @@ func settings(t testing.TB, set ...string) configs.Config {
 
 func open(t testing.TB, w Writer, set ...string) *Evolution {
 	t.Helper()
-	e, err := New(settings(t, set...), w)
+	e, err := New(configured(t, set...), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -530,11 +530,11 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 		"variant": {PreText, AugPE}, "variation": {"", string(Fill), string(Rephrase), string(Blank)},
 	} {
 		for _, value := range values {
-			if _, err := New(settings(t, "private_evolution."+key+"="+value), &scribe{}); err != nil {
+			if _, err := New(configured(t, "private_evolution."+key+"="+value), &scribe{}); err != nil {
 				t.Error(err)
 			}
 		}
-		c := settings(t)
+		c := configured(t)
 		if err := c.Set("private_evolution."+key, "other"); err != nil {
 			t.Fatal(err)
 		}
@@ -553,8 +553,8 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 			t.Errorf("%s: the configuration admits %q, the code %q", key, admitted, values)
 		}
 	}
-	c := settings(t)
-	c.PrivateEvolution.Population = 0
+	c := configured(t)
+	settings.Change(&c, func(s *Settings) { s.Population = 0 })
 	if _, err := New(c, &scribe{}); err == nil {
 		t.Error("accepted a population of 0")
 	}
@@ -597,7 +597,7 @@ func TestFirstPublicTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for set, want := range map[string]int{"population=12": 12, "population=13": 15, "variant=aug_pe": 15} {
-		m := Method{Env: method.Env{Config: settings(t, "private_evolution."+set), Prompter: p}}
+		m := Method{Env: method.Env{Config: configured(t, "private_evolution."+set), Prompter: p}}
 		if got := m.public(); len(got) != want {
 			t.Errorf("%s: the population is drawn from %d texts, want %d", set, len(got), want)
 		}
@@ -611,23 +611,22 @@ func TestRules(t *testing.T) {
 		want rules
 	}{
 		{nil, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
-		{[]string{"variations=3", "select=sample"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
-		{[]string{"product=selected"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2, ends: true}},
+		{[]string{"variations=3"}, rules{variation: Fill, lookAhead: 4, share: 0.3, passes: 2}},
 		{[]string{"variant=aug_pe"}, rules{variation: Rephrase, variations: 6, byRank: true, share: 0.5, passes: 1,
 			ends: true}},
-		{[]string{"variant=aug_pe", "variations=3", "select=sample", "variation=blank", "product=expansion"},
-			rules{variation: Blank, variations: 3, share: 0.5, passes: 1}},
+		{[]string{"variant=aug_pe", "variations=3", "variation=blank"},
+			rules{variation: Blank, variations: 3, byRank: true, share: 0.5, passes: 1, ends: true}},
 	} {
 		for i := range c.set {
 			c.set[i] = "private_evolution." + c.set[i]
 		}
-		if got := rulesOf(settings(t, c.set...).PrivateEvolution); got != c.want {
+		if got := rulesOf(settings.Of(configured(t, c.set...))); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.set, got, c.want)
 		}
 	}
 }
 
-// A text gives a vote to each of its k nearest samples, and the bound is the norm of that: the noise of Aug-PE is √k·z.
+// A text gives a vote to its nearest sample.
 func TestVotesBound(t *testing.T) {
 	for _, c := range []struct {
 		set   []string
@@ -635,10 +634,9 @@ func TestVotesBound(t *testing.T) {
 		bound float64
 	}{
 		{nil, "votes/l2/1/total", 1},
-		{[]string{"private_evolution.votes=4"}, "votes/l2/4/equal", 2},
-		{[]string{"private_evolution.votes=4", "scoring.clip_norm=80"}, "votes/l2/4/equal", 160},
+		{[]string{"scoring.clip_norm=80"}, "votes/l2/1/total", 80},
 	} {
-		if o := votes(settings(t, c.set...)); o.Name() != c.name || o.Bound != c.bound {
+		if o := votes(configured(t, c.set...)); o.Name() != c.name || o.Bound != c.bound {
 			t.Errorf("%v: %s with the bound %g, want %s with %g", c.set, o.Name(), o.Bound, c.name, c.bound)
 		}
 	}
@@ -671,11 +669,11 @@ func TestPaperPresets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := c.PrivateEvolution
+		e := settings.Of(*c)
 		if got := rulesOf(e); got != want.rules || e.Population != want.n || got.votedOn(e.Population) != want.voted ||
-			e.Threshold != want.threshold || c.FillsMasks() != want.masked || c.Generate.Examples != want.examples ||
+			e.Threshold != want.threshold || e.fillsMasks() != want.masked || c.Generate.Examples != want.examples ||
 			c.Trainer.Rounds != want.rounds || c.Data.MaxTokens != want.longest ||
-			c.Generate.MaxNewTokens != want.tokens || e.Votes != 1 || c.Generate.Temperature != 1 ||
+			c.Generate.MaxNewTokens != want.tokens || c.Generate.Temperature != 1 ||
 			c.Synthetic.Temperature != 1 {
 			t.Errorf("%s: %+v, %+v", preset, got, e)
 		}

@@ -85,7 +85,7 @@ func TestFilling(t *testing.T) {
 
 // A pass of PrE-Text masks 30 % of a text's tokens, one at least, each at most once.
 func TestPlaces(t *testing.T) {
-	f := filling{share: rulesOf(settings(t).PrivateEvolution).share}
+	f := filling{share: rulesOf(settings.Of(configured(t))).share}
 	for n, want := range map[int]int{0: 0, 1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 10: 3, 64: 19, 200: 60} {
 		places := f.places(n, rng.New(1, "places"))
 		slices.Sort(places)

@@ -9,6 +9,7 @@ import (
 	"popri/datasets"
 	"popri/fedsim/release"
 	"popri/internal/fault"
+	"popri/internal/modeldir"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -38,11 +39,15 @@ type Method struct {
 // NewMethod makes the method.
 func NewMethod(e method.Env) (rounds.Method, error) {
 	m := &Method{Env: e}
-	if e.MaskedDir == "" {
+	s := settings.Of(e.Config)
+	if !s.fillsMasks() {
 		return m, nil
 	}
-	var err error
-	if m.masked, err = openMasked(e.MaskedDir, e.Model.Compute); err != nil {
+	dir, err := modeldir.Of(s.MaskedModel, "")
+	if err == nil {
+		m.masked, err = openMasked(dir, e.Model.Compute)
+	}
+	if err != nil {
 		return nil, fault.Userf("private_evolution.masked_model: %w", err)
 	}
 	return m, nil
@@ -150,7 +155,7 @@ func (m *Method) public() []datasets.Text {
 			long = append(long, t)
 		}
 	}
-	if e := m.Config.PrivateEvolution; e.Variant == PreText && len(long) >= e.Population {
+	if e := settings.Of(m.Config); e.Variant == PreText && len(long) >= e.Population {
 		return long
 	}
 	return texts
@@ -167,7 +172,7 @@ func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vect
 			return err
 		}
 		own := vectors
-		if rulesOf(m.Config.PrivateEvolution).lookAhead > 0 && m.Reference != nil {
+		if rulesOf(settings.Of(m.Config)).lookAhead > 0 && m.Reference != nil {
 			if own, err = embedding.InParts(m.Encoder, p.Texts(), s.Progress); err != nil {
 				return err
 			}
@@ -224,7 +229,7 @@ func (m *Method) note(r *rounds.Round, done Round, released []float64) {
 	total, above, generation, kept := 0.0, 0.0, 0.0, 0.0
 	for i, v := range released {
 		total += v
-		if v > m.Config.PrivateEvolution.Threshold {
+		if v > settings.Of(m.Config).Threshold {
 			above++
 		}
 		generation += float64(done.Selection.Copies[i] * done.Population.Samples[i].Generation)
@@ -243,7 +248,7 @@ func (m *Method) note(r *rounds.Round, done Round, released []float64) {
 // Product implements rounds.Method: texts by prompts that quote the selected samples, or the selected samples of the
 // last round.
 func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
-	if m.last != nil && rulesOf(m.Config.PrivateEvolution).ends {
+	if m.last != nil && rulesOf(settings.Of(m.Config)).ends {
 		return m.selected(file)
 	}
 	var done []Round

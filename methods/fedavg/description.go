@@ -14,14 +14,27 @@ import (
 
 // FedAvg describes DP-FedAvg, FTRL describes DP-FTRL.
 var (
-	FedAvg = describe("dp_fedavg", "DP-FedAvg", "averaged over the clients' own training, with noise")
-	FTRL   = describe("dp_ftrl", "DP-FTRL", "summed up over the clients' own training, with the noise of a tree")
+	FedAvg = describe(configs.Method{Name: "dp_fedavg"}, "DP-FedAvg", "by federated averaging",
+		"averaged over the clients' own training, with noise")
+	FTRL = describe(configs.Method{Name: treeMethod, Samplings: []string{"full", "tree"}}, "DP-FTRL",
+		"with the noise of a tree", "summed up over the clients' own training, with the noise of a tree")
 )
 
-func describe(name, title, product string) method.Description {
-	return method.Description{Name: name, Title: title, Section: "fedavg", Query: query, New: New, Series: figures,
-		Work: work, Product: product, Untuned: "same generator, prompts that quote public texts", Traffic: traffic,
-		Notes: notes}
+const treeMethod = "dp_ftrl"
+
+func describe(m configs.Method, title, how, product string) method.Description {
+	m.Trains = configs.SmallModel
+	return method.Description{
+		Method:  m,
+		Clients: method.Clients{Query: query, Traffic: traffic},
+		Needs:   func(configs.Config) method.Needs { return method.Needs{Small: true} },
+		New:     New,
+		Series:  figures,
+		Cost:    func(configs.Config) method.Cost { return method.Cost{} }, // the training is the clients' work
+		Words: method.Words{Title: title, Work: work, Product: product, Notes: notes,
+			About:   "writes no text: clients train the small model itself, whose noised average is the product, " + how,
+			Untuned: "same generator, prompts that quote public texts"},
+	}
 }
 
 // figures are those of a round. Measurements on validation clients are of the weights after the round; the first round
@@ -65,13 +78,12 @@ func traffic(c configs.Config) method.Traffic {
 }
 
 func notes(c configs.Config) []string {
-	f := c.FedAvg
+	f := settings.Of(c)
 	out := []string{fmt.Sprintf("A client's vector is the change of all weights of the small model by its own "+
 		"training (%s over its texts, %d texts a step, rate %g), scaled down to a norm of %g at most: all its texts "+
 		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
 		"The product is the model: it, its answers and all that is computed from it are within ε.",
-		epochs(f.LocalEpochs), f.Batch,
-		f.LearningRate, f.ClipNorm)}
+		epochs(f.LocalEpochs), batch, f.LearningRate, f.ClipNorm)}
 	switch c.Fed.Sampling {
 	case "tree":
 		out = append(out,
@@ -80,7 +92,7 @@ func notes(c configs.Config) []string {
 				"popri account table3 has both.)",
 				c.Trainer.Rounds, c.Fed.ClientsPerRound))
 	case "full":
-		if c.Method == "dp_ftrl" {
+		if c.Method == treeMethod {
 			out = append(out,
 				"Every client took part in every round, so that each tree has one leaf: the run is one of DP-FedAvg.")
 		}

@@ -50,10 +50,10 @@ type Method struct {
 func New(e method.Env) (rounds.Method, error) {
 	m := &Method{Env: e}
 	var err error
-	if m.key, err = filehash.SHA256(filepath.Join(e.SmallDir, "config.json")); err != nil {
+	if m.key, err = filehash.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {
 		return nil, err
 	}
-	if m.model, err = lm.Load(e.SmallDir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}); err != nil {
+	if m.model, err = lm.Load(e.Given.Small.Dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}); err != nil {
 		return nil, err
 	}
 	if m.initial, err = m.model.Flat(); err != nil {
@@ -70,8 +70,8 @@ func (m *Method) Close() { m.model.Free() }
 func (m *Method) Prune(int) error { return nil }
 
 func (m *Method) begin() *server {
-	f := m.Config.FedAvg
-	return newServer(m.initial, m.Config.Fed.Sampling == "tree", f.ServerLearningRate, f.Momentum)
+	f := settings.Of(m.Config)
+	return newServer(m.initial, m.Config.Fed.Sampling == "tree", serverRate, f.Momentum)
 }
 
 // Restore implements rounds.Method.
@@ -131,7 +131,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	r.Figures.Set("moved", distance(m.server.weights, former))
 	// The noise of a sum of a tree's first leaves is that of several nodes; here stands the noise of the release.
 	r.Figures.Set("noise",
-		noiseNorm(m.Config.FedAvg.ServerLearningRate*answer.NoiseStd(), len(former), answer.Clients))
+		noiseNorm(serverRate*answer.NoiseStd(), len(former), answer.Clients))
 	r.Figures.Set("pass", float64(r.Number)*float64(answer.Clients)/float64(m.Clients))
 	return m.measure(r, m.server.weights, rounds.After)
 }
@@ -144,14 +144,14 @@ func noiseNorm(std float64, weights, clients int) float64 {
 
 // measure notes how well weights do on the validation clients.
 func (m *Method) measure(r *rounds.Round, weights []float32, when string) error {
-	if m.Validate == nil {
+	if m.Given.Small.Validate == nil {
 		return nil
 	}
 	return r.Stage("measure", func(rounds.Stage) error {
 		if err := m.model.SetFlat(weights); err != nil {
 			return err
 		}
-		loss, accuracy, err := m.Validate(m.model)
+		loss, accuracy, err := m.Given.Small.Validate(m.model)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (m *Method) Model(_ rounds.Stage, dir string) error {
 	if err := m.model.SetFlat(m.server.weights); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(m.SmallDir)
+	entries, err := os.ReadDir(m.Given.Small.Dir)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (m *Method) copy(name, dir string) error {
 		ends("provenance.json") {
 		return nil
 	}
-	content, err := os.ReadFile(filepath.Join(m.SmallDir, name))
+	content, err := os.ReadFile(filepath.Join(m.Given.Small.Dir, name))
 	if err != nil {
 		return err
 	}
@@ -210,15 +210,15 @@ func (m *Method) copy(name, dir string) error {
 }
 
 func training(c configs.Config) update.Training {
-	f := c.FedAvg
-	return update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: f.Batch, Clip: f.ClipNorm}
+	f := settings.Of(c)
+	return update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: batch, Clip: f.ClipNorm}
 }
 
 // query is the name and the norm bound of the clients' question.
-func query(c configs.Config) (string, float64) { return training(c).Name(), c.FedAvg.ClipNorm }
+func query(c configs.Config) (string, float64) { return training(c).Name(), settings.Of(c).ClipNorm }
 
 func work(c configs.Config) string {
-	return fmt.Sprintf("training at the clients, %s of SGD at %g", epochs(c.FedAvg.LocalEpochs), c.FedAvg.LearningRate)
+	return fmt.Sprintf("training at the clients, %s of SGD at %g", epochs(settings.Of(c).LocalEpochs), settings.Of(c).LearningRate)
 }
 
 func epochs(n int) string {

@@ -11,21 +11,41 @@ import (
 
 // Description describes the method.
 var Description = method.Description{
-	Name:       "genetic_eda",
-	Section:    "genetic_eda",
-	Title:      "Genetic EDA",
-	Query:      query,
-	NeedsTexts: func(configs.Config) bool { return true },
-	New:        New,
-	Series:     figures,
-	Work: func(c configs.Config) string {
-		return fmt.Sprintf("%d embeddings, of which %d at most are parents", c.GeneticEDA.Children,
-			c.GeneticEDA.Parents)
+	Method: configs.Method{Name: "genetic_eda", Check: checkRun},
+	Clients: method.Clients{Query: query, Traffic: traffic,
+		Selection: func(c configs.Config) *method.Selection {
+			if !selects(c) {
+				return nil
+			}
+			// Half of the budget's δ goes to the thresholds of all rounds.
+			return &method.Selection{Picks: settings.Of(c).Parents, Slack: c.Privacy.Delta / float64(2*c.Trainer.Rounds)}
+		}},
+	Needs:  func(configs.Config) method.Needs { return method.Needs{Texts: true} },
+	New:    New,
+	Series: figures,
+	Cost: func(c configs.Config) method.Cost {
+		s := settings.Of(c)
+		cost := method.Cost{Samples: s.written(), Shared: 1}
+		if s.Decoder == "prompt" {
+			cost.Samples += c.Trainer.Rounds * s.Parents
+		}
+		return cost
 	},
-	Product: "near the embeddings that the clients' votes selected",
-	Untuned: "same generator, prompts that quote public texts",
-	Traffic: traffic,
-	Notes:   notes,
+	Words: method.Words{
+		Title: "Genetic EDA",
+		About: "tunes nothing: a population of embeddings evolves by the clients' votes, and is turned into texts",
+		Work: func(c configs.Config) string {
+			s := settings.Of(c)
+			return fmt.Sprintf("%d embeddings, of which %d at most are parents", s.children(), s.Parents)
+		},
+		Product: "near the embeddings that the clients' votes selected",
+		Untuned: "same generator, prompts that quote public texts",
+		Publishes: func(c configs.Config) string {
+			return fmt.Sprintf("up to %d texts near the embeddings that the clients' votes selected",
+				c.Trainer.Rounds*settings.Of(c).Parents)
+		},
+		Notes: notes,
+	},
 }
 
 // votes are the clients' question where noise is added to all counts: each client has one vote, which its texts share.
@@ -34,18 +54,18 @@ func votes() scoring.VoteOptions {
 }
 
 func query(c configs.Config) (name string, bound float64) {
-	if c.Selects() {
-		return scoring.BallotName(c.GeneticEDA.Domain, c.GeneticEDA.Parents), 1
+	if s := settings.Of(c); selects(c) {
+		return scoring.BallotName(s.domain(), s.Parents), 1
 	}
 	return scoring.CheckedName(votes().Name(), scoring.RoundChecks), votes().Bound
 }
 
 // traffic is the population's embeddings, and a vote or the counts.
 func traffic(c configs.Config) method.Traffic {
-	g := c.GeneticEDA
-	samples := g.Population + (c.Trainer.Rounds-1)*g.Children
+	s := settings.Of(c)
+	samples := s.Population + (c.Trainer.Rounds-1)*s.children()
 	sent := samples + c.Trainer.Rounds*scoring.RoundChecks
-	if c.Selects() {
+	if selects(c) {
 		sent = c.Trainer.Rounds
 	}
 	return method.Traffic{Sent: sent, Received: samples * c.Scoring.Dim}
@@ -89,15 +109,14 @@ var figures = series.Set{
 }
 
 func notes(c configs.Config) []string {
-	g := c.GeneticEDA
 	how := "Selections are those of LimitedDomain (Durfee and Rogers 2019): each client votes by one of its texts, " +
 		"its texts in turn, and the list of the individuals with the most votes is released, by Gumbel noise, as far as they are above a noisy threshold."
-	if !c.Selects() {
+	if !selects(c) {
 		how = "Each client's texts share one vote. Gaussian noise was added to all counts, and the individuals with " +
 			"the highest ones above the noise's bound were selected, which differs from the paper."
 	}
 	decoder := "the nearest of the public texts and of those that the generator wrote beforehand"
-	if g.Decoder == "prompt" {
+	if settings.Of(c).Decoder == "prompt" {
 		decoder = "what the generator wrote when it was shown the nearest of the public texts and of those that it " +
 			"wrote beforehand"
 	}

@@ -68,10 +68,10 @@ type pool struct {
 
 // New makes the method.
 func New(e method.Env) (rounds.Method, error) {
-	if n := len(e.Prompter.Texts()); n < e.Config.GeneticEDA.Population {
+	if n := len(e.Prompter.Texts()); n < settings.Of(e.Config).Population {
 		return nil,
 			fault.Userf("genetic_eda.population is %d, must be at most the %d texts of data.public that are no "+
-				"longer than data.max_tokens", e.Config.GeneticEDA.Population, n)
+				"longer than data.max_tokens", settings.Of(e.Config).Population, n)
 	}
 	return &Method{Env: e}, nil
 }
@@ -144,7 +144,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		for i, at := range places {
 			row := Row{Place: int64(at), Text: texts[i], Public: public[i], Perplexity: perplexities[i],
 				Embedding: population.Row(at)}
-			most := m.Config.GeneticEDA.Perplexity
+			most := settings.Of(m.Config).Perplexity
 			row.Kept = strings.TrimSpace(row.Text) != "" && (most == 0 || row.Perplexity < most)
 			selected[i] = row
 		}
@@ -161,7 +161,7 @@ func (m *Method) open(ctx context.Context, r *rounds.Round) error {
 	}
 	p := &pool{texts: slices.Clone(m.Prompter.Texts())}
 	p.public = len(p.texts)
-	if n := m.Config.GeneticEDA.Written; n > 0 {
+	if n := settings.Of(m.Config).written(); n > 0 {
 		err := r.Stage("generate", func(s rounds.Stage) error {
 			random := rng.New(m.Config.Seed, "genetic", "prompts")
 			prompts, err := m.Prompter.Draw(random, n)
@@ -210,7 +210,7 @@ func (m *Method) population(round int) (embedding.Matrix, error) {
 	random := rng.New(m.Config.Seed, "genetic", "population", strconv.Itoa(round))
 	out := embedding.Matrix{Dim: m.pool.vectors.Dim}
 	if round == 1 {
-		for _, i := range random.Perm(m.pool.public)[:m.Config.GeneticEDA.Population] {
+		for _, i := range random.Perm(m.pool.public)[:settings.Of(m.Config).Population] {
 			out.Data = append(out.Data, m.pool.vectors.Row(i)...)
 			out.Rows++
 		}
@@ -222,14 +222,14 @@ func (m *Method) population(round int) (embedding.Matrix, error) {
 			out.Rows++
 		}
 	}
-	return Next(out, m.Config.GeneticEDA.Children, random)
+	return Next(out, settings.Of(m.Config).children(), random)
 }
 
 // ask returns the places of the individuals that the clients' votes select, the best first.
 func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error) {
-	g, key := m.Config.GeneticEDA, m.key(population)
-	if m.Config.Selects() {
-		asked, err := scoring.NewBallot(population, r.Number, g.Domain, g.Parents, key)
+	g, key := settings.Of(m.Config), m.key(population)
+	if selects(m.Config) {
+		asked, err := scoring.NewBallot(population, r.Number, g.domain(), g.Parents, key)
 		if err != nil {
 			return nil, err
 		}
@@ -291,7 +291,7 @@ func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, po
 		wanted.Data = append(wanted.Data, population.Row(at)...)
 		wanted.Rows++
 	}
-	prompted := m.Config.GeneticEDA.Decoder == "prompt"
+	prompted := settings.Of(m.Config).Decoder == "prompt"
 	shown := 1
 	if prompted {
 		shown = min(m.Config.Generate.Examples, len(m.pool.texts))
@@ -378,12 +378,12 @@ func (m *Method) note(r *rounds.Round) {
 	}
 }
 
-// Product implements rounds.TextMethod: the parents' texts of the last round that kept some, or of all rounds, each
+// Product implements rounds.TextMethod: the parents' texts of all rounds, which cost no more than the last round's, each
 // text once.
 func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]sampling.Row, error) {
 	var out []sampling.Row
 	seen := map[string]bool{}
-	for round := m.round; round > 0 && (len(out) == 0 || m.Config.GeneticEDA.Keep == "all"); round-- {
+	for round := m.round; round > 0; round-- {
 		selected, err := m.read(round)
 		if err != nil {
 			return nil, err

@@ -19,15 +19,14 @@ import (
 // TestPaperSettings: the defaults are the published ones. That of genetic_eda.perplexity is none, and not the paper's
 // 50, which is GPT-2's.
 func TestPaperSettings(t *testing.T) {
-	g := configs.Default().GeneticEDA
-	if g.Population != 1000 || g.Domain != 300 || g.Parents != 30 || g.Children != 3000 || smoothing != .1 ||
+	g := settings.Of(configs.Default())
+	if g.Population != 1000 || g.domain() != 300 || g.Parents != 30 || g.children() != 3000 || smoothing != .1 ||
 		g.Selection != "limited_domain" || g.Perplexity != 0 {
 		t.Errorf("α = %g, %+v", smoothing, g)
 	}
 }
 
-// TestProduct: the product has the kept texts of the last round that kept some, or those of all rounds, the last
-// round's first; each text once, public ones marked.
+// TestProduct: the product has the kept texts of all rounds, the last round's first; each text once, public ones marked.
 func TestProduct(t *testing.T) {
 	tok, err := tokenizer.TrainBPE(slices.Values([]string{"a"}),
 		tokenizer.TrainOptions{VocabSize: 258, SpecialTokens: []string{"<|endoftext|>"}})
@@ -49,13 +48,10 @@ func TestProduct(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		keep  string
 		round int
 		want  []string
-	}{{"last", 1, []string{"a", "b"}}, {"last", 2, []string{"c", "b"}}, {"last", 3, []string{"c", "b"}},
-		{"all", 3, []string{"c", "b", "a"}}} {
+	}{{1, []string{"a", "b"}}, {2, []string{"c", "b", "a"}}, {3, []string{"c", "b", "a"}}} {
 		m := Method{Env: method.Env{Dir: dir, Tokenizer: tok}, round: c.round}
-		m.Config.GeneticEDA.Keep = c.keep
 		got, err := m.Product(context.Background(), rounds.Stage{}, filepath.Join(t.TempDir(), rundir.Synthetic))
 		if err != nil || !slices.Equal(sampling.Texts(got), c.want) {
 			t.Errorf("%+v: %q (%v)", c, sampling.Texts(got), err)

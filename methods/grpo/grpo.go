@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/configs"
 	"popri/dpo/preference"
 	"popri/internal/rng"
 	"popri/internal/rows"
@@ -21,12 +22,17 @@ import (
 
 // Description describes the method.
 var Description = policy.Describe(method.Description{
-	Name:    "grpo",
-	Section: "grpo",
-	Title:   "GRPO",
-	Mixes:   true,
-	New:     New,
-	Series:  figures,
+	Method: configs.Method{Name: "grpo"},
+	Words: method.Words{Title: "GRPO", About: "trains the generator on all samples of a prompt by a group-relative " +
+		"policy gradient"},
+	Mixes:  true,
+	New:    New,
+	Series: figures,
+	Cost: func(c configs.Config) method.Cost {
+		cost := policy.Cost(c)
+		cost.Trained = cost.Samples * c.Optimizer.Epochs * (method.PromptTokens(c) + c.Generate.MaxNewTokens)
+		return cost
+	},
 })
 
 var figures = series.Set{
@@ -99,7 +105,6 @@ func (m *Method) Restore(round int) error {
 	if err != nil {
 		return err
 	}
-	g := m.Config.GRPO
 	if m.schedule, err = m.newSchedule(m.updates() * m.Config.Trainer.Rounds); err != nil {
 		return err
 	}
@@ -107,8 +112,8 @@ func (m *Method) Restore(round int) error {
 	m.free()
 	m.objective = &objective{model: m.Model, adapter: m.Adapter,
 		optimizer: trainer.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
-		options: options{loss: Loss{Epsilon: g.Epsilon, EpsilonHigh: g.Epsilon, Beta: g.Beta},
-			lossType: g.LossType, bestOfN: g.BestOfN, longest: m.Config.Generate.MaxNewTokens,
+		options: options{loss: Loss{Epsilon: epsilon, EpsilonHigh: epsilon, Beta: settings.Of(m.Config).Beta},
+			lossType: lossType, longest: m.Config.Generate.MaxNewTokens,
 			micro: cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}}
 	if round == 0 {
 		return nil
@@ -128,8 +133,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		g := m.Config.GRPO
-		list = groups(candidates, scores, m.Config.Generate.Samples, g.SamplesUsed, g.ScaleRewards)
+		list = groups(candidates, scores, m.Config.Generate.Samples, scale)
 		return m.check(r, list)
 	})
 	if err != nil {
@@ -199,11 +203,8 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 			"clip_ratio/region_mean": s.Clip} {
 			r.Figures.Add(key, v/n)
 		}
-		if c.GRPO.Beta > 0 {
+		if o.loss.Beta > 0 {
 			r.Figures.Add("kl", s.KL/n)
-		}
-		if c.GRPO.BestOfN > 0 {
-			r.Figures.Add("best_of_n_loss", s.BestOfN/n)
 		}
 	}
 	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), steps)

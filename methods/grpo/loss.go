@@ -51,7 +51,7 @@ type Batch struct {
 	Longest int // tokens of the longest possible sample
 }
 
-// Weight returns the weight of each token of a sample with the given number of tokens, by grpo.loss_type.
+// Weight returns the weight of each token of a sample with the given number of tokens, by TRL's loss_type.
 func (b Batch) Weight(lossType string, tokens int) float64 {
 	switch lossType {
 	case "grpo":

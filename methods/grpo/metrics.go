@@ -2,14 +2,13 @@ package grpo
 
 // Metrics of one update, under TRL's names.
 type Metrics struct {
-	Step         int     `json:"step"`                     // from 1, over all rounds
-	Loss         float64 `json:"loss"`                     // with the anchor
-	BestOfN      float64 `json:"best_of_n_loss,omitempty"` // nats a token, before its weight
-	Reward       float64 `json:"reward"`                   // mean score of the update's prompts
-	RewardStd    float64 `json:"reward_std"`               // mean of their standard deviations
-	FracZeroStd  float64 `json:"frac_reward_zero_std"`     // share of prompts whose samples have one score
-	KL           float64 `json:"kl"`                       // from the model without adapters; 0 if grpo.beta is 0
-	ClipLow      float64 `json:"clip_ratio/low_mean"`      // share of tokens
+	Step         int     `json:"step"` // from 1, over all rounds
+	Loss         float64 `json:"loss"`
+	Reward       float64 `json:"reward"`               // mean score of the update's prompts
+	RewardStd    float64 `json:"reward_std"`           // mean of their standard deviations
+	FracZeroStd  float64 `json:"frac_reward_zero_std"` // share of prompts whose samples have one score
+	KL           float64 `json:"kl"`                   // from the model without adapters; 0 if grpo.beta is 0
+	ClipLow      float64 `json:"clip_ratio/low_mean"`  // share of tokens
 	ClipHigh     float64 `json:"clip_ratio/high_mean"`
 	Clip         float64 `json:"clip_ratio/region_mean"`
 	MeanLength   float64 `json:"completions/mean_length"` // tokens
@@ -23,7 +22,6 @@ type Metrics struct {
 // addPass adds the figures of one pass, each of which is that pass's share of the update's.
 func (m *Metrics) addPass(p Metrics) {
 	m.Loss += p.Loss
-	m.BestOfN += p.BestOfN
 	m.KL += p.KL
 	m.ClipLow += p.ClipLow
 	m.ClipHigh += p.ClipHigh

@@ -14,17 +14,15 @@ import (
 type options struct {
 	loss     Loss
 	lossType string
-	bestOfN  float64
 	longest  int // tokens of the longest possible sample
 	micro    int // samples of a forward pass
 }
 
 // objective is the group-relative policy loss of a round's samples:
 //
-//	L = Σ_samples Σ_t w · ℓ(log π(x_t), log π_old(x_t), log π_ref(x_t), A) − bestOfN/N Σ_best Σ_t log π(x_t)
+//	L = Σ_samples Σ_t w · ℓ(log π(x_t), log π_old(x_t), log π_ref(x_t), A)
 //
-// with the token's [Loss] ℓ, its sample's advantage A, the weight w of grpo.loss_type ([Batch.Weight]), and the N
-// tokens of the best sample of each prompt.
+// with the token's [Loss] ℓ, its sample's advantage A and the weight w ([Batch.Weight]).
 type objective struct {
 	options
 	model     *lm.Model
@@ -57,7 +55,7 @@ func (o *objective) Batch(places []int) (trainer.Batch, error) {
 func (o *objective) batch(groups []group, share float64, done func(Metrics)) trainer.Batch {
 	b := trainer.Batch{Examples: len(groups), What: "prompt"}
 	size := Batch{Share: share, Longest: o.longest}
-	figures, anchors, n := Metrics{}, 0, float64(len(groups))
+	figures, n := Metrics{}, float64(len(groups))
 	for _, g := range groups {
 		figures.Reward += g.reward / n
 		figures.RewardStd += g.deviation / n
@@ -68,21 +66,18 @@ func (o *objective) batch(groups []group, share float64, done func(Metrics)) tra
 		for _, s := range g.samples {
 			size.Tokens += len(s.tokens)
 			b.Tokens += int64(len(g.prompt) + len(s.tokens))
-			if s.best {
-				anchors += len(s.tokens)
-			}
 		}
 	}
 	list := passes(groups, o.model.Config.Hidden, o.micro)
 	shares := make([]Metrics, len(list))
 	for i, p := range list {
-		b.Passes = append(b.Passes, o.pass(p, size, anchors, &shares[i]))
+		b.Passes = append(b.Passes, o.pass(p, size, &shares[i]))
 	}
 	b.Alone = func(i int) trainer.Pass {
 		if len(groups[i].samples) == 0 {
 			return func(*tensor.Scope) ([]tensor.Tensor, error) { return nil, nil }
 		}
-		return o.pass(passes(groups[i:i+1], o.model.Config.Hidden, math.MaxInt)[0], size, anchors, new(Metrics))
+		return o.pass(passes(groups[i:i+1], o.model.Config.Hidden, math.MaxInt)[0], size, new(Metrics))
 	}
 	b.Done = func(u trainer.Update) {
 		m := figures
@@ -97,7 +92,7 @@ func (o *objective) batch(groups []group, share float64, done func(Metrics)) tra
 }
 
 // pass computes the gradients of one forward pass, and adds its share of the update's figures to m.
-func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) trainer.Pass {
+func (o *objective) pass(p pass, batch Batch, m *Metrics) trainer.Pass {
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			sc := o.model.Score(s, p.rows, o.adapter, false)
@@ -108,11 +103,6 @@ func (o *objective) pass(p pass, batch Batch, anchors int, m *Metrics) trainer.P
 				v := o.loss.Eval(token)
 				weight := batch.Weight(o.lossType, len(x.tokens))
 				loss, gradient := weight*v.Loss, weight*v.Gradient
-				if x.best && o.bestOfN > 0 {
-					m.BestOfN -= token.LogProb / float64(anchors)
-					loss -= o.bestOfN * token.LogProb / float64(anchors)
-					gradient -= o.bestOfN / float64(anchors)
-				}
 				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
 					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before "+
 						"the round %g, advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old,

@@ -15,7 +15,6 @@ type sample struct {
 	index     int // among the prompt's samples
 	tokens    []int32
 	advantage float64
-	best      bool // it has the highest score of its group
 	// Log-probabilities of the tokens, in nats: under the policy that drew them and under the model without adapters;
 	// nil if they are not needed.
 	old, reference []float32
@@ -29,9 +28,9 @@ type group struct {
 	deviation float64 // of their scores
 }
 
-// groups selects the samples to train on: all, or the best and the worst used of each prompt (0 is all). Empty samples
-// are left out, but count in the mean and the standard deviation.
-func groups(c policy.Candidates, scores []float64, size, used int, scale string) []group {
+// groups are the samples to train on, the best of each prompt first. Empty samples are left out, but count in the mean
+// and the standard deviation.
+func groups(c policy.Candidates, scores []float64, size int, scale string) []group {
 	advantages, deviations := Advantages(scores, size, scale)
 	out := make([]group, len(c.Prompts))
 	for i := range out {
@@ -44,12 +43,9 @@ func groups(c policy.Candidates, scores []float64, size, used int, scale string)
 			}
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
-		if used > 0 && 2*used < len(order) {
-			order = slices.Concat(order[:used], order[len(order)-used:])
-		}
-		for n, at := range order {
+		for _, at := range order {
 			g.samples = append(g.samples, &sample{prompt: i, index: at - i*size, tokens: c.Rows[at].IDs,
-				advantage: advantages[at], best: n == 0})
+				advantage: advantages[at]})
 		}
 		out[i] = g
 	}

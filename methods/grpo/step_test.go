@@ -34,19 +34,17 @@ func TestGroups(t *testing.T) {
 		c.Rows = append(c.Rows, row)
 	}
 	scores := []float64{3, 1, 5, 4, 2, 0, 1, 9, 2, 3}
-	for used, want := range map[int][2][]int{0: {{2, 3, 0, 4, 1}, {4, 3, 1, 0}}, 1: {{2, 1}, {4, 0}},
-		2: {{2, 3, 4, 1}, {4, 3, 1, 0}}} {
-		for i, g := range groups(c, scores, 5, used, "none") {
-			var got []int
-			for n, x := range g.samples {
-				got = append(got, x.index)
-				if x.best != (n == 0) || x.prompt != i || x.advantage != scores[i*5+x.index]-3 {
-					t.Errorf("%d used: %+v", used, x)
-				}
+	want := [][]int{{2, 3, 0, 4, 1}, {4, 3, 1, 0}}
+	for i, g := range groups(c, scores, 5, "none") {
+		var got []int
+		for _, x := range g.samples {
+			got = append(got, x.index)
+			if x.prompt != i || x.advantage != scores[i*5+x.index]-3 {
+				t.Errorf("%+v", x)
 			}
-			if !slices.Equal(got, want[i]) || g.reward != 3 {
-				t.Errorf("%d used: prompt %d trains on %v, want %v; the reward is %g", used, i, got, want[i], g.reward)
-			}
+		}
+		if !slices.Equal(got, want[i]) || g.reward != 3 {
+			t.Errorf("prompt %d trains on %v, want %v; the reward is %g", i, got, want[i], g.reward)
 		}
 	}
 }
@@ -65,7 +63,7 @@ func randomGroups(r *rand.Rand, n, vocab int) []group {
 		out[i] = group{prompt: draw(1 + r.IntN(8)), deviation: 1}
 		for j := range r.IntN(10) {
 			out[i].samples = append(out[i].samples,
-				&sample{prompt: i, index: j, tokens: draw(1 + r.IntN(6)), best: j == 0, advantage: r.NormFloat64()})
+				&sample{prompt: i, index: j, tokens: draw(1 + r.IntN(6)), advantage: r.NormFloat64()})
 		}
 	}
 	return out
@@ -128,8 +126,8 @@ func TestUpdate(t *testing.T) {
 		}
 		l := &objective{model: m, adapter: a, groups: list,
 			optimizer: trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: epsilon}),
-			options: options{loss: Loss{Epsilon: 0.1, EpsilonHigh: 0.2, Beta: 0.1}, lossType: "grpo", bestOfN: 0.5,
-				longest: 6, micro: micro}}
+			options: options{loss: Loss{Epsilon: 0.1, EpsilonHigh: 0.2, Beta: 0.1}, lossType: "grpo", longest: 6,
+				micro: micro}}
 		if err := l.logProbs(t.Context(), a, func(x *sample, v []float32) { x.old = v }); err != nil {
 			t.Fatal(err)
 		}

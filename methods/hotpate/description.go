@@ -11,33 +11,42 @@ import (
 
 // Description describes the method.
 var Description = method.Description{
-	Name:     "hot_pate",
-	Section:  "hot_pate",
-	Title:    "Hot PATE",
-	Query:    query,
-	Releases: releases,
-	New:      New,
-	Series:   figures,
-	Work: func(c configs.Config) string {
-		return fmt.Sprintf("%d texts of at most %d votes each", c.HotPATE.Texts, c.Generate.MaxNewTokens)
+	Method:  configs.Method{Name: "hot_pate", Check: checkRun},
+	Clients: method.Clients{Query: query, Releases: releases, Traffic: traffic},
+	Needs: func(c configs.Config) method.Needs {
+		return method.Needs{Teachers: &method.Teachers{Key: "hot_pate.teachers", Number: settings.Of(c).Teachers,
+			Examples: examples, CacheBytes: cacheBytes}}
 	},
-	Product: "of tokens for which the clients' texts voted as prompts, with noise",
-	Untuned: "same generator, prompts that quote public texts",
-	Traffic: traffic,
-	Notes:   notes,
+	New:    New,
+	Series: figures,
+	Cost:   func(configs.Config) method.Cost { return method.Cost{} }, // the teachers' passes are the clients' work
+	Words: method.Words{
+		Title: "Hot PATE",
+		About: "tunes nothing: prompts of the clients' texts vote for each token of a text",
+		Work: func(c configs.Config) string {
+			return fmt.Sprintf("%d texts of at most %d votes each", settings.Of(c).Texts, c.Generate.MaxNewTokens)
+		},
+		Product: "of tokens for which the clients' texts voted as prompts, with noise",
+		Untuned: "same generator, prompts that quote public texts",
+		Publishes: func(c configs.Config) string {
+			return fmt.Sprintf("%d texts at most, of tokens for which the teachers voted",
+				c.Trainer.Rounds*settings.Of(c).Texts)
+		},
+		Notes: notes,
+	},
 }
 
 func releases(c configs.Config) int {
-	return c.Trainer.Rounds * c.HotPATE.Texts * c.Generate.MaxNewTokens
+	return c.Trainer.Rounds * settings.Of(c).Texts * c.Generate.MaxNewTokens
 }
 
 // shared reports whether several clients share a teacher.
-func shared(c configs.Config) bool { return c.HotPATE.Teachers > 0 }
+func shared(c configs.Config) bool { return settings.Of(c).Teachers > 0 }
 
 // query is the name of the clients' question, and by how much one client's texts move a histogram of votes. Teachers as
 // many as clients count as shared by several: the number of clients is not known here.
 func query(c configs.Config) (name string, bound float64) {
-	return ensemble.Name(c.HotPATE.Ensemble == "heterogeneous", c.HotPATE.Coordinated,
+	return ensemble.Name(settings.Of(c).Ensemble == "heterogeneous", settings.Of(c).Coordinated,
 		c.Generate.Temperature), ensemble.Bound(shared(c))
 }
 
@@ -71,7 +80,7 @@ var figures = series.Set{
 }
 
 func notes(c configs.Config) []string {
-	h := c.HotPATE
+	h := settings.Of(c)
 	who := "A teacher is a prompt of one client's texts, which abstains if they are taken away: one count of a " +
 		"histogram moves by 1."
 	if shared(c) {

@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 
-	"popri/configs"
 	"popri/internal/filehash"
 	"popri/internal/rng"
 	"popri/internal/rows"
@@ -58,7 +57,7 @@ func (m *Method) Close() {}
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	w := writer{Method: m, r: r, most: m.Config.Generate.MaxNewTokens, h: m.Config.HotPATE}
+	w := writer{Method: m, r: r, most: m.Config.Generate.MaxNewTokens, h: settings.Of(m.Config)}
 	if err := r.Stage(rounds.StageCollect, func(s rounds.Stage) error { return w.all(ctx, s) }); err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 type writer struct {
 	*Method
 	r    *rounds.Round
-	h    configs.HotPATE
+	h    Settings
 	most int // votes of a text
 
 	texts         []sampling.Row

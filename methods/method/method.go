@@ -1,5 +1,5 @@
-// Package method is the common part of the methods: what a method works with, and how it describes itself. Each method
-// is a folder in methods/; package methods lists them.
+// Package method is the common part of the methods: how a method describes itself ([Description]), and what it works
+// with ([Env]). Each method is a folder in methods/; package methods lists them.
 package method
 
 import (
@@ -11,17 +11,15 @@ import (
 	"popri/datasets/ceiling"
 	"popri/eval/metrics"
 	"popri/internal/filehash"
-	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
 	"popri/model/lm"
 	"popri/model/tokenizer"
-	"popri/show/series"
 )
 
-// Env is what a method works with. All of it is public, or covered by the guarantee as the clients' releases are, but
-// for Ceiling and Reference.
+// Env is what every method works with. All of it is public, or covered by the guarantee as the clients' releases are,
+// but for Reference and [Given].Ceiling.
 type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
@@ -33,87 +31,26 @@ type Env struct {
 	Writer    sampling.Writer
 	Engine    *vllm.Server      // draws the samples of the model and its adapters; nil is this program
 	Encoder   embedding.Encoder // of sentences, and of their form where scoring.form is above 0
-	Kinds     []string          // of text that the model can be asked for (generate.kinds); nil for none
-	// MaskedDir is the folder of the model that fills masked tokens (private_evolution.masked_model); "" for none.
-	MaskedDir string
-	// Ceiling are the train clients' texts, for privacy.unsafe_ceiling alone; else nil.
-	Ceiling *ceiling.Texts
-	Clients int // the number of train clients
-	// SmallDir is the folder of the small model (downstream.model), for methods that train it at the clients.
-	SmallDir string
-	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of
-	// tokens that are predicted exactly. nil where there are none.
-	Validate func(*lm.Model) (loss, accuracy float64, err error)
+	Clients   int               // the number of train clients
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
 	// distance is measured to. nil leaves the measurement out.
 	Reference *metrics.Gaussian
+	Given     Given
 }
 
-// Description is how a method describes itself.
-type Description struct {
-	// Name is the value of the key method, and the key of the product's row in evaluations.
-	Name string
-	// Title is the method's name for people.
-	Title string
-	// Section of the configuration is read by the methods that name it alone; "" for none.
-	Section string
-	// Query is the name of the clients' query under a configuration, and the norm bound of their vectors.
-	Query func(configs.Config) (name string, bound float64)
-	// Rounds is the number of rounds under a configuration; nil is trainer.rounds.
-	Rounds func(configs.Config) int
-	// Releases is how often clients are asked under a configuration; nil is once in each round.
-	Releases func(configs.Config) int
-	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean under a configuration;
-	// nil is no.
-	NeedsTexts func(configs.Config) bool
-	// NeedsLabels says that clients answer by their texts' labels, too.
-	NeedsLabels bool
-	// Selects says that the method follows dpo.best, by which the product may depend on validation clients.
-	Selects bool
-	// Mixes says that the product can have public and written texts, of which synthetic.mix chooses.
-	Mixes bool
-	// Check returns the user's mistake if the configuration needs data that are missing; nil checks nothing.
-	Check func(c configs.Config, hasReference bool) error
-	// New makes the method.
-	New func(Env) (rounds.Method, error)
-	// Series are the figures and pictures of its rounds.
-	Series series.Set
-	// Work describes a round under a configuration: "200 prompts × 10 samples".
-	Work func(configs.Config) string
-	// Denoise says how noise is removed from a release under a configuration; nil if it is not removed.
-	Denoise func(configs.Config) string
-	// Product says how the product's texts were made, Untuned how the texts of the untuned model differ from them.
-	Product, Untuned string
-	// Traffic is what a client sends and receives under a configuration.
-	Traffic func(configs.Config) Traffic
-	// Notes are sentences for the report about the reading of releases under a configuration; nil for none.
-	Notes func(configs.Config) []string
+// Given is what a method asks for by its [Needs]; the rest is nil.
+type Given struct {
+	Small   *Small
+	Kinds   []string       // of text that the model can be asked for (generate.kinds); nil for none
+	Ceiling *ceiling.Texts // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
 }
 
-// RoundsOf is the number of rounds of the method under a configuration.
-func (d Description) RoundsOf(c configs.Config) int {
-	if d.Rounds != nil {
-		return d.Rounds(c)
-	}
-	return c.Trainer.Rounds
-}
-
-// ReleasesOf is the number of queries of the method under a configuration.
-func (d Description) ReleasesOf(c configs.Config) int {
-	if d.Releases != nil {
-		return d.Releases(c)
-	}
-	return d.RoundsOf(c)
-}
-
-// ChoosesMix reports whether validation clients choose the product's mix under a configuration.
-func (d Description) ChoosesMix(c configs.Config) bool {
-	return d.Mixes && c.Synthetic.Mix == "validated" && c.Synthetic.PublicTexts > 0
-}
-
-// NeedsTextsOf reports whether clients answer by each text's embedding under a configuration.
-func (d Description) NeedsTextsOf(c configs.Config) bool {
-	return d.NeedsTexts != nil && d.NeedsTexts(c)
+// Small is the small model (downstream.model) of methods that train it at the clients.
+type Small struct {
+	Dir string // its folder
+	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of
+	// tokens that are predicted exactly. nil where there are none.
+	Validate func(*lm.Model) (loss, accuracy float64, err error)
 }
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.

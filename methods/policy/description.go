@@ -12,14 +12,25 @@ import (
 
 // Describe adds to a description what all methods that tune a language model say alike.
 func Describe(d method.Description) method.Description {
+	d.Trains = configs.Generator
 	d.Query = func(c configs.Config) (string, float64) { return feedbackOf(c).Query() }
 	d.Releases = func(c configs.Config) int { return feedbackOf(c).Releases() }
-	d.NeedsTexts = func(c configs.Config) bool { return feedbackOf(c).NeedsTexts() }
-	d.Denoise = func(c configs.Config) string { return feedbackOf(c).Denoise() }
 	d.Traffic = func(c configs.Config) method.Traffic { return feedbackOf(c).Traffic() }
-	d.Work, d.Notes = Work, Notes
-	d.Product, d.Untuned = Product, Untuned
+	d.Needs = func(c configs.Config) method.Needs {
+		return method.Needs{Texts: feedbackOf(c).NeedsTexts(), Kinds: true, Ceiling: true}
+	}
+	d.Denoise = func(c configs.Config) string { return feedbackOf(c).Denoise() }
+	d.Work, d.Product, d.Untuned = Work, Product, Untuned
+	if d.Notes == nil {
+		d.Notes = Notes
+	}
 	return d
+}
+
+// Cost is the writing of a run.
+func Cost(c configs.Config) method.Cost {
+	return method.Cost{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Shared: c.Generate.Samples,
+		Product: c.Synthetic.Texts}
 }
 
 // Columns and plots of all methods that tune a language model.

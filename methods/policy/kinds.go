@@ -65,7 +65,7 @@ type KindShare struct {
 // quotes. All of it is post-processing of the release.
 func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage) error {
 	p := f.policy
-	asked := p.Kinds
+	asked := p.Given.Kinds
 	var all, drawn []sampling.Row
 	for pass := 1; pass <= 2; pass++ {
 		written, err := f.askFor(ctx, r, s, pass, asked)

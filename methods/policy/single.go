@@ -66,7 +66,7 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 			return err
 		}
 	}
-	if p.Kinds != nil {
+	if p.Given.Kinds != nil {
 		if err := r.Stage("find kinds of text",
 			func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (f *Single) embedPublic(s rounds.Stage) (err error) {
 
 // choose selects the public texts that are most relevant to the clients.
 func (f *Single) choose(r *rounds.Round) error {
-	selection, err := f.target.Choose(f.policy.Config.PublicSelection, f.policy.Config.Seed)
+	selection, err := f.target.Choose(f.policy.Config)
 	if err != nil {
 		return err
 	}

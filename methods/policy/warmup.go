@@ -52,9 +52,9 @@ func (p *Policy) warmUp(ctx context.Context, r *rounds.Round, stage rounds.Stage
 		return err
 	}
 	texts := target.Texts(single.selected)
-	if p.Ceiling != nil {
+	if p.Given.Ceiling != nil {
 		texts = nil
-		for _, t := range p.Ceiling.Unprotected() {
+		for _, t := range p.Given.Ceiling.Unprotected() {
 			texts = append(texts, datasets.Text{Text: t})
 		}
 	}

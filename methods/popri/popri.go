@@ -9,6 +9,7 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
+	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/policy"
@@ -25,16 +26,48 @@ const (
 
 // Description describes POPri.
 var Description = policy.Describe(method.Description{
-	Name:    "popri",
-	Title:   "POPri",
-	Selects: true,
-	Mixes:   true,
-	Check: func(c configs.Config, hasReference bool) error {
-		return preference.CheckMeasures(c.DPO, c.DPO.EvalShare > 0, hasReference)
-	},
+	Method: configs.Method{Name: "popri"},
+	Words: method.Words{Title: "POPri", About: "trains the generator on preference pairs of the samples that clients " +
+		"score", Notes: notes, Paper: paper},
+	Pairs:  true,
+	Mixes:  true,
 	New:    New,
 	Series: figures,
+	Cost:   cost,
 })
+
+// cost adds the pairs, one for each prompt.
+func cost(c configs.Config) method.Cost {
+	cost := policy.Cost(c)
+	cost.Pairs = c.Trainer.Rounds * c.Generate.Prompts
+	cost.Trained = cost.Pairs * c.Optimizer.Epochs * (method.PromptTokens(c) + 2*c.Generate.MaxNewTokens)
+	return cost
+}
+
+// notes adds what trained the adapters.
+func notes(c configs.Config) []string {
+	notes := policy.Notes(c)
+	if c.DPO.Engine == configs.TRL {
+		notes = append(notes,
+			"TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
+				"and reference log-probabilities. After each round, popri compared the loss under the adapter with "+
+				"TRL's. Another run may give other bytes.")
+	}
+	return notes
+}
+
+// paper is the method's paper.
+const paper = `
+@inproceedings{hou2025popri,
+  title     = {Private Federated Learning using Preference-Optimized Synthetic Data},
+  author    = {Hou, Charlie and Wang, Mei-Yu and Zhu, Yige and Lazar, Daniel and Fanti, Giulia},
+  booktitle = {Proceedings of the 42nd International Conference on Machine Learning},
+  series    = {PMLR},
+  volume    = {267},
+  pages     = {24025--24044},
+  year      = {2025}
+}
+`
 
 var figures = series.Set{
 	Columns: slices.Concat([]series.Series{
@@ -73,6 +106,9 @@ type Method struct {
 // New makes the method.
 func New(e method.Env) (rounds.Method, error) {
 	p, err := policy.New(e)
+	if err == nil {
+		err = fault.User(preference.CheckMeasures(e.Config.DPO, e.Config.DPO.EvalShare > 0, e.Reference != nil))
+	}
 	return &Method{Policy: p}, err
 }
 

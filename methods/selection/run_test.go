@@ -49,7 +49,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 	}
 	c := w.Config
 	c.Trainer.Rounds, c.Scoring.Dim = 5, 32
-	c.PublicSelection.Texts, c.PublicSelection.Weights = 20, "prior"
+	testworld.Set(&c, "public_selection.texts=20", "public_selection.weights=prior")
 	dir, texts := train(t, c)
 	shared := 0
 	for _, text := range texts {
@@ -57,7 +57,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 			shared++
 		}
 	}
-	if len(texts) != configs.SelectedRows || shared < 4*len(texts)/5 {
+	if len(texts) != target.AllRows || shared < 4*len(texts)/5 {
 		t.Errorf("%d of %d selected texts end as clients' texts do", shared, len(texts))
 	}
 	rounds, err := rounds.ReadMetrics(dir)
@@ -81,7 +81,8 @@ func TestSelectsAllThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.Config
-	c.PublicSelection.Texts, c.PublicSelection.Weights, c.Synthetic.PublicTexts = 500, "prior", 300
+	testworld.Set(&c, "public_selection.texts=500", "public_selection.weights=prior")
+	c.Synthetic.PublicTexts = 300
 	c.Scoring.Release = "once"
 	dir, texts := train(t, c)
 	if chosen, err := target.Read(dir); err != nil || len(chosen) != 150 || len(texts) != 300 {

@@ -26,23 +26,28 @@ import (
 
 // Description describes the method.
 var Description = method.Description{
-	Name:   "public_selection",
-	Title:  "Public selection",
-	Query:  target.Query,
-	Rounds: func(configs.Config) int { return 1 },
-	New:    func(e method.Env) (rounds.Method, error) { return &Method{e}, target.Check(e) },
-	Series: figures,
-	Work: func(c configs.Config) string {
-		return fmt.Sprintf("weights for the %d most relevant public texts", c.PublicSelection.Texts)
-	},
-	Traffic: target.Traffic,
-	Product: "public texts that resemble the clients' by one noised mean embedding",
-	Untuned: "same generator, prompts that quote public texts",
-	Notes: func(c configs.Config) []string {
-		return []string{"The clients were asked once, for " + target.Asked(c) + ". Every score of every public text " +
-			"follows from that release and costs no privacy.",
-			"A public text's relevance counts the mean score of its " +
-				"document and of its folder, which are public."}
+	Method:  configs.Method{Name: "public_selection"},
+	Clients: method.Clients{Query: target.Query, Rounds: func(configs.Config) int { return 1 }, Traffic: target.Traffic},
+	New:     func(e method.Env) (rounds.Method, error) { return &Method{e}, target.Check(e) },
+	Series:  figures,
+	Cost:    func(configs.Config) method.Cost { return method.Cost{} },
+	Words: method.Words{
+		Title: "Public selection",
+		About: "tunes nothing: one release selects public texts",
+		Work: func(c configs.Config) string {
+			return fmt.Sprintf("weights for the %d most relevant public texts", target.Candidates(c))
+		},
+		Product: "public texts that resemble the clients' by one noised mean embedding",
+		Untuned: "same generator, prompts that quote public texts",
+		Publishes: func(c configs.Config) string {
+			return fmt.Sprintf("%d public texts, chosen by the noised release", target.RowsOf(c))
+		},
+		Notes: func(c configs.Config) []string {
+			return []string{"The clients were asked once, for " + target.Asked(c) + ". Every score of every public text " +
+				"follows from that release and costs no privacy.",
+				"A public text's relevance counts the mean score of its " +
+					"document and of its folder, which are public."}
+		},
 	},
 }
 
@@ -85,7 +90,7 @@ func (m *Method) Round(_ context.Context, r *rounds.Round) error {
 		return err
 	}
 	return r.Stage("select", func(rounds.Stage) error {
-		selection, err := t.Choose(m.Config.PublicSelection, m.Config.Seed)
+		selection, err := t.Choose(m.Config)
 		if err != nil {
 			return err
 		}
@@ -127,6 +132,6 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if err != nil {
 		return nil, err
 	}
-	out := target.Rows(chosen, m.Config.Synthetic.Selected(), m.Config.Seed)
+	out := target.Rows(chosen, target.RowsOf(m.Config), m.Config.Seed)
 	return out, rows.Write(file, out)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/configs"
 	"popri/internal/places"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -25,12 +26,17 @@ const chosenFile = rundir.Chosen
 
 // Description describes PE+SFT.
 var Description = policy.Describe(method.Description{
-	Name:    "private_evolution_sft",
-	Section: "private_evolution",
-	Title:   "PE+SFT",
-	Mixes:   true,
-	New:     New,
-	Series:  figures,
+	Method: configs.Method{Name: "private_evolution_sft"},
+	Words:  method.Words{Title: "PE+SFT", About: "trains the generator on the samples that clients score highest"},
+	Mixes:  true,
+	New:    New,
+	Series: figures,
+	Cost: func(c configs.Config) method.Cost {
+		cost := policy.Cost(c)
+		cost.Trained = int(share*float64(cost.Samples)) * c.Optimizer.Epochs *
+			(method.PromptTokens(c) + c.Generate.MaxNewTokens)
+		return cost
+	},
 })
 
 var figures = series.Set{
@@ -98,7 +104,7 @@ type chosenRow struct {
 // choose returns the indices of the samples to train on, the highest score first, and writes them. Empty samples and
 // repeated texts are left out.
 func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) ([]int, error) {
-	chosen := best(c, scores, Share)
+	chosen := best(c, scores, share)
 	if len(chosen) == 0 {
 		return nil, errors.New("all samples are empty: there is none to train on")
 	}
@@ -114,9 +120,9 @@ func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) 
 	return chosen, rows.Write(filepath.Join(r.Dir, chosenFile), stored)
 }
 
-// Share is the share of a round's samples that is trained on, those with the highest scores: as many as there are
+// share is the share of a round's samples that is trained on, those with the highest scores: as many as there are
 // prompts where each has ten samples. A larger share dilutes what clients like; a smaller one is memorised.
-const Share = 0.1
+const share = 0.1
 
 // best returns the indices of a share of the samples, at least one, by descending score.
 func best(c policy.Candidates, scores []float64, share float64) []int {

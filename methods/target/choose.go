@@ -52,7 +52,11 @@ type Selection struct {
 }
 
 // Choose selects and weights public texts as the configuration says, and draws rows by weight.
-func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, error) {
+func (t *Target) Choose(c configs.Config) (Selection, error) {
+	return t.choose(settings.Of(c), c.Seed)
+}
+
+func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	scores := t.Scores(t.Vectors)
 	relevance, err := scoring.Relevance(scores, Levels(t.Texts)...)
 	if err != nil {
@@ -65,7 +69,7 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 		return Selection{}, err
 	}
 	s := Selection{Effective: w.Effective, Distance: w.Distance}
-	for n, copies := range draw(w.Weights, configs.SelectedRows, rng.New(seed, "public_selection").Float64()) {
+	for n, copies := range draw(w.Weights, AllRows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
 				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i),
@@ -80,14 +84,14 @@ func (t *Target) Choose(c configs.PublicSelection, seed uint64) (Selection, erro
 const headWeight = 3
 
 // weigh weights candidates, of which the most relevant are first.
-func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Weighting, error) {
+func (t *Target) weigh(candidates []int, c Settings) (scoring.Weighting, error) {
 	points := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
 	prior := make([]float64, len(candidates))
 	wanted := t.wanted()
 	for n, i := range candidates {
 		copy(points.Row(n), t.Vectors.Row(i))
 		prior[n] = 1
-		if n < configs.Head(len(candidates)) {
+		if n < head(len(candidates)) {
 			prior[n] = headWeight
 		}
 	}
@@ -99,7 +103,7 @@ func (t *Target) weigh(candidates []int, c configs.PublicSelection) (scoring.Wei
 		return unmatched, err
 	}
 	radius := t.radius()
-	w, err := scoring.Match(points, prior, wanted, radius, float64(configs.Effective(len(candidates))))
+	w, err := scoring.Match(points, prior, wanted, radius, float64(effective(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
 		return w,
 			fault.Userf("public_selection: no weights on the %d most relevant public texts bring their mean embedding "+

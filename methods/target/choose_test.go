@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"popri/configs"
 	"popri/datasets"
 	"popri/internal/fault"
 	"popri/internal/rng"
@@ -57,8 +56,8 @@ func TestChoose(t *testing.T) {
 	p.Centre = mean(p.Vectors)
 	t1 := &Target{Pool: p, Mean: make([]float64, 6), Noise: 1e-3}
 	t1.Mean[0], t1.Mean[1] = 0.2, -0.2
-	c := configs.PublicSelection{Texts: 150, Weights: "matched"}
-	s, err := t1.Choose(c, 7)
+	c := Settings{Texts: 150, Weights: "matched"}
+	s, err := t1.choose(c, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,18 +70,18 @@ func TestChoose(t *testing.T) {
 			t.Errorf("text %d: %+v", i, x)
 		}
 	}
-	if rows != configs.SelectedRows || 3*first < 2*rows || s.Effective < 74.9 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
+	if rows != AllRows || 3*first < 2*rows || s.Effective < 74.9 || s.Distance > 1e-3*math.Sqrt(6)*1.06 {
 		t.Errorf("%d rows, %d of the near document, effective size %g, distance %g", rows, first, s.Effective,
 			s.Distance)
 	}
 	c.Weights = "prior"
-	plain, err := t1.Choose(c, 7)
+	plain, err := t1.choose(c, 7)
 	if err != nil || plain.Distance <= s.Distance {
 		t.Errorf("matched %g with %g texts, not matched %g with %g (%v)", s.Distance, s.Effective, plain.Distance,
 			plain.Effective, err)
 	}
 	c.Weights, t1.Mean[0] = "matched", 50
-	if _, err := t1.Choose(c, 7); !fault.IsUser(err) {
+	if _, err := t1.choose(c, 7); !fault.IsUser(err) {
 		t.Errorf("clients that no public text resembles give %v", err)
 	}
 }

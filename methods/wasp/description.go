@@ -5,30 +5,39 @@ import (
 
 	"popri/configs"
 	"popri/methods/method"
+	"popri/model/shipped"
 	"popri/scoring"
 	"popri/show/series"
 )
 
 // Description describes WASP.
 var Description = method.Description{
-	Name:        "wasp",
-	Section:     "wasp",
-	Title:       "WASP",
-	Query:       asked,
-	Rounds:      func(c configs.Config) int { return c.Trainer.Rounds - 1 },
-	Releases:    releases,
-	NeedsTexts:  func(configs.Config) bool { return true },
-	NeedsLabels: true,
-	New:         New,
-	Series:      figures,
-	Work: func(c configs.Config) string {
-		return fmt.Sprintf("%d texts by %d generators", part(c.Synthetic.Texts, c.Trainer.Rounds, 1),
-			1+len(c.WASP.Generators))
+	Method: configs.Method{Name: "wasp", Check: checkRun},
+	Clients: method.Clients{Query: asked, Releases: releases, Traffic: traffic,
+		Rounds: func(c configs.Config) int { return c.Trainer.Rounds - 1 }},
+	Needs: func(c configs.Config) method.Needs {
+		needs := method.Needs{Texts: true, Labels: true}
+		for _, path := range settings.Of(c).Generators {
+			if !remote(path) {
+				needs.Models = append(needs.Models, method.Model{Key: "wasp.generators:" + path, Path: path,
+					Name: shipped.Generator})
+			}
+		}
+		return needs
 	},
-	Traffic: traffic,
-	Product: "written after examples that the clients' noised votes called good and bad",
-	Untuned: "same generator, prompts that quote public texts",
-	Notes:   notes,
+	New:    New,
+	Series: figures,
+	Words: method.Words{
+		Title: "WASP",
+		About: "lets several generators write labelled texts, which the clients' votes for near and far ones improve",
+		Work: func(c configs.Config) string {
+			return fmt.Sprintf("%d texts by %d generators", part(c.Synthetic.Texts, c.Trainer.Rounds, 1),
+				1+len(settings.Of(c).Generators))
+		},
+		Product: "written after examples that the clients' noised votes called good and bad",
+		Untuned: "same generator, prompts that quote public texts",
+		Notes:   notes,
+	},
 }
 
 // The keys of the figures of a round.
@@ -65,14 +74,16 @@ var figures = series.Set{
 }
 
 // bound is the norm of scoring.clip_norm texts' votes.
-func bound(c configs.Config) float64 { return c.Scoring.ClipNorm * scoring.ContrastNorm(c.WASP.Votes) }
+func bound(c configs.Config) float64 {
+	return c.Scoring.ClipNorm * scoring.ContrastNorm(settings.Of(c).Votes)
+}
 
 func asked(c configs.Config) (name string, norm float64) {
-	return scoring.CheckedName(scoring.ContrastName(c.WASP.Votes), scoring.RoundChecks), bound(c)
+	return scoring.CheckedName(scoring.ContrastName(settings.Of(c).Votes), scoring.RoundChecks), bound(c)
 }
 
 // private reports whether clients vote.
-func private(c configs.Config) bool { return c.WASP.VotesFrom == "private" }
+func private(c configs.Config) bool { return settings.Of(c).VotesFrom == "private" }
 
 func releases(c configs.Config) int {
 	if !private(c) {
@@ -94,11 +105,11 @@ func traffic(c configs.Config) (t method.Traffic) {
 
 func notes(c configs.Config) []string {
 	if !private(c) {
+		from := settings.Of(c).VotesFrom
 		return []string{fmt.Sprintf("%s voted in place of the clients, who were not asked (wasp.votes_from=%s).",
-			map[string]string{"public": "Labelled public texts",
-				"written": "The written texts"}[c.WASP.VotesFrom], c.WASP.VotesFrom)}
+			map[string]string{"public": "Labelled public texts", "written": "The written texts"}[from], from)}
 	}
-	w := c.WASP
+	w := settings.Of(c)
 	norm := scoring.ContrastNorm(w.Votes)
 	return []string{
 		fmt.Sprintf("A client votes within the labels of its texts: each text for its %d nearest texts and its %d "+

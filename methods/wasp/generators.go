@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"popri/configs"
 	"popri/internal/fault"
 	"popri/internal/modeldir"
 	"popri/methods/method"
@@ -26,9 +25,9 @@ type generator struct {
 // generators are those of a run, model.path's first.
 func generators(e method.Env) ([]generator, error) {
 	out := []generator{{name: nameOf(e.Config.Model.Path)}}
-	for _, path := range e.Config.WASP.Generators {
+	for _, path := range settings.Of(e.Config).Generators {
 		g := generator{name: nameOf(path)}
-		if configs.Remote(path) {
+		if remote(path) {
 			g.api = newAPI(path, e.Config.Generate.Chat)
 		} else {
 			dir, err := modeldir.Of(path, shipped.Generator)
@@ -52,7 +51,7 @@ func generators(e method.Env) ([]generator, error) {
 
 // nameOf is the last part of a path, or a server's model.
 func nameOf(path string) string {
-	if configs.Remote(path) {
+	if remote(path) {
 		_, model, _ := strings.Cut(path, "#")
 		return model
 	}
@@ -115,7 +114,7 @@ func (g generator) write(ctx context.Context, e method.Env, classes []string, as
 		b := sampling.Batch{Prompter: p, Samples: 1, Temperature: c.Temperature, TopP: c.TopP, MaxNew: c.MaxNewTokens,
 			Seed: seed, Label: g.name}
 		for _, a := range asks {
-			x, err := prompt(p, e.Config.WASP, classes[a.label], a.attribute, a.good, a.bad)
+			x, err := prompt(p, settings.Of(e.Config), classes[a.label], a.attribute, a.good, a.bad)
 			if err != nil {
 				return fmt.Errorf("wasp: %s: %w", g.name, err)
 			}

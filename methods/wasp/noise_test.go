@@ -38,7 +38,7 @@ func TestPaperNoise(t *testing.T) {
 func TestPaperWords(t *testing.T) {
 	c := configs.Default()
 	c.Trainer.Rounds, c.Privacy.Epsilon, c.Privacy.Delta = 5, 4, 4e-5
-	words := paperWords(c, scoring.ContrastNorm(c.WASP.Votes))
+	words := paperWords(c, scoring.ContrastNorm(settings.Of(c).Votes))
 	for _, want := range []string{"9.690 votes", "a sensitivity of 4", "noise_multiplier=5.934",
 		"4 releases spend ε = 1.17 by exact accounting"} {
 		if !strings.Contains(words, want) {

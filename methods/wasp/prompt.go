@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"popri/configs"
 	"popri/methods/sampling"
 )
 
@@ -23,7 +22,7 @@ func draw(list []string, n int, random *rand.Rand) []string {
 }
 
 // shown are the texts of a prompt: with contrast half of shown are bad ones, rounded down.
-func (p pool) shown(w configs.WASP, random *rand.Rand) (good, bad []string) {
+func (p pool) shown(w Settings, random *rand.Rand) (good, bad []string) {
 	if !w.Contrast {
 		return draw(p.good, w.Shown, random), nil
 	}
@@ -32,8 +31,8 @@ func (p pool) shown(w configs.WASP, random *rand.Rand) (good, bad []string) {
 
 // instruction asks for a text of a label, in view of good texts and of bad ones, each of which may be empty (Appendix A
 // of the paper, in other words).
-func instruction(w configs.WASP, label, attribute string, good, bad []string) string {
-	what := fmt.Sprintf("%s of %s", w.Item, w.LabelWords(label))
+func instruction(w Settings, label, attribute string, good, bad []string) string {
+	what := fmt.Sprintf("%s of %s", w.Item, w.words(label))
 	if attribute != "" {
 		what += " (" + attribute + ")"
 	}
@@ -62,7 +61,7 @@ func instruction(w configs.WASP, label, attribute string, good, bad []string) st
 }
 
 // prompt makes a prompt that fits the model: of one that is too long, the longest text is left out, again and again.
-func prompt(p *sampling.Prompter, w configs.WASP, label, attribute string, good, bad []string) (sampling.Prompt,
+func prompt(p *sampling.Prompter, w Settings, label, attribute string, good, bad []string) (sampling.Prompt,
 	error) {
 	for {
 		out, err := p.Instruct(label, instruction(w, label, attribute, good, bad))

@@ -150,10 +150,10 @@ func (m *Method) write(ctx context.Context, s rounds.Stage, number, n int, dir s
 		labels := labelled(share[k], len(m.classes), random)
 		for i, label := range labels {
 			asks[i].label = label
-			if list := m.Config.WASP.Attributes; len(list) > 0 {
+			if list := settings.Of(m.Config).Attributes; len(list) > 0 {
 				asks[i].attribute = list[random.IntN(len(list))]
 			}
-			asks[i].good, asks[i].bad = pools[label].shown(m.Config.WASP, random)
+			asks[i].good, asks[i].bad = pools[label].shown(settings.Of(m.Config), random)
 		}
 		file := filepath.Join(dir, fmt.Sprintf("generator_%02d.parquet", k))
 		written, err := g.write(ctx, m.Env, m.classes, asks, rng.Seed(m.Config.Seed, append(own, "write")...), file,
@@ -178,7 +178,7 @@ func (m *Method) write(ctx context.Context, s rounds.Stage, number, n int, dir s
 // weights are the generators' weights after the last round; equal before the first one and without wasp.weights.
 func (m *Method) weights() []float64 {
 	k := len(m.generators)
-	if len(m.texts) == 0 || !m.Config.WASP.Weights {
+	if len(m.texts) == 0 || !settings.Of(m.Config).Weights {
 		return slices.Repeat([]float64{1}, k)
 	}
 	near, of := make([]float64, len(m.texts)), make([]int, len(m.texts))
@@ -226,10 +226,10 @@ func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 		if err != nil {
 			return err
 		}
-		if asked, err = scoring.NewContrast(vectors, labels, m.Config.WASP.Votes, bound(m.Config), key); err != nil {
+		if asked, err = scoring.NewContrast(vectors, labels, settings.Of(m.Config).Votes, bound(m.Config), key); err != nil {
 			return err
 		}
-		switch m.Config.WASP.VotesFrom {
+		switch settings.Of(m.Config).VotesFrom {
 		case "written":
 			voters, err = m.voters(vectors, labels)
 		case "public":
@@ -289,10 +289,10 @@ func (m *Method) choose(r *rounds.Round, texts []row, counts []float64) error {
 		}
 	}
 	for _, label := range m.classes {
-		for _, i := range highest(texts, label, near, m.Config.WASP.Shown) {
+		for _, i := range highest(texts, label, near, settings.Of(m.Config).Shown) {
 			texts[i].Copies = 1
 		}
-		for _, i := range highest(texts, label, far, m.Config.WASP.Shown) {
+		for _, i := range highest(texts, label, far, settings.Of(m.Config).Shown) {
 			texts[i].Bad = true
 		}
 	}

@@ -82,14 +82,14 @@ func TestShares(t *testing.T) {
 	}
 }
 
-func ofWASP(t *testing.T, set ...string) configs.WASP {
+func ofWASP(t *testing.T, set ...string) Settings {
 	t.Helper()
 	c, err := configs.Load(configs.LoadOptions{Set: append(set, "wasp.item=movie review",
 		"wasp.words=pos=positive sentiment")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.WASP
+	return settings.Of(*c)
 }
 
 // TestPrompts: the bad texts come first, half of those that are shown, and are drawn from the pools; without contrast

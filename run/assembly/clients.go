@@ -7,6 +7,7 @@ import (
 	"popri/eval/metrics"
 	"popri/fedsim"
 	"popri/internal/rng"
+	"popri/methods"
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
@@ -33,12 +34,14 @@ func noiseSeed(c configs.Config) *uint64 {
 func Mechanism(c configs.Config, sigma float64, b ledger.Budget) fedsim.Mechanism {
 	g := fedsim.Gaussian{Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
 		Float32: c.Learns()}
+	d := methods.Of(c)
+	selection := d.SelectionOf(c)
 	switch {
 	case g.Sampling == ledger.Tree:
 		return &fedsim.Tree{Sigma: sigma, Leaf: g.Cohort, Order: rng.Seed(c.Seed, "order")}
-	case c.Selects():
-		return fedsim.Selection{Scale: sigma, Picks: c.GeneticEDA.Parents, Slack: c.SelectionSlack(), Group: b.Group}
-	case c.Votes():
+	case selection != nil:
+		return fedsim.Selection{Scale: sigma, Picks: selection.Picks, Slack: selection.Slack, Group: b.Group}
+	case d.NeedsOf(c).Teachers != nil:
 		return fedsim.Choice{Gaussian: g}
 	case c.Aggregate.Least > 0:
 		return fedsim.Aggregated{Gaussian: g}
@@ -84,7 +87,7 @@ func diagnostics(c configs.Config, dir string) *fedsim.UnsafeDiagnostics {
 		case scoring.Cosine:
 			ways["project"] = q.Project
 		case scoring.NearestVotes:
-			if c.Method != "popri" { // the votes of Private Evolution make no pairs
+			if !methods.Of(c).Pairs {
 				return nil, nil
 			}
 		default:

@@ -49,7 +49,7 @@ func BudgetOf(c configs.Config, p *clients.Population, tag string) ledger.Budget
 	if c.Fed.Elsewhere() { // nobody here sees the data
 		b.Data, b.Clients = "", c.Fed.Clients
 	}
-	if c.Selects() {
+	if methods.Of(c).SelectionOf(c) != nil {
 		b.Mechanism = string(accountant.Gumbel)
 	}
 	if ledger.Sampling(c.Fed.Sampling) == ledger.Fixed {
@@ -120,8 +120,8 @@ func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, erro
 // planned is the charge of a release as the configuration plans it, without noise.
 func planned(c configs.Config, b ledger.Budget) ledger.Entry {
 	e := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
-	if c.Selects() {
-		e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, c.GeneticEDA.Parents, c.SelectionSlack()
+	if of := methods.Of(c).SelectionOf(c); of != nil {
+		e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, of.Picks, of.Slack
 	}
 	if e.Sampling == ledger.Poisson {
 		e.SamplingRate = float64(c.Fed.ClientsPerRound) / float64(b.Clients)

@@ -10,6 +10,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/hub"
 	"popri/internal/modeldir"
+	"popri/methods"
 	"popri/model/embedding"
 	"popri/model/embedding/torch"
 	"popri/model/lm"
@@ -125,7 +126,7 @@ func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 
 // withForm adds the measures of form, where the configuration asks for them.
 func withForm(c configs.Config, e embedding.Encoder) embedding.Encoder {
-	if c.Scoring.Form == 0 || c.Method == "private_evolution" { // its clients vote for texts of near meaning
+	if c.Scoring.Form == 0 || methods.Of(c).NeedsOf(c).Meaning {
 		return e
 	}
 	return &embedding.Form{Encoder: e, Weight: c.Scoring.Form}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"popri/configs"
 	"popri/datasets/clients"
 	"popri/eval/downstream"
 	"popri/methods/sampling"
@@ -50,7 +49,7 @@ func ChooseMix(ctx context.Context, r Run, population *clients.Population, produ
 		return nil, nil, err
 	}
 	c := r.Config
-	sets := [][]sampling.Row{product, written, target.Rows(selected, configs.SelectedRows, c.Seed)}
+	sets := [][]sampling.Row{product, written, target.Rows(selected, target.AllRows, c.Seed)}
 	names := []string{"both", "written", "public"}
 	var sources []downstream.Source
 	for i, set := range sets {

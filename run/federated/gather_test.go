@@ -22,14 +22,14 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rundir"
-	"popri/testkit/testfederation"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/model/embedding"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/federated"
 	"popri/run/reporting"
+	"popri/testkit/testfederation"
+	"popri/testkit/testworld"
 )
 
 // elsewhere changes a configuration of the tests' world to one whose train clients are elsewhere. private is their

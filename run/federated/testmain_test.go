@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"popri/testkit/testworld"
 	"popri/run"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

@@ -20,6 +20,8 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filehash"
 	"popri/internal/rundir"
+	"popri/methods"
+	"popri/methods/method"
 	"popri/model/shipped"
 	"popri/run/assembly"
 )
@@ -40,7 +42,7 @@ type Inputs struct {
 // compared, or (model.dtype) their effect on the machine is compared.
 var passing = []string{"model.threads", "model.device", "model.dtype", "model.path", "data.private", "data.public",
 	"generate.batch_tokens", "generate.kinds", "scoring.encoder", "downstream.model",
-	"private_evolution.masked_model", "privacy.continues", "eval.reference_private"}
+	"privacy.continues", "eval.reference_private"}
 
 // The keys of Content that are no files.
 const (
@@ -55,8 +57,10 @@ const (
 func Of(c configs.Config, public, encoder string) (Inputs, error) {
 	in := Inputs{Settings: map[string]string{}, Content: map[string]string{Public: public, Encoder: encoder,
 		Compute: assembly.ComputeType(c.Model.DType).String()}}
+	further := methods.Of(c).NeedsOf(c).Models
 	for _, k := range configs.Keys() {
-		if !slices.Contains(passing, k.Name) {
+		path := slices.ContainsFunc(further, func(m method.Model) bool { return m.Key == k.Name })
+		if !path && !slices.Contains(passing, k.Name) {
 			v, _ := c.Get(k.Name)
 			if k.Name == "generate.engine" && c.Generate.Server() != "" {
 				v = "vllm" // wherever the server is
@@ -71,32 +75,22 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		}
 		in.Content[Kinds] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(list, "\n"))))
 	}
-	type model struct{ key, path, name string }
-	models := []model{{"model.path", c.Model.Path, shipped.Generator},
-		{"downstream.model", c.Downstream.Model, shipped.Device}}
-	if c.FillsMasks() {
-		models = append(models, model{"private_evolution.masked_model", c.PrivateEvolution.MaskedModel, ""})
-	}
-	if c.Method == "wasp" {
-		for _, g := range c.WASP.Generators {
-			if !configs.Remote(g) {
-				models = append(models, model{"wasp.generators:" + g, g, shipped.Generator})
-			}
-		}
-	}
+	models := append([]method.Model{{Key: "model.path", Path: c.Model.Path, Name: shipped.Generator},
+		{Key: "downstream.model", Path: c.Downstream.Model, Name: shipped.Device}},
+		further...)
 	for _, m := range models {
-		dir, err := assembly.ModelDir(m.path, m.name)
+		dir, err := assembly.ModelDir(m.Path, m.Name)
 		if err != nil {
 			// Training does not need the small model, and the evaluation reports that it is missing. If it cannot be
 			// looked at now, it may be there later, and would be another input.
 			var failed *fs.PathError
 			unread := errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist)
-			if m.key == "downstream.model" && !unread {
+			if m.Key == "downstream.model" && !unread {
 				continue
 			}
 			return in, err
 		}
-		if err := in.addModel(m.key, dir); err != nil {
+		if err := in.addModel(m.Key, dir); err != nil {
 			return in, err
 		}
 	}

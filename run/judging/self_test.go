@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"popri/internal/rng"
-	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
+	"popri/testkit/testworld"
 )
 
 // TestSelf: the generator answers with the letter that it finds likelier behind the question, written by its chat

@@ -6,9 +6,9 @@ import (
 
 	"popri/eval/metrics"
 	"popri/internal/rng"
-	"popri/testkit/testworld"
 	"popri/lora"
 	"popri/model/lm"
+	"popri/testkit/testworld"
 	"popri/trainer"
 )
 

@@ -12,10 +12,10 @@ import (
 	"popri/eval/incontext"
 	"popri/internal/rng"
 	"popri/internal/rows"
-	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tokenizer"
+	"popri/testkit/testworld"
 )
 
 // TestClaimEnumerated: with n = 4 texts and k = 2 of them behind a sample, one more text moves the probability of any

@@ -41,7 +41,7 @@ func Of(c configs.Config, r Run) (map[string]string, error) {
 		"device": tensor.DefaultDevice().String(),
 	}
 	used := c
-	if !methods.Of(c).Selects {
+	if !methods.Of(c).Pairs {
 		used.DPO.Best = configs.Default().DPO.Best
 	}
 	if !methods.Of(c).ChoosesMix(c) {

@@ -13,19 +13,6 @@ import (
 	"popri/methods/method"
 )
 
-// popriPaper is the paper of the method popri.
-const popriPaper = `
-@inproceedings{hou2025popri,
-  title     = {Private Federated Learning using Preference-Optimized Synthetic Data},
-  author    = {Hou, Charlie and Wang, Mei-Yu and Zhu, Yige and Lazar, Daniel and Fanti, Giulia},
-  booktitle = {Proceedings of the 42nd International Conference on Machine Learning},
-  series    = {PMLR},
-  volume    = {267},
-  pages     = {24025--24044},
-  year      = {2025}
-}
-`
-
 // inBibTeX escapes what means something to BibTeX or LaTeX.
 var inBibTeX = strings.NewReplacer(`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "%", `\%`, "&", `\&`, "#", `\#`, "_",
 	`\_`, "$", `\$`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "ε", `$\varepsilon$`, "δ", `$\delta$`, "\n",
@@ -57,8 +44,5 @@ func citation(dir, title, command string, c *configs.Config, d method.Descriptio
 	out := fmt.Sprintf("@misc{popri-run,\n  title        = {%s},\n  howpublished = {\\texttt{%s}},\n  note         = "+
 		"{%s}\n}\n",
 		inBibTeX.Replace(title), inBibTeX.Replace(command), strings.Join(notes, ";\n                  "))
-	if d.Name == "popri" {
-		out += popriPaper
-	}
-	return out, nil
+	return out + d.Paper, nil
 }

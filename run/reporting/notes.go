@@ -93,14 +93,8 @@ func pace(figures []series.Round, by string, seconds map[int]float64) string {
 		3600/took)
 }
 
-// engineNotes say, for the report, which other programs wrote the samples and trained the adapters.
+// engineNotes say, for the report, which other program wrote the samples.
 func engineNotes(c configs.Config) (notes []string) {
-	if c.DPO.Engine == configs.TRL && methods.Of(c).Name == "popri" {
-		notes = append(notes,
-			"TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
-				"and reference log-probabilities. After each round, popri compared the loss under the adapter with "+
-				"TRL's. Another run may give other bytes.")
-	}
 	if url := c.Generate.Server(); url != "" {
 		notes = append(notes,
 			fmt.Sprintf("A vLLM server drew the samples (generate.engine=vllm:%s). Each adapter had to change its "+

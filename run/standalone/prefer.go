@@ -151,7 +151,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	tracked := tracking.OpenTraining(o.Trackers, o.Out, f.Checkpoint.Path, o.Config, o.Warn)
 	tracked.Begin("dpo", 0)
 	f.OnStep = func(m dpo.Metrics, done, total int) {
-		tracked.Log(trackers.DPOStep, 1, m)
+		tracked.Log(trackers.Step, 1, m)
 		if o.Step != nil {
 			o.Step(m, done, total)
 		}

@@ -22,12 +22,12 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/testworld"
 	"popri/trainer"
 )
 

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/lm"
 	"popri/model/tokenizer"
+	"popri/testkit/golden"
 )
 
 // TestStopOfEachPrompt: words begin with a space, but not the first one of a text, so a sample's text depends on its

@@ -31,7 +31,7 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 		if err != nil {
 			return nil, err
 		}
-		times[key{e.Name, int(e.Number("round")), e.Number("step")}] = e.Time
+		times[key{trackers.Kind(e.Name), int(e.Number("round")), e.Number("step")}] = e.Time
 	}
 	rounds, err := rounds.ReadMetrics(t.dir)
 	if err != nil {

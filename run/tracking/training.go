@@ -26,12 +26,8 @@ type Training struct {
 func (p Training) points(r *trackers.Reader, round int,
 	at func(event string, step float64) time.Time) (points []trackers.Point) {
 	for _, s := range p.Steps {
-		event := trackers.DPOStep
-		if _, ok := s["rewards/margins"]; !ok {
-			event = trackers.GRPOStep
-		}
 		step, _ := s["step"].(float64)
-		points = append(points, r.Read(event, round, s, at(event, step))...)
+		points = append(points, r.Read(trackers.Step, round, s, at(trackers.Step, step))...)
 	}
 	for _, e := range p.Evals {
 		step, _ := e["step"].(float64)

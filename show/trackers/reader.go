@@ -9,11 +9,18 @@ import (
 
 // The events of a run that have figures.
 const (
-	DPOStep  = "dpo_step"
+	Step     = "_step" // the end of the name of each event of an update, such as dpo_step
 	DPOEval  = "dpo_eval"
-	GRPOStep = "grpo_step"
 	RoundEnd = "round_end"
 )
+
+// Kind is [Step] for an event of an update, and the event for others.
+func Kind(event string) string {
+	if strings.HasSuffix(event, Step) {
+		return Step
+	}
+	return event
+}
 
 // RoundPrefix tells the figures of a round from those of an update: both have a "loss".
 const RoundPrefix = "round/"
@@ -33,8 +40,8 @@ func (r *Reader) Read(event string, round int, fields map[string]any, at time.Ti
 		r.round, r.before = round, r.last
 	}
 	step, ok := number(fields["step"])
-	switch event {
-	case DPOStep, GRPOStep:
+	switch Kind(event) {
+	case Step:
 		if !ok {
 			return nil
 		}

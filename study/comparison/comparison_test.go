@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"popri/configs"
+	_ "popri/methods" // whose settings the rows set
 	"popri/study/grid"
 )
 

@@ -137,14 +137,8 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 	switch m := methods.Of(c); {
 	case c.Learns():
 		product = "model/: the small model, trained at the clients with noise"
-	case c.Method == "public_selection":
-		product = fmt.Sprintf("synthetic.parquet: %d public texts, chosen by the noised release", c.Synthetic.Selected())
-	case c.Method == "genetic_eda":
-		product = fmt.Sprintf("synthetic.parquet: up to %d texts near the embeddings that the clients' votes selected",
-			c.Trainer.Rounds*c.GeneticEDA.Parents)
-	case c.Votes():
-		product = fmt.Sprintf("synthetic.parquet: %d texts at most, of tokens for which the teachers voted",
-			c.Trainer.Rounds*c.HotPATE.Texts)
+	case m.Publishes != nil:
+		product = "synthetic.parquet: " + m.Publishes(c)
 	case m.ChoosesMix(c):
 		product += fmt.Sprintf(" and %d public texts that the noised release weights, or one of both, as validation "+
 			"clients choose", c.Synthetic.PublicTexts)

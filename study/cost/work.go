@@ -4,9 +4,9 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/kinds"
-	"popri/methods/evolution"
+	"popri/methods"
+	"popri/methods/method"
 	"popri/methods/policy"
-	"popri/methods/sft"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -18,7 +18,7 @@ import (
 // Work is the work of a run, from its configuration and the headers of its models.
 type Work struct {
 	Name        string  `json:"name"`
-	Samples     int     `json:"samples"`      // of all rounds; for private_evolution, variations and look-ahead
+	Samples     int     `json:"samples"`      // of all rounds, with all that is written for them
 	Pairs       int     `json:"pairs"`        // at most
 	Product     int     `json:"product"`      // texts that the model writes at the end
 	SmallModels int     `json:"small_models"` // that a study trains for it
@@ -46,35 +46,16 @@ func Estimate(cell grid.Cell) (Work, error) {
 // estimate estimates the work of a run with models of these shapes, after which so many small models are trained, and
 // where it is evaluated, of the texts that the untuned model writes to compare with.
 func estimate(c configs.Config, generator, small lm.Shape, models int, evaluation bool) Work {
-	p := Work{Samples: c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples, Product: c.Synthetic.Texts,
-		SmallModels: models}
+	cost := methods.Of(c).CostOf(c)
+	p := Work{Samples: cost.Samples, Pairs: cost.Pairs, Product: cost.Product, SmallModels: models}
 	if c.Learns() {
 		p.SmallModels = max(0, models-1) // the product is one
-	}
-	if c.Method == "popri" {
-		p.Pairs = c.Trainer.Rounds * c.Generate.Prompts
 	}
 	_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
 	// Two operations a weight and token to write; six to train all weights; four with adapters alone, which need no
 	// gradient of the weights, and two more for the reference.
 	n := float64(generator.Parameters)
-	prompt := float64(max(1, c.Generate.Examples) * c.Data.MaxTokens)
-	ofPrompt := c.Generate.Samples // samples that share a prompt
-	switch c.Method {
-	case "public_selection", "dp_fedavg", "dp_ftrl": // training at the clients counts as theirs, and their texts are not counted here
-		p.Samples, p.Product = 0, 0
-	case "wasp":
-		p.Samples = 0 // the product is all that is written
-	case "private_evolution":
-		p.Samples, ofPrompt = evolution.Written(c), 1
-	case "hot_pate": // the teachers' passes are the clients' work, and are not counted here
-		p.Samples, p.Product = 0, 0
-	case "genetic_eda":
-		if p.Samples, p.Product = c.GeneticEDA.Written, 0; c.GeneticEDA.Decoder == "prompt" {
-			p.Samples += c.Trainer.Rounds * c.GeneticEDA.Parents
-		}
-		ofPrompt = 1
-	}
+	prompt := float64(method.PromptTokens(c))
 	texts := p.Product
 	if evaluation {
 		texts += c.Synthetic.Texts
@@ -89,21 +70,14 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, evaluatio
 			ofKinds = policy.KindSamples(len(list))
 		}
 	}
-	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(ofPrompt)) +
+	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, cost.Shared))) +
 		float64(ofKinds)*float64(c.Generate.MaxNewTokens) +
 		float64(texts)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
-	learnt := float64(p.Pairs*c.Optimizer.Epochs) * (prompt + 2*float64(c.Generate.MaxNewTokens))
-	switch c.Method {
-	case "private_evolution_sft":
-		learnt = sft.Share * float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
-	case "grpo":
-		learnt = float64(p.Samples*c.Optimizer.Epochs) * (prompt + float64(c.Generate.MaxNewTokens))
-	}
 	updates := float64(c.Downstream.Steps * c.Downstream.Batch)
 	if c.Downstream.Epochs > 0 {
 		updates = float64(c.Downstream.Epochs * (c.Synthetic.Texts + c.Synthetic.PublicTexts))
 	}
-	p.Flops = n*(2*written+6*learnt) +
+	p.Flops = n*(2*written+6*float64(cost.Trained)) +
 		6*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels)
 	return p
 }

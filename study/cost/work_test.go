@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/testkit/testworld"
 	"popri/study/grid"
 )
 
@@ -12,8 +13,7 @@ import (
 func TestEstimate(t *testing.T) {
 	base := configuration(t, 4)
 	base.Generate.Prompts, base.Generate.Samples = 10, 5
-	e := &base.PrivateEvolution
-	e.Population = 100
+	testworld.Set(&base, "private_evolution.population=100")
 	works := map[string]Work{}
 	for name, change := range map[string]func(*configs.Config){
 		"popri":                 func(*configs.Config) {},
@@ -22,7 +22,8 @@ func TestEstimate(t *testing.T) {
 		"public_selection":      func(*configs.Config) {},
 		"dp_ftrl":               func(*configs.Config) {},
 		"aug_pe": func(c *configs.Config) {
-			c.Method, c.PrivateEvolution.Variant = "private_evolution", "aug_pe"
+			c.Method = "private_evolution"
+			testworld.Set(c, "private_evolution.variant=aug_pe")
 		},
 	} {
 		c := base

@@ -1,5 +1,5 @@
 // Package reference keeps the reference pages under docs/ equal to what the program says itself. The tests of package
-// configs write settings.md from the comments of its settings, those of cmd/popri commands.md from the help of the
+// methods write settings.md from the comments of the settings, those of cmd/popri commands.md from the help of the
 // commands; make docs lets them rewrite the pages.
 package reference
 

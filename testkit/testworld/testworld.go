@@ -213,6 +213,19 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 	return m.Save(dir, safetensors.F32)
 }
 
+// Set sets keys of methods, as far as the test has the methods.
+func Set(c *configs.Config, assignments ...string) {
+	for _, a := range assignments {
+		name, value, _ := strings.Cut(a, "=")
+		if _, known := c.Get(name); !known {
+			continue
+		}
+		if err := c.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
 func (w *World) configure() {
 	c := configs.Default()
 	c.Data.Private, c.Data.Public, c.Data.MaxTokens = w.Private, w.Public, 40
@@ -224,10 +237,8 @@ func (w *World) configure() {
 	c.Privacy.Epsilon, c.Privacy.Delta, c.Privacy.InsecureSeededNoise = 20, 1e-3, true
 	c.LoRA.Rank = 2
 	c.DPO.RejectedRank, c.Optimizer.Batch, c.Optimizer.WarmupSteps = 3, 4, 1
-	c.PrivateEvolution.Population = 24
-	c.PublicSelection.Texts = 60
-	c.GeneticEDA.Population, c.GeneticEDA.Children, c.GeneticEDA.Written = 40, 60, 12
-	c.GeneticEDA.Parents, c.GeneticEDA.Domain = 6, 20
+	Set(&c, "private_evolution.population=24", "public_selection.texts=60", "genetic_eda.population=40",
+		"genetic_eda.parents=6")
 	c.Trainer.Rounds = 2
 	c.Synthetic.Texts, c.Synthetic.Samples = 40, 2
 	c.Downstream.Model = w.Device

@@ -1,4 +1,4 @@
-package configs_test
+package methods
 
 import (
 	"reflect"
@@ -15,7 +15,7 @@ var stated = regexp.MustCompile(`\bDefault ("[^"]*"|\[\]|[^\s,;:]+)|("[^"]*"|\[\
 
 // The comment of every setting states its default once, and it is what the preset demo sets.
 func TestDefaultsInComments(t *testing.T) {
-	comments, err := readComments(".")
+	comments, err := readComments()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,17 @@
-package configs
+package wasp
 
 import (
 	"slices"
 	"strings"
+
+	"popri/configs"
 )
 
-// WASP says how several generators write labelled text that the clients' votes compare (Zou et al. 2025), in the method
+// Settings says how several generators write labelled text that the clients' votes compare (Zou et al. 2025), in the method
 // "wasp". trainer.rounds is T: synthetic.texts / T texts are written in each of T parts, of which all but the last are
 // voted on. Texts are drawn as the section generate says. The labels are those of data.public, and a client votes
 // within the labels of its texts.
-type WASP struct {
+type Settings struct {
 	// Generators are the models that write beside that of model.path: folders or names as there, or servers with a
 	// completions API like OpenAI's, "https://host/#model", whose key is OPENAI_API_KEY in the environment; with
 	// generate.chat they are asked by chats. A server gets what prompts are made of: public words and texts that models
@@ -43,9 +45,12 @@ type WASP struct {
 	Weights bool `yaml:"weights"`
 }
 
-// LabelWords is what prompts call a label.
-func (w WASP) LabelWords(label string) string {
-	for _, entry := range w.Words {
+var settings = configs.Register("wasp", Settings{Item: "text", VotesFrom: "private", Votes: 8, Shown: 8, Contrast: true,
+	Weights: true}, check)
+
+// words is what prompts call a label.
+func (s Settings) words(label string) string {
+	for _, entry := range s.Words {
 		if name, words, _ := strings.Cut(entry, "="); name == label {
 			return words
 		}
@@ -53,55 +58,49 @@ func (w WASP) LabelWords(label string) string {
 	return strings.ReplaceAll(label, "_", " ")
 }
 
-// wasp checks the section wasp, and what its method needs.
-func (v *validator) wasp(c Config) {
-	w := c.WASP
-	for i, g := range w.Generators {
-		if url, model, _ := strings.Cut(g, "#"); g == "" || slices.Contains(w.Generators[:i], g) || g == c.Model.Path ||
-			Remote(g) && (model == "" || url == "") {
-			v.add("wasp.generators",
+func check(r *configs.Report, c configs.Config, s Settings) {
+	for i, g := range s.Generators {
+		if url, model, _ := strings.Cut(g, "#"); g == "" || slices.Contains(s.Generators[:i], g) || g == c.Model.Path ||
+			remote(g) && (model == "" || url == "") {
+			r.Add("wasp.generators",
 				"holds %q: each must be there once, beside model.path, and a server must name its model "+
 					"(https://host/#model)", g)
 		}
 	}
-	v.text("wasp.item", w.Item, "what a text is called")
-	for _, entry := range w.Words {
+	r.Text("wasp.item", s.Item, "what a text is called")
+	for _, entry := range s.Words {
 		if name, words, _ := strings.Cut(entry, "="); name == "" || strings.TrimSpace(words) == "" {
-			v.add("wasp.words", "holds %q, must be a label and its words: \"pos=positive sentiment\"", entry)
+			r.Add("wasp.words", "holds %q, must be a label and its words: \"pos=positive sentiment\"", entry)
 		}
 	}
-	for _, a := range w.Attributes {
+	for _, a := range s.Attributes {
 		if strings.TrimSpace(a) == "" {
-			v.add("wasp.attributes", "holds %q, must be words", a)
+			r.Add("wasp.attributes", "holds %q, must be words", a)
 		}
 	}
-	v.oneOf("wasp.votes_from", w.VotesFrom, voters)
-	v.count("wasp.votes", w.Votes, 1, 64)
-	v.count("wasp.shown", w.Shown, 1, 1000)
-	if c.Method != "wasp" {
-		return
-	}
-	if !c.Generate.ByLabel {
-		v.add("generate.by_label",
-			"is false, must be true where method is \"wasp\": texts are written for labels, and voted on within them")
-	}
-	if c.Trainer.Rounds < 2 {
-		v.add("trainer.rounds", "is %d, must be at least 2 where method is \"wasp\": the last part is not voted on",
-			c.Trainer.Rounds)
-	}
-	if c.Synthetic.Texts < c.Trainer.Rounds {
-		v.add("synthetic.texts", "is %d, must be at least trainer.rounds, %d, where method is \"wasp\"",
-			c.Synthetic.Texts, c.Trainer.Rounds)
-	}
-	if c.Fed.Elsewhere() {
-		v.add("fed.clients", "is set, must not be where method is \"wasp\": a question with labels does not travel")
-	}
-	if c.Aggregate.Least > 0 {
-		v.add("aggregate.least", "is set, must not be where method is \"wasp\": a question with labels does not travel")
-	}
+	r.OneOf("wasp.votes_from", s.VotesFrom, []string{"private", "public", "written"})
+	r.Count("wasp.votes", s.Votes, 1, 64)
+	r.Count("wasp.shown", s.Shown, 1, 1000)
 }
 
-// Remote reports whether a generator of wasp.generators is a server.
-func Remote(generator string) bool {
+// checkRun reports what the method needs of other settings, and cannot do.
+func checkRun(r *configs.Report, c configs.Config) {
+	const where = "where method is \"wasp\""
+	if !c.Generate.ByLabel {
+		r.Add("generate.by_label",
+			"is false, must be true "+where+": texts are written for labels, and voted on within them")
+	}
+	if c.Trainer.Rounds < 2 {
+		r.Add("trainer.rounds", "is %d, must be at least 2 "+where+": the last part is not voted on", c.Trainer.Rounds)
+	}
+	if c.Synthetic.Texts < c.Trainer.Rounds {
+		r.Add("synthetic.texts", "is %d, must be at least trainer.rounds, %d, "+where, c.Synthetic.Texts,
+			c.Trainer.Rounds)
+	}
+	r.Refuse(c, where+": a question with labels does not travel", "fed.clients", "aggregate.least")
+}
+
+// remote reports whether a generator is a server.
+func remote(generator string) bool {
 	return strings.HasPrefix(generator, "http://") || strings.HasPrefix(generator, "https://")
 }

@@ -1,4 +1,4 @@
-package configs_test
+package methods
 
 import (
 	"bytes"
@@ -18,7 +18,8 @@ import (
 )
 
 const settingsHead = `# Settings
-All keys of the configuration, by section. ` + "`make docs`" + ` writes this page from the comments in [configs/](../configs).
+All keys of the configuration, by section. ` + "`make docs`" + ` writes this page from the comments in [configs/](../configs) and in the
+folders of [methods/](../methods).
 
 Layers are applied in this order, and a later one wins: the preset (` + "`--preset`, `demo` unless another is named" + `),
 the file of ` + "`--config`" + `, environment variables, ` + "`--set key=value`" + `. The variable of ` + "`dpo.beta` is `POPRI_DPO_BETA`" + `. A list
@@ -29,9 +30,9 @@ popri run --preset demo --set privacy.epsilon=1 --set trainer.rounds=6 --out run
 popri run --config runs/eps1/config.yaml --set seed=2 --out runs/eps1-seed2
 ` + "```\n"
 
-// settingsPage returns the page about all keys and presets. dir is the folder of package configs.
-func settingsPage(dir string) ([]byte, error) {
-	comments, err := readComments(dir)
+// settingsPage returns the page about all keys and presets.
+func settingsPage() ([]byte, error) {
+	comments, err := readComments()
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +43,12 @@ func settingsPage(dir string) ([]byte, error) {
 	section := "-"
 	for _, k := range configs.Keys() {
 		if in := sectionOf(k.Name); in != section {
+			if section == "" {
+				page.WriteString("\n| method | what it does |\n|---|---|\n")
+				for _, d := range All {
+					fmt.Fprintf(&page, "| `%s` | %s |\n", d.Name, reference.Cell(meaning(d.About)))
+				}
+			}
 			section = in
 			fmt.Fprintf(&page, "\n## %s\n", title(section))
 			if section != "" {
@@ -58,7 +65,7 @@ func settingsPage(dir string) ([]byte, error) {
 		"the preset that it is based on. A file of your own may begin with `base: NAME`, which is the same as " +
 		"`--preset NAME`.\n")
 	for _, name := range configs.Presets() {
-		if err := preset(&page, dir, name); err != nil {
+		if err := preset(&page, filepath.Join("..", "configs"), name); err != nil {
 			return nil, err
 		}
 	}

@@ -1,10 +1,12 @@
-package configs
+package evolution
 
-// PrivateEvolution says how a population of texts evolves by the clients' votes, without training the generator (Lin et
+import "popri/configs"
+
+// Settings says how a population of texts evolves by the clients' votes, without training the generator (Lin et
 // al. 2024). A prompt of it quotes at most generate.examples texts, which are drawn at generate.temperature. A client's
 // votes are bounded by scoring.clip_norm, in texts: PrE-Text as published has the most texts of a client there, a
 // number that must be public.
-type PrivateEvolution struct {
+type Settings struct {
 	// Variant is "pre_text" (Hou et al. 2024), for short texts: the population is resampled in proportion to the votes
 	// and replaced by a variation of each, in which a model writes dropped words anew, and clients vote on the mean
 	// embedding of four such variations of each text; or "aug_pe" (Xie et al. 2024), for long ones: the texts with the
@@ -29,25 +31,31 @@ type PrivateEvolution struct {
 	// small letters gives texts without capitals. Default "": the generator writes the ends of texts anew, behind a
 	// beginning of random length.
 	MaskedModel string `yaml:"masked_model"`
-	// Votes is k, the number of nearest samples to which a text gives one vote each. Default 1, the papers'; more make
-	// the counts smoother and less precise, and the noise √k times as large. At most 64.
-	Votes int `yaml:"votes"`
-	// Select says how "aug_pe" selects N texts: "rank" takes those with the most votes, "sample" draws with replacement
-	// in proportion to the votes. Default "rank", its paper's. "pre_text" always draws.
-	Select string `yaml:"select"`
 	// Threshold is H, in votes: it is subtracted from each released count, and negative results count as 0. Default 1,
 	// about half the standard deviation of the preset's noise. Smaller lets samples survive by noise alone; larger
 	// selects few texts, and 8 rounds of that leave little variety: at 1 some 600 of 1000 counts are above 0, at 5 some
 	// 150. 0 only drops negative counts.
 	Threshold float64 `yaml:"threshold"`
-	// Product is "expansion", synthetic.texts texts by prompts that quote what all rounds selected, as in PrE-Text; or
-	// "selected", the texts that the last round selected, as in Aug-PE. Default "", the variant's own.
-	Product string `yaml:"product"`
 }
 
-// FillsMasks reports whether a run fills masked tokens by private_evolution.masked_model.
-func (c Config) FillsMasks() bool {
-	e := c.PrivateEvolution
-	fill := e.Variation == "fill" || e.Variation == "" && e.Variant == "pre_text"
-	return c.Method == "private_evolution" && e.MaskedModel != "" && fill
+var settings = configs.Register("private_evolution", Settings{Variant: PreText, Population: 1000, Variations: 6,
+	Threshold: 1}, check)
+
+func check(r *configs.Report, _ configs.Config, s Settings) {
+	r.OneOf("private_evolution.variant", s.Variant, []string{PreText, AugPE})
+	r.Count("private_evolution.population", s.Population, 1, 1<<24)
+	r.Count("private_evolution.variations", s.Variations, 1, 1000)
+	r.OneOf("private_evolution.variation", s.Variation, []string{"", string(Fill), string(Rephrase), string(Blank)})
+	r.Between("private_evolution.threshold", s.Threshold, 0, 1e9)
 }
+
+// checkRun reports what the method needs of other settings.
+func checkRun(r *configs.Report, c configs.Config) {
+	if c.Generate.Examples < 1 && !rulesOf(settings.Of(c)).ends {
+		r.Add("generate.examples", "is 0, must be at least 1 where method is \"private_evolution\": prompts quote what "+
+			"was selected")
+	}
+}
+
+// fillsMasks reports whether a masked model fills the blanks.
+func (s Settings) fillsMasks() bool { return s.MaskedModel != "" && rulesOf(s).variation == Fill }

@@ -1,4 +1,4 @@
-package configs_test
+package methods
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"popri/configs"
 )
 
 // comments are the comments of the configuration's settings, each in one line.
@@ -19,32 +21,51 @@ type comments struct {
 	Sections map[string]string // of a section's type, by its name, such as "dpo"
 }
 
-// readComments parses the source files of package configs in the folder dir.
-func readComments(dir string) (*comments, error) {
-	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
+// readComments parses the source files of package configs and of the packages that own sections.
+func readComments() (*comments, error) {
+	found := &comments{map[string]string{}, map[string]string{}}
+	if err := read(found, reflect.TypeFor[configs.Config](), ""); err != nil {
 		return nil, err
 	}
-	r := reader{structs: map[string]*ast.StructType{}, docs: map[string]string{},
-		found: comments{map[string]string{}, map[string]string{}}}
+	for name, owned := range configs.Types() {
+		if err := read(found, owned, name); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// read adds the comments of a struct of settings, of a section or of all of package configs.
+func read(found *comments, t reflect.Type, section string) error {
+	dir := filepath.Join("..", strings.TrimPrefix(t.PkgPath(), "popri/"))
+	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return err
+	}
+	r := reader{structs: map[string]*ast.StructType{}, docs: map[string]string{}, found: *found}
 	for _, source := range sources {
 		content, err := os.ReadFile(source)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), source, content, parser.ParseComments)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		r.types(file)
 	}
-	if r.structs["Config"] == nil {
-		return nil, fmt.Errorf("%s: no type Config", dir)
+	root := r.structs[t.Name()]
+	if root == nil {
+		return fmt.Errorf("%s: no type %s", dir, t.Name())
 	}
-	if err := r.walk(r.structs["Config"], ""); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+	prefix := ""
+	if section != "" {
+		prefix, found.Sections[section] = section+".", oneLine(r.docs[t.Name()], t.Name(), nil)
 	}
-	return &r.found, nil
+	if err := r.walk(root, prefix); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
 }
 
 type reader struct {
@@ -73,6 +94,9 @@ func (r *reader) types(file *ast.File) {
 func (r *reader) walk(s *ast.StructType, prefix string) error {
 	names := map[string]string{} // key's last part, by the field
 	for _, f := range s.Fields.List {
+		if len(f.Names) == 1 && !f.Names[0].IsExported() {
+			continue
+		}
 		if f.Tag == nil || len(f.Names) != 1 {
 			return fmt.Errorf("section %q has a field without a name or without a tag", prefix)
 		}
@@ -84,6 +108,9 @@ func (r *reader) walk(s *ast.StructType, prefix string) error {
 	}
 	for _, f := range s.Fields.List {
 		field := f.Names[0].Name
+		if !f.Names[0].IsExported() {
+			continue
+		}
 		name := names[field]
 		if id, ok := f.Type.(*ast.Ident); ok && r.structs[id.Name] != nil {
 			r.found.Sections[name] = oneLine(r.docs[id.Name], id.Name, nil)

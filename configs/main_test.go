@@ -1,0 +1,26 @@
+package configs
+
+import (
+	"os"
+	"testing"
+)
+
+// settings are those of a method that only these tests know.
+type settings struct {
+	Share float64  `yaml:"share"`
+	Words []string `yaml:"words"`
+}
+
+var sorting = Register("sorting", settings{Share: 0.5}, func(r *Report, _ Config, s settings) {
+	r.Between("sorting.share", s.Share, 0, 1)
+})
+
+// The package knows no method: these stand for those of the program.
+func TestMain(m *testing.M) {
+	RegisterMethod(Method{Name: "popri", Trains: Generator})
+	RegisterMethod(Method{Name: "sorting", Check: func(r *Report, c Config) {
+		r.Refuse(c, "where method is \"sorting\"", "aggregate.least", "generate.by_label")
+	}})
+	RegisterMethod(Method{Name: "learning", Trains: SmallModel, Samplings: []string{"full", "tree"}})
+	os.Exit(m.Run())
+}

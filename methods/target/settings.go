@@ -1,0 +1,48 @@
+package target
+
+import (
+	"cmp"
+
+	"popri/configs"
+)
+
+// Settings says which public texts are taken to be the most relevant to the clients, and how often each: as the
+// product of the method "public_selection", and in "popri" for prompts, warm-up and a part of the product. The clients
+// are asked once, for their mean embedding (norm bound scoring.clip_norm).
+type Settings struct {
+	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like
+	// the clients' texts, and fewer repeat more often in the small model's training.
+	Texts int `yaml:"texts"`
+	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the
+	// candidates' mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay
+	// spread over 1000 texts; "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three
+	// times the weight of the others. Default "matched".
+	Weights string `yaml:"weights"`
+}
+
+var settings = configs.Register("public_selection", Settings{Texts: 9000, Weights: "matched"}, check)
+
+func check(r *configs.Report, _ configs.Config, s Settings) {
+	r.Count("public_selection.texts", s.Texts, 1, 1<<30)
+	r.OneOf("public_selection.weights", s.Weights, []string{"matched", "prior"})
+}
+
+// Candidates is the number of public texts that are weighted under a configuration.
+func Candidates(c configs.Config) int { return settings.Of(c).Texts }
+
+// AllRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs
+// its share of them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows
+// would only round the shares less.
+const AllRows = 16000
+
+// RowsOf is the number of rows of a product of public texts alone under a configuration.
+func RowsOf(c configs.Config) int { return cmp.Or(c.Synthetic.PublicTexts, AllRows) }
+
+// head is the number of the most relevant of so many candidates that have three times the weight of the others before
+// the weights are matched.
+func head(candidates int) int { return candidates * 7 / 18 }
+
+// effective is the least effective number of texts, 1/Σ weight², that matched weights leave of so many candidates:
+// 1000, with which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of
+// few candidates.
+func effective(candidates int) int { return min(1000, max(1, candidates/2)) }
