@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
-	"popri/testkit/goldentensor"
 	"popri/lora"
 	"popri/model/lm"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 	"popri/trainer"
 )
 

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/tokenizer"
+	"popri/testkit/golden"
 )
 
 func lineTokenizer(t testing.TB) *tokenizer.Tokenizer {

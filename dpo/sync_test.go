@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/lora"
 	"popri/model/lm"
+	"popri/testkit/golden"
 	"popri/trainer"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
-	"popri/testkit/goldentensor"
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 	"popri/trainer"
 )
 

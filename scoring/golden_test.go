@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/embedding"
 	"popri/model/safetensors"
 	"popri/scoring/query"
+	"popri/testkit/golden"
 )
 
 // set is one golden set: NAME.json and NAME.safetensors.

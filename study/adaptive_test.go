@@ -14,12 +14,12 @@ import (
 	"popri/accountant/guarantee"
 	"popri/internal/fault"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/show/series"
 	"popri/study/grid"
 	"popri/study/halving"
+	"popri/testkit/testworld"
 )
 
 // An adaptive ablation goes on after an interruption at any stage as if there had been none. Dropped runs have the

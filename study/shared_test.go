@@ -8,11 +8,11 @@ import (
 
 	"popri/fedsim/release"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run"
 	"popri/run/auditing"
 	"popri/study/cost"
 	"popri/study/grid"
+	"popri/testkit/testworld"
 )
 
 // Runs that ask the clients the same read one release, which counts once; one with another question, and all with

@@ -13,10 +13,10 @@ import (
 
 	"popri/internal/datakey"
 	"popri/internal/fault"
-	"popri/testkit/testworld"
 	"popri/study/grid"
 	"popri/study/jobs"
 	"popri/study/plan"
+	"popri/testkit/testworld"
 )
 
 // smallGrid is a grid of two settings in a small world.

@@ -16,9 +16,9 @@ import (
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/client"
 	"popri/internal/fault"
-	"popri/testkit/golden"
 	"popri/model/embedding"
 	"popri/model/embedding/spago"
+	"popri/testkit/golden"
 )
 
 // TestManyClients: a server with a file of many clients sends a report for each train client, with a key and a record

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/testworld"
 	"popri/study"
 	"popri/study/jobs"
+	"popri/testkit/testworld"
 )
 
 // asCommand is the variable that makes the test's own program the command popri, for tasks of jobs.

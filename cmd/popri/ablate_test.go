@@ -14,9 +14,9 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/evaluation"
 	"popri/study"
+	"popri/testkit/testworld"
 )
 
 func TestAblate(t *testing.T) {

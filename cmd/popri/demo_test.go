@@ -10,9 +10,9 @@ import (
 
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/evaluation"
 	"popri/study"
+	"popri/testkit/testworld"
 )
 
 // worldDemo is the demo's command with every setting of the tests' world.

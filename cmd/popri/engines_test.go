@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"popri/testkit/testworld"
 	"popri/study"
 	"popri/study/plan"
+	"popri/testkit/testworld"
 )
 
 // engineVariable names the engines that run on this machine for tests: "slurm,ray". scripts/engines_jobs.sh sets it.

@@ -13,8 +13,8 @@ import (
 	"popri/eval/incontext"
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/evaluation"
+	"popri/testkit/testworld"
 )
 
 // TestLabels: popri run writes labelled text, popri eval judges classifiers in its first line and table, and popri data

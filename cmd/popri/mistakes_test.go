@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"popri/testkit/testworld"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testworld"
 )
 
 // TestConfigMistakes: every mistake of a configuration is named at once, with its place, and no run is begun.

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"popri/internal/filehash"
-	"popri/testkit/golden"
 	"popri/internal/modelcache"
 	"popri/model/lm"
+	"popri/testkit/golden"
 )
 
 // hubOf serves model folders by their names as Hugging Face's hub does, and makes an empty cache for them.

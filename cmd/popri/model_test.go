@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/internal/modelcache"
+	"popri/testkit/golden"
 )
 
 // TestModelImport imports a file by the command, and writes text with the folder that it made.

@@ -13,11 +13,11 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/sampling"
 	"popri/run/evaluation"
 	"popri/show/datacard"
 	"popri/show/report"
+	"popri/testkit/testworld"
 )
 
 // productCounts is what a run publishes, counted in its Parquet file.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/evaluation"
+	"popri/testkit/testworld"
 )
 
 // TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.

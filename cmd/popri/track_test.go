@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/run/evaluation"
+	"popri/testkit/testworld"
 )
 
 func TestReportToRefuses(t *testing.T) {

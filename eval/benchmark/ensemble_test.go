@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"popri/internal/fault"
-	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/tensor"
+	"popri/testkit/golden"
 )
 
 // checkSum reports lines below 0 and lines that do not add up to the whole.

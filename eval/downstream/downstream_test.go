@@ -15,10 +15,10 @@ import (
 
 	"popri/datasets"
 	"popri/datasets/clients"
-	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/testworld"
 )
 
 func TestFigures(t *testing.T) {

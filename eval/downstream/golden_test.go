@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/testkit/golden"
 	"popri/trainer"
 )
 

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"popri/internal/binomial"
-	"popri/testkit/golden"
 	"popri/internal/rng"
 	"popri/model/embedding"
+	"popri/testkit/golden"
 )
 
 // TestGoldenJudge compares MAUVE with its authors' program, and divergences, tests and bounds with SciPy.

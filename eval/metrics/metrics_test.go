@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/safetensors"
+	"popri/testkit/golden"
 )
 
 func readPoints(t *testing.T, file string, names ...string) (points [][]float32, dim int) {

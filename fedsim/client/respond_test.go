@@ -16,9 +16,9 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/internal/fault"
-	"popri/testkit/testfederation"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/testkit/testfederation"
 )
 
 // world is a federation and one question of it.

@@ -12,10 +12,10 @@ import (
 	"popri/eval/downstream"
 	"popri/fedsim/local"
 	"popri/internal/places"
-	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/scoring/update"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

@@ -9,11 +9,11 @@ import (
 
 	"popri/datasets/clients"
 	"popri/fedsim/teachers"
-	"popri/testkit/testworld"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/scoring/ensemble"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

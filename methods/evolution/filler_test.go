@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/golden"
 )
 
 func openFilling(t *testing.T, kind string, share float64, passes int) filling {

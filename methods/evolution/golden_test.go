@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/embedding"
 	"popri/model/safetensors"
 	"popri/scoring"
+	"popri/testkit/golden"
 )
 
 // set is one set of golden clients and samples.

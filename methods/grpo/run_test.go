@@ -10,11 +10,11 @@ import (
 	"popri/configs"
 	"popri/dpo/preference"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/grpo"
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/show/series"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

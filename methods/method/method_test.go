@@ -17,7 +17,6 @@ import (
 	"popri/internal/places"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods"
 	"popri/methods/method"
 	"popri/methods/rounds"
@@ -27,6 +26,7 @@ import (
 	"popri/run/reporting"
 	"popri/scoring"
 	"popri/show/series"
+	"popri/testkit/testworld"
 )
 
 // Settings says how "picking" works.

@@ -10,7 +10,6 @@ import (
 	"popri/fedsim/audit"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/selection"
@@ -18,6 +17,7 @@ import (
 	"popri/run"
 	"popri/run/auditing"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

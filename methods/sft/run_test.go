@@ -4,11 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sft"
 	"popri/run"
 	"popri/show/series"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"testing"
 
-	"popri/testkit/golden"
-	"popri/testkit/goldentensor"
 	"popri/model/convert"
 	"popri/model/gguf"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/golden"
+	"popri/testkit/goldentensor"
 )
 
 // TestGoldenImport imports small models and compares logits and greedy continuations with those of transformers' own

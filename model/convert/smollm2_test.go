@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/golden"
 )
 
 // TestSmolLM2 compares the model that make demo MODEL=smollm2 imports with transformers' import of the same file: ids

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/golden"
 )
 
 type text struct {

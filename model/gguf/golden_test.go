@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/gguf"
 	"popri/model/safetensors"
+	"popri/testkit/golden"
 )
 
 // TestGoldenBlocks dequantizes random blocks of every type and compares with the gguf package, to the last bit.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/golden"
 )
 
 var threeLabels = []string{"a", "b", "c"}

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"popri/model/tensor"
 	"popri/testkit/golden"
 	"popri/testkit/goldentensor"
-	"popri/model/tensor"
 )
 
 func columns(s *tensor.Scope, x tensor.Tensor, at []int64) tensor.Tensor {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/golden"
 	"popri/model/tensor"
+	"popri/testkit/golden"
 )
 
 // maskedCases are the golden models that predict masked tokens.

@@ -8,9 +8,9 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/fault"
-	"popri/testkit/testworld"
 	"popri/study/grid"
 	"popri/study/halving"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/testkit/testworld"
 	"popri/study/grid"
+	"popri/testkit/testworld"
 )
 
 // The work of each method is that of what it writes: Private Evolution's look-ahead and variations, no samples where

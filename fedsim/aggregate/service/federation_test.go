@@ -30,9 +30,9 @@ import (
 	"popri/fedsim/release"
 	"popri/fedsim/sealing"
 	"popri/internal/rng"
-	"popri/testkit/testfederation"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/testkit/testfederation"
 )
 
 const (

@@ -11,7 +11,6 @@ import (
 	"popri/datasets/clients"
 	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/testkit/testworld"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
@@ -20,6 +19,7 @@ import (
 	"popri/model/tokenizer"
 	"popri/run"
 	"popri/run/reporting"
+	"popri/testkit/testworld"
 )
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
