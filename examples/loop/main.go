@@ -45,102 +45,115 @@ const (
 	epsilon, delta                         = 7, 1e-4
 )
 
-// loop does the rounds. Ledger and releases lie in dir.
+// loop wires the parts and does the rounds. Ledger, releases and adapter lie in dir.
 func loop(ctx context.Context, dir string) error {
 	corpus, err := godoc.Load("") // clients and public text
 	if err != nil {
 		return err
 	}
-	public := datasets.Strings(corpus.Public.Prompts)
-	model, tok, err := generator()
-	if err != nil {
+	p := parts{public: datasets.Strings(corpus.Public.Prompts), random: rand.New(rand.NewPCG(1, 1))}
+	if p.model, p.tokenizer, err = generator(); err != nil {
 		return err
 	}
-	defer model.Free()
-	random := rand.New(rand.NewPCG(1, 1))
-	adapter, err := lora.New(model, lora.Config{Rank: 8, Alpha: 16}, random)
-	if err != nil {
+	defer p.model.Free()
+	if p.adapter, err = lora.New(p.model, lora.Config{Rank: 8, Alpha: 16}, p.random); err != nil {
 		return err
 	}
-	defer adapter.Free()
-	tuner, err := newTuner(model, adapter)
-	if err != nil {
+	defer p.adapter.Free()
+	if p.tuner, err = newTuner(p.model, p.adapter); err != nil {
 		return err
 	}
-	defer tuner.Optimizer.Free()
-	encoder, err := embedding.FitLatent(public, embedding.LatentConfig{})
-	if err != nil {
+	defer p.tuner.Optimizer.Free()
+	if p.encoder, err = embedding.FitLatent(p.public, embedding.LatentConfig{}); err != nil {
 		return err
 	}
-	federation, budget, err := federate(ctx, dir, corpus.Private, encoder)
-	if err != nil {
+	var budget *ledger.Ledger
+	if p.federation, budget, err = federate(ctx, dir, corpus.Private, p.encoder); err != nil {
 		return err
 	}
 	defer budget.Close()
-
-	for round := 1; round <= rounds; round++ {
-		// The generator writes J samples for each of K prompts made of public text.
-		asked := make([][]int32, prompts)
-		for k := range asked {
-			asked[k] = tok.Encode(public[random.IntN(len(public))] + "\n")
-		}
-		tuned, err := adapter.Merge(model, lm.Options{Weights: model.Compute, Compute: model.Compute, Sampling: true})
-		if err != nil {
+	for n := 1; n <= rounds; n++ {
+		if err := p.round(ctx, n, filepath.Join(dir, fmt.Sprintf("round-%d", n))); err != nil {
 			return err
 		}
-		drawn, err := tuned.Generate(ctx, asked, samples, lm.SampleOptions{Temperature: 1, MaxNewTokens: 48,
-			MinNewTokens: 4, Seed: uint64(round)})
-		tuned.Free()
-		if err != nil {
-			return err
-		}
-		texts := decode(tok, drawn)
-
-		// Every client compares the samples with its own texts. One noised sum of clipped scores leaves the clients.
-		vectors, err := encoder.Encode(texts)
-		if err != nil {
-			return err
-		}
-		question, err := scoring.NewCosine(vectors, scoring.Options{Normalize: scoring.Standardized, Clip: 1},
-			fmt.Sprint("round ", round))
-		if err != nil {
-			return err
-		}
-		folder := filepath.Join(dir, fmt.Sprintf("round-%d", round))
-		if err := os.Mkdir(folder, 0o755); err != nil {
-			return err
-		}
-		answer, err := federation.Collect(release.Request{Round: round, Query: question, Dir: folder})
-		if err != nil {
-			return err
-		}
-		scores, err := question.Project(answer.Sum)
-		if err != nil {
-			return err
-		}
-
-		// Per prompt, the best sample is chosen and the one of rank ℓ rejected, and DPO trains the adapter.
-		pairs, err := preferences(asked, drawn, texts, scores)
-		if err != nil {
-			return err
-		}
-		if err := tuner.Reference(ctx, pairs); err != nil {
-			return err
-		}
-		fit := dpo.Fit{Tuner: tuner, Pairs: pairs, Epochs: 1, Order: func(int) []int { return random.Perm(len(pairs)) }}
-		trained, err := fit.Run(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("round %d: %d clients scored %d samples, DPO's loss on %d pairs is %.3f\n", round, answer.Clients,
-			len(texts), len(pairs), trained.Steps[len(trained.Steps)-1].Loss)
 	}
 	spent, err := budget.Spent()
 	if err != nil {
 		return err
 	}
 	fmt.Printf("ε = %s of %d is spent at δ = %g\n", accountant.RoundUp(spent, 4), epsilon, float64(delta))
-	return adapter.Save(filepath.Join(dir, "adapter")) // in PEFT's format
+	return p.adapter.Save(filepath.Join(dir, "adapter")) // in PEFT's format
+}
+
+// parts are what the rounds are made of.
+type parts struct {
+	public     []string
+	model      *lm.Model
+	tokenizer  *tokenizer.Tokenizer
+	adapter    *lora.Adapter
+	tuner      *dpo.Tuner
+	encoder    embedding.Encoder
+	federation *fedsim.Federation
+	random     *rand.Rand
+}
+
+// round does one round, whose release lies in dir.
+func (p *parts) round(ctx context.Context, n int, dir string) error {
+	// The generator writes J samples for each of K prompts made of public text.
+	asked := make([][]int32, prompts)
+	for k := range asked {
+		asked[k] = p.tokenizer.Encode(p.public[p.random.IntN(len(p.public))] + "\n")
+	}
+	tuned, err := p.adapter.Merge(p.model, lm.Options{Weights: p.model.Compute, Compute: p.model.Compute, Sampling: true})
+	if err != nil {
+		return err
+	}
+	defer tuned.Free()
+	drawn, err := tuned.Generate(ctx, asked, samples, lm.SampleOptions{Temperature: 1, MaxNewTokens: 48, MinNewTokens: 4,
+		Seed: uint64(n)})
+	if err != nil {
+		return err
+	}
+	texts := decode(p.tokenizer, drawn)
+
+	// Every client compares the samples with its own texts. One noised sum of clipped scores leaves the clients.
+	vectors, err := p.encoder.Encode(texts)
+	if err != nil {
+		return err
+	}
+	question, err := scoring.NewCosine(vectors, scoring.Options{Normalize: scoring.Standardized, Clip: 1},
+		fmt.Sprint("round ", n))
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	answer, err := p.federation.Collect(release.Request{Round: n, Query: question, Dir: dir})
+	if err != nil {
+		return err
+	}
+	scores, err := question.Project(answer.Sum) // the part of the noise that no true sum can have is taken out
+	if err != nil {
+		return err
+	}
+
+	// Per prompt, the best sample is chosen and the one of rank ℓ rejected, and DPO trains the adapter.
+	pairs, err := preferences(asked, drawn, texts, scores)
+	if err != nil {
+		return err
+	}
+	if err := p.tuner.Reference(ctx, pairs); err != nil {
+		return err
+	}
+	fit := dpo.Fit{Tuner: p.tuner, Pairs: pairs, Epochs: 1, Order: func(int) []int { return p.random.Perm(len(pairs)) }}
+	trained, err := fit.Run(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("round %d: %d clients scored %d samples, DPO's loss on %d pairs is %.3f\n", n, answer.Clients, len(texts),
+		len(pairs), trained.Steps[len(trained.Steps)-1].Loss)
+	return nil
 }
 
 // generator loads the language model that comes with popri.
