@@ -596,14 +596,14 @@ func TestAnnouncements(t *testing.T) {
 		"more":        {func(a *Announcement) { a.Least = testClients + 1 }, Malformed},
 		"clients":     {func(a *Announcement) { a.Clients++ }, Malformed},
 		"values":      {func(a *Announcement) { a.Values = 0 }, Malformed},
-		"many values": {func(a *Announcement) { a.Values = MaxValues + 1 }, Malformed},
+		"many values": {func(a *Announcement) { a.Values = maxValues + 1 }, Malformed},
 		"bound":       {func(a *Announcement) { a.Bound = math.Inf(1) }, Malformed},
 		"rate":        {func(a *Announcement) { a.Rate = 1 }, Malformed},
 		"question":    {func(a *Announcement) { a.Question = nil }, Malformed},
 		"nonce":       {func(a *Announcement) { a.Nonce = "" }, Malformed},
 		"real noise":  {func(a *Announcement) { a.InsecureSeed = false }, Malformed},
 		"proof":       {func(a *Announcement) { a.Proof = "norm" }, Malformed},
-		"too long":    {func(a *Announcement) { a.Proof, a.Values = RangeProof, MaxValues }, Malformed},
+		"too long":    {func(a *Announcement) { a.Proof, a.Values = RangeProof, maxValues }, Malformed},
 		"past":        {func(a *Announcement) { a.Deadline = 1 }, Late},
 	} {
 		asked := *w.asked

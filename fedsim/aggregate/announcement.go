@@ -60,7 +60,7 @@ func ParseAnnouncement(b []byte) (*Announcement, error) {
 
 // The limits of an announcement.
 const (
-	MaxValues   = 1 << 22
+	maxValues   = 1 << 22
 	maxClients  = 1 << 32
 	maxName     = 256
 	maxDeadline = 1 << 40
@@ -81,8 +81,8 @@ func (a *Announcement) Validate() error {
 	case len(a.Question) != sha256.Size || len(a.Encoder) != 0 && len(a.Encoder) != sha256.Size:
 		return fail("a question and an encoder with hashes of %d and %d bytes, want %d", len(a.Question),
 			len(a.Encoder), sha256.Size)
-	case a.Values < 1 || a.Values > MaxValues:
-		return fail("%d values, want 1 to %d", a.Values, MaxValues)
+	case a.Values < 1 || a.Values > maxValues:
+		return fail("%d values, want 1 to %d", a.Values, maxValues)
 	case a.Clients < 2 || a.Clients > maxClients || a.Least < 2 || a.Least > a.Clients:
 		return fail("%d clients of whom %d must report, want at least 2 and no more than there are", a.Clients, a.Least)
 	case a.Deadline < 1 || a.Deadline > maxDeadline:

@@ -22,8 +22,8 @@ type carrier interface {
 	Close()
 }
 
-// AnnouncementFile is the announcement in a folder that is carried.
-const AnnouncementFile = "announcement.bin"
+// announcementFile is the announcement in a folder that is carried.
+const announcementFile = "announcement.bin"
 
 // folder is an aggregator whose messages somebody else carries.
 type folder struct {
@@ -35,7 +35,7 @@ func reportFile(role aggregate.Role) string { return string(role) + ".report" }
 
 // Current implements carrier.
 func (f folder) Current(context.Context) (*aggregate.Announcement, error) {
-	content, err := os.ReadFile(filepath.Join(f.dir, AnnouncementFile))
+	content, err := os.ReadFile(filepath.Join(f.dir, announcementFile))
 	if err != nil {
 		return nil, fault.User(err)
 	}
@@ -89,7 +89,7 @@ func Fetch(ctx context.Context, f *identity.Federation, dir string) (*aggregate.
 			return nil, fmt.Errorf("client: %w", err)
 		}
 	}
-	return a, atomicfile.WriteBytes(filepath.Join(dir, AnnouncementFile), a.Encode())
+	return a, atomicfile.WriteBytes(filepath.Join(dir, announcementFile), a.Encode())
 }
 
 // Send uploads the reports in folders of clients.

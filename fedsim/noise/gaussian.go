@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// MaxSigma is the largest parameter of a [Gaussian]: its square, doubled, fits a word.
-const MaxSigma = 1<<31 + 1<<29
+// maxSigma is the largest parameter of a [Gaussian]: its square, doubled, fits a word.
+const maxSigma = 1<<31 + 1<<29
 
 // Gaussian draws from the discrete Gaussian distribution. It is not safe for concurrent use.
 type Gaussian struct {
@@ -15,11 +15,11 @@ type Gaussian struct {
 	divisor uint64 // 2σ²
 }
 
-// NewGaussian returns a sampler with parameter sigma, from 1 to [MaxSigma]. Its standard deviation differs from sigma
+// NewGaussian returns a sampler with parameter sigma, from 1 to [maxSigma]. Its standard deviation differs from sigma
 // by parts in e^(−2π²σ²).
 func NewGaussian(source Source, sigma uint64) (*Gaussian, error) {
-	if sigma < 1 || sigma > MaxSigma {
-		return nil, fmt.Errorf("noise: a discrete Gaussian of parameter %d, want 1 to %d", sigma, uint64(MaxSigma))
+	if sigma < 1 || sigma > maxSigma {
+		return nil, fmt.Errorf("noise: a discrete Gaussian of parameter %d, want 1 to %d", sigma, uint64(maxSigma))
 	}
 	return &Gaussian{coins{source}, sigma, 2 * sigma * sigma}, nil
 }

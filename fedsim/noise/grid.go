@@ -49,7 +49,7 @@ func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 	step = math.Max(step, math.Ldexp(1, math.Ilogb(sigma*bound)-fineness))
 	g := Grid{Step: step, Sensitivity: bound*(1+clipSlack) + 2*math.Sqrt(float64(n))*step}
 	units := math.Ceil(sigma * g.Sensitivity / step)
-	if units < leastUnits || units > MaxSigma {
+	if units < leastUnits || units > maxSigma {
 		return Grid{}, fmt.Errorf("noise: noise %g of %g is too small beside the sum of %d clients: %g steps of a "+
 			"grid that both fit on", sigma, bound, clients, units)
 	}

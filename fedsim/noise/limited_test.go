@@ -69,7 +69,7 @@ func TestChoiceIsGumbelMax(t *testing.T) {
 	random := rng.New(2, "gumbel")
 	exact, noised := make([]float64, len(p)), make([]float64, len(p))
 	for range n {
-		exact[Choose(random, scores, uint64(math.Ldexp(epsilon0/2, 32)))]++
+		exact[choose(random, scores, uint64(math.Ldexp(epsilon0/2, 32)))]++
 		best, most := 0, math.Inf(-1)
 		for j, h := range scores {
 			if v := float64(h) - 2/epsilon0*math.Log(random.ExpFloat64()); v > most {

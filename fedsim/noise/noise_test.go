@@ -129,7 +129,7 @@ func checkNormal(t testing.TB, draw func() int64, sigma float64, draws int) {
 }
 
 func TestFineNoiseIsNormal(t *testing.T) {
-	for _, sigma := range []uint64{1 << 12, 1<<30 + 12345, MaxSigma} {
+	for _, sigma := range []uint64{1 << 12, 1<<30 + 12345, maxSigma} {
 		checkNormal(t, sampler(t, Secure(), sigma).Next, float64(sigma), 300_000)
 	}
 }
@@ -252,7 +252,7 @@ func TestSourcesDiffer(t *testing.T) {
 }
 
 func TestParameters(t *testing.T) {
-	for _, sigma := range []uint64{0, MaxSigma + 1} {
+	for _, sigma := range []uint64{0, maxSigma + 1} {
 		if _, err := NewGaussian(Secure(), sigma); err == nil {
 			t.Errorf("parameter %d is taken", sigma)
 		}

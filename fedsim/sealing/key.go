@@ -3,9 +3,7 @@ package sealing
 import (
 	"bytes"
 	"crypto/hpke"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -104,12 +102,6 @@ func ParsePublicKey(b []byte) (PublicKey, error) {
 // Bytes is the key as RFC 9180 writes it.
 func (to PublicKey) Bytes() []byte { return to.key.Bytes() }
 
-// Fingerprint identifies the key.
-func (to PublicKey) Fingerprint() string { return fingerprint(to.key) }
-
-// Fingerprint identifies the public key of the pair.
-func (k PrivateKey) Fingerprint() string { return fingerprint(k.key.PublicKey()) }
-
 // Public is the public key of the pair.
 func (k PrivateKey) Public() PublicKey { return PublicKey{k.key.PublicKey()} }
 
@@ -178,10 +170,4 @@ func readKey(path, head, other string) ([]byte, error) {
 		return nil, fault.Userf("%s is no %s", path, strings.TrimSuffix(head, " 1"))
 	}
 	return key, nil
-}
-
-// fingerprint identifies a public key.
-func fingerprint(key hpke.PublicKey) string {
-	sum := sha256.Sum256(key.Bytes())
-	return hex.EncodeToString(sum[:16])
 }

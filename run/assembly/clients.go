@@ -59,10 +59,10 @@ func Reporting(c configs.Config, embedded fedsim.Embedded) fedsim.Clients {
 	return r
 }
 
-// ValidationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is
+// validationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is
 // computed without noise: validation clients are not protected. tell, if not nil, is told how many texts are
 // embedded.
-func ValidationReference(p *clients.Population, encoder embedding.Encoder,
+func validationReference(p *clients.Population, encoder embedding.Encoder,
 	tell func(done, total int)) (*metrics.Gaussian, error) {
 	texts := clients.Texts(p.Split(clients.Validation))
 	if len(texts) < 2 {

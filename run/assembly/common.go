@@ -69,14 +69,14 @@ func (k *Common) Encoder(c configs.Config, public datasets.Public) (embedding.En
 	return withForm(c, e), nil
 }
 
-// Reference is [ValidationReference], kept.
+// Reference is [validationReference], kept.
 func (k *Common) Reference(p *clients.Population, encoder embedding.Encoder,
 	tell func(done, total int)) (*metrics.Gaussian, error) {
 	if k == nil {
-		return ValidationReference(p, encoder, tell)
+		return validationReference(p, encoder, tell)
 	}
 	of := digest([]string{embedding.Key(encoder)}, clients.Texts(p.Split(clients.Validation)))
-	return k.reference.get(of, func() (*metrics.Gaussian, error) { return ValidationReference(p, encoder, tell) })
+	return k.reference.get(of, func() (*metrics.Gaussian, error) { return validationReference(p, encoder, tell) })
 }
 
 // Embedded is [fedsim.Embed], kept; with classes, the texts' labels are noted ([fedsim.Label]).

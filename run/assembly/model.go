@@ -1,7 +1,6 @@
 package assembly
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -68,8 +67,8 @@ func ComputeType(name string) tensor.DType {
 	return tensor.Float32
 }
 
-// ModelOptions are the types of the generator's weights and of its arithmetic.
-func ModelOptions(c configs.Model) lm.Options {
+// modelOptions are the types of the generator's weights and of its arithmetic.
+func modelOptions(c configs.Model) lm.Options {
 	o := lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.DType)}
 	if c.Weights == "compute" {
 		o.Weights = o.Compute
@@ -94,7 +93,7 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 	if err != nil {
 		return Generator{}, fault.User(err)
 	}
-	m, err := lm.Load(dir, ModelOptions(c.Model))
+	m, err := lm.Load(dir, modelOptions(c.Model))
 	if err != nil {
 		return Generator{}, fault.User(err)
 	}
@@ -162,14 +161,4 @@ func openSentence(path, dtype string) (embedding.Encoder, error) {
 		return nil, err
 	}
 	return e, nil
-}
-
-// OpenEncoder opens an encoder by its file (embedding.Save) or, computing in dtype, its folder or name.
-func OpenEncoder(path, dtype string) (embedding.Encoder, error) {
-	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		e, err := embedding.LoadSaved(path)
-		return e, fault.User(err)
-	}
-	e, err := openSentence(path, dtype)
-	return e, fault.User(err)
 }

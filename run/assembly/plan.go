@@ -19,28 +19,28 @@ type Need struct {
 
 // The stages of a plan.
 const (
-	PlanGenerate = "generate"
-	PlanTrain    = "train"
+	planGenerate = "generate"
+	planTrain    = "train"
 )
 
 // MemoryPlan is the memory of the generator in the stages of a run: its weights, the merged copy and the cache of keys
 // and values while it writes, and the adapters, AdamW's moments and the activations while it learns. All but the
 // activations follows from the shapes. Encoder, public text and libraries come on top, about half a GiB.
 func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
-	o := ModelOptions(c.Model)
+	o := modelOptions(c.Model)
 	kept, used := int64(o.Weights.Size()), int64(o.Compute.Size())
 	m := shape.Config
 	kv := int64(m.KVHeads * m.HeadDim())
 	plan := []Need{
-		{PlanGenerate, "weights", kept * shape.Parameters},
-		{PlanGenerate, "keys and values of generate.batch_tokens",
+		{planGenerate, "weights", kept * shape.Parameters},
+		{planGenerate, "keys and values of generate.batch_tokens",
 			2 * kv * int64(m.Layers) * int64(c.Generate.BatchTokens) * used},
 	}
 	switch {
 	case tensor.MatrixUnit(): // which reads a layout of its own
-		plan = append(plan, Need{PlanGenerate, "merged copy", tensor.PackedSize(o.Compute) * shape.Parameters})
+		plan = append(plan, Need{planGenerate, "merged copy", tensor.PackedSize(o.Compute) * shape.Parameters})
 	case c.Model.Weights != "compute":
-		plan = append(plan, Need{PlanGenerate, "merged copy", used * shape.Parameters})
+		plan = append(plan, Need{planGenerate, "merged copy", used * shape.Parameters})
 	}
 	adapters := int64(0)
 	for name, p := range shape.Projections {
@@ -50,15 +50,15 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 		}
 	}
 	plan = append(plan,
-		Need{PlanTrain, "weights", kept * shape.Parameters},
-		Need{PlanTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
-		Need{PlanTrain, "activations of the pairs computed at once (estimate)", activations(c, m, o.Compute)})
+		Need{planTrain, "weights", kept * shape.Parameters},
+		Need{planTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
+		Need{planTrain, "activations of the pairs computed at once (estimate)", activations(c, m, o.Compute)})
 	if lm.CanFreeze(m, shape.Parameters, o.Compute) {
-		plan = append(plan, Need{PlanTrain, "weights laid out for products, and their transposes",
+		plan = append(plan, Need{planTrain, "weights laid out for products, and their transposes",
 			2 * tensor.PackedSize(o.Compute) * shape.Parameters})
 	}
 	if kept != used {
-		plan = append(plan, Need{PlanTrain, "weights converted to the type of the arithmetic (estimate)",
+		plan = append(plan, Need{planTrain, "weights converted to the type of the arithmetic (estimate)",
 			used * shape.Parameters})
 	}
 	return plan

@@ -14,9 +14,9 @@ type Claim struct {
 	Delta   float64 `json:"delta"`   // of all samples; may be above 1, which says nothing
 }
 
-// NewClaim adds up the samples: each is (ln((n+1)/(n+1−k)), k/(n+1))-differentially private for neighbours that differ
+// newClaim adds up the samples: each is (ln((n+1)/(n+1−k)), k/(n+1))-differentially private for neighbours that differ
 // in one more text, since the k texts are drawn uniformly without replacement and the model's answer is deterministic.
-func NewClaim(records, least, samples int) Claim {
+func newClaim(records, least, samples int) Claim {
 	n, k, s := float64(least), float64(records), float64(samples)
 	return Claim{records, least, samples, s * math.Log((n+1)/(n+1-k)), s * k / (n + 1)}
 }

@@ -11,10 +11,10 @@ type Choice struct {
 // Helped says that others' samples lower the cost.
 func (c Choice) Helped() bool { return c.Best < c.Local }
 
-// Choose finds the number of own examples that costs least, and then the number of them that others' samples replace.
+// choose finds the number of own examples that costs least, and then the number of them that others' samples replace.
 // The first of equal costs is taken, so that fewer examples, and fewer of others, are preferred. cost is called with
 // the number of own examples and that of others'.
-func Choose(shots []int, cost func(own, others int) (float64, error)) (c Choice, err error) {
+func choose(shots []int, cost func(own, others int) (float64, error)) (c Choice, err error) {
 	for i, n := range shots {
 		v, err := cost(n, 0)
 		if err != nil {

@@ -130,7 +130,7 @@ func Federate(ctx context.Context, c configs.Config, o Options) (*Outcome, error
 	for _, h := range held {
 		least = min(least, len(h.own))
 	}
-	e := &Outcome{Claim: NewClaim(o.Records, least, o.Samples), Model: filepath.Base(generator.Dir), Labels: labels,
+	e := &Outcome{Claim: newClaim(o.Records, least, o.Samples), Model: filepath.Base(generator.Dir), Labels: labels,
 		Participants: make([]Participant, len(held))}
 	e.Private = e.Claim.String()
 	if err := os.MkdirAll(o.Out, 0o700); err != nil {
@@ -265,7 +265,7 @@ func (o Options) compose(ctx context.Context, w writer, i int, h holdings, share
 	if p.ZeroShot, err = cost(0, 0); err != nil {
 		return err
 	}
-	if p.Choice, err = Choose(o.Shots, cost); err != nil {
+	if p.Choice, err = choose(o.Shots, cost); err != nil {
 		return err
 	}
 	if o.Told != nil {

@@ -50,15 +50,15 @@ func TestClaimEnumerated(t *testing.T) {
 		if answers == holdsNew && (p != 0 || math.Abs(q-0.4) > 1e-12) {
 			t.Errorf("the new text is behind the sample with probability %g and %g, want 0 and 2/5", p, q)
 		}
-		c := NewClaim(2, 4, 1)
+		c := newClaim(2, 4, 1)
 		if p > math.Exp(c.Epsilon)*q+1e-12 || q > math.Exp(c.Epsilon)*p+c.Delta+1e-12 {
 			t.Fatalf("set %b: probabilities %g and %g break ε = %g, δ = %g", answers, p, q, c.Epsilon, c.Delta)
 		}
 	}
-	if math.Abs(most-0.4) > 1e-12 || math.Abs(NewClaim(2, 4, 1).Delta-0.4) > 1e-12 {
+	if math.Abs(most-0.4) > 1e-12 || math.Abs(newClaim(2, 4, 1).Delta-0.4) > 1e-12 {
 		t.Errorf("probabilities differ by %g at most, want 2/5", most)
 	}
-	if c := NewClaim(3, 1000, 100); math.Abs(c.Delta-0.2997) > 1e-4 || math.Abs(c.Epsilon-0.3002) > 1e-4 ||
+	if c := newClaim(3, 1000, 100); math.Abs(c.Delta-0.2997) > 1e-4 || math.Abs(c.Epsilon-0.3002) > 1e-4 ||
 		!strings.Contains(c.String(), "Not private") {
 		t.Errorf("3 of 1000 texts, 100 samples: %v", c)
 	}
@@ -91,7 +91,7 @@ func TestDrawn(t *testing.T) {
 func TestChoose(t *testing.T) {
 	local := map[int]float64{1: .5, 3: .3, 5: .35}
 	others := map[int]float64{0: .3, 1: .28, 2: .25, 3: .4}
-	c, err := Choose([]int{1, 3, 5}, func(own, synthetic int) (float64, error) {
+	c, err := choose([]int{1, 3, 5}, func(own, synthetic int) (float64, error) {
 		if synthetic == 0 {
 			return local[own], nil
 		}

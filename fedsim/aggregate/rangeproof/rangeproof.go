@@ -24,10 +24,10 @@ const (
 	elementBytes = fp128.Size
 	seedBytes    = 32
 	publicBytes  = shares * seedBytes
-	// MaxElements bounds values·bits: the leader's share has 16 bytes for each.
-	MaxElements = 1 << 24
-	// MaxBits bounds the bits of a value, so that sums of many fit a word.
-	MaxBits = 53
+	// maxElements bounds values·bits: the leader's share has 16 bytes for each.
+	maxElements = 1 << 24
+	// maxBits bounds the bits of a value, so that sums of many fit a word.
+	maxBits = 53
 )
 
 // Scheme is Prio3SumVec for vectors of one length and range. It is safe for concurrent use.
@@ -40,11 +40,11 @@ type Scheme struct {
 // New makes the scheme for vectors of so many values, each from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs and checks
 // belong to the context: those of another one fail.
 func New(values, bits int, context []byte) (*Scheme, error) {
-	if values < 1 || bits < 1 || bits > MaxBits || values > MaxElements/bits {
+	if values < 1 || bits < 1 || bits > maxBits || values > maxElements/bits {
 		return nil,
 			fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together",
 				values,
-				bits, MaxBits, MaxElements)
+				bits, maxBits, maxElements)
 	}
 	return newScheme(values, bits, chunk(values*bits), context)
 }

@@ -320,7 +320,7 @@ func TestRange(t *testing.T) {
 			t.Errorf("%v is shared", v)
 		}
 	}
-	for _, c := range [][2]int{{0, 1}, {1, 0}, {1, MaxBits + 1}, {MaxElements, 2}, {-1, 1}} {
+	for _, c := range [][2]int{{0, 1}, {1, 0}, {1, maxBits + 1}, {maxElements, 2}, {-1, 1}} {
 		if _, err := New(c[0], c[1], nil); err == nil {
 			t.Errorf("%d values of %d bits are taken", c[0], c[1])
 		}
