@@ -38,13 +38,6 @@ func (v *Report) aggregate(c Config) {
 			"is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
 			p)
 	}
-	if d := c.Aggregate.Delay; !(d >= 0 && d <= maxMinutes) {
-		v.Add("aggregate.delay", "is %g, must be 0 or more and at most %d", d, maxMinutes)
-	} else if d > 0 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
-		v.Add("aggregate.delay",
-			"is %g, must be 0 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
-			d)
-	}
 	v.OneOf("aggregate.proof", c.Aggregate.Proof, proofs)
 	if c.Aggregate.Least == 0 {
 		if c.Aggregate.Proof == proofs[1] {

@@ -86,11 +86,6 @@ type Aggregate struct {
 	// clients. Default 1: all arrive. Clients have hours of their own: a client's chance rises and falls with a period
 	// of 24 rounds, from another round on for each, by as much as the chance allows.
 	Available float64 `yaml:"available"`
-	// Delay is the mean number of minutes from the announcement to a client's report, where the run simulates the
-	// clients. Default 0: reports arrive at once. Above 0, delays are exponential, slow clients are slow in every round
-	// (each client's mean is Delay times a log-normal factor of its own, whose mean is 1 and whose logarithm has
-	// standard deviation 1), and a report that is later than Minutes does not count.
-	Delay float64 `yaml:"delay"`
 	// Proof is what clients prove of their vectors. "none", the default: nothing; honest clients bound their vectors,
 	// and one liar can add anything. "range": that no value is larger than the bound of the vector's norm, so that a
 	// liar adds at most √d times what an honest client can (twice that, if the bound is no power of two); reports grow

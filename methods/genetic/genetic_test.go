@@ -16,12 +16,11 @@ import (
 	"popri/model/tokenizer"
 )
 
-// TestPaperSettings: the defaults are the published ones. That of genetic_eda.perplexity is none, and not the paper's
-// 50, which is GPT-2's.
+// TestPaperSettings: the defaults are the published ones.
 func TestPaperSettings(t *testing.T) {
 	g := settings.Of(configs.Default())
 	if g.Population != 1000 || g.domain() != 300 || g.Parents != 30 || g.children() != 3000 || smoothing != .1 ||
-		g.Selection != "limited_domain" || g.Perplexity != 0 {
+		g.Selection != limitedDomain {
 		t.Errorf("α = %g, %+v", smoothing, g)
 	}
 }

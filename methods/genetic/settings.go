@@ -20,9 +20,6 @@ type Settings struct {
 	// in for that. "lookup": the nearest of the public texts and of those that the generator wrote before round 1.
 	// "prompt": what the generator writes when it is shown the generate.examples nearest of these. Default "lookup".
 	Decoder string `yaml:"decoder"`
-	// Perplexity is H: texts whose perplexity for the generator is as high are no parents. Default 0, no bound, because
-	// perplexities depend on the model; the paper has 50, by GPT-2.
-	Perplexity float64 `yaml:"perplexity"`
 }
 
 var settings = configs.Register("genetic_eda", Settings{Population: 1000, Parents: 30, Selection: limitedDomain,
@@ -44,7 +41,6 @@ func (s Settings) domain() int { return 10 * s.Parents }
 func check(r *configs.Report, _ configs.Config, s Settings) {
 	r.Count("genetic_eda.population", s.Population, 2, 1<<24)
 	r.Count("genetic_eda.parents", s.Parents, 1, 1<<16)
-	r.Between("genetic_eda.perplexity", s.Perplexity, 0, 1e9)
 	r.OneOf("genetic_eda.selection", s.Selection, []string{limitedDomain, "gaussian"})
 	r.OneOf("genetic_eda.decoder", s.Decoder, []string{"lookup", "prompt"})
 }

@@ -5,8 +5,8 @@
 //	advantage  A_i = (s_i − mean of the group's scores) / (their standard deviation + 1e-4)
 //	ratio      r   = π(token) / π_old(token)            π_old drew the sample
 //	token      ℓ   = −min(r·A, clip(r, 1−ε, 1+ε_high)·A) + β·r·(e^d − d − 1)       d = log π_ref − log π
-//	update     Σ w·ℓ + best_of_n · mean next-token loss of each group's best sample
+//	update     Σ w·ℓ
 //
-// The weights w are those of loss_type. The divergence's factor r makes its gradient unbiased where π has left π_old
+// The weights w are those of TRL's loss_type. A run takes TRL's defaults, with β = 0. The divergence's factor r makes its gradient unbiased where π has left π_old
 // (DeepSeek-V3.2, TRL's use_bias_correction_kl).
 package grpo

@@ -39,7 +39,6 @@ var figures = series.Set{
 	Columns: slices.Concat([]series.Series{
 		{Key: "reward", Name: "Reward", Format: series.Number, Decimals: 4},
 		{Key: "reward_std", Name: "Reward deviation", Format: series.Number, Decimals: 4},
-		{Key: "kl", Name: "KL", Format: series.Number, Decimals: 4},
 		{Key: "clip_ratio/region_mean", Name: "Clipped", Format: series.Percent, Decimals: 2},
 		{Key: "entropy", Name: "Entropy", Format: series.Number, Decimals: 3},
 	}, policy.Measured, []series.Series{
@@ -112,7 +111,7 @@ func (m *Method) Restore(round int) error {
 	m.free()
 	m.objective = &objective{model: m.Model, adapter: m.Adapter,
 		optimizer: trainer.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
-		options: options{loss: Loss{Epsilon: epsilon, EpsilonHigh: epsilon, Beta: settings.Of(m.Config).Beta},
+		options: options{loss: Loss{Epsilon: epsilon, EpsilonHigh: epsilon},
 			lossType: lossType, longest: m.Config.Generate.MaxNewTokens,
 			micro: cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}}
 	if round == 0 {
@@ -202,9 +201,6 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		for key, v := range map[string]float64{"loss": s.Loss, "entropy": s.Entropy, "grad_norm": s.GradNorm,
 			"clip_ratio/region_mean": s.Clip} {
 			r.Figures.Add(key, v/n)
-		}
-		if o.loss.Beta > 0 {
-			r.Figures.Add("kl", s.KL/n)
 		}
 	}
 	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), steps)

@@ -9,73 +9,54 @@ import (
 	"popri/model/tensor"
 )
 
-// The updates of a round need the samples' log-probabilities under the policy that drew them and under the model
-// without adapters. Only the adapters of the round's beginning give the first, so a checkpoint holds them.
+// The updates of a round need the samples' log-probabilities under the policy that drew them. Only the adapters of the
+// round's beginning give them, so a checkpoint holds them.
 
 // Begin implements [training.Stateful]. A single update needs no old policy: it is the one that learns.
 func (o *objective) Begin(ctx context.Context) error {
-	if o.updates > 1 {
-		if err := o.logProbs(ctx, o.adapter, func(x *sample, v []float32) { x.old = v }); err != nil {
-			return err
-		}
+	if o.updates == 1 {
+		return nil
 	}
-	if o.loss.Beta > 0 {
-		return o.logProbs(ctx, nil, func(x *sample, v []float32) { x.reference = v })
-	}
-	return nil
+	return o.logProbs(ctx, o.adapter, func(x *sample, v []float32) { x.old = v })
 }
 
-// stored are the names of log-probabilities in a checkpoint.
-var stored = []string{"old", "reference"}
-
-func (x *sample) stored(name string) *[]float32 {
-	if name == "old" {
-		return &x.old
-	}
-	return &x.reference
-}
+// oldTensor is the name of the log-probabilities in a checkpoint.
+const oldTensor = "old"
 
 // Tensors implements [training.Stateful].
-func (o *objective) Tensors() (list []safetensors.Tensor) {
+func (o *objective) Tensors() []safetensors.Tensor {
 	if o.updates == 1 { // it is made or not
 		return nil
 	}
-	for _, name := range stored {
-		var values []float32
-		for _, x := range o.samples() {
-			values = append(values, *x.stored(name)...)
-		}
-		if len(values) > 0 {
-			list = append(list, safetensors.FromFloat32(name, []int64{int64(len(values))}, values))
-		}
+	var values []float32
+	for _, x := range o.samples() {
+		values = append(values, x.old...)
 	}
-	return list
+	return []safetensors.Tensor{safetensors.FromFloat32(oldTensor, []int64{int64(len(values))}, values)}
 }
 
 // Restore implements [training.Stateful].
 func (o *objective) Restore(f *safetensors.File) error {
-	for _, name := range stored {
-		if o.updates == 1 || name == "reference" && o.loss.Beta == 0 {
-			continue
+	if o.updates == 1 {
+		return nil
+	}
+	t, ok := f.Tensor(oldTensor)
+	if !ok {
+		return fmt.Errorf("%s: tensor %s is missing", f.Path(), oldTensor)
+	}
+	values, err := t.Float32s()
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Path(), err)
+	}
+	for _, x := range o.samples() {
+		n := len(x.tokens)
+		if len(values) < n {
+			return fmt.Errorf("%s: tensor %s is of other samples", f.Path(), oldTensor)
 		}
-		t, ok := f.Tensor(name)
-		if !ok {
-			return fmt.Errorf("%s: tensor %s is missing", f.Path(), name)
-		}
-		values, err := t.Float32s()
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Path(), err)
-		}
-		for _, x := range o.samples() {
-			n := len(x.tokens)
-			if len(values) < n {
-				return fmt.Errorf("%s: tensor %s is of other samples", f.Path(), name)
-			}
-			*x.stored(name), values = values[:n:n], values[n:]
-		}
-		if len(values) > 0 {
-			return fmt.Errorf("%s: tensor %s is of other samples", f.Path(), name)
-		}
+		x.old, values = values[:n:n], values[n:]
+	}
+	if len(values) > 0 {
+		return fmt.Errorf("%s: tensor %s is of other samples", f.Path(), oldTensor)
 	}
 	return nil
 }

@@ -87,22 +87,19 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestDivergence: updates move the policy away from the one that drew the samples and from the reference.
-func TestDivergence(t *testing.T) {
+// TestSeveralUpdates: a round's updates move the policy away from the one that drew the samples.
+func TestSeveralUpdates(t *testing.T) {
 	rounds, steps := train(t, func(c *configs.Config) {
 		c.Optimizer.Epochs, c.DPO.MicroPairs, c.Optimizer.LearningRate = 4, 2, 5e-2
-		if err := c.Set("grpo.beta", "0.1"); err != nil {
-			t.Error(err)
-		}
 	})
 	for _, r := range rounds {
-		if v := r.Values; v["trained_on"] != 48 || v["steps"] != 12 || !(v["kl"] > 0) ||
+		if v := r.Values; v["trained_on"] != 48 || v["steps"] != 12 ||
 			!(v["clip_ratio/region_mean"] > 0) {
 			t.Errorf("round %d: %v", r.Number, v)
 		}
 	}
-	if first, last := steps[0], steps[len(steps)-1]; first.KL > 1e-6 || first.Clip != 0 || last.KL <= first.KL {
-		t.Errorf("the first update, of equal policies: %+v; the last one: %+v", first, last)
+	if steps[0].Clip != 0 {
+		t.Errorf("the first update, of equal policies: %+v", steps[0])
 	}
 	// A single update a round needs no log-probabilities of the old policy.
 	_, steps = train(t, func(c *configs.Config) { c.Optimizer.Batch = 100 })

@@ -21,12 +21,12 @@ func draw(list []string, n int, random *rand.Rand) []string {
 	return out
 }
 
-// shown are the texts of a prompt: with contrast half of shown are bad ones, rounded down.
+// shown are the texts of a prompt: with contrast, half of them are bad ones.
 func (p pool) shown(w Settings, random *rand.Rand) (good, bad []string) {
 	if !w.Contrast {
-		return draw(p.good, w.Shown, random), nil
+		return draw(p.good, most, random), nil
 	}
-	return draw(p.good, w.Shown-w.Shown/2, random), draw(p.bad, w.Shown/2, random)
+	return draw(p.good, most-most/2, random), draw(p.bad, most/2, random)
 }
 
 // instruction asks for a text of a label, in view of good texts and of bad ones, each of which may be empty (Appendix A

@@ -34,9 +34,6 @@ type Settings struct {
 	// Default 8, its paper's. 1 is the vote of Private Evolution. More let few clients tell more texts apart, at hardly
 	// more noise. At most 64.
 	Votes int `yaml:"votes"`
-	// Shown is S, the texts of a label with the most votes for near, and as many with the most for far, from which
-	// prompts draw; a prompt shows S of them. Default 8; more do not fit short contexts.
-	Shown int `yaml:"shown"`
 	// Contrast shows half good texts and half bad ones, and asks for one that is better than the good ones. Default
 	// true; false shows good ones alone.
 	Contrast bool `yaml:"contrast"`
@@ -45,8 +42,12 @@ type Settings struct {
 	Weights bool `yaml:"weights"`
 }
 
-var settings = configs.Register("wasp", Settings{Item: "text", VotesFrom: "private", Votes: 8, Shown: 8, Contrast: true,
+var settings = configs.Register("wasp", Settings{Item: "text", VotesFrom: "private", Votes: 8, Contrast: true,
 	Weights: true}, check)
+
+// most is S, the texts of a label with the most votes for near, and as many with the most for far, from which prompts
+// draw; a prompt shows S of them. It is the published code's; more do not fit short contexts.
+const most = 8
 
 // words is what prompts call a label.
 func (s Settings) words(label string) string {
@@ -80,7 +81,6 @@ func check(r *configs.Report, c configs.Config, s Settings) {
 	}
 	r.OneOf("wasp.votes_from", s.VotesFrom, []string{"private", "public", "written"})
 	r.Count("wasp.votes", s.Votes, 1, 64)
-	r.Count("wasp.shown", s.Shown, 1, 1000)
 }
 
 // checkRun reports what the method needs of other settings, and cannot do.

@@ -289,10 +289,10 @@ func (m *Method) choose(r *rounds.Round, texts []row, counts []float64) error {
 		}
 	}
 	for _, label := range m.classes {
-		for _, i := range highest(texts, label, near, settings.Of(m.Config).Shown) {
+		for _, i := range highest(texts, label, near, most) {
 			texts[i].Copies = 1
 		}
-		for _, i := range highest(texts, label, far, settings.Of(m.Config).Shown) {
+		for _, i := range highest(texts, label, far, most) {
 			texts[i].Bad = true
 		}
 	}

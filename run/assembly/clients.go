@@ -52,9 +52,9 @@ func Mechanism(c configs.Config, sigma float64, b ledger.Budget) fedsim.Mechanis
 // Reporting are clients whose reports to two aggregators the run simulates.
 func Reporting(c configs.Config, embedded fedsim.Embedded) fedsim.Clients {
 	r := fedsim.Reporting{Embedded: embedded, Least: c.Aggregate.Least, InsecureSeed: noiseSeed(c)}
-	if c.Aggregate.Available < 1 || c.Aggregate.Delay > 0 {
+	if c.Aggregate.Available < 1 {
 		r.Arrived = fedsim.Participation{Clients: embedded.N(), Available: c.Aggregate.Available,
-			Delay: c.Aggregate.Delay, Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
+			Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
 	}
 	return r
 }
