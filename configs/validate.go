@@ -58,6 +58,37 @@ func (c Config) check(v *Report) error {
 		v.OneOf("method", c.Method, methodNames(func(Method) bool { return true }))
 	}
 
+	v.data(c)
+	v.model(c)
+	v.generate(c)
+	v.scoring(c)
+	v.fed(c)
+	v.privacy(c)
+	v.lora(c)
+	v.optimizer(c)
+	v.preference(c)
+	v.trainer(c)
+	v.synthetic(c)
+	v.downstream(c.Downstream)
+
+	v.Count("warmup.steps", c.Warmup.Steps, 0, maxCount)
+	v.once(c)
+	v.trains(c)
+	for _, s := range registry {
+		s.check(v, c)
+	}
+	if check := c.method().Check; check != nil {
+		check(v, c)
+	}
+	if len(v.problems) == 0 {
+		return nil
+	}
+	sortProblems(v.problems)
+	return &Invalid{v.problems}
+}
+
+// data checks the section data.
+func (v *Report) data(c Config) {
 	v.Text("data.private", c.Data.Private, `"godoc", the path of a Parquet file of clients, or "none"`)
 	if s := c.Data.Since; !beginsDate(s) {
 		v.Add("data.since", "is %q, must be a date (1945-06-30), its beginning (1945 or 1945-06), or nothing", s)
@@ -66,13 +97,19 @@ func (c Config) check(v *Report) error {
 	v.Count("data.train_clients", c.Data.TrainClients, 0, maxCount)
 	v.Count("data.max_tokens", c.Data.MaxTokens, 8, maxTokens)
 	v.OneOf("data.long_texts", c.Data.LongTexts, longTexts)
+}
 
+// model checks the section model.
+func (v *Report) model(c Config) {
 	v.Text("model.path", c.Model.Path, `"embedded", "trained", "smollm2", a model folder or a name on the hub`)
 	v.OneOf("model.dtype", c.Model.DType, dtypes)
 	v.OneOf("model.weights", c.Model.Weights, weightTypes)
 	v.OneOf("model.device", c.Model.Device, devices)
 	v.Count("model.threads", c.Model.Threads, 0, 1024)
+}
 
+// generate checks the section generate.
+func (v *Report) generate(c Config) {
 	v.engine(c)
 	v.OneOf("generate.weights", c.Generate.Weights, sampleWeights)
 	if c.Generate.Weights == "int8" {
@@ -112,7 +149,11 @@ func (c Config) check(v *Report) error {
 		v.Add("generate.template_item", "is %q, must begin with words before {i}: a sample ends where they occur "+
 			"again", c.Generate.TemplateItem)
 	}
+	v.OneOf("generate.quote", c.Generate.Quote, quotes)
+}
 
+// scoring checks the section scoring.
+func (v *Report) scoring(c Config) {
 	if c.Scoring.Encoder == "" {
 		v.Add("scoring.encoder", "is not set: it is required, the path of a sentence-transformers folder such as "+
 			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
@@ -134,9 +175,10 @@ func (c Config) check(v *Report) error {
 	v.OneOf("scoring.denoise", c.Scoring.Denoise, denoisers)
 	v.OneOf("scoring.objective", c.Scoring.Objective, objectives)
 	v.OneOf("scoring.duplicates", c.Scoring.Duplicates, duplicates)
+}
 
-	v.fed(c)
-
+// privacy checks the section privacy.
+func (v *Report) privacy(c Config) {
 	v.Above("privacy.epsilon", c.Privacy.Epsilon, 0, 1e4)
 	if d := c.Privacy.Delta; !(d > 0 && d < 1) {
 		v.Add("privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
@@ -147,11 +189,10 @@ func (c Config) check(v *Report) error {
 	}
 	v.Count("privacy.group", c.Privacy.Group, 1, 1000)
 	v.Between("privacy.noise_multiplier", c.Privacy.NoiseMultiplier, 0, 1e6)
+}
 
-	v.lora(c)
-	v.optimizer(c)
-	v.preference(c)
-
+// trainer checks the section trainer.
+func (v *Report) trainer(c Config) {
 	v.Count("trainer.rounds", c.Trainer.Rounds, 1, 1<<20)
 	v.OneOf("trainer.select", c.Trainer.Select, roundSelections)
 	v.Count("trainer.patience", c.Trainer.Patience, 0, 1<<20)
@@ -161,32 +202,16 @@ func (c Config) check(v *Report) error {
 			"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
 			c.Trainer.Patience)
 	}
+}
 
+// synthetic checks the section synthetic.
+func (v *Report) synthetic(c Config) {
 	v.Count("synthetic.texts", c.Synthetic.Texts, 1, maxCount)
 	v.Above("synthetic.kept", c.Synthetic.Kept, 0, 1)
 	v.OneOf("synthetic.mix", c.Synthetic.Mix, mixes)
 	v.Count("synthetic.samples", c.Synthetic.Samples, 1, 1<<16)
 	v.Above("synthetic.temperature", c.Synthetic.Temperature, 0, 100)
-
-	v.downstream(c.Downstream)
-
-	v.OneOf("generate.quote", c.Generate.Quote, quotes)
 	v.Count("synthetic.public_texts", c.Synthetic.PublicTexts, 0, maxCount)
-	v.Count("warmup.steps", c.Warmup.Steps, 0, maxCount)
-	v.once(c)
-	v.trains(c)
-	for _, s := range registry {
-		s.check(v, c)
-	}
-	if check := c.method().Check; check != nil {
-		check(v, c)
-	}
-
-	if len(v.problems) == 0 {
-		return nil
-	}
-	sortProblems(v.problems)
-	return &Invalid{v.problems}
 }
 
 // lora checks the section lora.
