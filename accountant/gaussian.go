@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"popri/internal/bisect"
+	"popri/internal/numeric"
 )
 
 // Exact is the accountant of Gaussian releases on all clients, of one Laplace release and of one release of integers
@@ -125,7 +125,7 @@ func invert(f func(epsilon float64) float64, delta float64) float64 {
 			return high
 		}
 	}
-	_, high = bisect.Between(low, high, func(epsilon float64) bool { return !(f(epsilon) <= delta) })
+	_, high = numeric.Bisect(low, high, func(epsilon float64) bool { return !(f(epsilon) <= delta) })
 	return high
 }
 
@@ -143,7 +143,7 @@ func gaussianEpsilon(mu, delta float64) float64 {
 	for gaussianLogDelta(mu, high) > target { // rounding of the bound itself
 		high *= 1 + 1e-12
 	}
-	_, high = bisect.Between(low, high,
+	_, high = numeric.Bisect(low, high,
 		func(epsilon float64) bool { return !(gaussianLogDelta(mu, epsilon) <= target) })
 	return high
 }

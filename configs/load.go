@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/viper"
 	"gopkg.in/yaml.v3"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -109,7 +109,7 @@ func (l *loader) load(opt LoadOptions) Config {
 		if content, err = os.ReadFile(opt.File); err != nil {
 			l.add(opt.File, "", "%s", quote.Raw(err.Error()))
 		}
-		content = bom.Trim(content)
+		content = exactjson.TrimBOM(content)
 		switch base := baseOf(content); {
 		case preset == "":
 			preset, where, key = base, opt.File, baseKey

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"popri/datasets/records"
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/parquetio"
 	"popri/internal/quote"
 )
@@ -94,7 +94,7 @@ func readLines(path string, bad func(string, ...any) error) (texts []Text, err e
 		return nil, err
 	}
 	number := 0
-	for line := range strings.Lines(string(bom.Trim(content))) {
+	for line := range strings.Lines(string(exactjson.TrimBOM(content))) {
 		if number++; strings.TrimSpace(line) == "" {
 			continue
 		}

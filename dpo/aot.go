@@ -3,7 +3,7 @@ package dpo
 import (
 	"cmp"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 )
 
 // aot aligns distributions instead of pairs (Melnyk et al. 2024, arXiv 2406.05882, algorithm 1): it is the
@@ -40,5 +40,5 @@ func (e Example) reference() float64 { return e.RefChosen - e.RefRejected }
 
 // sorted returns the indices of examples in the order of a value. Equal ones keep their order.
 func sorted(list []Example, of func(Example) float64) []int {
-	return places.Sorted(len(list), func(a, b int) int { return cmp.Compare(of(list[a]), of(list[b])) })
+	return numeric.SortedIndices(len(list), func(a, b int) int { return cmp.Compare(of(list[a]), of(list[b])) })
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 )
 
 // Read reads pairs in the forms of TRL's preference data sets: Parquet if the file is named so, otherwise JSON lines,
@@ -59,7 +59,7 @@ func (x *texts) readJSONL(path string) ([]Pair, error) {
 
 func (x *texts) parseJSONL(r io.Reader) ([]Pair, error) {
 	reader := bufio.NewReader(r)
-	if mark, _ := reader.Peek(3); len(bom.Trim(mark)) < len(mark) {
+	if mark, _ := reader.Peek(3); len(exactjson.TrimBOM(mark)) < len(mark) {
 		_, _ = reader.Discard(len(mark)) // the peeked byte is there
 	}
 	var pairs []Pair

@@ -3,7 +3,7 @@ package dpo
 import (
 	"slices"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 )
 
 // passes divides pairs into forward passes, each a list of indices of pairs, of at most MicroPairs, times a factor. With
@@ -11,7 +11,7 @@ import (
 // also ends before its rows, padded to the longest, would exceed the budget. The division does not change the weight of
 // a pair in the update, so it changes the update only by rounding.
 func (t *Tuner) passes(pairs []Pair, factor int) (list [][]int) {
-	order := places.All(len(pairs))
+	order := numeric.Indices(len(pairs))
 	if t.MicroTokens > 0 {
 		slices.SortStableFunc(order, func(a, b int) int { return pairs[b].length() - pairs[a].length() })
 	}

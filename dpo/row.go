@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"popri/internal/jsonobject"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 	"popri/model/chat"
 )
@@ -91,7 +91,7 @@ var preference = [3]string{"prompt", "chosen", "rejected"}
 
 // parseRow reads a line of JSON.
 func parseRow(line []byte) (r row, err error) {
-	fields, err := jsonobject.Fields(line)
+	fields, err := exactjson.Fields(line)
 	if err != nil {
 		return r, fmt.Errorf("want an object with prompt, chosen and rejected: %w", err)
 	}
@@ -157,7 +157,7 @@ func parseContent(raw json.RawMessage) (c content, err error) {
 }
 
 func parseMessage(raw json.RawMessage) (chat.Message, error) {
-	fields, err := jsonobject.Fields(raw)
+	fields, err := exactjson.Fields(raw)
 	if err != nil {
 		return nil, fmt.Errorf("want an object with role and content: %w", err)
 	}

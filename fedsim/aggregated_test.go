@@ -17,7 +17,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/release"
 	"popri/fedsim/sealing"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/scoring"
 	"popri/scoring/query"
 )
@@ -203,7 +203,7 @@ func TestAggregatedIsTheSimulation(t *testing.T) {
 }
 
 func testAggregated(t *testing.T, proof string) {
-	reporting := slices.DeleteFunc(places.All(testClients), func(i int) bool { return i%5 == 1 })
+	reporting := slices.DeleteFunc(numeric.Indices(testClients), func(i int) bool { return i%5 == 1 })
 	left := slices.DeleteFunc(slices.Clone(reporting), func(i int) bool { return i%7 == 2 })
 	there := newRun(t, 1, &aggregatorSeed)
 	there.mechanism.Sigma = 2.5
@@ -261,7 +261,7 @@ func TestUnusableSumIsCharged(t *testing.T) {
 func TestOwnCoin(t *testing.T) {
 	r := newRun(t, 1, nil)
 	r.mechanism.Sampling, r.mechanism.Cohort = ledger.Poisson, testClients/4
-	got, err := r.behind(r.simulated(func(int) []int { return places.All(testClients - 8) }))
+	got, err := r.behind(r.simulated(func(int) []int { return numeric.Indices(testClients - 8) }))
 	if err != nil {
 		t.Fatal(err)
 	}

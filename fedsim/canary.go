@@ -13,8 +13,7 @@ import (
 	"popri/accountant"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
-	"popri/internal/binomial"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring/ensemble"
@@ -208,7 +207,7 @@ func (g Game) embedded() (w opponents, err error) {
 		}
 	}
 	with := world()
-	without := with.Select(places.All(gameClients)) // the canary is the last client
+	without := with.Select(numeric.Indices(gameClients)) // the canary is the last client
 	if w.canary, err = asked.Vector(with, gameClients); err != nil {
 		return w, err
 	}
@@ -242,7 +241,7 @@ func (g Game) updated() (w opponents, err error) {
 		if canary {
 			n++
 		}
-		return sumOf(places.All(n))
+		return sumOf(numeric.Indices(n))
 	}
 	base, err := w.sum(false)
 	if err != nil {
@@ -393,7 +392,7 @@ func above(values []float64, threshold float64) int {
 // Φ⁻¹(TPR) − Φ⁻¹(FPR), of the lower and the upper Clopper-Pearson bound.
 func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 	miss := (1 - g.Confidence) / 2
-	low, high := binomial.AtLeast(truePositive, trials, miss), binomial.AtMost(falsePositive, trials, miss)
+	low, high := numeric.ProbabilityAtLeast(truePositive, trials, miss), numeric.ProbabilityAtMost(falsePositive, trials, miss)
 	unit := distuv.UnitNormal
 	if low == 0 || high == 1 {
 		return 0
@@ -411,7 +410,7 @@ func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free flo
 	// Four bounds are used at once.
 	miss := (1 - g.Confidence) / 4
 	for _, c := range [][2]int{{truePositive, falsePositive}, {trials - falsePositive, trials - truePositive}} {
-		low, high := binomial.AtLeast(c[0], trials, miss), binomial.AtMost(c[1], trials, miss)
+		low, high := numeric.ProbabilityAtLeast(c[0], trials, miss), numeric.ProbabilityAtMost(c[1], trials, miss)
 		if low > g.Delta && high > 0 {
 			free = math.Max(free, math.Log((low-g.Delta)/high))
 		}
@@ -440,7 +439,7 @@ func unitRows(name string, n int) embedding.Matrix {
 func world() query.Clients {
 	texts := unitRows("clients", gameClients+1)
 	c := query.Clients{Means: query.Means{Clients: texts.Rows, Dim: texts.Dim}, Texts: texts,
-		Offsets: places.All(texts.Rows + 1)}
+		Offsets: numeric.Indices(texts.Rows + 1)}
 	for _, v := range texts.Data {
 		c.Data = append(c.Data, float64(v))
 	}

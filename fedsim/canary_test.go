@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"popri/accountant"
-	"popri/internal/binomial"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
@@ -162,10 +162,10 @@ func TestCanary(t *testing.T) {
 
 // All hits and tiny chances of error: (miss)^(1/n) exactly.
 func TestSureBounds(t *testing.T) {
-	if got, want := binomial.AtLeast(600, 600, 5e-8), math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
+	if got, want := numeric.ProbabilityAtLeast(600, 600, 5e-8), math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
 		t.Errorf("600 of 600: at least %g, want %g", got, want)
 	}
-	if got, want := binomial.AtMost(0, 600, 5e-8), 1-math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
+	if got, want := numeric.ProbabilityAtMost(0, 600, 5e-8), 1-math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
 		t.Errorf("0 of 600: at most %g, want %g", got, want)
 	}
 }
@@ -183,7 +183,7 @@ func TestClopperPearson(t *testing.T) {
 		return sum
 	}
 	for _, c := range []struct{ k, n int }{{0, 10}, {1, 10}, {10, 10}, {37, 200}, {1999, 2000}} {
-		low, high := binomial.AtLeast(c.k, c.n, 0.025), binomial.AtMost(c.k, c.n, 0.025)
+		low, high := numeric.ProbabilityAtLeast(c.k, c.n, 0.025), numeric.ProbabilityAtMost(c.k, c.n, 0.025)
 		if c.k > 0 && math.Abs(tail(c.n, c.k, low)-0.025) > 1e-6 || c.k == 0 && low != 0 {
 			t.Errorf("%d of %d: at least %g", c.k, c.n, low)
 		}

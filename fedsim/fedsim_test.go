@@ -19,7 +19,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring"
@@ -361,7 +361,7 @@ func TestPathsConform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		round := Round{release.Request{Round: 1, Query: asked}, grid, places.All(testClients)}
+		round := Round{release.Request{Round: 1, Query: asked}, grid, numeric.Indices(testClients)}
 		summed, err := Embedded{all}.Sum(round)
 		if err != nil {
 			t.Fatal(err)
@@ -394,7 +394,7 @@ func TestPathsConform(t *testing.T) {
 			t.Errorf("%s: the simulation of two aggregators gives another sum", name)
 		}
 		for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
-			id, shares := twoAggregators(t, proof, asked, all, places.All(testClients), nil)
+			id, shares := twoAggregators(t, proof, asked, all, numeric.Indices(testClients), nil)
 			steps, reports, err := aggregate.Merge(id, shares[0], shares[1])
 			if err != nil || reports != testClients {
 				t.Fatalf("%s, proof %q: %d reports, %v", name, proof, reports, err)

@@ -8,7 +8,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/scoring/query"
 )
 
@@ -145,7 +145,7 @@ func (g Gaussian) cohort(n int, random Random) []int {
 		}
 		return drawn
 	}
-	return places.All(n)
+	return numeric.Indices(n)
 }
 
 // Choice releases what a question chooses by a noised sum that nobody sees ([query.Choosing]).

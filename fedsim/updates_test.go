@@ -13,7 +13,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/scoring/update"
 )
@@ -118,7 +118,7 @@ func TestSumOfUpdates(t *testing.T) {
 	f, l := learning(t, t.TempDir(), Gaussian{Float32: true}, nil)
 	defer l.Close()
 	dir := t.TempDir()
-	if r := collected(t, f, dir, 1); !near(r.Sum, clipped(places.All(testClients), 1)) ||
+	if r := collected(t, f, dir, 1); !near(r.Sum, clipped(numeric.Indices(testClients), 1)) ||
 		r.Query != updates(1).Name() || r.Clients != testClients {
 		t.Error("all clients' sum is another")
 	}
@@ -143,13 +143,13 @@ func TestUpdatesAreBounded(t *testing.T) {
 		s, err := Learning{learner{testClients}}.Sum(Round{release.Request{Query: updates(1)}, grid, which})
 		return s.Steps, err
 	}
-	all, err := sum(places.All(testClients))
+	all, err := sum(numeric.Indices(testClients))
 	if err != nil {
 		t.Fatal(err)
 	}
 	most := 0.0
 	for i := range testClients {
-		without, err := sum(slices.DeleteFunc(places.All(testClients), func(k int) bool { return k == i }))
+		without, err := sum(slices.DeleteFunc(numeric.Indices(testClients), func(k int) bool { return k == i }))
 		if err != nil {
 			t.Fatal(err)
 		}

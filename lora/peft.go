@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"popri/internal/atomicfile"
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
 	"popri/model/lm"
@@ -66,7 +66,7 @@ func Load(dir string, m *lm.Model) (*Adapter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lora: %w", err)
 	}
-	c, err := parseConfig(bom.Trim(raw))
+	c, err := parseConfig(exactjson.TrimBOM(raw))
 	if err != nil {
 		return nil, fmt.Errorf("lora: %s: %w", path, err)
 	}

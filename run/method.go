@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"popri/configs"
+	"popri/datasets"
 	"popri/datasets/ceiling"
 	"popri/datasets/clients"
-	"popri/datasets/kinds"
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/methods/method"
@@ -70,7 +70,7 @@ func (s *Session) given(needs method.Needs) (g method.Given, err error) {
 		g.Ceiling = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
 	}
 	if needs.Kinds && s.Config.Generate.Kinds != "" {
-		if g.Kinds, err = kinds.Read(s.Config.Generate.Kinds); err != nil {
+		if g.Kinds, err = datasets.ReadKinds(s.Config.Generate.Kinds); err != nil {
 			return g, err
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/show/series"
+	"popri/study/cost"
 	"popri/study/grid"
-	"popri/study/halving"
 )
 
 // File is the file of an ablation's figures.
@@ -76,7 +76,7 @@ type Options struct {
 	asking  []grid.Cell      // whose releases can be read again
 	common  *assembly.Common // what the runs share
 	// Halving is the adaptive order; nil runs all cells to their end. Say is told what it decides.
-	Halving *halving.Halving
+	Halving *cost.Halving
 	Say     func(text string)
 }
 

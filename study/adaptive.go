@@ -10,14 +10,13 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/internal/fault"
-	"popri/internal/places"
-	"popri/internal/plural"
+	"popri/internal/numeric"
+	"popri/internal/quote"
 	"popri/methods"
 	"popri/run"
 	"popri/run/reporting"
 	"popri/study/cost"
 	"popri/study/grid"
-	"popri/study/halving"
 )
 
 // Halved tells what an adaptive ablation did.
@@ -32,7 +31,7 @@ type Halved struct {
 
 // HalvedRung tells which settings went on.
 type HalvedRung struct {
-	halving.Rung
+	cost.Rung
 	Settings []JudgedSetting `json:"settings"` // the best first; without those of which a run failed
 	// Tied says that the last one that went on and the first one that did not have equal figures.
 	Tied bool `json:"tied,omitempty"`
@@ -124,7 +123,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 }
 
 // roundsOf counts rounds in words.
-func roundsOf(n int) string { return plural.Of(n, "round", "") }
+func roundsOf(n int) string { return quote.Count(n, "round", "") }
 
 // same reports whether two settings cannot be told apart.
 func same(x, y JudgedSetting) bool {
@@ -133,7 +132,7 @@ func same(x, y JudgedSetting) bool {
 
 // ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.
 func ranked(list []JudgedSetting) []int {
-	return places.Sorted(len(list), func(x, y int) int {
+	return numeric.SortedIndices(len(list), func(x, y int) int {
 		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean),
 			cmp.Compare(list[x].Loss.Mean, list[y].Loss.Mean))
 	})
@@ -148,7 +147,7 @@ func (a *Ablation) drop(cells []grid.Cell, rounds int, why string) {
 }
 
 // judge runs the seeds of a setting up to a rung and returns its figures, nil if a run failed.
-func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, rung halving.Rung,
+func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, rung cost.Rung,
 	o Options) (*JudgedSetting, error) {
 	var accuracy, loss []float64
 	for i, c := range group {

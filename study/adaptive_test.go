@@ -17,8 +17,8 @@ import (
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/show/series"
+	"popri/study/cost"
 	"popri/study/grid"
-	"popri/study/halving"
 	"popri/testkit/testworld"
 )
 
@@ -43,7 +43,7 @@ func testHalving(t *testing.T, releases int) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	o := Options{Dir: "grid", Halving: &halving.Halving{Eta: 2, MinRounds: 1}}
+	o := Options{Dir: "grid", Halving: &cost.Halving{Eta: 2, MinRounds: 1}}
 	want, err := Ablate(t.Context(), axes, cells, o)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestHalvingWithFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Ablate(t.Context(), axes, cells,
-		Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
+		Options{Dir: t.TempDir(), Halving: &cost.Halving{Eta: 2, MinRounds: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestHalvingOfEquals(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Ablate(t.Context(), axes, cells,
-		Options{Dir: t.TempDir(), Halving: &halving.Halving{Eta: 2, MinRounds: 1}})
+		Options{Dir: t.TempDir(), Halving: &cost.Halving{Eta: 2, MinRounds: 1}})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "equally") {
 		t.Errorf("all settings are equal: %v", err)
 	}

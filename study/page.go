@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"popri/accountant"
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run"
@@ -50,7 +50,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	}
 	g := report.Grid{Title: cmp.Or(o.Title, title), Command: o.Command,
 		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %s",
-			plural.Of(len(a.Rows), "setting", ""), plural.Of(len(a.Seeds), "seed", "")),
+			quote.Count(len(a.Rows), "setting", ""), quote.Count(len(a.Seeds), "seed", "")),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own "+

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -164,7 +164,7 @@ func (o *NextToken) dropout(pass int) lm.Dropout {
 // sortByLength puts the longest rows first, and their indices with them.
 func sortByLength(rows []lm.Row, at []int) {
 	sorted, from := slices.Clone(rows), slices.Clone(at)
-	for i, k := range places.Sorted(len(rows),
+	for i, k := range numeric.SortedIndices(len(rows),
 		func(a, b int) int { return len(sorted[b].Tokens) - len(sorted[a].Tokens) }) {
 		rows[i], at[i] = sorted[k], from[k]
 	}

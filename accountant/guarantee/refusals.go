@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 )
 
@@ -40,5 +40,5 @@ func (r Refusals) String() string {
 		return "The aggregators refused no upload."
 	}
 	return fmt.Sprintf("The aggregators refused %s, of which no sum has anything: %d whose proofs did not hold, %d "+
-		"after a deadline, %d that were no valid reports.", plural.Of(n, "upload", ""), r.Unproved, r.Late, r.Invalid)
+		"after a deadline, %d that were no valid reports.", quote.Count(n, "upload", ""), r.Unproved, r.Late, r.Invalid)
 }

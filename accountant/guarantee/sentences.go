@@ -8,7 +8,7 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
-	"popri/internal/plural"
+	"popri/internal/quote"
 )
 
 // Reference is the sentence that must stand wherever the ε = ∞ row is shown.
@@ -90,12 +90,12 @@ func (f Facts) Statement() []string {
 			"individuals at most, and no count. The noise was Gumbel noise%s, drawn exactly with whole numbers; a "+
 			"noisy threshold hides which individuals have votes at all. The exact counts were in one place, the "+
 			"memory of the program that made the selections, which must be trusted.",
-			plural.Of(own, "selection", ""), b.Clients, plural.Word(own, "was", "were"), f.picks(), f.scale())
+			quote.Count(own, "selection", ""), b.Clients, quote.Plural(own, "was", "were"), f.picks(), f.scale())
 	} else if f.chosen() {
 		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was "+
-			"none); the sums were made%s.", plural.Of(own, "sum", ""), f.whose(), f.noise())
+			"none); the sums were made%s.", quote.Count(own, "sum", ""), f.whose(), f.noise())
 	} else {
-		say("%s of %s %s released%s.", plural.Of(own, "sum", ""), f.whose(), plural.Word(own, "was", "were"), f.noise())
+		say("%s of %s %s released%s.", quote.Count(own, "sum", ""), f.whose(), quote.Plural(own, "was", "were"), f.noise())
 	}
 	if f.Aggregated {
 		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is " +
@@ -103,8 +103,8 @@ func (f Facts) Statement() []string {
 			"is public.")
 	}
 	if inherited > 0 {
-		say("%s of earlier runs on the same clients %s counted in ε.", plural.Of(inherited, "release", ""),
-			plural.Word(inherited, "was", "were"))
+		say("%s of earlier runs on the same clients %s counted in ε.", quote.Count(inherited, "release", ""),
+			quote.Plural(inherited, "was", "were"))
 	}
 	out = append(out, f.sampling()...)
 	if f.Refused != nil {
@@ -223,7 +223,7 @@ func (f Facts) sampling() []string {
 	}
 	var out []string
 	for _, s := range order {
-		out = append(out, fmt.Sprintf("%s %s.", plural.Of(kinds[s], what, ""), s))
+		out = append(out, fmt.Sprintf("%s %s.", quote.Count(kinds[s], what, ""), s))
 	}
 	return out
 }
@@ -301,7 +301,7 @@ func (f Facts) Headline() string {
 		what = "selection"
 	}
 	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %s", accountant.RoundUp(f.Spent, 4),
-		b.Delta, plural.Of(own, what, ""), f.whose())
+		b.Delta, quote.Count(own, what, ""), f.whose())
 	switch {
 	case f.UnsafeCeiling:
 		return "nobody is protected: the generator was trained on the clients' texts"
@@ -317,7 +317,7 @@ func (f Facts) Headline() string {
 func (f Facts) Spending() string {
 	b := f.Record.Budget
 	own, inherited := f.Releases()
-	releases := fmt.Sprintf("by %s", plural.Of(own+inherited, "release", ""))
+	releases := fmt.Sprintf("by %s", quote.Count(own+inherited, "release", ""))
 	switch {
 	case own == 1 && inherited == 0:
 		releases = "by the one release"

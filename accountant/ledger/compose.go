@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"popri/accountant"
-	"popri/internal/jsonfloat"
-	"popri/internal/plural"
+	"popri/internal/exactjson"
+	"popri/internal/quote"
 )
 
 // Composed is what several ledgers on the same private data spend together.
@@ -139,14 +139,14 @@ func union(records []Record) []budgeted {
 
 // Words states the result in a sentence. what names the ledgers, such as "runs".
 func (c Composed) Words(what string) string {
-	who := plural.Of(len(c.Ledgers), strings.TrimSuffix(what, "s"), what)
+	who := quote.Count(len(c.Ledgers), strings.TrimSuffix(what, "s"), what)
 	if c.IfShared {
 		who = "If a client is in all of these data sets, which nobody can see from the ledgers: " + who
 	}
 	if c.Unknown != "" {
 		return fmt.Sprintf("%s cannot be composed: %s", who, c.Unknown)
 	}
-	releases := plural.Of(c.Charges, "release", "releases, each counted once")
+	releases := quote.Count(c.Charges, "release", "releases, each counted once")
 	data := " on the same private data"
 	if c.IfShared {
 		data = ""
@@ -165,7 +165,7 @@ func (c Composed) Words(what string) string {
 // composedJSON is the form on disk and on standard output: an infinite ε is "inf", and an unknown one is left out.
 type composedJSON struct {
 	*plainComposed
-	Epsilon *jsonfloat.Float `json:"epsilon,omitempty"`
+	Epsilon *exactjson.Float `json:"epsilon,omitempty"`
 }
 
 type plainComposed Composed // without the methods
@@ -174,7 +174,7 @@ type plainComposed Composed // without the methods
 func (c Composed) MarshalJSON() ([]byte, error) {
 	j := composedJSON{plainComposed: (*plainComposed)(&c)}
 	if c.Unknown == "" {
-		j.Epsilon = new(jsonfloat.Float(c.Epsilon))
+		j.Epsilon = new(exactjson.Float(c.Epsilon))
 	}
 	return json.Marshal(j)
 }

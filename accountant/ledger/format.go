@@ -8,14 +8,14 @@ import (
 	"fmt"
 	"strings"
 
-	"popri/internal/jsonfloat"
+	"popri/internal/exactjson"
 )
 
 // The lines of a ledger, without their hash.
 type (
 	budgetRecord struct {
 		Type    string          `json:"type"`
-		Epsilon jsonfloat.Float `json:"epsilon"` // in place of the budget's, because it may be infinite
+		Epsilon exactjson.Float `json:"epsilon"` // in place of the budget's, because it may be infinite
 		Budget
 		Continues string `json:"continues"` // last hash of the ledger whose charges follow
 		Previous  string `json:"previous"`
@@ -23,7 +23,7 @@ type (
 	chargeRecord struct {
 		Type string `json:"type"`
 		Entry
-		EpsilonSpent jsonfloat.Float `json:"epsilon_spent"` // after this charge
+		EpsilonSpent exactjson.Float `json:"epsilon_spent"` // after this charge
 		Previous     string          `json:"previous"`
 	}
 	continuedRecord struct {
@@ -35,13 +35,13 @@ type (
 
 func (b Budget) record(continues string) func(previous string) any {
 	return func(previous string) any {
-		return budgetRecord{"budget", jsonfloat.Float(b.Epsilon), b, continues, previous}
+		return budgetRecord{"budget", exactjson.Float(b.Epsilon), b, continues, previous}
 	}
 }
 
 func (e Entry) record(spent float64) func(previous string) any {
 	return func(previous string) any {
-		return chargeRecord{"charge", e, jsonfloat.Float(spent), previous}
+		return chargeRecord{"charge", e, exactjson.Float(spent), previous}
 	}
 }
 

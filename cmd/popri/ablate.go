@@ -22,7 +22,6 @@ import (
 	"popri/study"
 	"popri/study/cost"
 	"popri/study/grid"
-	"popri/study/halving"
 )
 
 // ablateFlags are the flags of the verb ablate.
@@ -42,7 +41,7 @@ type ablateFlags struct {
 	title   string // of the page; "" for what is varied
 
 	adaptive bool
-	halving  halving.Halving
+	halving  cost.Halving
 	costs    bool     // print what the runs cost clients and server
 	curves   []string // figures of each round to print
 }
@@ -51,7 +50,7 @@ type ablateFlags struct {
 func (f *ablateFlags) shares() bool { return !f.askEach && f.jobs.on == "" }
 
 // order is the adaptive order, nil for the plain one.
-func (f *ablateFlags) order() *halving.Halving {
+func (f *ablateFlags) order() *cost.Halving {
 	if !f.adaptive {
 		return nil
 	}

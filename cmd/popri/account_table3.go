@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
-	"popri/accountant/table3"
+	"popri/study/reproduction"
 )
 
 func (a *app) accountTable3() *cobra.Command {
@@ -19,8 +19,8 @@ func (a *app) accountTable3() *cobra.Command {
 		Example: "  popri account table3",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var rows []table3.Row
-			for _, s := range table3.Settings {
+			var rows []reproduction.NoiseRow
+			for _, s := range reproduction.NoiseSettings {
 				if err := cmd.Context().Err(); err != nil {
 					return err
 				}
@@ -30,10 +30,10 @@ func (a *app) accountTable3() *cobra.Command {
 				}
 				rows = append(rows, r)
 			}
-			return a.emit(map[string]any{"rounds": table3.Rounds, "delta": table3.Delta, "rows": rows},
+			return a.emit(map[string]any{"rounds": reproduction.NoiseRounds, "delta": reproduction.NoiseDelta, "rows": rows},
 				func(w io.Writer) {
 					fmt.Fprintf(w, "%d rounds, δ = %g; ε by accountant for the paper's σ, and the σ needed for its ε\n"+
-						"\n", table3.Rounds, table3.Delta)
+						"\n", reproduction.NoiseRounds, reproduction.NoiseDelta)
 					fmt.Fprintln(w,
 						"\t\t\t\tPoisson, add or remove\t\t\tfixed size, replace\t\tσ needed\t\tDP-FTRL\t20 "+
 							"passes\t\t20 rounds")

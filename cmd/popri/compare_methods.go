@@ -10,11 +10,11 @@ import (
 
 	"popri/configs"
 	"popri/configs/worlds"
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/run/auditing"
 	"popri/study"
-	"popri/study/comparison"
 	"popri/study/grid"
+	"popri/study/reproduction"
 )
 
 // compareOptions are the flags of the verb compareMethods.
@@ -33,7 +33,7 @@ method's text (or what the method made of the small model itself), what a client
 releases of all runs are audited. report.html has the table, and a picture of the gap closed against the bytes that a client sends.
 
 The world godoc takes the embedded text and models, in minutes for each run; any other takes SmolLM2 and MiniLM, in ten minutes or
-more for each. study/comparison/methods.yaml has each method's settings. Every text method writes as many rows, without
+more for each. study/reproduction/methods.yaml has each method's settings. Every text method writes as many rows, without
 public ones. A second call starts no finished run again, and --seeds adds seeds. What --set says holds for every
 method that does not set it itself; --config takes a configuration in place of the world's.`,
 		Example: "  popri compare-methods --world godoc --epsilon 1,7 --seeds 3\n" +
@@ -49,7 +49,7 @@ func (o *compareOptions) add(cmd *cobra.Command) {
 	o.flags.addGrid(cmd, "methods")
 	o.flags.data.add(cmd)
 	cmd.Flags().StringSliceVar(&o.epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
-	cmd.Flags().StringSliceVar(&o.methods, "methods", nil, "methods to compare: "+strings.Join(comparison.Names(), ", ")+
+	cmd.Flags().StringSliceVar(&o.methods, "methods", nil, "methods to compare: "+strings.Join(reproduction.MethodNames(), ", ")+
 		" (default: all)")
 }
 
@@ -62,11 +62,11 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 		return err
 	}
 	asked := typed(cmd)
-	scale := comparison.Small
+	scale := reproduction.Small
 	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {
-		scale = comparison.Demo
+		scale = reproduction.Demo
 	}
-	if base := comparison.BaseOf(scale); o.flags.file == "" {
+	if base := reproduction.MethodBase(scale); o.flags.file == "" {
 		o.flags.preset, o.flags.set = cmp.Or(o.flags.preset,
 			base.Preset), append(base.Set[:len(base.Set):len(base.Set)], o.flags.set...)
 	}
@@ -80,7 +80,7 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 	if err != nil {
 		return fail(err)
 	}
-	rows, err := comparison.Rows(scale, o.methods, config.Generate.ByLabel)
+	rows, err := reproduction.MethodRows(scale, o.methods, config.Generate.ByLabel)
 	if err != nil {
 		return fail(usage(err))
 	}
@@ -126,7 +126,7 @@ func (a *app) auditedAll(r *study.Ablation) ([]string, error) {
 		return nil, err
 	}
 	text := fmt.Sprintf("Audited: the ledgers and releases of %s agree, and the noise in them is that which was "+
-		"charged, where it can be measured.", plural.Of(len(runs), "run", ""))
+		"charged, where it can be measured.", quote.Count(len(runs), "run", ""))
 	a.say("%s", text)
 	return []string{text}, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/datasets/clients"
-	"popri/internal/plural"
+	"popri/internal/quote"
 )
 
 // dataProblem is one bad row as --json shows it. No cell of the file is in it.
@@ -90,7 +90,7 @@ func (a *app) checkData(file string, most int) error {
 		err = fmt.Errorf("data check: %w", err)
 		result.Error = err.Error()
 	case len(problems) > 0:
-		err = fmt.Errorf("data check: %s: %s", file, plural.Of(len(problems), "problem", ""))
+		err = fmt.Errorf("data check: %s: %s", file, quote.Count(len(problems), "problem", ""))
 	default:
 		result.OK = true
 	}

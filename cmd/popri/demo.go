@@ -17,7 +17,7 @@ import (
 	"popri/configs/worlds"
 	"popri/eval/downstream"
 	"popri/internal/modelcache"
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
@@ -254,7 +254,7 @@ func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
 		return c, err
 	}
 	size := func(c configs.Config) string {
-		return fmt.Sprintf("%s and %d texts", plural.Of(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts)
+		return fmt.Sprintf("%s and %d texts", quote.Count(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts)
 	}
 	switch took := roughly(seconds(flops)); {
 	case seconds(flops) > 60*float64(minutes):

@@ -9,7 +9,7 @@ import (
 
 	"popri/eval/judge"
 	"popri/run/judging"
-	"popri/show/judgement"
+	"popri/show/report"
 )
 
 // judgeOptions are the flags of the verb judge.
@@ -127,7 +127,7 @@ func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 
 // judgeTable prints the answers and the figures behind them.
 func judgeTable(w io.Writer, r *judge.Result) {
-	for _, s := range append(judgement.Sentences(r), judgement.Mind(r)...) {
+	for _, s := range append(report.Judgement(r), report.JudgementCaveats(r)...) {
 		fmt.Fprintln(w, s)
 	}
 	fmt.Fprintln(w, "\ntexts\tMAUVE\tprecision %\trecall %\tFréchet distance")

@@ -17,10 +17,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"popri/configs"
-	_ "popri/internal/allocator"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
-	_ "popri/internal/monitor"
+	_ "popri/internal/process"
 	"popri/internal/version"
 	"popri/methods/rounds"
 	"popri/model/tensor"

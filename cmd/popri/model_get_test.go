@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/testkit/golden"
@@ -37,7 +37,7 @@ func hubOf(t *testing.T, folders map[string]string) {
 			}
 			if file, ok := strings.CutPrefix(r.URL.Path, "/"+name+"/resolve/"+commit+"/"); ok {
 				path := filepath.Join(dir, file)
-				sum, err := filehash.SHA256(path)
+				sum, err := atomicfile.SHA256(path)
 				info, also := os.Stat(path)
 				if err != nil || also != nil {
 					t.Error(err, also)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"popri/internal/jsonfloat"
+	"popri/internal/exactjson"
 )
 
 // emit prints a verb's result: as one JSON object with --json, else as text.
@@ -19,7 +19,7 @@ func (a *app) emit(result any, text func(w io.Writer)) error {
 }
 
 // figure is a number of a result that may be infinite.
-type figure = jsonfloat.Float
+type figure = exactjson.Float
 
 // checkedWriter keeps the first error of writing, which what prints line by line does not look at.
 type checkedWriter struct {

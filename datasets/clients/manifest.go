@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"popri/internal/atomicfile"
-	"popri/internal/filehash"
 )
 
 // ManifestSuffix follows the name of an imported file in that of its manifest.
@@ -133,7 +132,7 @@ func hashFile(path string) (FileHash, error) {
 	}
 	if !info.IsDir() {
 		h.Bytes = info.Size()
-		h.SHA256, err = filehash.SHA256(path)
+		h.SHA256, err = atomicfile.SHA256(path)
 		return h, err
 	}
 	all := sha256.New()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/quote"
 )
@@ -71,7 +71,7 @@ func open(path string, o Options) (*input, error) {
 		file.Close()
 		return nil, err
 	}
-	if head, _ := i.in.Peek(3); len(head) == 3 && len(bom.Trim(head)) == 0 {
+	if head, _ := i.in.Peek(3); len(head) == 3 && len(exactjson.TrimBOM(head)) == 0 {
 		i.in.Discard(3)
 	}
 	return i, nil

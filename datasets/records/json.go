@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"popri/internal/jsonobject"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -43,7 +43,7 @@ func readLines(in *input, o Options, do func(Record) error) error {
 
 // object reads the record, or the records of a list of texts, of one object.
 func object(content []byte, columns Columns, place Place, do func(Record) error) error {
-	fields, err := jsonobject.Fields(content)
+	fields, err := exactjson.Fields(content)
 	if err != nil {
 		return badPlace(place, "%w", unquoted(err))
 	}
@@ -133,7 +133,7 @@ func nested(fields map[string]json.RawMessage, name string) bool {
 			fields[name] = raw
 			return true
 		}
-		inner, err := jsonobject.Fields(raw)
+		inner, err := exactjson.Fields(raw)
 		if err == nil && nested(inner, name[at+1:]) {
 			fields[name] = inner[name[at+1:]]
 			return true
@@ -145,7 +145,7 @@ func nested(fields map[string]json.RawMessage, name string) bool {
 // paths lists the names of fields, those of objects in it by their paths.
 func paths(fields map[string]json.RawMessage, prefix string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		inner, err := jsonobject.Fields(fields[name])
+		inner, err := exactjson.Fields(fields[name])
 		if err != nil || len(inner) == 0 || strings.Count(prefix, ".") == 3 {
 			names = append(names, prefix+name)
 			continue
@@ -172,7 +172,7 @@ func wholeNumber(raw json.RawMessage) (Cell, error) {
 func scalar(raw json.RawMessage) (Cell, error) {
 	switch raw[0] {
 	case '"':
-		if err := jsonobject.CheckSurrogates(raw); err != nil {
+		if err := exactjson.CheckSurrogates(raw); err != nil {
 			return Cell{}, err
 		}
 		var s string

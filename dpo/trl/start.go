@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"popri/dpo"
-	"popri/internal/engines"
 	"popri/internal/fault"
 )
 
@@ -41,7 +40,7 @@ func (j *Job) command() []string {
 	if c := strings.Fields(os.Getenv(CommandVariable)); len(c) > 0 {
 		return c
 	}
-	if python, ok := engines.Python("trl"); ok {
+	if python, ok := Python("trl"); ok {
 		return []string{python}
 	}
 	return []string{"python3"}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/memory"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -84,7 +84,7 @@ func readJSON(dir, name string, into any) error {
 	if err != nil {
 		return fmt.Errorf("%w (scripts/peers.py work writes it)", err)
 	}
-	if err := json.Unmarshal(bom.Trim(raw), into); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(raw), into); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

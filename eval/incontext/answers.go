@@ -6,7 +6,7 @@ import (
 	"math"
 	"sync"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
 )
@@ -67,7 +67,7 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 	}
 	defer shared.Free()
 	var batches [][]int // places of questions, the longest first
-	for _, at := range places.Sorted(len(questions),
+	for _, at := range numeric.SortedIndices(len(questions),
 		func(a, b int) int { return len(questions[b]) - len(questions[a]) }) {
 		n := len(batches) - 1
 		if n < 0 || (len(batches[n])+1)*(len(questions[batches[n][0]])+words) > batchTokens {

@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"popri/internal/binomial"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/testkit/golden"
@@ -77,8 +77,8 @@ func TestGoldenJudge(t *testing.T) {
 	}
 	golden.Checked(t, "judge/fisher", len(cases.Fisher))
 	for _, k := range cases.Bounds {
-		near("the lower bound", binomial.AtLeast(k.K, k.N, 0.025), k.Lower, 1e-9)
-		near("the upper bound", binomial.AtMost(k.K, k.N, 0.025), k.Upper, 1e-9)
+		near("the lower bound", numeric.ProbabilityAtLeast(k.K, k.N, 0.025), k.Lower, 1e-9)
+		near("the upper bound", numeric.ProbabilityAtMost(k.K, k.N, 0.025), k.Upper, 1e-9)
 	}
 	golden.Checked(t, "judge/clopper-pearson", len(cases.Bounds))
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"popri/eval/metrics"
-	"popri/internal/binomial"
+	"popri/internal/numeric"
 )
 
 // Attack guesses from the product which clients are members. It is a lower bound of what can be learnt; the stated ε is
@@ -101,6 +101,6 @@ func (in Input) shown(members, controls []float64, threshold float64) float64 {
 		}
 		return math.Log((right - in.Delta) / wrong)
 	}
-	return max(0, epsilon(binomial.AtLeast(k, n, miss), binomial.AtMost(f, m, miss)),
-		epsilon(binomial.AtLeast(m-f, m, miss), binomial.AtMost(n-k, n, miss)))
+	return max(0, epsilon(numeric.ProbabilityAtLeast(k, n, miss), numeric.ProbabilityAtMost(f, m, miss)),
+		epsilon(numeric.ProbabilityAtLeast(m-f, m, miss), numeric.ProbabilityAtMost(n-k, n, miss)))
 }

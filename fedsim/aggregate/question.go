@@ -6,8 +6,8 @@ import (
 	"math"
 	"os"
 
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/model/embedding"
 	"popri/model/safetensors"
 	"popri/scoring"
@@ -103,7 +103,7 @@ func ReadQuestion(path string) (Question, query.Query, error) {
 
 func readQuestion(path string) (Question, error) {
 	var q Question
-	id, err := filehash.SHA256(path)
+	id, err := atomicfile.SHA256(path)
 	if err != nil {
 		return q, err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"popri/accountant"
 	"popri/fedsim/release"
-	"popri/internal/bisect"
-	"popri/internal/plural"
+	"popri/internal/numeric"
+	"popri/internal/quote"
 	"popri/model/embedding"
 	"popri/scoring"
 )
@@ -69,7 +69,7 @@ func (n *NoiseTest) judge(tests int) {
 // chiQuantile inverts the χ² distribution function by bisection. (The library's inverse gives up at tiny
 // probabilities.)
 func chiQuantile(freedom, p float64) float64 {
-	low, _ := bisect.Between(0, freedom+20*math.Sqrt(2*freedom)+100,
+	low, _ := numeric.Bisect(0, freedom+20*math.Sqrt(2*freedom)+100,
 		func(x float64) bool { return mathext.GammaIncReg(freedom/2, x/2) < p })
 	return low
 }
@@ -210,7 +210,7 @@ func (r *Report) NoiseWords() []string {
 		out = append(out, fmt.Sprintf("The noise was measured where it can be told from the clients' vectors, "+
 			"in the part of a release that no true sum reaches: over %s, "+
 			"with %d degrees of freedom, its standard deviation is %.4g of the charged one (p = %.3g).",
-			plural.Of(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
+			quote.Count(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
 			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a chance of 99 %% "+
 				"(%s in a single release); "+
 				"a run with the noise that it charges fails with a chance of %g.",
@@ -257,7 +257,7 @@ func (l *reasons) add(why string, round int) {
 func (l reasons) words() []string {
 	var out []string
 	for _, reason := range l {
-		word := plural.Word(len(reason.rounds), "round", "")
+		word := quote.Plural(len(reason.rounds), "round", "")
 		out = append(out, word+" "+strings.Join(reason.rounds, ", ")+": "+reason.why)
 	}
 	return out

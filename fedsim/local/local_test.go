@@ -11,7 +11,7 @@ import (
 	"popri/datasets/clients"
 	"popri/eval/downstream"
 	"popri/fedsim/local"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/scoring/update"
@@ -122,7 +122,7 @@ func TestOneClientIsOneStep(t *testing.T) {
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} { // of the rows in the batch: sums round
 		g = w.gradient([]lm.Row{w.rows[2][order[0]], w.rows[2][order[1]], w.rows[2][order[2]]})
 		differs := func(i int) bool { return float32(float64(w.start[i])+change[i]) != w.start[i]+float32(-rate)*g[i] }
-		same = same || !slices.ContainsFunc(places.All(len(g)), differs)
+		same = same || !slices.ContainsFunc(numeric.Indices(len(g)), differs)
 	}
 	if !same {
 		t.Error("the update is no step of gradient descent on the client's rows in any order")

@@ -212,15 +212,13 @@ func TestFoldersImportOneWay(t *testing.T) {
 	}
 }
 
-// The allocator replaces functions of the C library in the whole program, and the monitor makes timers late, which only
-// a command may decide.
+// Package process replaces functions of the C library in the whole program and makes timers late, which only a command
+// may decide.
 func TestCommandsAloneChangeTheWholeProgram(t *testing.T) {
 	for dir, list := range imports(t) {
-		for _, effect := range []string{"allocator", "monitor"} {
-			chooses := slices.Contains(list, module+"/internal/"+effect)
-			if want := dir == "cmd/popri"; chooses != want {
-				t.Errorf("%s imports the %s: %v, want %v", dir, effect, chooses, want)
-			}
+		chooses := slices.Contains(list, module+"/internal/process")
+		if want := dir == "cmd/popri"; chooses != want {
+			t.Errorf("%s imports internal/process: %v, want %v", dir, chooses, want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"popri/internal/jsonobject"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -50,7 +50,7 @@ func Decode(raw []byte, into any, alsoHarmless ...string) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return quote.JSON(err)
 	}
-	all, err := jsonobject.Fields(raw)
+	all, err := exactjson.Fields(raw)
 	if err != nil {
 		return err
 	}

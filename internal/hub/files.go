@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 	"popri/model/safetensors"
 )
@@ -49,7 +49,7 @@ func Shards(index []byte) ([]string, error) {
 	var in struct {
 		Map map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(bom.Trim(index), &in); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(index), &in); err != nil {
 		return nil, fmt.Errorf("%s: %w", safetensors.ModelIndex, quote.JSON(err))
 	}
 	names := slices.Compact(slices.Sorted(maps.Values(in.Map)))
@@ -67,7 +67,7 @@ func Shards(index []byte) ([]string, error) {
 // ModuleFiles are the files that the modules in the content of modules.json are read from.
 func ModuleFiles(content []byte) (all []string, err error) {
 	var modules []struct{ Type, Path string }
-	if err := json.Unmarshal(bom.Trim(content), &modules); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(content), &modules); err != nil {
 		return nil, fmt.Errorf("%s: %w", Modules, quote.JSON(err))
 	}
 	for i, m := range modules {

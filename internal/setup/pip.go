@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 )
 
 // room reports a disk with fewer free bytes than needed.
@@ -69,7 +69,7 @@ func pip(tmp, requirement, size, sha string, flags ...string) (string, error) {
 }
 
 func checksum(path, want string) error {
-	got, err := filehash.SHA256(path)
+	got, err := atomicfile.SHA256(path)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"sort"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 )
 
 // Threshold returns max(0, v − h) for each released count v, where h is in votes and at least 0 (Lin et al. 2024,
@@ -99,7 +99,7 @@ func Rank(counts []float64, n int) (Selection, error) {
 	if err != nil || empty {
 		return s, err
 	}
-	for _, i := range places.Sorted(len(counts), func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })[:n] {
+	for _, i := range numeric.SortedIndices(len(counts), func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })[:n] {
 		s.Copies[i] = 1
 	}
 	return s, nil

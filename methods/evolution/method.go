@@ -9,7 +9,7 @@ import (
 	"popri/datasets"
 	"popri/fedsim/release"
 	"popri/internal/fault"
-	"popri/internal/modeldir"
+	"popri/internal/modelcache"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -43,7 +43,7 @@ func NewMethod(e method.Env) (rounds.Method, error) {
 	if !s.fillsMasks() {
 		return m, nil
 	}
-	dir, err := modeldir.Of(s.MaskedModel, "")
+	dir, err := modelcache.Dir(s.MaskedModel, "")
 	if err == nil {
 		m.masked, err = openMasked(dir, e.Model.Compute)
 	}

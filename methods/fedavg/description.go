@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"popri/configs"
-	"popri/internal/modeldir"
+	"popri/internal/modelcache"
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/model/lm"
@@ -60,7 +60,7 @@ var figures = series.Set{
 
 // parameters is the number of weights of the small model; 0 if its folder is not there.
 func parameters(c configs.Config) int {
-	dir, err := modeldir.Of(c.Downstream.Model, shipped.Device)
+	dir, err := modelcache.Dir(c.Downstream.Model, shipped.Device)
 	if err != nil {
 		return 0
 	}

@@ -24,7 +24,6 @@ import (
 	"popri/configs"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
-	"popri/internal/filehash"
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -50,7 +49,7 @@ type Method struct {
 func New(e method.Env) (rounds.Method, error) {
 	m := &Method{Env: e}
 	var err error
-	if m.key, err = filehash.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {
+	if m.key, err = atomicfile.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {
 		return nil, err
 	}
 	if m.model, err = lm.Load(e.Given.Small.Dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}); err != nil {

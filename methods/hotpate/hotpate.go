@@ -18,7 +18,7 @@ import (
 	"strconv"
 	"strings"
 
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -39,7 +39,7 @@ type Method struct {
 
 // New makes the method.
 func New(e method.Env) (rounds.Method, error) {
-	hash, err := filehash.SHA256(filepath.Join(e.ModelDir, "config.json"))
+	hash, err := atomicfile.SHA256(filepath.Join(e.ModelDir, "config.json"))
 	return &Method{Env: e, key: hash, stops: e.Prompter.StopTokens(e.Model.Config.EOS)}, err
 }
 

@@ -10,7 +10,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/ceiling"
 	"popri/eval/metrics"
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
@@ -122,7 +122,7 @@ func (e Env) View(vectors embedding.Matrix) (*View, error) {
 
 // Key identifies the samples in a file and the run's encoder, for a query.
 func (e Env) Key(file string) (string, error) {
-	hash, err := filehash.SHA256(file)
+	hash, err := atomicfile.SHA256(file)
 	if err != nil {
 		return "", fmt.Errorf("identify the samples: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/fedsim/release"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -104,7 +104,7 @@ func (m *picking) Restore(round int) error {
 }
 
 func (m *picking) Product(_ context.Context, _ rounds.Stage, file string) (out []sampling.Row, err error) {
-	order := places.Sorted(len(m.scores), func(a, b int) int { return cmp.Compare(m.scores[b], m.scores[a]) })
+	order := numeric.SortedIndices(len(m.scores), func(a, b int) int { return cmp.Compare(m.scores[b], m.scores[a]) })
 	for _, i := range order[:min(len(order), settings.Of(m.Config).Kept)] {
 		out = append(out, sampling.Row{Prompt: int64(i), Text: m.Public.Prompts[i].Text, Finish: sampling.Public})
 	}

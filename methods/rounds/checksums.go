@@ -12,7 +12,6 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/internal/rundir"
 )
 
@@ -23,7 +22,7 @@ func seal(dir string) error {
 		if err != nil || !d.Type().IsRegular() || d.Name() == rundir.Checksums {
 			return err
 		}
-		hash, err := filehash.SHA256(path)
+		hash, err := atomicfile.SHA256(path)
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func unchanged(dir string) error {
 		if !ok || !filepath.IsLocal(filepath.FromSlash(name)) {
 			return fault.Userf("%s: line %d is no hash and file name", file, n)
 		}
-		got, err := filehash.SHA256(path)
+		got, err := atomicfile.SHA256(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return fault.Userf("%s is gone since its round ended (%s names it): restore it from a copy, or begin "+

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"popri/configs"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -126,7 +126,7 @@ const share = 0.1
 
 // best returns the indices of a share of the samples, at least one, by descending score.
 func best(c policy.Candidates, scores []float64, share float64) []int {
-	order := places.Sorted(len(scores), func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	order := numeric.SortedIndices(len(scores), func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	most := max(1, int(share*float64(len(scores))+0.5))
 	seen := map[string]bool{}
 	var out []int

@@ -11,7 +11,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/fault"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -62,7 +62,7 @@ func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	if err != nil {
 		return Selection{}, err
 	}
-	order := places.Sorted(len(t.Texts), func(a, b int) int { return cmp.Compare(relevance[b], relevance[a]) })
+	order := numeric.SortedIndices(len(t.Texts), func(a, b int) int { return cmp.Compare(relevance[b], relevance[a]) })
 	order = order[:min(c.Texts, len(order))]
 	w, err := t.weigh(order, c)
 	if err != nil {

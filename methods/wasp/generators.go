@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"popri/internal/fault"
-	"popri/internal/modeldir"
+	"popri/internal/modelcache"
 	"popri/methods/method"
 	"popri/methods/sampling"
 	"popri/model/lm"
@@ -30,7 +30,7 @@ func generators(e method.Env) ([]generator, error) {
 		if remote(path) {
 			g.api = newAPI(path, e.Config.Generate.Chat)
 		} else {
-			dir, err := modeldir.Of(path, shipped.Generator)
+			dir, err := modelcache.Dir(path, shipped.Generator)
 			if err != nil {
 				return nil, fault.Userf("wasp.generators: %w", err)
 			}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 )
 
 // weights are the generators' weights by the near votes of the texts in D and the generator of each, of k: w = (share
@@ -45,7 +45,7 @@ func shares(n int, weights []float64) []int {
 		out[i] = int(math.Floor(exact))
 		rest[i], left = exact-math.Floor(exact), left-out[i]
 	}
-	for _, i := range places.Sorted(len(weights),
+	for _, i := range numeric.SortedIndices(len(weights),
 		func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })[:max(0, left)] {
 		out[i]++
 	}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"popri/datasets"
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -316,7 +316,7 @@ func highest(texts []row, label string, counts []float64, n int) []int {
 			own = append(own, i)
 		}
 	}
-	order := places.Sorted(len(own), func(a, b int) int { return cmp.Compare(counts[own[b]], counts[own[a]]) })
+	order := numeric.SortedIndices(len(own), func(a, b int) int { return cmp.Compare(counts[own[b]], counts[own[a]]) })
 	out := make([]int, 0, n)
 	for _, i := range order[:min(n, len(order))] {
 		out = append(out, own[i])

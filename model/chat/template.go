@@ -21,7 +21,7 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"github.com/nikolalohinski/gonja/v2/loaders"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/quote"
 )
@@ -57,7 +57,7 @@ func Load(dir string) (*Template, error) {
 	own := filepath.Join(dir, templateFile)
 	switch content, err := os.ReadFile(own); {
 	case err == nil:
-		path, source = own, string(bom.Trim(content))
+		path, source = own, string(exactjson.TrimBOM(content))
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fault.Userf("chat: %w", err)
 	}
@@ -85,7 +85,7 @@ func fromConfig(path string, tokens map[string]any) (string, error) {
 		return "", err
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(bom.Trim(content), &fields); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(content), &fields); err != nil {
 		return "", quote.JSON(err)
 	}
 	for name, raw := range fields {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	_ "popri/internal/allocator" // as in the command
+	_ "popri/internal/process" // as in the command
 	"popri/model/tensor"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 	"popri/model/tensor"
 )
@@ -89,7 +89,7 @@ func ClassifierLabels(dir string) ([]string, error) {
 		Names   map[string]string `json:"id2label"`
 		Problem string            `json:"problem_type"`
 	}
-	if err := json.Unmarshal(bom.Trim(raw), &f); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(raw), &f); err != nil {
 		return nil, fmt.Errorf("lm: %s: %w", path, quote.JSON(err))
 	}
 	if f.Problem != "" && f.Problem != "single_label_classification" {

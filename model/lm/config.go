@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/hfconfig"
-	"popri/internal/jsonobject"
 	"popri/internal/quote"
 	"popri/model/tensor"
 )
@@ -95,7 +94,7 @@ func readAnyConfig(dir string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("lm: %w", err)
 	}
-	c, err := parseConfig(bom.Trim(raw))
+	c, err := parseConfig(exactjson.TrimBOM(raw))
 	if err != nil {
 		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
 	}
@@ -104,7 +103,7 @@ func readAnyConfig(dir string) (Config, error) {
 		var g struct {
 			EOS tokenIDs `json:"eos_token_id"`
 		}
-		if err := json.Unmarshal(bom.Trim(raw), &g); err != nil {
+		if err := json.Unmarshal(exactjson.TrimBOM(raw), &g); err != nil {
 			return Config{}, fmt.Errorf("lm: %s: %w", generation, quote.JSON(err))
 		}
 		if len(g.EOS) > 0 {
@@ -142,7 +141,7 @@ func parseConfig(raw []byte) (Config, error) {
 // key helps.
 func quantized(raw []byte) error {
 	const key = "quantization_config"
-	fields, err := jsonobject.Fields(raw)
+	fields, err := exactjson.Fields(raw)
 	if err != nil || len(fields[key]) == 0 || hfconfig.Off(fields[key]) {
 		return err
 	}

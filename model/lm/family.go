@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -21,7 +21,7 @@ func Family(config []byte) (string, error) {
 	var head struct {
 		Type string `json:"model_type"`
 	}
-	if err := json.Unmarshal(bom.Trim(config), &head); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(config), &head); err != nil {
 		return "", quote.JSON(err)
 	}
 	return head.Type, nil

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -73,9 +73,9 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 		o.CacheBytes = lockstepBytes
 	}
 	l := &Lockstep{m: m, prompts: prompts, room: o.Room, width: o.Width}
-	order := places.All(len(prompts))
+	order := numeric.Indices(len(prompts))
 	if o.Width == 0 { // prompts of similar length go together, so that reading them pads little
-		order = places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
+		order = numeric.SortedIndices(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
 	}
 	for from := 0; from < len(order); from += lockstepRows {
 		p := &crew{which: order[from:min(from+lockstepRows, len(order))]}

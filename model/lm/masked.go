@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rng"
 	"popri/model/tensor"
@@ -80,7 +80,7 @@ func (m *Model) Fill(ctx context.Context, rows [][]int32, masked [][]int, o Fill
 		}
 	}
 	// Rows of similar length go together. The division depends on the work alone.
-	order := places.Sorted(len(rows), func(a, b int) int { return len(rows[b]) - len(rows[a]) })
+	order := numeric.SortedIndices(len(rows), func(a, b int) int { return len(rows[b]) - len(rows[a]) })
 	var batches [][]int
 	for from := 0; from < len(order); {
 		to := min(len(order), from+max(1, fillTokens/max(1, len(rows[order[from]]))))

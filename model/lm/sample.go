@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/tensor"
 )
@@ -84,7 +84,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	}
 	// Prompts of similar length go together, so that prefill pads little. The division into tasks depends on the work
 	// alone.
-	order := places.Sorted(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
+	order := numeric.SortedIndices(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
 	// An even number of equal tasks keeps two threads busy until the end.
 	tasks := min(len(order), 2*((len(order)*samples+2*taskSequences-1)/(2*taskSequences)))
 	if tensor.GPUMemory() > 0 {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/atomicfile"
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -62,7 +62,7 @@ func (t *Tokenizer) readNames(path string) error {
 	} else if err != nil {
 		return fmt.Errorf("tokenizer: %w", err)
 	}
-	if err := json.Unmarshal(bom.Trim(content), &t.defaults); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(content), &t.defaults); err != nil {
 		return &FormatError{Path: config, Problem: quote.JSON(err).Error()}
 	}
 	for key, name := range map[string]specialName{"eos_token": t.defaults.EOS, "bos_token": t.defaults.BOS,
@@ -120,7 +120,7 @@ func parse(content []byte) (*Tokenizer, error) {
 		return nil, errors.New("is not UTF-8")
 	}
 	t := &Tokenizer{source: slices.Clone(content)}
-	content = bom.Trim(content)
+	content = exactjson.TrimBOM(content)
 	var file tokenizerFile
 	if err := json.Unmarshal(content, &struct{}{}); err != nil { // an object, and nothing after it
 		return nil, fmt.Errorf("is not a JSON object: %w", err)

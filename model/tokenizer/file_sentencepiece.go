@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -47,7 +47,7 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	}
 	raw, err := os.ReadFile(configPath)
 	if err == nil {
-		if err := json.Unmarshal(bom.Trim(raw), &config); err != nil {
+		if err := json.Unmarshal(exactjson.TrimBOM(raw), &config); err != nil {
 			return nil, &FormatError{Path: configPath, Problem: quote.JSON(err).Error()}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {

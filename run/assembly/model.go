@@ -8,7 +8,7 @@ import (
 	"popri/datasets"
 	"popri/internal/fault"
 	"popri/internal/hub"
-	"popri/internal/modeldir"
+	"popri/internal/modelcache"
 	"popri/methods"
 	"popri/model/embedding"
 	"popri/model/embedding/torch"
@@ -18,8 +18,8 @@ import (
 	"popri/model/tokenizer"
 )
 
-// ModelDir is [modeldir.Of].
-func ModelDir(path, name string) (string, error) { return modeldir.Of(path, name) }
+// ModelDir is [modelcache.Dir].
+func ModelDir(path, name string) (string, error) { return modelcache.Dir(path, name) }
 
 // GeneratorDir is [ModelDir] of a model that must write text.
 func GeneratorDir(path string) (string, error) {
@@ -32,7 +32,7 @@ func GeneratorDir(path string) (string, error) {
 
 // EncoderDir resolves the path or the name of a sentence encoder, as [ModelDir] does a language model's.
 func EncoderDir(path string) (string, error) {
-	dir, err := modeldir.Fetched(path, hub.Encoder)
+	dir, err := modelcache.Folder(path, hub.Encoder)
 	return dir, fault.User(err)
 }
 

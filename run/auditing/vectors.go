@@ -7,7 +7,7 @@ import (
 
 	"popri/configs"
 	"popri/fedsim/audit"
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/policy"
@@ -35,7 +35,7 @@ func RoundVectors(dir string, common *assembly.Common) (rounds func(round int) (
 		if !rundir.Has(rundir.Round(dir, round), rundir.Samples) {
 			return audit.Round{}, errors.New("the clients were not asked about samples")
 		}
-		key, err := filehash.SHA256(path)
+		key, err := atomicfile.SHA256(path)
 		if err != nil {
 			return audit.Round{}, err
 		}

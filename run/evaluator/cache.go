@@ -4,9 +4,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"popri/internal/atomicfile"
 	"popri/internal/cachedir"
 	"popri/internal/datakey"
-	"popri/internal/filehash"
 )
 
 // CacheFolder is the name of a folder of fine-tunings that several evaluations share.
@@ -31,7 +31,7 @@ func CacheDir() string {
 	if err != nil {
 		return ""
 	}
-	hash, err := filehash.SHA256(program)
+	hash, err := atomicfile.SHA256(program)
 	if err != nil {
 		return ""
 	}

@@ -18,7 +18,6 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/internal/rundir"
 	"popri/run/assembly"
 	"popri/run/evaluation"
@@ -106,7 +105,7 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err != nil {
 		return nil, err
 	}
-	key, err := filehash.SHA256(fileOf(file))
+	key, err := atomicfile.SHA256(fileOf(file))
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,9 @@ import (
 	"strings"
 
 	"popri/configs"
-	"popri/datasets/kinds"
+	"popri/datasets"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
@@ -69,7 +68,7 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		}
 	}
 	if c.Generate.Kinds != "" {
-		list, err := kinds.Read(c.Generate.Kinds)
+		list, err := datasets.ReadKinds(c.Generate.Kinds)
 		if err != nil {
 			return in, err
 		}
@@ -111,7 +110,7 @@ func (in Inputs) addModel(key, dir string) error {
 		default:
 			continue
 		}
-		hash, err := filehash.SHA256(filepath.Join(dir, f.Name()))
+		hash, err := atomicfile.SHA256(filepath.Join(dir, f.Name()))
 		if err != nil {
 			return fault.Userf("%w", err)
 		}

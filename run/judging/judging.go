@@ -24,7 +24,7 @@ import (
 	"popri/model/embedding"
 	"popri/run/assembly"
 	"popri/run/tracking"
-	"popri/show/judgement"
+	"popri/show/report"
 )
 
 // The files of the folder that [Judge] writes: for the owner of the data alone.
@@ -126,7 +126,7 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	}
 	o.track(c, result)
 	page := filepath.Join(o.Out, Page)
-	return result, page, judgement.Write(page, name, result)
+	return result, page, report.WriteJudgement(page, name, result)
 }
 
 // prefer asks a model which of two texts is by a person; nil where none is to be asked.

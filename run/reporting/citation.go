@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"popri/configs"
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 	"popri/internal/rundir"
 	"popri/methods/method"
 )
@@ -33,7 +33,7 @@ func citation(dir, title, command string, c *configs.Config, d method.Descriptio
 	note("public text sha256", c.Provenance["public_sha256"])
 	note("ledger", ledgerHead)
 	for _, file := range []string{rundir.Config, rundir.Synthetic, filepath.Join(rundir.Model, "model.safetensors")} {
-		hash, err := filehash.SHA256(filepath.Join(dir, file))
+		hash, err := atomicfile.SHA256(filepath.Join(dir, file))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}

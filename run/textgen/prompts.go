@@ -8,9 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"popri/internal/bom"
+	"popri/internal/exactjson"
 	"popri/internal/fault"
-	"popri/internal/jsonobject"
 	"popri/internal/quote"
 	"popri/model/chat"
 	"popri/model/tokenizer"
@@ -35,7 +34,7 @@ func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer, folder stri
 	}
 	var prompts []Prompt
 	number := 0
-	for line := range bytes.Lines(bom.Trim(content)) {
+	for line := range bytes.Lines(exactjson.TrimBOM(content)) {
 		number++
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
@@ -59,7 +58,7 @@ func (p *Prompt) parse(line []byte, tok *tokenizer.Tokenizer, folder string) err
 		Messages []chat.Message  `json:"messages"`
 		IDs      []int32         `json:"ids"`
 	}
-	if _, err := jsonobject.Fields(line); err != nil {
+	if _, err := exactjson.Fields(line); err != nil {
 		return fmt.Errorf(want, err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))

@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"popri/accountant/guarantee"
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 )
 
@@ -103,7 +103,7 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
 	fmt.Fprintf(&b,
 		"%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
-		r.Texts, o.Program, r.origins(), r.Distinct, plural.Of(r.Repeated, "row", "rows"))
+		r.Texts, o.Program, r.origins(), r.Distinct, quote.Count(r.Repeated, "row", "rows"))
 	fmt.Fprint(&b, "```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n")
 	if r.Weighted > 0 {
 		fmt.Fprintf(&b,
@@ -139,12 +139,12 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 func (r Result) origins() string {
 	var parts []string
 	if r.Written > 0 {
-		parts = append(parts, fmt.Sprintf("%s that a language model wrote", plural.Of(r.Written, "text", "texts")))
+		parts = append(parts, fmt.Sprintf("%s that a language model wrote", quote.Count(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
 		parts = append(parts,
 			fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
-				plural.Of(r.Public, "copy", "copies")))
+				quote.Count(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
 }

@@ -17,7 +17,6 @@ import (
 	"popri/accountant/guarantee"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/internal/rundir"
 )
 
@@ -163,7 +162,7 @@ func (t *table) write(out string, write func(io.Writer) error) error {
 		return err
 	}
 	t.size = info.Size()
-	t.sha256, err = filehash.SHA256(file)
+	t.sha256, err = atomicfile.SHA256(file)
 	return err
 }
 
@@ -176,7 +175,7 @@ func (o Options) replaces(run, out string) error {
 	if err != nil {
 		return err
 	}
-	hash, err := filehash.SHA256(filepath.Join(run, rundir.Config))
+	hash, err := atomicfile.SHA256(filepath.Join(run, rundir.Config))
 	if err == nil && !bytes.Contains(card, []byte(hash)) {
 		err = fault.Userf("%s is not of the run %s: name another folder, or replace it by --force",
 			filepath.Join(out, Card), run)

@@ -12,8 +12,8 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -78,7 +78,7 @@ func TestWrite(t *testing.T) {
 	}
 	wanted := []string{r.SHA256, r.Guarantee, "seed: 5", "popri v1"}
 	for _, name := range []string{rundir.Synthetic, rundir.Config, rundir.Ledger} {
-		hash, err := filehash.SHA256(filepath.Join(dir, name))
+		hash, err := atomicfile.SHA256(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

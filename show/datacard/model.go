@@ -11,7 +11,6 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/internal/atomicfile"
-	"popri/internal/filehash"
 	"popri/internal/rundir"
 )
 
@@ -46,7 +45,7 @@ func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Re
 		}
 		files = append(files, filepath.Join(rundir.Model, e.Name()))
 	}
-	if r.SHA256, err = filehash.SHA256(filepath.Join(out, "model.safetensors")); err != nil {
+	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, "model.safetensors")); err != nil {
 		return r, err
 	}
 	m := modelData{Name: o.Name, Library: "transformers", Pipeline: "text-generation",
@@ -95,7 +94,7 @@ func proof(b *bytes.Buffer, run string, facts guarantee.Facts, r Result, files [
 		if !rundir.Has(run, name) {
 			continue
 		}
-		hash, err := filehash.SHA256(filepath.Join(run, name))
+		hash, err := atomicfile.SHA256(filepath.Join(run, name))
 		if err != nil {
 			return err
 		}

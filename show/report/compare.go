@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/show/series"
 )
 
@@ -59,7 +59,7 @@ type cell struct {
 
 func newComparison(runs []Report) (*comparison, error) {
 	runs = slices.Clone(runs)
-	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: plural.Of(len(runs), "run", "")}
+	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: quote.Count(len(runs), "run", "")}
 	for i := range runs {
 		runs[i].readable()
 	}

@@ -13,7 +13,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"popri/internal/plural"
+	"popri/internal/quote"
 	"popri/show/texts"
 )
 
@@ -422,7 +422,7 @@ func (p *gridPage) tiles(runs int) {
 		add("All runs together", g.Together, "the price of choosing among them")
 	}
 	add("Settings", count(len(g.Cells)), "combinations of values")
-	add("Runs", count(runs), plural.Of(len(g.Seeds), "seed", "")+" each")
+	add("Runs", count(runs), quote.Count(len(g.Seeds), "seed", "")+" each")
 }
 
 // valuesOf are the values of a combination, one of each axis.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 	"popri/show/texts"
 )
@@ -76,7 +76,7 @@ func pickTexts(run string, round int) roundTexts {
 		return out
 	}
 	out.Samples = len(r.Samples)
-	order := places.All(len(r.Samples))
+	order := numeric.Indices(len(r.Samples))
 	out.Scored = slices.ContainsFunc(r.Samples, func(s texts.Sample) bool { return !math.IsNaN(s.Score) })
 	if out.Scored {
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Samples[b].Score, r.Samples[a].Score) })

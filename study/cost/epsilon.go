@@ -10,7 +10,6 @@ import (
 	"popri/datasets/clients"
 	"popri/run/assembly"
 	"popri/study/grid"
-	"popri/study/halving"
 )
 
 // Epsilon composes what all cells will spend together if each makes all its releases, for each of their private data
@@ -20,7 +19,7 @@ import (
 // An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
 // releases is fixed whichever cells go on, and the result is that of these; fixed is then true. Otherwise the total
 // depends on results, and the result is the bound of all cells to their end.
-func Epsilon(cells []grid.Cell, h *halving.Halving, shared bool) (cost []ledger.Composed, fixed bool, err error) {
+func Epsilon(cells []grid.Cell, h *Halving, shared bool) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {
 		private, since string
 		elsewhere      bool
@@ -62,7 +61,7 @@ func Epsilon(cells []grid.Cell, h *halving.Halving, shared bool) (cost []ledger.
 
 // shorten cuts the records to the releases that an adaptive ablation will make: those of the settings that it keeps at
 // each rung. It does so only if all records are alike, and reports whether they are.
-func shorten(h *halving.Halving, records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
+func shorten(h *Halving, records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
 	seeds := 0
 	for seeds < len(cells) && slices.Equal(cells[seeds].Values, cells[0].Values) {
 		seeds++

@@ -9,7 +9,6 @@ import (
 	"popri/configs"
 	"popri/internal/fault"
 	"popri/study/grid"
-	"popri/study/halving"
 	"popri/testkit/testworld"
 )
 
@@ -45,8 +44,8 @@ func TestEpsilon(t *testing.T) {
 // Where settings spend differently, the plan is the bound of all runs to their end.
 func TestHalvingCost(t *testing.T) {
 	c := configuration(t, 4)
-	h := &halving.Halving{Eta: 2, MinRounds: 1}
-	composed := func(axis grid.Axis, h *halving.Halving) (ledger.Composed, bool) {
+	h := &Halving{Eta: 2, MinRounds: 1}
+	composed := func(axis grid.Axis, h *Halving) (ledger.Composed, bool) {
 		t.Helper()
 		cells, err := grid.All(c, []grid.Axis{axis}, 1)
 		if err != nil {

@@ -3,7 +3,6 @@ package cost
 import (
 	"popri/configs"
 	"popri/datasets"
-	"popri/datasets/kinds"
 	"popri/methods"
 	"popri/methods/method"
 	"popri/methods/policy"
@@ -65,7 +64,7 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, evaluatio
 	}
 	ofKinds := 0
 	if c.Generate.Kinds != "" {
-		list, err := kinds.Read(c.Generate.Kinds)
+		list, err := datasets.ReadKinds(c.Generate.Kinds)
 		if err == nil { // a list that cannot be read is told where it is read for use
 			ofKinds = policy.KindSamples(len(list))
 		}

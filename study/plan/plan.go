@@ -21,7 +21,6 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/fault"
-	"popri/internal/filehash"
 	"popri/internal/version"
 	"popri/study/grid"
 )
@@ -149,7 +148,7 @@ func (p *Plan) Cell(number int) (grid.Cell, error) {
 
 // loadPlanned reads a configuration that must be as it was when the plan was made.
 func loadPlanned(path, want string) (*configs.Config, error) {
-	hash, err := filehash.SHA256(path)
+	hash, err := atomicfile.SHA256(path)
 	if err != nil {
 		return nil, fault.Userf("%w", err)
 	}

@@ -1,6 +1,7 @@
 // Package reproduction lists the tables and figures of the POPri paper as grids of runs, and the grid "scaling", which
 // is popri's own: paper.yaml says what is varied, at the scale of the embedded default, at that of a small language
-// model on speeches, and at the paper's. It runs nothing.
+// model on speeches, and at the paper's. It also lists the methods that popri compare-methods compares (methods.yaml),
+// and computes the noise of Table 3 (table3.go). It runs nothing.
 package reproduction
 
 import (
@@ -54,7 +55,7 @@ type Experiment struct {
 	Again []string
 }
 
-// Base is what the experiments of a scale have in common.
+// Base is what the experiments of a scale, or the methods that are compared at it, have in common.
 type Base struct {
 	Preset string
 	World  string // of package worlds; "" for the data that the preset names
@@ -62,7 +63,7 @@ type Base struct {
 }
 
 // Scales are the names of the scales.
-var Scales = []string{"demo", "small", "paper"}
+var Scales = []string{Demo, Small, "paper"}
 
 // Grid is an experiment at one scale: a preset, settings on top of it, and what varies.
 type Grid struct {
@@ -112,10 +113,10 @@ func small() (names []string) {
 func (e Experiment) Grid(scale string) (Grid, error) {
 	l := read()
 	switch scale {
-	case "demo":
+	case Demo:
 		return Grid{Preset: cmp.Or(e.DemoPreset, l.Demo.Preset), Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
 			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.rows(e.DemoInstead), Runs: e.Runs}, nil
-	case "small":
+	case Small:
 		if !e.Small {
 			return Grid{}, quote.Errorf("%q has no scale small; %s have one", e.Name, strings.Join(small(), ", "))
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Allocator are the functions of the C library that package allocator replaces.
+// Allocator are the functions of the C library that package process replaces.
 var Allocator = []string{"free", "posix_memalign", "realloc"}
 
 // Defined returns, in alphabetical order, which functions of names the running executable defines itself, so that its

@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"math"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 )
 
 // SortedCut returns the ids that top-k k and then top-p p keep of a row of logits, by sorting all of them.
 func SortedCut(row []float32, k int, p, temperature float64) map[int]bool {
-	ids := places.Sorted(len(row), func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+	ids := numeric.SortedIndices(len(row), func(a, b int) int { return cmp.Compare(row[b], row[a]) })
 	if k > 0 && k < len(ids) {
 		ids = ids[:k]
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
 	"popri/model/safetensors"
@@ -166,7 +166,7 @@ func (m *module) read(f *Folder, number string, width int) error {
 			return err
 		}
 	}
-	h, err := filehash.SHA256(path)
+	h, err := atomicfile.SHA256(path)
 	f.denseHash = append(f.denseHash, fmt.Sprintf("%s %d %v %s", number, m.out, m.hyperbola, h))
 	return err
 }

@@ -16,8 +16,8 @@ import (
 	"slices"
 	"strings"
 
-	"popri/internal/bom"
-	"popri/internal/filehash"
+	"popri/internal/atomicfile"
+	"popri/internal/exactjson"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
 )
@@ -102,7 +102,7 @@ func (f *Folder) readJSON(name string, decode func([]byte) error) (found bool, e
 		return false, nil
 	}
 	if err == nil {
-		if err = decode(bom.Trim(raw)); err == nil {
+		if err = decode(exactjson.TrimBOM(raw)); err == nil {
 			return true, nil
 		}
 		err = fmt.Errorf("%s: %w", path, err)
@@ -123,7 +123,7 @@ func (f *Folder) hash() error {
 	}
 	fmt.Fprintf(sum, "%x\n", sha256.Sum256(f.tokenizer.JSON()))
 	for _, path := range f.files.Files() {
-		h, err := filehash.SHA256(path)
+		h, err := atomicfile.SHA256(path)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"popri/internal/places"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
 	"popri/model/tensor"
@@ -178,7 +178,7 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	close(tasks)
 	group.Wait()
 
-	order := places.Sorted(len(texts), func(a, b int) int { return len(ids[b]) - len(ids[a]) })
+	order := numeric.SortedIndices(len(texts), func(a, b int) int { return len(ids[b]) - len(ids[a]) })
 	var batches [][]int
 	for len(order) > 0 {
 		n := min(len(order), max(1, batchTokens/max(1, len(ids[order[0]]))))

@@ -1,0 +1,111 @@
+// Package exactjson reads one JSON object without silent changes: encoding/json keeps the last of two equal names,
+// accepts names in any case, and puts U+FFFD for bytes that are not UTF-8 and for half a surrogate pair. It also writes
+// infinite numbers, which JSON lacks, and removes byte-order marks.
+package exactjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"popri/internal/quote"
+)
+
+// mostFields bounds the fields of an object, which cost more memory than their bytes.
+const mostFields = 1 << 16
+
+// Fields returns the fields of an object. Ill-formed UTF-8, half a surrogate pair, a duplicate name, more than 65536
+// fields and anything after the object are errors.
+func Fields(raw []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(raw) {
+		return nil, fmt.Errorf("not UTF-8: byte %d of %d is ill-formed", illFormed(raw), len(raw))
+	}
+	if err := CheckSurrogates(raw); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	token, err := d.Token()
+	if err == io.EOF {
+		err = errors.New("unexpected end of JSON input")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if token != json.Delim('{') {
+		return nil, errors.New("it is no JSON object")
+	}
+	fields := map[string]json.RawMessage{}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name := token.(string) // a name: the decoder accepts nothing else here
+		if _, twice := fields[name]; twice {
+			return nil, quote.Errorf("%q stands twice", name)
+		}
+		if len(fields) == mostFields {
+			return nil, fmt.Errorf("it has more than %d fields", mostFields)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		fields[name] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, fmt.Errorf("the object does not end: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("something follows the object")
+	}
+	return fields, nil
+}
+
+// illFormed returns the index of the first byte that is not UTF-8.
+func illFormed(raw []byte) int {
+	for at := 0; at < len(raw); {
+		r, size := utf8.DecodeRune(raw[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return len(raw)
+}
+
+// CheckSurrogates refuses an escape of JSON from \ud800 to \udfff that is no half of a pair.
+func CheckSurrogates(raw []byte) error {
+	for at := 0; ; {
+		next := bytes.IndexByte(raw[at:], '\\')
+		if next < 0 {
+			return nil
+		}
+		at += next
+		switch r := escaped(raw[at:]); {
+		case !utf16.IsSurrogate(r):
+			at = min(at+2, len(raw)) // an escaped backslash begins no escape
+		case utf16.DecodeRune(r, escaped(raw[at+6:])) == utf8.RuneError:
+			return fmt.Errorf("the escape at byte %d is half of a surrogate pair: it is no character", at)
+		default:
+			at += 12
+		}
+	}
+}
+
+// escaped returns the code of an escape \uXXXX that raw begins with, or 0.
+func escaped(raw []byte) rune {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0
+	}
+	code, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(code)
+}
