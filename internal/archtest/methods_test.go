@@ -20,7 +20,7 @@ import (
 // owners are the folders that may name a method: the registry, those of the methods, and those that own a section of
 // settings. The tests' world makes small runs of every method.
 func owners(found map[string][]string) []string {
-	list := []string{"methods", "internal/testworld"}
+	list := []string{"methods", "testkit/testworld"}
 	for _, name := range found["methods"] {
 		if dir, own := strings.CutPrefix(name, module+"/"); own && dir != "configs" && dir != "methods/method" {
 			list = append(list, dir)
