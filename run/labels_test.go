@@ -36,7 +36,7 @@ func labelled(t *testing.T, c *configs.Config) {
 // TestLabelledRuns: with every method, each row of the product has a label, public texts their own, and the evaluation
 // compares classifiers. Labels of written texts come in the proportion of those that prompts could quote.
 func TestLabelledRuns(t *testing.T) {
-	w := testworld.Shared(t)
+	w, runs := testworld.Shared(t), 0
 	for _, m := range methods.All {
 		for _, once := range []bool{false, true} {
 			if once && m.Name != configs.Default().Method {
@@ -50,9 +50,13 @@ func TestLabelledRuns(t *testing.T) {
 			}
 			labelled(t, &c)
 			c.Method = m.Name
-			if c.Validate() != nil {
-				continue // clients train a language model, or texts have no label
+			if err := c.Validate(); err != nil { // clients train a language model, or texts have no label
+				if !strings.Contains(err.Error(), "generate.by_label") {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
 			}
+			runs++
 			c.Synthetic.Texts = 300
 			c.Downstream.Steps = 80
 			t.Run(name, func(t *testing.T) {
@@ -140,6 +144,9 @@ func TestLabelledRuns(t *testing.T) {
 				}
 			})
 		}
+	}
+	if runs < len(methods.All)/2 {
+		t.Errorf("%d runs of %d methods have labels", runs, len(methods.All))
 	}
 }
 

@@ -54,7 +54,7 @@ func Reporting(c configs.Config, embedded fedsim.Embedded) fedsim.Clients {
 	r := fedsim.Reporting{Embedded: embedded, Least: c.Aggregate.Least, InsecureSeed: noiseSeed(c)}
 	if c.Aggregate.Available < 1 {
 		r.Arrived = fedsim.Participation{Clients: embedded.N(), Available: c.Aggregate.Available,
-			Minutes: c.Aggregate.Minutes, Seed: rng.Seed(c.Seed, "availability")}.Arriving
+			Seed: rng.Seed(c.Seed, "availability")}.Arriving
 	}
 	return r
 }
