@@ -123,8 +123,7 @@ func (e Event) divergence(r Relation) (func(order float64) float64, error) {
 		return fixedDivergence(float64(e.Cohort)/float64(e.Population), sigma), nil
 	}
 	return nil, fmt.Errorf("%w: no Rényi bound is built for mechanism %q at rate %g, cohort %d of %d, groups of "+
-		"%g, relation %q",
-		ErrNotApplicable, e.Mechanism, e.SamplingRate, e.Cohort, e.Population, e.group(), r)
+		"%g, relation %q", ErrNotApplicable, e.Mechanism, e.SamplingRate, e.Cohort, e.Population, e.group(), r)
 }
 
 // leastOrder keeps the conversion away from α = 1, where it loses all digits and gives no useful bound.

@@ -20,8 +20,8 @@ import "math"
 // (bounded range: Dong, Durfee and Rogers 2020), and its Rényi divergence of order α is at most αη²/8 (Cesar and Rogers
 // 2021, lemma 3.4) and at most η. Selections compose by adding divergences, and their δ0.
 //
-// The published analysis of genetic EDA has b = 2/ε0, which serves replacement, too; see [SelectionEpsilon]. Here, with
-// the same b, η is ε0/2: texts are taken away, so that counts move in one direction.
+// The published analysis of genetic EDA has b = 2/ε0, which serves replacement, too. Here, with the same b, η is ε0/2:
+// texts are taken away, so that counts move in one direction.
 
 // selectionDivergence is the Rényi divergence of order a of k draws in a range of width eta.
 func selectionDivergence(k int, eta, a float64) float64 {
@@ -39,16 +39,4 @@ func slack(events []Event) (sum float64) {
 // SelectionThreshold is the score of ⊥ above the (K+1)-th of n counts: g + b·ln(min(g, K, n−K)/δ0).
 func SelectionThreshold(scale, slack float64, group, domain, n int) float64 {
 	return float64(group) + scale*math.Log(float64(min(group, domain, n-domain))/slack)
-}
-
-// SelectionEpsilon is the ε of one selection of k elements as its paper states it, for noise of scale 2/ε0 and any
-// neighbours, beside δ0 + δ′ (Durfee and Rogers 2019, theorem 2): the least of
-//
-//	k·ε0,   k·ε0·(e^ε0 − 1)/(e^ε0 + 1) + ε0·√(2k ln(1/δ′)),   k·ε0²/2 + ε0·√(½·k·ln(1/δ′))
-//
-// The ledger does not use it: the divergences of [Gumbel] events give less.
-func SelectionEpsilon(k int, epsilon0, delta float64) float64 {
-	n, log := float64(k), math.Log(1/delta)
-	return min(n*epsilon0, n*epsilon0*math.Tanh(epsilon0/2)+epsilon0*math.Sqrt(2*n*log),
-		n*epsilon0*epsilon0/2+epsilon0*math.Sqrt(n*log/2))
 }

@@ -124,9 +124,7 @@ type treeSearch struct {
 }
 
 // none is the value of some leaves without a contribution.
-func (s *treeSearch) none() placements {
-	return placements{[][]int{make([]int, (s.gap+1)*(s.gap+1))}}
-}
+func (s *treeSearch) none() placements { return placements{[][]int{make([]int, (s.gap+1)*(s.gap+1))}} }
 
 // tree returns the placements in the complete tree of a power of two leaves from start.
 func (s *treeSearch) tree(start, size int) placements {

@@ -71,8 +71,7 @@ func TestReadLabelled(t *testing.T) {
 		file("m.jsonl", "{\"text\": \"good\", \"label\": \"pos\"}\n{\"text\": \"bad\"}\n"): "line 2 has no label",
 		file("n.jsonl", "{\"text\": \"good\", \"label\": \" \"}\n"):                        "blank",
 		file("o.json", `["good", "bad"]`):                                                  "entry 0 has no label",
-		file("p.txt",
-			"good\nbad\n"): "lines of text have no labels",
+		file("p.txt", "good\nbad\n"):                                                       "lines of text have no labels",
 	} {
 		if _, err := ReadLabelled(path); err == nil || !strings.Contains(err.Error(), fault) ||
 			!errors.Is(err, parquetio.ErrFormat) {

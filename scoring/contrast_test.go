@@ -141,13 +141,11 @@ func TestContrastOfOneVote(t *testing.T) {
 func TestContrastRefuses(t *testing.T) {
 	for want, f := range map[string]func() error{
 		"labels of 2 samples": func() error {
-			_,
-				err := scoring.NewContrast(line(1, 2), []int32{0}, 1, 1, "k")
+			_, err := scoring.NewContrast(line(1, 2), []int32{0}, 1, 1, "k")
 			return err
 		},
 		"label number -1": func() error {
-			_,
-				err := scoring.NewContrast(line(1, 2), []int32{0, -1}, 1, 1, "k")
+			_, err := scoring.NewContrast(line(1, 2), []int32{0, -1}, 1, 1, "k")
 			return err
 		},
 		"votes for 0 samples": func() error { _, err := scoring.NewContrast(line(1, 2), nil, 0, 1, "k"); return err },

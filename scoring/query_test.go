@@ -65,8 +65,7 @@ func TestQueriesConform(t *testing.T) {
 		{Bound: 10, Full: true, Centre: centre},
 		{Bound: 1, Full: true, Centre: centre, Checks: 5},
 	} {
-		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query,
-			error) {
+		asks[fmt.Sprintf("mean, %+v", o)] = func(embedding.Matrix) (query.Query, error) {
 			return scoring.NewMean(clientDim, o, "k")
 		}
 	}

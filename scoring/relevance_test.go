@@ -68,12 +68,8 @@ func TestRelevanceRefusals(t *testing.T) {
 	for name, f := range map[string]func() ([]float64, error){
 		"not a number": func() ([]float64, error) { return Relevance([]float64{1, math.NaN()}) },
 		"lengths":      func() ([]float64, error) { return Relevance([]float64{1, 2}, Level{[]string{"a"}, 1, 1}) },
-		"weight": func() ([]float64,
-			error) {
-			return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, -1, 1})
-		},
-		"prior": func() ([]float64,
-			error) {
+		"weight":       func() ([]float64, error) { return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, -1, 1}) },
+		"prior": func() ([]float64, error) {
 			return Relevance([]float64{1, 2}, Level{[]string{"a", "b"}, 1, math.NaN()})
 		},
 	} {

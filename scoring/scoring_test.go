@@ -447,8 +447,7 @@ func TestRefusals(t *testing.T) {
 		"NaN sample": func() error { _, err := Prepare(bad, Options{None, 1}); return err },
 		"no samples": func() error { _, err := Prepare(embedding.NewMatrix(0, 2), Options{None, 1}); return err },
 		"torn matrix": func() error {
-			_,
-				err := Prepare(embedding.Matrix{Rows: 2, Dim: 2}, Options{None, 1})
+			_, err := Prepare(embedding.Matrix{Rows: 2, Dim: 2}, Options{None, 1})
 			return err
 		},
 		"dimensions": func() error {
@@ -532,8 +531,7 @@ func TestRankCounts(t *testing.T) {
 	}
 	texts := []string{"a", "b", "c", "d", "a", "b", "c", "d", "a", "b", "c", "d", "a", "b", "a", "c"}
 	r, err := Rank(scores, texts, 4, 2, SkipDuplicates)
-	want := Ranking{Pairs: []Pair{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {3, 0, 1}}, Duplicates: 1,
-		Ties: 3}
+	want := Ranking{Pairs: []Pair{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {3, 0, 1}}, Duplicates: 1, Ties: 3}
 	if err != nil || !reflect.DeepEqual(r, want) {
 		t.Errorf("%v: %+v, want %+v", err, r, want)
 	}

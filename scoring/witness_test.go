@@ -95,13 +95,11 @@ func TestWitnessRefusals(t *testing.T) {
 		"short": func() error { _, err := s.Witness(mean[1:], 1); return err },
 		"gain":  func() error { _, err := s.Witness(mean, 0); return err },
 		"dimension": func() error {
-			_,
-				err := s.Gain(query.Means{Clients: 1, Dim: 2, Data: make([]float64, 2)})
+			_, err := s.Gain(query.Means{Clients: 1, Dim: 2, Data: make([]float64, 2)})
 			return err
 		},
 		"silent": func() error {
-			_,
-				err := s.Gain(query.Means{Clients: 1, Dim: 3, Data: make([]float64, 3)})
+			_, err := s.Gain(query.Means{Clients: 1, Dim: 3, Data: make([]float64, 3)})
 			return err
 		},
 	} {

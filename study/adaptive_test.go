@@ -197,8 +197,7 @@ func TestHalvingOfEquals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Ablate(t.Context(), axes, cells,
-		Options{Dir: t.TempDir(), Halving: &cost.Halving{Eta: 2, MinRounds: 1}})
+	_, err = Ablate(t.Context(), axes, cells, Options{Dir: t.TempDir(), Halving: &cost.Halving{Eta: 2, MinRounds: 1}})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "equally") {
 		t.Errorf("all settings are equal: %v", err)
 	}

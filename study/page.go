@@ -55,14 +55,12 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own "+
 				"budget on the same clients: publishing all of them, or choosing the best one, spends more than one "+
-				"of them states.",
-				a.Rows[0].Runs[0]),
+				"of them states.", a.Rows[0].Runs[0]),
 			"Accuracy, perplexity or macro F1, and the gap closed are those of the small model that was trained on a " +
 				"run's text, on the test clients. The choice of a setting by these figures uses the test clients, " +
 				"who are not protected. FID is the Fréchet distance of the newest round's samples from the " +
 				"validation clients; the released distance is that of their mean embedding from the clients' noised one. " +
-				"The time is that of a run's stages without its evaluation, of which runs share " +
-				"parts."}}
+				"The time is that of a run's stages without its evaluation, of which runs share parts."}}
 	for _, c := range a.Composed {
 		g.Composed = append(g.Composed, c.Words("runs")+".")
 	}
@@ -213,8 +211,7 @@ func (a *Ablation) rungs() *report.GridRungs {
 		g.Heads = append(g.Heads, "after "+roundsOf(rung.Rounds))
 		if rung.Tied {
 			g.Figure += fmt.Sprintf(" After %s, settings on both sides of the border had equal figures: their order "+
-				"in the grid decided.",
-				roundsOf(rung.Rounds))
+				"in the grid decided.", roundsOf(rung.Rounds))
 		}
 	}
 	if len(h.Rungs) == 0 {

@@ -73,8 +73,7 @@ func (f Facts) Statement() []string {
 		say("%s", f.Protected())
 		say("%s", f.neighbours())
 		say("The probability that the outcome is one of any given set is at most e^ε = %s times its probability with a "+
-			"neighbour, plus δ = %g.",
-			accountant.RoundUp(math.Exp(f.Spent), 4), b.Delta)
+			"neighbour, plus δ = %g.", accountant.RoundUp(math.Exp(f.Spent), 4), b.Delta)
 		say("The guarantee is for the %d train clients only.", b.Clients)
 		if f.Since != "" {
 			say("These are the clients with a text of %s or later (data.since). Their number is public: it is stated "+
@@ -162,8 +161,7 @@ func (f Facts) validation() string {
 	switch chosen := f.Validation.chooses(); {
 	case len(chosen) > 0:
 		return "Validation clients are not protected: their texts are read without noise, and the product depends on " +
-			"them: " +
-			strings.Join(chosen, "; ") + ". Test clients are measured without noise in evaluations."
+			"them: " + strings.Join(chosen, "; ") + ". Test clients are measured without noise in evaluations."
 	case f.Validation == Evaluation && f.Evaluated:
 		return "Validation and test clients are not protected: their texts are read without noise for the " +
 			"distance of each round's samples and of public text, the best step of the small models and the table. " +
@@ -214,8 +212,7 @@ func (f Facts) sampling() []string {
 			s = fmt.Sprintf("asked %d clients each, in a shuffled order in which each of %d clients comes once at "+
 				"most; every %d of these rounds are a tree, and a sum is that of a node. A client's vectors are in "+
 				"at most %d released nodes of a tree, which is counted as so many sums", e.Cohort,
-				f.Record.Budget.Clients, e.Leaves,
-				accountant.PrefixSquares(e.Leaves))
+				f.Record.Budget.Clients, e.Leaves, accountant.PrefixSquares(e.Leaves))
 		}
 		if kinds[s]++; kinds[s] == 1 {
 			order = append(order, s)

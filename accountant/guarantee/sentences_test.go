@@ -30,8 +30,7 @@ func TestSpending(t *testing.T) {
 			[]ledger.Entry{entry(true), entry(false)}, false},
 		"ε = 5 of 7 was spent by the one release of an earlier run on the same clients (δ = 0.0001), a noised sum of 998 clients' vectors.": {5,
 			[]ledger.Entry{entry(true)}, false},
-		"No privacy budget holds: this run protects nobody.": {5,
-			[]ledger.Entry{entry(false)}, true},
+		"No privacy budget holds: this run protects nobody.": {5, []ledger.Entry{entry(false)}, true},
 	} {
 		f := Facts{Spent: c.spent}
 		f.Record.Budget = ledger.Budget{Epsilon: 7, Delta: 1e-4, Clients: 998, InsecureSeededNoise: c.seeded}

@@ -40,9 +40,7 @@ func (b Budget) record(continues string) func(previous string) any {
 }
 
 func (e Entry) record(spent float64) func(previous string) any {
-	return func(previous string) any {
-		return chargeRecord{"charge", e, exactjson.Float(spent), previous}
-	}
+	return func(previous string) any { return chargeRecord{"charge", e, exactjson.Float(spent), previous} }
 }
 
 const (

@@ -232,13 +232,11 @@ func (l *Ledger) check() error {
 	}
 	if !os.SameFile(opened, found) {
 		return fmt.Errorf("ledger: %s is another file than the one that was opened: it was replaced while the run "+
-			"was going on, "+
-			"so nothing can be released", l.path)
+			"was going on, so nothing can be released", l.path)
 	}
 	if found.Size() != l.size {
 		return fmt.Errorf("ledger: %s: %w: it has %d bytes and had %d: something else wrote to it while the run was "+
-			"going on",
-			l.path, ErrDamaged, found.Size(), l.size)
+			"going on", l.path, ErrDamaged, found.Size(), l.size)
 	}
 	if err := checkHead(l.path, l.content); err != nil {
 		return fmt.Errorf("ledger: %s: %w", l.path, err)

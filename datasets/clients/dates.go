@@ -25,8 +25,7 @@ func dateLayout(format string) (string, error) {
 	})) {
 		return "",
 			fault.Userf("the date format is %q, want YYYY or YY, MM, MON (Jan) or MONTH, DD, hh, mm, ss and signs "+
-				"between them, as in DD/MM/YYYY",
-				format)
+				"between them, as in DD/MM/YYYY", format)
 	}
 	return strings.NewReplacer(dateParts...).Replace(format), nil
 }

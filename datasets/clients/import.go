@@ -241,8 +241,7 @@ func (i *importer) bound(c *imported, texts, bytes int) error {
 	}
 	first := c.texts[0]
 	return fmt.Errorf("%s: %w: the client of %s has more than %d texts or %d MiB: name the column of clients, or "+
-		"divide it",
-		i.files[first.file].Path, parquetio.ErrFormat, first.place, mostTexts, mostTextBytes>>20)
+		"divide it", i.files[first.file].Path, parquetio.ErrFormat, first.place, mostTexts, mostTextBytes>>20)
 }
 
 // write writes what is left of all splits in the order of IDs, and the manifest.
@@ -326,8 +325,7 @@ func (i *importer) unit() string {
 		return i.o.Unit
 	case p.Kind == Dirichlet:
 		return fmt.Sprintf("a client is simulated: %d clients, labels drawn from a Dirichlet distribution of "+
-			"concentration %g",
-			i.o.Clients, p.Alpha)
+			"concentration %g", i.o.Clients, p.Alpha)
 	case p.Kind != "":
 		return fmt.Sprintf("a client is simulated: %d clients, texts drawn uniformly", i.o.Clients)
 	case i.o.ClientPerText:

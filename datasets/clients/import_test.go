@@ -393,8 +393,7 @@ func TestWhereAndExactCounts(t *testing.T) {
 		"100 test clients are asked": func(o *ImportOptions) { o.TestClients = 100 },
 		"validation clients is -1":   func(o *ImportOptions) { o.ValidationClients = -1 },
 		"nothing is left": func(o *ImportOptions) {
-			o.Where,
-				o.Shape = [][]string{{"france"}, {"2001"}}, Shape{}
+			o.Where, o.Shape = [][]string{{"france"}, {"2001"}}, Shape{}
 		},
 		"2 lists of values choose rows by": func(o *ImportOptions) { o.Columns.Others = nil },
 	} {

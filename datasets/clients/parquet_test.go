@@ -312,9 +312,8 @@ func TestWriteReadsBack(t *testing.T) {
 
 func TestWriteRefusesWhatReadWouldRefuse(t *testing.T) {
 	for want, clients := range map[string][]Client{
-		"no clients": nil,
-		"there twice": {{ID: "a", Split: Train, Texts: []string{"x"}},
-			{ID: "a", Split: Train, Texts: []string{"y"}}},
+		"no clients":        nil,
+		"there twice":       {{ID: "a", Split: Train, Texts: []string{"x"}}, {ID: "a", Split: Train, Texts: []string{"y"}}},
 		"no texts":          {{ID: "a", Split: Train}},
 		"split is none of":  {{ID: "a", Split: "dev", Texts: []string{"x"}}},
 		"date is no date":   {{ID: "a", Split: Train, Date: "today", Texts: []string{"x"}}},

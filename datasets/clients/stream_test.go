@@ -63,9 +63,7 @@ func TestStream(t *testing.T) {
 
 // A file in another order is read as a whole; bad rows are named by their number in the file.
 func TestStreamOtherFiles(t *testing.T) {
-	row := func(id, text string) nullableRow {
-		return nullableRow{ptr(id), ptr("train"), nil, nil, ptr(text)}
-	}
+	row := func(id, text string) nullableRow { return nullableRow{ptr(id), ptr("train"), nil, nil, ptr(text)} }
 	path := save(t, []nullableRow{row("b", "one"), row("a", "two"), row("b", "three")})
 	all, batches := streamed(t, path, "")
 	if batches != 1 || len(all) != 2 || len(all[0].Texts) != 2 {

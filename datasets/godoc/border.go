@@ -83,7 +83,6 @@ func combine(words []uint64) uint64 {
 // normalise lowers case and keeps letters and digits; everything else separates words.
 func normalise(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) &&
-			!unicode.IsDigit(r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }

@@ -79,8 +79,7 @@ func split(files []file) *Corpus {
 	population := &clients.Population{
 		Unit: fmt.Sprintf("a client is at most %d successive comments of one source file of "+
 			"cmd/{compile,link,internal,asm}; one file makes several clients, so what is protected is such a stretch, "+
-			"not its author",
-			TextsPerClient)}
+			"not its author", TextsPerClient)}
 	for _, s := range clients.Splits {
 		parts[s] = dedupe(parts[s], border.Shares)
 		for _, f := range parts[s] {
@@ -156,9 +155,7 @@ func assign(p string) clients.Split {
 	return ""
 }
 
-func inDomain(p string) bool {
-	return under(p, "cmd/compile", "cmd/link", "cmd/internal", "cmd/asm")
-}
+func inDomain(p string) bool { return under(p, "cmd/compile", "cmd/link", "cmd/internal", "cmd/asm") }
 
 func inPrompts(p string) bool {
 	return !under(p, "cmd", "runtime", "go", "internal", "reflect", "debug", "simd")

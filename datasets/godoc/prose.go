@@ -43,8 +43,7 @@ func prose(group *ast.CommentGroup) []string {
 
 // unwantedMarks, in lower case, mark licences, build lines, editor settings and cgo preambles.
 var unwantedMarks = []string{"copyright", "license", "all rights reserved", "permission is hereby granted",
-	"redistribution and use",
-	"warranties of", "do not edit", "+build ", "go:build", "#include", "#define", "-*-"}
+	"redistribution and use", "warranties of", "do not edit", "+build ", "go:build", "#include", "#define", "-*-"}
 
 func unwanted(raw string) bool {
 	lower := strings.ToLower(raw)

@@ -46,8 +46,7 @@ func findRoot(goroot string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%w: no src/cmd/compile under %q; install Go from go.dev/dl (some distributions put the "+
-		"source in a "+
-		"package of its own, such as golang-src) or set GOROOT", ErrNoSource, tried)
+		"source in a package of its own, such as golang-src) or set GOROOT", ErrNoSource, tried)
 }
 
 func hasSource(root string) bool {

@@ -90,8 +90,7 @@ func readHeader(r *csv.Reader, c Columns) (at [roles]int, others []int, err erro
 		}
 		column[name] = i
 	}
-	names, err := c.find(func(name string) bool { _, ok := column[name]; return ok },
-		func() []string { return header })
+	names, err := c.find(func(name string) bool { _, ok := column[name]; return ok }, func() []string { return header })
 	if err != nil {
 		return at, nil, err
 	}

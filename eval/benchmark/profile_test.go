@@ -50,18 +50,14 @@ func TestProfileOfProducts(t *testing.T) {
 		x := s.Full(tensor.Float32, 0.5, 512, 512)
 		s.RequireGrad(x, true)
 		for range 10 {
-			s.Do(func() {
-				s.WithGrad(func() { s.Backward(s.Sum(s.MatMul(x, x)), []tensor.Tensor{x}) })
-			})
+			s.Do(func() { s.WithGrad(func() { s.Backward(s.Sum(s.MatMul(x, x)), []tensor.Tensor{x}) }) })
 		}
 		return nil
 	}
 	for name, work := range map[string]func() error{
 		"tasks":   func() error { return tensor.Parallel(8, task) },
 		"threads": func() error { return tensor.Run(func(s *tensor.Scope) error { return task(0, s) }) },
-		"nested": func() error {
-			return tensor.Run(func(*tensor.Scope) error { return tensor.Parallel(8, task) })
-		},
+		"nested":  func() error { return tensor.Run(func(*tensor.Scope) error { return tensor.Parallel(8, task) }) },
 	} {
 		r, err := measure("x", "float32", "y", true, func() (int, error) { return 1, work() })
 		if err != nil {

@@ -177,8 +177,7 @@ func TestClassification(t *testing.T) {
 	for want, change := range map[string]func(u *Suite, s *Source){
 		"none of the 2 labels": func(u *Suite, _ *Source) { u.Labels = []string{"sea", "odd"} },
 		"3 texts with 1": func(_ *Suite, s *Source) {
-			s.Texts, s.Labels = []string{"a", "b", "c"},
-				[]string{"sea"}
+			s.Texts, s.Labels = []string{"a", "b", "c"}, []string{"sea"}
 		},
 		"none of its 1 texts": func(_ *Suite, s *Source) { s.Texts, s.Labels = []string{"a"}, []string{"odd"} },
 	} {

@@ -81,9 +81,7 @@ func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 type Interval [2]float64
 
 // Accuracy is the share of all tokens that are predicted exactly.
-func Accuracy(scores []Score) float64 {
-	return share(scores, func(c Score) int { return c.Correct })
-}
+func Accuracy(scores []Score) float64 { return share(scores, func(c Score) int { return c.Correct }) }
 
 // Top3 is the share of all tokens that are among the model's three likeliest ones, Top5 among its five.
 func Top3(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top3 }) }

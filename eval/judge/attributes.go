@@ -266,6 +266,4 @@ func (in Input) topics(product, clients embedding.Matrix, products, texts []stri
 func (s Share) above() float64 { return s.Product * math.Log((s.Product+1e-3)/(s.Clients+1e-3)) }
 
 // firstWords cuts a text behind its first n words.
-func firstWords(text string, n int) string {
-	return datasets.First(text, datasets.CountWords, n)
-}
+func firstWords(text string, n int) string { return datasets.First(text, datasets.CountWords, n) }

@@ -1,9 +1,12 @@
 package atomicfile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -35,4 +38,18 @@ func ReadJSONIfAny(path string, into any) (there bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// SHA256 returns the hex SHA-256 of a file's content.
+func SHA256(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -85,13 +85,3 @@ func create(path string) error {
 	}
 	return err
 }
-
-// UseTemporary makes this process and its children use a key in the system's folder for temporary files, until remove
-// is called. Tests call it, so that they leave the user's key alone.
-func UseTemporary() (remove func(), err error) {
-	dir, err := os.MkdirTemp("", "popri-key-")
-	if err != nil {
-		return nil, err
-	}
-	return func() { os.RemoveAll(dir) }, os.Setenv(Variable, filepath.Join(dir, "data.key"))
-}

@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 )
 
 // Error marks another error as one that the user can correct: a flag, a setting or an input file.
@@ -59,4 +62,14 @@ func IsResumable(err error) bool {
 		Resumable() bool
 	}
 	return errors.Is(err, context.Canceled) || errors.As(err, &e) && e.Resumable()
+}
+
+// Endings are the signals that end a program in order: what a user, a system that shuts down or a closed terminal
+// sends. A program that was started to outlive its terminal (nohup) goes on.
+func Endings() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
 }

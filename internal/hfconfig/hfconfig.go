@@ -63,8 +63,7 @@ func Decode(raw []byte, into any, alsoHarmless ...string) error {
 			continue
 		}
 		return fmt.Errorf("%[1]s: %[2]s is not supported (where it does not change what the model computes, "+
-			"accept it with --accept-key %[1]s)",
-			quote.Raw(name), quote.Raw(all[name]))
+			"accept it with --accept-key %[1]s)", quote.Raw(name), quote.Raw(all[name]))
 	}
 	return nil
 }

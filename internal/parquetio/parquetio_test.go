@@ -111,9 +111,8 @@ func TestListsAreBounded(t *testing.T) {
 		}
 		_, err = f.Lists("texts")
 		f.Close()
-		if want != (err == nil) || !want &&
-			(!errors.Is(err, ErrFormat) ||
-				!strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {
+		if want != (err == nil) || !want && (!errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {
 			t.Errorf("%d values: %v", n, err)
 		}
 	}

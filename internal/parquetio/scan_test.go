@@ -50,8 +50,7 @@ func TestScan(t *testing.T) {
 	const n = 25_001
 	f := foreign(t, n)
 	columns := []Column{{Name: "parts"}, {Name: "author", Convert: true}, {Name: "day", Convert: true},
-		{Name: "at", Convert: true},
-		{Name: "public", Convert: true}, {Name: "text"}}
+		{Name: "at", Convert: true}, {Name: "public", Convert: true}, {Name: "text"}}
 	rows := 0
 	err := f.Scan(columns, func(row int64, cells [][]Cell) error {
 		i := int(row)
@@ -61,8 +60,7 @@ func TestScan(t *testing.T) {
 		}
 		day := time.Date(1970, 1, 1+i, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 		want := [][]Cell{parts, {{Value: fmt.Sprint(-i)}}, {{Value: day}}, {{Value: "2001-02-03"}},
-			{{Value: fmt.Sprint(i%2 == 1)}},
-			{{Value: fmt.Sprint("text ", i)}}}
+			{{Value: fmt.Sprint(i%2 == 1)}}, {{Value: fmt.Sprint("text ", i)}}}
 		if i == 2 {
 			want[5][0] = Cell{Null: true}
 		}

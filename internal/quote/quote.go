@@ -1,4 +1,5 @@
-// Package quote shows values of files in errors, cut to a length that fits a terminal line.
+// Package quote puts values into messages: those of files cut to a length that fits a terminal line, and numbers with
+// their nouns.
 package quote
 
 import (
@@ -109,4 +110,18 @@ func cut(s string) (string, bool) {
 		n++
 	}
 	return s[:at], at < len(s)
+}
+
+// Count is a number with its noun: "1 round", "2 rounds". many is the noun's plural; "" adds an s.
+func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
+
+// Plural is the word that goes with a number: one with 1, and many, or one with an s, with any other.
+func Plural(n int, one, many string) string {
+	switch {
+	case n == 1:
+		return one
+	case many == "":
+		return one + "s"
+	}
+	return many
 }

@@ -15,9 +15,7 @@ import (
 // New returns a generator for the stream that seed and path name: ChaCha8 keyed by SHA-256 of the seed and the path,
 // whose parts are joined by '/'. Equal arguments give equal streams on every platform. It is not safe for use by
 // several goroutines at once; give each its own path.
-func New(seed uint64, path ...string) *rand.Rand {
-	return rand.New(rand.NewChaCha8(key(seed, path)))
-}
+func New(seed uint64, path ...string) *rand.Rand { return rand.New(rand.NewChaCha8(key(seed, path))) }
 
 // Seed returns a 64-bit seed for the stream that seed and path name, for libraries that accept no generator.
 func Seed(seed uint64, path ...string) uint64 {

@@ -179,7 +179,7 @@ func TestMarginals(t *testing.T) {
 // than the paper's claim 2, .25.
 func TestAgreement(t *testing.T) {
 	p, q := []float64{.7, .2, .1}, []float64{.1, .3, .6}
-	exact := Agreement(p, q)
+	exact := agreement(p, q)
 	if sum := exact[0] + exact[1] + exact[2]; math.Abs(sum-.3538) > 1e-4 || math.Abs(exact[1]-.1538) > 1e-4 {
 		t.Errorf("agreement %v, sum %g, want .3538", exact, sum)
 	}
@@ -456,4 +456,22 @@ func TestQuestion(t *testing.T) {
 	if counts[7] -= .02; !slices.Equal(base.Choose(counts, .5, 0), []float64{None, 0}) {
 		t.Errorf("the choice is %v", base.Choose(counts, .5, 0))
 	}
+}
+
+// agreement is the probability that two teachers both vote for each token in a coordinated vote: 1 / Σ_h max(p_h/p_j,
+// q_h/q_j). Its sum is the probability Jaccard similarity of p and q. The paper's claim 2 has min(p_j, q_j) / Σ_h
+// max(p_h, q_h), which is a lower bound of it.
+func agreement(p, q []float64) []float64 {
+	out := make([]float64, len(p))
+	for j := range p {
+		if p[j] == 0 || q[j] == 0 {
+			continue
+		}
+		sum := 0.0
+		for h := range p {
+			sum += math.Max(p[h]/p[j], q[h]/q[j])
+		}
+		out[j] = 1 / sum
+	}
+	return out
 }

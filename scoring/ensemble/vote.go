@@ -82,24 +82,6 @@ func Probabilities(logits []float32, temperature float64, banned []int32) []floa
 	return p
 }
 
-// Agreement is the probability that two teachers both vote for each token in a coordinated vote: 1 / Σ_h max(p_h/p_j,
-// q_h/q_j). Its sum is the probability Jaccard similarity of p and q. The paper's claim 2 has min(p_j, q_j) / Σ_h
-// max(p_h, q_h), which is a lower bound of it.
-func Agreement(p, q []float64) []float64 {
-	out := make([]float64, len(p))
-	for j := range p {
-		if p[j] == 0 || q[j] == 0 {
-			continue
-		}
-		sum := 0.0
-		for h := range p {
-			sum += math.Max(p[h]/p[j], q[h]/q[j])
-		}
-		out[j] = 1 / sum
-	}
-	return out
-}
-
 // Majority is the limit, for many teachers, of the probability that more than half of them agree on a token in a
 // coordinated vote, where they have a share alpha of their distributions in common and the rest is disjoint: 1 −
 // 2^(−α/(1−α)). It does not depend on how wide the common part is. (The winner y ~ Exp(α) of the common part has each

@@ -88,6 +88,4 @@ func Clip(v []float64, bound float64) (norm float64) {
 }
 
 // Norm is the L2 norm.
-func Norm(v []float64) float64 {
-	return math.Sqrt(floats.Dot(v, v))
-}
+func Norm(v []float64) float64 { return math.Sqrt(floats.Dot(v, v)) }

@@ -139,8 +139,7 @@ func TestLabels(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	dir, out := run(t, false, "x"), filepath.Join(t.TempDir(), "hub")
 	if err := rows.Write(filepath.Join(dir, rundir.Synthetic),
-		[]plainRow{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"},
-			{"p", "public"}}); err != nil {
+		[]plainRow{{"one", "stop"}, {"two", "length"}, {"p", "public"}, {"p", "public"}, {"p", "public"}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Write(dir, out, Options{License: "cc-by-4.0", Language: "en"})

@@ -270,8 +270,7 @@ func (p *comparison) products(titles []string, runs []Report) {
 	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
 	best, last := list[0], list[len(list)-1]
 	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the "+
-		"synthetic set that it publishes",
-		list, best.Key, nil)
+		"synthetic set that it publishes", list, best.Key, nil)
 	decimals := measureOf(list).decimals(list)
 	if *best.Accuracy == *last.Accuracy {
 		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list),

@@ -160,8 +160,7 @@ func TestGridWithLess(t *testing.T) {
 		"not a number": func(g *Grid) { g.Cells[0].Runs[0].Figures["accuracy"] = math.NaN() },
 		"infinite":     func(g *Grid) { g.Cells[0].Runs[0].Figures["epsilon"] = math.Inf(1) },
 		"one value": func(g *Grid) {
-			g.Axes, g.Cells = g.Axes[:1],
-				[]GridCell{{At: []int{0}, Runs: g.Cells[0].Runs}}
+			g.Axes, g.Cells = g.Axes[:1], []GridCell{{At: []int{0}, Runs: g.Cells[0].Runs}}
 		},
 		"plain order": func(g *Grid) { g.Rungs = nil },
 	} {

@@ -79,8 +79,7 @@ func TestFirstScreen(t *testing.T) {
 		"aria-label=\"POPri: 22.15\u202f%, interval 21.92\u202f% to 22.39\u202f%\"", "(ε = ∞): 24.51",
 		"strongest baseline", "interval −0.10 to",
 		"publishes: 12\u202f000 texts", "ε = 6.98 of 7 was spent by 3 releases", `<nav class="contents"`,
-		`<section id="privacy">`,
-		"All releases together are private. The guarantee protects one client.</p>\n<details",
+		`<section id="privacy">`, "All releases together are private. The guarantee protects one client.</p>\n<details",
 		"<p>Two data sets are neighbours.</p>", `<section id="results">`} {
 		i := strings.Index(page[at:], want)
 		if i < 0 {

@@ -85,8 +85,7 @@ func full() Report {
 			{"Real", "public comments of the clients' domain",
 				[]string{"liveness computes the set of variables that are live at each safepoint."}},
 		}},
-		Stages: []Stage{{"read data", 4.2}, {"generate", 181}, {"score", 3.3}, {"train", 140},
-			{"evaluate", 201}},
+		Stages: []Stage{{"read data", 4.2}, {"generate", 181}, {"score", 3.3}, {"train", 140}, {"evaluate", 201}},
 		Settings: []Setting{{"seed", "1", "1"}, {"dpo.beta", "0.2", "0.1"}, {"dpo.loss", "sigmoid", "sigmoid"},
 			{"generate.prompts", "200", "200"}},
 		Versions: []Version{{"popri", "v1.0.0"}, {"libtorch", "2.1.2"},
@@ -100,8 +99,7 @@ func full() Report {
 			"chosen": 0.031 + 0.004*f, "rejected": 0.012 + 0.003*f, "margin": 0.2 + 0.3*f, "loss": 0.69 - 0.06*f,
 			"accuracy": 0.55 + 0.08*f,
 			"fid":      0.284 - 0.02*f, "tokens": 38.2 - f, series.EpsilonKey: 3.6 + 1.7*f, "pairs": 200}},
-			Seconds:  97.5,
-			Selected: i == 2})
+			Seconds: 97.5, Selected: i == 2})
 	}
 	return r
 }
@@ -188,8 +186,7 @@ func TestFullReport(t *testing.T) {
 	checkPage(t, page)
 	for _, want := range []string{"All releases together", "protects one client",
 		"Go documentation, ε = 7", "complete", "21 November 2026", "22.15\u202f%", "21.92 – 22.39", "48 – 59", "151.40",
-		"ε = 0", "ε = ∞",
-		"walkStmt lowers", "up to eight successive comments of one source file", "δ = 10⁻⁴", "998",
+		"ε = 0", "ε = ∞", "walkStmt lowers", "up to eight successive comments of one source file", "δ = 10⁻⁴", "998",
 		"8\u202fmin 50\u202fs", "changed", "default 0.1", "2.1.2", "var(--s1)", "Preference accuracy", "budget",
 		"ε = 6.98",
 	} {

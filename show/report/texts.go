@@ -145,9 +145,7 @@ func (t Texts) few() (rows []textRow) {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(*t.Samples[b].Score, *t.Samples[a].Score)
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(*t.Samples[b].Score, *t.Samples[a].Score) })
 	if len(order) > printed {
 		order = append(order[:printed/2:printed/2], order[len(order)-printed/2:]...)
 	}

@@ -94,8 +94,7 @@ func TestMLflowFailuresPass(t *testing.T) {
 		"no JSON":   func(w http.ResponseWriter) { w.WriteHeader(502); _, _ = w.Write([]byte("<html>")) },
 		"half of it": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "90")
-			_,
-				_ = w.Write([]byte("{"))
+			_, _ = w.Write([]byte("{"))
 		},
 	}
 	for what, fail := range broken {
@@ -173,8 +172,7 @@ func TestMLflowWithoutServer(t *testing.T) {
 			f, dir := newFakeMLflow(t), t.TempDir()
 			release := make(chan struct{})
 			if what == "hangs" {
-				f.fault = func(w http.ResponseWriter, r *http.Request, call string,
-					done bool) bool {
+				f.fault = func(w http.ResponseWriter, r *http.Request, call string, done bool) bool {
 					<-release
 					return true
 				}
@@ -219,8 +217,7 @@ func TestMLflowDiesInMidRun(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	f.locked(func() {
-		f.fault = func(w http.ResponseWriter, r *http.Request, call string,
-			done bool) bool {
+		f.fault = func(w http.ResponseWriter, r *http.Request, call string, done bool) bool {
 			panic(http.ErrAbortHandler)
 		}
 	})

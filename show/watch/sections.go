@@ -105,8 +105,7 @@ func (w *Watcher) head(now time.Time) head {
 		h.Note = "The process ended before the run was complete. Go on with: " + resume
 	case silent:
 		h.Note = fmt.Sprintf("No sign of life since %s: the process was killed, or the machine sleeps. If it was "+
-			"killed, go on with: %s",
-			w.state.last.UTC().Format("2 January, 15:04:05 MST"), resume)
+			"killed, go on with: %s", w.state.last.UTC().Format("2 January, 15:04:05 MST"), resume)
 	}
 	if !w.state.last.IsZero() {
 		h.Last = w.state.last.UnixMilli()

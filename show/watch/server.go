@@ -85,8 +85,7 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	mux.HandleFunc("GET /{$}", static("text/html", pageHTML))
 	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet+pageCSS)))
 	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript+pageJS)))
-	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter,
-		_ *http.Request) {
+	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter, _ *http.Request) {
 		out.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("GET /"+rundir.Report, w.page(rundir.Report))

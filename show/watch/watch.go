@@ -67,8 +67,7 @@ func New(o Options) *Watcher {
 		o.Every = time.Second
 	}
 	return &Watcher{Options: o, over: make(chan struct{}), changed: make(chan struct{}), state: newState(), fresh: true,
-		sections: map[string]section{},
-		follower: eventlog.Follower{Path: filepath.Join(o.Dir, rundir.Events)}}
+		sections: map[string]section{}, follower: eventlog.Follower{Path: filepath.Join(o.Dir, rundir.Events)}}
 }
 
 // Run looks at the folder until ctx ends.

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -8,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
 
 	"popri/configs"
 	"popri/internal/fault"
@@ -86,4 +90,16 @@ func rangeOf(value string) ([]string, error) {
 		list = append(list, strconv.FormatFloat(x, 'g', 12, 64))
 	}
 	return list, nil
+}
+
+// Embedded parses a YAML file that is part of the program, once. All of its keys must be fields of T.
+func Embedded[T any](name string, file []byte) func() T {
+	return sync.OnceValue(func() (out T) {
+		d := yaml.NewDecoder(bytes.NewReader(file))
+		d.KnownFields(true)
+		if err := d.Decode(&out); err != nil {
+			panic(fmt.Sprintf("%s: %v", name, err)) // part of the program, and tested
+		}
+		return out
+	})
 }

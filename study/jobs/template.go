@@ -66,10 +66,8 @@ func (a Array) render(engine string, f fields) ([]byte, error) {
 	t, err := template.New(engine).Option("missingkey=error").Funcs(template.FuncMap{
 		"value": value,
 		// The program and its arguments for a task, but for the task's number, which comes last.
-		"command": func(program string) []string {
-			return append([]string{value("program", program)}, a.Arguments...)
-		},
-		"shell": shellQuote,
+		"command": func(program string) []string { return append([]string{value("program", program)}, a.Arguments...) },
+		"shell":   shellQuote,
 		"json": func(v any) (string, error) {
 			var b bytes.Buffer
 			encoder := json.NewEncoder(&b)

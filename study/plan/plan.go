@@ -167,8 +167,7 @@ func (p *Plan) CheckKey() error {
 	if tag != p.Key {
 		path, _ := datakey.Path()
 		return fault.Userf("%s was planned with another key for tags of private data than %s: let %s name the same "+
-			"key file on every machine",
-			planPath(p.dir), path, datakey.Variable)
+			"key file on every machine", planPath(p.dir), path, datakey.Variable)
 	}
 	return nil
 }

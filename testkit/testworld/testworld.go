@@ -29,14 +29,17 @@ import (
 	"popri/trainer"
 )
 
-// Main runs a package's tests under their own key, see datakey.UseTemporary, and returns the exit code. Packages whose
-// tests begin runs call it in TestMain.
+// Main runs a package's tests under a temporary key, so that they leave the user's alone, and returns the exit code.
+// Packages whose tests begin runs call it in TestMain.
 func Main(m *testing.M) int {
-	remove, err := datakey.UseTemporary()
+	dir, err := os.MkdirTemp("", "popri-key-")
 	if err != nil {
 		panic(err)
 	}
-	defer remove()
+	defer os.RemoveAll(dir)
+	if err := os.Setenv(datakey.Variable, filepath.Join(dir, "data.key")); err != nil {
+		panic(err)
+	}
 	defer func() {
 		if shared.world != nil {
 			os.RemoveAll(shared.world.Dir)

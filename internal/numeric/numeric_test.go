@@ -1,7 +1,9 @@
 package numeric_test
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"popri/internal/numeric"
@@ -12,5 +14,16 @@ func TestBetween(t *testing.T) {
 	low, high := numeric.Bisect(0, 3, func(x float64) bool { return x*x < 2 })
 	if low*low >= 2 || high*high < 2 || math.Nextafter(low, 3) != high {
 		t.Errorf("√2 lies between %v and %v", low, high)
+	}
+}
+
+func TestSorted(t *testing.T) {
+	values := []int{3, 1, 3, 2, 1}
+	got := numeric.SortedIndices(len(values), func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+	if want := []int{0, 2, 3, 1, 4}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := numeric.Indices(0); len(got) != 0 {
+		t.Errorf("of none: %v", got)
 	}
 }
