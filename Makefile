@@ -99,9 +99,8 @@ golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what 
 		{ print; fflush() } \
 		END { printf "golden: %d kinds checked\n", kinds }'
 
-bench: build ## Go benchmarks, and reports to two aggregators (popri bench aggregate)
+bench: setup ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
-	build/popri bench aggregate --clients 50
 
 size: ## lines, packages, settings, the longest function and file, pages, beside their bounds in .ci/size.txt
 	@go run ./internal/size

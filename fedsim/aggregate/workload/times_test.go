@@ -1,5 +1,4 @@
-// Package workload times what clients and aggregators compute for reports, with made-up clients: it is the work of
-// "popri bench aggregate" and of the Go benchmark.
+// Package workload times what clients and aggregators compute for reports, with made-up clients.
 package workload
 
 import (
