@@ -48,9 +48,8 @@ var choices = []struct {
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
 	{Validated, "the product is the model of the round with the least loss on their texts (trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
-	{Mixing,
-		"whether the product is public text, written text or both was chosen by what a small model learns about their " +
-			"texts (synthetic.mix=validated)",
+	{Mixing, "whether the product is public text, written text or both was chosen by what a small model learns about " +
+		"their texts (synthetic.mix=validated)",
 		func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},
 }
 

@@ -23,9 +23,8 @@ func dateLayout(format string) (string, error) {
 	if format != "" && (!strings.Contains(format, "YY") || strings.ContainsFunc(rest, func(r rune) bool {
 		return r != 'T' && (unicode.IsLetter(r) || unicode.IsDigit(r))
 	})) {
-		return "",
-			fault.Userf("the date format is %q, want YYYY or YY, MM, MON (Jan) or MONTH, DD, hh, mm, ss and signs "+
-				"between them, as in DD/MM/YYYY", format)
+		return "", fault.Userf("the date format is %q, want YYYY or YY, MM, MON (Jan) or MONTH, DD, hh, mm, ss and "+
+			"signs between them, as in DD/MM/YYYY", format)
 	}
 	return strings.NewReplacer(dateParts...).Replace(format), nil
 }

@@ -74,9 +74,8 @@ type Row struct {
 func CompareVotes(ctx context.Context, o EnsembleOptions) (*Ensemble, error) {
 	if o.Teachers < 2 || o.Common < 1 || o.Histograms < 1 || o.Common > 800 ||
 		o.Model == "" && !(o.Alpha > 0 && o.Alpha < 1) {
-		return nil,
-			fault.Userf("%d teachers, %d common numbers, %d histograms, a common share of %g: want 2 or more, 1 to "+
-				"800, 1 or more, and above 0 and below 1", o.Teachers, o.Common, o.Histograms, o.Alpha)
+		return nil, fault.Userf("%d teachers, %d common numbers, %d histograms, a common share of %g: want 2 or more, "+
+			"1 to 800, 1 or more, and above 0 and below 1", o.Teachers, o.Common, o.Histograms, o.Alpha)
 	}
 	for _, t := range o.Thresholds {
 		if !(t > 0 && t <= 1) {

@@ -56,9 +56,8 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 	for i, t := range append(texts[:len(texts):len(texts)], noContent) {
 		questions[i] = append(begin[last:len(begin):len(begin)], f.question(t)...)
 		if n := last + len(questions[i]) + longest; n > m.Config.Context {
-			return nil,
-				fmt.Errorf("%d demonstrations and a text have %d tokens, and the model's context has %d: show fewer "+
-					"(--shots), or shorter ones (downstream.length)", len(demonstrations), n, m.Config.Context)
+			return nil, fmt.Errorf("%d demonstrations and a text have %d tokens, and the model's context has %d: show "+
+				"fewer (--shots), or shorter ones (downstream.length)", len(demonstrations), n, m.Config.Context)
 		}
 	}
 	shared, err := m.Begin(begin[:last])

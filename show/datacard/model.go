@@ -64,9 +64,8 @@ func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Re
 		return r, err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b,
-		"---\n%s---\n# %s\nA language model, made by popri %s: the clients trained it themselves on their own texts, "+
-			"and the server added up the changes of its weights with noise.\n\n", front, m.Name, o.Program)
+	fmt.Fprintf(&b, "---\n%s---\n# %s\nA language model, made by popri %s: the clients trained it themselves on their "+
+		"own texts, and the server added up the changes of its weights with noise.\n\n", front, m.Name, o.Program)
 	fmt.Fprint(&b, "```python\ntransformers.AutoModelForCausalLM.from_pretrained(\"path/of/this/folder\")\n```\n")
 	if err := proof(&b, run, facts, r, append(files, rundir.Config, rundir.Ledger, rundir.Inputs)); err != nil {
 		return r, err

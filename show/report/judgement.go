@@ -71,14 +71,12 @@ func Judgement(r *judge.Result) []string {
 	m := r.Memory
 	switch n := len(m.Found); {
 	case n == 0 && len(m.Copies) == 0:
-		out = append(out,
-			"Repeats nobody that could be found: no client behind it has a run of words or a near copy in it that "+
-				"chance does not explain.")
+		out = append(out, "Repeats nobody that could be found: no client behind it has a run of words or a near copy "+
+			"in it that chance does not explain.")
 	default:
-		out = append(out,
-			fmt.Sprintf("Repeats people: %s of clients behind it, and %s, that chance does not explain. Do not "+
-				"publish it before these are looked at.",
-				quote.Count(n, "run of words", "runs of words"), quote.Count(len(m.Copies), "near copy", "near copies")))
+		out = append(out, fmt.Sprintf("Repeats people: %s of clients behind it, and %s, that chance does not explain. "+
+			"Do not publish it before these are looked at.",
+			quote.Count(n, "run of words", "runs of words"), quote.Count(len(m.Copies), "near copy", "near copies")))
 	}
 	strongest := 0.0
 	for _, a := range r.Membership {
@@ -106,11 +104,10 @@ const apart = 0.65
 // JudgementCaveats say what weakens the comparison.
 func JudgementCaveats(r *judge.Result) (out []string) {
 	if math.Max(r.GroupsAUC, 1-r.GroupsAUC) > apart {
-		out = append(out,
-			fmt.Sprintf("Clients behind the product and clients held out differ: a classifier of their texts reaches "+
-				"an AUC of %.2f, where 0.5 is no difference. What is said of clients behind the product may come "+
-				"from this difference, such as other years, and not from their part in it. Name clients who were "+
-				"drawn as they were (--controls).", r.GroupsAUC))
+		out = append(out, fmt.Sprintf("Clients behind the product and clients held out differ: a classifier of their "+
+			"texts reaches an AUC of %.2f, where 0.5 is no difference. What is said of clients behind the product "+
+			"may come from this difference, such as other years, and not from their part in it. Name clients who "+
+			"were drawn as they were (--controls).", r.GroupsAUC))
 	}
 	return out
 }

@@ -46,17 +46,15 @@ func (h Halving) Plan(cells []grid.Cell, seeds int) ([]Rung, error) {
 	rounds := methods.Of(cells[0].Config).RoundsOf(cells[0].Config)
 	for _, c := range cells {
 		if n := methods.Of(c.Config).RoundsOf(c.Config); n != rounds {
-			return nil,
-				fault.Userf("--adaptive: the settings have %d and %d rounds; rounds are what it divides, so all must "+
-					"have as many", rounds, n)
+			return nil, fault.Userf("--adaptive: the settings have %d and %d rounds; rounds are what it divides, so "+
+				"all must have as many", rounds, n)
 		}
 	}
 	n := len(cells) / seeds
 	list := h.Rungs(n, rounds)
 	if len(list) == 0 {
-		return nil,
-			fault.Userf("--adaptive: there is nothing to drop of %d settings of %d rounds; it needs %d settings and "+
-				"%d rounds, or less of --eta and --min-rounds", n, rounds, h.Eta, h.Eta*h.MinRounds)
+		return nil, fault.Userf("--adaptive: there is nothing to drop of %d settings of %d rounds; it needs %d "+
+			"settings and %d rounds, or less of --eta and --min-rounds", n, rounds, h.Eta, h.Eta*h.MinRounds)
 	}
 	for i := range list {
 		n /= h.Eta
