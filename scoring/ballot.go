@@ -13,11 +13,9 @@ import (
 // texts by cosine. The histogram stays exact and secret; what is released is a list of its largest counts
 // (query.Ranking).
 type Ballot struct {
-	samples embedding.Matrix
-	round   int
-	domain  int
-	picks   int
-	key     string
+	facts
+	samples              embedding.Matrix
+	round, domain, picks int
 }
 
 const ballots = "ballot/"
@@ -26,19 +24,15 @@ const ballots = "ballot/"
 // round t, a client votes by its text number t modulo the number of its texts. Picks of the domain largest counts may
 // be released.
 func NewBallot(samples embedding.Matrix, round, domain, picks int, key string) (Ballot, error) {
-	if err := samples.Check(); err != nil {
-		return Ballot{}, fmt.Errorf("scoring: samples: %w", err)
+	if err := checkSamples(samples); err != nil {
+		return Ballot{}, err
 	}
 	if samples.Rows < 2 || round < 1 || domain < 1 || picks < 1 {
 		return Ballot{}, fmt.Errorf("scoring: a ballot of round %d for %d of the largest %d of %d samples", round,
 			picks, domain, samples.Rows)
 	}
-	for i, x := range samples.Data {
-		if x != x || math.IsInf(float64(x), 0) {
-			return Ballot{}, fmt.Errorf("scoring: sample %d has value %g", i/samples.Dim, x)
-		}
-	}
-	return Ballot{samples, round, domain, picks, key}, nil
+	one := facts{BallotName(domain, picks), key, 1, true} // a client moves one count by 1
+	return Ballot{one, samples, round, domain, picks}, nil
 }
 
 // BallotName is the name of a ballot: "ballot/cosine 30 of 300".
@@ -49,20 +43,8 @@ func BallotName(domain, picks int) string {
 // BallotNamed reports whether a question's name is that of a [Ballot].
 func BallotNamed(name string) bool { return strings.HasPrefix(name, ballots) }
 
-// Name implements query.Question.
-func (b Ballot) Name() string { return BallotName(b.domain, b.picks) }
-
-// Key implements query.Question.
-func (b Ballot) Key() string { return b.key }
-
 // Len implements query.Question.
 func (b Ballot) Len() int { return b.samples.Rows }
-
-// Bound implements query.Question: a client moves one count by 1.
-func (b Ballot) Bound() float64 { return 1 }
-
-// NeedsTexts implements query.Ranking.
-func (b Ballot) NeedsTexts() bool { return true }
 
 // Limits implements query.Ranking.
 func (b Ballot) Limits() (domain, picks int) { return b.domain, b.picks }

@@ -19,8 +19,8 @@ import (
 //
 // because V·R⁺ has orthonormal columns. A client needs R, and no sample.
 type Compact struct {
+	facts
 	samples *Samples
-	key     string
 	rank    int
 	columns []float64 // d×rank: Rᵀ
 	squares []float64 // rank: the squared lengths λ of R's rows
@@ -68,7 +68,8 @@ func RestoreCompact(samples embedding.Matrix, root []float64, options Options, k
 
 func compact(s *Samples, root []float64, key string) Compact {
 	rank := len(root) / s.d
-	c := Compact{samples: s, key: key, rank: rank, columns: make([]float64, len(root)), squares: make([]float64, rank)}
+	c := Compact{facts{name: CompactName(s.options.Normalize), key: key, bound: s.options.Clip}, s, rank,
+		make([]float64, len(root)), make([]float64, rank)}
 	for k := range rank {
 		row := root[k*s.d : (k+1)*s.d]
 		c.squares[k] = dot(row, row)
@@ -96,20 +97,8 @@ func (c Compact) Samples() *Samples { return c.samples }
 // CompactName is the name of the question under these options.
 func CompactName(n Normalize) string { return "compact/" + string(n) }
 
-// Name implements query.Query.
-func (c Compact) Name() string { return CompactName(c.samples.options.Normalize) }
-
-// Key implements query.Query.
-func (c Compact) Key() string { return c.key }
-
 // Len implements query.Query: the rank of the samples.
 func (c Compact) Len() int { return c.rank }
-
-// Bound implements query.Query.
-func (c Compact) Bound() float64 { return c.samples.options.Clip }
-
-// NeedsTexts implements query.Query: scores are linear in a client's mean.
-func (c Compact) NeedsTexts() bool { return false }
 
 // Vector implements query.Query.
 func (c Compact) Vector(clients query.Clients, i int) ([]float64, error) {

@@ -19,11 +19,10 @@ import (
 //
 //	‖one text's vector‖ = √(2·Σ_{k<q} 4^-k) < √(8/3)       [ContrastNorm]
 type Contrast struct {
+	facts
 	samples embedding.Matrix
 	of      [][]int // the samples of each label
 	choices int
-	bound   float64
-	key     string
 }
 
 // ContrastNorm is the norm of the vector of one text with q choices, if its label has as many samples: the sensitivity
@@ -57,7 +56,7 @@ func NewContrast(samples embedding.Matrix, labels []int32, q int, bound float64,
 	if err := checkSamples(samples); err != nil {
 		return Contrast{}, err
 	}
-	c := Contrast{samples: samples, choices: q, bound: bound, key: key, of: make([][]int, 1)}
+	c := Contrast{facts{ContrastName(q), key, bound, true}, samples, make([][]int, 1), q}
 	if labels != nil && len(labels) != samples.Rows {
 		return Contrast{}, fmt.Errorf("scoring: %d labels of %d samples", len(labels), samples.Rows)
 	}
@@ -77,20 +76,8 @@ func NewContrast(samples embedding.Matrix, labels []int32, q int, bound float64,
 	return c, nil
 }
 
-// Name implements query.Query.
-func (c Contrast) Name() string { return ContrastName(c.choices) }
-
-// Key implements query.Query.
-func (c Contrast) Key() string { return c.key }
-
 // Len implements query.Query.
 func (c Contrast) Len() int { return 2 * c.samples.Rows }
-
-// Bound implements query.Query.
-func (c Contrast) Bound() float64 { return c.bound }
-
-// NeedsTexts implements query.Query: each text votes.
-func (c Contrast) NeedsTexts() bool { return true }
 
 // Vector implements query.Query.
 func (c Contrast) Vector(clients query.Clients, i int) ([]float64, error) {
@@ -148,19 +135,13 @@ func (c Contrast) votes(texts embedding.Matrix, labels []int32) ([]ranked, error
 				distances[i] = distance(c.samples.Row(i), texts.Row(t), L2)
 			}
 			n := min(c.choices, len(order))
-			by := func(sign float64) []int {
-				slices.SortFunc(order, func(a, b int) int {
-					switch d := sign * (distances[a] - distances[b]); {
-					case d < 0:
-						return -1
-					case d > 0:
-						return 1
-					}
-					return a - b
-				})
-				return slices.Clone(order[:n])
+			slices.SortFunc(order, nearer(distances))
+			out[t].near = slices.Clone(order[:n])
+			for _, i := range order {
+				distances[i] = -distances[i]
 			}
-			out[t] = ranked{by(1), by(-1)}
+			slices.SortFunc(order, nearer(distances))
+			out[t].far = order[:n]
 		}
 	})
 	return out, nil

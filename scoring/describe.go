@@ -8,6 +8,18 @@ import (
 	"popri/scoring/query"
 )
 
+// facts are what a query says of itself, see query.Question and [query.Query].
+type facts struct {
+	name, key string
+	bound     float64
+	texts     bool // each text votes; otherwise scores are linear in a client's mean
+}
+
+func (f facts) Name() string     { return f.name }
+func (f facts) Key() string      { return f.key }
+func (f facts) Bound() float64   { return f.bound }
+func (f facts) NeedsTexts() bool { return f.texts }
+
 // Question is a query as what a machine far away needs to ask its clients: public values alone.
 type Question struct {
 	Name  string
@@ -49,34 +61,53 @@ func Describe(question query.Question) (Question, error) {
 
 // Query makes the query again. It refuses values that do not fit the name.
 func (q Question) Query() (query.Query, error) {
+	compact := func(o Options) (Compact, error) { return RestoreCompact(q.Samples, q.Root, o, q.Key) }
+	return q.query(len(q.Centre), compact, func(name string) (query.Query, error) {
+		return nil, fmt.Errorf("scoring: no question that travels is named %.80q", name)
+	})
+}
+
+// Ask makes the query of the given name and norm bound about samples. It knows every query of this package, so that an
+// audit can repeat the question that a release answers.
+func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
+	q := Question{Name: name, Key: key, Bound: bound, Samples: samples}
+	compact := func(o Options) (Compact, error) { return NewCompact(samples, o, key) }
+	return q.query(samples.Dim, compact, func(name string) (query.Query, error) {
+		if choices, ok := parseContrast(name); ok {
+			return NewContrast(samples, nil, choices, bound, key)
+		}
+		return nil, fmt.Errorf("scoring: no query is named %.80q", name)
+	})
+}
+
+// query makes the query of the question's name; dim is the length of a [Mean], and other makes what it does not know.
+func (q Question) query(dim int, compact func(Options) (Compact, error),
+	other func(name string) (query.Query, error)) (query.Query, error) {
 	if o, ok := parseMean(q.Name); ok {
 		o.Bound, o.Centre = q.Bound, q.Centre
-		return NewMean(len(q.Centre), o, q.Key)
+		return NewMean(dim, o, q.Key)
 	}
 	if kind, n := cutChecks(q.Name); n > 0 {
-		unchecked := q
-		unchecked.Name = kind
-		inner, err := unchecked.Query()
+		q.Name = kind
+		inner, err := q.query(dim, compact, other)
 		if err != nil {
 			return nil, err
 		}
 		return WithChecks(inner, n), nil
 	}
 	for _, n := range normalizations {
-		o := Options{Normalize: n, Clip: q.Bound}
-		switch q.Name {
+		switch o := (Options{Normalize: n, Clip: q.Bound}); q.Name {
 		case CosineName(n):
 			return NewCosine(q.Samples, o, q.Key)
 		case CompactName(n):
-			return RestoreCompact(q.Samples, q.Root, o, q.Key)
+			return compact(o)
 		}
 	}
-	o, err := parseVotes(q.Name)
-	if err != nil {
-		return nil, fmt.Errorf("scoring: no question that travels is named %.80q", q.Name)
+	if o, ok := parseVotes(q.Name); ok {
+		o.Bound = q.Bound
+		return NewVotes(q.Samples, o, q.Key)
 	}
-	o.Bound = q.Bound
-	return NewVotes(q.Samples, o, q.Key)
+	return other(q.Name)
 }
 
 // Dim is the length of the embeddings that clients are asked about.

@@ -32,9 +32,9 @@ type MeanOptions struct {
 // Mean asks for a client's mean embedding itself: d values that do not depend on any samples. The scores of any
 // samples, at any time, follow from it, because a mean cosine is linear in the mean embedding.
 type Mean struct {
+	facts
 	dim     int
 	options MeanOptions
-	key     string
 }
 
 // NewMean makes the question for embeddings of dim values; key identifies the encoder and the centre.
@@ -48,11 +48,8 @@ func NewMean(dim int, o MeanOptions, key string) (Mean, error) {
 		return Mean{}, fmt.Errorf("scoring: a centre of %d values for means of %d", len(o.Centre), dim)
 	}
 	o.Centre = slices.Clone(o.Centre)
-	return Mean{dim, o, key}, nil
+	return Mean{facts{name: MeanNameOf(o), key: key, bound: o.Bound}, dim, o}, nil
 }
-
-// Name implements query.Query.
-func (m Mean) Name() string { return MeanNameOf(m.options) }
 
 // MeanNameOf is the name of the question with these options: "mean/full+1024" with 1024 check values.
 func MeanNameOf(o MeanOptions) string {
@@ -71,17 +68,8 @@ func parseMean(name string) (o MeanOptions, ok bool) {
 	return o, MeanNameOf(o) == name
 }
 
-// Key implements query.Query.
-func (m Mean) Key() string { return m.key }
-
 // Len implements query.Query.
 func (m Mean) Len() int { return m.dim + m.options.Checks }
-
-// Bound implements query.Query.
-func (m Mean) Bound() float64 { return m.options.Bound }
-
-// NeedsTexts implements query.Query.
-func (m Mean) NeedsTexts() bool { return false }
 
 // Vector implements query.Query. A client without texts, whose mean is zero, answers zeros whatever the centre is.
 func (m Mean) Vector(clients query.Clients, i int) ([]float64, error) {

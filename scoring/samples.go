@@ -123,9 +123,6 @@ func (s *Samples) Len() int { return s.n }
 // Dim returns the length d of the embeddings.
 func (s *Samples) Dim() int { return s.d }
 
-// Options returns the treatment of clients' scores.
-func (s *Samples) Options() Options { return s.options }
-
 // Contribution computes one client's clipped vector, of norm at most Clip, by the reference path. A client without
 // texts gives zeros.
 func (s *Samples) Contribution(texts embedding.Matrix) ([]float64, error) {

@@ -59,26 +59,23 @@ func (o VoteOptions) Name() string {
 	return fmt.Sprintf("votes/%s/%d/%s", o.Metric, o.Choices, scale)
 }
 
-func parseVotes(name string) (VoteOptions, error) {
+// parseVotes is the inverse of [VoteOptions.Name].
+func parseVotes(name string) (o VoteOptions, ok bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 4 {
-		return VoteOptions{}, fmt.Errorf("not a name of votes")
+		return o, false
 	}
 	choices, err := strconv.Atoi(parts[2])
-	o := VoteOptions{Metric: Metric(parts[1]), Choices: choices, PerText: parts[3] == "mean",
-		Equal: parts[3] == "equal"}
-	if err != nil || o.Name() != name {
-		return o, fmt.Errorf("not a name of votes")
-	}
-	return o, nil
+	o = VoteOptions{Metric: Metric(parts[1]), Choices: choices, PerText: parts[3] == "mean", Equal: parts[3] == "equal"}
+	return o, err == nil && o.Name() == name
 }
 
 // NearestVotes asks for the histogram of the samples that are nearest to a client's texts, clipped (Private Evolution:
 // Lin et al. 2024, algorithm 2; Xie et al. 2024; PrE-Text: Hou et al. 2024).
 type NearestVotes struct {
+	facts
 	samples embedding.Matrix
 	options VoteOptions
-	key     string
 }
 
 // NewVotes prepares the question about samples; key identifies them.
@@ -92,7 +89,7 @@ func NewVotes(samples embedding.Matrix, o VoteOptions, key string) (NearestVotes
 	if samples.Rows < o.Choices {
 		return NearestVotes{}, fmt.Errorf("scoring: %d choices of %d samples", o.Choices, samples.Rows)
 	}
-	return NearestVotes{samples, o, key}, nil
+	return NearestVotes{facts{o.Name(), key, o.Bound, true}, samples, o}, nil
 }
 
 // checkSamples refuses samples that are no finite vectors.
@@ -108,20 +105,8 @@ func checkSamples(samples embedding.Matrix) error {
 	return nil
 }
 
-// Name implements query.Query.
-func (v NearestVotes) Name() string { return v.options.Name() }
-
-// Key implements query.Query.
-func (v NearestVotes) Key() string { return v.key }
-
 // Len implements query.Query.
 func (v NearestVotes) Len() int { return v.samples.Rows }
-
-// Bound implements query.Query.
-func (v NearestVotes) Bound() float64 { return v.options.Bound }
-
-// NeedsTexts implements query.Query: each text votes.
-func (v NearestVotes) NeedsTexts() bool { return true }
 
 // Vector implements query.Query.
 func (v NearestVotes) Vector(clients query.Clients, i int) ([]float64, error) {
@@ -205,19 +190,24 @@ func Nearest(samples, texts embedding.Matrix, metric Metric, q int, far bool) ([
 				out[t] = []int{best}
 				continue
 			}
-			slices.SortFunc(order, func(a, b int) int {
-				switch {
-				case distances[a] < distances[b]:
-					return -1
-				case distances[a] > distances[b]:
-					return 1
-				}
-				return a - b
-			})
+			slices.SortFunc(order, nearer(distances))
 			out[t] = slices.Clone(order[:q])
 		}
 	})
 	return out, nil
+}
+
+// nearer orders samples by their distances, ties to the lower index.
+func nearer(distances []float64) func(a, b int) int {
+	return func(a, b int) int {
+		switch {
+		case distances[a] < distances[b]:
+			return -1
+		case distances[a] > distances[b]:
+			return 1
+		}
+		return a - b
+	}
 }
 
 func distance(a, b []float32, metric Metric) float64 {
