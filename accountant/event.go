@@ -61,8 +61,8 @@ const (
 	Replace Relation = "replace"
 )
 
-// Relations lists all of them.
-var Relations = []Relation{ZeroOut, AddOrRemove, Replace}
+// relations lists all of them.
+var relations = []Relation{ZeroOut, AddOrRemove, Replace}
 
 // GroupWords says what the relation means for up to k clients together, and how far it lets a sum move.
 func (r Relation) GroupWords(k int) string {
@@ -92,7 +92,7 @@ func (r Relation) GroupWords(k int) string {
 
 // Validate returns an error that lists the relations there are.
 func (r Relation) Validate() error {
-	if !slices.Contains(Relations, r) {
+	if !slices.Contains(relations, r) {
 		return fmt.Errorf("relation is %q, want %q, %q or %q", r, ZeroOut, AddOrRemove, Replace)
 	}
 	return nil

@@ -42,9 +42,9 @@ func NewCompact(samples embedding.Matrix, options Options, key string) (Compact,
 	return compact(s, root, key), nil
 }
 
-// RestoreCompact prepares the question with the matrix R (rank×d) of another machine ([Compact.Root]). Eigenvectors are
+// restoreCompact prepares the question with the matrix R (rank×d) of another machine ([Compact.Root]). Eigenvectors are
 // not unique, and machines compute them differently, but all parts of a sum need the same ones.
-func RestoreCompact(samples embedding.Matrix, root []float64, options Options, key string) (Compact, error) {
+func restoreCompact(samples embedding.Matrix, root []float64, options Options, key string) (Compact, error) {
 	s, err := Prepare(samples, options)
 	if err != nil {
 		return Compact{}, err

@@ -61,7 +61,7 @@ func Describe(question query.Question) (Question, error) {
 
 // Query makes the query again. It refuses values that do not fit the name.
 func (q Question) Query() (query.Query, error) {
-	compact := func(o Options) (Compact, error) { return RestoreCompact(q.Samples, q.Root, o, q.Key) }
+	compact := func(o Options) (Compact, error) { return restoreCompact(q.Samples, q.Root, o, q.Key) }
 	return q.query(len(q.Centre), compact, func(name string) (query.Query, error) {
 		return nil, fmt.Errorf("scoring: no question that travels is named %.80q", name)
 	})

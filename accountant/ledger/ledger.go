@@ -60,8 +60,8 @@ func Obtain(path string, want Budget) (*Ledger, error) {
 	return l, nil
 }
 
-// LockName is the suffix that makes the lock file's name from the ledger's.
-const LockName = ".lock"
+// lockName is the suffix that makes the lock file's name from the ledger's.
+const lockName = ".lock"
 
 // Create starts a ledger at path with its budget. An existing ledger gives an error that is fs.ErrExist.
 func Create(path string, b Budget) (*Ledger, error) { return create(path, b, "", nil) }
@@ -71,7 +71,7 @@ func create(path string, b Budget, continues string, inherited []Entry) (*Ledger
 	if err := b.Validate(); err != nil {
 		return nil, fmt.Errorf("ledger: %s: %w", path, err)
 	}
-	lock, err := filelock.Acquire(path + LockName)
+	lock, err := filelock.Acquire(path + lockName)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -110,7 +110,7 @@ func create(path string, b Budget, continues string, inherited []Entry) (*Ledger
 // Open opens the ledger at path for further charges. It removes a last line that a crash left incomplete, because
 // Charge never returned for it. Any other damage is an error that is [ErrDamaged] and names the line.
 func Open(path string) (*Ledger, error) {
-	lock, err := filelock.Acquire(path + LockName)
+	lock, err := filelock.Acquire(path + lockName)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"popri/accountant"
 )
 
-// ErrSecondLeaf marks a charge by which a client could take part in a second leaf of a tree. Nothing was written.
-var ErrSecondLeaf = errors.New("a client may take part in one leaf of a tree")
+// errSecondLeaf marks a charge by which a client could take part in a second leaf of a tree. Nothing was written.
+var errSecondLeaf = errors.New("a client may take part in one leaf of a tree")
 
 // At completes the charge of a round as the plan of its sampling has it for so many clients. Under [Tree], a pass over
 // the clients is a tree of as many leaves as cohorts of this size have clients, and the next pass begins another tree.
@@ -35,7 +35,7 @@ func (e Entry) validateTree(b Budget) error {
 		return fail("leaf %d of %d of tree %d", e.Leaf, e.Leaves, e.Tree)
 	case e.Leaves > b.Clients/e.Cohort:
 		return fmt.Errorf("ledger: charge for %d leaves of %d clients each, and there are %d: %w", e.Leaves, e.Cohort,
-			b.Clients, ErrSecondLeaf)
+			b.Clients, errSecondLeaf)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (e Entry) follows(entries []Entry) error {
 	default:
 		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d "+
 			"(%d of %d): %w",
-			e.Leaf, e.Tree, e.Leaves, e.Cohort, last.Leaf, last.Tree, last.Leaves, last.Cohort, ErrSecondLeaf)
+			e.Leaf, e.Tree, e.Leaves, e.Cohort, last.Leaf, last.Tree, last.Leaves, last.Cohort, errSecondLeaf)
 	}
 	return nil
 }

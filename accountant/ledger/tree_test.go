@@ -116,7 +116,7 @@ func TestSecondLeafIsRefused(t *testing.T) {
 	late := leaf(6, b, 10, 250)
 	late.Tree = 1
 	for _, e := range []Entry{leaf(4, b, 10, 250), leaf(7, b, 10, 250), other, many, late} {
-		if err := l.Charge(e); !errors.Is(err, ErrSecondLeaf) {
+		if err := l.Charge(e); !errors.Is(err, errSecondLeaf) {
 			t.Errorf("leaf %d of %d of tree %d with %d clients: %v", e.Leaf, e.Leaves, e.Tree, e.Cohort, err)
 		}
 	}

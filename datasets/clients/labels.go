@@ -64,9 +64,9 @@ type Labelled struct {
 	Texts   int `json:"rows"`
 }
 
-// CountLabels counts the labels of clients' texts, the most frequent first and the texts without one last; nil if no
+// countLabels counts the labels of clients' texts, the most frequent first and the texts without one last; nil if no
 // text has one.
-func CountLabels(list []Client) []LabelCounts {
+func countLabels(list []Client) []LabelCounts {
 	counts := map[string]*LabelCounts{}
 	for _, c := range list {
 		seen := map[string]bool{}

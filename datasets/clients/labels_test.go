@@ -62,7 +62,7 @@ func TestCountLabels(t *testing.T) {
 	if got := p.Info().Labels; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := CountLabels([]Client{{ID: "a", Split: Train, Texts: []string{"one"}}}); got != nil {
+	if got := countLabels([]Client{{ID: "a", Split: Train, Texts: []string{"one"}}}); got != nil {
 		t.Errorf("texts without labels have %+v", got)
 	}
 }

@@ -196,13 +196,13 @@ type Information struct {
 	Splits map[Split]Counts `json:"splits"`
 	Name   string           `json:"name"`
 	Unit   string           `json:"unit"`
-	Labels []LabelCounts    `json:"labels,omitempty"` // see [CountLabels]
+	Labels []LabelCounts    `json:"labels,omitempty"` // see [countLabels]
 }
 
 // Info counts the contents of the population.
 func (p *Population) Info() Information {
 	info := Information{Counts: Count(p.Clients), Splits: map[Split]Counts{}, Name: p.Name, Unit: p.Unit,
-		Labels: CountLabels(p.Clients)}
+		Labels: countLabels(p.Clients)}
 	for _, s := range Splits {
 		info.Splits[s] = Count(p.Split(s))
 	}

@@ -16,15 +16,15 @@ const (
 
 // Border keeps text from occurring on both sides of a border: it recognises in later text what was added on the
 // stricter side. It compares words in lower case by their letters and digits alone, so that case, punctuation and line
-// breaks hide nothing. Make one with [NewBorder].
+// breaks hide nothing. Make one with [newBorder].
 type Border struct {
 	seed     maphash.Seed
 	prefixes map[uint64]struct{}
 	runs     map[uint64]struct{}
 }
 
-// NewBorder returns a border whose stricter side is empty.
-func NewBorder() *Border {
+// newBorder returns a border whose stricter side is empty.
+func newBorder() *Border {
 	return &Border{seed: maphash.MakeSeed(), prefixes: map[uint64]struct{}{}, runs: map[uint64]struct{}{}}
 }
 

@@ -12,8 +12,8 @@ import (
 	"popri/datasets/clients"
 )
 
-// TextsPerClient is the largest number of successive texts of one file that a client has.
-const TextsPerClient = 4
+// textsPerClient is the largest number of successive texts of one file that a client has.
+const textsPerClient = 4
 
 // Shares of the files of D, by hash of the path: up to trainShare train, and so on; the rest is public.
 const (
@@ -32,7 +32,7 @@ type Corpus struct {
 
 // Load reads the corpus from goroot, or if that is empty, from the toolchain that built the program or that the go
 // command names. It takes a few seconds and is deterministic for a Go release. A missing tree gives an error that is
-// [ErrNoSource].
+// [errNoSource].
 func Load(goroot string) (*Corpus, error) {
 	root, err := findRoot(goroot)
 	if err != nil {
@@ -47,7 +47,7 @@ func Load(goroot string) (*Corpus, error) {
 	c.Public.Name = "Go comments (" + c.GoVersion + ")"
 	c.Private.Name = "Comments of Go's compiler, linker and assembler (" + c.GoVersion + ")"
 	if len(c.Private.Clients) == 0 || len(c.Public.Prompts) == 0 {
-		return nil, fmt.Errorf("%w: %s holds no comments of use (%d clients, %d prompts)", ErrNoSource, root,
+		return nil, fmt.Errorf("%w: %s holds no comments of use (%d clients, %d prompts)", errNoSource, root,
 			len(c.Private.Clients), len(c.Public.Prompts))
 	}
 	return c, nil
@@ -75,11 +75,11 @@ func split(files []file) *Corpus {
 		s := assign(f.path)
 		parts[s] = append(parts[s], f)
 	}
-	border := NewBorder()
+	border := newBorder()
 	population := &clients.Population{
 		Unit: fmt.Sprintf("a client is at most %d successive comments of one source file of "+
 			"cmd/{compile,link,internal,asm}; one file makes several clients, so what is protected is such a stretch, "+
-			"not its author", TextsPerClient)}
+			"not its author", textsPerClient)}
 	for _, s := range clients.Splits {
 		parts[s] = dedupe(parts[s], border.Shares)
 		for _, f := range parts[s] {
@@ -105,7 +105,7 @@ func split(files []file) *Corpus {
 
 // dedupe drops texts that a stricter part forbids, and texts that begin like an earlier one of the same part.
 func dedupe(files []file, forbidden func(string) bool) []file {
-	seen := NewBorder()
+	seen := newBorder()
 	var out []file
 	for _, f := range files {
 		var kept []string
@@ -125,7 +125,7 @@ func dedupe(files []file, forbidden func(string) bool) []file {
 
 // cut makes clients of a file's texts, of nearly equal size.
 func cut(f file, s clients.Split) []clients.Client {
-	n := (len(f.texts) + TextsPerClient - 1) / TextsPerClient
+	n := (len(f.texts) + textsPerClient - 1) / textsPerClient
 	out := make([]clients.Client, n)
 	for i := range out {
 		out[i] = clients.Client{

@@ -42,8 +42,8 @@ func TestTextsAreSingleLinesOfProse(t *testing.T) {
 	c := corpus(t)
 	for _, text := range append(clients.Texts(c.Private.Clients), datasets.Strings(c.Public.Generator)...) {
 		words := strings.Fields(text)
-		if text != strings.Join(words, " ") || len(words) < minWords || len(words) > MaxWords {
-			t.Fatalf("not a single-spaced line of %d to %d words: %q", minWords, MaxWords, text)
+		if text != strings.Join(words, " ") || len(words) < minWords || len(words) > maxWords {
+			t.Fatalf("not a single-spaced line of %d to %d words: %q", minWords, maxWords, text)
 		}
 		if unwanted(text) {
 			t.Fatalf("licence or build line: %q", text)
@@ -60,7 +60,7 @@ func TestSplitsHoldDifferentFiles(t *testing.T) {
 			t.Fatalf("client %s twice", client.ID)
 		}
 		ids[client.ID] = true
-		if n := len(client.Texts); n < 1 || n > TextsPerClient {
+		if n := len(client.Texts); n < 1 || n > textsPerClient {
 			t.Fatalf("client %s has %d texts", client.ID, n)
 		}
 		name, _, _ := strings.Cut(client.ID, "#")
@@ -124,13 +124,13 @@ func TestLoadIsDeterministic(t *testing.T) {
 
 func TestLoadWithoutSource(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Load(dir); !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), dir) {
+	if _, err := Load(dir); !errors.Is(err, errNoSource) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("Load(%s): %v", dir, err)
 	}
 }
 
 func TestBorder(t *testing.T) {
-	b := NewBorder()
+	b := newBorder()
 	b.Add("The quick brown fox jumps over the lazy dog, and then it sleeps until the morning comes.")
 	for _, c := range []struct {
 		text            string

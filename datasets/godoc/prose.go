@@ -18,11 +18,11 @@ const (
 	minWords = 12
 	// minPlain is the least share of plain words in prose; tables, formulas and code have less.
 	minPlain = 0.62
-	// MaxWords is the length of the longest text: about 64 tokens of a small vocabulary, the length of the samples.
-	MaxWords = 50
+	// maxWords is the length of the longest text: about 64 tokens of a small vocabulary, the length of the samples.
+	maxWords = 50
 )
 
-// prose turns one comment group into texts of minWords to MaxWords words, or none if it is not prose.
+// prose turns one comment group into texts of minWords to maxWords words, or none if it is not prose.
 func prose(group *ast.CommentGroup) []string {
 	raw := group.Text() // without markers and //go: directives
 	if len(strings.Fields(raw)) < minWords || !utf8.ValidString(raw) || unwanted(raw) || isCode(raw) {
@@ -149,12 +149,12 @@ func plain(word string) bool {
 	return lower > 0 || upper > 0
 }
 
-// spans cuts words into pieces of at most MaxWords, at ends of sentences if possible. A rest below minWords is dropped.
+// spans cuts words into pieces of at most maxWords, at ends of sentences if possible. A rest below minWords is dropped.
 func spans(words []string) [][]string {
 	var out [][]string
-	for len(words) > MaxWords {
-		cut := MaxWords
-		for n := MaxWords; n >= minWords; n-- {
+	for len(words) > maxWords {
+		cut := maxWords
+		for n := maxWords; n >= minWords; n-- {
 			if sentenceEnd(words[n-1], words[n]) {
 				cut = n
 				break

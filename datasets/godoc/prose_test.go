@@ -61,8 +61,8 @@ func TestSpansCutAtSentences(t *testing.T) {
 	if len(got) != 3 || len(got[0]) != 50 || len(got[1]) != 50 || len(got[2]) != 30 {
 		t.Errorf("13 sentences of 10 words gave %d spans: %q", len(got), got)
 	}
-	if got := spans(strings.Fields(strings.Repeat("word ", MaxWords+minWords-1))); len(got) != 1 ||
-		len(got[0]) != MaxWords {
+	if got := spans(strings.Fields(strings.Repeat("word ", maxWords+minWords-1))); len(got) != 1 ||
+		len(got[0]) != maxWords {
 		t.Errorf("a tail that is too short was kept: %q", got)
 	}
 }
@@ -78,7 +78,7 @@ func FuzzProse(f *testing.F) {
 		for _, group := range file.Comments {
 			for _, text := range prose(group) {
 				words := strings.Fields(text)
-				if text != strings.Join(words, " ") || len(words) < minWords || len(words) > MaxWords {
+				if text != strings.Join(words, " ") || len(words) < minWords || len(words) > maxWords {
 					t.Errorf("not a line of prose: %q", text)
 				}
 			}

@@ -24,8 +24,8 @@ import (
 	"popri/datasets"
 )
 
-// ErrNoSource says that no Go source tree was found, as with a toolchain that was installed without its src folder.
-var ErrNoSource = errors.New("godoc: the Go toolchain's source was not found")
+// errNoSource says that no Go source tree was found, as with a toolchain that was installed without its src folder.
+var errNoSource = errors.New("godoc: the Go toolchain's source was not found")
 
 // findRoot returns the first folder that holds src/cmd/compile: goroot, or the usual places of the toolchain.
 func findRoot(goroot string) (string, error) {
@@ -46,7 +46,7 @@ func findRoot(goroot string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%w: no src/cmd/compile under %q; install Go from go.dev/dl (some distributions put the "+
-		"source in a package of its own, such as golang-src) or set GOROOT", ErrNoSource, tried)
+		"source in a package of its own, such as golang-src) or set GOROOT", errNoSource, tried)
 }
 
 func hasSource(root string) bool {

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// ShingleWords is the length of a shingle. Runs of five words repeat by chance only in set phrases.
-	ShingleWords = 5
+	// shingleWords is the length of a shingle. Runs of five words repeat by chance only in set phrases.
+	shingleWords = 5
 	bands, rows  = 25, 5
-	// Threshold is the similarity from which texts are near. Deduplication of corpora uses 0.7 to 0.9.
-	Threshold = 0.8
+	// threshold is the similarity from which texts are near. Deduplication of corpora uses 0.7 to 0.9.
+	threshold = 0.8
 )
 
 // Signature has the minima of a text's shingles.
@@ -60,8 +60,8 @@ func Sign(text string) (s Signature) {
 		s[i] = math.MaxUint32
 	}
 	words := Words(text)
-	for i := 0; i == 0 || i+ShingleWords <= len(words); i++ {
-		h := hash(words[i:min(len(words), i+ShingleWords)])
+	for i := 0; i == 0 || i+shingleWords <= len(words); i++ {
+		h := hash(words[i:min(len(words), i+shingleWords)])
 		for k, f := range functions {
 			s[k] = min(s[k], uint32((f.a*h+f.b)>>32))
 		}
@@ -121,7 +121,7 @@ func (x *Index) Add(s Signature, tag uint8) {
 	x.signatures, x.tags = append(x.signatures, s), append(x.tags, tag)
 }
 
-// Near returns the positions, in the order of [Index.Add], of all texts of a similarity of at least [Threshold].
+// Near returns the positions, in the order of [Index.Add], of all texts of a similarity of at least [threshold].
 func (x *Index) Near(s Signature) []int32 {
 	var at []int32
 	for i := range bands {
@@ -129,10 +129,10 @@ func (x *Index) Near(s Signature) []int32 {
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	return slices.DeleteFunc(at, func(i int32) bool { return s.Similarity(&x.signatures[i]) < Threshold })
+	return slices.DeleteFunc(at, func(i int32) bool { return s.Similarity(&x.signatures[i]) < threshold })
 }
 
-// Find returns the tag of the first added text of a similarity of at least [Threshold].
+// Find returns the tag of the first added text of a similarity of at least [threshold].
 func (x *Index) Find(s Signature) (tag uint8, ok bool) {
 	if near := x.Near(s); len(near) > 0 {
 		return x.tags[near[0]], true

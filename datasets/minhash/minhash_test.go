@@ -21,8 +21,8 @@ func words(random *rand.Rand, n int) []string {
 func jaccard(a, b string) float64 {
 	set := func(text string) map[string]bool {
 		w, out := Words(text), map[string]bool{}
-		for i := 0; i+ShingleWords <= len(w); i++ {
-			out[strings.Join(w[i:i+ShingleWords], " ")] = true
+		for i := 0; i+shingleWords <= len(w); i++ {
+			out[strings.Join(w[i:i+shingleWords], " ")] = true
 		}
 		return out
 	}

@@ -19,9 +19,9 @@ type ClassEncoder struct {
 	index map[string]int32 // of the labels
 }
 
-// NewClassEncoder makes an encoder for a classifier with these labels. A tokenizer that drops line ends, as BERT's, has
+// newClassEncoder makes an encoder for a classifier with these labels. A tokenizer that drops line ends, as BERT's, has
 // rows of form [Document].
-func NewClassEncoder(e Encoder, labels []string) ClassEncoder {
+func newClassEncoder(e Encoder, labels []string) ClassEncoder {
 	if len(e.Tokenizer.Encode("\n")) == 0 {
 		e.Rows = Document
 	}
@@ -59,7 +59,7 @@ func (u Suite) classifies() bool { return len(u.Labels) > 0 }
 // rows are the training rows of a source.
 func (u Suite) rows(e Encoder, src Source) []lm.Row {
 	if u.classifies() {
-		return NewClassEncoder(e, u.Labels).Encode(src.Texts, src.Labels)
+		return newClassEncoder(e, u.Labels).Encode(src.Texts, src.Labels)
 	}
 	return e.Encode(src.Texts)
 }
@@ -68,10 +68,10 @@ func (u Suite) rows(e Encoder, src Source) []lm.Row {
 func (u Suite) set(e Encoder, split clients.Split) (Set, error) {
 	list := u.Population.Split(split)
 	if !u.classifies() {
-		return NewSet(e, list), nil
+		return newSet(e, list), nil
 	}
 	set := Set{n: len(list)}
-	encoder := NewClassEncoder(e, u.Labels)
+	encoder := newClassEncoder(e, u.Labels)
 	for i, c := range list {
 		rows := encoder.Encode(c.Texts, clients.Labels(list[i:i+1]))
 		if len(rows) != len(c.Texts) {

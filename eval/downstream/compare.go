@@ -45,12 +45,12 @@ func (u Suite) compare(results []Result) error {
 		if zero == nil || infinite == nil || Accuracy(infinite) <= Accuracy(zero) {
 			continue
 		}
-		gap := GapClosed(r.scores, zero, infinite)
+		gap := gapClosed(r.scores, zero, infinite)
 		if r.Key == Public || r.Key == Private || math.IsNaN(gap) || math.IsInf(gap, 0) {
 			continue
 		}
 		r.GapClosed = &gap
-		r.GapClosedCI, err = u.interval(func(l ...[]Score) float64 { return GapClosed(l[0], l[1], l[2]) },
+		r.GapClosedCI, err = u.interval(func(l ...[]Score) float64 { return gapClosed(l[0], l[1], l[2]) },
 			r.scores, zero, infinite)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (u Suite) interval(statistic func(...[]Score) float64, lists ...[]Score) (*
 	if u.Draws == 0 {
 		return nil, nil
 	}
-	i, err := Bootstrap(u.Draws, u.Options.Seed, statistic, lists...)
+	i, err := bootstrap(u.Draws, u.Options.Seed, statistic, lists...)
 	if err != nil || math.IsNaN(i[0]) || math.IsNaN(i[1]) {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func TestFigures(t *testing.T) {
 		zero, correct, infinite int
 		want                    float64
 	}{{20, 20, 30, 0}, {20, 30, 30, 1}, {20, 25, 30, 0.5}, {20, 15, 30, -0.5}, {20, 35, 30, 1.5}} {
-		if got := GapClosed(at(c.correct), at(c.zero), at(c.infinite)); math.Abs(got-c.want) > 1e-12 {
+		if got := gapClosed(at(c.correct), at(c.zero), at(c.infinite)); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("from %d to %d, %d closes %g, want %g", c.zero, c.infinite, c.correct, got, c.want)
 		}
 	}
@@ -48,13 +48,13 @@ func TestFigures(t *testing.T) {
 		{684, 745, []int{692, 691, 703, 704, 713}, []float64{13.1, 11.5, 31.1, 32.8, 47.5}},
 	} {
 		for i, correct := range c.rows {
-			got := 100 * GapClosed(per1000(correct), per1000(c.zero), per1000(c.infinite))
+			got := 100 * gapClosed(per1000(correct), per1000(c.zero), per1000(c.infinite))
 			if math.Abs(got-c.percent[i]) > .051 {
 				t.Errorf("from %d to %d, %d closes %g %%, want %g", c.zero, c.infinite, correct, got, c.percent[i])
 			}
 		}
 	}
-	if got := GapClosed(at(20), at(20), at(20)); !math.IsNaN(got) {
+	if got := gapClosed(at(20), at(20), at(20)); !math.IsNaN(got) {
 		t.Errorf("a gap of nothing is closed by %g", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestBootstrapCovers(t *testing.T) {
 				}
 			}
 		}
-		ci, err := Bootstrap(200, uint64(i), accuracy, scores)
+		ci, err := bootstrap(200, uint64(i), accuracy, scores)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,15 +107,15 @@ func TestBootstrap(t *testing.T) {
 	}
 	// Lists are drawn client by client: where one is better by the same everywhere, the difference hardly varies.
 	difference := func(l ...[]Score) float64 { return Accuracy(l[1]) - Accuracy(l[0]) }
-	paired, err := Bootstrap(500, 1, difference, a, b)
+	paired, err := bootstrap(500, 1, difference, a, b)
 	if err != nil || paired[0] <= 0 || paired[1]-paired[0] > 0.02 {
 		t.Errorf("%v, %v", paired, err)
 	}
-	if same, err := Bootstrap(500, 1, difference, a, a); err != nil || same != (Interval{0, 0}) {
+	if same, err := bootstrap(500, 1, difference, a, a); err != nil || same != (Interval{0, 0}) {
 		t.Errorf("%v, %v", same, err)
 	}
-	again, _ := Bootstrap(500, 1, difference, a, b)
-	other, _ := Bootstrap(500, 2, difference, a, b)
+	again, _ := bootstrap(500, 1, difference, a, b)
+	other, _ := bootstrap(500, 2, difference, a, b)
 	if again != paired || other == paired {
 		t.Errorf("seeds: %v, again %v, another %v", paired, again, other)
 	}
@@ -123,11 +123,11 @@ func TestBootstrap(t *testing.T) {
 		draws int
 		lists [][]Score
 	}{{0, [][]Score{a}}, {10, [][]Score{{}}}, {10, [][]Score{a, b[:3]}}} {
-		if _, err := Bootstrap(c.draws, 1, difference, c.lists...); err == nil {
+		if _, err := bootstrap(c.draws, 1, difference, c.lists...); err == nil {
 			t.Errorf("%d draws of %d lists are no error", c.draws, len(c.lists))
 		}
 	}
-	if nan, err := Bootstrap(10, 1, func(...[]Score) float64 { return math.NaN() }, a); err != nil ||
+	if nan, err := bootstrap(10, 1, func(...[]Score) float64 { return math.NaN() }, a); err != nil ||
 		!math.IsNaN(nan[0]) {
 		t.Errorf("%v, %v", nan, err)
 	}

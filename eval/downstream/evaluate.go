@@ -29,8 +29,8 @@ type Set struct {
 	n      int
 }
 
-// NewSet prepares the clients' texts.
-func NewSet(e Encoder, list []clients.Client) Set {
+// newSet prepares the clients' texts.
+func newSet(e Encoder, list []clients.Client) Set {
 	set := Set{n: len(list)}
 	for i, c := range list {
 		set.add(i, e.Encode(c.Texts))
@@ -56,8 +56,8 @@ func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
 	return loss, accuracy, err
 }
 
-// Evaluate scores the model on each client of the set.
-func Evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
+// evaluate scores the model on each client of the set.
+func evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 	scores := make([]Score, set.n)
 	rows, err := m.EvaluateRows(s, set.Rows, evalTokens)
 	if err != nil {
@@ -107,16 +107,16 @@ func Perplexity(scores []Score) float64 {
 	return math.Exp(loss / float64(tokens))
 }
 
-// GapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
-func GapClosed(scores, zero, infinite []Score) float64 {
+// gapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
+func gapClosed(scores, zero, infinite []Score) float64 {
 	a, b, c := Accuracy(zero), Accuracy(scores), Accuracy(infinite)
 	return (b - a) / (c - a)
 }
 
-// Bootstrap returns the 95 % percentile interval of a statistic over clients drawn with replacement (Efron 1979). Every
+// bootstrap returns the 95 % percentile interval of a statistic over clients drawn with replacement (Efron 1979). Every
 // list holds the same clients in the same order and gets the same draws, so that differences are compared client by
 // client.
-func Bootstrap(draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
+func bootstrap(draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
 	n := len(lists[0])
 	for _, l := range lists {
 		if len(l) != n {

@@ -319,7 +319,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		return r, err
 	}
 	defer m.Free()
-	r.scores, err = Evaluate(s, m, test)
+	r.scores, err = evaluate(s, m, test)
 	return r, err
 }
 

@@ -25,11 +25,11 @@ import (
 // Variable names the environment variable that holds the path of the key file.
 const Variable = "POPRI_KEY_FILE"
 
-// Size is the length of a key in bytes.
-const Size = 32
+// size is the length of a key in bytes.
+const size = 32
 
-// ErrKey marks a key file that cannot be read, written or understood. The user must correct it.
-var ErrKey = errors.New("key for tags of private data")
+// errKey marks a key file that cannot be read, written or understood. The user must correct it.
+var errKey = errors.New("key for tags of private data")
 
 // Path returns the file that holds the key.
 func Path() (string, error) {
@@ -38,7 +38,7 @@ func Path() (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("%w: no configuration folder (%v); set %s to the path of a file", ErrKey, err, Variable)
+		return "", fmt.Errorf("%w: no configuration folder (%v); set %s to the path of a file", errKey, err, Variable)
 	}
 	return filepath.Join(dir, "popri", "data.key"), nil
 }
@@ -54,7 +54,7 @@ func Load() ([]byte, error) {
 		return key, err
 	}
 	if err := create(path); err != nil {
-		return nil, fmt.Errorf("%w: %w; set %s to a file that can be written", ErrKey, err, Variable)
+		return nil, fmt.Errorf("%w: %w; set %s to a file that can be written", errKey, err, Variable)
 	}
 	return read(path) // another process was faster
 }
@@ -62,12 +62,12 @@ func Load() ([]byte, error) {
 func read(path string) ([]byte, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrKey, err)
+		return nil, fmt.Errorf("%w: %w", errKey, err)
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(content)))
-	if err != nil || len(key) != Size {
-		return nil, fmt.Errorf("%w: %s does not hold %d hexadecimal digits; restore it from a copy", ErrKey, path,
-			2*Size)
+	if err != nil || len(key) != size {
+		return nil, fmt.Errorf("%w: %s does not hold %d hexadecimal digits; restore it from a copy", errKey, path,
+			2*size)
 	}
 	return key, nil
 }
@@ -77,7 +77,7 @@ func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	key := make([]byte, Size)
+	key := make([]byte, size)
 	_, _ = rand.Read(key) // never fails
 	err := atomicfile.CreateBytes(path, []byte(hex.EncodeToString(key)+"\n"), 0o600)
 	if errors.Is(err, fs.ErrExist) {

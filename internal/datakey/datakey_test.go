@@ -25,7 +25,7 @@ func TestKeyIsMadeOnceAndStays(t *testing.T) {
 	}
 	group.Wait()
 	for _, k := range keys {
-		if len(k) != Size || !bytes.Equal(k, keys[0]) {
+		if len(k) != size || !bytes.Equal(k, keys[0]) {
 			t.Fatalf("keys %x and %x", keys[0], k)
 		}
 	}
@@ -45,12 +45,12 @@ func TestKeyIsMadeOnceAndStays(t *testing.T) {
 func TestBadKeysAreNamedAndNotQuoted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.key")
 	t.Setenv(Variable, path)
-	for _, content := range []string{"", "abc", strings.Repeat("z", 2*Size), strings.Repeat("ab", Size+1)} {
+	for _, content := range []string{"", "abc", strings.Repeat("z", 2*size), strings.Repeat("ab", size+1)} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Load()
-		if !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), path) ||
+		if !errors.Is(err, errKey) || !strings.Contains(err.Error(), path) ||
 			content != "" && strings.Contains(err.Error(), content) {
 			t.Errorf("%q: %v", content, err)
 		}
@@ -61,7 +61,7 @@ func TestNoConfigurationFolder(t *testing.T) {
 	t.Setenv(Variable, "")
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_CONFIG_HOME", "")
-	if _, err := Load(); !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), Variable) {
+	if _, err := Load(); !errors.Is(err, errKey) || !strings.Contains(err.Error(), Variable) {
 		t.Errorf("without a home: %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func Folder(dir string) (*Lock, error) {
 // TempFolder makes a new folder in/PREFIX… for work on its way, which remove removes with all that is in it, and
 // removes those that killed processes left there.
 func TempFolder(in, prefix string) (dir string, remove func(), err error) {
-	if err := Abandoned(in, prefix); err != nil {
+	if err := abandoned(in, prefix); err != nil {
 		return "", nil, err
 	}
 	for {
@@ -96,9 +96,9 @@ func TempFolder(in, prefix string) (dir string, remove func(), err error) {
 	}
 }
 
-// Abandoned removes the folders dir/PREFIX* that no process holds by [Folder]: what killed processes left. A folder
+// abandoned removes the folders dir/PREFIX* that no process holds by [Folder]: what killed processes left. A folder
 // that cannot be locked or removed stays.
-func Abandoned(dir, prefix string) error {
+func abandoned(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

@@ -18,12 +18,12 @@ type Rule struct {
 	Heterogeneous bool
 }
 
-// Miss is the probability with which some noise of a vote may be beyond [Margin].
-const Miss = 0.05
+// miss is the probability with which some noise of a vote may be beyond [Margin].
+const miss = 0.05
 
 // Margin is L = σ·√(2 ln(2n/β)): n Gaussian noises of standard deviation σ are within ±L with probability 1 − β, β
-// being [Miss].
-func Margin(sigma float64, n int) float64 { return sigma * math.Sqrt(2*math.Log(2*float64(n)/Miss)) }
+// being [miss].
+func Margin(sigma float64, n int) float64 { return sigma * math.Sqrt(2*math.Log(2*float64(n)/miss)) }
 
 // Threshold is the noised count that a token needs.
 func (r Rule) Threshold() float64 {

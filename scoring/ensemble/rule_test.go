@@ -13,7 +13,7 @@ import (
 )
 
 // TestMargin: √(2 ln(2·20/.05)) = √(2·6.6846) = 3.6564 standard deviations bound 20 noises, which go beyond it in a
-// share of [Miss] of the votes at most; so it is for 1000.
+// share of [miss] of the votes at most; so it is for 1000.
 func TestMargin(t *testing.T) {
 	if got := Margin(2, 20); math.Abs(got-2*3.6564) > 1e-4 {
 		t.Errorf("the margin of 20 noises is %g", got)
@@ -30,7 +30,7 @@ func TestMargin(t *testing.T) {
 				missed += 1. / votes
 			}
 		}
-		if missed > Miss+4*math.Sqrt(Miss*(1-Miss)/votes) {
+		if missed > miss+4*math.Sqrt(miss*(1-miss)/votes) {
 			t.Errorf("%g of the votes have noise beyond the margin of %d noises", missed, n)
 		}
 	}

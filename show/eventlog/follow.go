@@ -8,16 +8,16 @@ import (
 	"os"
 )
 
-// MaxLine is the longest line that a [Follower] reads, so that its memory is bounded. popri's own lines are far
+// maxLine is the longest line that a [Follower] reads, so that its memory is bounded. popri's own lines are far
 // shorter.
-const MaxLine = 1 << 20
+const maxLine = 1 << 20
 
 // Follower reads a log while another process writes it. It keeps the position after the last whole line, because half a
 // line at the end may still be completed, or removed by a process that resumes the run. The zero value of all but Path
 // is ready.
 type Follower struct {
 	Path string
-	// Skipped counts lines that are no event or longer than [MaxLine].
+	// Skipped counts lines that are no event or longer than [maxLine].
 	Skipped int
 
 	file     os.FileInfo // what was read last
@@ -59,7 +59,7 @@ func (f *Follower) Poll(restart func(), each func(Event)) error {
 // read consumes the whole lines of what is left of the log.
 func (f *Follower) read(log io.Reader, each func(Event)) error {
 	if f.buffer == nil {
-		f.buffer = make([]byte, MaxLine)
+		f.buffer = make([]byte, maxLine)
 	}
 	kept := 0 // bytes of a line that has no end yet
 	for {

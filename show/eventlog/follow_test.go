@@ -58,9 +58,9 @@ func TestFollow(t *testing.T) {
 		t.Errorf("%d lines were skipped", f.Skipped)
 	}
 	// A line that is too long is skipped however it arrives.
-	add(strings.Repeat("x", MaxLine+10))
+	add(strings.Repeat("x", maxLine+10))
 	poll()
-	add(strings.Repeat("x", 2*MaxLine) + "\n" + line("e"))
+	add(strings.Repeat("x", 2*maxLine) + "\n" + line("e"))
 	if poll("e"); f.Skipped != 3 {
 		t.Errorf("%d lines were skipped", f.Skipped)
 	}

@@ -191,7 +191,7 @@ func sameTest(runs []Report) bool {
 		if len(r.Results) == 0 {
 			continue
 		}
-		i := slices.IndexFunc(r.Results, func(x Result) bool { return x.Key == KeyPublic })
+		i := slices.IndexFunc(r.Results, func(x Result) bool { return x.Key == keyPublic })
 		if i < 0 {
 			return false
 		}

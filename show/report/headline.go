@@ -40,8 +40,8 @@ func (m measure) find(results []Result, key string) (Result, bool) {
 func (m measure) baseline(results []Result, main string) (best Result, found bool) {
 	product, measured := m.find(results, main)
 	for _, r := range results {
-		part := r.Key == KeyWritten && measured && !m.above(r, product)
-		if r.Key == main || r.Key == KeyPrivate || part || !finite(m.value(r)) {
+		part := r.Key == keyWritten && measured && !m.above(r, product)
+		if r.Key == main || r.Key == keyPrivate || part || !finite(m.value(r)) {
 			continue
 		}
 		if !found || m.better(r, best) {
@@ -111,9 +111,9 @@ func headline(r Report, results []Result) string {
 			clauses = append(clauses, figure+" "+how)
 		}
 	}
-	say(KeyPublic, untrained)
+	say(keyPublic, untrained)
 	say(r.Main, "after training on the product of this run")
-	say(KeyPrivate, "after training on the clients' own texts")
+	say(keyPrivate, "after training on the clients' own texts")
 	if len(clauses) == 0 {
 		return ""
 	}
@@ -124,13 +124,13 @@ func headline(r Report, results []Result) string {
 		return text + " The product itself was not measured."
 	case !found:
 		return text
-	case best.Key == KeyPublic && m.better(product, best):
+	case best.Key == keyPublic && m.better(product, best):
 		return text
 	case m.better(product, best):
 		return text + fmt.Sprintf(" The best baseline, “%s”, gives %s.", best.Name, m.text(m.value(best), decimals))
-	case best.Key == KeyPublic && labelled(r.Results):
+	case best.Key == keyPublic && labelled(r.Results):
 		return text + " The product is no better than public text."
-	case best.Key == KeyPublic:
+	case best.Key == keyPublic:
 		return text + " Training on the product did not help."
 	}
 	return text + fmt.Sprintf(" The product is no better than the baseline “%s”, which gives %s.", best.Name,
@@ -153,10 +153,10 @@ func pictured(r Report) (list []Result) {
 			list = append(list, x)
 		}
 	}
-	add(m.find(r.Results, KeyPublic))
+	add(m.find(r.Results, keyPublic))
 	add(m.baseline(r.Results, r.Main))
 	add(m.find(r.Results, r.Main))
-	add(m.find(r.Results, KeyPrivate))
+	add(m.find(r.Results, keyPrivate))
 	return list
 }
 
@@ -207,8 +207,8 @@ func plainNames(r Report) map[string]string {
 	if labelled(r.Results) {
 		public = "public text (ε = 0)"
 	}
-	return map[string]string{KeyPublic: public, r.Main: "the product of this run",
-		KeyPrivate: "the clients' own texts (ε = ∞)"}
+	return map[string]string{keyPublic: public, r.Main: "the product of this run",
+		keyPrivate: "the clients' own texts (ε = ∞)"}
 }
 
 // picture shows results with their intervals on one scale.
@@ -234,7 +234,7 @@ func (m measure) picture(title string, list []Result, main string, names map[str
 	decimals := m.decimals(list)
 	for _, x := range list {
 		row := pictureRow{Name: cmp.Or(names[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == main,
-			Reference: x.Key == KeyPublic || x.Key == KeyPrivate, Track: m.track(x, place)}
+			Reference: x.Key == keyPublic || x.Key == keyPrivate, Track: m.track(x, place)}
 		if i := m.interval(x); i != nil && finite(i.Low) && finite(i.High) {
 			row.Interval = m.text(i.Low, decimals) + " to " + m.text(i.High, decimals)
 			p.Intervals = true

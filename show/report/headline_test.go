@@ -25,7 +25,7 @@ func TestHeadline(t *testing.T) {
 	perplexity := func(key string, v float64) Result { return Result{Key: key, Name: "text " + key, Perplexity: &v} }
 	const figures = "A small model predicts 16.1\u202f% of the next words in the test clients' texts without further " +
 		"training, 19.5\u202f% after training on the product of this run and 19.6\u202f% after training on the clients' own texts."
-	public, product, private := row(KeyPublic, .161), row("popri", .195), row(KeyPrivate, .196)
+	public, product, private := row(keyPublic, .161), row("popri", .195), row(keyPrivate, .196)
 	for name, c := range map[string]struct {
 		rows        []Result
 		interrupted string
@@ -38,20 +38,20 @@ func TestHeadline(t *testing.T) {
 			figures + " The product is no better than the baseline “text a”, which gives 20.0\u202f%."},
 		"the same": {[]Result{public, row("a", .195), product, private}, "",
 			figures + " The product is no better than the baseline “text a”, which gives 19.5\u202f%."},
-		"a part that is no better": {[]Result{public, row("a", .17), ranged(KeyWritten, .197, .19, .204), product, private}, "",
+		"a part that is no better": {[]Result{public, row("a", .17), ranged(keyWritten, .197, .19, .204), product, private}, "",
 			figures + " The best baseline, “text a”, gives 17.0\u202f%."},
-		"a part that is better": {[]Result{public, row("a", .17), ranged(KeyWritten, .205, .198, .212), product, private}, "",
+		"a part that is better": {[]Result{public, row("a", .17), ranged(keyWritten, .205, .198, .212), product, private}, "",
 			figures + " The product is no better than the baseline “text written”, which gives 20.5\u202f%."},
-		"no help": {[]Result{row(KeyPublic, .195), product}, "", "Training on the product did not help."},
-		"close": {[]Result{row(KeyPublic, .1951), row("popri", .1953)}, "",
+		"no help": {[]Result{row(keyPublic, .195), product}, "", "Training on the product did not help."},
+		"close": {[]Result{row(keyPublic, .1951), row("popri", .1953)}, "",
 			"texts without further training and 19.53\u202f% after"},
 		"no product": {[]Result{public, private}, "", "The product itself was not measured."},
 		"labels": {labels(public, product), "",
 			"A small model gives 16.1\u202f% of the test clients' texts their label after training on public text " +
 				"and 19.5\u202f% after training on the product of this run."},
-		"labels, worse": {labels(row(KeyPublic, .3), product), "", "The product is no better than public text."},
-		"perplexity": {[]Result{perplexity(KeyPublic, 200), perplexity("a", 180.5), perplexity("popri", 150),
-			perplexity(KeyPrivate, 120)}, "",
+		"labels, worse": {labels(row(keyPublic, .3), product), "", "The product is no better than public text."},
+		"perplexity": {[]Result{perplexity(keyPublic, 200), perplexity("a", 180.5), perplexity("popri", 150),
+			perplexity(keyPrivate, 120)}, "",
 			"A small model has a perplexity of 200.0 on the test clients' texts (less is better) without further " +
 				"training, 150.0 after training on the product of this run and 120.0 after training on the clients' " +
 				"own texts. The best baseline, “text a”, gives 180.5."},

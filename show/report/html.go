@@ -153,7 +153,7 @@ func (p *page) results(results []Result, main string) {
 	p.Labelled = labelled(results)
 	for _, r := range results {
 		row := resultRow{
-			Name: r.Name, Note: r.Note, Main: r.Key == main, Reference: r.Key == KeyPublic || r.Key == KeyPrivate,
+			Name: r.Name, Note: r.Note, Main: r.Key == main, Reference: r.Key == keyPublic || r.Key == keyPrivate,
 			Accuracy: percent(value(r.Accuracy), 2), AccuracyCI: interval(r.AccuracyCI, 2, 100),
 			Second: fixed(value(r.Perplexity), 2), SecondCI: interval(r.PerplexityCI, 2, 1),
 			Gap: percent(value(r.GapClosed), 0), GapCI: interval(r.GapClosedCI, 0, 100),
@@ -169,7 +169,7 @@ func (p *page) results(results []Result, main string) {
 		}
 		if row.Reference && row.Track.HasDot {
 			label := "ε = 0"
-			if r.Key == KeyPrivate {
+			if r.Key == keyPrivate {
 				label = "ε = ∞"
 			}
 			p.Axis = append(p.Axis, axisMark{row.Track.Dot, label})

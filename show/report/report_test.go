@@ -444,7 +444,7 @@ func TestCompare(t *testing.T) {
 	other := full()
 	other.Results = slices.Clone(other.Results)
 	other.Results[slices.IndexFunc(other.Results,
-		func(r Result) bool { return r.Key == KeyPublic })].Accuracy = new(0.161)
+		func(r Result) bool { return r.Key == keyPublic })].Accuracy = new(0.161)
 	if err := Compare(path, []Report{a, b, other}); err != nil {
 		t.Fatal(err)
 	}

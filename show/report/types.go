@@ -90,9 +90,9 @@ type Result struct {
 
 // Keys of results that the page treats specially.
 const (
-	KeyPublic  = "public"
-	KeyPrivate = "private"
-	KeyWritten = "written" // what the tuned model wrote, a part of the product
+	keyPublic  = "public"
+	keyPrivate = "private"
+	keyWritten = "written" // what the tuned model wrote, a part of the product
 )
 
 // View shows where the samples of a round lie, in a plane whose origin is the mean of the validation texts.

@@ -235,7 +235,7 @@ func (t *otel) StageEnd(at time.Time, attributes map[string]any) {
 func (t *otel) Log(points []Point) error {
 	ended := map[int]time.Time{}
 	for _, p := range points {
-		key, ofRound := strings.CutPrefix(p.Key, RoundPrefix)
+		key, ofRound := strings.CutPrefix(p.Key, roundPrefix)
 		if r, ok := t.rounds[int(p.Step)]; ok && ofRound {
 			r.SetAttributes(attribute.Float64("popri."+key, p.Value))
 			ended[int(p.Step)] = p.Time

@@ -22,8 +22,8 @@ func Kind(event string) string {
 	return event
 }
 
-// RoundPrefix tells the figures of a round from those of an update: both have a "loss".
-const RoundPrefix = "round/"
+// roundPrefix tells the figures of a round from those of an update: both have a "loss".
+const roundPrefix = "round/"
 
 // Reader makes points of a run's events, in the order of the run.
 type Reader struct {
@@ -58,7 +58,7 @@ func (r *Reader) Read(event string, round int, fields map[string]any, at time.Ti
 			return "" // epoch, which the update has as well
 		})
 	case RoundEnd:
-		return figures(fields, int64(round), at, func(key string) string { return RoundPrefix + key })
+		return figures(fields, int64(round), at, func(key string) string { return roundPrefix + key })
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func New(name string) (Engine, error) {
 	case "slurm":
 		return Slurm{}, nil
 	case "ray":
-		return NewRay()
+		return newRay()
 	case "kubernetes":
 		return Kubernetes{}, nil
 	}

@@ -17,8 +17,8 @@ import (
 	"popri/internal/filelock"
 )
 
-// ErrTaken ends the work of a task whose lease another one has taken over, since it showed no life for too long.
-var ErrTaken = errors.New("another task has taken this work over")
+// errTaken ends the work of a task whose lease another one has taken over, since it showed no life for too long.
+var errTaken = errors.New("another task has taken this work over")
 
 // Clock says how a lease shows that its holder lives.
 type Clock struct {
@@ -54,7 +54,7 @@ type owner struct {
 }
 
 // Hold takes the lease at path. If another task that is alive holds it, Hold waits, and calls waiting, which may be
-// nil, once with the name of that task. The returned context ends when ctx ends, or with the cause [ErrTaken] when the
+// nil, once with the name of that task. The returned context ends when ctx ends, or with the cause [errTaken] when the
 // lease is lost.
 func Hold(ctx context.Context, path string, c Clock, waiting func(holder string)) (context.Context, *Lease, error) {
 	l := &Lease{path: path, owner: newOwner()}
@@ -158,7 +158,7 @@ func (l *Lease) beat(ctx context.Context, c Clock, lose context.CancelCauseFunc)
 		}
 		mine, err := l.mine()
 		if err == nil && !mine {
-			lose(fmt.Errorf("%s: %w", l.path, ErrTaken))
+			lose(fmt.Errorf("%s: %w", l.path, errTaken))
 			return
 		}
 		if err == nil {

@@ -115,7 +115,7 @@ func TestLostLeaseEndsTheWork(t *testing.T) {
 		elsewhere(t, path, 0)
 		time.Sleep(quick.Beat)
 	}
-	if !errors.Is(context.Cause(ctx), ErrTaken) || !strings.Contains(context.Cause(ctx).Error(), path) {
+	if !errors.Is(context.Cause(ctx), errTaken) || !strings.Contains(context.Cause(ctx).Error(), path) {
 		t.Errorf("the cause is %v", context.Cause(ctx))
 	}
 	if err := l.Release(); err != nil {

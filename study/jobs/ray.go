@@ -33,8 +33,8 @@ type Ray struct {
 	Client  *http.Client
 }
 
-// NewRay takes the cluster's address and headers from the variables that Ray's own command reads.
-func NewRay() (*Ray, error) {
+// newRay takes the cluster's address and headers from the variables that Ray's own command reads.
+func newRay() (*Ray, error) {
 	r := &Ray{Address: os.Getenv(rayAddress), Client: &http.Client{Timeout: time.Minute}}
 	if cluster := os.Getenv(rayCluster); r.Address == "" && strings.HasPrefix(cluster, "http") {
 		r.Address = cluster

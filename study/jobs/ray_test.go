@@ -57,7 +57,7 @@ func rayServer(t *testing.T) (*Ray, *[]string) {
 	t.Cleanup(server.Close)
 	t.Setenv(rayAddress, server.URL+"/")
 	t.Setenv(rayHeaders, `{"Authorization": "Bearer x"}`)
-	r, err := NewRay()
+	r, err := newRay()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRayAddress(t *testing.T) {
 		t.Setenv(rayAddress, c.server)
 		t.Setenv(rayCluster, c.cluster)
 		t.Setenv(rayHeaders, c.headers)
-		r, err := NewRay()
+		r, err := newRay()
 		if c.want == "" {
 			if !fault.IsUser(err) {
 				t.Errorf("%+v: %v", c, err)
@@ -127,7 +127,7 @@ func TestRayAddress(t *testing.T) {
 	}
 	t.Setenv(rayAddress, "http://127.0.0.1:1")
 	t.Setenv(rayHeaders, "")
-	r, err := NewRay()
+	r, err := newRay()
 	if err != nil {
 		t.Fatal(err)
 	}
