@@ -3,7 +3,6 @@ package benchmark
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"popri/dpo"
 	"popri/internal/fault"
@@ -29,7 +28,7 @@ type DPOOptions struct {
 // DPO times one epoch of preference training, the reference log-probabilities included.
 func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 	if o.K < 1 || o.Batch < 1 {
-		return nil, fault.User(fmt.Errorf("%d pairs in updates of %d: want at least 1", o.K, o.Batch))
+		return nil, fault.Userf("%d pairs in updates of %d: want at least 1", o.K, o.Batch)
 	}
 	var work []struct{ Prompt, Chosen, Rejected []int32 }
 	if err := readJSON(o.Model, "pairs.json", &work); err != nil {

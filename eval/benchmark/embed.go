@@ -1,8 +1,6 @@
 package benchmark
 
 import (
-	"fmt"
-
 	"popri/datasets"
 	"popri/internal/fault"
 	"popri/model/embedding/torch"
@@ -22,7 +20,7 @@ type EmbedOptions struct {
 // Embed times the encoding of texts to vectors, tokenizing included.
 func Embed(o EmbedOptions) (*Result, error) {
 	if o.N < 1 {
-		return nil, fault.User(fmt.Errorf("%d texts: want at least 1", o.N))
+		return nil, fault.Userf("%d texts: want at least 1", o.N)
 	}
 	public, err := datasets.ReadPublic(o.Texts)
 	if err != nil {

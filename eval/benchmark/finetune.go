@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
 	"popri/eval/downstream"
@@ -26,8 +25,8 @@ type FineTuneOptions struct {
 // FineTune times updates of all weights of a small model.
 func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	if o.Steps < 1 || o.Batch < 1 || o.Micro < 0 {
-		return nil, fault.User(fmt.Errorf("%d steps of %d rows, passes of %d: want at least 1, 1 and 0", o.Steps,
-			o.Batch, o.Micro))
+		return nil, fault.Userf("%d steps of %d rows, passes of %d: want at least 1, 1 and 0", o.Steps,
+			o.Batch, o.Micro)
 	}
 	var work [][]int32
 	if err := readJSON(o.Model, "rows.json", &work); err != nil {
@@ -41,7 +40,7 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	rows := make([]lm.Row, len(work))
 	for i, ids := range work {
 		if err := m.CheckTokens(ids); err != nil {
-			return nil, fault.User(fmt.Errorf("rows.json: row %d: %w", i, err))
+			return nil, fault.Userf("rows.json: row %d: %w", i, err)
 		}
 		rows[i] = lm.Row{Tokens: ids}
 	}

@@ -3,7 +3,6 @@ package benchmark
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -30,7 +29,7 @@ type GenerateOptions struct {
 // Generate times drawing K·J samples at temperature 1.
 func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 	if o.K < 1 || o.J < 1 || o.New < 1 {
-		return nil, fault.User(fmt.Errorf("%d prompts, %d samples, %d tokens: want at least 1", o.K, o.J, o.New))
+		return nil, fault.Userf("%d prompts, %d samples, %d tokens: want at least 1", o.K, o.J, o.New)
 	}
 	var prompts [][]int32
 	if err := readJSON(o.Model, "prompts.json", &prompts); err != nil {

@@ -1,7 +1,6 @@
 package benchmark
 
 import (
-	"fmt"
 	"time"
 
 	"popri/internal/fault"
@@ -19,7 +18,7 @@ const scoreDim = 384
 // Making the vectors is not timed. Clients keep the mean of their texts, as in a run.
 func Score(name string, samples, population int) (*Result, error) {
 	if samples < 1 || population < 1 {
-		return nil, fault.User(fmt.Errorf("%d samples, %d clients: want at least 1", samples, population))
+		return nil, fault.Userf("%d samples, %d clients: want at least 1", samples, population)
 	}
 	random := rng.New(1, "benchmark")
 	unit := func(n int) embedding.Matrix {
