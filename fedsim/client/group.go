@@ -89,9 +89,10 @@ func (g *Group) Next(ctx context.Context, every time.Duration) (*aggregate.Annou
 	})
 }
 
-// done is the file that says that all clients have answered an announcement.
+// done is the file that says that all clients have answered an announcement. It lies beside their keys, because several
+// groups may keep their records in one folder.
 func (g *Group) done(a *aggregate.Announcement) string {
-	return filepath.Join(g.Record, a.ID().String()+".answered")
+	return filepath.Join(g.Keys, a.ID().String()+".answered")
 }
 
 // Answer has every train client answer an announcement. Called again, after a crash too, it goes on with the clients

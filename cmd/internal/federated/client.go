@@ -181,7 +181,7 @@ func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (e
 		return fault.Userf("client: --keys answers for all train clients of --texts: leave --folder and --client out")
 	}
 	g := client.GroupOptions{ResponderOptions: o, Private: f.texts.Path, Keys: f.keys, Most: f.texts.Most}
-	if g.Record, err = f.recordOf("many"); err != nil {
+	if g.Record, err = f.recordOf(""); err != nil {
 		return err
 	}
 	group, err := client.NewGroup(g)
@@ -216,7 +216,8 @@ type answeredForMany struct {
 	client.Tally
 }
 
-// recordOf is the folder of what was spent: --record, or one of this name in the user's configuration folder.
+// recordOf is the folder of what was spent: --record, or one of this name in the user's configuration folder. Of many
+// clients ("") it has a folder for each key, as that of a client who answers alone.
 func (f *clientFlags) recordOf(name string) (string, error) {
 	if f.record != "" {
 		return f.record, nil
