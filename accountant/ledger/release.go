@@ -82,12 +82,20 @@ func (l *Ledger) covers(e Entry) (after float64, err error) {
 
 // Charged reports whether the ledger has a charge for the same round, part and hash, which is its own.
 func (l *Ledger) Charged(e Entry) bool {
+	return l.own(func(c Entry) bool {
+		return c.ReleaseHash == e.ReleaseHash && c.Round == e.Round && c.Part == e.Part
+	}) > 0
+}
+
+// own counts the ledger's own charges, which are not inherited, that match.
+func (l *Ledger) own(match func(Entry) bool) int {
+	n := 0
 	for _, c := range l.Entries() {
-		if c.ReleaseHash == e.ReleaseHash && c.Round == e.Round && c.Part == e.Part && !c.Inherited {
-			return true
+		if !c.Inherited && match(c) {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // Pay charges e, unless it is charged already.
@@ -125,7 +133,7 @@ func (l *Ledger) Release(r Release) (content []byte, resumed bool, err error) {
 	case err == nil:
 		return content, false, l.pay(r, charge)
 	case errors.Is(err, fs.ErrNotExist):
-	case errors.As(err, &other) && l.hasHash(other.hash):
+	case errors.As(err, &other) && l.own(func(c Entry) bool { return c.ReleaseHash == other.hash }) > 0:
 		return nil, false, err
 	case errors.As(err, &other):
 		if err := os.Remove(r.Pending); err != nil {
@@ -196,26 +204,12 @@ func (l *Ledger) pay(r Release, charge Entry) error {
 
 // afterLoss says that a release which the budget does not cover was charged before and is gone.
 func (l *Ledger) afterLoss(e Entry, refused error) error {
-	lost := 0
-	for _, c := range l.Entries() {
-		if c.Round == e.Round && c.Part == e.Part && !c.Inherited {
-			lost++
-		}
-	}
+	lost := l.own(func(c Entry) bool { return c.Round == e.Round && c.Part == e.Part })
 	if lost == 0 || !errors.Is(refused, ErrBudget) {
 		return refused
 	}
 	return fmt.Errorf("the round was charged %d times and its release is gone from disk; it would have to be paid for "+
 		"again: %w", lost, refused)
-}
-
-func (l *Ledger) hasHash(hash string) bool {
-	for _, c := range l.Entries() {
-		if c.ReleaseHash == hash && !c.Inherited {
-			return true
-		}
-	}
-	return false
 }
 
 // otherError is the error of a file with this hash that answers another request.

@@ -194,19 +194,7 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 
-	shares := map[aggregate.Role]*aggregate.Share{}
-	for role, remote := range remotes {
-		if shares[role], err = remote.Share(ctx, a.ID()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, reports, err := aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
-	if err != nil || reports != len(texts) {
-		t.Fatalf("%d reports, %v", reports, err)
-	}
-	if want := expected(t, a, encoder, texts); !slices.Equal(got, want) {
-		t.Error("the sum is not that of the clients' vectors and both noises")
-	}
+	checkSum(ctx, t, remotes, a, encoder, texts)
 	// With another client in the list, the ledger would not know what each has spent.
 	other := identity.ClientKeyPath(fed, 9)
 	line, _, err := run("", "answer", "--keygen", other)
@@ -334,6 +322,27 @@ func announcement(t *testing.T, encoder embedding.Encoder, key string) (*aggrega
 		a.Encoder = hashes[1]
 	}
 	return a, files
+}
+
+// checkSum fetches both shares and compares their sum with that of the clients' vectors.
+func checkSum(ctx context.Context, t *testing.T, remotes map[aggregate.Role]*service.Remote, a *aggregate.Announcement,
+	encoder embedding.Encoder, texts []string) {
+	t.Helper()
+	shares := map[aggregate.Role]*aggregate.Share{}
+	for role, remote := range remotes {
+		share, err := remote.Share(ctx, a.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shares[role] = share
+	}
+	got, reports, err := aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
+	if err != nil || reports != len(texts) {
+		t.Fatalf("%d reports, %v", reports, err)
+	}
+	if want := expected(t, a, encoder, texts); !slices.Equal(got, want) {
+		t.Error("the sum is not that of the clients' vectors and both noises")
+	}
 }
 
 // expected is the sum of the vectors of clients with a text each, with the seeded noise of both aggregators.

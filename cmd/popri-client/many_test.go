@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"popri/datasets/clients"
-	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/client"
 	"popri/internal/fault"
@@ -91,19 +89,7 @@ func TestManyClients(t *testing.T) {
 	if said, err := answer(); err != nil || said != (client.Tally{Answered: len(texts)}) {
 		t.Fatalf("%+v, %v", said, err)
 	}
-	shares := map[aggregate.Role]*aggregate.Share{}
-	for role, remote := range remotes {
-		if shares[role], err = remote.Share(ctx, a.ID()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, reports, err := aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
-	if err != nil || reports != len(texts) {
-		t.Fatalf("%d reports, %v", reports, err)
-	}
-	if want := expected(t, a, encoder, texts); !slices.Equal(got, want) {
-		t.Error("the sum is not that of the clients' vectors and both noises")
-	}
+	checkSum(ctx, t, remotes, a, encoder, texts)
 	records, err := filepath.Glob(filepath.Join(dir, "records", "*", "ledger.jsonl"))
 	if err != nil || len(records) != len(texts) {
 		t.Errorf("%d records of %d clients (%v)", len(records), len(texts), err)
