@@ -18,7 +18,7 @@ import (
 func (a *app) bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time sampling, preference training, fine-tuning, embedding and scoring; compare votes",
+		Short: "Time sampling, preference training, fine-tuning, embedding and scoring",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
 Loading is not timed. generate, dpo, finetune and embed do a first part of the work, which also fetches memory, before they
 time it.
@@ -30,7 +30,7 @@ time it.
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore(), a.benchEnsemble())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore())
 	return cmd
 }
 

@@ -51,12 +51,16 @@ func histogram(teachers [][]float32, shared []float64) (counts []float64, votes 
 	return counts, votes
 }
 
+// majority is the limit, for many teachers, of the probability that more than half of them agree on a token in a
+// coordinated vote, where they have a fraction alpha of their distributions in common and the rest is disjoint.
+func majority(alpha float64) float64 { return 1 - math.Exp2(-alpha/(1-alpha)) }
+
 // TestMajority: more than half of the teachers agree as often as the formula of the common part says, however wide that
 // part is, and so do the limits of any other share θ and of the votes that a threshold there covers. In independent
 // votes, the largest count is about that of the likeliest token, and next to nothing where there are many.
 func TestMajority(t *testing.T) {
 	for alpha, want := range map[float64]float64{.05: .0358, .1: .0741, .25: .2063, .5: .5, .75: .875, .9: .998} {
-		if got := Majority(alpha); math.Abs(got-want) > 6e-5 {
+		if got := majority(alpha); math.Abs(got-want) > 6e-5 {
 			t.Errorf("α = %g: %g, want %g", alpha, got, want)
 		}
 	}
@@ -64,10 +68,23 @@ func TestMajority(t *testing.T) {
 	for _, s := range [][]float64{{.6, .3, .1}, even(200)} {
 		for _, alpha := range []float64{.25, .5, .75} {
 			teachers := common(n, s, alpha)
-			h, random := Histograms{Teachers: n}, rng.New(1, "majority", strconv.Itoa(len(s)))
+			random := rng.New(1, "majority", strconv.Itoa(len(s)))
+			thetas := []float64{.1, .25, .5, .75, .9}
+			most, covered := make([]float64, len(thetas)), make([]float64, len(thetas)) // fractions of votes
 			for range votes {
-				_, all := histogram(teachers, Shared(len(s)+n, nil, random))
-				h.Add(all)
+				counts, _ := histogram(teachers, Shared(len(s)+n, nil, random))
+				for k, theta := range thetas {
+					above := 0.0
+					for _, c := range counts {
+						if c > theta*n {
+							above += c
+						}
+					}
+					covered[k] += above / (n * votes)
+					if above > 0 {
+						most[k] += 1. / votes
+					}
+				}
 			}
 			// For n teachers the limits are off by a few parts in n. Each is the mean of a share of a histogram.
 			check := func(what string, theta, got, want float64) {
@@ -76,12 +93,9 @@ func TestMajority(t *testing.T) {
 						want, sd)
 				}
 			}
-			check("majority", .5, h.Most(n/2), Majority(alpha))
-			for _, theta := range []float64{.1, .25, .5, .75, .9} {
-				least := int(math.Round(theta * n))
-				check("more than", theta, h.Most(least), 1-math.Pow(theta, alpha/(1-alpha)))
-				check("coverage", theta, h.At(least+1, make([]float64, len(s)+n)).Coverage,
-					alpha*(1-math.Pow(theta, 1/(1-alpha))))
+			for k, theta := range thetas {
+				check("more than", theta, most[k], 1-math.Pow(theta, alpha/(1-alpha)))
+				check("coverage", theta, covered[k], alpha*(1-math.Pow(theta, 1/(1-alpha))))
 			}
 			largest := 0.0
 			for range cold {
@@ -159,7 +173,7 @@ func TestMarginals(t *testing.T) {
 		temperature float64
 		banned      []int32
 	}{{1, nil}, {2, nil}, {.7, []int32{5, 1}}} {
-		want := Probabilities(logits, c.temperature, c.banned)
+		want := probabilities(logits, c.temperature, c.banned)
 		random, hot, cold := rng.New(2, "marginals"), map[int32]int{}, map[int32]int{}
 		const n = 40000
 		for range n {
@@ -386,35 +400,6 @@ func TestHeterogeneous(t *testing.T) {
 	}
 	if r.Threshold() != 10 || (Rule{Teachers: 100, Margin: 5}).Threshold() != 55 {
 		t.Error("thresholds")
-	}
-}
-
-// TestHistograms: coverage, sparsity and distance of a threshold, on two histograms of four votes.
-func TestHistograms(t *testing.T) {
-	h := Histograms{Teachers: 4, Never: []int32{3}}
-	h.Add([]int32{0, 0, 0, 1})
-	h.Add([]int32{2, 3, 2, 3})
-	mean := []float64{.4, .3, .3, 0}
-	for threshold, want := range map[int]Passed{
-		1: {.75, 3, 1.5, .4*0 + (math.Abs(.5-.4)+math.Abs(1./6-.3)+math.Abs(1./3-.3))/2},
-		2: {.625, 2, 1, (math.Abs(.6-.4) + .3 + math.Abs(.4-.3)) / 2},
-		3: {.375, 1, .5, .6},
-		5: {0, 0, 0, 1},
-	} {
-		got := h.At(threshold, mean)
-		if math.Abs(got.Distance-want.Distance) > 1e-12 {
-			t.Errorf("T = %d: distance %g, want %g", threshold, got.Distance, want.Distance)
-		}
-		if got.Distance = want.Distance; got != want {
-			t.Errorf("T = %d: %+v, want %+v", threshold, got, want)
-		}
-	}
-	if got := h.Most(2); got != .5 {
-		t.Errorf("three agree in %g of the histograms", got)
-	}
-	p := [][]float64{{.5, .5}, {.1, .9}, {.3, .7}}
-	if got := Robust(p, 2); math.Abs(got-(.3+.1+.3+.5+.7+.7)/3) > 1e-12 {
-		t.Errorf("2-robust mass %g", got)
 	}
 }
 

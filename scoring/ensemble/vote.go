@@ -7,8 +7,8 @@
 //
 // Teachers with equal distributions choose the same token in a coordinated vote, however many tokens are as likely. So
 // counts are large where teachers agree, even about a wide distribution, and a threshold far above the noise lets
-// tokens of little probability through. [Rule] is the threshold, [Question] what fedsim asks, [Histograms] what "popri
-// bench ensemble" measures. The package sees no private text: whoever computes the distributions votes with it.
+// tokens of little probability through. [Rule] is the threshold, [Question] what fedsim asks. The package sees no private
+// text: whoever computes the distributions votes with it.
 package ensemble
 
 import (
@@ -46,7 +46,7 @@ func Vote(logits []float32, temperature float64, shared []float64) int32 {
 // Draw is a teacher's token in an independent vote: that of a uniform number u in [0, 1) under the softmax of the
 // logits, without the banned tokens. It is −1 if no logit is a number.
 func Draw(logits []float32, temperature float64, banned []int32, u float64) int32 {
-	p := Probabilities(logits, temperature, banned)
+	p := probabilities(logits, temperature, banned)
 	last, sum := int32(-1), 0.0
 	for j, x := range p {
 		if x > 0 {
@@ -59,8 +59,8 @@ func Draw(logits []float32, temperature float64, banned []int32, u float64) int3
 	return last
 }
 
-// Probabilities is the softmax of logits at a temperature, without the banned tokens.
-func Probabilities(logits []float32, temperature float64, banned []int32) []float64 {
+// probabilities is the softmax of logits at a temperature, without the banned tokens.
+func probabilities(logits []float32, temperature float64, banned []int32) []float64 {
 	p, most := make([]float64, len(logits)), math.Inf(-1)
 	for j, x := range logits {
 		p[j] = float64(x) / temperature
@@ -81,9 +81,3 @@ func Probabilities(logits []float32, temperature float64, banned []int32) []floa
 	}
 	return p
 }
-
-// Majority is the limit, for many teachers, of the probability that more than half of them agree on a token in a
-// coordinated vote, where they have a share alpha of their distributions in common and the rest is disjoint: 1 −
-// 2^(−α/(1−α)). It does not depend on how wide the common part is. (The winner y ~ Exp(α) of the common part has each
-// vote with probability e^(−y(1−α)).)
-func Majority(alpha float64) float64 { return 1 - math.Exp2(-alpha/(1-alpha)) }
