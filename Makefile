@@ -21,7 +21,7 @@ CLIENTS   ?= 1000
 ROUNDS    ?= 50
 
 # What must build without cgo, on any platform.
-PURE = ./cmd/popri-client ./cmd/internal/... ./accountant/... ./configs/... ./datasets/... $(filter-out %/fedsim/local %/fedsim/teachers,$(shell go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' ./fedsim/...)) \
+PURE = ./cmd/popri-client ./cmd/internal/... ./accountant/... ./configs/... ./datasets/... $(filter-out %/fedsim/local,$(shell go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' ./fedsim/...)) \
 	./scoring/... ./show/... ./eval/domain ./eval/judge ./eval/metrics \
 	./model/chat ./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
 	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs ./study/plan

@@ -13,7 +13,6 @@ import (
 	"popri/internal/filelock"
 	"popri/internal/rundir"
 	"popri/run/inputs"
-	"popri/run/provenance"
 )
 
 // begin makes the folder of a new run with its inputs and its configuration. The configuration is written last and
@@ -32,8 +31,8 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 	if rundir.Exists(s.Dir) {
 		return overtaken(s.Dir)
 	}
-	s.Config.Provenance, err = provenance.Of(s.Config,
-		provenance.Run{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
+	s.Config.Provenance, err = inputs.Provenance(s.Config,
+		inputs.Origin{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
 			Clients: s.budget.Clients, Unit: s.Data.Private.Unit,
 			Validation: len(s.Data.Private.Split(clients.Validation)),
 			Sigma:      s.Sigma, Title: o.Title, Command: o.Command})

@@ -17,7 +17,6 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/model/embedding"
-	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 )
@@ -134,8 +133,8 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 }
 
 // comparators are the texts that the run is compared with.
-func (s *Session) comparators() *comparators.Run {
-	return &comparators.Run{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Untuned: s.untuned,
+func (s *Session) comparators() *evaluator.Comparators {
+	return &evaluator.Comparators{Dir: s.Dir, Config: s.Config, Public: s.Data.Public, Untuned: s.untuned,
 		Untrained: s.untrained()}
 }
 

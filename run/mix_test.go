@@ -16,7 +16,6 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/run/comparators"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
@@ -32,12 +31,12 @@ func TestValidatedMix(t *testing.T) {
 	c.Trainer.Rounds, c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Mix = 2, 40, 10, "validated"
 	c.Downstream.Steps, c.Downstream.EvalEvery = 20, 5
 	dir := t.TempDir()
-	var mixed comparators.Mixed
+	var mixed evaluator.Mixed
 	var said []string
 	o := Options{Config: c, Dir: dir, Events: rounds.Events{Say: func(text string) { said = append(said, text) },
 		Log: func(event string, _ int, v any) {
 			if event == "mixed" {
-				mixed = v.(comparators.Mixed)
+				mixed = v.(evaluator.Mixed)
 			}
 		}}}
 	if err := train(t.Context(), o); err != nil {
@@ -48,7 +47,7 @@ func TestValidatedMix(t *testing.T) {
 		t.Fatalf("chosen from %+v", mixed)
 	}
 	// Of mixes that are equally good, the first one is taken.
-	best := slices.MaxFunc(mixed.Mixes, func(a, b comparators.Mix) int { return cmp.Compare(a.Accuracy, b.Accuracy) })
+	best := slices.MaxFunc(mixed.Mixes, func(a, b evaluator.Mix) int { return cmp.Compare(a.Accuracy, b.Accuracy) })
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil || len(product) != best.Rows || mixed.Chosen != best.Name {
 		t.Errorf("the product has %d rows, and %+v was the best (%v)", len(product), best, err)

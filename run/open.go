@@ -24,7 +24,6 @@ import (
 	"popri/run/evaluator"
 	"popri/run/federated"
 	"popri/run/inputs"
-	"popri/run/logging"
 	"popri/run/tracking"
 	"popri/show/series"
 )
@@ -69,7 +68,7 @@ type Session struct {
 	method    rounds.Method
 	runner    *rounds.Runner
 	prompter  *sampling.Prompter
-	log       *logging.Log
+	log       *tracking.Log
 	tracking  *tracking.Listener
 	encoder   embedding.Encoder
 	clients   population
@@ -144,7 +143,7 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 	if err := atomicfile.RemoveTemporary(o.Dir); err != nil { // with the lock held, they belong to a process that was killed
 		return nil, err
 	}
-	if s.log, err = logging.Open(o.Dir); err != nil {
+	if s.log, err = tracking.OpenLog(o.Dir); err != nil {
 		return nil, err
 	}
 	s.log.Write("open", map[string]any{"resumed": o.Resume})

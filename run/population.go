@@ -9,7 +9,6 @@ import (
 	"popri/eval/downstream"
 	"popri/fedsim"
 	"popri/fedsim/local"
-	"popri/fedsim/teachers"
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/methods"
@@ -97,7 +96,7 @@ func (s *Session) learners(ctx context.Context) (population, error) {
 	if err != nil {
 		return population{}, err
 	}
-	learner, err := local.New(ctx, s.Data.Private.Split(clients.Train), rows.Encode, func() (*lm.Model, error) {
+	learner, err := local.NewLearners(ctx, s.Data.Private.Split(clients.Train), rows.Encode, func() (*lm.Model, error) {
 		return lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	})
 	return population{fedsim.Learning{Learner: learner}, learner.Close}, err
@@ -132,7 +131,7 @@ func (s *Session) voters(ctx context.Context, of method.Teachers) (population, e
 		}
 		return nil, nil
 	}
-	voting, err := teachers.New(ctx, train, s.generator.Model, teachers.Options{Teachers: n, Examples: of.Examples,
+	voting, err := local.NewTeachers(ctx, train, s.generator.Model, local.TeacherOptions{Teachers: n, Examples: of.Examples,
 		Seed: rng.Seed(s.Config.Seed, s.Config.Method), Room: g.MaxNewTokens, Width: width, Prompt: prompt,
 		CacheBytes: of.CacheBytes})
 	return population{fedsim.Teachers{Ensemble: voting}, voting.Close}, err

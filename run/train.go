@@ -8,7 +8,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
-	"popri/run/comparators"
+	"popri/run/evaluator"
 )
 
 // Train does the remaining rounds and writes the synthetic set. If the budget ends before the last round, the set comes
@@ -40,7 +40,7 @@ func (s *Session) tellPublicTexts() {
 
 // chooseMix chooses the product by the validation clients, and tells what it chose.
 func (s *Session) chooseMix(ctx context.Context, stage rounds.Stage, product []sampling.Row) ([]sampling.Row, error) {
-	chosen, mixed, err := comparators.ChooseMix(ctx, *s.comparators(), s.Data.Private, product, stage.Progress)
+	chosen, mixed, err := evaluator.ChooseMix(ctx, *s.comparators(), s.Data.Private, product, stage.Progress)
 	if err == nil && mixed != nil {
 		stage.Log("mixed", *mixed)
 		s.runner.Events.Say(mixed.String())

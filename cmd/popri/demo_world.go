@@ -12,7 +12,7 @@ import (
 
 	"popri/configs"
 	"popri/configs/worlds"
-	"popri/run/pretraining"
+	"popri/run/assembly"
 	"popri/trainer/pretrain"
 )
 
@@ -141,9 +141,9 @@ func worldList() string {
 }
 
 // prepareProgress shows the training of models on public text.
-func (a *app) prepareProgress() pretraining.Progress {
+func (a *app) prepareProgress() assembly.Pretraining {
 	p := a.progress()
-	return pretraining.Progress{
+	return assembly.Pretraining{
 		Begin: func(role string, texts, tokens int, dir string) {
 			a.say("training the %s on public text alone, once: %d texts, %d tokens; it is kept in %s", role, texts,
 				tokens, dir)
@@ -166,5 +166,5 @@ func (a *app) prepareProgress() pretraining.Progress {
 // the place of the word "trained".
 func (a *app) prepared(cmd *cobra.Command, c configs.Config) (configs.Config, error) {
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
-	return pretraining.Prepare(cmd.Context(), c, a.prepareProgress())
+	return assembly.Pretrain(cmd.Context(), c, a.prepareProgress())
 }

@@ -34,7 +34,7 @@ func BenchmarkClients(b *testing.B) {
 		return lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	}
 	all := corpus.Private.Split(clients.Train)
-	c, err := local.New(b.Context(), all, e.Encode, load)
+	c, err := local.NewLearners(b.Context(), all, e.Encode, load)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -20,7 +20,7 @@ const module = "popri"
 var (
 	private = module + "/datasets/clients"
 	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local",
-		"fedsim/teachers", "eval/downstream", "run/assembly", "run", "run/comparators", "run/evaluator", "run/judging",
+		"eval/downstream", "run/assembly", "run", "run/evaluator", "run/judging",
 		"run/lanfl",
 		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client", "examples/loop"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
@@ -117,28 +117,21 @@ func TestSimulationHasNoProofs(t *testing.T) {
 	}
 }
 
-// Training at the clients joins their texts and a model that learns: package fedsim/local alone does, and it hands what
-// it learns to fedsim, which clips it and adds noise. Package fedsim/teachers joins them and a model that reads: it
-// hands fedsim the histogram of votes, of which one noised token is released. Only what opens runs may make one of
-// both.
+// Package fedsim/local alone joins clients' texts and a model: one that learns, whose changes fedsim clips and adds noise
+// to, or one that reads, of whose votes fedsim releases one noised token. Only what opens runs may make either.
 func TestModelsAtClientsHaveOneDoor(t *testing.T) {
-	doors := []string{"fedsim/local", "fedsim/teachers"}
+	const door = "fedsim/local"
 	found := imports(t)
 	for dir, list := range found {
-		for _, door := range doors {
-			if slices.Contains(list, module+"/"+door) && dir != "run" {
-				t.Errorf("%s imports %s; only run may", dir, door)
-			}
+		if slices.Contains(list, module+"/"+door) && dir != "run" {
+			t.Errorf("%s imports %s; only run may", dir, door)
 		}
-		if strings.HasPrefix(dir, "fedsim") && !slices.Contains(doors, dir) &&
-			slices.Contains(list, module+"/model/lm") {
-			t.Errorf("%s imports model/lm; of fedsim, only %q may", dir, doors)
+		if strings.HasPrefix(dir, "fedsim") && dir != door && slices.Contains(list, module+"/model/lm") {
+			t.Errorf("%s imports model/lm; of fedsim, only %s may", dir, door)
 		}
 	}
-	for _, door := range doors {
-		if !slices.Contains(found["run"], module+"/"+door) || !slices.Contains(found[door], module+"/model/lm") {
-			t.Errorf("run does not open %s, or that has no model", door)
-		}
+	if !slices.Contains(found["run"], module+"/"+door) || !slices.Contains(found[door], module+"/model/lm") {
+		t.Errorf("run does not open %s, or that has no model", door)
 	}
 }
 

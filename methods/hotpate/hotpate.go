@@ -2,7 +2,7 @@
 // clients' texts to the run's generator, vote for every token with shared randomness, and a token that enough of them
 // agree on is released.
 //
-//	text so far ─► votes of all teachers (fedsim/teachers) ─► histogram + N(0, σ²) ─► token or ⊥ (fedsim, scoring/ensemble)
+//	text so far ─► votes of all teachers (fedsim/local) ─► histogram + N(0, σ²) ─► token or ⊥ (fedsim, scoring/ensemble)
 //	     ▲                                                                                │
 //	     └── the token; at ⊥ one of the model with public texts, another vote, or the end ─┘
 //

@@ -8,7 +8,6 @@ import (
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
-	"popri/run/pretraining"
 	"popri/trainer/pretrain"
 )
 
@@ -17,7 +16,7 @@ import (
 func shownValue(key string, value any) string {
 	text := fmt.Sprint(value)
 	if key == "model.path" || key == "downstream.model" {
-		if name := pretraining.Name(text); name != "" {
+		if name := assembly.PretrainedName(text); name != "" {
 			return name
 		}
 	}
@@ -35,11 +34,11 @@ func smallModel(c configs.Config) string {
 		return ""
 	}
 	about := c.Downstream.Model
-	switch name := pretraining.Name(c.Downstream.Model); {
+	switch name := assembly.PretrainedName(c.Downstream.Model); {
 	case name != "":
 		about = "trained on the public text alone"
 		if p, ok := pretrain.ReadProvenance(dir); ok {
-			about += ", " + pretraining.FileNames(p.Corpus)
+			about += ", " + assembly.FileNames(p.Corpus)
 		}
 	case about == "embedded":
 		about = "which comes with the program"

@@ -1,5 +1,6 @@
-// Package tracking gives the figures of a run, or of another training in a folder, to trackers: live from its events,
-// and from its files what a tracker lacks when a process begins.
+// Package tracking tells what a run does while it goes on: it writes the run's log, events.jsonl, and gives the figures of a
+// run, or of another training in a folder, to trackers: live from its events, and from its files what a tracker lacks
+// when a process begins.
 package tracking
 
 import (

@@ -14,7 +14,7 @@ import (
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluator"
-	"popri/run/provenance"
+	"popri/run/inputs"
 	"popri/trainer/pretrain"
 )
 
@@ -82,8 +82,8 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 	d.Work = estimate(c, generator, small, smallModels(c, evaluation, len(data.Public.InDomain) > 0), evaluation)
 	d.Work.Flops += first
 
-	if c.Provenance, err = provenance.Of(c,
-		provenance.Run{Validation: d.Clients[clients.Validation].Clients}); err != nil {
+	if c.Provenance, err = inputs.Provenance(c,
+		inputs.Origin{Validation: d.Clients[clients.Validation].Clients}); err != nil {
 		return nil, err
 	}
 	facts, err := guarantee.Planned(c, record)

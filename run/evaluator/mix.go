@@ -1,4 +1,4 @@
-package comparators
+package evaluator
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"popri/eval/downstream"
 	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/run/evaluator"
 )
 
 // Mix is one of the sets that the product was chosen from, in the event "mix".
@@ -38,7 +37,7 @@ func (m Mixed) String() string {
 // ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it
 // that the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to
 // choose.
-func ChooseMix(ctx context.Context, r Run, population *clients.Population, product []sampling.Row,
+func ChooseMix(ctx context.Context, r Comparators, population *clients.Population, product []sampling.Row,
 	tell func(done, planned int)) (chosen []sampling.Row, mixed *Mixed, err error) {
 	public, written := parts(product)
 	if len(public) == 0 || len(written) == 0 {
@@ -53,9 +52,9 @@ func ChooseMix(ctx context.Context, r Run, population *clients.Population, produ
 	names := []string{"both", "written", "public"}
 	var sources []downstream.Source
 	for i, set := range sets {
-		sources = append(sources, evaluator.Source(c, names[i], names[i], set))
+		sources = append(sources, Source(c, names[i], names[i], set))
 	}
-	points, err := evaluator.Validate(ctx, c, population, r.Public.Generator, tell, sources...)
+	points, err := Validate(ctx, c, population, r.Public.Generator, tell, sources...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,4 @@
-// Package comparators makes the texts that an evaluation of a run compares: the product and its parts, what the untuned
-// model wrote, and public texts.
-package comparators
+package evaluator
 
 import (
 	"context"
@@ -21,12 +19,12 @@ import (
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
-	"popri/run/evaluator"
 	"popri/trainer/pretrain"
 )
 
-// Run is what the texts are made of.
-type Run struct {
+// Comparators are the texts that an evaluation of a run compares: the product and its parts, what the untuned model wrote,
+// and public texts.
+type Comparators struct {
 	Dir    string
 	Config configs.Config
 	Public datasets.Public
@@ -42,7 +40,7 @@ type Run struct {
 }
 
 // Read reads the run's product. A run without one is the user's mistake.
-func (r *Run) Read() (err error) {
+func (r *Comparators) Read() (err error) {
 	if r.Config.Learns() {
 		if r.model = filepath.Join(r.Dir, rundir.Model); !rundir.Has(r.Dir, rundir.Model) {
 			return fault.Userf("%s holds no model yet: let the run end first (--resume)", r.Dir)
@@ -64,7 +62,7 @@ func (r *Run) Read() (err error) {
 }
 
 // Keys are those of the table's rows between ε = 0 and ε = ∞.
-func (r *Run) Keys() []string {
+func (r *Comparators) Keys() []string {
 	d := methods.Of(r.Config)
 	keys := []string{evaluation.KeyUntuned}
 	if r.Untrained != nil {
@@ -74,7 +72,7 @@ func (r *Run) Keys() []string {
 	if public, written := parts(r.mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
 	}
-	if evaluator.Classifies(r.Config) {
+	if Classifies(r.Config) {
 		return keys // ε = 0 learns from all public text
 	}
 	keys = append(keys, evaluation.KeyPublicAll)
@@ -85,7 +83,7 @@ func (r *Run) Keys() []string {
 }
 
 // Sources are the training texts of rows.
-func (r *Run) Sources(ctx context.Context, keys []string) (list []downstream.Source, err error) {
+func (r *Comparators) Sources(ctx context.Context, keys []string) (list []downstream.Source, err error) {
 	for _, key := range keys {
 		src, err := r.source(ctx, key)
 		if err != nil {
@@ -111,11 +109,11 @@ func productName(d method.Description, epsilon float64, product []sampling.Row) 
 	return fmt.Sprintf("%s's text (ε = %g)", d.Title, epsilon)
 }
 
-func (r *Run) source(ctx context.Context, key string) (downstream.Source, error) {
+func (r *Comparators) source(ctx context.Context, key string) (downstream.Source, error) {
 	d := methods.Of(r.Config)
 	public, own := parts(r.mixes)
 	written := func(name string, texts []sampling.Row) downstream.Source {
-		return evaluator.Source(r.Config, key, name, texts)
+		return Source(r.Config, key, name, texts)
 	}
 	switch key {
 	case evaluation.KeyUntuned:
@@ -144,12 +142,12 @@ func (r *Run) source(ctx context.Context, key string) (downstream.Source, error)
 		return downstream.Source{Key: key, Name: "real public text of the clients' domain",
 			Texts: datasets.Strings(r.Public.InDomain)}, nil
 	}
-	panic("comparators: no text has the key " + key)
+	panic("evaluator: no text has the key " + key)
 }
 
 // allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder
 // says so, and what data.public holds otherwise.
-func (r *Run) allPublic() (string, error) {
+func (r *Comparators) allPublic() (string, error) {
 	name := "all public text"
 	dir, err := assembly.ModelDir(r.Config.Model.Path, shipped.Generator)
 	if err != nil {

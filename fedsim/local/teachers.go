@@ -1,12 +1,4 @@
-// Package teachers is the private half of Hot PATE: it makes prompts of the train clients' texts and votes with them
-// for the next token of a text (package scoring/ensemble). It implements fedsim.Teachers.
-//
-//	teacher i: the texts of clients C_i, disjoint ─► prompt ─► p^(i)(· | prompt, text so far) ─► vote ─► histogram
-//
-// Prompts, distributions and histograms are private data, and stay here and in fedsim, which adds noise to a histogram
-// and releases one token of it. Which clients share a teacher follows from the seed and their number, which are public;
-// one client's texts are in one prompt alone.
-package teachers
+package local
 
 import (
 	"context"
@@ -23,8 +15,15 @@ import (
 	"popri/scoring/ensemble"
 )
 
-// Ensemble are train clients as teachers. It is private data.
-type Ensemble struct {
+// Teachers are train clients as the teachers of Hot PATE: prompts of their texts, which vote for the next token of a text
+// (package scoring/ensemble). They implement fedsim.Ensemble.
+//
+//	teacher i: the texts of clients C_i, disjoint ─► prompt ─► p^(i)(· | prompt, text so far) ─► vote ─► histogram
+//
+// Prompts, distributions and histograms are private data, and stay here and in fedsim, which adds noise to a histogram
+// and releases one token of it. Which clients share a teacher follows from the seed and their number, which are public;
+// one client's texts are in one prompt alone.
+type Teachers struct {
 	ctx     context.Context // of the process: votes end between two parts of the teachers when it does
 	clients int
 	model   *lm.Model
@@ -32,8 +31,8 @@ type Ensemble struct {
 	abstain []bool // teachers without a prompt
 }
 
-// Options say how teachers are made.
-type Options struct {
+// TeacherOptions say how teachers are made.
+type TeacherOptions struct {
 	Teachers int    // at most as many as there are clients
 	Examples int    // texts of a prompt, drawn from the teacher's clients
 	Seed     uint64 // of the clients' order and the draws of texts
@@ -46,10 +45,10 @@ type Options struct {
 	Prompt func(texts []string) ([]int32, error)
 }
 
-// New makes the prompts. A teacher without texts abstains: it has a prompt that does not count. All prompts are padded
+// NewTeachers makes the prompts. A teacher without texts abstains: it has a prompt that does not count. All prompts are padded
 // to one length, so that one teacher's texts do not change how another's logits are rounded, which could change a vote.
 // Votes end when ctx ends. Close releases the memory of their keys and values; the model is the caller's.
-func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*Ensemble, error) {
+func NewTeachers(ctx context.Context, train []clients.Client, m *lm.Model, o TeacherOptions) (*Teachers, error) {
 	if o.Teachers < 1 || o.Teachers > len(train) || o.Examples < 1 || o.Width < 1 {
 		return nil, fmt.Errorf("teachers: %d teachers of %d clients with %d texts each, in %d tokens", o.Teachers,
 			len(train), o.Examples, o.Width)
@@ -77,7 +76,7 @@ func New(ctx context.Context, train []clients.Client, m *lm.Model, o Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("teachers: %w", err)
 	}
-	return &Ensemble{ctx: ctx, clients: len(train), model: m, step: step, abstain: abstain}, nil
+	return &Teachers{ctx: ctx, clients: len(train), model: m, step: step, abstain: abstain}, nil
 }
 
 // Groups divides clients among teachers as evenly as can be, in an order that follows from the seed.
@@ -91,17 +90,17 @@ func Groups(clients, teachers int, seed uint64) [][]int {
 }
 
 // Close releases memory. nil has none.
-func (e *Ensemble) Close() {
+func (e *Teachers) Close() {
 	if e != nil {
 		e.step.Free()
 	}
 }
 
 // Clients implements fedsim.Teachers.
-func (e *Ensemble) Clients() int { return e.clients }
+func (e *Teachers) Clients() int { return e.clients }
 
 // Votes implements fedsim.Teachers.
-func (e *Ensemble) Votes(q ensemble.Question) ([]int64, error) {
+func (e *Teachers) Votes(q ensemble.Question) ([]int64, error) {
 	if q.Vocab != e.model.Config.Vocab {
 		return nil, fmt.Errorf("teachers: a vote for one of %d tokens, the model has %d", q.Vocab, e.model.Config.Vocab)
 	}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 type world struct {
 	*testing.T
 	rows  [][]lm.Row
-	all   *local.Clients
+	all   *local.Learners
 	model *lm.Model
 	start []float32
 }
@@ -58,7 +58,7 @@ func open(t *testing.T) world {
 	train = append(train, clients.Client{ID: "empty", Texts: []string{"5"}})
 	next := 0
 	encode := func([]string) []lm.Row { next++; return w.rows[next-1] }
-	if w.all, err = local.New(t.Context(), train, encode, load); err != nil {
+	if w.all, err = local.NewLearners(t.Context(), train, encode, load); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.all.Close)

@@ -1,22 +1,19 @@
-package teachers_test
+package local_test
 
 import (
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"testing"
 
 	"popri/datasets/clients"
-	"popri/fedsim/teachers"
+	"popri/fedsim/local"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/scoring/ensemble"
 	"popri/testkit/testworld"
 )
-
-func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
 func model(t *testing.T) (*lm.Model, *tokenizer.Tokenizer) {
 	t.Helper()
@@ -49,8 +46,8 @@ func histogram(t *testing.T, m *lm.Model, tok *tokenizer.Tokenizer, train []clie
 	q ensemble.Question) ([]int64, [][]string) {
 	t.Helper()
 	var prompts [][]string
-	e, err := teachers.New(t.Context(), train, m,
-		teachers.Options{Teachers: n, Examples: 2, Seed: 4, Room: 8, Width: 64,
+	e, err := local.NewTeachers(t.Context(), train, m,
+		local.TeacherOptions{Teachers: n, Examples: 2, Seed: 4, Room: 8, Width: 64,
 			Prompt: func(texts []string) ([]int32, error) {
 				prompts = append(prompts, slices.Clone(texts))
 				return tok.Encode(texts[0] + "\n" + texts[len(texts)-1] + "\n"), nil
@@ -139,7 +136,7 @@ func TestOneClientMovesOneTeacher(t *testing.T) {
 // data alone.
 func TestGroups(t *testing.T) {
 	seen := map[int]bool{}
-	for _, g := range teachers.Groups(23, 5, 1) {
+	for _, g := range local.Groups(23, 5, 1) {
 		if len(g) < 4 || len(g) > 5 {
 			t.Errorf("a teacher has %d clients", len(g))
 		}
@@ -157,11 +154,11 @@ func TestGroups(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	m, _ := model(t)
-	for name, o := range map[string]teachers.Options{"none": {Examples: 1}, "too many": {Teachers: 4, Examples: 1},
+	for name, o := range map[string]local.TeacherOptions{"none": {Examples: 1}, "too many": {Teachers: 4, Examples: 1},
 		"no texts": {Teachers: 2}, "no width": {Teachers: 2, Examples: 1},
 		"no room": {Teachers: 2, Examples: 1, Width: 8}} {
 		o.Prompt = func([]string) ([]int32, error) { return []int32{1}, nil }
-		if _, err := teachers.New(t.Context(), some(3), m, o); err == nil {
+		if _, err := local.NewTeachers(t.Context(), some(3), m, o); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package comparators
+package evaluator
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestUntrained(t *testing.T) {
 		"written": {written, []string{"u"}},
 		"public":  {public, []string{"u"}},
 	} {
-		r := Run{Config: configs.Default(), product: of.product, mixes: slices.Concat(public, written),
+		r := Comparators{Config: configs.Default(), product: of.product, mixes: slices.Concat(public, written),
 			Untrained: func(context.Context) ([]sampling.Row, error) {
 				return []sampling.Row{{Text: "u", Finish: "stop"}}, nil
 			}}

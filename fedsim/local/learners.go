@@ -1,11 +1,3 @@
-// Package local trains a model at each client: what the clients of federated averaging do. It holds the train clients'
-// texts as rows of tokens and hands each client's change of the weights to package fedsim, which clips it, adds it up
-// and adds noise. It implements fedsim.Learner.
-//
-//	for epoch 1…E, for each batch b of the client's rows in random order:   w ← w − rate · ∇ L(w; b)
-//
-// L is the mean next-token loss of the batch's counted tokens, as eval/downstream has it, without dropout and weight
-// decay.
 package local
 
 import (
@@ -20,8 +12,14 @@ import (
 	"popri/scoring/update"
 )
 
-// Clients are train clients with the models that they are simulated with. It is private data.
-type Clients struct {
+// Learners are train clients who train a model, as those of federated averaging do, with the models that they are simulated
+// with. They are private data. Package fedsim clips each client's change of the weights, adds it up and adds noise.
+//
+//	for epoch 1…E, for each batch b of the client's rows in random order:   w ← w − rate · ∇ L(w; b)
+//
+// L is the mean next-token loss of the batch's counted tokens, as eval/downstream has it, without dropout and weight
+// decay. Learners implement fedsim.Learner.
+type Learners struct {
 	ctx    context.Context // of the process: training ends between two clients when it does
 	rows   [][]lm.Row      // of each client
 	models []*worker
@@ -36,12 +34,12 @@ type worker struct {
 	change []float64
 }
 
-// New encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at
+// NewLearners encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at
 // once: one a thread, each on one thread, so that a client's update does not depend on how many there are. Training
 // ends between two clients when ctx ends. Close frees the models.
-func New(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row,
-	load func() (*lm.Model, error)) (*Clients, error) {
-	c := &Clients{ctx: ctx}
+func NewLearners(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row,
+	load func() (*lm.Model, error)) (*Learners, error) {
+	c := &Learners{ctx: ctx}
 	for _, client := range train {
 		c.rows = append(c.rows, encode(client.Texts))
 	}
@@ -66,7 +64,7 @@ func New(ctx context.Context, train []clients.Client, encode func(texts []string
 }
 
 // Close frees the models. nil has none.
-func (c *Clients) Close() {
+func (c *Learners) Close() {
 	if c == nil {
 		return
 	}
@@ -77,13 +75,13 @@ func (c *Clients) Close() {
 }
 
 // Clients implements fedsim.Learner.
-func (c *Clients) Clients() int { return len(c.rows) }
+func (c *Learners) Clients() int { return len(c.rows) }
 
 // Workers implements fedsim.Learner.
-func (c *Clients) Workers() int { return len(c.models) }
+func (c *Learners) Workers() int { return len(c.models) }
 
 // Each implements fedsim.Learner.
-func (c *Clients) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
+func (c *Learners) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
 	if len(which) == 0 {
 		return nil
 	}

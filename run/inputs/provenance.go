@@ -1,6 +1,4 @@
-// Package provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin
-// of model and data. A run's configuration keeps it, for reports and citations.
-package provenance
+package inputs
 
 import (
 	"fmt"
@@ -14,12 +12,11 @@ import (
 	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
-	"popri/run/inputs"
 )
 
-// Run is what a run knows of itself when it begins, besides its configuration.
-type Run struct {
-	Inputs          inputs.Inputs
+// Origin is what a run knows of itself when it begins, besides its configuration.
+type Origin struct {
+	Inputs          Inputs
 	Public, Private string // names of the data
 	Clients         int    // of the budget
 	Unit            string // that the guarantee protects
@@ -28,16 +25,16 @@ type Run struct {
 	Title, Command  string // "" if the user gave none
 }
 
-// Of are the versions of program and libraries, and the origin of model and data, by the names under which the
-// configuration keeps them.
-func Of(c configs.Config, r Run) (map[string]string, error) {
+// Provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin of model and
+// data, by the names under which the configuration keeps them for reports and citations.
+func Provenance(c configs.Config, r Origin) (map[string]string, error) {
 	p := map[string]string{
 		"go": runtime.Version(), "libtorch": version.Libtorch(), "program": version.Program(),
-		"public": r.Public, "public_sha256": r.Inputs.Content[inputs.Public],
+		"public": r.Public, "public_sha256": r.Inputs.Content[Public],
 		"private": r.Private, "clients": fmt.Sprint(r.Clients),
 		"unit":             r.Unit,
-		"noise_multiplier": fmt.Sprintf("%.6g", r.Sigma), "encoder": r.Inputs.Content[inputs.Encoder],
-		"compute": r.Inputs.Content[inputs.Compute], "threads": fmt.Sprint(tensor.Threads()),
+		"noise_multiplier": fmt.Sprintf("%.6g", r.Sigma), "encoder": r.Inputs.Content[Encoder],
+		"compute": r.Inputs.Content[Compute], "threads": fmt.Sprint(tensor.Threads()),
 		"device": tensor.DefaultDevice().String(),
 	}
 	used := c

@@ -1,36 +1,35 @@
-// Package pretraining trains the models that a configuration asks for by the word "trained", on the public text of its
-// run, and names them for people.
-package pretraining
+package assembly
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/cachedir"
 	"popri/internal/fault"
 	"popri/internal/version"
-	"popri/run/assembly"
 	"popri/trainer/pretrain"
 )
 
-// folder is the folder of the models in the user's cache folder.
-const folder = "trained"
+// trainedFolder is the folder of pretrained models in the user's cache folder.
+const trainedFolder = "trained"
 
-// Progress is told what is being trained on public text; nil functions are left out.
-type Progress struct {
+// Pretraining is told what is being trained on public text; nil functions are left out.
+type Pretraining struct {
 	Begin func(role string, texts, tokens int, dir string)
 	Step  func(s pretrain.Stats, of int)
 	End   func(role, dir string, made bool, p pretrain.Provenance)
 	Wait  func(dir string)
 }
 
-// Prepare trains the models that the configuration asks for as configs.Trained, on its public text alone, and returns
+// Pretrain trains the models that the configuration asks for as configs.Trained, on its public text alone, and returns
 // the configuration with their folders in place of the word. What was trained before lies in the user's cache folder.
 // The data are checked as a run checks them, before any training: public text must be no text of the clients.
-func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.Config, error) {
+func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (configs.Config, error) {
 	wanted := []struct {
 		role string
 		path *string
@@ -38,7 +37,7 @@ func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.
 	if *wanted[0].path != configs.Trained && *wanted[1].path != configs.Trained {
 		return c, nil
 	}
-	if err := assembly.SetCompute(c); err != nil {
+	if err := SetCompute(c); err != nil {
 		return c, err
 	}
 	public, err := checkedPublic(c)
@@ -53,8 +52,8 @@ func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.
 		if *w.path != configs.Trained {
 			continue
 		}
-		recipe := pretrain.Small(public, w.role, assembly.ComputeType(c.Model.DType))
-		cache := pretrain.Cache{Dir: filepath.Join(root, folder), Waiting: progress.Wait,
+		recipe := pretrain.Small(public, w.role, ComputeType(c.Model.DType))
+		cache := pretrain.Cache{Dir: filepath.Join(root, trainedFolder), Waiting: progress.Wait,
 			Begin: func(corpus *pretrain.Corpus, dir string) {
 				if progress.Begin != nil {
 					progress.Begin(w.role, len(corpus.Train), corpus.Tokens(), dir)
@@ -67,7 +66,7 @@ func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.
 			}}
 		dir, made, err := cache.Model(ctx, public, recipe, func(vocab int) pretrain.Provenance {
 			return recipe.Provenance(vocab, public, version.Program(), runtime.Version(),
-				assembly.PublicFiles(c.Data.Public)...)
+				PublicFiles(c.Data.Public)...)
 		})
 		if err != nil {
 			return c, err
@@ -82,13 +81,36 @@ func Prepare(ctx context.Context, c configs.Config, progress Progress) (configs.
 
 // checkedPublic reads the public text of a run whose data and budget make sense.
 func checkedPublic(c configs.Config) (datasets.Public, error) {
-	corpus, err := assembly.LoadRun(c, nil)
+	corpus, err := LoadRun(c, nil)
 	if err != nil {
 		return datasets.Public{}, err
 	}
-	budget, err := assembly.Budget(c, corpus.Private)
+	budget, err := Budget(c, corpus.Private)
 	if err != nil {
 		return datasets.Public{}, err
 	}
 	return corpus.Public, fault.User(budget.Validate())
+}
+
+// PretrainedName describes a model that [Pretrain] trained, "" for any other folder.
+func PretrainedName(dir string) string {
+	root, err := cachedir.Dir()
+	if err != nil || filepath.Dir(filepath.Clean(dir)) != filepath.Join(root, trainedFolder) {
+		return ""
+	}
+	p, ok := pretrain.ReadProvenance(dir)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s (%.1f M parameters, on %s, SHA-256 %.12s)", configs.Trained, float64(p.Parameters)/1e6,
+		FileNames(p.Corpus), p.CorpusHash)
+}
+
+// FileNames are the names of files between commas, without their folders.
+func FileNames(list string) string {
+	var names []string
+	for _, name := range strings.Split(list, ", ") {
+		names = append(names, filepath.Base(name))
+	}
+	return strings.Join(names, ", ")
 }

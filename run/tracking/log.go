@@ -1,6 +1,4 @@
-// Package logging writes the events of a run into its log, events.jsonl: what the trainer tells, the stages with their
-// times and memory, and signs of life of the stage under way.
-package logging
+package tracking
 
 import (
 	"path/filepath"
@@ -19,7 +17,8 @@ import (
 // process lives. In ten hours they are one megabyte.
 const aliveEvery = 5 * time.Second
 
-// Log writes the run's events. The report computes the stages' times from them and adds up those of a resumed run.
+// Log writes the events of a run into its log, events.jsonl: what the trainer tells, the stages with their times and memory,
+// and signs of life of the stage under way. The report computes the stages' times from them and adds up those of a resumed run.
 type Log struct {
 	file  *eventlog.Log
 	stage *underway
@@ -36,8 +35,8 @@ type underway struct {
 	done, total atomic.Int64
 }
 
-// Open opens the log of the run in dir to append to it.
-func Open(dir string) (*Log, error) {
+// OpenLog opens the log of the run in dir to append to it.
+func OpenLog(dir string) (*Log, error) {
 	f, err := eventlog.Open(filepath.Join(dir, rundir.Events))
 	if err != nil {
 		return nil, err
