@@ -1,17 +1,22 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 
+	"popri/configs"
 	"popri/datasets/clients"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/internal/rundir"
+	"popri/model/embedding"
+	"popri/run/assembly"
+	"popri/run/evaluator"
 	"popri/run/inputs"
 )
 
@@ -59,4 +64,53 @@ func taken(dir string) error {
 func overtaken(dir string) error {
 	return fault.Userf("%s holds a run already, which another process has begun since this one started: name another "+
 		"folder", dir)
+}
+
+// inputs are what the run reads. A resumed run must have those that it began with; a new one needs a free folder.
+func (s *Session) inputs(o Options) (inputs.Inputs, error) {
+	began, err := inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder))
+	if err != nil {
+		return began, err
+	}
+	if began.Content[inputs.HeldOut], err = assembly.Tag(s.Data.Private, clients.Validation, clients.Test); err != nil {
+		return began, err
+	}
+	if o.Resume {
+		return began, began.Compare(s.Dir, o.AcceptChanges)
+	}
+	if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
+		return began, taken(o.Dir)
+	}
+	if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
+		return began, fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder",
+			path, rundir.Config)
+	}
+	return began, nil
+}
+
+// configuration reads the configuration of a run to resume, or checks that of a new run, and sets the computer up for it.
+func (o *Options) configuration() error {
+	switch {
+	case o.Resume && !rundir.Exists(o.Dir):
+		return fault.Userf("%s holds no run to resume: there is no %s", o.Dir, rundir.Config)
+	case o.Resume:
+		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Dir, rundir.Config)})
+		if err != nil {
+			return err
+		}
+		o.Config = *c
+	case rundir.Exists(o.Dir):
+		return taken(o.Dir)
+	}
+	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
+	if err := o.Config.Validate(); err != nil {
+		return err
+	}
+	if err := evaluator.CheckTask(o.Config); err != nil {
+		return err
+	}
+	if err := assembly.CheckSampleWeights(o.Config); err != nil {
+		return err
+	}
+	return assembly.SetCompute(o.Config)
 }

@@ -124,49 +124,52 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 		}
 	}
 	q.samplingFlags(f)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		fail := func(err error) error { return usage(fmt.Errorf("account %s: %w", asked.name, err)) }
-		if err := required(cmd, asked.given...); err != nil {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runAccount(cmd, asked, q) }
+	return cmd
+}
+
+// runAccount answers the question of an account verb by every accountant that applies.
+func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
+	fail := func(err error) error { return usage(fmt.Errorf("account %s: %w", asked.name, err)) }
+	if err := required(cmd, asked.given...); err != nil {
+		return fail(err)
+	}
+	if err := q.settle(cmd.Flags()); err != nil {
+		return fail(err)
+	}
+	r := answers{asked: q, given: map[string]float64{"group": float64(q.event.Group)}}
+	if q.event.Cohort > 0 {
+		r.given["population"], r.given["cohort"] = float64(q.event.Population), float64(q.event.Cohort)
+	} else {
+		r.given["sampling-rate"] = q.event.SamplingRate
+	}
+	for _, flag := range asked.given {
+		r.given[flag] = map[string]float64{"noise-multiplier": q.event.Sigma,
+			"rounds": float64(q.event.Count), "epsilon": q.epsilon, "delta": q.delta}[flag]
+	}
+	for _, acc := range q.accountants() {
+		value, err := asked.answer(acc, q)
+		switch {
+		case errors.Is(err, accountant.ErrNotApplicable):
+			continue
+		case err != nil: // the accountants return an error for impossible values only
 			return fail(err)
 		}
-		if err := q.settle(f); err != nil {
-			return fail(err)
-		}
-		r := answers{asked: q, given: map[string]float64{"group": float64(q.event.Group)}}
-		if q.event.Cohort > 0 {
-			r.given["population"], r.given["cohort"] = float64(q.event.Population), float64(q.event.Cohort)
-		} else {
-			r.given["sampling-rate"] = q.event.SamplingRate
-		}
-		for _, flag := range asked.given {
-			r.given[flag] = map[string]float64{"noise-multiplier": q.event.Sigma,
-				"rounds": float64(q.event.Count), "epsilon": q.epsilon, "delta": q.delta}[flag]
-		}
-		for _, acc := range q.accountants() {
-			value, err := asked.answer(acc, q)
-			switch {
-			case errors.Is(err, accountant.ErrNotApplicable):
-				continue
-			case err != nil: // the accountants return an error for impossible values only
+		r.byName = append(r.byName, named{acc.Name(), value})
+		if p, ok := acc.(accountant.PLD); ok && asked.name == "epsilon" {
+			lower, _, err := p.EpsilonBounds(q.events(), q.delta)
+			if err != nil {
 				return fail(err)
 			}
-			r.byName = append(r.byName, named{acc.Name(), value})
-			if p, ok := acc.(accountant.PLD); ok && asked.name == "epsilon" {
-				lower, _, err := p.EpsilonBounds(q.events(), q.delta)
-				if err != nil {
-					return fail(err)
-				}
-				r.byName = append(r.byName, named{"pld_lower", lower})
-			}
+			r.byName = append(r.byName, named{"pld_lower", lower})
 		}
-		if len(r.byName) == 0 {
-			return fail(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and "+
-				"--group %d under %s; gaussian noise on every client in every round is always covered",
-				q.event.Mechanism, q.event.SamplingRate, q.event.Cohort, q.event.Group, q.relation))
-		}
-		return a.emit(r, func(w io.Writer) { asked.print(w, q, r) })
 	}
-	return cmd
+	if len(r.byName) == 0 {
+		return fail(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and "+
+			"--group %d under %s; gaussian noise on every client in every round is always covered",
+			q.event.Mechanism, q.event.SamplingRate, q.event.Cohort, q.event.Group, q.relation))
+	}
+	return a.emit(r, func(w io.Writer) { asked.print(w, q, r) })
 }
 
 // changed is the first of the flags that was given, "" if none was.

@@ -96,26 +96,29 @@ does not do what it says. --noise-factor and --skip-clip break the mechanism on 
 		"hash of a line that the ledger must have, or at least its first 12 digits; for one run")
 	f.BoolVar(&asked.SkipNoise, "skip-noise", false,
 		"do not measure the noise, which encodes every round's samples again")
-	cmd.RunE = func(_ *cobra.Command, dirs []string) error {
-		found, err := auditing.Runs(dirs, asked)
-		if err != nil {
-			return err
-		}
-		result := auditedRuns{Sound: found.Verdict() == nil, Composed: found.Composed}
-		for _, run := range found.Runs {
-			result.Runs = append(result.Runs, newAudited(run))
-		}
-		if len(dirs) == 1 {
-			err = a.emit(result.Runs[0], result.Runs[0].print)
-		} else {
-			err = a.emit(result, result.print)
-		}
-		if err != nil {
-			return err
-		}
-		return found.Verdict()
-	}
+	cmd.RunE = func(_ *cobra.Command, dirs []string) error { return a.runAudit(dirs, asked) }
 	return cmd
+}
+
+// runAudit audits runs, and what they spend together.
+func (a *app) runAudit(dirs []string, asked auditing.Options) error {
+	found, err := auditing.Runs(dirs, asked)
+	if err != nil {
+		return err
+	}
+	result := auditedRuns{Sound: found.Verdict() == nil, Composed: found.Composed}
+	for _, run := range found.Runs {
+		result.Runs = append(result.Runs, newAudited(run))
+	}
+	if len(dirs) == 1 {
+		err = a.emit(result.Runs[0], result.Runs[0].print)
+	} else {
+		err = a.emit(result, result.print)
+	}
+	if err != nil {
+		return err
+	}
+	return found.Verdict()
 }
 
 func nonNil[T any](list []T) []T {

@@ -9,10 +9,15 @@ import (
 	"popri/accountant"
 )
 
+// treeOptions are the flags of the verb account tree.
+type treeOptions struct {
+	accountant.Tree
+	sigma, delta float64
+	trees        int
+}
+
 func (a *app) accountTree() *cobra.Command {
-	var t accountant.Tree
-	var sigma, delta float64
-	var restarts int
+	var o treeOptions
 	cmd := &cobra.Command{
 		Use:   "tree",
 		Short: "The ε of tree aggregation (DP-FTRL), given how often and how closely a client contributes",
@@ -21,46 +26,49 @@ func (a *app) accountTree() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.IntVar(&t.Steps, "steps", 0, "leaves of a tree, including empty ones that complete it")
-	f.IntVar(&t.RealSteps, "real-steps", 0, "number of first leaves that clients contribute to (0: all)")
-	f.IntVar(&t.MaxParticipation, "max-participation", 1, "most leaves of a tree that one client contributes to")
-	f.IntVar(&t.MinSeparation, "min-separation", 0, "least number of leaves between two contributions of a client")
-	f.BoolVar(&t.Periodic, "periodic", false,
+	f.IntVar(&o.Steps, "steps", 0, "leaves of a tree, including empty ones that complete it")
+	f.IntVar(&o.RealSteps, "real-steps", 0, "number of first leaves that clients contribute to (0: all)")
+	f.IntVar(&o.MaxParticipation, "max-participation", 1, "most leaves of a tree that one client contributes to")
+	f.IntVar(&o.MinSeparation, "min-separation", 0, "least number of leaves between two contributions of a client")
+	f.BoolVar(&o.Periodic, "periodic", false,
 		"contributions are exactly --min-separation apart, as with the same order in every epoch")
-	f.IntVar(&restarts, "trees", 1, "number of such trees in sequence (restarts + 1)")
-	f.Float64Var(&sigma, "noise-multiplier", 0,
+	f.IntVar(&o.trees, "trees", 1, "number of such trees in sequence (restarts + 1)")
+	f.Float64Var(&o.sigma, "noise-multiplier", 0,
 		"standard deviation of the noise of a node / norm bound of a contribution")
-	f.Float64Var(&delta, "delta", 0, "δ, below 1/clients")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		fail := func(err error) error { return usage(fmt.Errorf("account tree: %w", err)) }
-		if err := required(cmd, "steps", "noise-multiplier", "delta"); err != nil {
-			return fail(err)
-		}
-		if restarts < 1 || restarts > 1<<20 {
-			return fail(fmt.Errorf("--trees is %d, want 1 to %d", restarts, 1<<20))
-		}
-		one, err := t.SumSquares()
+	f.Float64Var(&o.delta, "delta", 0, "δ, below 1/clients")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runTree(cmd, o) }
+	return cmd
+}
+
+// runTree prints the ε of a tree's releases.
+func (a *app) runTree(cmd *cobra.Command, o treeOptions) error {
+	fail := func(err error) error { return usage(fmt.Errorf("account tree: %w", err)) }
+	if err := required(cmd, "steps", "noise-multiplier", "delta"); err != nil {
+		return fail(err)
+	}
+	if o.trees < 1 || o.trees > 1<<20 {
+		return fail(fmt.Errorf("--trees is %d, want 1 to %d", o.trees, 1<<20))
+	}
+	one, err := o.SumSquares()
+	if err != nil {
+		return fail(err)
+	}
+	sum := one * o.trees
+	r := answers{asked: question{relation: string(accountant.ZeroOut)},
+		given: map[string]float64{"sum_of_squares": float64(sum), "delta": o.delta, "noise-multiplier": o.sigma}}
+	for _, acc := range []accountant.Accountant{accountant.Exact{}, accountant.RDP{}} {
+		epsilon, err := acc.Epsilon([]accountant.Event{accountant.TreeEvent(o.sigma, sum)}, o.delta)
 		if err != nil {
 			return fail(err)
 		}
-		sum := one * restarts
-		r := answers{asked: question{relation: string(accountant.ZeroOut)},
-			given: map[string]float64{"sum_of_squares": float64(sum), "delta": delta, "noise-multiplier": sigma}}
-		for _, acc := range []accountant.Accountant{accountant.Exact{}, accountant.RDP{}} {
-			epsilon, err := acc.Epsilon([]accountant.Event{accountant.TreeEvent(sigma, sum)}, delta)
-			if err != nil {
-				return fail(err)
-			}
-			r.byName = append(r.byName, named{acc.Name(), epsilon})
-		}
-		return a.emit(r, func(w io.Writer) {
-			fmt.Fprintf(w, "squared sensitivity\t%d\t(sum over all nodes of the square of one client's "+
-				"contributions, %d a tree)\n\naccountant\tε\n", sum, one)
-			for _, n := range r.byName {
-				fmt.Fprintf(w, "%s\t%s\n", n.name, roundedUp(n.value))
-			}
-			r.asked.statement(w)
-		})
+		r.byName = append(r.byName, named{acc.Name(), epsilon})
 	}
-	return cmd
+	return a.emit(r, func(w io.Writer) {
+		fmt.Fprintf(w, "squared sensitivity\t%d\t(sum over all nodes of the square of one client's "+
+			"contributions, %d a tree)\n\naccountant\tε\n", sum, one)
+		for _, n := range r.byName {
+			fmt.Fprintf(w, "%s\t%s\n", n.name, roundedUp(n.value))
+		}
+		r.asked.statement(w)
+	})
 }

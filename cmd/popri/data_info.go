@@ -42,9 +42,14 @@ var seenBy = map[clients.Split]string{
 	clients.Test:       "the evaluation, without noise: it gives the figures of the report",
 }
 
+// infoOptions are the flags of the verb data info.
+type infoOptions struct {
+	tokenizer string
+	labels    bool
+}
+
 func (a *app) dataInfo() *cobra.Command {
-	var tokens string
-	var quoteLabels bool
+	var o infoOptions
 	cmd := &cobra.Command{
 		Use:   "info FILE | godoc",
 		Short: "Who the clients are, what the privacy unit is, and what is public to whom",
@@ -56,50 +61,53 @@ swapped. All counts are without noise: they are for the owner of the file.`,
 		Example: "  popri data info godoc\n  popri data info clients.parquet --labels\n" +
 			"  popri data info clients.parquet --tokenizer distilgpt2 --json",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			info := dataInformation{Source: args[0], Seen: map[string]string{}, Tokenizer: tokens}
-			count := func(text string) int { return len(strings.Fields(text)) }
-			if tokens != "" {
-				tok, err := tokenizer.Load(tokens)
-				if err != nil {
-					return usage(fmt.Errorf("data info: --tokenizer: %w", err))
-				}
-				count = func(text string) int { return len(tok.Encode(text)) }
-			}
-			population := new(clients.Population)
-			if args[0] == embedded {
-				corpus, err := godoc.Load("")
-				if err != nil {
-					return usage(err)
-				}
-				population, info.Source = corpus.Private, corpus.Root
-				part := func(name string, texts []datasets.Text, use string) {
-					info.Public = append(info.Public, publicPart{name, len(texts), datasets.Words(texts), use})
-				}
-				part("prompts", corpus.Public.Prompts,
-					"everybody: prompts quote it, and the small model (ε = 0) was trained on it")
-				part("generator", corpus.Public.Generator, "everybody: the generator was trained on it")
-				part("in-domain", corpus.Public.InDomain,
-					"everybody: a public sample of the clients' domain, for comparison; a part of generator")
-			} else {
-				var err error
-				if population, err = clients.Read(args[0]); err != nil {
-					return usage(fmt.Errorf("data info: %w", err))
-				}
-			}
-			info.Information, info.Sizes = population.Info(), map[clients.Split]clients.Sizes{}
-			info.hideLabels(quoteLabels)
-			for split := range info.Splits {
-				info.Seen[string(split)] = seenBy[split]
-				info.Sizes[split] = clients.SizesOf(population.Split(split), count)
-			}
-			return a.emit(info, info.print)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.runDataInfo(args[0], o) },
 	}
-	cmd.Flags().StringVar(&tokens, "tokenizer", "",
+	cmd.Flags().StringVar(&o.tokenizer, "tokenizer", "",
 		"folder or file with a tokenizer.json whose tokens are counted instead of words")
-	cmd.Flags().BoolVar(&quoteLabels, "labels", false, "quote the labels, which are clients' data")
+	cmd.Flags().BoolVar(&o.labels, "labels", false, "quote the labels, which are clients' data")
 	return cmd
+}
+
+// runDataInfo counts what a client file, or the embedded default, holds.
+func (a *app) runDataInfo(source string, o infoOptions) error {
+	info := dataInformation{Source: source, Seen: map[string]string{}, Tokenizer: o.tokenizer}
+	count := func(text string) int { return len(strings.Fields(text)) }
+	if o.tokenizer != "" {
+		tok, err := tokenizer.Load(o.tokenizer)
+		if err != nil {
+			return usage(fmt.Errorf("data info: --tokenizer: %w", err))
+		}
+		count = func(text string) int { return len(tok.Encode(text)) }
+	}
+	population := new(clients.Population)
+	if source == embedded {
+		corpus, err := godoc.Load("")
+		if err != nil {
+			return usage(err)
+		}
+		population, info.Source = corpus.Private, corpus.Root
+		part := func(name string, texts []datasets.Text, use string) {
+			info.Public = append(info.Public, publicPart{name, len(texts), datasets.Words(texts), use})
+		}
+		part("prompts", corpus.Public.Prompts,
+			"everybody: prompts quote it, and the small model (ε = 0) was trained on it")
+		part("generator", corpus.Public.Generator, "everybody: the generator was trained on it")
+		part("in-domain", corpus.Public.InDomain,
+			"everybody: a public sample of the clients' domain, for comparison; a part of generator")
+	} else {
+		var err error
+		if population, err = clients.Read(source); err != nil {
+			return usage(fmt.Errorf("data info: %w", err))
+		}
+	}
+	info.Information, info.Sizes = population.Info(), map[clients.Split]clients.Sizes{}
+	info.hideLabels(o.labels)
+	for split := range info.Splits {
+		info.Seen[string(split)] = seenBy[split]
+		info.Sizes[split] = clients.SizesOf(population.Split(split), count)
+	}
+	return a.emit(info, info.print)
 }
 
 func (info dataInformation) print(w io.Writer) {

@@ -12,9 +12,14 @@ import (
 	"popri/show/datacard"
 )
 
+// pushOptions are the flags of the verb data push-ready.
+type pushOptions struct {
+	datacard.Options
+	out string
+}
+
 func (a *app) dataPushReady() *cobra.Command {
-	var out string
-	o := datacard.Options{}
+	var o pushOptions
 	cmd := &cobra.Command{
 		Use:   "push-ready RUN --out DIR",
 		Short: "Make a folder of a run's product that a hub takes",
@@ -27,33 +32,36 @@ folder of another run is replaced with --force only. Nothing is uploaded. The ca
 included: read it before you publish it.`,
 		Example: "  popri data push-ready runs/mine --out hub/mine --license cc-by-4.0 --language en",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if out == "" {
-				return usage(errors.New("data push-ready: --out names no folder"))
-			}
-			o.Program = version.Program()
-			r, err := datacard.Write(args[0], out, o)
-			if err != nil {
-				return fmt.Errorf("data push-ready: %w", err)
-			}
-			return a.emit(r, func(w io.Writer) {
-				if r.Texts == 0 { // a model
-					fmt.Fprintf(w, "model\t%s\nguarantee\t%s\ncard\t%s\n", r.SHA256, r.Guarantee,
-						filepath.Join(out, datacard.Card))
-					return
-				}
-				fmt.Fprintf(w, "rows\t%d (%d empty ones were left out)\nwritten by a model\t%d\npublic texts\t%d\n",
-					r.Texts, r.LeftOut, r.Written, r.Public)
-				fmt.Fprintf(w, "distinct texts\t%d\nguarantee\t%s\ncard\t%s\n", r.Distinct, r.Guarantee,
-					filepath.Join(out, datacard.Card))
-			})
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return a.runPushReady(args[0], o) },
 	}
-	cmd.Flags().StringVar(&out, "out", "", "folder to write")
+	cmd.Flags().StringVar(&o.out, "out", "", "folder to write")
 	cmd.Flags().StringVar(&o.Name, "name", "", "the data set's name (default: the run's folder)")
 	cmd.Flags().StringVar(&o.License, "license", "", "the data set's licence as the hub names it, such as cc-by-4.0")
 	cmd.Flags().StringVar(&o.Language, "language", "", "the texts' language, such as en")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the folder of another run")
 	cmd.Flags().BoolVar(&o.Unprotected, "unprotected", false, "allow the product of a run that protects nobody")
 	return cmd
+}
+
+// runPushReady makes the folder.
+func (a *app) runPushReady(run string, o pushOptions) error {
+	if o.out == "" {
+		return usage(errors.New("data push-ready: --out names no folder"))
+	}
+	o.Program = version.Program()
+	r, err := datacard.Write(run, o.out, o.Options)
+	if err != nil {
+		return fmt.Errorf("data push-ready: %w", err)
+	}
+	return a.emit(r, func(w io.Writer) {
+		if r.Texts == 0 { // a model
+			fmt.Fprintf(w, "model\t%s\nguarantee\t%s\ncard\t%s\n", r.SHA256, r.Guarantee,
+				filepath.Join(o.out, datacard.Card))
+			return
+		}
+		fmt.Fprintf(w, "rows\t%d (%d empty ones were left out)\nwritten by a model\t%d\npublic texts\t%d\n",
+			r.Texts, r.LeftOut, r.Written, r.Public)
+		fmt.Fprintf(w, "distinct texts\t%d\nguarantee\t%s\ncard\t%s\n", r.Distinct, r.Guarantee,
+			filepath.Join(o.out, datacard.Card))
+	})
 }

@@ -33,9 +33,14 @@ type finding struct {
 	Advice string `json:"advice,omitempty"` // what to do where something is missing or could be better
 }
 
+// doctorOptions are the flags of the verb doctor.
+type doctorOptions struct {
+	flags configFlags
+	model string
+}
+
 func (a *app) doctor() *cobra.Command {
-	var flags configFlags
-	var model string
+	var o doctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor [--model DIR [--preset NAME] [--set a.b=c]…]",
 		Short: "Check what this machine has and what is missing",
@@ -46,52 +51,60 @@ With --model, says instead how much memory a run with this generator needs in it
 configuration, and which settings would need less.`,
 		Example: "  popri doctor\n  popri doctor --json\n  popri doctor --model llama-8b --preset paper-congress",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if model != "" {
-				c, err := flags.load()
-				if err != nil {
-					return err
-				}
-				c.Model.Path = model
-				plan, err := planMemory(c)
-				if err != nil {
-					return fmt.Errorf("doctor: %w", err)
-				}
-				return a.emit(plan, plan.print)
-			}
-			findings := []finding{findLibtorch(), findDevice(), findThreads(), findKernels(), findBFloat16(),
-				findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
-				findWeights("small model's weights", shipped.Device)}
-			for _, s := range modelcache.Sources {
-				findings = append(findings, findFetched(s))
-			}
-			missing := 0
-			for _, f := range findings {
-				if !f.OK {
-					missing++
-				}
-			}
-			err := a.emit(map[string]any{"ok": missing == 0, "findings": findings}, func(w io.Writer) {
-				for _, f := range findings {
-					state := "ok"
-					if !f.OK {
-						state = "MISSING"
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, state, f.Found)
-					if f.Advice != "" {
-						fmt.Fprintf(w, "\t\t→ %s\n", f.Advice)
-					}
-				}
-			})
-			if err == nil && missing > 0 {
-				err = fmt.Errorf("doctor: %d of %d things are missing", missing, len(findings))
-			}
-			return err
-		},
+		RunE:    func(*cobra.Command, []string) error { return a.runDoctor(o) },
 	}
-	cmd.Flags().StringVar(&model, "model", "", "model to plan the memory for, as in model.path; reads no weights")
-	flags.add(cmd)
+	cmd.Flags().StringVar(&o.model, "model", "", "model to plan the memory for, as in model.path; reads no weights")
+	o.flags.add(cmd)
 	return cmd
+}
+
+// runDoctor says what is missing or, for a model, what memory it needs.
+func (a *app) runDoctor(o doctorOptions) error {
+	if o.model == "" {
+		return a.examine()
+	}
+	c, err := o.flags.load()
+	if err != nil {
+		return err
+	}
+	c.Model.Path = o.model
+	plan, err := planMemory(c)
+	if err != nil {
+		return fmt.Errorf("doctor: %w", err)
+	}
+	return a.emit(plan, plan.print)
+}
+
+// examine looks for everything that the demo needs.
+func (a *app) examine() error {
+	findings := []finding{findLibtorch(), findDevice(), findThreads(), findKernels(), findBFloat16(),
+		findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
+		findWeights("small model's weights", shipped.Device)}
+	for _, s := range modelcache.Sources {
+		findings = append(findings, findFetched(s))
+	}
+	missing := 0
+	for _, f := range findings {
+		if !f.OK {
+			missing++
+		}
+	}
+	err := a.emit(map[string]any{"ok": missing == 0, "findings": findings}, func(w io.Writer) {
+		for _, f := range findings {
+			state := "ok"
+			if !f.OK {
+				state = "MISSING"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, state, f.Found)
+			if f.Advice != "" {
+				fmt.Fprintf(w, "\t\t→ %s\n", f.Advice)
+			}
+		}
+	})
+	if err == nil && missing > 0 {
+		err = fmt.Errorf("doctor: %d of %d things are missing", missing, len(findings))
+	}
+	return err
 }
 
 // findLibtorch multiplies two matrices to verify that the library is loaded and works.

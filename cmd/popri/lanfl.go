@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,12 +14,17 @@ import (
 	"popri/run/lanfl"
 )
 
+// lanflOptions are the flags of the verb lanfl.
+type lanflOptions struct {
+	lanfl.Options
+	flags          configFlags
+	private, model string
+	names          []string
+	unsafe         bool
+}
+
 func (a *app) lanfl() *cobra.Command {
-	var flags configFlags
-	var o lanfl.Options
-	var private, model string
-	var names []string
-	var unsafe bool
+	var o lanflOptions
 	cmd := &cobra.Command{
 		Use:   "lanfl --private CLIENTS --unsafe --out DIR",
 		Short: "Exchange examples that a model writes from participants' own texts (LanFL), which protects nobody",
@@ -34,45 +40,14 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 		Example: "  popri lanfl --private reviews.parquet --model smollm2 --unsafe --out lanfl --name pos=positive " +
 			"--name neg=negative",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fail := func(err error) error { return fmt.Errorf("lanfl: %w", err) }
-			if !unsafe {
-				return usage(fail(errors.New("what it writes is made of train clients' texts and protects nobody; " +
-					"--unsafe says that this may be")))
-			}
-			if o.Out == "" {
-				return usage(fail(errors.New("--out names the folder for the samples")))
-			}
-			if rundir.Exists(o.Out) {
-				return usage(fail(fmt.Errorf("%s holds a run: name another folder", o.Out)))
-			}
-			var err error
-			if o.Names, err = wordsOf(names); err != nil {
-				return usage(fail(err))
-			}
-			flags.name(map[string]string{"data.private": private, "model.path": model})
-			c, err := flags.load()
-			if err != nil {
-				return fail(err)
-			}
-			c.Model.Device = cmp.Or(a.device, c.Model.Device)
-			c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
-			p := a.progress()
-			o.Told = p.stages()
-			e, err := lanfl.Federate(cmd.Context(), c, o)
-			p.stop()
-			if err != nil {
-				return fail(err)
-			}
-			return a.emit(e, func(w io.Writer) { lanflTable(w, e) })
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLanFL(cmd.Context(), o) },
 	}
-	flags.add(cmd)
+	o.flags.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&private, "private", "",
+	f.StringVar(&o.private, "private", "",
 		"Parquet file of clients with labels (default: the configuration's data.private)")
-	f.StringVar(&model, "model", "", "language model that writes and answers (default: the configuration's model.path)")
-	f.BoolVar(&unsafe, "unsafe", false,
+	f.StringVar(&o.model, "model", "", "language model that writes and answers (default: the configuration's model.path)")
+	f.BoolVar(&o.unsafe, "unsafe", false,
 		"train clients' texts may be shown to the model, and what it writes may be shared")
 	f.StringVar(&o.Out, "out", "", "folder for the samples and the figures")
 	f.IntVar(&o.Participants, "participants", 5, "train clients are pooled into as many participants, at random")
@@ -83,8 +58,42 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 	f.IntSliceVar(&o.Shots, "shots", []int{0, 1, 2, 4}, "numbers of own texts to show that each participant tries")
 	f.IntVar(&o.Repeats, "repeats", 3, "draws of texts behind each cost")
 	f.IntVar(&o.Tests, "test-texts", 20, "texts that a participant holds back at most, by which it decides")
-	f.StringArrayVar(&names, "name", nil, "the word that stands for a label, such as pos=positive; may be repeated")
+	f.StringArrayVar(&o.names, "name", nil, "the word that stands for a label, such as pos=positive; may be repeated")
 	return cmd
+}
+
+// runLanFL lets participants exchange examples.
+func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
+	fail := func(err error) error { return fmt.Errorf("lanfl: %w", err) }
+	if !o.unsafe {
+		return usage(fail(errors.New("what it writes is made of train clients' texts and protects nobody; " +
+			"--unsafe says that this may be")))
+	}
+	if o.Out == "" {
+		return usage(fail(errors.New("--out names the folder for the samples")))
+	}
+	if rundir.Exists(o.Out) {
+		return usage(fail(fmt.Errorf("%s holds a run: name another folder", o.Out)))
+	}
+	var err error
+	if o.Names, err = wordsOf(o.names); err != nil {
+		return usage(fail(err))
+	}
+	o.flags.name(map[string]string{"data.private": o.private, "model.path": o.model})
+	c, err := o.flags.load()
+	if err != nil {
+		return fail(err)
+	}
+	c.Model.Device = cmp.Or(a.device, c.Model.Device)
+	c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
+	p := a.progress()
+	o.Told = p.stages()
+	e, err := lanfl.Federate(ctx, c, o.Options)
+	p.stop()
+	if err != nil {
+		return fail(err)
+	}
+	return a.emit(e, func(w io.Writer) { lanflTable(w, e) })
 }
 
 func lanflTable(w io.Writer, e *lanfl.Outcome) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -35,35 +36,40 @@ only looks whether the model is there. For another revision than main, give the 
 			"  popri model get sentence-transformers/all-MiniLM-L6-v2 --json",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if s, ok := modelcache.Find(args[0]); ok {
-				return usage(fmt.Errorf("model get: %s is %s, which does not come from the hub: %s fetches it", s.Name,
-					s.Title, s.Fetch))
-			}
-			o, err := download.FromEnvironment()
-			if err != nil {
-				return err
-			}
-			p := a.progress()
-			o.Name, o.Revision, o.Check, o.Say = args[0], revision, readable, a.say
-			o.Progress = func(done, total int64) { p.update(int(done>>20), int(total>>20)) }
-			p.begin("MB")
-			r, err := download.Get(cmd.Context(), o)
-			if err != nil {
-				return fmt.Errorf("model get: %w", err)
-			}
-			p.end()
-			return a.emit(r, func(w io.Writer) {
-				fmt.Fprintf(w, "model\t%s, revision %s\n", r.Name, r.Revision)
-				if !o.Offline {
-					fmt.Fprintf(w, "size\t%s, of which %s were fetched\n", humanize.Bytes(uint64(r.Bytes)),
-						humanize.Bytes(uint64(r.Fetched)))
-				}
-				fmt.Fprintf(w, "folder\t%s\n", r.Folder)
-			})
+			return a.runModelGet(cmd.Context(), args[0], revision)
 		},
 	}
 	cmd.Flags().StringVar(&revision, "revision", hub.DefaultRevision, "branch, tag or commit")
 	return cmd
+}
+
+// runModelGet fetches a model from the hub.
+func (a *app) runModelGet(ctx context.Context, name, revision string) error {
+	if s, ok := modelcache.Find(name); ok {
+		return usage(fmt.Errorf("model get: %s is %s, which does not come from the hub: %s fetches it", s.Name,
+			s.Title, s.Fetch))
+	}
+	o, err := download.FromEnvironment()
+	if err != nil {
+		return err
+	}
+	p := a.progress()
+	o.Name, o.Revision, o.Check, o.Say = name, revision, readable, a.say
+	o.Progress = func(done, total int64) { p.update(int(done>>20), int(total>>20)) }
+	p.begin("MB")
+	r, err := download.Get(ctx, o)
+	if err != nil {
+		return fmt.Errorf("model get: %w", err)
+	}
+	p.end()
+	return a.emit(r, func(w io.Writer) {
+		fmt.Fprintf(w, "model\t%s, revision %s\n", r.Name, r.Revision)
+		if !o.Offline {
+			fmt.Fprintf(w, "size\t%s, of which %s were fetched\n", humanize.Bytes(uint64(r.Bytes)),
+				humanize.Bytes(uint64(r.Fetched)))
+		}
+		fmt.Fprintf(w, "folder\t%s\n", r.Folder)
+	})
 }
 
 // readable refuses a model, by the content of its config.json, that popri could not use for anything.

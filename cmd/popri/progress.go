@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/cheggaaa/pb/v3"
 	"golang.org/x/term"
+
+	"popri/methods/rounds"
+	"popri/show/report"
+	"popri/show/series"
 )
 
 // progress shows one stage after the other. A terminal gets a bar with rate and time left, a log a line at the end of
@@ -175,4 +180,43 @@ func (p *progress) endIfLong() {
 func (p *progress) end() {
 	p.stop()
 	p.a.say("%-28s %s", p.name, time.Since(p.begun).Round(100*time.Millisecond))
+}
+
+// events prints the progress of a run: on a terminal, a moving line with rate and time left; in a log, a line a stage.
+func (a *app) events(columns []series.Series) rounds.Events {
+	p := a.progress()
+	name := func(s rounds.Stage) string {
+		if s.Round > 0 {
+			return fmt.Sprintf("round %d  %s", s.Round, s.Name)
+		}
+		return s.Name
+	}
+	return rounds.Events{
+		StageBegin: func(s rounds.Stage) { p.begin(name(s)) },
+		Progress:   func(_ rounds.Stage, done, total int) { p.update(done, total) },
+		StageEnd: func(s rounds.Stage) {
+			if s.Opening {
+				p.endIfLong()
+			} else {
+				p.end()
+			}
+		},
+		Say: func(text string) { a.say("%s", text) },
+		RoundEnd: func(r series.Round) {
+			var figures []string
+			for _, c := range columns {
+				if v := r.Get(c.Key); v != nil {
+					figures = append(figures, fmt.Sprintf("%s %s", report.Lowered(c.Name), report.Figure(c, *v)))
+				}
+			}
+			a.say("round %d  done: %s", r.Number, strings.Join(figures, ", "))
+		},
+	}
+}
+
+// warn prints a warning before the run begins.
+func (a *app) warn(text string) {
+	a.lines.Lock()
+	defer a.lines.Unlock()
+	fmt.Fprintln(a.err, "warning: "+text)
 }

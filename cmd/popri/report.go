@@ -21,24 +21,27 @@ func (a *app) report() *cobra.Command {
 exists so far. Only report.html changes.`,
 		Example: "  popri report runs/eps1 runs/eps7",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, runs []string) error {
-			paths := make([]string, len(runs))
-			for i, run := range runs {
-				path, err := reporting.Write(run)
-				if err != nil {
-					return err
-				}
-				if paths[i], err = filepath.Abs(path); err != nil {
-					return err
-				}
-			}
-			return a.emit(map[string]any{"reports": paths}, func(w io.Writer) {
-				for _, p := range paths {
-					fmt.Fprintln(w, p)
-				}
-			})
-		},
+		RunE:    func(_ *cobra.Command, runs []string) error { return a.runReport(runs) },
 	}
+}
+
+// runReport writes the reports.
+func (a *app) runReport(runs []string) error {
+	paths := make([]string, len(runs))
+	for i, run := range runs {
+		path, err := reporting.Write(run)
+		if err != nil {
+			return err
+		}
+		if paths[i], err = filepath.Abs(path); err != nil {
+			return err
+		}
+	}
+	return a.emit(map[string]any{"reports": paths}, func(w io.Writer) {
+		for _, p := range paths {
+			fmt.Fprintln(w, p)
+		}
+	})
 }
 
 func (a *app) compare() *cobra.Command {
@@ -49,37 +52,40 @@ func (a *app) compare() *cobra.Command {
 		Long:    `Writes one page with the runs' guarantees, results and curves side by side, and the settings in which they differ.`,
 		Example: "  popri compare runs/eps1 runs/eps7 --out compare.html",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, runs []string) error {
-			if out == "" {
-				return usage(errors.New("compare: --out names no file"))
-			}
-			if err := checkOut("compare", out); err != nil {
-				return err
-			}
-			list := make([]report.Report, len(runs))
-			for i, run := range runs {
-				var err error
-				if list[i], err = reporting.Of(run); err != nil {
-					return err
-				}
-			}
-			if err := report.Compare(out, list); err != nil {
-				return err
-			}
-			composed, err := study.Compose(runs)
-			if err != nil {
-				return err
-			}
-			abs, err := filepath.Abs(out)
-			if err != nil {
-				return err
-			}
-			return a.emit(map[string]any{"runs": runs, "report": abs, "composed": composed}, func(w io.Writer) {
-				printComposed(w, composed)
-				fmt.Fprintln(w, abs)
-			})
-		},
+		RunE:    func(_ *cobra.Command, runs []string) error { return a.runCompare(runs, out) },
 	}
 	cmd.Flags().StringVar(&out, "out", "", "page to write")
 	return cmd
+}
+
+// runCompare writes the page that shows runs side by side.
+func (a *app) runCompare(runs []string, out string) error {
+	if out == "" {
+		return usage(errors.New("compare: --out names no file"))
+	}
+	if err := checkOut("compare", out); err != nil {
+		return err
+	}
+	list := make([]report.Report, len(runs))
+	for i, run := range runs {
+		var err error
+		if list[i], err = reporting.Of(run); err != nil {
+			return err
+		}
+	}
+	if err := report.Compare(out, list); err != nil {
+		return err
+	}
+	composed, err := study.Compose(runs)
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	return a.emit(map[string]any{"runs": runs, "report": abs, "composed": composed}, func(w io.Writer) {
+		printComposed(w, composed)
+		fmt.Fprintln(w, abs)
+	})
 }

@@ -18,9 +18,14 @@ import (
 	"popri/study/reproduction"
 )
 
+// reproduceOptions are the flags of the verb reproduce.
+type reproduceOptions struct {
+	ablateFlags
+	scale string
+}
+
 func (a *app) reproduce() *cobra.Command {
-	var flags ablateFlags
-	var scale string
+	var o reproduceOptions
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME] [--scale demo|small|paper] [--plan] [--seeds N] [--out DIR]",
 		Short: "Run a table or figure of the POPri paper",
@@ -41,48 +46,53 @@ floating-point operations. docs/reproduction.md has what was found.`,
 			if len(args) == 0 {
 				return a.listReproductions()
 			}
-			e, err := reproduction.Find(args[0])
-			if err != nil {
-				return usage(fmt.Errorf("reproduce: %w", err))
-			}
-			if e.Command != "" {
-				return a.reproduceElsewhere(cmd, e, flags.plan)
-			}
-			g, err := e.Grid(scale)
-			if err != nil {
-				return usage(fmt.Errorf("reproduce: --scale: %w", err))
-			}
-			if flags.preset == "" {
-				flags.preset = g.Preset
-			}
-			flags.data.name = g.World
-			flags.set = append(g.Set, flags.set...)
-			flags.over, flags.instead, flags.costs, flags.curves = g.Over, g.Instead, e.Costs, e.Curves
-			flags.title = strings.ToUpper(e.Title[:1]) + e.Title[1:]
-			if !cmd.Flags().Changed("out") {
-				flags.out = filepath.Join("runs", "paper", cmp.Or(g.Runs, e.Name))
-				if scale != reproduction.Scales[0] {
-					flags.out += "-" + scale
-				}
-			}
-			if err := flags.check(cmd); err != nil {
-				return usage(fmt.Errorf("reproduce: %w", err))
-			}
-			if err := flags.track.check(); err != nil {
-				return fmt.Errorf("reproduce: %w", err)
-			}
-			a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
-			if e.Note != "" {
-				a.say("%s", e.Note)
-			}
-			return a.ablateAll(cmd, flags)
+			return a.runReproduce(cmd, args[0], o)
 		},
 	}
-	flags.addRuns(cmd)
+	o.addRuns(cmd)
 	out := cmd.Flags().Lookup("out")
 	out.DefValue, out.Usage = filepath.Join("runs", "paper", "NAME"), "folder of the grid; each run is a folder in it"
-	cmd.Flags().StringVar(&scale, "scale", reproduction.Scales[0], "size of the runs: "+joined(reproduction.Scales))
+	cmd.Flags().StringVar(&o.scale, "scale", reproduction.Scales[0], "size of the runs: "+joined(reproduction.Scales))
 	return cmd
+}
+
+// runReproduce runs the grid behind a table or a figure.
+func (a *app) runReproduce(cmd *cobra.Command, name string, o reproduceOptions) error {
+	e, err := reproduction.Find(name)
+	if err != nil {
+		return usage(fmt.Errorf("reproduce: %w", err))
+	}
+	if e.Command != "" {
+		return a.reproduceElsewhere(cmd, e, o.plan)
+	}
+	g, err := e.Grid(o.scale)
+	if err != nil {
+		return usage(fmt.Errorf("reproduce: --scale: %w", err))
+	}
+	if o.preset == "" {
+		o.preset = g.Preset
+	}
+	o.data.name = g.World
+	o.set = append(g.Set, o.set...)
+	o.over, o.instead, o.costs, o.curves = g.Over, g.Instead, e.Costs, e.Curves
+	o.title = strings.ToUpper(e.Title[:1]) + e.Title[1:]
+	if !cmd.Flags().Changed("out") {
+		o.out = filepath.Join("runs", "paper", cmp.Or(g.Runs, e.Name))
+		if o.scale != reproduction.Scales[0] {
+			o.out += "-" + o.scale
+		}
+	}
+	if err := o.check(cmd); err != nil {
+		return usage(fmt.Errorf("reproduce: %w", err))
+	}
+	if err := o.track.check(); err != nil {
+		return fmt.Errorf("reproduce: %w", err)
+	}
+	a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
+	if e.Note != "" {
+		a.say("%s", e.Note)
+	}
+	return a.ablateAll(cmd, o.ablateFlags)
 }
 
 // roughly is a time with two digits or so.

@@ -27,28 +27,31 @@ func (a *app) version() *cobra.Command {
 		Short:   "Versions of the program, Go and libtorch",
 		Example: "  popri version --json",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v := versions{Version: version.Program(), Go: runtime.Version(),
-				Libtorch: version.Libtorch(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					switch s.Key {
-					case "vcs.revision":
-						v.Revision = s.Value
-					case "vcs.time":
-						v.Time = s.Value
-					case "vcs.modified":
-						v.Modified = s.Value == "true"
-					}
-				}
-			}
-			return a.emit(v, func(w io.Writer) {
-				fmt.Fprintf(w, "popri\t%s\n", v.Version)
-				if v.Revision != "" {
-					fmt.Fprintf(w, "revision\t%s of %s\n", v.Revision, v.Time)
-				}
-				fmt.Fprintf(w, "go\t%s %s\nlibtorch\t%s\n", v.Go, v.Platform, v.Libtorch)
-			})
-		},
+		RunE:    func(*cobra.Command, []string) error { return a.runVersion() },
 	}
+}
+
+// runVersion prints the versions.
+func (a *app) runVersion() error {
+	v := versions{Version: version.Program(), Go: runtime.Version(),
+		Libtorch: version.Libtorch(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.Revision = s.Value
+			case "vcs.time":
+				v.Time = s.Value
+			case "vcs.modified":
+				v.Modified = s.Value == "true"
+			}
+		}
+	}
+	return a.emit(v, func(w io.Writer) {
+		fmt.Fprintf(w, "popri\t%s\n", v.Version)
+		if v.Revision != "" {
+			fmt.Fprintf(w, "revision\t%s of %s\n", v.Revision, v.Time)
+		}
+		fmt.Fprintf(w, "go\t%s %s\nlibtorch\t%s\n", v.Go, v.Platform, v.Libtorch)
+	})
 }

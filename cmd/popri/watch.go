@@ -47,29 +47,32 @@ sees. With --allow-stop the printed address has a token, and the page a button t
 an interruption does; popri run --resume goes on. Until that round has ended, the same button withdraws the request.`,
 		Example: "  popri watch runs/eps1\n  popri watch runs/eps1 --addr 127.0.0.1:8700 --allow-stop",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !rundir.Exists(args[0]) {
-				return usage(fmt.Errorf("watch: %s holds no run: there is no %s", args[0], rundir.Config))
-			}
-			w, l, token, err := f.open(args[0])
-			if err != nil {
-				return err
-			}
-			a.warnOfViewers(l)
-			url := address(l, token)
-			err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": args[0]},
-				func(w io.Writer) {
-					fmt.Fprintln(w, url)
-				})
-			if err != nil {
-				return errors.Join(err, l.Close())
-			}
-			return serve(cmd.Context(), w, l)
-		},
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runWatch(cmd.Context(), args[0], f) },
 	}
 	cmd.Flags().StringVar(&f.addr, "addr", f.addr, "address to serve at; port 0 takes a free one")
 	cmd.Flags().BoolVar(&f.allowStop, "allow-stop", false, "the page can stop the run after a round, and withdraw that")
 	return cmd
+}
+
+// runWatch serves the page of a run until ctx ends.
+func (a *app) runWatch(ctx context.Context, run string, f watchFlags) error {
+	if !rundir.Exists(run) {
+		return usage(fmt.Errorf("watch: %s holds no run: there is no %s", run, rundir.Config))
+	}
+	w, l, token, err := f.open(run)
+	if err != nil {
+		return err
+	}
+	a.warnOfViewers(l)
+	url := address(l, token)
+	err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": run},
+		func(w io.Writer) {
+			fmt.Fprintln(w, url)
+		})
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return serve(ctx, w, l)
 }
 
 // open listens at the address and makes the watcher of the run in dir.

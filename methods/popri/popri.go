@@ -4,9 +4,9 @@ package popri
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"path/filepath"
 
-	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/internal/fault"
@@ -14,7 +14,8 @@ import (
 	"popri/methods/method"
 	"popri/methods/policy"
 	"popri/methods/rounds"
-	"popri/show/series"
+	"popri/model/embedding"
+	"popri/scoring"
 )
 
 // Files of a round, beside the policy's.
@@ -23,78 +24,6 @@ const (
 	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference
 	trlDir        = "trl"                   // what TRL is given and leaves, until the round is done
 )
-
-// Description describes POPri.
-var Description = policy.Describe(method.Description{
-	Method: configs.Method{Name: "popri"},
-	Words: method.Words{Title: "POPri", About: "trains the generator on preference pairs of the samples that clients " +
-		"score", Notes: notes, Paper: paper},
-	Pairs:  true,
-	Mixes:  true,
-	New:    New,
-	Series: figures,
-	Cost:   cost,
-})
-
-// cost adds the pairs, one for each prompt.
-func cost(c configs.Config) method.Cost {
-	cost := policy.Cost(c)
-	cost.Pairs = c.Trainer.Rounds * c.Generate.Prompts
-	cost.Trained = cost.Pairs * c.Optimizer.Epochs * (method.PromptTokens(c) + 2*c.Generate.MaxNewTokens)
-	return cost
-}
-
-// notes adds what trained the adapters.
-func notes(c configs.Config) []string {
-	notes := policy.Notes(c)
-	if c.DPO.Engine == configs.TRL {
-		notes = append(notes,
-			"TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
-				"and reference log-probabilities. After each round, popri compared the loss under the adapter with "+
-				"TRL's. Another run may give other bytes.")
-	}
-	return notes
-}
-
-// paper is the method's paper.
-const paper = `
-@inproceedings{hou2025popri,
-  title     = {Private Federated Learning using Preference-Optimized Synthetic Data},
-  author    = {Hou, Charlie and Wang, Mei-Yu and Zhu, Yige and Lazar, Daniel and Fanti, Giulia},
-  booktitle = {Proceedings of the 42nd International Conference on Machine Learning},
-  series    = {PMLR},
-  volume    = {267},
-  pages     = {24025--24044},
-  year      = {2025}
-}
-`
-
-var figures = series.Set{
-	Columns: slices.Concat([]series.Series{
-		{Key: "score/chosen", Name: "Score chosen", Format: series.Number, Decimals: 4},
-		{Key: "score/rejected", Name: "Score rejected", Format: series.Number, Decimals: 4},
-		{Key: "loss", Name: "DPO loss", Format: series.Number, Decimals: 4},
-		{Key: "rewards/margins", Name: "DPO margin", Format: series.Number, Decimals: 3},
-		{Key: "rewards/accuracies", Name: "DPO accuracy", Format: series.Percent, Decimals: 1},
-		{Key: "eval_rewards/accuracies", Name: "Held-out accuracy", Format: series.Percent, Decimals: 1},
-	}, policy.Measured, []series.Series{
-		{Key: "pairs", Name: "Pairs", Format: series.Count},
-	}),
-	Plots: []series.Plot{
-		{Title: "Score of the pairs", Note: "mean noised score of the chosen and the rejected samples",
-			Lines: []series.Line{{Key: "score/chosen", Name: "chosen"}, {Key: "score/rejected", Name: "rejected"}}},
-		policy.FrechetPlot,
-		policy.MedoidPlot,
-		{Title: "Distance of the pairs", Note: "Fréchet distance of the chosen and of the rejected samples' embeddings",
-			Lines: []series.Line{{Key: "fid/chosen", Name: "chosen"}, {Key: "fid/rejected", Name: "rejected"}}},
-		{Title: "Preference accuracy", Note: "share of pairs whose chosen side the tuned model prefers", Percent: true,
-			Lines: []series.Line{{Key: "rewards/accuracies", Name: "accuracy"}}},
-		{Title: "DPO loss", Note: "mean over the round; ln 2 ≈ 0.693 is no preference",
-			Lines: []series.Line{{Key: "loss", Name: "loss"}}},
-		{Title: "Reward margin", Note: "chosen minus rejected, after the round",
-			Lines: []series.Line{{Key: "rewards/margins", Name: "margin"}}},
-	},
-}
 
 // Method runs POPri.
 type Method struct {
@@ -153,4 +82,81 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		return err
 	}
 	return m.End(ctx, r)
+}
+
+// duplicates converts the setting scoring.duplicates.
+func duplicates(name string) scoring.Duplicates {
+	switch name {
+	case "index":
+		return scoring.ByIndex
+	case "published":
+		return scoring.Published
+	}
+	return scoring.SkipDuplicates
+}
+
+// pairs turns scores into preference pairs and writes them. All of it is post-processing.
+func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []float64) ([]dpo.Pair, error) {
+	c, texts, j := m.Config, candidates.Texts(), m.Config.Generate.Samples
+	ranking, err := scoring.Rank(scores, texts, j, c.DPO.RejectedRank, duplicates(c.Scoring.Duplicates))
+	if err != nil {
+		return nil, err
+	}
+	skipped, chosenScore, rejectedScore := ranking.Skipped, 0.0, 0.0
+	var pairs []dpo.Pair
+	for _, p := range ranking.Pairs {
+		chosen, rejected := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
+		if len(candidates.Rows[chosen].IDs) == 0 || len(candidates.Rows[rejected].IDs) == 0 {
+			skipped++
+			continue
+		}
+		prompt := candidates.Prompts[p.Prompt]
+		pairs = append(pairs, dpo.Pair{
+			Prompt: prompt.IDs, PromptText: prompt.Text, PromptIndex: p.Prompt,
+			Chosen: candidates.Rows[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: p.Chosen,
+			ChosenScore: scores[chosen],
+			Rejected:    candidates.Rows[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: p.Rejected,
+			RejectedScore: scores[rejected],
+			RejectedRank:  c.DPO.RejectedRank, Round: r.Number})
+		chosenScore += scores[chosen]
+		rejectedScore += scores[rejected]
+	}
+	if len(pairs) == 0 {
+		return nil,
+			errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the " +
+				"temperature, or lower dpo.rejected_rank)")
+	}
+	n := float64(len(pairs))
+	for key, v := range map[string]float64{"pairs": n, "skipped_prompts": float64(skipped),
+		"duplicates": float64(ranking.Duplicates),
+		"ties":       float64(ranking.Ties), "score/chosen": chosenScore / n, "score/rejected": rejectedScore / n} {
+		r.Figures.Set(key, v)
+	}
+	if err := m.distances(r, candidates, pairs); err != nil {
+		return nil, err
+	}
+	return pairs, dpo.WritePairs(filepath.Join(r.Dir, pairsFile), pairs)
+}
+
+// distances measures how far the chosen and the rejected samples are from the reference (Figure 9 of the paper).
+func (m *Method) distances(r *rounds.Round, candidates policy.Candidates, pairs []dpo.Pair) error {
+	if len(pairs) < 2 {
+		return nil // no covariance
+	}
+	j := m.Config.Generate.Samples
+	for key, index := range map[string]func(dpo.Pair) int{
+		"fid/chosen":   func(p dpo.Pair) int { return p.ChosenIndex },
+		"fid/rejected": func(p dpo.Pair) int { return p.RejectedIndex },
+	} {
+		side := embedding.NewMatrix(len(pairs), candidates.Vectors.Dim)
+		for i, p := range pairs {
+			copy(side.Row(i), candidates.Vectors.Row(p.PromptIndex*j+index(p)))
+		}
+		distance, err := m.Distance(side)
+		if err != nil {
+			return err
+		}
+		r.Figures.SetIf(key, distance)
+	}
+	return nil
 }

@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"popri/accountant/guarantee"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
-	"popri/scoring/query"
 	"popri/show/series"
 )
 
@@ -77,72 +72,6 @@ type Runner struct{ Options }
 func New(o Options) *Runner {
 	o.Events = o.Events.complete()
 	return &Runner{o}
-}
-
-// Round is the environment of a method in one round.
-type Round struct {
-	Number  int // from 1
-	Dir     string
-	Figures *series.Round // goes to metrics.json
-
-	runner *Runner
-}
-
-// Stage does a part of the round under a name.
-func (r *Round) Stage(name string, f func(Stage) error) error {
-	return r.runner.Stage(name, r.Number, f)
-}
-
-// Log reports an event of the method's own.
-func (r *Round) Log(event string, v any) { r.runner.Events.Log(event, r.Number, v) }
-
-// StageCollect is the stage in which clients answer.
-const StageCollect = "collect"
-
-// Collect asks the clients and notes the release's figures.
-func (r *Round) Collect(q query.Question) (*release.Release, error) { return r.collect(q, r.Number) }
-
-// CollectOnce asks a question whose answer serves all rounds. Round 1 asks it; later rounds get the same release.
-func (r *Round) CollectOnce(q query.Question) (*release.Release, error) { return r.collect(q, 1) }
-
-// CollectPart asks the question of a part of the round, from 1. It is no stage of its own: a round may have very many.
-func (r *Round) CollectPart(q query.Question, part int) (*release.Release, error) {
-	return r.runner.Clients.Collect(release.Request{Round: r.Number, Part: part, Query: q, Dir: r.Dir})
-}
-
-// NoteSpent notes what is spent, after the last part of a round.
-func (r *Round) NoteSpent() error {
-	if r.runner.Spent == nil {
-		return nil
-	}
-	spent, err := r.runner.Spent()
-	if err == nil {
-		r.Figures.Set(series.EpsilonKey, spent)
-	}
-	return err
-}
-
-// collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
-func (r *Round) collect(q query.Question, round int) (answer *release.Release, err error) {
-	dir := rundir.Round(r.runner.Dir, round)
-	err = r.Stage(StageCollect, func(Stage) error {
-		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: dir})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.Figures.Set("clients", float64(answer.Clients))
-	r.Figures.Set("noise_multiplier", answer.Sigma)
-	var refused guarantee.Refusals
-	if there, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Refusals), &refused); err != nil {
-		return nil, err
-	} else if there {
-		r.Figures.Set("refused_unproved", float64(refused.Unproved))
-		r.Figures.Set("refused_late", float64(refused.Late))
-		r.Figures.Set("refused_invalid", float64(refused.Invalid))
-	}
-	return answer, r.NoteSpent()
 }
 
 // Stage reports the beginning and the end of f.
@@ -255,130 +184,4 @@ func (t *Runner) ended(round int) error {
 		return err
 	}
 	return seal(rundir.Round(t.Dir, round))
-}
-
-// Product writes the synthetic set, or the model, of the newest complete round, or of the nearest state. An existing
-// one stays as it is.
-func (t *Runner) Product(ctx context.Context) error {
-	return t.ProductIn(ctx, t.Dir)
-}
-
-// ProductIn is Product with another folder for the files.
-func (t *Runner) ProductIn(ctx context.Context, dir string) error {
-	if m, ok := t.Method.(ModelMethod); ok {
-		return t.model(m, filepath.Join(dir, rundir.Model))
-	}
-	method := t.Method.(TextMethod)
-	file := filepath.Join(dir, rundir.Synthetic)
-	if _, err := os.Stat(file); err == nil {
-		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
-	}
-	state, err := t.state()
-	if err != nil {
-		return err
-	}
-	return t.Stage(fmt.Sprintf("synthesize after round %d", state), 0, func(s Stage) error {
-		if err := t.Method.Restore(state); err != nil {
-			return err
-		}
-		if t.Choose == nil {
-			_, err := method.Product(ctx, s, file)
-			return err
-		}
-		product, err := method.Product(ctx, s, filepath.Join(dir, rundir.Mixes))
-		if err != nil {
-			return err
-		}
-		if product, err = t.Choose(ctx, s, product); err != nil {
-			return err
-		}
-		return rows.Write(file, product)
-	})
-}
-
-// model writes the folder of a model as a whole: it has its name when all files are in it.
-func (t *Runner) model(m ModelMethod, dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	state, err := t.state()
-	if err != nil {
-		return err
-	}
-	return t.Stage(fmt.Sprintf("write the model after round %d", state), 0, func(s Stage) error {
-		if err := m.Restore(state); err != nil {
-			return err
-		}
-		unfinished := filepath.Join(filepath.Dir(dir), atomicfile.TempPrefix+filepath.Base(dir))
-		if err := errors.Join(os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o755)); err != nil {
-			return err
-		}
-		if err := m.Model(s, unfinished); err != nil {
-			return err
-		}
-		if err := errors.Join(atomicfile.SyncDir(unfinished), os.Rename(unfinished, dir)); err != nil {
-			return err
-		}
-		return atomicfile.SyncDir(filepath.Dir(dir))
-	})
-}
-
-// state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so
-// that a resumed run chooses the same.
-func (t *Runner) state() (int, error) {
-	if t.By == "" {
-		return Latest(t.Dir)
-	}
-	rounds, err := ReadMetrics(t.Dir)
-	if err != nil {
-		return 0, err
-	}
-	chosen, ok := Best(rounds, t.By)
-	if !ok {
-		return 0, fmt.Errorf("rounds: none of the %d rounds in %s has a %s to choose by", len(rounds), t.Dir, t.By)
-	}
-	t.Events.Log("selected", 0, chosen)
-	return chosen.Round, nil
-}
-
-// Done is the number of complete rounds; 0 if it cannot be read.
-func (t *Runner) Done() int {
-	done, err := Latest(t.Dir)
-	if err != nil {
-		return 0
-	}
-	return done
-}
-
-// Latest returns the newest complete round of a run, 0 if there is none.
-func Latest(run string) (int, error) {
-	b, err := os.ReadFile(filepath.Join(run, rundir.Latest))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	var round int
-	if _, err := fmt.Sscanf(strings.TrimSpace(string(b)), "rounds/%d", &round); err != nil || round < 1 {
-		return 0, fmt.Errorf("rounds: %s names %q, which is no round", filepath.Join(run, rundir.Latest), b)
-	}
-	return round, nil
-}
-
-// ReadMetrics returns the figures of the complete rounds, in order.
-func ReadMetrics(run string) ([]series.Round, error) {
-	last, err := Latest(run)
-	if err != nil {
-		return nil, err
-	}
-	var out []series.Round
-	for n := 1; n <= last; n++ {
-		var r series.Round
-		if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(run, n), rundir.Metrics), &r); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"popri/configs"
 	"popri/datasets"
@@ -99,29 +98,6 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	}
 	return p, nil
 }
-
-// heldTokens are those with which a template's next text would begin before generate.min_new_tokens: tokens with a line
-// break, and signs that the marker begins with. A marker that begins with a letter or a digit may be a word of the
-// text. Where samples have line breaks, a marker that begins with a sign is held by its sign alone.
-func heldTokens(tok *tokenizer.Tokenizer, marker string) (held, lines []int32) {
-	for id := range int32(tok.VocabSize()) {
-		text := tok.Decode([]int32{id}, false)
-		word := strings.TrimSpace(text)
-		begins := word != "" && strings.HasPrefix(marker, word) && strings.IndexFunc(word, wordRune) < 0
-		if begins {
-			lines = append(lines, id)
-		}
-		if strings.Contains(text, "\n") || begins {
-			held = append(held, id)
-		}
-	}
-	if len(lines) == 0 {
-		lines = held
-	}
-	return held, lines
-}
-
-func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // take keeps the texts of at most maxTokens tokens and, if cut is set, the first words of longer ones that fit.
 func (p *Prompter) take(public []datasets.Text, cut bool) {
@@ -305,82 +281,6 @@ type subject struct{ label, kind string }
 // anyKind is what the header names where no kind of text is known.
 const anyKind = "text"
 
-// Quoting makes a prompt that quotes texts in order and begins the sample with given words, "" for none. label is the
-// texts' label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the
-// other.
-func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prompt, error) {
-	ids := make([][]int32, len(texts))
-	for i, text := range texts {
-		ids[i] = p.tok.Encode(text)
-	}
-	for skip := range len(texts) + 1 {
-		if x := p.quoting(subject{label: label}, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
-			return x, nil
-		}
-	}
-	return Prompt{}, fmt.Errorf("sampling: a prompt of %d words does not fit %d tokens; use a smaller data.max_tokens",
-		len(strings.Fields(beginning)), p.context)
-}
-
-// ErrTooLong marks the error of an instruction that leaves no room for an answer.
-var ErrTooLong = errors.New("the instruction is too long")
-
-// quotationMark encloses the texts of instructions, and ends the answer.
-const quotationMark = `"`
-
-// Marked is a text in quotation marks, as instructions have it, on one line and without marks inside.
-func Marked(text string) string {
-	return quotationMark + strings.ReplaceAll(oneLine(text), quotationMark, "'") + quotationMark
-}
-
-// Answering returns a prompter for instructions: a sample ends at a quotation mark or a line's end.
-func (p *Prompter) Answering() *Prompter {
-	q := *p
-	q.Lines, q.marker, q.config.TemplateItem = false, quotationMark, ""
-	q.held, q.heldLines = heldTokens(p.tok, quotationMark)
-	return &q
-}
-
-// NewAnswering returns a prompter for instructions alone, without public texts, for a model with the given context
-// length. It reserves room for completions of the given length.
-func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
-	error) {
-	separator, ok := tok.EOS()
-	if !ok {
-		return nil, errNoEnd
-	}
-	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
-		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
-	return p.Answering(), nil
-}
-
-var errNoEnd = errors.New("sampling: the tokenizer has no end-of-text token")
-
-// Instruct makes a prompt of an instruction, which may quote texts ([Marked]), and the mark that opens the answer. One
-// that is too long for the model is an [ErrTooLong].
-func (p *Prompter) Instruct(label, instruction string) (Prompt, error) {
-	text := instruction + "\n"
-	if p.Turns != nil {
-		var err error
-		if text, err = p.Turns(instruction); err != nil {
-			return Prompt{}, err
-		}
-	}
-	text += quotationMark
-	prefix, _ := p.tok.Template()
-	x := Prompt{Text: text, IDs: append(slices.Clone(prefix), p.tok.Encode(text)...), Label: label}
-	if len(x.IDs) > p.context {
-		return x, fmt.Errorf("sampling: %w: it has %d tokens, and %d are left; use a smaller data.max_tokens",
-			ErrTooLong, len(x.IDs), p.context)
-	}
-	return x, nil
-}
-
-// Repeating makes a prompt that is a text: for samplers that answer with another form of it.
-func (p *Prompter) Repeating(label, text string) Prompt {
-	return Prompt{Text: text, IDs: p.tok.Encode(text), Label: label}
-}
-
 // quoting makes a prompt of texts with the given tokens.
 func (p *Prompter) quoting(of subject, texts []string, tokens [][]int32, beginning string) Prompt {
 	begun := p.tok.Encode(beginning)
@@ -405,122 +305,4 @@ func (p *Prompter) quoting(of subject, texts []string, tokens [][]int32, beginni
 	prefix, _ := p.tok.Template()
 	return Prompt{text.String(), append(append([]int32{}, prefix...), p.tok.Encode(text.String())...), begun, of.label,
 		of.kind}
-}
-
-// Cut returns as many of a text's first words as fit data.max_tokens; "" if not even the first word fits.
-func (p *Prompter) Cut(text string) string {
-	count := func(text string) int { return len(p.tok.Encode(text)) }
-	first := datasets.First(text, count, p.maxTokens)
-	if count(first) > p.maxTokens {
-		return ""
-	}
-	return first
-}
-
-// stopTokens are the tokens that end a sample if each line is a text.
-func (p *Prompter) stopTokens() []int32 {
-	if p.config.TemplateItem == "" && len(p.newline) == 1 {
-		return p.newline
-	}
-	return nil
-}
-
-// Stops are the texts that end a sample, for samplers that look for texts.
-func (p *Prompter) Stops() []string {
-	if p.marker == "" {
-		return nil // stop tokens end it
-	}
-	return []string{p.marker}
-}
-
-// Held are the tokens that are not drawn before generate.min_new_tokens.
-func (p *Prompter) Held() []int32 {
-	if p.Lines {
-		return p.heldLines
-	}
-	return p.held
-}
-
-// stop reports whether the tokens hold a whole text and the beginning of the next one.
-func (p *Prompter) stop() func(prompt, ids []int32) bool {
-	if p.marker == "" {
-		return nil
-	}
-	return func(_, ids []int32) bool {
-		// The marker is short: only the end of the text can have completed it.
-		tail := ids[max(0, len(ids)-2*len(p.marker)):]
-		return strings.Contains(p.tok.Decode(tail, true), p.marker)
-	}
-}
-
-// StopTokens returns the tokens that end a sample of a model whose texts end with some of its own.
-func (p *Prompter) StopTokens(own []int32) []int32 { return slices.Concat(own, p.stopTokens()) }
-
-// Ended reports whether the text of a sample that is drawn token by token is whole: the tokens hold the beginning of
-// the next one.
-func (p *Prompter) Ended(ids []int32) bool {
-	ended := p.stop()
-	return ended != nil && ended(nil, ids)
-}
-
-// Completion returns the tokens of a text as a sample that ended by itself.
-func (p *Prompter) Completion(text string) []int32 {
-	_, completion := p.Read(p.tok.Encode(text), true)
-	return completion
-}
-
-// spaced is a sample's text without spaces around it, and on one line unless samples have line breaks.
-func (p *Prompter) spaced(text string) string {
-	if !p.Lines || p.marker == "" {
-		return oneLine(text)
-	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRightFunc(line, unicode.IsSpace)
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// Read returns a sample's text, on one line unless Lines is set, and its completion for training: the tokens, with an
-// end-of-text token if the sample ended by itself, or always if the configuration says so. A prompt and its completion
-// together fit the context.
-func (p *Prompter) Read(ids []int32, stopped bool) (text string, completion []int32) {
-	text = p.tok.Decode(ids, true)
-	end := p.newline
-	if p.marker == "" {
-		completion = append([]int32{}, ids...)
-		text = oneLine(text)
-	} else {
-		end = []int32{p.separator}
-		if i := strings.Index(text, p.marker); i >= 0 {
-			text = text[:i]
-		}
-		text = p.spaced(text)
-		completion = p.tok.Encode(text)
-	}
-	if p.config.CutSamples && len(completion) > p.maxTokens {
-		text, completion = p.first(completion)
-		stopped = false
-	}
-	if p.config.CutSamples {
-		return text, append(completion[:min(len(completion), max(0, p.longest-len(end)))], end...)
-	}
-	if stopped {
-		completion = append(completion, end...)
-	}
-	// A text that is encoded again may have more tokens than the model drew.
-	return text, completion[:min(len(completion), p.longest)]
-}
-
-// first cuts a sample to maxTokens tokens, or to fewer if the last one ends inside a character.
-func (p *Prompter) first(ids []int32) (string, []int32) {
-	whole := p.tok.Decode(ids, true)
-	for n := p.maxTokens; n > 0; n-- {
-		if text := p.tok.Decode(ids[:n], true); strings.HasPrefix(whole, text) {
-			return p.spaced(text), slices.Clone(ids[:n])
-		}
-	}
-	return "", nil
 }

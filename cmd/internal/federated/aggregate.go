@@ -144,28 +144,33 @@ of containers.`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{string(aggregate.Leader), string(aggregate.Helper)},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			role := aggregate.Role(args[0])
-			if !slices.Contains(aggregate.Roles, role) {
-				return fault.Userf("aggregate health: %q, want %s or %s", role, aggregate.Leader, aggregate.Helper)
-			}
-			f, err := identity.ReadFederation(federation)
-			if err != nil {
-				return err
-			}
-			secrets, err := f.ClientTLS("")
-			if err != nil {
-				return err
-			}
-			remote := service.NewRemote(f.Party(role).URL, secrets)
-			defer remote.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
-			defer cancel()
-			return remote.Health(ctx)
+			return askHealth(cmd.Context(), federation, args[0])
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
 	required(c, "federation")
 	return c
+}
+
+// askHealth asks the aggregator of that role whether it answers.
+func askHealth(ctx context.Context, federation, name string) error {
+	role := aggregate.Role(name)
+	if !slices.Contains(aggregate.Roles, role) {
+		return fault.Userf("aggregate health: %q, want %s or %s", role, aggregate.Leader, aggregate.Helper)
+	}
+	f, err := identity.ReadFederation(federation)
+	if err != nil {
+		return err
+	}
+	secrets, err := f.ClientTLS("")
+	if err != nil {
+		return err
+	}
+	remote := service.NewRemote(f.Party(role).URL, secrets)
+	defer remote.Close()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return remote.Health(ctx)
 }
 
 // required marks flags that must be given.

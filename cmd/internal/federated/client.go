@@ -71,22 +71,7 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 			"  " + command + " --keygen keys --texts patients.parquet\n" +
 			"  " + command + " --federation federation.json --keys keys --texts patients.parquet --epsilon 2 --delta 1e-6",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.keygen != "" && f.texts.Path != "" {
-				return client.EnrolGroup(f.keygen, f.texts.Path, func(line string) error {
-					_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
-					return err
-				})
-			}
-			if f.keygen != "" {
-				line, err := identity.CreateClientKey(f.keygen)
-				if err == nil {
-					_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
-				}
-				return err
-			}
-			return f.run(cmd)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
@@ -113,7 +98,11 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 	return c
 }
 
+// run makes keys or answers questions.
 func (f *clientFlags) run(cmd *cobra.Command) error {
+	if f.keygen != "" {
+		return f.enrol(cmd.OutOrStdout())
+	}
 	if (f.key == "") == (f.keys == "") {
 		return fault.Userf("client: give --key, or --keys for many clients")
 	}
@@ -147,6 +136,21 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	return f.runOne(cmd, o, in)
 }
 
+// enrol makes the keys and prints the lines that enrol their clients.
+func (f *clientFlags) enrol(w io.Writer) error {
+	if f.texts.Path != "" {
+		return client.EnrolGroup(f.keygen, f.texts.Path, func(line string) error {
+			_, err := fmt.Fprintln(w, line)
+			return err
+		})
+	}
+	line, err := identity.CreateClientKey(f.keygen)
+	if err == nil {
+		_, err = fmt.Fprintln(w, line)
+	}
+	return err
+}
+
 // runOne answers for one client.
 func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *bufio.Reader) (err error) {
 	if o.Key, err = identity.ReadClientKey(f.key); err != nil {
@@ -171,7 +175,13 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 	if err != nil {
 		return err
 	}
-	err = f.answer(cmd.Context(), r, cmd.OutOrStdout())
+	err = f.answer(cmd, r.Next, func(ctx context.Context, a *aggregate.Announcement) (any, error) {
+		if err := r.Answer(ctx, a); err != nil {
+			return nil, err
+		}
+		spent, err := r.Spent()
+		return answered{a.Round, a.Query, a.ID().String(), spent}, err
+	})
 	return errors.Join(err, r.Close())
 }
 
@@ -189,23 +199,10 @@ func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (e
 		return err
 	}
 	defer group.Close()
-	for {
-		a, err := group.Next(cmd.Context(), f.every)
-		if err != nil {
-			return err
-		}
-		tally, err := group.Answer(cmd.Context(), a)
-		if err != nil && (f.once || time.Now().Before(a.Ends())) {
-			return err
-		}
-		if err != nil {
-			continue // too late for this one
-		}
-		err = json.NewEncoder(cmd.OutOrStdout()).Encode(answeredForMany{a.Round, a.Query, a.ID().String(), tally})
-		if err != nil || f.once {
-			return err
-		}
-	}
+	return f.answer(cmd, group.Next, func(ctx context.Context, a *aggregate.Announcement) (any, error) {
+		tally, err := group.Answer(ctx, a)
+		return answeredForMany{a.Round, a.Query, a.ID().String(), tally}, err
+	})
 }
 
 // answeredForMany is a line of output: an announcement that many clients have answered.
@@ -229,24 +226,23 @@ func (f *clientFlags) recordOf(name string) (string, error) {
 	return filepath.Join(config, "popri", "clients", name), nil
 }
 
-// answer answers one question, or all until ctx ends.
-func (f *clientFlags) answer(ctx context.Context, r *client.Responder, out io.Writer) error {
+// answer answers one question, or all until the command ends, with a line of output for each.
+func (f *clientFlags) answer(cmd *cobra.Command,
+	next func(context.Context, time.Duration) (*aggregate.Announcement, error),
+	answer func(context.Context, *aggregate.Announcement) (any, error)) error {
 	for {
-		a, err := r.Next(ctx, f.every)
+		a, err := next(cmd.Context(), f.every)
 		if err != nil {
 			return err
 		}
-		if err := r.Answer(ctx, a); err != nil {
-			if f.once || time.Now().Before(a.Ends()) {
-				return err
-			}
+		line, err := answer(cmd.Context(), a)
+		if err != nil && (f.once || time.Now().Before(a.Ends())) {
+			return err
+		}
+		if err != nil {
 			continue // too late for this one
 		}
-		spent, err := r.Spent()
-		if err == nil {
-			err = json.NewEncoder(out).Encode(answered{a.Round, a.Query, a.ID().String(), spent})
-		}
-		if err != nil || f.once {
+		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(line); err != nil || f.once {
 			return err
 		}
 	}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"popri/accountant/guarantee"
+	"popri/eval/domain"
+	"popri/internal/fault"
+	"popri/internal/rundir"
+	"popri/methods/rounds"
+	"popri/run/evaluation"
+	"popri/run/federated"
+	"popri/run/reporting"
+	"popri/study"
+)
+
+// result is the output of demo and run with --json.
+type result struct {
+	Epsilon     float64            `json:"epsilon"`
+	Delta       float64            `json:"delta"`
+	Rounds      int                `json:"rounds"`
+	Clients     int                `json:"clients"`
+	Accuracy    map[string]float64 `json:"accuracy,omitempty"`
+	Perplexity  map[string]float64 `json:"perplexity,omitempty"`
+	MacroF1     map[string]float64 `json:"macro_f1,omitempty"` // of a classification, instead of the perplexity
+	GapClosed   *float64           `json:"gap_closed,omitempty"`
+	GapClosedCI *[2]float64        `json:"gap_closed_ci,omitempty"`
+	// PublicDistance says how far public text is from the clients.
+	PublicDistance *domain.Distance   `json:"public_distance,omitempty"`
+	Seconds        map[string]float64 `json:"seconds"`
+	Report         string             `json:"report"`
+	Run            string             `json:"run"`
+	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
+	Guarantee string   `json:"guarantee"`
+	Warnings  []string `json:"warnings"`
+	// With has the results of other methods, for demo --with.
+	With *study.Comparison `json:"with,omitempty"`
+}
+
+// summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
+// beside may be nil.
+func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Comparison) error {
+	r, err := reporting.Of(dir)
+	if err != nil {
+		return err
+	}
+	facts, err := guarantee.Read(dir)
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	out := result{Guarantee: facts.Headline(), Warnings: nonNil(facts.Warnings()),
+		Epsilon: r.Privacy.Spent, Delta: r.Privacy.Delta, Rounds: len(r.Rounds), Clients: r.Privacy.Clients,
+		Seconds: map[string]float64{}, Report: abs, Run: dir, With: beside}
+	if beside != nil {
+		e = beside.Results(e)
+	}
+	for _, s := range r.Stages {
+		out.Seconds[s.Name] = s.Seconds
+	}
+	if e != nil {
+		out.Accuracy, out.Perplexity, out.MacroF1 = map[string]float64{}, map[string]float64{}, map[string]float64{}
+		out.PublicDistance = e.PublicDistance
+		for _, x := range e.Results {
+			if out.Accuracy[x.Key] = x.Accuracy; x.MacroF1 != nil {
+				out.MacroF1[x.Key] = *x.MacroF1
+			} else {
+				out.Perplexity[x.Key] = x.Perplexity
+			}
+			if x.Key == r.Main {
+				out.GapClosed = x.GapClosed
+				if x.GapClosedCI != nil {
+					ci := [2]float64(*x.GapClosedCI)
+					out.GapClosedCI = &ci
+				}
+			}
+		}
+	}
+	return a.emit(out, func(w io.Writer) {
+		for _, s := range r.Stages {
+			fmt.Fprintf(w, "%-32s %8s\n", s.Name,
+				time.Duration(s.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+		}
+		if e != nil {
+			fmt.Fprintln(w)
+			evaluationTable(w, e)
+		}
+		fmt.Fprintf(w, "\nguarantee: %s\n", out.Guarantee)
+		for _, text := range out.Warnings {
+			fmt.Fprintf(w, "note:      %s\n", text)
+		}
+		if r.Convergence != "" {
+			fmt.Fprintf(w, "rounds:    %s\n", r.Convergence)
+		}
+		fmt.Fprintf(w, "report:    %s\n", abs)
+		if beside != nil {
+			fmt.Fprintln(w)
+			for _, o := range beside.Others {
+				fmt.Fprintf(w, "%s spent ε = %s: %s\n", o.Method, roundedUp(o.Epsilon), o.Run)
+			}
+			printComposed(w, beside.Composed)
+		}
+	})
+}
+
+// stopped says how to continue after Ctrl-C, a request to stop or a full disk.
+func (a *app) stopped(err error, dir string) error {
+	if !rundir.Exists(dir) {
+		return err
+	}
+	switch {
+	case errors.As(err, new(*federated.FewError)):
+		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …",
+			dir)
+	case errors.As(err, new(rounds.Stopped)):
+		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
+	case errors.Is(err, context.Canceled):
+		a.say("interrupted; go on with: popri run --resume --out %s", dir)
+	case fault.IsFull(err):
+		a.say("the disk is full; make room and go on with: popri run --resume --out %s", dir)
+	}
+	return err
+}
