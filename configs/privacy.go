@@ -37,8 +37,7 @@ type Scoring struct {
 	// text's form about the influence of its meaning where both differ from public text.
 	Form float64 `yaml:"form"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
-	// contains the true sum; "pool" uses the releases of all rounds so far, weighted by their noise, under release
-	// "rounds" or "compact"; "none" leaves it, as in the paper. Default "project".
+	// contains the true sum; "none" leaves it, as in the paper. Default "project".
 	Denoise string `yaml:"denoise"`
 	// Objective ranks the samples. "similarity" is the clients' mean cosine, as in the paper; it pulls the texts ever
 	// closer to the clients' centre and in the end degrades them. "witness" is the mean cosine with the clients minus

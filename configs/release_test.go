@@ -15,13 +15,10 @@ func TestReleaseSettings(t *testing.T) {
 		{"demo", []string{"scoring.form=2"}, ""},
 		{"demo-rounds", []string{"scoring.form=0.3", "method=sorting"}, ""},
 		{"demo-smollm2", []string{"fed.clients=10", "aggregate.least=7", "data.private=none"}, ""},
-		{"demo-rounds", []string{"scoring.denoise=pool"}, ""},
-		{"demo-rounds", []string{"scoring.denoise=pool", "scoring.release=compact"}, ""},
 		{"demo-rounds", []string{"scoring.form=0.3"}, `scoring.form: is 0.3, which needs scoring.release "once"`},
 		{"demo", []string{"scoring.form=-1"}, "scoring.form: is -1, must be 0 to 10"},
 		{"demo", []string{"scoring.features=fourier"}, "scoring.features"},
-		{"demo", []string{"scoring.denoise=pool"},
-			`scoring.denoise: is "pool", which needs scoring.release "rounds" or "compact"`},
+		{"demo", []string{"scoring.denoise=pool"}, `scoring.denoise: is "pool", available: none, project`},
 	} {
 		_, err := Load(LoadOptions{Preset: c.preset, Set: c.set})
 		if c.want == "" {

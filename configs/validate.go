@@ -15,7 +15,7 @@ var (
 	dtypes          = []string{"auto", "float32", "bfloat16"}
 	devices         = []string{"auto", "cpu", "cuda"}
 	normalizers     = []string{"none", "standardize"}
-	denoisers       = []string{"none", "project", "pool"}
+	denoisers       = []string{"none", "project"}
 	objectives      = []string{"similarity", "witness"}
 	samplings       = []string{"full", "poisson", "fixed", "tree"}
 	trainers        = []string{Local, TRL}
@@ -275,11 +275,6 @@ func (v *Report) once(c Config) {
 	}
 	v.kinds(c)
 	if c.Scoring.Release == "once" {
-		if c.Scoring.Denoise == "pool" {
-			v.Add("scoring.denoise",
-				"is \"pool\", which needs scoring.release \"rounds\" or \"compact\": one release has no others "+
-					"to be pooled with")
-		}
 		return
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known " +

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"popri/internal/parallel"
 )
 
@@ -36,38 +38,7 @@ func (s *Samples) Rank() int { return len(s.decompose().values) }
 //
 // It solves the least-squares problem through the eigenvectors of G = VᵀV, which scoring has computed anyhow, and
 // refines the solution on the residual, which gives the accuracy of a QR factorisation of V at a fraction of its cost.
-func (s *Samples) Project(noised []float64) ([]float64, error) {
-	return s.filter(noised, func(float64) float64 { return 1 })
-}
-
-// Shrink projects like [Samples.Project] and then pulls each direction towards zero by as much as noise of standard
-// deviation noise (per value of the sum) drowns it: direction k with eigenvalue λ_k is scaled by
-// τ²λ_k/(τ²λ_k + noise²), the best linear estimate where Σ_i w_i m_i points anywhere alike with variance τ² per
-// dimension. τ² is estimated from the noised sum itself, as is its right: this is post-processing. The result is
-// biased towards zero and closer to the true sum on average. Where the sum is not above the noise it is all zeros.
-func (s *Samples) Shrink(noised []float64, noise float64) ([]float64, error) {
-	if !(noise >= 0) || math.IsInf(noise, 1) {
-		return nil, fmt.Errorf("scoring: noise of standard deviation %g", noise)
-	}
-	projected, err := s.Project(noised)
-	if err != nil {
-		return nil, err
-	}
-	b := s.decompose()
-	var trace float64
-	for _, λ := range b.values {
-		trace += λ
-	}
-	if trace == 0 || noise == 0 {
-		return projected, nil
-	}
-	energy := dot(projected, projected) - float64(len(b.values))*noise*noise
-	τ2 := max(0, energy/trace)
-	return s.filter(projected, func(λ float64) float64 { return τ2 * λ / (τ2*λ + noise*noise) })
-}
-
-// filter projects y and scales the direction of each eigenvalue.
-func (s *Samples) filter(y []float64, scale func(λ float64) float64) ([]float64, error) {
+func (s *Samples) Project(y []float64) ([]float64, error) {
 	if len(y) != s.n {
 		return nil, fmt.Errorf("scoring: a sum of %d values for %d samples", len(y), s.n)
 	}
@@ -88,7 +59,7 @@ func (s *Samples) filter(y []float64, scale func(λ float64) float64) ([]float64
 			residual[i] = y[i] - v
 		}
 	}
-	return s.apply(b.scaled(u, scale)), nil
+	return s.apply(b.scaled(u, func(float64) float64 { return 1 })), nil
 }
 
 // solve returns G⁺ b.
@@ -131,4 +102,22 @@ func (s *Samples) applyTransposed(y []float64) []float64 {
 		}
 	}
 	return out
+}
+
+// eigenbasis returns the eigenvalues of a symmetric matrix that are above rounding errors, largest first, with their
+// vectors.
+func eigenbasis(a []float64, dim int) (*basis, error) {
+	var eigen mat.EigenSym
+	if !eigen.Factorize(mat.NewSymDense(dim, a), true) {
+		return nil, fmt.Errorf("scoring: a matrix of %d×%d has no eigenvectors", dim, dim)
+	}
+	values := eigen.Values(nil) // smallest first
+	var vectors mat.Dense
+	eigen.VectorsTo(&vectors)
+	b := &basis{}
+	for k := dim - 1; k >= 0 && values[k] > rankTolerance*values[dim-1] && values[k] > 0; k-- {
+		b.values = append(b.values, values[k])
+		b.vectors = append(b.vectors, mat.Col(nil, k, &vectors))
+	}
+	return b, nil
 }

@@ -12,7 +12,6 @@
 //
 // Begin with a question ([NewCosine], [NewMean], [NewVotes]) and its Sum over clients.
 //
-// What follows is post-processing of the noised sum and costs no privacy: [Samples.Project] and [Samples.Shrink] take
-// out noise, [Pooled] reads the sums of several rounds together, [LengthRegression] takes out the pull towards short or
-// long texts, [Rank] makes preference pairs.
+// What follows is post-processing of the noised sum and costs no privacy: [Samples.Project] takes out
+// noise, [LengthRegression] takes out the pull towards short or long texts, [Rank] makes preference pairs.
 package scoring

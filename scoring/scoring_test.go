@@ -284,50 +284,6 @@ func TestProjectIsUnbiasedAndShrinksNoise(t *testing.T) {
 	}
 }
 
-func TestShrinkIsCloserAndHarmless(t *testing.T) {
-	r := rng.New(1, t.Name())
-	const n, d = 600, 40
-	s, err := Prepare(unitMatrix(r, n, d), Options{Standardized, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	offsets := []int{0}
-	for range 200 {
-		offsets = append(offsets, offsets[len(offsets)-1]+3)
-	}
-	means, _ := query.MeanEmbeddings(unitMatrix(r, 600, d), offsets)
-	truth, err := s.Sum(means)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var projected, shrunk float64
-	for range 100 {
-		const noise = 3
-		y := normals(r, n, noise)
-		for i := range y {
-			y[i] += truth[i]
-		}
-		p, _ := s.Project(y)
-		q, err := s.Shrink(y, noise)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range p {
-			projected += (p[i] - truth[i]) * (p[i] - truth[i])
-			shrunk += (q[i] - truth[i]) * (q[i] - truth[i])
-		}
-	}
-	if shrunk >= projected {
-		t.Errorf("squared error %.1f with shrinkage, %.1f without", shrunk, projected)
-	}
-	if q, err := s.Shrink(truth, 0); err != nil || difference(q, truth) > 1e-10 {
-		t.Errorf("without noise the sum moves by %g (%v)", difference(q, truth), err)
-	}
-	if q, err := s.Shrink(make([]float64, n), 1); err != nil || length(q) != 0 {
-		t.Errorf("a sum of nothing gives length %g (%v)", length(q), err)
-	}
-}
-
 func TestStandardizeAndClip(t *testing.T) {
 	r := rng.New(1, t.Name())
 	for range 50 {
@@ -458,7 +414,6 @@ func TestRefusals(t *testing.T) {
 		"offsets 2":  func() error { _, err := query.MeanEmbeddings(good, []int{0, 2, 1, 2}); return err },
 		"sum length": func() error { _, err := prepared.Project([]float64{1}); return err },
 		"NaN sum":    func() error { _, err := prepared.Project([]float64{1, math.NaN()}); return err },
-		"noise":      func() error { _, err := prepared.Shrink([]float64{1, 2}, -1); return err },
 		"rank 1":     func() error { _, err := Rank[int]([]float64{1, 2}, nil, 2, 1, ByIndex); return err },
 		"rank 3":     func() error { _, err := Rank[int]([]float64{1, 2}, nil, 2, 3, ByIndex); return err },
 		"per prompt": func() error { _, err := Rank[int]([]float64{1, 2, 3}, nil, 2, 2, ByIndex); return err },

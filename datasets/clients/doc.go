@@ -2,7 +2,7 @@
 //
 // Few packages import it, and a test of internal/archtest names them: fedsim and fedsim/client, which release noised
 // sums and send shares of vectors; run/assembly, run and study/cost, which read clients and hand them on; eval/downstream,
-// eval/domain, run/evaluator, run/judging, and study/quality, which measure; run/lanfl, which shares
+// eval/domain, run/evaluator and run/judging, which measure; run/lanfl, which shares
 // what a model makes of texts, where a user says that it may; datasets/godoc, which makes the embedded clients; the
 // commands; and examples/loop. A client is the unit of privacy: neighbouring data sets differ in all the texts of one client.
 //

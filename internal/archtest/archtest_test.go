@@ -22,7 +22,7 @@ var (
 	allowed = []string{"datasets/clients", "datasets/godoc", "fedsim", "fedsim/client", "fedsim/local",
 		"eval/downstream", "run/assembly", "run", "run/evaluator", "run/judging",
 		"run/lanfl",
-		"study/cost", "eval/domain", "study/quality", "cmd/popri", "cmd/popri-client", "examples/loop"}
+		"study/cost", "eval/domain", "cmd/popri", "cmd/popri-client", "examples/loop"}
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring",

@@ -43,7 +43,7 @@ func (f *EachRound) NeedsTexts() bool { return false }
 
 // Denoise implements [Feedback].
 func (f *EachRound) Denoise() string {
-	if f.compact() && f.Config.Scoring.Denoise != "pool" {
+	if f.compact() {
 		return "project"
 	}
 	return f.Config.Scoring.Denoise
@@ -69,12 +69,6 @@ func (f *EachRound) Notes() (notes []string) {
 		notes = append(notes,
 			"After its release, each sum was projected onto the space in which the true sum lies, which takes "+
 				"noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
-	}
-	if f.Config.Scoring.Denoise == "pool" {
-		notes = append(notes,
-			"The scores of a round use its release and all earlier ones, weighted by their noise: together "+
-				"they tell the clients' mean embedding better than one of them. They are charged already, so it "+
-				"costs no privacy.")
 	}
 	return notes
 }
@@ -133,14 +127,12 @@ func (a *roundAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err erro
 		}
 	}
 	gain := 0.0
-	if s.Denoise == "pool" || s.Objective == "witness" {
+	if s.Objective == "witness" {
 		if gain, err = a.gain(a.samples); err != nil {
 			return nil, nil, err
 		}
 	}
 	switch {
-	case s.Denoise == "pool":
-		scores, err = a.pooled(r, mean, gain)
 	case a.compact():
 		scores = noisy
 	case s.Denoise == "project":
