@@ -44,7 +44,7 @@ type Trainer struct {
 	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
 	// "rounds", the noise of a round grows as √T. "auto" stands for 32 with a Patience of 3 and Select "distance":
 	// rounds go on as long as the samples come nearer.
-	Rounds int `yaml:"rounds"`
+	Rounds int `yaml:"rounds" range:"[1, 2^20]"`
 	// Select says which adapters write the product: those of the "last" round; those whose samples have the least
 	// released distance from the clients' mean embedding ("distance"); or those whose samples have the least Fréchet
 	// distance from the validation clients' texts ("fid", as in the paper). The released distance follows from the
@@ -55,17 +55,17 @@ type Trainer struct {
 	// (dp_fedavg, dp_ftrl) have "last" and "validation": the model of the round, or before the first, with the least
 	// loss on the validation clients; "fid" stands for "validation" there. Default "last". Other methods that train no
 	// adapters have none to choose from and leave it, and Patience, aside.
-	Select string `yaml:"select"`
+	Select string `yaml:"select" oneof:"last|distance|fid|validation"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that
 	// Select goes by did not fall below its last fall by more than chance. Rounds is then the most that are done, and
 	// the rate of a schedule falls as if all were. Default 0: all rounds are done. 3 or more: distances of single
 	// rounds go up and down.
-	Patience int `yaml:"patience"`
+	Patience int `yaml:"patience" range:"[0, 2^20]"`
 	// MaxHours bounds the time that rounds take: no round begins that would end later, if it took as long as the one
 	// before. One round is done in any case. A process that resumes the run counts anew, unless the bound had ended the
 	// rounds. Default 0: no bound. Rounds is then the most that are done, as with Patience. Where a run stops depends
 	// on the machine's speed, so that a seed does not repeat it.
-	MaxHours float64 `yaml:"max_hours"`
+	MaxHours float64 `yaml:"max_hours" range:"[0, 1e6]"`
 }
 
 // ValidationLoss is the figure of a round that the methods which train the small model are chosen by: nats a token.
@@ -87,7 +87,7 @@ func (c Config) SelectsBy() string {
 // clients (public_selection). It needs scoring.release "once" and costs no privacy.
 type Warmup struct {
 	// Steps is the number of updates, at the constant rate optimizer.learning_rate. Default 0, no warm-up.
-	Steps int `yaml:"steps"`
+	Steps int `yaml:"steps" range:"[0, 2^30]"`
 }
 
 // WarmupBatch is the number of texts of an update of the warm-up, all in memory at once.
@@ -96,25 +96,25 @@ const WarmupBatch = 32
 // Synthetic says what the run produces.
 type Synthetic struct {
 	// Texts is the number of texts that the model writes. Default 4000. More cost time and no privacy.
-	Texts int `yaml:"texts"`
+	Texts int `yaml:"texts" range:"[1, 2^30]"`
 	// PublicTexts is the number of rows of the synthetic set that are public texts, drawn by their weights
 	// (public_selection). It needs scoring.release "once". Default 16000; 0 is none. With the method public_selection
 	// they are the whole set, and 0 stands for 16000.
-	PublicTexts int `yaml:"public_texts"`
+	PublicTexts int `yaml:"public_texts" range:"[0, 2^30]"`
 	// Kept is the share of the written texts that carry weight. Below 1, the set's rows are drawn from the written
 	// texts by weights with which their mean embedding comes near the clients', and Kept is the least effective share
 	// of texts that these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
-	Kept float64 `yaml:"kept"`
+	Kept float64 `yaml:"kept" range:"(0, 1]"`
 	// Mix says which rows are the set: "fixed", those named above; or "validated", the best of these, of the written
 	// ones alone and of 16000 public texts alone, by the accuracy of a small model (section downstream) on the
 	// validation clients, who are not protected. It takes three trainings of the small model. Far public text dilutes
 	// what the model writes, and near public text is better than that. Default "fixed".
-	Mix string `yaml:"mix"`
+	Mix string `yaml:"mix" oneof:"fixed|validated"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text,
 	// so 1 takes twice the time and gives slightly more variety.
-	Samples int `yaml:"samples"`
+	Samples int `yaml:"samples" range:"[1, 2^16]"`
 	// Temperature is as in generate. Default 0.9, which gives slightly more correct and less varied text than 1.
-	Temperature float64 `yaml:"temperature"`
+	Temperature float64 `yaml:"temperature" range:"(0, 100]"`
 }
 
 // YAML returns every key with its value, in the order of [Keys].

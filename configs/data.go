@@ -11,7 +11,7 @@ type Data struct {
 	Since string `yaml:"since"`
 	// TrainClients keeps so many train clients, drawn by the seed; fewer are a subset of more. Runs on parts of the
 	// same clients spend on the same clients. Default 0: all.
-	TrainClients int `yaml:"train_clients"`
+	TrainClients int `yaml:"train_clients" range:"[0, 2^30]"`
 	// Public is the public text, from which prompts are made: "godoc"; "godoc-without-domain", which lacks the public
 	// files of the clients' own folders; or the path of a Parquet, JSON lines or plain text file, or several, separated
 	// by commas. Default "godoc"; "" is refused.
@@ -25,9 +25,9 @@ type Data struct {
 	// whole, or up to the encoder's longest input; the small model cuts them to downstream.length. Default 64, the
 	// paper's span. Longer texts cost generation and training time in proportion; texts below 8 tokens are too short to
 	// compare.
-	MaxTokens int `yaml:"max_tokens"`
+	MaxTokens int `yaml:"max_tokens" range:"[8, 2^20]"`
 	// LongTexts says what happens to public texts of more than MaxTokens tokens: "drop" leaves them out, because a text
 	// that is cut teaches the model to end there; "cut" keeps as many of their first words as fit, as the paper does,
 	// and suits data with few short texts, such as web pages. A run says how many texts it uses. Default "drop".
-	LongTexts string `yaml:"long_texts"`
+	LongTexts string `yaml:"long_texts" oneof:"drop|cut"`
 }

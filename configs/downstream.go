@@ -1,11 +1,5 @@
 package configs
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-)
-
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
 type Downstream struct {
@@ -13,7 +7,7 @@ type Downstream struct {
 	// give a text its label, judged by accuracy and macro F1. The latter needs labelled texts: the column label of
 	// data.private and data.public, and generate.by_label for those of the product. Its ε = 0 point is the same model
 	// trained on the public text. Default "next_token".
-	Task string `yaml:"task"`
+	Task string `yaml:"task" oneof:"next_token|classification"`
 	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the
 	// texts that prompts quote and kept in the user's cache folder; a Hugging Face folder; or a name that popri model
 	// get has fetched. It was trained on public text and is the ε = 0 point of next_token. For classification it gets a
@@ -21,19 +15,19 @@ type Downstream struct {
 	Model string `yaml:"model"`
 	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with
 	// epochs.
-	Steps int `yaml:"steps"`
+	Steps int `yaml:"steps" range:"[1, 2^30]"`
 	// Epochs is the number of passes over the training texts, in place of steps: larger sets then take more updates.
 	// Default 0: steps counts.
-	Epochs int `yaml:"epochs"`
+	Epochs int `yaml:"epochs" range:"[0, 2^30]"`
 	// Batch is the number of texts of an update. Default 32.
-	Batch int `yaml:"batch"`
+	Batch int `yaml:"batch" range:"[1, 2^30]"`
 	// MicroTexts is the number of texts in one forward and backward pass. Default 0: all of a batch, and the models of
 	// a table are trained side by side, one a thread, which suits models of a few million parameters. With a number,
 	// the passes of an update are computed side by side and the models one after another, which needs the memory of
 	// one; 16 suits DistilGPT2. Another number rounds differently.
-	MicroTexts int `yaml:"micro_texts"`
+	MicroTexts int `yaml:"micro_texts" range:"[0, 2^30]"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
-	Length int `yaml:"length"`
+	Length int `yaml:"length" range:"[2, 2^20]"`
 	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on
 	// which the models that come with the program were trained (the end-of-text token, the text and a line's end), a
 	// warm-up of 30 updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "distilgpt2" is that of the
@@ -44,13 +38,13 @@ type Downstream struct {
 	Recipe string `yaml:"recipe"`
 	// LearningRates are AdamW's peak learning rates, above 0. Of several, each is tried for each training set, and the
 	// validation clients choose. Default [5e-4].
-	LearningRates []float64 `yaml:"learning_rates"`
+	LearningRates []float64 `yaml:"learning_rates" range:"(0, 10]"`
 	// EvalEvery is the number of updates between two measurements on the validation clients, which choose the best
 	// step. Default 100. 0, with epochs, measures after each epoch.
-	EvalEvery int `yaml:"eval_every"`
+	EvalEvery int `yaml:"eval_every" range:"[0, 2^30]"`
 	// Best is the figure of the validation clients that chooses the step: loss or accuracy. Default "loss", which
 	// varies less.
-	Best string `yaml:"best"`
+	Best string `yaml:"best" oneof:"loss|accuracy"`
 }
 
 // Recipe is what downstream.recipe stands for.
@@ -92,24 +86,11 @@ func (c Config) NeedsLabels() bool {
 }
 
 func (v *Report) downstream(d Downstream) {
-	v.OneOf("downstream.task", d.Task, []string{"next_token", Classification})
 	v.Text("downstream.model", d.Model, `"embedded", "trained", a model folder or a name on the hub`)
-	v.Count("downstream.steps", d.Steps, 1, maxCount)
-	v.Count("downstream.epochs", d.Epochs, 0, maxCount)
-	v.Count("downstream.batch", d.Batch, 1, maxCount)
-	v.Count("downstream.micro_texts", d.MicroTexts, 0, maxCount)
-	v.Count("downstream.length", d.Length, 2, maxTokens)
-	v.OneOf("downstream.recipe", d.Recipe, slices.Sorted(maps.Keys(recipes)))
 	if len(d.LearningRates) == 0 {
 		v.Add("downstream.learning_rates", "is [], must hold one rate or more")
 	}
-	for i, rate := range d.LearningRates {
-		v.Above(fmt.Sprintf("downstream.learning_rates[%d]", i), rate, 0, 10)
+	if d.EvalEvery == 0 && d.Epochs == 0 {
+		v.Add("downstream.eval_every", "is 0, must be at least 1 where downstream.epochs is 0")
 	}
-	least := 1
-	if d.Epochs > 0 {
-		least = 0
-	}
-	v.Count("downstream.eval_every", d.EvalEvery, least, maxCount)
-	v.OneOf("downstream.best", d.Best, []string{"loss", "accuracy"})
 }

@@ -43,7 +43,7 @@ func (v *Report) trl(c Config) {
 		v.Add("dpo.loss", "is %q, available %s: %s", d.Loss, where,
 			strings.Join(losses.Names(func(l losses.Loss) bool { return l.TRL }), ", "))
 	}
-	if d.Best != "last" && slices.Contains(bests, d.Best) {
+	if d.Best != "last" && slices.Contains(Choices("dpo.best"), d.Best) {
 		v.Add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
 	}
 	v.public(c, "dpo.engine", d.Engine)

@@ -13,36 +13,26 @@ func (f Fed) Elsewhere() bool { return f.Clients > 0 }
 func (v *Report) fed(c Config) {
 	v.elsewhere(c)
 	v.aggregate(c)
-	v.OneOf("fed.sampling", c.Fed.Sampling, samplings)
-	v.Count("fed.clients_per_round", c.Fed.ClientsPerRound, 0, maxCount)
 	if c.Fed.Sampling == "full" && c.Fed.ClientsPerRound > 0 {
 		v.Add("fed.clients_per_round", "is %d, must be 0 (all clients) where fed.sampling is \"full\"",
 			c.Fed.ClientsPerRound)
 	}
 
-	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(samplings, c.Fed.Sampling) {
+	if c.Fed.Sampling != "full" && c.Fed.ClientsPerRound == 0 && slices.Contains(Choices("fed.sampling"), c.Fed.Sampling) {
 		v.Add("fed.clients_per_round", "is 0, must be the size of a cohort where fed.sampling is %q", c.Fed.Sampling)
 	}
 }
 
 // aggregate checks the section aggregate.
 func (v *Report) aggregate(c Config) {
-	v.Count("aggregate.least", c.Aggregate.Least, 0, maxCount)
-	if m := c.Aggregate.Minutes; !(m > 0 && m <= maxMinutes) {
-		v.Add("aggregate.minutes", "is %g, must be above 0 and at most %d", m, maxMinutes)
-	}
-	if p := c.Aggregate.Available; !(p > 0 && p <= 1) {
-		v.Add("aggregate.available", "is %g, must be above 0 and at most 1", p)
-	} else if p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
+	if p := c.Aggregate.Available; p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
 		v.Add("aggregate.available",
 			"is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
 			p)
 	}
-	v.OneOf("aggregate.proof", c.Aggregate.Proof, proofs)
 	if c.Aggregate.Least == 0 {
-		if c.Aggregate.Proof == proofs[1] {
-			v.Add("aggregate.proof", "is %q, must be %q where aggregate.least is 0: there are no aggregators",
-				proofs[1], proofs[0])
+		if c.Aggregate.Proof == "range" {
+			v.Add("aggregate.proof", "is \"range\", must be \"none\" where aggregate.least is 0: there are no aggregators")
 		}
 		return
 	}
@@ -58,15 +48,8 @@ func (v *Report) aggregate(c Config) {
 	}
 }
 
-// proofs are the values of aggregate.proof.
-var proofs = []string{"none", "range"}
-
-// maxMinutes is a year.
-const maxMinutes = 366 * 24 * 60
-
 // elsewhere checks fed.clients, and refuses what needs the train clients' texts where the run does not read them.
 func (v *Report) elsewhere(c Config) {
-	v.Count("fed.clients", c.Fed.Clients, 0, maxCount)
 	if !c.Fed.Elsewhere() {
 		if c.Data.Private == None {
 			v.Add("data.private", "is %q, which needs fed.clients above 0: the clients are elsewhere", None)

@@ -19,9 +19,13 @@ type Key struct {
 	// Type is "text", "whole number", "number", "true or false", "list of texts" or "list of numbers".
 	Type string
 
+	// Choices are the values of a text that has a list of them (tag oneof, between bars).
+	Choices []string
+
 	kind    reflect.Type
-	section *section // that is registered; nil for those of Config
-	index   []int    // of the field in Config or in the section's struct
+	section *section  // that is registered; nil for those of Config
+	index   []int     // of the field in Config or in the section's struct
+	within  *interval // that holds a number, or each of a list (tag range); nil for any
 }
 
 // core are the settings of Config in the order of the types, and keys all settings, those of registered sections last.
@@ -41,7 +45,14 @@ func keysOf(t reflect.Type, prefix string, of *section, index []int) (list []Key
 			list = append(list, keysOf(field.Type, prefix+name+".", of, at)...)
 		case reflect.Map: // provenance and registered sections, which are no settings
 		default:
-			list = append(list, Key{prefix + name, typeName(field.Type), field.Type, of, at})
+			k := Key{Name: prefix + name, Type: typeName(field.Type), kind: field.Type, section: of, index: at}
+			if choices, ok := field.Tag.Lookup("oneof"); ok {
+				k.Choices = strings.Split(choices, "|")
+			}
+			if text, ok := field.Tag.Lookup("range"); ok {
+				k.within = newInterval(text)
+			}
+			list = append(list, k)
 		}
 	}
 	return list

@@ -7,13 +7,11 @@ import (
 
 // settings are those of a method that only these tests know.
 type settings struct {
-	Share float64  `yaml:"share"`
+	Share float64  `yaml:"share" range:"[0, 1]"`
 	Words []string `yaml:"words"`
 }
 
-var sorting = Register("sorting", settings{Share: 0.5}, func(r *Report, _ Config, s settings) {
-	r.Between("sorting.share", s.Share, 0, 1)
-})
+var sorting = Register("sorting", settings{Share: 0.5}, nil)
 
 // The package knows no method: these stand for those of the program.
 func TestMain(m *testing.M) {

@@ -10,19 +10,19 @@ type Model struct {
 	// DType is the type in which the model computes: float32, or bfloat16, which is faster on some processors and
 	// rounds more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512
 	// BF16, AMX, a GPU from Ampere on), else float32.
-	DType string `yaml:"dtype"`
+	DType string `yaml:"dtype" oneof:"auto|float32|bfloat16"`
 	// Weights is the type in which the generator's own weights are kept: float32, or "compute", the type in which the
 	// model computes. "compute" holds the weights once: half of the memory in bfloat16, with weights that are rounded
 	// to it, and no second copy for sampling, for which the adapters are added to the weights and the folder's weights
 	// read again afterwards. For models whose float32 weights do not fit. The adapters are float32 in any case. Default
 	// float32.
-	Weights string `yaml:"weights"`
+	Weights string `yaml:"weights" oneof:"float32|compute"`
 	// Device is where the model computes: cpu, cuda (the first GPU that CUDA_VISIBLE_DEVICES shows; the program must be
 	// built with a CUDA libtorch), or auto, the default: cuda if it is available, else cpu.
-	Device string `yaml:"device"`
+	Device string `yaml:"device" oneof:"auto|cpu|cuda"`
 	// Threads is the number of threads of a tensor operation; 0, the default, uses one per processor. More threads than
 	// processors wait for each other.
-	Threads int `yaml:"threads"`
+	Threads int `yaml:"threads" range:"[0, 1024]"`
 }
 
 // Generate says how samples are drawn in each round.
@@ -38,22 +38,22 @@ type Generate struct {
 	// computes; or "int8", bytes, with one scale for each output of a projection and one for each token of its input
 	// (W8A8), while head and attention stay as they are. It draws faster and from a slightly different distribution. It
 	// needs model.weights "float32", and a CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
-	Weights string `yaml:"weights"`
+	Weights string `yaml:"weights" oneof:"compute|int8"`
 	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the
 	// noise that the projection leaves grows as 1/√(K·J); more cost time in proportion.
-	Prompts int `yaml:"prompts"`
+	Prompts int `yaml:"prompts" range:"[1, 2^30]"`
 	// Samples is J, the number of samples of each prompt. The best one and the one of rank dpo.rejected_rank become a
 	// pair. Default 10; below 2 there is no pair.
-	Samples int `yaml:"samples"`
+	Samples int `yaml:"samples" range:"[2, 2^16]"`
 	// Examples is the number of public texts in a prompt. Default 2, which fits the embedded model's context; 0 leaves
 	// the header alone. More leave less room for the sample.
-	Examples int `yaml:"examples"`
+	Examples int `yaml:"examples" range:"[0, 1000]"`
 	// Quote says which texts the prompts of the rounds and of the synthetic set quote: "public", all public texts, as
 	// in the paper; "relevant", those that are most relevant to the clients (public_selection), which needs
 	// scoring.release "once"; or "scored", the tenth of all earlier rounds' samples with the highest noised scores, and
 	// in round 1 "relevant" or "public" texts. Quoting samples costs no privacy, because their scores are already
 	// charged; the texts become more like them and less varied. Default "relevant".
-	Quote string `yaml:"quote"`
+	Quote string `yaml:"quote" oneof:"public|relevant|scored"`
 	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and what is written for it bears
 	// that label; public texts of the product bear their own. data.public then needs a column label. The first text of
 	// a prompt is drawn from all that may be quoted, so that labels come in the proportion of the public text, because
@@ -79,14 +79,14 @@ type Generate struct {
 	TemplateItem string `yaml:"template_item"`
 	// Temperature divides the logits. Default 1, the model's own distribution. Lower values make the J samples alike,
 	// so that their ranking carries little information; much higher values make them noise. Above 0.
-	Temperature float64 `yaml:"temperature"`
+	Temperature float64 `yaml:"temperature" range:"(0, 100]"`
 	// TopP keeps the likeliest tokens up to this total probability. Default 1, all; above 0.
-	TopP float64 `yaml:"top_p"`
+	TopP float64 `yaml:"top_p" range:"(0, 1]"`
 	// MaxNewTokens is the largest length of a sample in tokens. Default 64; the time of a round is proportional to it.
-	MaxNewTokens int `yaml:"max_new_tokens"`
+	MaxNewTokens int `yaml:"max_new_tokens" range:"[1, 2^20]"`
 	// MinNewTokens is the least length of a sample in tokens; end of text is not drawn before it. Default 8, because
 	// shorter samples embed badly; 0 allows empty samples.
-	MinNewTokens int `yaml:"min_new_tokens"`
+	MinNewTokens int `yaml:"min_new_tokens" range:"[0, 2^20]"`
 	// CutSamples cuts samples to data.max_tokens before they are embedded and trained on, and puts an end-of-text token
 	// behind every completion, wherever it was cut. The published code does both: it draws 85 tokens and keeps 64, and
 	// TRL adds the token, which teaches the model to end there. Default false: max_new_tokens alone bounds samples, and
@@ -95,7 +95,7 @@ type Generate struct {
 	// BatchTokens is the number of tokens whose keys and values are held at once, which bounds the memory: a token
 	// takes 2 · layers · width values, fewer if heads share them. Default 32768, 200 MB of bfloat16 for the embedded
 	// model. Smaller saves memory and is slower; much larger is faster on a GPU alone.
-	BatchTokens int `yaml:"batch_tokens"`
+	BatchTokens int `yaml:"batch_tokens" range:"[1, 2^30]"`
 }
 
 // KindPlace is the place of the kind of text in template_header.

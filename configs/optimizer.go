@@ -12,25 +12,25 @@ import (
 type Optimizer struct {
 	// LearningRate is AdamW's peak learning rate, above 0. Default 5e-4, found for the embedded model with rank 8;
 	// large models need about a thousandth for preference pairs. Twice as much overshoots: texts degenerate.
-	LearningRate float64 `yaml:"learning_rate"`
+	LearningRate float64 `yaml:"learning_rate" range:"(0, 10]"`
 	// Batch is the number of examples of an update: pairs ("popri"), prompts with all their samples ("grpo"), chosen
 	// samples ("private_evolution_sft"). Default 20; fewer make updates noisier. The samples of "private_evolution_sft"
 	// are all in memory at once.
-	Batch int `yaml:"batch"`
+	Batch int `yaml:"batch" range:"[1, 2^30]"`
 	// Epochs is the number of passes over a round's examples. Default 1; the examples come from the model before the
 	// round, and a second pass overfits them.
-	Epochs int `yaml:"epochs"`
+	Epochs int `yaml:"epochs" range:"[1, 1000]"`
 	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers'
 	// names: all but "constant" begin with the warm-up. It is over all steps of all rounds, as in the paper. Default "cosine".
-	Schedule string `yaml:"schedule"`
+	Schedule string `yaml:"schedule" oneof:"constant|constant_with_warmup|linear|cosine|cosine_with_min_lr"`
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for
 	// other schedules.
-	MinLearningRate float64 `yaml:"min_learning_rate"`
+	MinLearningRate float64 `yaml:"min_learning_rate" range:"[0, 10]"`
 	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of
 	// the schedule's steps, rounded up. Default 5; 0 for none.
-	WarmupSteps float64 `yaml:"warmup_steps"`
+	WarmupSteps float64 `yaml:"warmup_steps" range:"[0, 2^30]"`
 	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
-	WeightDecay float64 `yaml:"weight_decay"`
+	WeightDecay float64 `yaml:"weight_decay" range:"[0, 10]"`
 	// GradientCheckpointing keeps only the inputs of the model's blocks in the forward pass and computes the rest again
 	// in the backward pass: less memory, a third more work, the same gradients. Default false.
 	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
@@ -43,21 +43,14 @@ func (c Config) CarriesMoments() bool { return c.DPO.Engine != TRL }
 // optimizer checks the section optimizer.
 func (v *Report) optimizer(c Config) {
 	o := c.Optimizer
-	v.Above("optimizer.learning_rate", o.LearningRate, 0, 10)
-	v.Count("optimizer.batch", o.Batch, 1, maxCount)
-	v.Count("optimizer.epochs", o.Epochs, 1, 1000)
-	v.OneOf("optimizer.schedule", o.Schedule, schedules)
-	v.Between("optimizer.min_learning_rate", o.MinLearningRate, 0, 10)
 	if m := o.MinLearningRate; m > o.LearningRate {
 		v.Add("optimizer.min_learning_rate", "is %v, must be at most optimizer.learning_rate, which is %v", m,
 			o.LearningRate)
-	} else if m > 0 && o.Schedule != "cosine_with_min_lr" && slices.Contains(schedules, o.Schedule) {
+	} else if m > 0 && o.Schedule != "cosine_with_min_lr" && slices.Contains(Choices("optimizer.schedule"), o.Schedule) {
 		v.Add("optimizer.min_learning_rate",
 			"is %v, must be 0 where optimizer.schedule is %q: cosine_with_min_lr ends above 0", m, o.Schedule)
 	}
-	v.Between("optimizer.warmup_steps", o.WarmupSteps, 0, maxCount)
 	if w := o.WarmupSteps; w > 1 && w != math.Trunc(w) {
 		v.Add("optimizer.warmup_steps", "is %v, must be a whole number, or below 1 for a share of the steps", w)
 	}
-	v.Between("optimizer.weight_decay", o.WeightDecay, 0, 10)
 }

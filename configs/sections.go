@@ -22,8 +22,8 @@ type section struct {
 // registry has the registered sections, by name.
 var registry []*section
 
-// Register adds a section to every configuration. A package calls it once, in a variable. check reports the values that
-// are impossible, whatever the method.
+// Register adds a section to every configuration. A package calls it once, in a variable. The fields' tags say which values
+// are possible (oneof, range); check, unless it is nil, reports what else is impossible, whatever the method.
 func Register[T any](name string, defaults T, check func(r *Report, c Config, s T)) Section[T] {
 	values := reflect.ValueOf(&defaults).Elem()
 	for i := range values.NumField() {
@@ -32,7 +32,11 @@ func Register[T any](name string, defaults T, check func(r *Report, c Config, s 
 		}
 	}
 	s := &section{name: name, defaults: defaults}
-	s.check = func(r *Report, c Config) { check(r, c, c.section(s).(T)) }
+	s.check = func(r *Report, c Config) {
+		if check != nil {
+			check(r, c, c.section(s).(T))
+		}
+	}
 	if isSection(name) {
 		panic(fmt.Sprintf("configs: two sections are named %s", name))
 	}

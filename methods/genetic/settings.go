@@ -8,22 +8,22 @@ import (
 // training anything ("Generate Synthetic Text Approximating the Private Distribution with Differential Privacy").
 type Settings struct {
 	// Population is the number of public texts whose embeddings are the first population. Default 1000, the paper's.
-	Population int `yaml:"population"`
+	Population int `yaml:"population" range:"[2, 2^24]"`
 	// Parents is the most individuals that a round selects. Default 30, the paper's. Noise grows with its root.
-	Parents int `yaml:"parents"`
+	Parents int `yaml:"parents" range:"[1, 2^16]"`
 	// Selection is how individuals are selected. "limited_domain", the paper's: a list of those with the most votes, by
 	// Gumbel noise, above a noisy threshold; it needs the exact counts in one place, so not two aggregators.
 	// "gaussian": noise on all counts, as other methods have it, and those with the highest above its bound. Default
 	// "limited_domain".
-	Selection string `yaml:"selection"`
+	Selection string `yaml:"selection" oneof:"limited_domain|gaussian"`
 	// Decoder turns an embedding into a text. The paper trains an inverter of the encoder for it; both of these stand
 	// in for that. "lookup": the nearest of the public texts and of those that the generator wrote before round 1.
 	// "prompt": what the generator writes when it is shown the generate.examples nearest of these. Default "lookup".
-	Decoder string `yaml:"decoder"`
+	Decoder string `yaml:"decoder" oneof:"lookup|prompt"`
 }
 
 var settings = configs.Register("genetic_eda", Settings{Population: 1000, Parents: 30, Selection: limitedDomain,
-	Decoder: "lookup"}, check)
+	Decoder: "lookup"}, nil)
 
 const limitedDomain = "limited_domain"
 
@@ -37,13 +37,6 @@ func (s Settings) written() int { return s.Population / 5 }
 
 // domain is K, ten times the parents, as in the paper: only the individuals with the K highest counts can be selected.
 func (s Settings) domain() int { return 10 * s.Parents }
-
-func check(r *configs.Report, _ configs.Config, s Settings) {
-	r.Count("genetic_eda.population", s.Population, 2, 1<<24)
-	r.Count("genetic_eda.parents", s.Parents, 1, 1<<16)
-	r.OneOf("genetic_eda.selection", s.Selection, []string{limitedDomain, "gaussian"})
-	r.OneOf("genetic_eda.decoder", s.Decoder, []string{"lookup", "prompt"})
-}
 
 // checkRun reports what the method needs of other settings, and cannot do.
 func checkRun(r *configs.Report, c configs.Config) {

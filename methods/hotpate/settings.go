@@ -11,17 +11,17 @@ import (
 type Settings struct {
 	// Texts is the number of texts of a round. Default 2. More share the same budget: the noise grows with the root of
 	// the number of votes, and the teachers who must agree with the noise.
-	Texts int `yaml:"texts"`
+	Texts int `yaml:"texts" range:"[1, 2^30]"`
 	// Teachers is the number of teachers, at most as many as there are clients, among whom the clients are divided at
 	// random. Default 0: each client is one. A teacher of one client alone abstains without its texts, which moves one
 	// count; with fewer teachers than clients, taking a client's texts away changes a vote, which moves two, so that
 	// the noise is √2 times as much.
-	Teachers int `yaml:"teachers"`
+	Teachers int `yaml:"teachers" range:"[0, 2^30]"`
 	// Ensemble is how many teachers must agree. "homogeneous": more than half, for clients who are divided at random
 	// and write alike. "heterogeneous": as many as stand out from the noise (twice its bound L), and of the tokens for
 	// which that is so, one is drawn in proportion to its count; for teachers that differ, such as single clients.
 	// Default "homogeneous".
-	Ensemble string `yaml:"ensemble"`
+	Ensemble string `yaml:"ensemble" oneof:"homogeneous|heterogeneous"`
 	// Coordinated makes all teachers vote with the same random numbers, which are public: teachers who agree about the
 	// distribution agree about the token. Default true; false makes each vote by itself, which is PATE as it was
 	// before, for comparison.
@@ -29,11 +29,11 @@ type Settings struct {
 	// OnFailure is what follows a vote without a token: "base" takes a token of the model itself, prompted with public
 	// texts, which costs nothing; "repeat" votes again with other random numbers; "stop" ends the text. Default "base",
 	// which always comes to an end of the text; with it, text on which no teachers agree is public text's.
-	OnFailure string `yaml:"on_failure"`
+	OnFailure string `yaml:"on_failure" oneof:"base|repeat|stop"`
 }
 
 var settings = configs.Register("hot_pate", Settings{Texts: 2, Ensemble: "homogeneous", Coordinated: true,
-	OnFailure: "base"}, check)
+	OnFailure: "base"}, nil)
 
 const (
 	// examples is the number of texts of its clients that a teacher's prompt quotes, as many as generate.examples
@@ -45,13 +45,6 @@ const (
 	// most is the most votes of a run, each a line of the ledger.
 	most = 1 << 20
 )
-
-func check(r *configs.Report, _ configs.Config, s Settings) {
-	r.Count("hot_pate.texts", s.Texts, 1, 1<<30)
-	r.Count("hot_pate.teachers", s.Teachers, 0, 1<<30)
-	r.OneOf("hot_pate.ensemble", s.Ensemble, []string{"homogeneous", "heterogeneous"})
-	r.OneOf("hot_pate.on_failure", s.OnFailure, []string{"base", "repeat", "stop"})
-}
 
 // checkRun reports what the method cannot do.
 func checkRun(r *configs.Report, c configs.Config) {

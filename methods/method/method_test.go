@@ -32,12 +32,10 @@ import (
 // Settings says how "picking" works.
 type Settings struct {
 	// Kept is the number of public texts that are the product. Default 20.
-	Kept int `yaml:"kept"`
+	Kept int `yaml:"kept" range:"[1, 1000]"`
 }
 
-var settings = configs.Register("picking", Settings{Kept: 20}, func(r *configs.Report, _ configs.Config, s Settings) {
-	r.Count("picking.kept", s.Kept, 1, 1000)
-})
+var settings = configs.Register("picking", Settings{Kept: 20}, nil)
 
 // picking is a whole method: the clients score all public texts in each round, and those with the highest noised scores
 // are the product. The releases of the rounds are its whole state.

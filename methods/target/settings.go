@@ -12,20 +12,15 @@ import (
 type Settings struct {
 	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like
 	// the clients' texts, and fewer repeat more often in the small model's training.
-	Texts int `yaml:"texts"`
+	Texts int `yaml:"texts" range:"[1, 2^30]"`
 	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the
 	// candidates' mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay
 	// spread over 1000 texts; "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three
 	// times the weight of the others. Default "matched".
-	Weights string `yaml:"weights"`
+	Weights string `yaml:"weights" oneof:"matched|prior"`
 }
 
-var settings = configs.Register("public_selection", Settings{Texts: 9000, Weights: "matched"}, check)
-
-func check(r *configs.Report, _ configs.Config, s Settings) {
-	r.Count("public_selection.texts", s.Texts, 1, 1<<30)
-	r.OneOf("public_selection.weights", s.Weights, []string{"matched", "prior"})
-}
+var settings = configs.Register("public_selection", Settings{Texts: 9000, Weights: "matched"}, nil)
 
 // Candidates is the number of public texts that are weighted under a configuration.
 func Candidates(c configs.Config) int { return settings.Of(c).Texts }

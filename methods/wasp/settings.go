@@ -29,11 +29,11 @@ type Settings struct {
 	// the texts that were written so far, so that generators agree on what is good without any data, in the manner of
 	// FuseGen (Zou et al. 2024, which compares small models instead). The latter two ask no client and cost no privacy.
 	// Default "private".
-	VotesFrom string `yaml:"votes_from"`
+	VotesFrom string `yaml:"votes_from" oneof:"private|public|written"`
 	// Votes is Q: a text votes 1, 1/2, 1/4, … for the Q nearest texts of its label, and the same for the Q furthest.
 	// Default 8, its paper's. 1 is the vote of Private Evolution. More let few clients tell more texts apart, at hardly
 	// more noise. At most 64.
-	Votes int `yaml:"votes"`
+	Votes int `yaml:"votes" range:"[1, 64]"`
 	// Contrast shows half good texts and half bad ones, and asks for one that is better than the good ones. Default
 	// true; false shows good ones alone.
 	Contrast bool `yaml:"contrast"`
@@ -79,8 +79,6 @@ func check(r *configs.Report, c configs.Config, s Settings) {
 			r.Add("wasp.attributes", "holds %q, must be words", a)
 		}
 	}
-	r.OneOf("wasp.votes_from", s.VotesFrom, []string{"private", "public", "written"})
-	r.Count("wasp.votes", s.Votes, 1, 64)
 }
 
 // checkRun reports what the method needs of other settings, and cannot do.
