@@ -54,7 +54,7 @@ type Recipe struct {
 	WarmupSteps int     // first steps over which the learning rate rises from 0
 	WeightDecay float64 // AdamW's
 	MaxGradNorm float64 // L2 norm above which the gradient is scaled down; 0 does not clip
-	Dropout     float64 // share of activations that a training pass sets to 0, in the places of GPT-2
+	Dropout     float64 // rate of dropout, where GPT-2 has it
 }
 
 var recipes = map[string]Recipe{

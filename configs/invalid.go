@@ -9,7 +9,7 @@ import (
 
 // Problem is one mistake in a configuration.
 type Problem struct {
-	// Where is the place that the value came from: "run.yaml:12", "POPRI_DPO_BETA", "--set", "preset demo". Empty where
+	// Where says where the value came from: "run.yaml:12", "POPRI_DPO_BETA", "--set", "preset demo". Empty where
 	// a value was not loaded.
 	Where string
 	// Key is the setting, such as "dpo.beta"; empty where a file as a whole is meant.

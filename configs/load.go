@@ -142,7 +142,7 @@ func (l *loader) load(opt LoadOptions) Config {
 // loader collects layers and problems.
 type loader struct {
 	viper      *viper.Viper
-	where      map[string]string // the place of each key's value
+	where      map[string]string // the source of each key's value
 	broken     map[string]bool   // keys whose value could not be read
 	problems   []Problem
 	provenance map[string]string
@@ -155,19 +155,19 @@ func newLoader() *loader {
 
 const roundsKey = "trainer.rounds"
 
-// auto is what trainer.rounds=auto stands for, unless the same place sets one of the other keys.
+// auto is what trainer.rounds=auto stands for, unless the same source sets one of the other keys.
 var auto = []struct {
 	key   string
 	value any
 }{{roundsKey, 32}, {"trainer.patience", 3}, {"trainer.select", "distance"}}
 
-// given is a value as one place gives it.
+// given is a value as one source gives it.
 type given struct {
 	where string
 	value any
 }
 
-// layer is what one place sets, by key.
+// layer is what one source sets, by key.
 type layer map[string]given
 
 func (l *loader) add(where, key, format string, args ...any) {
@@ -241,7 +241,7 @@ func (l *loader) set(out layer, name string, value any, where string) {
 	out[name] = given{where, value}
 }
 
-// preset merges a preset, which was named at a place and under a key, after the one that it is based on.
+// preset merges a preset, which a source named under a key, after the one that it is based on.
 func (l *loader) preset(name, where, key string) {
 	content, err := presetFiles.ReadFile(path.Join("presets", name+".yaml"))
 	if err != nil {

@@ -98,7 +98,7 @@ type Generate struct {
 	BatchTokens int `yaml:"batch_tokens" range:"[1, 2^30]"`
 }
 
-// KindPlace is the place of the kind of text in template_header.
+// KindPlace stands for the kind of text in template_header.
 const KindPlace = "{kind}"
 
 // FIDDraws returns the number of prompts, and of samples of each, in a measurement of the Fréchet distance: the prompts

@@ -31,7 +31,7 @@ type Scoring struct {
 	// releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector then has the
 	// length clip_norm. Default "once".
 	Release string `yaml:"release" oneof:"rounds|compact|votes|once"`
-	// Form is the weight of a text's form beside its embedding, which has weight 1, under release "once": capitals,
+	// Form is the weight of a text's form, next to its embedding, which has weight 1, under release "once": capitals,
 	// digits, signs, line breaks and lengths, which an encoder of meanings hardly sees (docs/preference.md). It is part
 	// of the mean that clients are asked for, in the same vector and for the same charge. Default 0, none; 0.5 gives a
 	// text's form about the influence of its meaning where both differ from public text.

@@ -64,7 +64,7 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 		Reference: reference, Given: given})
 }
 
-// given is what a method needs beside what all methods have.
+// given is what a method needs besides what all methods have.
 func (s *Session) given(needs method.Needs) (g method.Given, err error) {
 	if needs.Ceiling && s.Config.Privacy.UnsafeCeiling {
 		g.Ceiling = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))

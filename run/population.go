@@ -89,7 +89,7 @@ func (s *Session) small() (*method.Small, error) {
 	return m, nil
 }
 
-// learners opens the small model once for each thread, beside the train clients' texts as rows of tokens, and returns
+// learners opens the small model once for each thread, with the train clients' texts as rows of tokens, and returns
 // them.
 func (s *Session) learners(ctx context.Context) (population, error) {
 	dir, rows, err := rowsOf(s.Config)

@@ -66,7 +66,7 @@ var quantities = []quantity{
 	},
 }
 
-// answers is the output of an account verb: the figure of each accountant that applies, beside the question.
+// answers is the output of an account verb: the figure of each accountant that applies, and the question.
 type answers struct {
 	asked  question
 	given  map[string]float64

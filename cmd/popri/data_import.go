@@ -43,7 +43,7 @@ func (a *app) dataImport() *cobra.Command {
 		Use:   "import [SPLIT=]FILE… --out FILE",
 		Short: "Make a client file from other formats",
 		Long: `Reads Parquet, JSON lines, CSV, TSV, JSON (an object that maps clients to lists of texts, or a list) or a folder of texts,
-and writes one client file and a manifest beside it (FILE.manifest.json: hashes, options, counts, what was left out and
+and writes one client file and a manifest next to it (FILE.manifest.json: hashes, options, counts, what was left out and
 why). The format follows from the file's name. SPLIT= (train=, validation=, test=) says what a file's texts are for.
 
 Splits come from SPLIT=, from the column --split, from dates (--validation-from, --test-from), or are drawn by client
@@ -58,7 +58,7 @@ numbers or UUIDs.
 train those that are in any of them: "exact" but for case and white space, "near" where a MinHash estimate of the share
 of common five-word runs is 0.8 or more.
 
-Files of any size are read as a stream and sorted on disk, beside --out. A record may have 64 MiB, a client 1048576 texts.
+Files of any size are read as a stream and sorted on disk, next to --out. A record may have 64 MiB, a client 1048576 texts.
 A bad row ends the import, and the error names it; no cell is quoted. --skip-bad counts bad rows by what is wrong with them
 and leaves them out.`,
 		Example: "  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet\n" +

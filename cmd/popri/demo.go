@@ -101,7 +101,7 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	o.choice.addModels(cmd)
 	cmd.Flags().StringVar(&o.preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
-	cmd.Flags().StringSliceVar(&o.with, "with", nil, "methods to run beside it for comparison: "+
+	cmd.Flags().StringSliceVar(&o.with, "with", nil, "methods to run for comparison: "+
 		joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&o.set, "set", nil,
 		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
@@ -278,7 +278,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 	if len(with) == 0 {
 		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
 	}
-	beside, err := study.CompareMethods(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
+	others, err := study.CompareMethods(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
 		Trackers: o.Trackers, Warn: a.warn,
 		Begin: func(_, _ int, c grid.Cell, done bool) {
 			if !done {
@@ -292,7 +292,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 		}
 		return err
 	}
-	return cmp.Or(a.summary(o.Dir, page, e, beside), ended)
+	return cmp.Or(a.summary(o.Dir, page, e, others), ended)
 }
 
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.

@@ -34,8 +34,8 @@ func (a *app) dpo() *cobra.Command {
 		Short: "Train an adapter on preference pairs",
 		Long: `Trains a LoRA adapter on preference pairs, with the model without the adapter as the reference, and writes it in PEFT's
 format. Pairs are JSON lines or Parquet in TRL's forms (prompt, chosen and rejected, as texts or as lists of messages, with the
-prompt beside the completions or at their beginning), or a run's pairs.parquet. Longer pairs than dpo.max_length are cut and
-counted. The keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl beside the adapter gets the metrics of each step under
+prompt apart from the completions or at their beginning), or a run's pairs.parquet. Longer pairs than dpo.max_length are cut and
+counted. The keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl next to the adapter gets the metrics of each step under
 TRL's names; evals.jsonl gets those of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs).
 
 --resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. Of a

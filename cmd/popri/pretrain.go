@@ -34,7 +34,7 @@ func (a *app) pretrain() *cobra.Command {
 		Short: "Train a tokenizer and a small GPT on public text alone",
 		Long: `Trains a tokenizer and a small GPT on files of public text (--public), or the models that popri ships on the
 public part of the embedded default (the comments of the Go toolchain). One in a hundred sources, or stretches of texts,
-is held out; the loss on these is reported and stands in provenance.json beside the weights, with the command and the
+is held out; the loss on these is reported and stands in provenance.json next to the weights, with the command and the
 text's hash. A file with columns of clients is refused.
 
 On the embedded default, the role decides the corpus: "generator" uses all public text (W); "device", the small model's

@@ -42,9 +42,9 @@ type result struct {
 	With *study.Comparison `json:"with,omitempty"`
 }
 
-// summary prints the results of a run, and of other methods' runs beside it: the table for people, or one object. e and
-// beside may be nil.
-func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Comparison) error {
+// summary prints the results of a run, and of other methods' runs: the table for people, or one object. e and
+// others may be nil.
+func (a *app) summary(dir, path string, e *evaluation.Outcome, others *study.Comparison) error {
 	r, err := reporting.Of(dir)
 	if err != nil {
 		return err
@@ -59,9 +59,9 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 	}
 	out := result{Guarantee: facts.Headline(), Warnings: nonNil(facts.Warnings()),
 		Epsilon: r.Privacy.Spent, Delta: r.Privacy.Delta, Rounds: len(r.Rounds), Clients: r.Privacy.Clients,
-		Seconds: map[string]float64{}, Report: abs, Run: dir, With: beside}
-	if beside != nil {
-		e = beside.Results(e)
+		Seconds: map[string]float64{}, Report: abs, Run: dir, With: others}
+	if others != nil {
+		e = others.Results(e)
 	}
 	for _, s := range r.Stages {
 		out.Seconds[s.Name] = s.Seconds
@@ -101,12 +101,12 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, beside *study.Com
 			fmt.Fprintf(w, "rounds:    %s\n", r.Convergence)
 		}
 		fmt.Fprintf(w, "report:    %s\n", abs)
-		if beside != nil {
+		if others != nil {
 			fmt.Fprintln(w)
-			for _, o := range beside.Others {
+			for _, o := range others.Others {
 				fmt.Fprintf(w, "%s spent ε = %s: %s\n", o.Method, roundedUp(o.Epsilon), o.Run)
 			}
-			printComposed(w, beside.Composed)
+			printComposed(w, others.Composed)
 		}
 	})
 }

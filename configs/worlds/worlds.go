@@ -1,4 +1,4 @@
-// Package worlds names the data that popri demo runs on: clients, the public text beside them, and the settings that
+// Package worlds names the data that popri demo runs on: clients, public text, and the settings that
 // suit both. A world is a layer of the configuration (configs.World) between preset and file, so every setting of it
 // can be changed, and popri run does the same with the same settings.
 //
@@ -25,7 +25,7 @@ const Default = "godoc"
 // FolderVariable names the folder of the worlds' files in the environment.
 const FolderVariable = "POPRI_DATA"
 
-// Folders are where worlds look for their files unless told otherwise: in the working directory, and beside it.
+// Folders are where worlds look for their files unless told otherwise: in the working directory, and next to it.
 var Folders = []string{"data", filepath.Join("..", "shared", "data")}
 
 // DataFolder is the folder that was asked for, or that of the environment, or the first of [Folders] that is there.

@@ -23,7 +23,7 @@ const (
 // otherwise.
 type rules struct {
 	variation  Kind
-	variations int // of each selected text, beside which it stays in the population; 0: one variation replaces it
+	variations int // of each selected text, which stays in the population with them; 0: one variation replaces it
 	// lookAhead is the number of variations of a sample whose mean embedding represents it in the vote, so that clients
 	// vote on what a text becomes; 0 takes the sample's own embedding.
 	lookAhead int

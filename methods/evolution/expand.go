@@ -37,7 +37,7 @@ func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 }
 
 // Expand writes the n texts of the synthetic set from prompts that each quote generate.examples survivors, 3 in
-// PrE-Text, at different places of the list. Part names a piece of the set that is written in one call, so that a set
+// PrE-Text, at different indices of the list. Part names a piece of the set that is written in one call, so that a set
 // can be written in several; texts that the model left empty are "". Survivors with labels are quoted with those of the
 // same label.
 func (e *Evolution) Expand(ctx context.Context, survivors []datasets.Text, n int, part string) ([]string, error) {

@@ -67,8 +67,8 @@ type filling struct {
 	passes    int
 }
 
-// places draws which of n tokens are masked in a pass.
-func (f filling) places(n int, random *rand.Rand) []int {
+// positions draws which of n tokens are masked in a pass.
+func (f filling) positions(n int, random *rand.Rand) []int {
 	return random.Perm(n)[:min(n, max(1, int(f.share*float64(n)+0.5)))]
 }
 
@@ -91,16 +91,16 @@ func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o
 	}
 	for pass := range f.passes {
 		name := fmt.Sprint(pass)
-		places := make([][]int, len(rows))
+		positions := make([][]int, len(rows))
 		for i, row := range rows {
 			random := rng.New(o.Seed, "mask", name, fmt.Sprint(i))
-			places[i] = f.places(len(row)-len(prefix)-len(suffix), random)
-			for k := range places[i] {
-				places[i][k] += len(prefix)
+			positions[i] = f.positions(len(row)-len(prefix)-len(suffix), random)
+			for k := range positions[i] {
+				positions[i][k] += len(prefix)
 			}
 		}
 		var err error
-		rows, err = f.model.Fill(ctx, rows, places,
+		rows, err = f.model.Fill(ctx, rows, positions,
 			lm.FillOptions{Mask: f.mask, Banned: f.special, Temperature: o.Temperature,
 				TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
 		if err != nil {

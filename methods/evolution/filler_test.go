@@ -87,7 +87,7 @@ func TestFilling(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	f := filling{share: rulesOf(settings.Of(configured(t))).share}
 	for n, want := range map[int]int{0: 0, 1: 1, 2: 1, 3: 1, 4: 1, 5: 2, 10: 3, 64: 19, 200: 60} {
-		places := f.places(n, rng.New(1, "places"))
+		places := f.positions(n, rng.New(1, "places"))
 		slices.Sort(places)
 		if len(places) != want || len(slices.Compact(places)) != want || want > 0 && (places[0] < 0 ||
 			places[want-1] >= n) {

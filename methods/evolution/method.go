@@ -19,7 +19,7 @@ import (
 	"popri/scoring"
 )
 
-// Files of a round, beside the population that was voted on ([rundir.Samples], a [Row] each).
+// Files of a round, besides the population that was voted on ([rundir.Samples], a [Row] each).
 const (
 	SelectionFile  = rundir.Selection     // the population with its released votes and what they selected
 	variationsFile = "variations.parquet" // what the model wrote for the population

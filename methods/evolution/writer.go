@@ -60,7 +60,7 @@ var styles = []string{"in plain words", "in a formal style", "in a casual style"
 // blank is the sign that stands for a dropped word.
 const blank = "_"
 
-// Blanks puts a sign in place of a share of a text's words, at least one, at random places.
+// Blanks puts a sign in place of a fraction of a text's words, at least one, at random positions.
 func Blanks(text string, share float64, random *rand.Rand) string {
 	words := strings.Fields(text)
 	n := min(len(words), max(1, int(math.Round(share*float64(len(words))))))
@@ -88,7 +88,7 @@ func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Ra
 	return r
 }
 
-// draw draws n texts at different places, or as many as there are. If the texts have labels, the label of one that is
+// draw draws n texts at different indices, or as many as there are. If the texts have labels, the label of one that is
 // drawn from all decides that of the others.
 func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, label string) {
 	if texts[0].Label != "" {
@@ -97,19 +97,19 @@ func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, lab
 	return drawWithout(nil, texts, label, n, random), label
 }
 
-// drawWithout draws n texts, or as many as there are, from those of a label, "" for all of them, at different places
+// drawWithout draws n texts, or as many as there are, from those of a label, "" for all of them, at different indices
 // that are not taken.
 func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
-	var places []int
+	var indices []int
 	for i, t := range texts {
 		if label == "" || t.Label == label {
-			places = append(places, i)
+			indices = append(indices, i)
 		}
 	}
-	n = max(0, min(n, len(places)-len(taken)))
+	n = max(0, min(n, len(indices)-len(taken)))
 	out := make([]string, 0, n)
 	for len(out) < n {
-		if i := places[random.IntN(len(places))]; !slices.Contains(taken, i) {
+		if i := indices[random.IntN(len(indices))]; !slices.Contains(taken, i) {
 			taken = append(taken, i)
 			out = append(out, texts[i].Text)
 		}

@@ -124,7 +124,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		}
 		r.Figures.SetIf(key, distance)
 	}
-	places, err := m.ask(r, population)
+	indices, err := m.ask(r, population)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		texts, public, err := m.decode(ctx, r, s, population, places)
+		texts, public, err := m.decode(ctx, r, s, population, indices)
 		if err != nil {
 			return err
 		}
@@ -140,8 +140,8 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		selected := make([]Row, len(places))
-		for i, at := range places {
+		selected := make([]Row, len(indices))
+		for i, at := range indices {
 			row := Row{Place: int64(at), Text: texts[i], Public: public[i], Perplexity: perplexities[i],
 				Embedding: population.Row(at)}
 			row.Kept = strings.TrimSpace(row.Text) != "" // the paper wants a perplexity below 50, too, which is GPT-2's
@@ -224,7 +224,7 @@ func (m *Method) population(round int) (embedding.Matrix, error) {
 	return Next(out, settings.Of(m.Config).children(), random)
 }
 
-// ask returns the places of the individuals that the clients' votes select, the best first.
+// ask returns the indices of the individuals that the clients' votes select, the best first.
 func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error) {
 	g, key := settings.Of(m.Config), m.key(population)
 	if selects(m.Config) {
@@ -236,15 +236,15 @@ func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error
 		if err != nil {
 			return nil, err
 		}
-		var places []int
+		var indices []int
 		for _, x := range answer.Sum {
 			if x < 0 || int(x) >= population.Rows {
 				return nil, fmt.Errorf("genetic: round %d: individual %g of %d is selected", r.Number, x,
 					population.Rows)
 			}
-			places = append(places, int(x))
+			indices = append(indices, int(x))
 		}
-		return places, nil
+		return indices, nil
 	}
 	asked, err := scoring.NewVotes(population, votes(), key)
 	if err != nil {
@@ -257,15 +257,15 @@ func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error
 	return best(answer.Sum[:population.Rows], ensemble.Margin(answer.NoiseStd(), population.Rows), g.Parents), nil
 }
 
-// best are the places of the highest counts above a threshold, so many at most.
-func best(counts []float64, threshold float64, most int) (places []int) {
+// best are the indices of the highest counts above a threshold, so many at most.
+func best(counts []float64, threshold float64, most int) (indices []int) {
 	for i, c := range counts {
 		if c > threshold {
-			places = append(places, i)
+			indices = append(indices, i)
 		}
 	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
-	return places[:min(most, len(places))]
+	slices.SortStableFunc(indices, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
+	return indices[:min(most, len(indices))]
 }
 
 // key identifies a population and the encoder.
@@ -281,12 +281,12 @@ func (m *Method) key(population embedding.Matrix) string {
 
 // decode turns individuals into texts, and says which of these are public.
 func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, population embedding.Matrix,
-	places []int) (texts []string, public []bool, err error) {
-	if len(places) == 0 {
+	indices []int) (texts []string, public []bool, err error) {
+	if len(indices) == 0 {
 		return nil, nil, nil
 	}
 	wanted := embedding.Matrix{Dim: population.Dim}
-	for _, at := range places {
+	for _, at := range indices {
 		wanted.Data = append(wanted.Data, population.Row(at)...)
 		wanted.Rows++
 	}

@@ -32,7 +32,7 @@ const limitedDomain = "limited_domain"
 func (s Settings) children() int { return 3 * s.Population }
 
 // written is the number of texts that the generator writes before round 1, with prompts that quote public texts, for the
-// decoder to choose from beside the public ones.
+// decoder to choose from besides the public ones.
 func (s Settings) written() int { return s.Population / 5 }
 
 // domain is K, ten times the parents, as in the paper: only the individuals with the K highest counts can be selected.

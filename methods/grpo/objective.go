@@ -35,18 +35,18 @@ type objective struct {
 	record
 }
 
-// record is what a checkpoint holds of the training beside the tensors.
+// record is what a checkpoint holds of the training besides the tensors.
 type record struct {
 	trainer.Progress
 	Steps []Metrics `json:"steps"` // of each update that had a sample
 }
 
 // Batch implements [trainer.Objective]: an example is a prompt with its samples.
-func (o *objective) Batch(places []int) (trainer.Batch, error) {
+func (o *objective) Batch(indices []int) (trainer.Batch, error) {
 	if err := o.model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}
-	groups := trainer.Select(o.groups, places)
+	groups := trainer.Select(o.groups, indices)
 	share := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
 	return o.batch(groups, share, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
 }
@@ -132,7 +132,7 @@ func (x *sample) token(at int, logProb float64) Token {
 	return t
 }
 
-// eachToken calls f for every scored token: its place in sc, the sample that it belongs to, and its place in the
+// eachToken calls f for every scored token: its index in sc, the sample that it belongs to, and its index in the
 // sample.
 func eachToken(sc *lm.Scored, f func(i, sample, at int)) {
 	at := 0

@@ -11,7 +11,7 @@ type Description struct {
 	configs.Method // its name, which is the key of the product's row in evaluations, too, and its checks
 	Clients
 	Words
-	// Needs are what a run provides for the method under a configuration; nil is nothing beside the [Env].
+	// Needs are what a run provides for the method under a configuration; nil is nothing besides the [Env].
 	Needs func(configs.Config) Needs
 	// New makes the method.
 	New func(Env) (rounds.Method, error)

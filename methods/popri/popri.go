@@ -18,7 +18,7 @@ import (
 	"popri/scoring"
 )
 
-// Files of a round, beside the policy's.
+// Files of a round, besides the policy's.
 const (
 	pairsFile     = rundir.Pairs
 	referenceFile = "reference.safetensors" // log-probabilities of the round's pairs under the reference

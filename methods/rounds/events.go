@@ -65,7 +65,7 @@ func (e *Events) do(s Stage, f func(Stage) error) error {
 	return nil
 }
 
-// complete has functions that do nothing in the place of those that are nil.
+// complete has functions that do nothing instead of those that are nil.
 func (e *Events) complete() Events {
 	var all Events
 	if e != nil {

@@ -141,10 +141,10 @@ func (p *Prompter) distinct() int {
 	return len(seen)
 }
 
-// enough reports whether n of the texts at these places differ.
-func (p *Prompter) enough(places []int, n int) bool {
+// enough reports whether n of the texts at these indices differ.
+func (p *Prompter) enough(indices []int, n int) bool {
 	seen := map[string]bool{}
-	for _, i := range places {
+	for _, i := range indices {
 		if seen[p.texts[i]] = true; len(seen) >= n {
 			return true
 		}

@@ -30,14 +30,14 @@ func Check(e method.Env) error {
 // distinct returns the first different texts, at most most, and for each text before the next different one which it
 // is.
 func distinct(texts []string, most int) (some []string, which []int) {
-	place := map[string]int{}
+	index := map[string]int{}
 	for _, t := range texts {
-		at, seen := place[t]
+		at, seen := index[t]
 		if !seen {
 			if at = len(some); at == most {
 				break
 			}
-			place[t], some = at, append(some, t)
+			index[t], some = at, append(some, t)
 		}
 		which = append(which, at)
 	}

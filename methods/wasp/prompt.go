@@ -12,7 +12,7 @@ import (
 // pool are the texts of a label that prompts draw from, the most voted for first.
 type pool struct{ good, bad []string }
 
-// draw draws n texts of a list at different places, or all in random order.
+// draw draws n texts of a list at different indices, or all in random order.
 func draw(list []string, n int, random *rand.Rand) []string {
 	var out []string
 	for _, i := range random.Perm(len(list))[:min(n, len(list))] {

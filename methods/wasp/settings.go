@@ -12,7 +12,7 @@ import (
 // voted on. Texts are drawn as the section generate says. The labels are those of data.public, and a client votes
 // within the labels of its texts.
 type Settings struct {
-	// Generators are the models that write beside that of model.path: folders or names as there, or servers with a
+	// Generators are the models that write besides that of model.path: folders or names as there, or servers with a
 	// completions API like OpenAI's, "https://host/#model", whose key is OPENAI_API_KEY in the environment; with
 	// generate.chat they are asked by chats. A server gets what prompts are made of: public words and texts that models
 	// wrote. Default [], one generator.
@@ -64,7 +64,7 @@ func check(r *configs.Report, c configs.Config, s Settings) {
 		if url, model, _ := strings.Cut(g, "#"); g == "" || slices.Contains(s.Generators[:i], g) || g == c.Model.Path ||
 			remote(g) && (model == "" || url == "") {
 			r.Add("wasp.generators",
-				"holds %q: each must be there once, beside model.path, and a server must name its model "+
+				"holds %q: each must be there once, besides model.path, and a server must name its model "+
 					"(https://host/#model)", g)
 		}
 	}

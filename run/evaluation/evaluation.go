@@ -20,7 +20,7 @@ const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
-	// KeyUntrained is what the model writes for the product's own prompts, with the same weights on texts and beside the
+	// KeyUntrained is what the model writes for the product's own prompts, with the same weights on texts and with the
 	// same public texts, without the adapters: what the release gives without training.
 	KeyUntrained = "untrained"
 	// Of a product that holds public texts and texts that the model wrote, each part by itself.

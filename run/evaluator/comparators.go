@@ -121,7 +121,7 @@ func (r *Comparators) source(ctx context.Context, key string) (downstream.Source
 		return written("untuned model's text", untuned), err
 	case evaluation.KeyUntrained:
 		untrained, err := r.Untrained(ctx)
-		if public, own := parts(r.product); len(own) > 0 { // beside the same public texts, as the product has them
+		if public, own := parts(r.product); len(own) > 0 { // with the same public texts as the product
 			untrained = append(public, untrained...)
 		}
 		return written("the same without training", untrained), err

@@ -1,5 +1,5 @@
 // Package evaluator trains the small model of a configuration on texts, and measures on the test clients what it
-// learnt: for a run's product beside its comparators, and for any file of texts.
+// learnt: for a run's product and its comparators, and for any file of texts.
 package evaluator
 
 import (

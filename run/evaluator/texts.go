@@ -35,7 +35,7 @@ type TextsOptions struct {
 }
 
 // Texts trains the small model of the configuration on any texts, and tests it on the test clients of data.private
-// beside ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet,
+// with ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet,
 // JSON lines or plain lines. A folder for the figures must not be that of a run.
 func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
 	if err := c.Validate(); err != nil {

@@ -19,11 +19,11 @@ const (
 	texted   = "\nText: "
 )
 
-// Drawn draws k of n places uniformly without replacement, in rising order.
+// Drawn draws k of n indices uniformly without replacement, in rising order.
 func Drawn(n, k int, r *rand.Rand) []int {
-	places := r.Perm(n)[:k]
-	slices.Sort(places)
-	return places
+	indices := r.Perm(n)[:k]
+	slices.Sort(indices)
+	return indices
 }
 
 // A reason begins with these words, which name the label, and has so many tokens more, at most.

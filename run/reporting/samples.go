@@ -16,7 +16,7 @@ import (
 	"popri/show/report"
 )
 
-// addSamples puts texts before and after the tuning beside real public texts.
+// addSamples puts texts before and after the tuning next to real public texts.
 func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	const n = 8
 	add := func(name, note string, texts []string) {

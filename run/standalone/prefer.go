@@ -37,7 +37,7 @@ import (
 	"popri/trainer"
 )
 
-// Files of a training beside the adapter's, [preference.StepsFile] and [preference.EvalsFile].
+// Files of a training besides the adapter's, [preference.StepsFile] and [preference.EvalsFile].
 const (
 	settingsFile  = "settings.yaml"         // the configuration, and where the pairs came from
 	referenceFile = "reference.safetensors" // log-probabilities of the pairs without adapters
@@ -53,7 +53,7 @@ type Options struct {
 	Config    configs.Config // model.path, lora, dpo and seed are used
 	Pairs     string         // JSON lines or Parquet of TRL's form, or a run's pairs.parquet
 	EvalPairs string         // pairs to measure on, in the same form; "" holds out dpo.eval_share of Pairs
-	Reference string         // file that keeps the reference log-probabilities; "" is one beside the adapter
+	Reference string         // file that keeps the reference log-probabilities; "" is one next to the adapter
 	Out       string         // folder of the adapter, in PEFT's format
 	Resume    bool           // Out holds a training to resume; Config and the files' names are then read from it
 	Device    string         // if not "", replaces model.device

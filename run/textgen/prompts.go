@@ -15,7 +15,7 @@ import (
 	"popri/model/tokenizer"
 )
 
-// Prompt is one prompt, with its tokens and its place in the file.
+// Prompt is one prompt, with its tokens and its position in the file.
 type Prompt struct {
 	Where string // file:line
 	Text  string
