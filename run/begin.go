@@ -66,6 +66,18 @@ func overtaken(dir string) error {
 		"folder", dir)
 }
 
+// evaluable checks what an evaluation will need, before anything is charged.
+func (o *Options) evaluable(population *clients.Population) error {
+	err := evaluator.Check(o.Config, population)
+	if err == nil || o.Evaluates {
+		return err
+	}
+	if o.Warn != nil {
+		o.Warn("popri eval could not evaluate this run: " + err.Error())
+	}
+	return nil
+}
+
 // inputs are what the run reads. A resumed run must have those that it began with; a new one needs a free folder.
 func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 	began, err := inputs.Of(s.Config, s.Data.Public.Hash(), embedding.Key(s.encoder))

@@ -45,6 +45,8 @@ type Options struct {
 	Aggregators *federated.Aggregators
 	// Common, if not nil, keeps what further runs of this process may have in common with this one.
 	Common *assembly.Common
+	// Evaluates refuses a run that could not be evaluated afterwards; without it, that is a warning.
+	Evaluates bool
 	// Announced is told when a round is announced to them and until when it waits; it may be nil.
 	Announced func(text string)
 }
@@ -86,6 +88,9 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 	if s.Data, err = opening(ctx, told, "read data", func(rounds.Stage) (*assembly.Corpus, error) {
 		return assembly.LoadRun(s.Config, o.Warn)
 	}); err != nil {
+		return nil, err
+	}
+	if err = o.evaluable(s.Data.Private); err != nil {
 		return nil, err
 	}
 	if s.budget, err = assembly.Budget(s.Config, s.Data.Private); err != nil {

@@ -66,7 +66,7 @@ func Finished(c grid.Cell, dir string) (bool, error) {
 func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 	dir := filepath.Join(o.Dir, c.Name)
 	s, err := run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen,
-		Trackers: o.Trackers, Warn: o.Warn, Common: o.common})
+		Trackers: o.Trackers, Warn: o.Warn, Common: o.common, Evaluates: true})
 	if err != nil {
 		return nil, err
 	}

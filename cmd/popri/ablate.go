@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -198,7 +196,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 // ablateCells does the runs of a grid here, and shows the results.
 func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axis, cells []grid.Cell,
 	options study.Options) error {
-	options.Command = cmp.Or(options.Command, typed(cmd))
+	options.Command = cmp.Or(options.Command, typedLine(cmd))
 	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command goes on")
@@ -228,37 +226,6 @@ func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axi
 			len(cells))
 	}
 	return nil
-}
-
-// typed is a command line with which the same ablation is done again.
-func typed(cmd *cobra.Command) string {
-	words := append([]string{cmd.CommandPath()}, cmd.Flags().Args()...)
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		values := []string{f.Value.String()}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
-		for _, v := range values {
-			switch {
-			case f.Name == "json" || f.Name == "quiet":
-			case f.Value.Type() == "bool":
-				words = append(words, "--"+f.Name)
-			default:
-				words = append(words, "--"+f.Name+" "+quoted(v))
-			}
-		}
-	})
-	return strings.Join(words, " ")
-}
-
-var plainWord = regexp.MustCompile(`^[\p{L}\p{N}_./,=:+%@-]+$`)
-
-// quoted is a word for a shell.
-func quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func (a *app) showAblation(result *study.Ablation, costs []reporting.Cost, curves []study.Curve, page string) error {

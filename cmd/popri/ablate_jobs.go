@@ -19,6 +19,7 @@ import (
 	"popri/configs"
 	"popri/internal/cachedir"
 	"popri/internal/datakey"
+	"popri/internal/quote"
 	"popri/study"
 	"popri/study/grid"
 	"popri/study/jobs"
@@ -198,7 +199,7 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 		err := f.Follow(cmd.Context())
 		if errors.Is(err, context.Canceled) {
 			a.say("the jobs go on; follow them again with: popri ablate --resume --out %s\nor end them with: %s",
-				flags.out, strings.Join(f.Cancels(), "; "))
+				quote.Shell(flags.out), strings.Join(f.Cancels(), "; "))
 		}
 		return err == nil, err
 	}
@@ -208,7 +209,7 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	result.Cancel = nonNil(f.Cancels())
 	return false, a.emit(result, func(w io.Writer) {
 		fmt.Fprintf(w, "open\t%d of %d cells\nfollow\tpopri ablate --resume --out %s\n", result.Open, result.Cells,
-			flags.out)
+			quote.Shell(flags.out))
 		for _, c := range result.Cancel {
 			fmt.Fprintf(w, "end\t%s\n", c)
 		}

@@ -61,7 +61,7 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 		}
 		return err
 	}
-	asked := typed(cmd)
+	asked := typedLine(cmd)
 	scale := reproduction.Small
 	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {
 		scale = reproduction.Demo

@@ -126,31 +126,10 @@ func (o *demoOptions) settings(cmd *cobra.Command) (preset string, settings []st
 	return preset, settings
 }
 
-// command is the command line of the same demo.
+// command is a command line of the same demo in another folder, with its ε and seed.
 func (o *demoOptions) command(cmd *cobra.Command, c configs.Config) string {
-	command := fmt.Sprintf("popri demo%s --epsilon %g --seed %d", o.choice.typed(), c.Privacy.Epsilon, c.Seed)
-	if cmd.Flags().Changed("rounds") {
-		command += fmt.Sprintf(" --rounds %d", o.rounds)
-	}
-	if o.minutes > 0 {
-		command += fmt.Sprintf(" --minutes %d", o.minutes)
-	}
-	if o.choice.model != embeddedModel {
-		command += " --model " + o.choice.model
-	}
-	if o.choice.encoder != "" {
-		command += " --encoder " + o.choice.encoder
-	}
-	if cmd.Flags().Changed("preset") {
-		command += " --preset " + o.preset
-	}
-	for _, s := range o.set {
-		command += " --set " + s
-	}
-	if len(o.with) > 0 {
-		command += " --with " + strings.Join(o.with, ",")
-	}
-	return command
+	words := typed(cmd, "out", "watch", "allow-stop", "report-to", "epsilon", "seed")
+	return quote.Shell(append(words, "--epsilon", fmt.Sprintf("%g", c.Privacy.Epsilon), "--seed", fmt.Sprint(c.Seed))...)
 }
 
 // runDemo does the whole loop.
@@ -298,7 +277,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
 func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs.Config, e *evaluation.Outcome,
 	ended, err error) {
-	o.Warn, o.Listen = a.warn, a.events
+	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
 	begun := time.Now()
 	if err := study.OtherMethods(o.Config, with); err != nil {
 		return c, nil, nil, fmt.Errorf("--with: %w", err)

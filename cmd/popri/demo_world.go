@@ -110,23 +110,6 @@ func withModel(layer configs.World, model string) configs.World {
 	return layer
 }
 
-// typed are the flags as they are typed, each after a space.
-func (f *worldFlags) typed() string {
-	var text strings.Builder
-	if f.private != "" {
-		text.WriteString(" --private " + f.private)
-	} else if f.name != worlds.Default {
-		text.WriteString(" --world " + f.name)
-	}
-	for _, file := range f.public {
-		text.WriteString(" --public " + file)
-	}
-	if f.folder != "" {
-		text.WriteString(" --data " + f.folder)
-	}
-	return text.String()
-}
-
 // worldList describes all worlds, a line each.
 func worldList() string {
 	var lines []string

@@ -16,6 +16,7 @@ import (
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/internal/filelock"
+	"popri/internal/quote"
 	"popri/run/standalone"
 )
 
@@ -131,7 +132,7 @@ func (a *app) runDPO(cmd *cobra.Command, o dpoOptions) error {
 			removeUnbegun(o.out)
 		}
 		if errors.Is(err, context.Canceled) {
-			a.say("interrupted; go on with: popri dpo --resume --out %s", o.out)
+			a.say("interrupted; go on with: popri dpo --resume --out %s", quote.Shell(o.out))
 		}
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/study/grid"
 )
@@ -36,13 +37,13 @@ func (f ownFlag) check(cmd *cobra.Command, c configs.Config) error {
 		if key == "data.public" {
 			right = "FILE"
 		}
-		instead += fmt.Sprintf(" --set %s=%s", key, right)
+		instead = append(instead, "--set", key+"="+right)
 	}
 	return usage(fmt.Errorf("%s: data.private is %s, but %s: that is text of Go's source code, or learnt from it "+
 		"alone, and a run would spend ε on clients who write something else. With public text of your own, and "+
 		"models that are trained on it first (folders of models do as well):\n  %s\n--allow-embedded takes what is "+
 		"embedded nevertheless",
-		cmd.Name(), c.Data.Private, strings.Join(have, ", "), instead))
+		cmd.Name(), c.Data.Private, strings.Join(have, ", "), quote.Shell(instead...)))
 }
 
 // checkCells does so for the runs of a grid that are not begun.

@@ -11,6 +11,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/eval/domain"
 	"popri/internal/fault"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run/evaluation"
@@ -119,13 +120,13 @@ func (a *app) stopped(err error, dir string) error {
 	switch {
 	case errors.As(err, new(*federated.FewError)):
 		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …",
-			dir)
+			quote.Shell(dir))
 	case errors.As(err, new(rounds.Stopped)):
-		a.say("the round is complete; go on with: popri run --resume --out %s", dir)
+		a.say("the round is complete; go on with: popri run --resume --out %s", quote.Shell(dir))
 	case errors.Is(err, context.Canceled):
-		a.say("interrupted; go on with: popri run --resume --out %s", dir)
+		a.say("interrupted; go on with: popri run --resume --out %s", quote.Shell(dir))
 	case fault.IsFull(err):
-		a.say("the disk is full; make room and go on with: popri run --resume --out %s", dir)
+		a.say("the disk is full; make room and go on with: popri run --resume --out %s", quote.Shell(dir))
 	}
 	return err
 }

@@ -13,8 +13,10 @@ import (
 	"popri/methods/sampling"
 	"popri/model/lm"
 	"popri/model/shipped"
+	"popri/model/tensor"
 	"popri/run/assembly"
 	"popri/run/evaluation"
+	"popri/trainer/pretrain"
 )
 
 // Classifies reports whether the small model gives texts labels.
@@ -25,6 +27,38 @@ func CheckTask(c configs.Config) error {
 	if Classifies(c) && !c.Generate.ByLabel {
 		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's " +
 			"texts would have no labels to learn; set generate.by_label=true")
+	}
+	return nil
+}
+
+// Check returns the user's mistake that would end the evaluation of a run: of the settings ([CheckTask]), of the clients, or
+// of the small model. Whoever means to evaluate a run checks it before a client is asked.
+func Check(c configs.Config, population *clients.Population) error {
+	if err := CheckTask(c); err != nil {
+		return err
+	}
+	for _, split := range []clients.Split{clients.Validation, clients.Test} {
+		if len(population.Split(split)) == 0 {
+			return fault.Userf("%s has no %s clients, and the evaluation needs some: validation clients choose a small "+
+				"model's step, and test clients judge it", population.Name, split)
+		}
+	}
+	name, shape := "that is trained on the public text", lm.Shape{}
+	if c.Downstream.Model == configs.Trained {
+		shape, _ = pretrain.Small(datasets.Public{}, pretrain.Device, tensor.Float32).Shape() // whatever the text
+	} else {
+		dir, err := assembly.ModelDir(c.Downstream.Model, shipped.Device)
+		if err != nil {
+			return err
+		}
+		if shape, err = lm.Inspect(dir); err != nil {
+			return fault.User(err)
+		}
+		name = "in " + dir
+	}
+	if most := shape.Config.Context; c.Downstream.Length > most {
+		return fault.Userf("downstream.length is %d, must be at most %d: the small model %s attends to no more tokens",
+			c.Downstream.Length, most, name)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/internal/atomicfile"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/policy"
@@ -33,7 +34,7 @@ func Of(dir string) (report.Report, error) {
 	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
 	r.Title, r.Subtitle = titles(dir, c)
 	r.Folder = filepath.Base(dir)
-	r.Command = cmp.Or(c.Provenance["command"], "popri run --config "+filepath.Join(dir, rundir.Config))
+	r.Command = cmp.Or(c.Provenance["command"], quote.Shell("popri", "run", "--config", filepath.Join(dir, rundir.Config)))
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {

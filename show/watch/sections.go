@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"popri/accountant/guarantee"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/show/report"
 )
@@ -87,8 +88,8 @@ func (w *Watcher) head(now time.Time) head {
 	status := w.status(now)
 	h := head{Title: w.about.Title, Subtitle: w.about.Subtitle, Status: status, Done: len(w.state.rounds),
 		Planned: w.about.Rounds, MayStop: w.Token != "", CanStop: w.canStop(status), Requested: rundir.Has(w.Dir,
-			rundir.Stop), Report: rundir.Has(w.Dir, rundir.Report), Again: "popri watch " + w.Dir}
-	resume := "popri run --resume --out " + w.Dir
+			rundir.Stop), Report: rundir.Has(w.Dir, rundir.Report), Again: quote.Shell("popri", "watch", w.Dir)}
+	resume := quote.Shell("popri", "run", "--resume", "--out", w.Dir)
 	switch status {
 	case waiting:
 		h.Note = "No figure is there yet: a run reads its data and loads its models before its first stage, which " +

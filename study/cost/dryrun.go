@@ -47,6 +47,11 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := evaluator.Check(c, data.Private); err != nil && evaluation {
+		return nil, err
+	} else if err != nil && warn != nil {
+		warn("popri eval could not evaluate this run: " + err.Error())
+	}
 	budget := assembly.BudgetOf(c, data.Private, "")
 	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: map[clients.Split]clients.Counts{},
 		Budget: budget.Epsilon, Delta: budget.Delta, Trained: []string{}, Warnings: []string{}}
