@@ -3,6 +3,7 @@ package popri
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,6 +86,9 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		return err
 	}
 	m.note(r, f, o, len(held))
+	if text := idle(c, o.Steps); text != "" {
+		stage.Say(text)
+	}
 	if len(o.Evals) > 0 {
 		if err := rows.WriteLines(filepath.Join(r.Dir, preference.EvalsFile), o.Evals); err != nil {
 			return err
@@ -112,6 +116,21 @@ func (m *Method) Prune(round int) error {
 		return err
 	}
 	return m.Policy.Prune(round)
+}
+
+// leastMove is the difference of the log-ratios of chosen and rejected samples, in nats, below which training did nothing.
+const leastMove = 1e-3
+
+// idle warns of a round whose updates moved nothing; "" of others. Figures of an update are those before it, so the first
+// ones are always 0.
+func idle(c configs.Config, steps []dpo.Metrics) string {
+	if len(steps) < 3 || math.Abs(steps[len(steps)-1].RewardsMargins)/c.DPO.Beta >= leastMove {
+		return ""
+	}
+	last := steps[len(steps)-1]
+	return fmt.Sprintf("warning: the round's %d updates moved nothing (loss %.4f, margin %.2g): optimizer.learning_rate is %g, "+
+		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g", len(steps), last.Loss,
+		last.RewardsMargins, c.Optimizer.LearningRate, last.LearningRate, c.Optimizer.WarmupSteps)
 }
 
 // referenceEvent describes the reference log-probabilities in the log.
