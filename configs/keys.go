@@ -226,10 +226,21 @@ func (c Config) Get(name string) (value any, ok bool) {
 	return k.value(c).Interface(), true
 }
 
+// elsewhere are settings by their names in PEFT, TRL, transformers and Opacus.
+var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", "target_modules": "lora.targets",
+	"loss_type": "dpo.loss", "rpo_alpha": "dpo.sft_weight", "num_train_epochs": "optimizer.epochs",
+	"learning_rate": "optimizer.learning_rate", "lr_scheduler_type": "optimizer.schedule",
+	"per_device_train_batch_size": "optimizer.batch", "max_completion_length": "generate.max_new_tokens",
+	"num_generations": "generate.samples", "noise_multiplier": "privacy.noise_multiplier",
+	"target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
+
 func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}
+	_, last, _ := strings.Cut(name, ".")
 	if isSection(name) {
 		p.Text = "is a section, not a setting"
+	} else if ours := elsewhere[last]; ours != "" {
+		p.Text += fmt.Sprintf("; what other libraries call %s is %s", last, ours)
 	} else if near := Nearest(name, Names()); near != "" {
 		p.Text += fmt.Sprintf("; did you mean %s?", near)
 	}

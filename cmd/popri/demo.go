@@ -208,9 +208,14 @@ func demoModels() []string {
 // demoPreset returns the preset of a demo with that generator.
 func demoPreset(model string) (string, error) {
 	s, ok := modelcache.Find(model)
-	if !ok || s.Encodes {
-		return "", usage(fmt.Errorf("--model %q is none of %s; --set model.path=… takes a folder or the name of "+
-			"another model", model, joined(demoModels())))
+	if !ok {
+		if _, err := assembly.GeneratorDir(model); err != nil {
+			return "", usage(fmt.Errorf("--model %s is none of %s: %w", model, joined(demoModels()), err))
+		}
+		return configs.DefaultPreset + "-model", nil
+	}
+	if s.Encodes {
+		return "", usage(fmt.Errorf("--model %s is an encoder, which --encoder takes", model))
 	}
 	if _, err := s.Installed(); err != nil {
 		return "", usage(err)

@@ -48,7 +48,7 @@ func (f *worldFlags) add(cmd *cobra.Command) {
 
 // addModels adds the flags of generator and encoder.
 func (f *worldFlags) addModels(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels()))
+	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels())+", a model folder, or a name on the hub that popri model get has fetched")
 	cmd.Flags().StringVar(&f.encoder, "encoder", "",
 		"encoder in which clients compare texts (default: the preset's): latent, "+
 			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
