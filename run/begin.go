@@ -66,16 +66,20 @@ func overtaken(dir string) error {
 		"folder", dir)
 }
 
-// evaluable checks what an evaluation will need, before anything is charged.
-func (o *Options) evaluable(population *clients.Population) error {
-	err := evaluator.Check(o.Config, population)
+// data reads the data, and checks what an evaluation will need of it before anything is charged.
+func (o *Options) data() (*assembly.Corpus, error) {
+	corpus, err := assembly.LoadRun(o.Config, o.Warn)
+	if err != nil {
+		return nil, err
+	}
+	err = evaluator.Check(o.Config, corpus.Private)
 	if err == nil || o.Evaluates {
-		return err
+		return corpus, err
 	}
 	if o.Warn != nil {
 		o.Warn("popri eval could not evaluate this run: " + err.Error())
 	}
-	return nil
+	return corpus, nil
 }
 
 // inputs are what the run reads. A resumed run must have those that it began with; a new one needs a free folder.

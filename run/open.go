@@ -86,11 +86,8 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 	}()
 	method, told := methods.Of(s.Config), o.events()
 	if s.Data, err = opening(ctx, told, "read data", func(rounds.Stage) (*assembly.Corpus, error) {
-		return assembly.LoadRun(s.Config, o.Warn)
+		return o.data()
 	}); err != nil {
-		return nil, err
-	}
-	if err = o.evaluable(s.Data.Private); err != nil {
 		return nil, err
 	}
 	if s.budget, err = assembly.Budget(s.Config, s.Data.Private); err != nil {
