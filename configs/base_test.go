@@ -28,7 +28,7 @@ func TestBase(t *testing.T) {
 		}
 	}
 	for content, text := range map[string]string{
-		"base: demo-round":    `c.yaml: base: is "demo-round", must be one of demo, demo-rounds`,
+		"base: demo-round":    `c.yaml: base: is "demo-round", must be one of demo, demo-model, demo-rounds`,
 		"base: paper-biorxiv": `c.yaml: base: is "paper-biorxiv", but the preset "demo" is asked for`,
 		"base: [demo]":        "c.yaml:1: base: is a list, must be the name of a preset",
 		"base: demo\nbase: x": "c.yaml:2: base: stands twice, first in line 1",
