@@ -351,6 +351,12 @@ func (f *File) leaf(of Column, list bool) (leaf, error) {
 	case !list && repeated != 0:
 		return wrong("is a list, want one string a row")
 	}
+	for _, group := range f.parquet.Metadata().RowGroups {
+		if codec := group.Columns[l.index].MetaData.Codec; codec == format.Lz4 || codec == format.Lz4Raw {
+			return wrong("is compressed by %s, which the Parquet library decodes to other values: write the file again with "+
+				"another compression, such as zstd", codec)
+		}
+	}
 	return l, nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 func file(t *testing.T, content []byte) string {
@@ -135,5 +137,30 @@ func TestColumnsThatStandTwice(t *testing.T) {
 	if f, err := Open(file(t, twice)); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "column textA stands twice") {
 		t.Errorf("%v, %v", f, err)
+	}
+}
+
+// TestLZ4: the library decodes pages of this codec to other values where they shrink to less than a third, so their columns
+// are refused by the codec's name, and other columns of the file are read.
+func TestLZ4(t *testing.T) {
+	type row struct {
+		Packed string `parquet:"packed,lz4"`
+		Plain  string `parquet:"plain,zstd"`
+	}
+	path := filepath.Join(t.TempDir(), "lz4.parquet")
+	if err := parquet.WriteFile(path, []row{{"a", "b"}, {"c", "d"}}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Strings("packed"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "column packed") ||
+		!strings.Contains(err.Error(), "LZ4") {
+		t.Errorf("read by LZ4: %v", err)
+	}
+	if cells, err := f.Strings("plain"); err != nil || len(cells) != 2 || cells[1].Value != "d" {
+		t.Errorf("%v, %v", cells, err)
 	}
 }
