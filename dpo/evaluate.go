@@ -27,8 +27,8 @@ type Evaluation struct {
 // Evaluate measures the current adapters on pairs, which must have their reference log-probabilities. Pairs without a
 // finite loss give a [*trainer.NonFinite]. A [BatchLoss] takes all of them together.
 func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) {
-	lp := make([]logProb, len(pairs))
-	if err := t.logProbs(ctx, pairs, always(t.Adapter), func(i int, x logProb) { lp[i] = x }); err != nil {
+	lp := make([][2]float64, len(pairs))
+	if err := t.logProbs(ctx, pairs, t.Adapter, func(i int, x [2]float64) { lp[i] = x }); err != nil {
 		return Evaluation{}, err
 	}
 	chosenLen := meanChosenLen(pairs)
@@ -43,7 +43,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 	losses := make([]float64, len(pairs))
 	for i, v := range evalAll(t.Loss, examples) {
 		e := examples[i]
-		losses[i] = v.weighted(lp[i].weight).Loss
+		losses[i] = v.Loss
 		if !trainer.Finite(losses[i]) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
 			refused.Add(i, e.describe(losses[i]))
 		}

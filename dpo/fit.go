@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
-	"popri/lora"
 	"popri/trainer"
 )
 
-// Fit trains on a set of pairs for some epochs. It writes checkpoints, evaluates between updates and can keep the best
+// Fit trains on a set of pairs for some epochs. It writes checkpoints, evaluates after each epoch and can keep the best
 // adapters. The pairs must have their reference log-probabilities.
 type Fit struct {
 	Tuner  *Tuner
@@ -19,20 +17,10 @@ type Fit struct {
 	Held   []Pair // measured on, never trained on; none measures nothing
 	Epochs int
 	Order  func(epoch int) []int // permutation of the pairs in an epoch, from 0
-
-	// EvalSteps is after how many updates a measurement is made; 0 measures after each epoch. The end is always
-	// measured.
-	EvalSteps int
 	// Judge, if not nil, measures the adapters; less is better. nil takes the loss on Held.
 	Judge func(ctx context.Context) (float64, error)
 	// KeepBest ends with the adapters, and AdamW's moments, of the best measurement instead of the last ones.
 	KeepBest bool
-	// Patience is the number of measurements in a row without an improvement after which the training ends; 0 means
-	// never.
-	Patience int
-
-	// Sync makes the reference follow the policy; the zero value keeps it.
-	Sync Sync
 
 	// Checkpoint holds the state after each update. An interrupted training resumes from it and ends with the same
 	// bits.
@@ -41,8 +29,7 @@ type Fit struct {
 	OnStep func(m Metrics, done, total int)
 	OnEval func(e Evaluation)
 
-	outcome   *Outcome
-	reference *lora.Adapter // with Sync
+	outcome *Outcome
 }
 
 // Outcome is what a training did. A checkpoint holds it next to the tensors.
@@ -67,17 +54,9 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	}
 	o := &Outcome{Progress: trainer.Begun()}
 	f.outcome = o
-	defer f.endReference()
-	if err := f.beginReference(); err != nil {
-		return o, err
-	}
 	epochs := f.epochs()
 	loop := trainer.Loop{Optimizer: f.Tuner.Optimizer, Objective: f, Batches: epochs, Schedule: f.Tuner.Schedule,
-		Updates: f.Total(), Patience: f.Patience, MeasureEvery: f.EvalSteps,
-		Checkpoint: f.Checkpoint, Record: o}
-	if loop.MeasureEvery == 0 {
-		loop.MeasureEvery = epochs.Updates()
-	}
+		Updates: f.Total(), MeasureEvery: epochs.Updates(), Checkpoint: f.Checkpoint, Record: o}
 	if len(f.Held) > 0 || f.Judge != nil {
 		loop.Measure = f.measure
 	}
@@ -105,13 +84,7 @@ func (f *Fit) Batch(indices []int) (trainer.Batch, error) {
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}
-	if err := f.upToDate(context.Background(), pairs); err != nil {
-		return trainer.Batch{}, err
-	}
-	return f.Tuner.batch(pairs, func(u trainer.Update, m Metrics) {
-		f.outcome.Steps = append(f.outcome.Steps, m)
-		f.follow(u.Number)
-	})
+	return f.Tuner.batch(pairs, func(_ trainer.Update, m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) })
 }
 
 // named adds to the error of an update which of all pairs is to blame.
@@ -131,11 +104,7 @@ func (f *Fit) named(err error) error {
 func (f *Fit) measure(ctx context.Context, done int) (best bool, err error) {
 	var e Evaluation
 	if len(f.Held) > 0 {
-		held := slices.Clone(f.Held)
-		if err := f.upToDate(ctx, held); err != nil {
-			return false, err
-		}
-		if e, err = f.Tuner.Evaluate(ctx, held); err != nil {
+		if e, err = f.Tuner.Evaluate(ctx, f.Held); err != nil {
 			return false, err
 		}
 	}

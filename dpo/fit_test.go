@@ -25,17 +25,6 @@ const testVocab = 40
 // testTuner makes a small random model of two layers with an adapter. scale is the size of the initial weights.
 func testTuner(t *testing.T, loss Loss, rate float64, micro int) *Tuner {
 	t.Helper()
-	return tunerOf(t, lora.Config{Rank: 4, Alpha: 8}, loss, rate, micro)
-}
-
-// doraTuner is [testTuner] with DoRA.
-func doraTuner(t *testing.T) *Tuner {
-	t.Helper()
-	return tunerOf(t, lora.Config{Rank: 4, Alpha: 8, DoRA: true}, testLoss(t, "sigmoid", Params{Beta: 0.5}), 3e-2, 3)
-}
-
-func tunerOf(t *testing.T, c lora.Config, loss Loss, rate float64, micro int) *Tuner {
-	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
 	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: testVocab, Context: 48, Hidden: 32, Layers: 2, Heads: 2, Inner: 64,
 		NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true,
@@ -45,7 +34,7 @@ func tunerOf(t *testing.T, c lora.Config, loss Loss, rate float64, micro int) *T
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
-	a, err := lora.New(m, c, r)
+	a, err := lora.New(m, lora.Config{Rank: 4, Alpha: 8}, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,22 +105,18 @@ func TestFirstStep(t *testing.T) {
 	beta := 0.3
 	for name, want := range map[string]float64{"sigmoid": math.Ln2, "sigmoid_norm": math.Ln2, "cdpo": math.Ln2,
 		"robust": math.Ln2, "hinge": 1, "ipo": 1 / (4 * beta * beta), "ipo_sum": 1 / (4 * beta * beta)} {
-		for _, tokens := range []int{0, 60} {
-			tr := testTuner(t, testLoss(t, name, Params{Beta: beta, LabelSmoothing: 0.1}), 1e-3, 3)
-			tr.MicroTokens = tokens
-			m, err := tr.Step(referenced(t, tr, testPairs(20, 1)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !(math.Abs(m.Loss-want) <= 1e-6*max(1, want)) || !(math.Abs(m.RewardsMargins) <= 1e-6) {
-				t.Errorf("%s, %d tokens at a time: the first loss is %v, want %v; margin %g", name, tokens, m.Loss,
-					want, m.RewardsMargins)
-			}
+		tr := testTuner(t, testLoss(t, name, Params{Beta: beta, LabelSmoothing: 0.1}), 1e-3, 3)
+		m, err := tr.Step(referenced(t, tr, testPairs(20, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(math.Abs(m.Loss-want) <= 1e-6*max(1, want)) || !(math.Abs(m.RewardsMargins) <= 1e-6) {
+			t.Errorf("%s: the first loss is %v, want %v; margin %g", name, m.Loss, want, m.RewardsMargins)
 		}
 	}
 }
 
-// everyPair lists the places of pairs.
+// everyPair lists the indices of pairs.
 func everyPair(pairs []Pair) (places []int) {
 	for i := range pairs {
 		places = append(places, i)
@@ -221,28 +206,23 @@ func TestModelGradients(t *testing.T) {
 	}
 }
 
-// TestGrouping: every pair is in one pass, passes keep to the limits, and the update is the same but for rounding.
+// TestGrouping: every pair is in one pass, passes keep to the limit, and the update is the same but for rounding.
 func TestGrouping(t *testing.T) {
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 4)
 	pairs := referenced(t, tr, testPairs(23, 3))
 	disturb(tr)
 	start := tr.Optimizer.State().Clone()
 	var want []float64
-	for _, c := range []struct{ pairs, tokens int }{{23, 0}, {4, 0}, {23, 1}, {5, 70}, {23, 90}, {1, 1000},
-		{23, 100000}} {
-		tr.MicroPairs, tr.MicroTokens = c.pairs, c.tokens
+	for _, c := range []int{23, 4, 5, 1} {
+		tr.MicroPairs = c
 		passes := tr.passes(pairs, 1)
 		seen := slices.Sorted(slices.Values(slices.Concat(passes...)))
 		if len(seen) != len(pairs) || !slices.Equal(slices.Compact(seen), seen) {
-			t.Fatalf("%+v: the passes are %v", c, passes)
+			t.Fatalf("%d at a time: the passes are %v", c, passes)
 		}
 		for _, pass := range passes {
-			width := 0
-			for _, p := range trainer.Select(pairs, pass) {
-				width = max(width, p.length())
-			}
-			if n := len(pass); n < 1 || n > c.pairs || c.tokens > 0 && n > 1 && n*width > c.tokens {
-				t.Errorf("%+v: a pass of %d pairs of up to %d tokens", c, n, width)
+			if n := len(pass); n < 1 || n > c {
+				t.Errorf("%d at a time: a pass of %d pairs", c, n)
 			}
 		}
 		again := slices.Clone(pairs)
@@ -252,7 +232,7 @@ func TestGrouping(t *testing.T) {
 		for i, p := range referenced(t, tr, again) {
 			if math.Abs(p.Reference[0]-pairs[i].Reference[0]) > 1e-4 ||
 				math.Abs(p.Reference[1]-pairs[i].Reference[1]) > 1e-4 {
-				t.Fatalf("%+v: the reference of pair %d is %v, want %v", c, i, p.Reference, pairs[i].Reference)
+				t.Fatalf("%d at a time: the reference of pair %d is %v, want %v", c, i, p.Reference, pairs[i].Reference)
 			}
 		}
 		tr.Optimizer.SetState(start)
@@ -265,7 +245,7 @@ func TestGrouping(t *testing.T) {
 			}
 		}
 		if m.NumTokens != tokens {
-			t.Errorf("%+v: %d tokens are counted, want %d", c, m.NumTokens, tokens)
+			t.Errorf("%d at a time: %d tokens are counted, want %d", c, m.NumTokens, tokens)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +262,7 @@ func TestGrouping(t *testing.T) {
 		}
 		for i := range got {
 			if !(math.Abs(got[i]-want[i]) <= 1e-5*(1+math.Abs(want[i]))) {
-				t.Fatalf("%+v: figure %d is %g, want %g", c, i, got[i], want[i])
+				t.Fatalf("%d at a time: figure %d is %g, want %g", c, i, got[i], want[i])
 			}
 		}
 	}
@@ -311,32 +291,29 @@ func TestNonFinite(t *testing.T) {
 		what           string
 		loss, gradient float64
 	}{{"loss", math.NaN(), 0}, {"loss", math.Inf(1), 0}, {"loss", 0, math.NaN()}, {"gradient", 0, 1e300}} {
-		for _, tokens := range []int{0, 60} {
-			tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 2)
-			tr.MicroTokens = tokens
-			pairs := referenced(t, tr, testPairs(16, 4))
-			tr.Loss = spoiled{tr.Loss, pairs[11].Reference[0], c.loss, c.gradient}
-			before := tr.Optimizer.State().Clone()
-			batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
-			m, err := tr.Step(batch)
-			n, ok := errors.AsType[*trainer.NonFinite](err)
-			if !ok || !slices.Equal(n.Examples, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
-				t.Fatalf("%+v: %+v, %v", c, m, err)
-			}
-			if !reflect.DeepEqual(before, tr.Optimizer.State()) || tr.Optimizer.Done.Steps != 0 ||
-				tr.Optimizer.Done.Tokens != 0 {
-				t.Errorf("%+v: the step has changed something", c)
-			}
+		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 2)
+		pairs := referenced(t, tr, testPairs(16, 4))
+		tr.Loss = spoiled{tr.Loss, pairs[11].Reference[0], c.loss, c.gradient}
+		before := tr.Optimizer.State().Clone()
+		batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
+		m, err := tr.Step(batch)
+		n, ok := errors.AsType[*trainer.NonFinite](err)
+		if !ok || !slices.Equal(n.Examples, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
+			t.Fatalf("%+v: %+v, %v", c, m, err)
+		}
+		if !reflect.DeepEqual(before, tr.Optimizer.State()) || tr.Optimizer.Done.Steps != 0 ||
+			tr.Optimizer.Done.Tokens != 0 {
+			t.Errorf("%+v: the step has changed something", c)
+		}
 
-			f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(16)}
-			o, err := f.Run(t.Context())
-			if _, ok := errors.AsType[*trainer.NonFinite](err); !ok ||
-				!strings.Contains(err.Error(), "number 11 of all, prompt 11") {
-				t.Errorf("%+v: %v", c, err)
-			}
-			if len(o.Steps) > 1 || tr.Optimizer.Done.Steps != len(o.Steps) {
-				t.Errorf("%+v: %d steps before the end", c, len(o.Steps))
-			}
+		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: 2, Order: inOrder(16)}
+		o, err := f.Run(t.Context())
+		if _, ok := errors.AsType[*trainer.NonFinite](err); !ok ||
+			!strings.Contains(err.Error(), "number 11 of all, prompt 11") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if len(o.Steps) > 1 || tr.Optimizer.Done.Steps != len(o.Steps) {
+			t.Errorf("%+v: %d steps before the end", c, len(o.Steps))
 		}
 	}
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 2)
@@ -366,7 +343,7 @@ func TestResume(t *testing.T) {
 			train, held := HoldOut(pairs, 0.2, rand.New(rand.NewPCG(1, 1)).Perm)
 			ctx, stop := context.WithCancel(t.Context())
 			calls := 0
-			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)), EvalSteps: 2,
+			f := &Fit{Tuner: tr, Pairs: train, Held: held, Epochs: 4, Order: inOrder(len(train)),
 				KeepBest: true, Checkpoint: trainer.Checkpoint{Path: checkpoint, Key: "a"},
 				OnStep: func(Metrics, int, int) {
 					if interrupt {
@@ -383,7 +360,7 @@ func TestResume(t *testing.T) {
 			o, err := f.Run(ctx)
 			stop()
 			if err == nil {
-				if interrupt && attempt < o.Updates {
+				if interrupt && attempt < o.Updates/2 {
 					t.Fatalf("only %d attempts for %d updates", attempt, o.Updates)
 				}
 				return o, tr.Optimizer.State().Clone(), tr.Optimizer.Done
@@ -394,7 +371,7 @@ func TestResume(t *testing.T) {
 		}
 	}
 	want, wantMoments, wantCounters := run(t, "", false)
-	if want.Updates != 12 || len(want.Evals) != 6 || want.Best == len(want.Evals)-1 || want.Best < 1 ||
+	if want.Updates != 12 || len(want.Evals) != 4 || want.Best == len(want.Evals)-1 || want.Best < 1 ||
 		want.Steps[11].NumTokens <= want.Steps[10].NumTokens {
 		t.Fatalf("the training is too plain to tell much: %d updates, %d measurements, best %d", want.Updates,
 			len(want.Evals), want.Best)
@@ -437,17 +414,13 @@ func fileThere(path string) bool {
 	return err == nil
 }
 
-func TestBestAndPatience(t *testing.T) {
-	values := []float64{3, 2, 2.5, 2, 7, 1}
-	for _, c := range []struct {
-		patience, best, evals int
-		keep                  bool
-	}{{0, 5, 6, true}, {3, 1, 5, true}, {2, 1, 4, true}, {1, 1, 3, true}, {1, 1, 3, false}} {
+func TestBest(t *testing.T) {
+	values := []float64{3, 2, 2.5, 2, 1, 7}
+	for _, keep := range []bool{true, false} {
 		tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 		pairs := referenced(t, tr, testPairs(8, 6))
 		var states []trainer.State
-		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: c.keep,
-			Patience: c.patience}
+		f := &Fit{Tuner: tr, Pairs: pairs, Epochs: len(values), Order: inOrder(8), KeepBest: keep}
 		f.Judge = func(context.Context) (float64, error) {
 			states = append(states, tr.Optimizer.State().Clone())
 			return values[len(states)-1], nil
@@ -457,15 +430,15 @@ func TestBestAndPatience(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := states[len(states)-1]
-		if c.keep {
-			want = states[c.best]
+		if keep {
+			want = states[4]
 		}
-		if o.Best != c.best || len(o.Evals) != c.evals || o.Stopped != (c.patience > 0) || o.Value != values[c.best] ||
-			*o.Evals[c.best].FID != values[c.best] || !reflect.DeepEqual(tr.Optimizer.State(), want) {
-			t.Errorf("%+v: best %d of %d, stopped %v, value %g", c, o.Best, len(o.Evals), o.Stopped, o.Value)
+		if o.Best != 4 || len(o.Evals) != len(values) || o.Value != values[4] || *o.Evals[4].FID != values[4] ||
+			!reflect.DeepEqual(tr.Optimizer.State(), want) {
+			t.Errorf("keeping the best %v: best %d of %d, value %g", keep, o.Best, len(o.Evals), o.Value)
 		}
-		if tr.Optimizer.Done.Steps != c.evals {
-			t.Errorf("%+v: %d steps are counted", c, tr.Optimizer.Done)
+		if tr.Optimizer.Done.Steps != len(values) {
+			t.Errorf("%d steps are counted", tr.Optimizer.Done.Steps)
 		}
 	}
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
@@ -508,24 +481,24 @@ func TestReferenceFrom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reference.safetensors")
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
 	want := referenced(t, tr, testPairs(10, 8))
-	from := func(tr *Tuner, pairs []Pair, current bool) Cached {
+	from := func(tr *Tuner, pairs []Pair) Cached {
 		t.Helper()
-		c, err := tr.ReferenceFrom(t.Context(), pairs, path, current)
+		c, err := tr.ReferenceFrom(t.Context(), pairs, path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, p := range pairs {
-			if !p.HasReference || !current && i < len(want) && p.Reference != want[i].Reference {
+			if !p.HasReference || i < len(want) && p.Reference != want[i].Reference {
 				t.Fatalf("pair %d has %v, want %v", i, p.Reference, want[i].Reference)
 			}
 		}
 		return c
 	}
 	fresh := func() []Pair { return testPairs(10, 8) }
-	if c := from(tr, fresh(), false); c.Read || c.Stale != nil {
+	if c := from(tr, fresh()); c.Read || c.Stale != nil {
 		t.Errorf("the first time: %+v", c)
 	}
-	if c := from(testTuner(t, testLoss(t, "ipo", Params{Beta: 9}), 3, 3), fresh(), false); !c.Read || c.Stale != nil {
+	if c := from(testTuner(t, testLoss(t, "ipo", Params{Beta: 9}), 3, 3), fresh()); !c.Read || c.Stale != nil {
 		t.Errorf("the second time, with another loss: %+v", c)
 	}
 	// Whatever the result depends on makes it another file.
@@ -535,19 +508,8 @@ func TestReferenceFrom(t *testing.T) {
 			t.Errorf("%s: %+v", what, c)
 		}
 	}
-	foreign("fewer pairs", from(tr, fresh()[:9], false))
-	foreign("the pairs again", from(tr, fresh(), false))
-	current := fresh()
-	disturb(tr)
-	foreign("the current adapters", from(tr, current, true))
-	if current[0].Reference == want[0].Reference {
-		t.Error("the current adapters change nothing")
-	}
-	changed := tr.Optimizer.State().Clone()
-	changed.Params[0][0] += 0.5
-	tr.Optimizer.SetState(changed)
-	foreign("other adapters", from(tr, fresh(), true))
-	foreign("without adapters", from(tr, fresh(), false))
+	foreign("fewer pairs", from(tr, fresh()[:9]))
+	foreign("the pairs again", from(tr, fresh()))
 	other := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 3)
 	weight := other.Model.Param(other.Model.Names()[0])
 	values := slices.Clone(weight.Host())
@@ -557,10 +519,10 @@ func TestReferenceFrom(t *testing.T) {
 		t.Errorf("another weight gives the same hash (%v)", err)
 	}
 	stale := fresh()
-	if c, err := other.ReferenceFrom(t.Context(), stale, path, false); err != nil || c.Read || c.Stale == nil {
+	if c, err := other.ReferenceFrom(t.Context(), stale, path); err != nil || c.Read || c.Stale == nil {
 		t.Errorf("another weight: %+v, %v", c, err)
 	}
-	from(tr, fresh(), false)
+	from(tr, fresh())
 
 	// Damage is seen and mended.
 	content, err := os.ReadFile(path)
@@ -573,7 +535,7 @@ func TestReferenceFrom(t *testing.T) {
 		if err := os.WriteFile(path, damaged, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		from(tr, fresh(), false)
+		from(tr, fresh())
 		if mended, err := os.ReadFile(path); err != nil || !slices.Equal(mended, content) && !stillRead(t, path, tr) {
 			t.Fatalf("byte %d is not mended (%v)", at, err)
 		}
@@ -582,18 +544,18 @@ func TestReferenceFrom(t *testing.T) {
 		if err := os.WriteFile(path, content[:n], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		foreign(fmt.Sprint(n, " bytes"), from(tr, fresh(), false))
+		foreign(fmt.Sprint(n, " bytes"), from(tr, fresh()))
 	}
 	if err := safetensors.Write(path, nil, map[string]string{"key": "x"}); err != nil {
 		t.Fatal(err)
 	}
-	foreign("an empty file", from(tr, fresh(), false))
+	foreign("an empty file", from(tr, fresh()))
 }
 
 // stillRead: damage in what does not matter, such as padding, may stay.
 func stillRead(t *testing.T, path string, tr *Tuner) bool {
 	t.Helper()
-	c, err := tr.ReferenceFrom(t.Context(), testPairs(10, 8), path, false)
+	c, err := tr.ReferenceFrom(t.Context(), testPairs(10, 8), path)
 	return err == nil && c.Read
 }
 
@@ -612,7 +574,7 @@ func TestLearning(t *testing.T) {
 			}
 		}
 		referenced(t, tr, pairs)
-		f := &Fit{Tuner: tr, Pairs: pairs[:500], Held: pairs[500:], Epochs: 3, Order: inOrder(500), EvalSteps: 24}
+		f := &Fit{Tuner: tr, Pairs: pairs[:500], Held: pairs[500:], Epochs: 3, Order: inOrder(500)}
 		o, err := f.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -38,9 +38,9 @@ func TestReadJSONL(t *testing.T) {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	options := ReadOptions{Tokenizer: tok, MaxLength: 30, KeepEnd: true}
+	options := ReadOptions{Tokenizer: tok, MaxLength: 30}
 	pairs, lost, err := Read(path, options)
-	if err != nil || len(pairs) != 3 || lost != (Cut{Truncated: 1}) {
+	if err != nil || len(pairs) != 2 || lost != (Cut{Dropped: 1}) {
 		t.Fatalf("%v: %d pairs", err, len(pairs))
 	}
 	end := func(text string) []int32 { return append(tok.Encode(text), eos) }
@@ -52,18 +52,14 @@ func TestReadJSONL(t *testing.T) {
 		!slices.Equal(p.Rejected, end("é")) {
 		t.Errorf("%+v", p)
 	}
-	if p, ids := pairs[2], tok.Encode(long); !slices.Equal(p.Prompt,
-		ids[len(ids)-30+max(len(p.Chosen), len(p.Rejected)):]) {
-		t.Errorf("a long prompt keeps %q", tok.Decode(p.Prompt, false))
-	}
 
-	// The same cut at the end: the pair whose prompt fills the length is left out.
-	options.KeepEnd, options.MaxLength = false, 3
+	// Completions lose their end; the pair whose prompt fills the length is left out.
+	options.MaxLength = 3
 	if short, lost, err := Read(path, options); err != nil || len(short) != 2 ||
 		lost != (Cut{Truncated: 2, Dropped: 1}) || len(short[0].Rejected) != 2 {
 		t.Errorf("%v: %+v, %+v", err, short, lost)
 	}
-	options.KeepEnd, options.MaxLength = true, 30
+	options.MaxLength = 30
 	for _, c := range []struct{ content, want string }{
 		{"", "no pairs"},
 		{"\n \n", "no pairs"},
@@ -72,7 +68,7 @@ func TestReadJSONL(t *testing.T) {
 		{`{"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"}`,
 			`"chosen" is a list whose message 1 is {"role": "user"}: "content" is missing`},
 		{`{"prompt": null, "chosen": "b", "rejected": "c"}`, `"prompt" is null`},
-		{fmt.Sprintf(`{"prompt": "a", "chosen": %q, "rejected": "c"}`, long), "dpo.max_length, 30 tokens"},
+		{fmt.Sprintf(`{"prompt": %q, "chosen": "b", "rejected": "c"}`, long), "dpo.max_length, 30 tokens"},
 		{`{"prompt": "a"`, "line 1"},
 		{`{"prompt": "the", "chosen": "the cat", "rejected": "the hat"}`,
 			"line 1: chosen and rejected begin with the prompt"},
@@ -117,7 +113,7 @@ func FuzzPairs(f *testing.F) {
 	f.Add([]byte(`{"prompt": "the", "chosen": [{"role": "user", "content": "the"}], "rejected": [{"role": "a", "content": "cat"}]}`))
 	folder := chatFolder(f, "chatml", "tokenizers/gpt2-512")
 	f.Fuzz(func(t *testing.T, content []byte) {
-		x, err := newTexts(ReadOptions{Tokenizer: tok, Folder: folder, MaxLength: 50, KeepEnd: len(content)%2 == 0})
+		x, err := newTexts(ReadOptions{Tokenizer: tok, Folder: folder, MaxLength: 50})
 		if err != nil {
 			t.Fatal(err)
 		}

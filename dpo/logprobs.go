@@ -24,46 +24,16 @@ func scoredRows(pairs []Pair, context int) []lm.Row {
 	return out
 }
 
-// rowNumbers numbers the rows of pairs, which have the given indices in an update: two numbers a pair, of which a pair in
-// one row uses the first.
-func rowNumbers(pairs []Pair, indices []int, context int) (numbers []int) {
-	for i, p := range pairs {
-		numbers = append(numbers, 2*indices[i])
-		if p.length() > context {
-			numbers = append(numbers, 2*indices[i]+1)
-		}
-	}
-	return numbers
-}
-
-// tokenWeights returns how much each scored token counts in its completion's log-probability. row is the sequence of
-// each token, numbered as by [scoredRows], whose tokens follow each other. All count 1, or, beyond the length of the
-// shorter completion of the pair, alpha (LD-DPO, Liu et al. 2024, arXiv 2409.06411: the longer completion's excess is
-// mostly verbosity).
-func tokenWeights(row []int, pairs []Pair, alpha float64) []float64 {
-	weights := make([]float64, len(row))
-	seen := make([]int, 2*len(pairs))
-	for i, r := range row {
-		p := pairs[r/2]
-		weights[i] = 1
-		if seen[r] >= min(len(p.Chosen), len(p.Rejected)) {
-			weights[i] = alpha
-		}
-		seen[r]++
-	}
-	return weights
-}
-
-// sums returns the weighted sum of the log-probabilities of pair i's chosen completion at 2i and of its rejected one at
-// 2i+1. Equal completions get equal sums; computed in one row, they would differ by rounding.
-func sums(sc *lm.Scored, pairs []Pair, weights []float64) []float64 {
-	out := make([]float64, 2*len(pairs))
+// sums returns the sums of the log-probabilities of each pair's chosen completion and of its rejected one. Equal
+// completions get equal sums; computed in one row, they would differ by rounding.
+func sums(sc *lm.Scored, pairs []Pair) [][2]float64 {
+	out := make([][2]float64, len(pairs))
 	for i, lp := range sc.LogProbs {
-		out[sc.Row[i]] += weights[i] * float64(lp)
+		out[sc.Row[i]/2][sc.Row[i]%2] += float64(lp)
 	}
 	for i, p := range pairs {
 		if slices.Equal(p.Chosen, p.Rejected) {
-			out[2*i+1] = out[2*i]
+			out[i][1] = out[i][0]
 		}
 	}
 	return out
@@ -71,32 +41,19 @@ func sums(sc *lm.Scored, pairs []Pair, weights []float64) []float64 {
 
 // Reference fills in the log-probabilities under the model with its adapters off.
 func (t *Tuner) Reference(ctx context.Context, pairs []Pair) error {
-	return t.reference(ctx, pairs, nil)
+	return t.logProbs(ctx, pairs, nil, func(i int, x [2]float64) { pairs[i].Reference, pairs[i].HasReference = x, true })
 }
 
-func (t *Tuner) reference(ctx context.Context, pairs []Pair, adapter lm.Adapter) error {
-	return t.logProbs(ctx, pairs, always(adapter), func(i int, x logProb) {
-		pairs[i].Reference, pairs[i].HasReference = [2]float64{x.chosen, x.rejected}, true
-	})
+// example is the pair as a loss sees it, with the log-probabilities of its chosen and its rejected completion.
+func (p Pair) example(logProbs [2]float64, meanChosenLen float64) Example {
+	return Example{logProbs[0], logProbs[1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected),
+		meanChosenLen}
 }
 
-// logProb is a pair's summed log-probabilities, and its weight if [Options.Weighting] asks for it.
-type logProb struct{ chosen, rejected, weight float64 }
-
-// example is the pair as a loss sees it.
-func (p Pair) example(x logProb, meanChosenLen float64) Example {
-	return Example{x.chosen, x.rejected, p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected), meanChosenLen}
-}
-
-// always gives all passes the same adapter.
-func always(a lm.Adapter) func([]Pair, []int) lm.Adapter {
-	return func([]Pair, []int) lm.Adapter { return a }
-}
-
-// logProbs calls each, from several goroutines, with the summed log-probabilities of every pair, in nats. adapter gives
-// that of a pass.
-func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs []Pair, indices []int) lm.Adapter,
-	each func(i int, x logProb)) error {
+// logProbs calls each, from several goroutines, with the summed log-probabilities of every pair's chosen and rejected
+// completion, in nats.
+func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
+	each func(i int, x [2]float64)) error {
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
@@ -109,11 +66,9 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter func(pairs [
 			return err
 		}
 		batch := trainer.Select(pairs, passes[i])
-		sc := t.Model.Score(s, scoredRows(batch, t.Model.Config.Context), adapter(batch, passes[i]), false)
-		lp := sums(sc, batch, tokenWeights(sc.Row, batch, 1-t.LengthDiscount))
-		weights := t.weights(s, sc, batch)
-		for k := range batch {
-			each(passes[i][k], logProb{lp[2*k], lp[2*k+1], weights[k]})
+		sc := t.Model.Score(s, scoredRows(batch, t.Model.Config.Context), adapter, false)
+		for k, lp := range sums(sc, batch) {
+			each(passes[i][k], lp)
 		}
 		return nil
 	})

@@ -1,7 +1,6 @@
 package dpo
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,7 +32,6 @@ type Params struct {
 	Beta           float64 // strength of the pull towards the reference; a larger β stays closer
 	LabelSmoothing float64 // assumed probability that a label is flipped (cdpo, robust, exo_pair, aot, aot_unpaired)
 	SFT            float64 // weight of the chosen completions' own likelihood, added to the loss (TRL's rpo_alpha)
-	Divergence     string  // regularizer of losses of a difference (TRL's f_divergence_type); "" is reverse_kl
 	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
 }
 
@@ -65,15 +63,10 @@ var constructors = map[string]func(Params) Loss{
 // Losses returns the names that [NewLoss] knows, sorted.
 func Losses() []string { return slices.Sorted(maps.Keys(constructors)) }
 
-// Divergences returns the names that [Params.Divergence] may have, sorted.
-func Divergences() []string { return slices.Sorted(maps.Keys(divergences)) }
-
 // NewLoss makes a loss by the name that TRL gives it; ipo_sum (the sum over tokens), cdpo, kto_pair and the
 // reference-free cpo, simpo and orpo are no values of its loss_type today.
 func NewLoss(name string, p Params) (Loss, error) {
 	make, ok := constructors[name]
-	p.Divergence = cmp.Or(p.Divergence, "reverse_kl")
-	score, known := divergences[p.Divergence]
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("dpo: loss %q is unknown (%s)", name, strings.Join(Losses(), ", "))
@@ -83,20 +76,12 @@ func NewLoss(name string, p Params) (Loss, error) {
 		return nil, fmt.Errorf("dpo: label smoothing is %g, it must be in [0, 0.5)", p.LabelSmoothing)
 	case name == "exo_pair" && p.LabelSmoothing == 0:
 		return nil, errors.New("dpo: label smoothing is 0, exo_pair needs one above 0; its paper recommends 1e-3")
-	case !known:
-		return nil, fmt.Errorf("dpo: divergence %q is unknown (%s)", p.Divergence, strings.Join(Divergences(), ", "))
-	case p.Divergence != "reverse_kl" && !slices.Contains(ofDifference, name):
-		return nil, fmt.Errorf("dpo: loss %s has no form with divergence %s, only these have: %s", name, p.Divergence,
-			strings.Join(ofDifference, ", "))
 	case !(p.Gamma >= 0) || math.IsInf(p.Gamma, 0):
 		return nil, fmt.Errorf("dpo: gamma is %g, it must not be negative", p.Gamma)
 	case !(p.SFT >= 0) || math.IsInf(p.SFT, 0):
 		return nil, fmt.Errorf("dpo: the SFT term has weight %g, it must not be negative", p.SFT)
 	}
 	loss := make(p)
-	if p.Divergence != "reverse_kl" {
-		loss = withDivergence{loss, score}
-	}
 	if p.SFT > 0 {
 		loss = addSFT(loss, p.SFT)
 	}

@@ -46,10 +46,8 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *Metrics) trai
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			pairs := trainer.Select(all, indices)
-			sc := t.Model.Score(s, scoredRows(pairs, t.Model.Config.Context), t.training(pairs, indices), false)
-			counted := tokenWeights(sc.Row, pairs, 1-t.LengthDiscount)
-			lp := sums(sc, pairs, counted)
-			pairWeights := t.weights(s, sc, pairs)
+			sc := t.Model.Score(s, scoredRows(pairs, t.Model.Config.Context), t.Adapter, false)
+			lp := sums(sc, pairs)
 			byRow := make([]float64, 2*len(pairs))
 			refused := trainer.NonFinite{What: "pair"}
 			for i, pair := range pairs {
@@ -57,12 +55,12 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *Metrics) trai
 					err = fmt.Errorf("pair %d has no reference log-probabilities", indices[i])
 					return
 				}
-				e := pair.example(logProb{lp[2*i], lp[2*i+1], pairWeights[i]}, chosenLen)
+				e := pair.example(lp[i], chosenLen)
 				var v Value
 				if values != nil {
 					v = values[indices[i]]
 				} else {
-					v = value(t.Loss.Eval(e)).weighted(pairWeights[i])
+					v = value(t.Loss.Eval(e))
 				}
 				if !trainer.Finite(v.Loss) || !trainer.Finite(v.GradChosen) || !trainer.Finite(v.GradRejected) {
 					refused.Add(indices[i], e.describe(v.Loss))
@@ -78,7 +76,7 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *Metrics) trai
 			m.addDistribution(sc, float64(len(pairs))/n)
 			weights := make([]float32, len(sc.LogProbs))
 			for i, r := range sc.Row {
-				weights[i] = float32(byRow[r] * counted[i])
+				weights[i] = float32(byRow[r])
 			}
 			grads = sc.Gradients(s, weights, t.Optimizer.Params)
 		})

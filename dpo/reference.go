@@ -31,9 +31,9 @@ type Cached struct {
 // ReferenceFrom is [Tuner.Reference] with a file that keeps the result. It uses the file only if its content is whole
 // and its key is the expected one: a hash of everything that the result depends on (the model's configuration and
 // weights, the type of its arithmetic, the tokens of the pairs and how they are grouped). Otherwise it computes the
-// log-probabilities and replaces the file. current uses the current adapters as the reference instead of none.
-func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string, current bool) (Cached, error) {
-	key, err := t.referenceKey(pairs, current)
+// log-probabilities and replaces the file.
+func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string) (Cached, error) {
+	key, err := t.referenceKey(pairs)
 	if err != nil {
 		return Cached{}, err
 	}
@@ -44,11 +44,7 @@ func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string, cu
 	if errors.Is(stale, fs.ErrNotExist) {
 		stale = nil
 	}
-	var adapter lm.Adapter
-	if current {
-		adapter = t.Adapter
-	}
-	if err := t.reference(ctx, pairs, adapter); err != nil {
+	if err := t.Reference(ctx, pairs); err != nil {
 		return Cached{}, err
 	}
 	values := make([]float64, 0, 2*len(pairs))
@@ -103,7 +99,7 @@ func hashValues(values []float64) string {
 func (t *Tuner) Key(lists ...[]Pair) (string, error) {
 	h := sha256.New()
 	for _, pairs := range lists {
-		key, err := t.referenceKey(pairs, false)
+		key, err := t.referenceKey(pairs)
 		if err != nil {
 			return "", err
 		}
@@ -113,7 +109,7 @@ func (t *Tuner) Key(lists ...[]Pair) (string, error) {
 }
 
 // referenceKey hashes what the reference log-probabilities of pairs depend on, to the last bit.
-func (t *Tuner) referenceKey(pairs []Pair, current bool) (string, error) {
+func (t *Tuner) referenceKey(pairs []Pair) (string, error) {
 	if t.WeightsHash == "" {
 		var err error
 		if t.WeightsHash, err = HashWeights(t.Model); err != nil {
@@ -121,16 +117,9 @@ func (t *Tuner) referenceKey(pairs []Pair, current bool) (string, error) {
 		}
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x00%d\x00%v\x00", referenceForm, t.WeightsHash,
-		t.Model.Compute, runtime.GOARCH, tensor.Arithmetic(), t.MicroPairs, t.MicroTokens, current)
-	if t.LengthDiscount > 0 {
-		fmt.Fprintf(h, "length discount %v\x00", t.LengthDiscount)
-	}
-	if current {
-		for _, p := range t.Optimizer.State().Params {
-			hashFloats(h, p)
-		}
-	}
+	// The last two fields stand for settings that are gone.
+	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%s\x00%v\x00%d\x000\x00false\x00", referenceForm, t.WeightsHash,
+		t.Model.Compute, runtime.GOARCH, tensor.Arithmetic(), t.MicroPairs)
 	for _, p := range pairs {
 		for _, ids := range [][]int32{p.Prompt, p.Chosen, p.Rejected} {
 			// The length is written first, so that no two lists of pairs have the same bytes.

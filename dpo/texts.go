@@ -17,8 +17,6 @@ type ReadOptions struct {
 	Folder string
 	// MaxLength is the largest number of tokens of a prompt with a completion.
 	MaxLength int
-	// KeepEnd cuts the beginning of longer prompts instead of the end of completions.
-	KeepEnd bool
 }
 
 // Cut counts what [ReadOptions.MaxLength] changed.
@@ -67,11 +65,10 @@ func (x *texts) add(pairs []Pair, r row) ([]Pair, error) {
 		return nil, err
 	}
 	p.PromptIndex, p.RejectedIndex = x.rows-1, 1
-	kept, err := x.fit(&p)
-	if err != nil || !kept {
-		return pairs, err
+	if x.fit(&p) {
+		pairs = append(pairs, p)
 	}
-	return append(pairs, p), nil
+	return pairs, nil
 }
 
 func (x *texts) encode(text string) []int32 {
@@ -138,34 +135,20 @@ func same[T comparable](a, b []T) (n int) {
 	return n
 }
 
-// fit cuts a pair to the length that is allowed, and returns whether anything is left to learn from.
-//
-// Cutting the end is TRL's keep_start: a pair whose prompt alone is too long is left out. Cutting the beginning
-// resembles its keep_end, but cuts a prompt once, by the longer completion, where TRL has the two completions follow
-// different beginnings.
-func (x *texts) fit(p *Pair) (kept bool, err error) {
-	longest := max(len(p.Chosen), len(p.Rejected))
+// fit cuts the end of a pair to the length that is allowed, TRL's keep_start, and reports whether anything is left to
+// learn from. A pair whose prompt alone is too long is left out.
+func (x *texts) fit(p *Pair) bool {
 	room := x.MaxLength - len(p.Prompt)
-	if longest <= room {
-		return true, nil
-	}
-	if x.KeepEnd {
-		if longest >= x.MaxLength {
-			return false,
-				fmt.Errorf("completions of %d and %d tokens leave no room for a prompt in dpo.max_length, %d tokens",
-					len(p.Chosen), len(p.Rejected), x.MaxLength)
-		}
-		p.Prompt = p.Prompt[longest-room:]
-		x.Truncated++
-		return true, nil
+	if max(len(p.Chosen), len(p.Rejected)) <= room {
+		return true
 	}
 	if room > 0 {
 		p.Chosen, p.Rejected = p.Chosen[:min(room, len(p.Chosen))], p.Rejected[:min(room, len(p.Rejected))]
 	}
 	if room <= 0 || slices.Equal(p.Chosen, p.Rejected) {
 		x.Dropped++
-		return false, nil
+		return false
 	}
 	x.Truncated++
-	return true, nil
+	return true
 }

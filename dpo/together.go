@@ -1,10 +1,6 @@
 package dpo
 
-import (
-	"context"
-
-	"popri/model/lm"
-)
+import "context"
 
 // BatchLoss is a loss of all pairs of an update together, which depends on the order of their log-ratios. The loss of
 // the update is the mean.
@@ -32,7 +28,7 @@ func evalAll(l Loss, list []Example) []Value {
 }
 
 // together evaluates a [BatchLoss] on all pairs of an update before its passes, which then need not know of each other.
-// It costs a further forward pass, with the same masks of dropout. nil for other losses.
+// It costs a further forward pass. nil for other losses.
 func (t *Tuner) together(pairs []Pair) ([]Value, error) {
 	l, ok := t.Loss.(BatchLoss)
 	if !ok {
@@ -40,13 +36,8 @@ func (t *Tuner) together(pairs []Pair) ([]Value, error) {
 	}
 	examples := make([]Example, len(pairs))
 	chosenLen := meanChosenLen(pairs)
-	err := t.logProbs(context.Background(), pairs, t.training, func(i int, x logProb) {
+	err := t.logProbs(context.Background(), pairs, t.Adapter, func(i int, x [2]float64) {
 		examples[i] = pairs[i].example(x, chosenLen)
 	})
 	return l.EvalAll(examples), err
-}
-
-// training is the adapter in a pass over pairs with the given indices in the next update.
-func (t *Tuner) training(pairs []Pair, indices []int) lm.Adapter {
-	return t.Optimizer.InTraining(t.Adapter, t.Seed, rowNumbers(pairs, indices, t.Model.Config.Context))
 }

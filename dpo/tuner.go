@@ -3,7 +3,6 @@ package dpo
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -16,26 +15,14 @@ import (
 type Options struct {
 	Loss Loss
 	// Beta is the β of the rewards β·(log π − log π_ref) that are reported. The loss has a β of its own.
-	Beta float64
-	// LengthDiscount is 1 − α of LD-DPO: how much less the tokens of a completion count beyond the length of the other
-	// one. 0, the default, counts all tokens alike; 1 leaves those out.
-	LengthDiscount float64
-	// Weighting weights each pair by how likely the policy would have written its completions (WPO). A [BatchLoss]
-	// cannot have it.
-	Weighting bool
-	Schedule  trainer.Schedule // learning rates by update
+	Beta     float64
+	Schedule trainer.Schedule // learning rates by update
 	// BatchPairs is the pairs of one update, 1 or more.
 	BatchPairs int
 	// MicroPairs is the largest number of pairs of one forward pass, 1 or more; above BatchPairs it counts as
 	// BatchPairs. Smaller passes need less memory and give the same update up to rounding.
 	MicroPairs int
-	// MicroTokens bounds the tokens of one forward pass, padding included; pairs are then grouped by length. 0 takes
-	// MicroPairs at a time in the given order.
-	MicroTokens int
-	AdamW       trainer.AdamW
-	// Seed is that of the masks of an adapter with dropout. A pair's masks follow from it, the number of the update and
-	// the pair's index in it.
-	Seed uint64
+	AdamW      trainer.AdamW
 }
 
 // Tuner trains a model's adapter on pairs. It holds the optimizer over all rounds.
@@ -55,10 +42,6 @@ func NewTuner(m *lm.Model, a *lora.Adapter, o Options) (*Tuner, error) {
 	}
 	if o.BatchPairs < 1 || o.MicroPairs < 1 {
 		return nil, fmt.Errorf("dpo: batch of %d pairs in parts of %d", o.BatchPairs, o.MicroPairs)
-	}
-	if _, together := o.Loss.(BatchLoss); together && o.Weighting {
-		return nil,
-			errors.New("dpo: weighting by the policy is for losses of single pairs, not for one that sorts them")
 	}
 	o.MicroPairs = min(o.MicroPairs, o.BatchPairs)
 	params, err := a.Trainable()

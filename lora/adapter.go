@@ -1,6 +1,7 @@
 package lora
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -17,14 +18,11 @@ type Config struct {
 	Rank    int
 	Alpha   float64
 	RSLoRA  bool     // scale by alpha/√r instead of alpha/r
-	DoRA    bool     // each output's weights have a trained length, too (use_dora)
+	DoRA    bool     // each output's weights have a length of their own (use_dora); such adapters are read and merged only
 	Targets []string // module names, or their ends after a dot; empty means every projection of the model
 	// Base is the folder or the name of the model, from which PEFT's AutoPeftModel takes it (base_model_name_or_path);
 	// "" leaves it to the reader.
 	Base string
-	// Dropout is the probability with which [Adapter.Training] hides inputs of a projection from the adapter (lora_dropout); 0
-	// for none.
-	Dropout float64
 	// RankPattern and AlphaPattern give single projections another rank or alpha.
 	RankPattern, AlphaPattern Patterns
 
@@ -53,6 +51,9 @@ func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("lora: %w", err)
 	}
+	if c.DoRA {
+		return nil, errors.New("lora: adapters of DoRA are not trained here")
+	}
 	names, err := c.match(m)
 	if err != nil {
 		return nil, err
@@ -70,9 +71,6 @@ func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
 			}
 			p.A = s.Keep(s.FromFloat32(data, int64(p.Rank), l.In))
 			p.B = s.Keep(s.Zeros(tensor.Float32, l.Out, int64(p.Rank)))
-			if c.DoRA {
-				p.M = s.Keep(p.norm(s, s.To(l.Weight(), tensor.Float32)))
-			}
 			a.Modules[name] = p
 		}
 		return nil
@@ -96,26 +94,21 @@ func (c Config) pair(name string, l *lm.Linear) *Pair {
 // Names returns the adapted modules, sorted.
 func (a *Adapter) Names() []string { return slices.Sorted(maps.Keys(a.Modules)) }
 
-// Apply adds s·B·(A·x) to y, or what DoRA changes. The product runs in x's type.
+// Apply adds s·B·(A·x) to y. The product runs in x's type. An adapter of DoRA must be merged instead.
 func (a *Adapter) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tensor.Tensor {
 	p := a.Modules[module]
 	if p == nil {
 		return y
 	}
 	if p.M.Defined() {
-		return p.scaled(s, p.withoutBias(s, y), p.change(s, x), y)
+		panic(&tensor.Error{Op: "Apply", Text: "an adapter of DoRA, which must be merged into the model"})
 	}
-	return s.Add(y, p.change(s, x))
-}
-
-// change is s·B·(A·x).
-func (p *Pair) change(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	low := s.Linear(x, s.To(p.A, x.DType()), tensor.Tensor{})
-	return s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{})
+	return s.Add(y, s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{}))
 }
 
 // Factors returns the matrices of the adapters of parts, whose outputs lie side by side: what is added is s·B·(A·x) of
-// each part. ok is false of DoRA, whose change is another one.
+// each part. ok is false of DoRA.
 func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear) (l tensor.LowRank, ok bool) {
 	var factors []tensor.Factors
 	offset := int64(0)
@@ -131,8 +124,7 @@ func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear) (l tensor.LowRank
 	return s.LowRank(factors), true
 }
 
-// Trainable marks what the adapter has as parameters and returns it: A, B and, of DoRA, M of each module, sorted by
-// module.
+// Trainable marks what the adapter has as parameters and returns it: A and B of each module, sorted by module.
 func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	var params []tensor.Tensor
 	err := tensor.Run(func(s *tensor.Scope) error {
@@ -146,46 +138,6 @@ func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 		return nil
 	})
 	return params, err
-}
-
-// Tensors are what is trained, in the order of [Adapter.Trainable].
-func (a *Adapter) Tensors() (list []tensor.Tensor) {
-	for _, name := range a.Names() {
-		list = append(list, a.Modules[name].tensors()...)
-	}
-	return list
-}
-
-// Copy returns an adapter of its own with the same values, which is not trained.
-func (a *Adapter) Copy() (*Adapter, error) {
-	c := &Adapter{Config: a.Config, Modules: map[string]*Pair{}}
-	err := tensor.Run(func(s *tensor.Scope) error {
-		for name, p := range a.Modules {
-			q := *p
-			c.Modules[name] = &q
-			for _, x := range []*tensor.Tensor{&q.A, &q.B, &q.M} {
-				if x.Defined() {
-					*x = s.Keep(s.FromFloat32(x.Host(), x.Shape()...))
-				}
-			}
-		}
-		return nil
-	})
-	return c, err
-}
-
-// Neutral makes the adapter one that changes nothing, as [New] does: B is zero, and M the lengths of the model's
-// weights.
-func (a *Adapter) Neutral() error {
-	return tensor.Run(func(s *tensor.Scope) error {
-		for _, p := range a.Modules {
-			p.B.Store(make([]float32, p.B.NumElements()))
-			if p.M.Defined() {
-				p.M.Store(s.Float32s(p.norm(s, s.To(p.linear.Weight(), tensor.Float32))))
-			}
-		}
-		return nil
-	})
 }
 
 // Read sets the matrices to those of an adapter of the same shape in PEFT's format, which is m's. They stay the same
@@ -214,10 +166,6 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 			return fmt.Errorf("lora: %s: %s has rank %d and scale %g, the adapter that it replaces %d and %g", dir,
 				name, q.Rank, q.Scale, p.Rank, p.Scale)
 		}
-		if p.M.Defined() != q.M.Defined() {
-			return fmt.Errorf("lora: %s: use_dora is %v, of the adapter that it replaces it is %v", dir, q.M.Defined(),
-				p.M.Defined())
-		}
 	}
 	for i := range to {
 		to[i].Store(from[i].Host())
@@ -225,7 +173,7 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 	return nil
 }
 
-// tensors are what is trained of a projection.
+// tensors are those of a projection.
 func (p *Pair) tensors() []tensor.Tensor {
 	if p.M.Defined() {
 		return []tensor.Tensor{p.A, p.B, p.M}

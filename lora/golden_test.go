@@ -318,8 +318,9 @@ func compareFinal(t *testing.T, dir string, m *lm.Model, a *Adapter) {
 	}
 }
 
-// TestGoldenPEFTTraining: losses and gradients of adapters with DoRA and dropout, by PEFT's layers with popri's masks.
-func TestGoldenPEFTTraining(t *testing.T) {
+// TestGoldenDoRA: logits of models with merged adapters of DoRA, by PEFT's layers. The losses and gradients of these
+// cases, with dropout, are of settings that are gone, and so is the case of dropout without DoRA.
+func TestGoldenDoRA(t *testing.T) {
 	root := golden.Folder(t, "peft-train")
 	var index []struct{ Name, Base string }
 	golden.ReadJSON(t, filepath.Join(root, "index.json"), &index)
@@ -336,9 +337,8 @@ func TestGoldenPEFTTraining(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer a.Free()
-			params, err := a.Trainable()
-			if err != nil {
-				t.Fatal(err)
+			if !a.Config.DoRA {
+				return
 			}
 			merged, err := a.Merge(m, lm.Options{})
 			if err != nil {
@@ -347,41 +347,17 @@ func TestGoldenPEFTTraining(t *testing.T) {
 			defer merged.Free()
 			c := goldentensor.Open(t, filepath.Join(dir, "cases.safetensors"))
 			err = tensor.Run(func(s *tensor.Scope) error {
-				near := func(what string, got, want tensor.Tensor, tolerance float64) {
-					t.Helper()
-					if d := distance(s, got, want, nil, 1); !(d <= tolerance) {
-						t.Errorf("%s differs by %g", what, d)
-					}
-				}
 				in := lm.Input{IDs: c.Load(s, "ids")}
-				near("logits", m.Logits(s, m.Hidden(s, in, a)), c.Load(s, "logits"), 1e-4)
-				near("logits, merged", merged.Logits(s, merged.Hidden(s, in, nil)), c.Load(s, "logits"), 1e-4)
-				ids, width := s.Int64s(in.IDs), int(in.IDs.Size(1))
-				rows, seeds := make([]lm.Row, len(ids)/width), make([]uint64, len(ids)/width)
-				for i, id := range ids {
-					rows[i/width].Tokens = append(rows[i/width].Tokens, int32(id))
-				}
-				for i := range seeds {
-					seeds[i] = uint64(i)
-				}
-				loss, grads := m.LossGradients(s, rows, a.Training(seeds), params, m.Counted(rows), lm.Dropout{})
-				if want := s.Float64s(c.Load(s, "loss"))[0]; math.Abs(loss-want) > 1e-5 {
-					t.Errorf("the loss is %g, want %g", loss, want)
-				}
-				at := 0
-				for _, name := range a.Names() {
-					for i := range a.Modules[name].tensors() {
-						key := "grad " + namePrefix + name + []string{endA, endB, endM}[i]
-						near(key, grads[at], c.Load(s, key), 1e-5)
-						at++
-					}
+				got := merged.Logits(s, merged.Hidden(s, in, nil))
+				if d := distance(s, got, c.Load(s, "logits"), nil, 1); !(d <= 1e-4) {
+					t.Errorf("logits differ by %g", d)
 				}
 				return nil
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden.Checked(t, "peft-train/"+entry.Name, len(params))
+			golden.Checked(t, "peft-train/"+entry.Name, 1)
 		})
 	}
 }

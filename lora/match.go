@@ -103,9 +103,6 @@ func (c *Config) check() error {
 	if !positive(c.Alpha) {
 		return fmt.Errorf("alpha %g", c.Alpha)
 	}
-	if !(c.Dropout >= 0 && c.Dropout < 1) {
-		return fmt.Errorf("lora_dropout is %g, must be at least 0 and below 1", c.Dropout)
-	}
 	var err error
 	if c.ranks, err = c.RankPattern.compile(); err != nil {
 		return fmt.Errorf("rank_pattern: %w", err)

@@ -164,7 +164,7 @@ func parseConfig(raw []byte) (Config, error) {
 	if f.Bias != "" && f.Bias != "none" {
 		return Config{}, quote.Errorf("bias: %q cannot be represented", f.Bias)
 	}
-	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, DoRA: f.DoRA, Dropout: f.Dropout,
+	c := Config{Rank: f.Rank, Alpha: f.Alpha, RSLoRA: f.RSLoRA, DoRA: f.DoRA,
 		RankPattern: f.RankPattern, AlphaPattern: f.AlphaPattern, Base: f.Base}
 	if err := c.check(); err != nil {
 		return Config{}, err
@@ -221,7 +221,7 @@ func (a *Adapter) Save(dir string) error {
 		return err
 	}
 	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
-		Rank: a.Config.Rank, Alpha: a.Config.Alpha, Dropout: a.Config.Dropout,
+		Rank: a.Config.Rank, Alpha: a.Config.Alpha,
 		RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets,
 		RankPattern:  a.Config.RankPattern,
 		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")

@@ -21,9 +21,6 @@ type Loop struct {
 	MeasureFirst bool // measure the beginning, too
 	// Keep says what of the best measurement the training ends with.
 	Keep Keep
-	// Patience is the number of measurements in a row without a better one after which the training ends; 0 means
-	// never.
-	Patience int
 
 	Checkpoint Checkpoint
 	// Record becomes the checkpoint's JSON; nil keeps the loop's own progress only.
@@ -44,10 +41,9 @@ const (
 
 // Progress is what a training did so far.
 type Progress struct {
-	Updates  int  `json:"updates"`           // made
-	Measured int  `json:"measured"`          // measurements
-	Best     int  `json:"best"`              // the best measurement, counted from 0; -1 while there is none
-	Stopped  bool `json:"stopped,omitempty"` // by Patience
+	Updates  int `json:"updates"`  // made
+	Measured int `json:"measured"` // measurements
+	Best     int `json:"best"`     // the best measurement, counted from 0; -1 while there is none
 }
 
 // Record is what is known of a training besides its tensors: a *[Progress], or a pointer to a struct that embeds one.
@@ -74,7 +70,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	for p.Updates < l.Updates && !p.Stopped {
+	for p.Updates < l.Updates {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -137,7 +133,7 @@ func (e *UpdateError) Error() string { return fmt.Sprintf("update %d: %v", e.Num
 // Unwrap returns what went wrong.
 func (e *UpdateError) Unwrap() error { return e.Err }
 
-// measure judges the parameters, keeps the best ones and decides whether the training ends.
+// measure judges the parameters and keeps the best ones.
 func (l *Loop) measure(ctx context.Context, best State) (State, error) {
 	p := l.Record.progress()
 	better, err := l.Measure(ctx, p.Updates)
@@ -153,7 +149,6 @@ func (l *Loop) measure(ctx context.Context, best State) (State, error) {
 			best = State{Params: l.Optimizer.State().Params}.Clone()
 		}
 	}
-	p.Stopped = l.Patience > 0 && p.Measured-1-p.Best >= l.Patience
 	return best, nil
 }
 

@@ -185,31 +185,6 @@ func TestLoopResumes(t *testing.T) {
 	}
 }
 
-// The best parameters are those of the best measurement, and patience ends the training.
-func TestPatience(t *testing.T) {
-	values := []float64{3, 2, 2.5, 2, 7, 1}
-	for _, c := range []struct{ patience, measured, best int }{{0, 6, 5}, {3, 5, 1}, {1, 3, 1}} {
-		loop, p := world(t, 8)
-		var states []float32
-		loop.Keep, loop.MeasureEvery, loop.Patience, loop.Updates = BestWeights, 1, c.patience, len(values)
-		best := math.Inf(1)
-		loop.Measure = func(context.Context, int) (bool, error) {
-			states = append(states, p.x.Host()[0])
-			v := values[len(states)-1]
-			better := v < best
-			best = min(best, v)
-			return better, nil
-		}
-		if err := loop.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if len(states) != c.measured || p.x.Host()[0] != states[c.best] ||
-			loop.Record.progress().Stopped != (c.patience > 0) {
-			t.Errorf("%+v: %d measurements, %+v", c, len(states), loop.Record.progress())
-		}
-	}
-}
-
 // Examples that are not finite end the training by name.
 func TestLoopNamesWhatIsNotFinite(t *testing.T) {
 	loop, p := world(t, 10)

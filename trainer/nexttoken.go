@@ -16,10 +16,9 @@ import (
 //
 //	L = −1/N Σ_rows Σ_t log π(x_t | x_<t)
 type NextToken struct {
-	Model   *lm.Model
-	Adapter lm.Adapter // whose weights are trained; nil trains the model's own
-	// Optimizer has the parameters, and the number of the update, from which the masks of dropout follow.
-	Optimizer *Optimizer
+	Model     *lm.Model
+	Adapter   lm.Adapter // whose weights are trained; nil trains the model's own
+	Optimizer *Optimizer // has the parameters
 	// Rows returns the rows with these indices.
 	Rows func(indices []int) ([]lm.Row, error)
 	// Parts returns the number of passes for a batch with the given number of rows; nil takes one pass.
@@ -28,7 +27,7 @@ type NextToken struct {
 	// ones fit into the memory that longer ones leave.
 	ByLength bool
 	// Dropout is the probability with which activations are set to zero, where GPT-2 does; 0 for none. The masks follow from
-	// Seed, the number of the update and the pass. Those of an adapter with dropout follow from Seed, too.
+	// Seed, the number of the update and the pass.
 	Dropout float64
 	Seed    uint64
 	// Done receives each update with its loss, the mean before the update.
@@ -120,9 +119,8 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	}
 	losses := make([]float64, parts)
 	pass := func(from, to int, loss *float64, drop lm.Dropout) Pass {
-		adapter := o.Optimizer.InTraining(o.Adapter, o.Seed, span(from, to))
 		return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
-			if *loss, grads = o.Model.LossGradients(s, rows[from:to], adapter, leaves, total, drop); !Finite(*loss) {
+			if *loss, grads = o.Model.LossGradients(s, rows[from:to], o.Adapter, leaves, total, drop); !Finite(*loss) {
 				return nil, fmt.Errorf("the loss is %g", *loss)
 			}
 			return grads, nil
@@ -142,14 +140,6 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 		}
 	}
 	return b, nil
-}
-
-// span is the indices from one up to, but not including, another.
-func span(from, to int) (indices []int) {
-	for i := from; i < to; i++ {
-		indices = append(indices, i)
-	}
-	return indices
 }
 
 // dropout is that of a pass of the next update.

@@ -9,28 +9,25 @@ type Loss struct {
 	Name     string // TRL's, where it has one
 	TRL      bool   // TRL's DPOTrainer has it
 	Smoothed bool   // assumes that some labels are swapped
-	// Difference tells that it is a function of the difference of the log-ratios, or of their averages, so that another
-	// divergence can stand in for reverse_kl.
-	Difference bool
 }
 
 // All are the losses.
 var All = []Loss{
-	{Name: "sigmoid", TRL: true, Difference: true},
-	{Name: "sigmoid_norm", TRL: true, Difference: true},
-	{Name: "cdpo", Smoothed: true, Difference: true},
-	{Name: "robust", TRL: true, Smoothed: true, Difference: true},
-	{Name: "hinge", TRL: true, Difference: true},
-	{Name: "ipo", TRL: true, Difference: true},
-	{Name: "exo_pair", TRL: true, Smoothed: true, Difference: true},
-	{Name: "discopop", TRL: true, Difference: true},
+	{Name: "sigmoid", TRL: true},
+	{Name: "sigmoid_norm", TRL: true},
+	{Name: "cdpo", Smoothed: true},
+	{Name: "robust", TRL: true, Smoothed: true},
+	{Name: "hinge", TRL: true},
+	{Name: "ipo", TRL: true},
+	{Name: "exo_pair", TRL: true, Smoothed: true},
+	{Name: "discopop", TRL: true},
 	{Name: "nca_pair", TRL: true},
 	{Name: "bco_pair", TRL: true},
 	{Name: "sppo_hard", TRL: true},
 	{Name: "apo_zero", TRL: true},
 	{Name: "apo_down", TRL: true},
 	{Name: "sft", TRL: true},
-	{Name: "ipo_sum", Difference: true},
+	{Name: "ipo_sum"},
 	{Name: "cpo"},
 	{Name: "simpo"},
 	{Name: "orpo"},

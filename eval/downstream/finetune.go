@@ -54,7 +54,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, optimizer, rows),
 		Batches: p.batches(len(rows)), Schedule: p.schedule, Updates: p.steps, MeasureEvery: p.every,
 		MeasureFirst: true, Keep: trainer.BestWeights,
-		Patience: o.Patience, Checkpoint: trainer.Checkpoint{Path: checkpoint, Every: checkpointEvery}, Record: &r}
+		Checkpoint: trainer.Checkpoint{Path: checkpoint, Every: checkpointEvery}, Record: &r}
 	loop.Measure = func(_ context.Context, done int) (bool, error) {
 		loss, accuracy, err := m.Evaluate(s, validation, evalTokens)
 		if err != nil {

@@ -32,7 +32,6 @@ type Options struct {
 	// each epoch.
 	EvalEvery int
 	Best      string // figure that chooses among the measurements: loss or accuracy
-	Patience  int    // measurements without a better one after which the training ends; 0 goes on to the end
 	Seed      uint64
 	Compute   tensor.DType
 	// Progress, if not nil, is called with every measurement, and Stepped after every update.

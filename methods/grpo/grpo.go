@@ -111,9 +111,7 @@ func (m *Method) Restore(round int) error {
 	m.free()
 	m.objective = &objective{model: m.Model, adapter: m.Adapter,
 		optimizer: trainer.NewOptimizer(params, preference.Optimizer(m.Config.Optimizer)),
-		options: options{loss: Loss{Epsilon: epsilon, EpsilonHigh: epsilon},
-			lossType: lossType, longest: m.Config.Generate.MaxNewTokens,
-			micro: cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}}
+		micro:     cmp.Or(2*m.Config.DPO.MicroPairs, defaultMicro)}
 	if round == 0 {
 		return nil
 	}
@@ -132,7 +130,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		list = groups(candidates, scores, m.Config.Generate.Samples, scale)
+		list = groups(candidates, scores, m.Config.Generate.Samples)
 		return m.check(r, list)
 	})
 	if err != nil {

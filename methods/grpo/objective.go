@@ -10,21 +10,14 @@ import (
 	"popri/trainer"
 )
 
-// options say what an update minimises.
-type options struct {
-	loss     Loss
-	lossType string
-	longest  int // tokens of the longest possible sample
-	micro    int // samples of a forward pass
-}
-
-// objective is the group-relative policy loss of a round's samples:
+// objective is the group-relative policy loss of an update's samples:
 //
-//	L = Σ_samples Σ_t w · ℓ(log π(x_t), log π_old(x_t), log π_ref(x_t), A)
+//	L = 1/n Σ_samples Σ_t ℓ(log π(x_t), log π_old(x_t), A)
 //
-// with the token's [Loss] ℓ, its sample's advantage A and the weight w ([Batch.Weight]).
+// with the loss ℓ of a [Token], its sample's advantage A and n, the number of tokens of all the round's samples times
+// the update's fraction of the round's prompts.
 type objective struct {
-	options
+	micro     int // samples of a forward pass
 	model     *lm.Model
 	adapter   *lora.Adapter
 	optimizer *trainer.Optimizer // over all rounds
@@ -47,43 +40,43 @@ func (o *objective) Batch(indices []int) (trainer.Batch, error) {
 		return trainer.Batch{}, err
 	}
 	groups := trainer.Select(o.groups, indices)
-	share := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
-	return o.batch(groups, share, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
+	n := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
+	return o.batch(groups, n, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
 }
 
-// batch is an update on groups; share is as in [Batch]. It has no pass if the groups have no sample to train on.
-func (o *objective) batch(groups []group, share float64, done func(Metrics)) trainer.Batch {
+// batch is an update on groups, whose loss is divided by n. It has no pass if the groups have no sample to train on.
+func (o *objective) batch(groups []group, n float64, done func(Metrics)) trainer.Batch {
 	b := trainer.Batch{Examples: len(groups), What: "prompt"}
-	size := Batch{Share: share, Longest: o.longest}
-	figures, n := Metrics{}, float64(len(groups))
+	figures, prompts := Metrics{}, float64(len(groups))
+	samples, tokens := 0, 0
 	for _, g := range groups {
-		figures.Reward += g.reward / n
-		figures.RewardStd += g.deviation / n
+		figures.Reward += g.reward / prompts
+		figures.RewardStd += g.deviation / prompts
 		if g.deviation < 1e-8 {
-			figures.FracZeroStd += 1 / n
+			figures.FracZeroStd += 1 / prompts
 		}
-		size.Samples += len(g.samples)
+		samples += len(g.samples)
 		for _, s := range g.samples {
-			size.Tokens += len(s.tokens)
+			tokens += len(s.tokens)
 			b.Tokens += int64(len(g.prompt) + len(s.tokens))
 		}
 	}
 	list := passes(groups, o.model.Config.Hidden, o.micro)
-	shares := make([]Metrics, len(list))
+	parts := make([]Metrics, len(list))
 	for i, p := range list {
-		b.Passes = append(b.Passes, o.pass(p, size, &shares[i]))
+		b.Passes = append(b.Passes, o.pass(p, n, tokens, &parts[i]))
 	}
 	b.Alone = func(i int) trainer.Pass {
 		if len(groups[i].samples) == 0 {
 			return func(*tensor.Scope) ([]tensor.Tensor, error) { return nil, nil }
 		}
-		return o.pass(passes(groups[i:i+1], o.model.Config.Hidden, math.MaxInt)[0], size, new(Metrics))
+		return o.pass(passes(groups[i:i+1], o.model.Config.Hidden, math.MaxInt)[0], n, tokens, new(Metrics))
 	}
 	b.Done = func(u trainer.Update) {
 		m := figures
 		m.Step, m.Epoch, m.LearningRate, m.GradNorm, m.NumTokens = u.Step, u.Epoch, u.LearningRate, u.GradNorm, u.Tokens
-		m.MeanLength = float64(size.Tokens) / float64(size.Samples)
-		for _, p := range shares {
+		m.MeanLength = float64(tokens) / float64(samples)
+		for _, p := range parts {
 			m.addPass(p)
 		}
 		done(m)
@@ -91,8 +84,9 @@ func (o *objective) batch(groups []group, share float64, done func(Metrics)) tra
 	return b
 }
 
-// pass computes the gradients of one forward pass, and adds its share of the update's figures to m.
-func (o *objective) pass(p pass, batch Batch, m *Metrics) trainer.Pass {
+// pass computes the gradients of one forward pass of an update with so many tokens, whose loss is divided by n, and adds
+// its part of the update's figures to m.
+func (o *objective) pass(p pass, n float64, tokens int, m *Metrics) trainer.Pass {
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			sc := o.model.Score(s, p.rows, o.adapter, false)
@@ -100,9 +94,8 @@ func (o *objective) pass(p pass, batch Batch, m *Metrics) trainer.Pass {
 			eachToken(sc, func(i, of, at int) {
 				x := p.samples[of]
 				token := x.token(at, float64(sc.LogProbs[i]))
-				v := o.loss.Eval(token)
-				weight := batch.Weight(o.lossType, len(x.tokens))
-				loss, gradient := weight*v.Loss, weight*v.Gradient
+				v := token.Eval()
+				loss, gradient := 1/n*v.Loss, 1/n*v.Gradient
 				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
 					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before "+
 						"the round %g, advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old,
@@ -110,7 +103,7 @@ func (o *objective) pass(p pass, batch Batch, m *Metrics) trainer.Pass {
 				}
 				weights[i] = float32(gradient)
 				m.Loss += loss
-				m.addToken(v, float64(sc.Entropy[i]), 1/float64(batch.Tokens))
+				m.addToken(v, float64(sc.Entropy[i]), 1/float64(tokens))
 			})
 			if err == nil {
 				grads = sc.Gradients(s, weights, o.optimizer.Params)
@@ -126,14 +119,10 @@ func (x *sample) token(at int, logProb float64) Token {
 	if x.old != nil {
 		t.Old = float64(x.old[at])
 	}
-	if x.reference != nil {
-		t.Reference = float64(x.reference[at])
-	}
 	return t
 }
 
-// eachToken calls f for every scored token: its index in sc, the sample that it belongs to, and its index in the
-// sample.
+// eachToken calls f for every scored token: its index in sc, the sample that it belongs to, and its index in the sample.
 func eachToken(sc *lm.Scored, f func(i, sample, at int)) {
 	at := 0
 	for i, sample := range sc.Row {

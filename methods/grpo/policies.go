@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
@@ -12,18 +11,29 @@ import (
 // The updates of a round need the samples' log-probabilities under the policy that drew them. Only the adapters of the
 // round's beginning give them, so a checkpoint holds them.
 
-// Begin implements [training.Stateful]. A single update needs no old policy: it is the one that learns.
+// Begin implements [trainer.Stateful]. A single update needs no old policy: it is the one that learns.
 func (o *objective) Begin(ctx context.Context) error {
 	if o.updates == 1 {
 		return nil
 	}
-	return o.logProbs(ctx, o.adapter, func(x *sample, v []float32) { x.old = v })
+	list := passes(o.groups, o.model.Config.Hidden, 2*o.micro) // no activations are kept
+	return tensor.Parallel(len(list), func(i int, s *tensor.Scope) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sc := o.model.Score(s, list[i].rows, o.adapter, false)
+		for k, of := range sc.Row {
+			x := list[i].samples[of]
+			x.old = append(x.old, sc.LogProbs[k])
+		}
+		return nil
+	})
 }
 
 // oldTensor is the name of the log-probabilities in a checkpoint.
 const oldTensor = "old"
 
-// Tensors implements [training.Stateful].
+// Tensors implements [trainer.Stateful].
 func (o *objective) Tensors() []safetensors.Tensor {
 	if o.updates == 1 { // it is made or not
 		return nil
@@ -35,7 +45,7 @@ func (o *objective) Tensors() []safetensors.Tensor {
 	return []safetensors.Tensor{safetensors.FromFloat32(oldTensor, []int64{int64(len(values))}, values)}
 }
 
-// Restore implements [training.Stateful].
+// Restore implements [trainer.Stateful].
 func (o *objective) Restore(f *safetensors.File) error {
 	if o.updates == 1 {
 		return nil
@@ -67,22 +77,4 @@ func (o *objective) samples() (list []*sample) {
 		list = append(list, g.samples...)
 	}
 	return list
-}
-
-// logProbs computes the log-probability of each sample's tokens, without adapters if adapter is nil, and gives them to
-// set.
-func (o *objective) logProbs(ctx context.Context, adapter lm.Adapter, set func(x *sample, values []float32)) error {
-	list := passes(o.groups, o.model.Config.Hidden, 2*o.micro) // no activations are kept
-	return tensor.Parallel(len(list), func(i int, s *tensor.Scope) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		values := make([][]float32, len(list[i].samples))
-		sc := o.model.Score(s, list[i].rows, adapter, false)
-		eachToken(sc, func(k, of, _ int) { values[of] = append(values[of], sc.LogProbs[k]) })
-		for of, x := range list[i].samples {
-			set(x, values[of])
-		}
-		return nil
-	})
 }

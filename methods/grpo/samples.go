@@ -15,9 +15,7 @@ type sample struct {
 	index     int // among the prompt's samples
 	tokens    []int32
 	advantage float64
-	// Log-probabilities of the tokens, in nats: under the policy that drew them and under the model without adapters;
-	// nil if they are not needed.
-	old, reference []float32
+	old       []float32 // log-probabilities of the tokens under the policy that drew them, nats; nil if not needed
 }
 
 // group is a prompt with the samples to train on.
@@ -30,8 +28,8 @@ type group struct {
 
 // groups are the samples to train on, the best of each prompt first. Empty samples are left out, but count in the mean
 // and the standard deviation.
-func groups(c policy.Candidates, scores []float64, size int, scale string) []group {
-	advantages, deviations := Advantages(scores, size, scale)
+func groups(c policy.Candidates, scores []float64, size int) []group {
+	advantages, deviations := Advantages(scores, size)
 	out := make([]group, len(c.Prompts))
 	for i := range out {
 		g := group{prompt: c.Prompts[i].IDs, deviation: deviations[i]}

@@ -58,7 +58,7 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	c := m.Config
 	stream := []string{"round", strconv.Itoa(r.Number)}
 	defer m.Model.Unpack() // what the training laid out
-	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile), false)
+	cached, err := m.dpo.ReferenceFrom(ctx, pairs, filepath.Join(r.Dir, referenceFile))
 	if err != nil {
 		return err
 	}

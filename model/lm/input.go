@@ -18,14 +18,10 @@ type Input struct {
 	rows      tensor.Tensor  // the flat positions [n] whose hidden states are wanted; none: all
 }
 
-// dependsOnRow is an adapter whose change of a token depends on the token's position in the batch.
-type dependsOnRow interface{ DependsOnRow() }
-
 // few reports whether the last block should compute its MLP for the n scored positions alone. With dropout it cannot,
 // because the masks depend on the position of a token among all.
-func (in Input) few(n int, adapter Adapter) bool {
-	_, byRow := adapter.(dependsOnRow)
-	return !byRow && in.drop.Rate == 0 && int64(n) < in.IDs.NumElements()*3/4
+func (in Input) few(n int) bool {
+	return in.drop.Rate == 0 && int64(n) < in.IDs.NumElements()*3/4
 }
 
 // blocked is the score of a masked column. Minus infinity would turn rows of padding alone into NaN.

@@ -12,16 +12,6 @@ type Linear struct {
 // Weight returns the projection's weight as stored.
 func (l *Linear) Weight() tensor.Tensor { return l.weight }
 
-// Bias returns the projection's bias, the zero Tensor if it has none.
-func (l *Linear) Bias() tensor.Tensor { return l.bias }
-
-// Product returns x·weight, the projection without its bias.
-func (l *Linear) Product(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	w := l.matrix
-	w.bias = tensor.Tensor{}
-	return w.fast(s, x)
-}
-
 // matrix is the weight of one product.
 type matrix struct {
 	weight, bias tensor.Tensor // [out, in] or, where InOut, [in, out]; [out] or none

@@ -70,13 +70,11 @@ func (in Input) rowStarts(rows int) []int64 {
 }
 
 // rowsInput lays rows out: packed into one, where attention takes them so, or padded.
-func (m *Model) rowsInput(s *tensor.Scope, rows []Row, adapter Adapter) Input {
+func (m *Model) rowsInput(s *tensor.Scope, rows []Row) Input {
 	if m.Config.twoWay() {
 		return wholeRows(s, rows, paddedRows(s, rows, 0, m.Config.Context))
 	}
-	// An adapter with dropout takes the first axis for that of the rows.
-	_, byRow := adapter.(dependsOnRow)
-	if !byRow && !m.byFormula() && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
+	if !m.byFormula() && m.Config.AttnCap == 0 && s.CanAttendHeads(m.Compute, int64(m.Config.HeadDim())) {
 		if in := packedRows(s, rows); len(in.starts) > 0 {
 			return in
 		}

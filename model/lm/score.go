@@ -66,7 +66,7 @@ func (sc *Scored) values(s *tensor.Scope, rank bool) {
 // unscored is score without the log-probabilities, which [Scored.Gradients] then computes with the gradients: a loss
 // whose weights do not depend on them needs one pass over the vocabulary instead of two.
 func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop dropout) *Scored {
-	in := m.rowsInput(s, rows, adapter)
+	in := m.rowsInput(s, rows)
 	in.drop = drop
 	sc, index := m.counted(rows, in.rowStarts(len(rows)))
 	if len(index) == 0 {
@@ -74,7 +74,7 @@ func (m *Model) unscored(s *tensor.Scope, rows []Row, adapter Adapter, drop drop
 	}
 	sc.keeps = s.Recording() && len(index) <= vocabRows
 	positions := s.FromInt64(index, int64(len(index)))
-	if in.few(len(index), adapter) {
+	if in.few(len(index)) {
 		in.rows, positions = positions, tensor.Tensor{}
 	}
 	if m.Recompute && s.Recording() {
@@ -132,20 +132,6 @@ func (sc *Scored) chunk(s *tensor.Scope, from, to int) *chunk {
 		}
 		return s.Contiguous(sc.m.capped(s, logits))
 	})}
-}
-
-// LogSumSquares returns ln Σ p² of the next-token distribution at each counted position: the logarithm of the
-// probability that two draws from it are the same.
-func (sc *Scored) LogSumSquares(s *tensor.Scope) (out []float64) {
-	if len(sc.Row) == 0 {
-		return nil
-	}
-	sc.chunks(s, func(c *chunk) {
-		x := s.To(c.logits, tensor.Float32)
-		twice := s.LogSumExp(s.MulScalar(x, 2), 1)
-		out = append(out, s.Float64s(s.Sub(twice, s.MulScalar(s.LogSumExp(x, 1), 2)))...)
-	})
-	return out[:len(sc.Row)]
 }
 
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,

@@ -143,7 +143,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 
 	begun := time.Now()
 	all := slices.Concat(train, held)
-	cached, err := l.tuner.ReferenceFrom(ctx, all, cmp.Or(o.Reference, filepath.Join(o.Out, referenceFile)), false)
+	cached, err := l.tuner.ReferenceFrom(ctx, all, cmp.Or(o.Reference, filepath.Join(o.Out, referenceFile)))
 	if err != nil {
 		return nil, err
 	}
