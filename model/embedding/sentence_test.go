@@ -125,11 +125,12 @@ func TestOpenRefuses(t *testing.T) {
 // transformers makes of it.
 func TestSentencePieceFile(t *testing.T) {
 	dir := t5Folder(t)
-	model, err := os.ReadFile(filepath.Join("..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model"))
+	file := filepath.Join("..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model")
+	model, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.ParseSentencePiece(model, tokenizer.NumberingT5)
+	tok, err := tokenizer.LoadSentencePiece(file, tokenizer.NumberingT5)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ type byteFallback struct {
 	merges    merges
 	// apart says that no piece has a blank after another character, so that words can be merged separately.
 	apart bool
-	bytes []string
 	cache wordCache
 }
 
@@ -34,7 +33,7 @@ const (
 )
 
 func newByteFallback(v *vocabulary, pairs [][2]string, p prepend) (*byteFallback, error) {
-	m := &byteFallback{prepend: p, character: map[rune]int32{}, apart: true, bytes: v.bytes}
+	m := &byteFallback{prepend: p, character: map[rune]int32{}, apart: true}
 	for b := range m.byteID {
 		name := fmt.Sprintf("<0x%02X>", b)
 		id, ok := v.model[name]

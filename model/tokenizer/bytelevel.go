@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"popri/internal/quote"
 )
@@ -59,7 +58,6 @@ type byteLevel struct {
 	unknown      int32      // replaces a byte that is missing; noID drops such bytes
 	fuse         bool       // one unknown token replaces successive missing bytes
 	merges       merges
-	bytes        []string         // the bytes that each id decodes to
 	ignoreMerges map[string]int32 // the vocabulary by bytes if whole words are looked up before merging, else nil
 	cache        wordCache
 }
@@ -72,7 +70,7 @@ const noID int32 = -1
 // if the settings name one, as in the reference. Without an unknown token it must have the space and the letters a to
 // z: most texts would lose parts.
 func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLevel, error) {
-	m := &byteLevel{split: split, bytes: v.bytes, unknown: noID, fuse: settings.FuseUnk}
+	m := &byteLevel{split: split, unknown: noID, fuse: settings.FuseUnk}
 	for b := range m.byteID {
 		id, ok := v.model[string(runeOfByte[b])]
 		if !ok {
@@ -190,58 +188,4 @@ func (m *byteLevel) pieces(ids []int32, word string) []int32 {
 		}
 	}
 	return ids[:start+m.merges.apply(ids[start:])]
-}
-
-// replaceIllFormed appends b with every maximal ill-formed subpart replaced by U+FFFD.
-func replaceIllFormed(out []byte, b []byte) []byte {
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		if r == utf8.RuneError && size <= 1 {
-			out = append(out, "\uFFFD"...)
-			b = b[illFormed(b):]
-			continue
-		}
-		out = append(out, b[:size]...)
-		b = b[size:]
-	}
-	return out
-}
-
-// illFormed returns the length of the maximal ill-formed subpart at the start of b, which does not start with a whole
-// character: the longest prefix that begins some character, at least one byte (Unicode 16, 3.9, table 3-7).
-func illFormed(b []byte) int {
-	low, high, more := leadByte(b[0])
-	if more == 0 {
-		return 1
-	}
-	n := 1
-	for n < len(b) && n <= more && low <= b[n] && b[n] <= high {
-		low, high = 0x80, 0xbf
-		n++
-	}
-	return n
-}
-
-// leadByte returns the range of the second byte after a lead byte and the number of bytes after the lead byte; 0 if no
-// character of several bytes begins with it.
-func leadByte(lead byte) (low, high byte, more int) {
-	switch {
-	case lead < 0xc2:
-		return 0, 0, 0
-	case lead < 0xe0:
-		return 0x80, 0xbf, 1
-	case lead == 0xe0:
-		return 0xa0, 0xbf, 2
-	case lead == 0xed:
-		return 0x80, 0x9f, 2
-	case lead < 0xf0:
-		return 0x80, 0xbf, 2
-	case lead == 0xf0:
-		return 0x90, 0xbf, 3
-	case lead < 0xf4:
-		return 0x80, 0xbf, 3
-	case lead == 0xf4:
-		return 0x80, 0x8f, 3
-	}
-	return 0, 0, 0
 }

@@ -77,15 +77,7 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	return t, nil
 }
 
-// ParseSentencePiece reads the content of SentencePiece's file; T5 gets 100 extra ids.
-func ParseSentencePiece(content []byte, n Numbering) (*Tokenizer, error) {
-	t, err := parseSentencePiece(content, n, defaultExtraIDs)
-	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
-	}
-	return t, nil
-}
-
+// parseSentencePiece reads the content of SentencePiece's file. T5 has so many extra ids.
 func parseSentencePiece(content []byte, n Numbering, extra int) (*Tokenizer, error) {
 	m, err := readSentencePiece(content)
 	if err != nil {

@@ -184,7 +184,7 @@ func FuzzParseSentencePiece(f *testing.F) {
 	f.Add(message(1, spPiece("</s>", 3), 1, spPiece("<unk>", 2), 2, message(3, 1, 40, 1), 3, message(2, "")), "t5")
 	f.Fuzz(func(t *testing.T, content []byte, n string) {
 		before := bytes.Clone(content)
-		tok, err := ParseSentencePiece(content, Numbering(n))
+		tok, err := parseSentencePiece(content, Numbering(n), defaultExtraIDs)
 		if !bytes.Equal(before, content) {
 			t.Error("the content changed")
 		}

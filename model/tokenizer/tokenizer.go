@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Tokenizer turns text into ids and back. It never changes after its creation, and all methods may be called
@@ -88,34 +87,6 @@ func (t *Tokenizer) DecodeAfter(before, ids []int32, skipSpecial bool) string {
 			!(skipSpecial && t.vocab.special[id])
 	})
 	return t.decode(ids, skipSpecial, begun)
-}
-
-func (t *Tokenizer) decode(ids []int32, skipSpecial, begun bool) string {
-	if t.joiner != nil {
-		var out strings.Builder
-		d := t.newDecoder(skipSpecial)
-		d.state.begun = begun
-		for _, id := range ids {
-			out.WriteString(d.Add(id))
-		}
-		out.WriteString(d.Flush())
-		return out.String()
-	}
-	raw := make([]byte, 0, 4*len(ids))
-	for _, id := range ids {
-		raw = append(raw, t.text(id, skipSpecial)...)
-	}
-	if utf8.Valid(raw) {
-		return string(raw)
-	}
-	return string(replaceIllFormed(make([]byte, 0, len(raw)+16), raw))
-}
-
-func (t *Tokenizer) text(id int32, skipSpecial bool) string {
-	if !t.vocab.has(id) || skipSpecial && t.vocab.special[id] {
-		return ""
-	}
-	return t.vocab.bytes[id]
 }
 
 // VocabSize returns the highest id plus one: the number of rows of an embedding table.

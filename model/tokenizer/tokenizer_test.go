@@ -67,10 +67,10 @@ func checkText(t *testing.T, tokenizer *Tokenizer, text string) {
 	}
 	at := 0
 	for i, id := range ids {
-		if piece := tokenizer.text(id, false); !strings.HasPrefix(text[at:], piece) {
+		if piece := tokenizer.vocab.bytes[id]; !strings.HasPrefix(text[at:], piece) {
 			t.Errorf("%q: id %d at byte %d is %q", text, i, at, piece)
 		}
-		at = min(len(text), at+len(tokenizer.text(id, false)))
+		at = min(len(text), at+len(tokenizer.vocab.bytes[id]))
 	}
 	if at != len(text) {
 		t.Errorf("%q: ids cover %d of %d bytes", text, at, len(text))
@@ -208,7 +208,7 @@ func TestTrainEqualsTheDefinition(t *testing.T) {
 	for _, w := range []string{"abab", "abc", "bcbc", "aaaa", "aaa", " the", " then", "abcabc", "xyz", "日本"} {
 		counts[w] = int64(len(counts)%3 + 1)
 	}
-	pieces, pairs := learn(maps.Clone(counts), 256+40, 1)
+	pieces, pairs := learn(maps.Clone(counts), 256+40)
 	// By definition: count all neighbours anew before every merge.
 	words := map[string][]string{}
 	for w := range counts {
@@ -279,8 +279,7 @@ func TestTrainIsTheSameForAnyOrderOfTexts(t *testing.T) {
 
 func TestTrainDoesNotLearnSpecialTokens(t *testing.T) {
 	texts := slices.Values([]string{strings.Repeat("<|endoftext|>ab", 100)})
-	tokenizer, err := TrainBPE(texts, TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"},
-		MinFrequency: 2})
+	tokenizer, err := TrainBPE(texts, TrainOptions{VocabSize: 300, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +294,6 @@ func TestTrainDoesNotLearnSpecialTokens(t *testing.T) {
 func TestTrainRefuses(t *testing.T) {
 	for _, opt := range []TrainOptions{
 		{VocabSize: 255}, {VocabSize: 256, SpecialTokens: []string{"<s>"}}, {VocabSize: 1 << 30},
-		{VocabSize: 300, MinFrequency: -1},
 		{VocabSize: 300, SpecialTokens: []string{""}}, {VocabSize: 300, SpecialTokens: []string{"<s>", "<s>"}},
 		{VocabSize: 300, SpecialTokens: []string{"a"}},
 	} {

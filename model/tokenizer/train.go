@@ -19,9 +19,6 @@ type TrainOptions struct {
 	// SpecialTokens get the last ids, in this order. They are cut out of the texts and never learnt. The list may be
 	// empty.
 	SpecialTokens []string
-	// MinFrequency is the least number of occurrences of a pair that is merged; 0 means 1. The vocabulary stays smaller
-	// if no pair is that frequent. 2 keeps the last merges of a small text from spelling single words of it.
-	MinFrequency int
 }
 
 // TrainBPE learns byte-level BPE with the split of GPT-2 from texts: the most frequent pair of neighbours becomes a
@@ -31,9 +28,6 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 	if smallest := 256 + len(opt.SpecialTokens); opt.VocabSize < smallest || opt.VocabSize > maxID {
 		return nil, fmt.Errorf("tokenizer: vocabulary of %d: allowed are %d (256 bytes and %d special tokens) to %d",
 			opt.VocabSize, smallest, len(opt.SpecialTokens), maxID)
-	}
-	if opt.MinFrequency < 0 {
-		return nil, fmt.Errorf("tokenizer: smallest frequency %d is negative", opt.MinFrequency)
 	}
 	// Without merges the tokenizer only splits, which is the first step.
 	blank, err := assemble(nil, nil, opt.SpecialTokens)
@@ -49,7 +43,7 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 			counts[word]++
 		})
 	}
-	pieces, pairs := learn(counts, opt.VocabSize-len(opt.SpecialTokens), max(int64(opt.MinFrequency), 1))
+	pieces, pairs := learn(counts, opt.VocabSize-len(opt.SpecialTokens))
 	return assemble(pieces, pairs, opt.SpecialTokens)
 }
 
@@ -76,8 +70,8 @@ type learner struct {
 }
 
 // learn returns the pieces beyond the single bytes in the order of their ids, and the merges, until the vocabulary has
-// size pieces or no pair is frequent enough. Two merges can make the same piece, which gets one id.
-func learn(counts map[string]int64, size int, minFrequency int64) (pieces []string, merges [][2]string) {
+// size pieces or no pair is left. Two merges can make the same piece, which gets one id.
+func learn(counts map[string]int64, size int) (pieces []string, merges [][2]string) {
 	l := newLearner(counts, size)
 	done := map[uint64]bool{}
 	for len(l.text) < size && len(l.heap) > 0 {
@@ -94,8 +88,6 @@ func learn(counts map[string]int64, size int, minFrequency int64) (pieces []stri
 				l.push(top.key)
 			}
 			continue
-		case top.count < minFrequency:
-			return l.text[256:], merges
 		}
 		// A pair can occur again after its merge, when another merge spells one of its halves. In encoding, the
 		// existing merge applies to it; so it does here, without a second line.

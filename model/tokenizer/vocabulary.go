@@ -35,7 +35,6 @@ type vocabulary struct {
 	shown   []string // the decoder's input for each: the piece, except for normalized added tokens
 	known   []bool
 	special []bool
-	list    []AddedToken // ascending by id
 }
 
 func newVocabulary(model map[string]int32, added []AddedToken, bytesOf func(string) string) (*vocabulary, error) {
@@ -58,7 +57,7 @@ func newVocabulary(model map[string]int32, added []AddedToken, bytesOf func(stri
 		}
 	}
 	v := &vocabulary{
-		model: model, added: make(map[string]int32, len(added)), list: slices.Clone(added),
+		model: model, added: make(map[string]int32, len(added)),
 		pieces: make([]string, size), bytes: make([]string, size), known: make([]bool, size), special: make([]bool,
 			size),
 	}
@@ -85,7 +84,6 @@ func newVocabulary(model map[string]int32, added []AddedToken, bytesOf func(stri
 		v.added[a.Content] = a.ID
 		v.known[a.ID], v.pieces[a.ID], v.bytes[a.ID], v.special[a.ID] = true, a.Content, bytesOf(a.Content), a.Special
 	}
-	slices.SortFunc(v.list, func(a, b AddedToken) int { return int(a.ID - b.ID) })
 	v.shown = slices.Clone(v.pieces)
 	return v, nil
 }
