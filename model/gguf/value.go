@@ -27,34 +27,30 @@ const (
 	kindFloat64
 )
 
-var kindNames = [...]string{"uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "text", "array",
-	"uint64", "int64", "float64"}
+// kinds has the names of kinds, and the bytes of a value, 0 for texts and arrays.
+var kinds = [...]struct {
+	name string
+	size uint64
+}{{"uint8", 1}, {"int8", 1}, {"uint16", 2}, {"int16", 2}, {"uint32", 4}, {"int32", 4}, {"float32", 4}, {"bool", 1},
+	{"text", 0}, {"array", 0}, {"uint64", 8}, {"int64", 8}, {"float64", 8}}
 
 func (k kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
+	if int(k) < len(kinds) {
+		return kinds[k].name
 	}
 	return "type " + strconv.FormatUint(uint64(k), 10)
 }
 
-// size returns the bytes of a value of fixed size, 0 for texts and arrays.
 func (k kind) size() uint64 {
-	switch k {
-	case kindUint8, kindInt8, kindBool:
-		return 1
-	case kindUint16, kindInt16:
-		return 2
-	case kindUint32, kindInt32, kindFloat32:
-		return 4
-	case kindUint64, kindInt64, kindFloat64:
-		return 8
+	if int(k) < len(kinds) {
+		return kinds[k].size
 	}
 	return 0
 }
 
-func (k kind) integer() bool {
-	return k.size() > 0 && k != kindBool && k != kindFloat32 && k != kindFloat64
-}
+func (k kind) integer() bool { return k.size() > 0 && k != kindBool && !k.float() }
+
+func (k kind) float() bool { return k == kindFloat32 || k == kindFloat64 }
 
 // value is one metadata value, or an array of them. Numbers stay the bytes of the file, so that an array takes no more
 // memory than it does there.
@@ -174,107 +170,93 @@ func (f *File) Off(key string) bool {
 	return true
 }
 
-// Text returns a text; ok is false where the key is missing. Another type is an error.
-func (f *File) Text(key string) (text string, ok bool, err error) {
+// read returns the value of a key by get; ok is false where the key is missing. A value that fits does not describe is
+// an error, which says what it must be.
+func read[T any](f *File, key, must string, fits func(v value) bool, get func(v value) (T, error)) (x T, ok bool,
+	err error) {
 	v, ok := f.values[key]
 	if !ok {
-		return "", false, nil
+		return x, false, nil
 	}
-	if v.array || v.kind != kindText {
-		return "", true, f.Bad(key, "is %s, must be a text", v.what())
+	if !fits(v) {
+		return x, true, f.Bad(key, "is %s, must be %s", v.what(), must)
 	}
-	return v.texts[0], true, nil
+	x, err = get(v)
+	return x, true, err
+}
+
+// Text returns a text; ok is false where the key is missing. Another type is an error.
+func (f *File) Text(key string) (text string, ok bool, err error) {
+	return read(f, key, "a text", func(v value) bool { return !v.array && v.kind == kindText },
+		func(v value) (string, error) { return v.texts[0], nil })
 }
 
 // Int returns an integer; ok is false where the key is missing. Another type is an error, and so is a number past
 // int64. An array gives its number where all elements are equal, which is how some files write what could differ by
 // layer.
 func (f *File) Int(key string) (n int64, ok bool, err error) {
-	v, ok := f.values[key]
-	if !ok {
-		return 0, false, nil
-	}
-	if !v.kind.integer() || v.count == 0 {
-		return 0, true, f.Bad(key, "is %s, must be an integer", v.what())
-	}
-	for i := range v.count {
-		element, fits := v.integer(i)
-		if !fits {
-			return 0, true, f.Bad(key, "is past the largest 64-bit integer with a sign")
-		}
-		if i > 0 && element != n {
-			return 0, true, f.Bad(key, "differs by layer (%d, %d, …), which is not supported", n, element)
-		}
-		n = element
-	}
-	return n, true, nil
+	return read(f, key, "an integer", func(v value) bool { return v.kind.integer() && v.count > 0 },
+		func(v value) (n int64, err error) {
+			for i := range v.count {
+				element, fits := v.integer(i)
+				if !fits {
+					return 0, f.Bad(key, "is past the largest 64-bit integer with a sign")
+				}
+				if i > 0 && element != n {
+					return 0, f.Bad(key, "differs by layer (%d, %d, …), which is not supported", n, element)
+				}
+				n = element
+			}
+			return n, nil
+		})
 }
 
 // Float returns a number; ok is false where the key is missing. Another type is an error.
 func (f *File) Float(key string) (x float64, ok bool, err error) {
-	v, ok := f.values[key]
-	if !ok {
-		return 0, false, nil
-	}
-	if v.array || v.kind != kindFloat32 && v.kind != kindFloat64 {
-		return 0, true, f.Bad(key, "is %s, must be a floating-point number", v.what())
-	}
-	return v.float(0), true, nil
+	return read(f, key, "a floating-point number", func(v value) bool { return !v.array && v.kind.float() },
+		func(v value) (float64, error) { return v.float(0), nil })
 }
 
 // Bool returns a truth value; ok is false where the key is missing. Another type is an error.
 func (f *File) Bool(key string) (b, ok bool, err error) {
-	v, ok := f.values[key]
-	if !ok {
-		return false, false, nil
-	}
-	if v.array || v.kind != kindBool {
-		return false, true, f.Bad(key, "is %s, must be a bool", v.what())
-	}
-	return v.raw[0] != 0, true, nil
+	return read(f, key, "a bool", func(v value) bool { return !v.array && v.kind == kindBool },
+		func(v value) (bool, error) { return v.raw[0] != 0, nil })
 }
 
 // Texts returns an array of texts, which is shared and must not be changed; nil where the key is missing. Another type
 // is an error.
 func (f *File) Texts(key string) ([]string, error) {
-	v, ok := f.values[key]
-	if ok && (!v.array || v.kind != kindText) {
-		return nil, f.Bad(key, "is %s, must be an array of texts", v.what())
-	}
-	return v.texts, nil
+	list, _, err := read(f, key, "an array of texts", func(v value) bool { return v.array && v.kind == kindText },
+		func(v value) ([]string, error) { return v.texts, nil })
+	return list, err
 }
 
 // Ints returns an array of integers; nil where the key is missing. Another type is an error.
 func (f *File) Ints(key string) ([]int64, error) {
-	v, ok := f.values[key]
-	if !ok {
-		return nil, nil
-	}
-	if !v.array || !v.kind.integer() {
-		return nil, f.Bad(key, "is %s, must be an array of integers", v.what())
-	}
-	out := make([]int64, v.count)
-	for i := range out {
-		var fits bool
-		if out[i], fits = v.integer(i); !fits {
-			return nil, f.Bad(key, "element %d is past the largest 64-bit integer with a sign", i)
-		}
-	}
-	return out, nil
+	list, _, err := read(f, key, "an array of integers", func(v value) bool { return v.array && v.kind.integer() },
+		func(v value) ([]int64, error) {
+			out := make([]int64, v.count)
+			for i := range out {
+				var fits bool
+				if out[i], fits = v.integer(i); !fits {
+					return nil, f.Bad(key, "element %d is past the largest 64-bit integer with a sign", i)
+				}
+			}
+			return out, nil
+		})
+	return list, err
 }
 
 // Floats returns an array of numbers; nil where the key is missing. Another type is an error.
 func (f *File) Floats(key string) ([]float64, error) {
-	v, ok := f.values[key]
-	if !ok {
-		return nil, nil
-	}
-	if !v.array || v.kind != kindFloat32 && v.kind != kindFloat64 {
-		return nil, f.Bad(key, "is %s, must be an array of floating-point numbers", v.what())
-	}
-	out := make([]float64, v.count)
-	for i := range out {
-		out[i] = v.float(i)
-	}
-	return out, nil
+	list, _, err := read(f, key, "an array of floating-point numbers",
+		func(v value) bool { return v.array && v.kind.float() },
+		func(v value) ([]float64, error) {
+			out := make([]float64, v.count)
+			for i := range out {
+				out[i] = v.float(i)
+			}
+			return out, nil
+		})
+	return list, err
 }

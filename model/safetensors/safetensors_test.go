@@ -184,10 +184,10 @@ func TestWriteRoundTrip(t *testing.T) {
 			t.Errorf("%s: %+v", want.Name, got)
 		}
 	}
-	for name, want := range map[string][]int64{"bool": {0, 1}, "i8": {-1, 1}, "i16": {-2}, "i32": {-2}} {
+	for _, name := range []string{"bool", "i8", "i16", "i32"} {
 		tensor, _ := f.Tensor(name)
-		if got, err := tensor.Int64s(); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v %v", name, got, err)
+		if got, err := tensor.Int64s(); err == nil {
+			t.Errorf("%s read as 64-bit integers: %v", name, got)
 		}
 		if _, err := tensor.Float32s(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s read as floats: %v", name, err)
@@ -403,7 +403,7 @@ func FuzzOpen(f *testing.F) {
 				if err := tensor.CheckFinite(); err != nil && !strings.Contains(err.Error(), "finite") {
 					t.Fatal(err)
 				}
-			} else if _, err := tensor.Int64s(); err != nil {
+			} else if _, err := tensor.Int64s(); (err == nil) != (tensor.DType == I64) {
 				t.Fatal(err)
 			}
 			tensors = append(tensors, tensor)

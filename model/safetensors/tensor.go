@@ -69,30 +69,15 @@ func (t Tensor) Float64s() ([]float64, error) {
 	return out, err
 }
 
-// Int64s returns a copy of the values as int64, booleans as 0 and 1; floats are refused.
+// Int64s returns a copy of the values of a tensor of type I64.
 func (t Tensor) Int64s() ([]int64, error) {
-	n, err := t.count("int64", !t.DType.IsFloat())
+	n, err := t.count("int64", t.DType == I64)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]int64, n)
 	for i := range out {
-		switch t.DType {
-		case I64:
-			out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
-		case I32:
-			out[i] = int64(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
-		case I16:
-			out[i] = int64(int16(binary.LittleEndian.Uint16(t.Data[2*i:])))
-		case I8:
-			out[i] = int64(int8(t.Data[i]))
-		case U8:
-			out[i] = int64(t.Data[i])
-		case BOOL:
-			if t.Data[i] != 0 {
-				out[i] = 1
-			}
-		}
+		out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
 	}
 	return out, nil
 }
