@@ -31,7 +31,7 @@ type inContextFlags struct {
 	names []string
 }
 
-var inContextOnly = []string{"shots", "draws", "test-texts", "header", "item", "name", "membership"}
+var inContextOnly = []string{"shots", "draws", "test-texts", "header", "item", "name"}
 
 func (x *inContextFlags) add(f *pflag.FlagSet) {
 	f.IntSliceVar(&x.Shots, "shots", []int{6},
@@ -39,8 +39,6 @@ func (x *inContextFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&x.Draws, "draws", 10, "with --task in-context: sets of demonstrations for each number")
 	f.IntVar(&x.Texts, "test-texts", 200,
 		"with --task in-context: test texts that are asked about, drawn at random; 0 for all")
-	f.IntVar(&x.Membership, "membership", 0, "with --task in-context: trials of a test of who is behind one "+
-		"demonstration (Duan et al. 2023); needs eval.reference_private")
 	f.StringVar(&x.Header, "header", "", "with --task in-context: text before the demonstrations")
 	f.StringVar(&x.Item, "item", incontext.DefaultItem,
 		"with --task in-context: form of a demonstration, which ends in {label}")
@@ -112,12 +110,5 @@ func inContextTable(w io.Writer, e *incontext.Outcome) {
 			100*r.AccuracySD, 100*r.MacroF1, 100*r.Calibrated, 100*r.CalibratedSD, 100*r.CalibratedF1)
 	}
 	t.Flush()
-	if len(e.Membership) > 0 {
-		fmt.Fprintln(t, "\none demonstration of\ttrials\tright label, members %\tothers %\tAUC")
-		for _, r := range e.Membership {
-			fmt.Fprintf(t, "%s\t%d\t%.1f\t%.1f\t%.3f\n", r.Name, r.Repeats, 100*r.Members, 100*r.Controls, r.AUC)
-		}
-		t.Flush()
-	}
 	fmt.Fprintln(w, "\nMean ± standard deviation over sets of demonstrations. Test texts are read without noise.")
 }

@@ -18,7 +18,6 @@ type judgeOptions struct {
 	flags   configFlags
 	track   trackFlag
 	against string // file of the clients
-	shown   bool   // the server may see texts of clients held out
 }
 
 func (a *app) judge() *cobra.Command {
@@ -39,11 +38,6 @@ made of clients' texts without noise, and they are outside of ε: data push-read
 
 --canaries names a file of texts that were planted among the clients', one on each line; --names a file of people's names.
 --schema names a JSON schema that each text keeps, --pattern a regular expression.
-
---ask names a server with OpenAI's API (its key in OPENAI_API_KEY), whose --ask-model says of pairs of texts which one is by a
-person: a text of the product, one of a client held out, in both orders, with three examples. Nothing is asked by default. The
-server is shown texts of clients held out, so --ask-shows-clients must say that it may. --ask-generator asks the generator itself
-(model.path, without adapters), here; a small one tells little.
 
 ` + trackHelp + `
 The figures are judge/mauve/…, judge/precision/…, judge/recall/… and judge/frechet/… of product, public text and other clients, against
@@ -71,11 +65,6 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
 	f.StringVar(&o.Schema, "schema", "", "file with the JSON schema that each text keeps")
 	f.StringVar(&o.Pattern, "pattern", "", "regular expression that each text keeps")
-	f.StringVar(&o.Server, "ask", "", "server with OpenAI's API that is asked which of two texts is by a person")
-	f.StringVar(&o.Model, "ask-model", "", "with --ask: name of the model")
-	f.BoolVar(&o.Self, "ask-generator", false, "ask the generator itself, without adapters, instead of a server")
-	f.IntVar(&o.Pairs, "ask-pairs", 100, "with --ask or --ask-generator: number of pairs")
-	f.BoolVar(&o.shown, "ask-shows-clients", false, "with --ask: the server may see texts of clients held out")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
 }
 
@@ -86,13 +75,6 @@ func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 	}
 	if o.Schema != "" && o.Pattern != "" {
 		return usage(errors.New("judge: name either --schema or --pattern"))
-	}
-	if o.Self && o.Server != "" {
-		return usage(errors.New("judge: name either --ask or --ask-generator"))
-	}
-	if o.Server != "" && (o.Model == "" || !o.shown) {
-		return usage(errors.New("judge: --ask needs --ask-model, and --ask-shows-clients, because the server " +
-			"is shown texts of clients held out"))
 	}
 	if o.Run != "" {
 		if name := changed(cmd, "against", "config", "preset", "set"); name != "" {

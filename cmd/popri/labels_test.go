@@ -67,7 +67,7 @@ func TestLabels(t *testing.T) {
 		t.Errorf("in the run %+v, alone %+v", a, b)
 	}
 	shown := []string{"eval", "--task", "in-context", "--run", dir, "--quiet", "--json", "--shots", "1,2", "--draws",
-		"3", "--test-texts", "5", "--membership", "4", "--set", "downstream.length=24"}
+		"3", "--test-texts", "5", "--set", "downstream.length=24"}
 	code, out, errs = popri(t, shown...)
 	if code != 0 {
 		t.Fatal(errs)
@@ -93,23 +93,12 @@ func TestLabels(t *testing.T) {
 	if !slices.Equal(kinds, want) || e.Texts != 5 || len(e.Labels) != 2 {
 		t.Errorf("rows %v, %d texts, labels %v", kinds, e.Texts, e.Labels)
 	}
-	kinds = nil
-	for _, r := range e.Membership {
-		kinds = append(kinds, fmt.Sprintf("%s %d", r.Key, r.Repeats))
-		if !(r.Members > 0 && r.Members < 1 && r.Controls > 0 && r.Controls < 1 && r.AUC >= 0 && r.AUC <= 1) {
-			t.Errorf("%+v", r)
-		}
-	}
-	if want := []string{"text 4", "public 4", "private 4"}; !slices.Equal(kinds, want) {
-		t.Errorf("membership of %v", kinds)
-	}
 	if _, same, _ := popri(t, shown...); same != out {
 		t.Error("asked again, the model gives other figures")
 	}
 	code, out, errs = popri(t, "eval", "--task", "in-context", "--run", dir, "--quiet", "--draws", "1", "--test-texts",
-		"5", "--shots", "1", "--membership", "2", "--set", "downstream.length=24")
-	if code != 0 || !strings.Contains(out, "calibrated accuracy %") || !strings.Contains(out, "no demonstrations") ||
-		!strings.Contains(out, "AUC") {
+		"5", "--shots", "1", "--set", "downstream.length=24")
+	if code != 0 || !strings.Contains(out, "calibrated accuracy %") || !strings.Contains(out, "no demonstrations") {
 		t.Errorf("the table: %s%s", out, errs)
 	}
 	for mistake, flags := range map[string][]string{
@@ -118,9 +107,7 @@ func TestLabels(t *testing.T) {
 		"no text has the label \"absent\"": {"--task", "in-context", "--name", "absent=gone"},
 		"end in {label}":                   {"--task", "in-context", "--item", "{text}"},
 		"from 1 to 1000":                   {"--task", "in-context", "--shots", "0"},
-		"eval.reference_private must allow": {"--task", "in-context", "--membership", "3", "--set",
-			"eval.reference_private=false"},
-		"cannot be combined": {"--task", "in-context", "--reference-private"},
+		"cannot be combined":               {"--task", "in-context", "--reference-private"},
 	} {
 		if code, _, errs := popri(t, append([]string{"eval", "--run", dir, "--quiet"}, flags...)...); code != 2 ||
 			!strings.Contains(errs, mistake) {

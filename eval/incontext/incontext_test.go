@@ -158,34 +158,6 @@ func TestCalibrated(t *testing.T) {
 	}
 }
 
-// TestMembership: the probability is that of the right label among all, and the same text has the same one.
-func TestMembership(t *testing.T) {
-	m, f := load(t)
-	labels := []string{"as", "vet"}
-	shown, text := Example{Text: "an operand is an address", Label: "as"}, Example{Text: "a test fails", Label: "vet"}
-	done := 0
-	trials := []Trial{{shown, text, text}, {text, shown, shown}}
-	got, err := f.Membership(context.Background(), m, trials, labels, func(n int) { done = n })
-	if err != nil || got.Repeats != 2 || done != 2 || math.Abs(got.Members-got.Controls) > 1e-6 {
-		t.Errorf("%+v (%v), %d told", got, err, done)
-	}
-	want := 0.0
-	for _, one := range trials {
-		answers, err := f.Ask(context.Background(), m, []Example{one.Shown}, []string{one.Member.Text}, labels, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		right, other := math.Exp(answers.LogProbs[0][0]), math.Exp(answers.LogProbs[0][1])
-		if one.Member.Label == "vet" {
-			right, other = other, right
-		}
-		want += right / (right + other) / 2
-	}
-	if math.Abs(got.Members-want) > 1e-4 {
-		t.Errorf("the right label has %g, want %g", got.Members, want)
-	}
-}
-
 // TestMeasured against sklearn's accuracy_score and f1_score(average="macro").
 func TestMeasured(t *testing.T) {
 	accuracy, f1 := measured([]downstream.Named{{0, 0}, {0, 1}, {1, 1}, {2, 1}, {2, 2}, {2, 2}})

@@ -19,8 +19,6 @@ type Outcome struct {
 	Header  string   `json:"header,omitempty"`
 	Item    string   `json:"item"`
 	Results []Result `json:"results"`
-	// Membership has the tests of membership, if they were asked for.
-	Membership []Membership `json:"membership,omitempty"`
 }
 
 // Result is what demonstrations of one kind reached: means over the draws, and their standard deviations.

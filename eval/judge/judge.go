@@ -64,7 +64,6 @@ type Result struct {
 	Membership []Attack    `json:"membership"`
 	Patterns   []Pattern   `json:"patterns"`
 	Canaries   []Canary    `json:"canaries,omitempty"`
-	Preference *Preference `json:"preference,omitempty"` // of [Prefer], where a model was asked
 }
 
 // Least numbers of clients that the comparisons need.

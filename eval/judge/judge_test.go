@@ -1,9 +1,7 @@
 package judge
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -276,72 +274,4 @@ func FuzzRuns(f *testing.F) {
 			t.Errorf("%s (%v)", raw, err)
 		}
 	})
-}
-
-// TestPrefer: a model that knows the product always tells it; one that answers by the place alone is undecided; one
-// that answers by chance is near one half; pairs without a readable answer are left out.
-func TestPrefer(t *testing.T) {
-	in := world(t)
-	for i := range in.Product {
-		in.Product[i] = "synthetic " + in.Product[i]
-	}
-	part := func(question, name string) string {
-		_, after, _ := strings.Cut(question, "Text "+name+": ")
-		text, _, _ := strings.Cut(after, "\n\n")
-		return text
-	}
-	for name, c := range map[string]struct {
-		ask                   func(q string) string
-		least, most           float64
-		undecided, unreadable int
-	}{
-		"knows": {func(q string) string {
-			if strings.HasPrefix(part(q, "A"), "synthetic") {
-				return "B"
-			}
-			return "The answer is **A**."
-		}, 0, 0, 0, 0},
-		"likes the product": {func(q string) string {
-			if strings.HasPrefix(part(q, "A"), "synthetic") {
-				return "A."
-			}
-			return "B"
-		}, 1, 1, 0, 0},
-		"takes the first": {func(string) string { return "A" }, 0.5, 0.5, 20, 0},
-		"is silent about some": {func(q string) string {
-			if strings.Contains(q, "whales") {
-				return "A"
-			}
-			return "neither"
-		}, 0.5, 0.5, -1, -1},
-	} {
-		p, err := Prefer(t.Context(), in, "m", func(_ context.Context, q string) (string, error) {
-			for _, example := range []string{"1", "2", "3"} {
-				if text := part(q, example); text == "" || strings.HasPrefix(text, "synthetic") {
-					t.Errorf("the example %s is %q", example, text)
-				}
-			}
-			if a, b := len(words(part(q, "A"))), len(words(part(q, "B"))); a != b {
-				t.Errorf("a pair of %d and %d words", a, b)
-			}
-			return c.ask(q), nil
-		}, 20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Product < c.least || p.Product > c.most || p.ProductCI[0] > p.Product || p.ProductCI[1] < p.Product ||
-			p.Pairs+p.Unreadable != 20 || c.undecided >= 0 &&
-			(p.Undecided != c.undecided || p.Unreadable != c.unreadable) {
-			t.Errorf("%s: %+v", name, p)
-		}
-	}
-	if _, err := Prefer(t.Context(), in, "m",
-		func(context.Context, string) (string, error) { return "", errors.New("is away") }, 5); err == nil ||
-		!strings.Contains(err.Error(), "is away") {
-		t.Errorf("an error of the server: %v", err)
-	}
-	if _, err := Prefer(t.Context(), in, "m", func(context.Context, string) (string, error) { return "hm", nil },
-		5); err == nil || !strings.Contains(err.Error(), "neither A nor B") {
-		t.Errorf("no answers: %v", err)
-	}
 }

@@ -16,7 +16,6 @@ import (
 	"popri/internal/fault"
 	"popri/internal/rng"
 	"popri/internal/rundir"
-	"popri/model/lm"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 )
@@ -26,17 +25,14 @@ const InContext = "in-context"
 
 // InContextOptions say how demonstrations are tested.
 type InContextOptions struct {
-	Shots []int // numbers of demonstrations, above 0; the row without any is always there
-	Draws int   // sets of demonstrations for each number
-	Texts int   // test texts, drawn by the seed; 0 for all
-	// Membership is the number of trials of [incontext.Format.Membership] for demonstrations of each kind; 0 for none.
-	// Members are train clients' texts, which eval.reference_private must allow.
-	Membership int
-	Header     string // stands before the demonstrations
-	Item       string // see [incontext.Format]
-	Names      map[string]string
-	Out        string                           // folder of the figures, "" for none
-	Told       func(stage string, done, of int) // of answers; may be nil
+	Shots  []int  // numbers of demonstrations, above 0; the row without any is always there
+	Draws  int    // sets of demonstrations for each number
+	Texts  int    // test texts, drawn by the seed; 0 for all
+	Header string // stands before the demonstrations
+	Item   string // see [incontext.Format]
+	Names  map[string]string
+	Out    string                           // folder of the figures, "" for none
+	Told   func(stage string, done, of int) // of answers; may be nil
 }
 
 func (o InContextOptions) check(c configs.Config) error {
@@ -48,13 +44,6 @@ func (o InContextOptions) check(c configs.Config) error {
 	}
 	if o.Texts < 0 {
 		return fault.Userf("test texts are %d: name a number above 0, or 0 for all", o.Texts)
-	}
-	if o.Membership < 0 || o.Membership > 100000 {
-		return fault.Userf("membership is %d: from 0 to 100000 trials are possible", o.Membership)
-	}
-	if o.Membership > 0 && !c.Eval.ReferencePrivate {
-		return fault.Userf("a test of membership asks about train clients' texts, which eval.reference_private must " +
-			"allow")
 	}
 	return nil
 }
@@ -175,11 +164,6 @@ func (o InContextOptions) evaluate(ctx context.Context, c configs.Config, labels
 		}
 		e.Results = append(e.Results, r.Summed())
 	}
-	if o.Membership > 0 {
-		if e.Membership, err = o.membership(ctx, c, f, generator.Model, labels, asked, sources); err != nil {
-			return nil, fault.User(err)
-		}
-	}
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
 			return nil, fault.Userf("the folder for the figures cannot be made: %w", err)
@@ -187,40 +171,4 @@ func (o InContextOptions) evaluate(ctx context.Context, c configs.Config, labels
 		return e, atomicfile.WriteJSON(filepath.Join(o.Out, rundir.InContext), e)
 	}
 	return e, nil
-}
-
-// membership tests demonstrations of each source, and of the train clients' texts that are asked about. The texts of a
-// trial are the same for all sources.
-func (o InContextOptions) membership(ctx context.Context, c configs.Config, f incontext.Format, m *lm.Model,
-	labels []string, asked []incontext.Example, sources []downstream.Source) (out []incontext.Membership, err error) {
-	train := sources[len(sources)-1]
-	members := examples(train.Texts, train.Labels, labels)
-	for _, src := range sources {
-		shown := examples(src.Texts, src.Labels, labels)
-		if len(shown) == 0 || len(members) == 0 {
-			return nil, fmt.Errorf("%s and %s: both need texts with a label that test or validation clients have",
-				src.Name, train.Name)
-		}
-		trials := make([]incontext.Trial, o.Membership)
-		for i := range trials {
-			random := rng.New(c.Seed, "in-context", "membership", fmt.Sprint(i))
-			t := incontext.Trial{Member: members[random.IntN(len(members))], Control: asked[random.IntN(len(asked))]}
-			if t.Shown = t.Member; src.Key != downstream.Private {
-				t.Shown = shown[random.IntN(len(shown))]
-			}
-			trials[i] = t
-		}
-		told := func(done int) {
-			if o.Told != nil {
-				o.Told("membership, "+src.Name, done, len(trials))
-			}
-		}
-		one, err := f.Membership(ctx, m, trials, labels, told)
-		if err != nil {
-			return nil, err
-		}
-		one.Key, one.Name = src.Key, src.Name
-		out = append(out, one)
-	}
-	return out, nil
 }

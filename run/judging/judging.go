@@ -47,12 +47,6 @@ type Options struct {
 	Schema   string // a file with the JSON schema that texts keep
 	Pattern  string // a regular expression that texts keep
 	Out      string // the folder that is written; "" for Folder in the run's
-	// Server is the address of a server with OpenAI's API whose Model is asked about Pairs pairs of texts; "" for none.
-	// It is shown texts of clients held out.
-	Server, Model string
-	// Self asks the generator of the configuration instead, without adapters, which shows texts to nobody.
-	Self  bool
-	Pairs int
 	// Trackers show how like the clients' the texts are (trackers.Names); Warn is called with a sentence for each that
 	// fails.
 	Trackers []string
@@ -118,42 +112,12 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	if err != nil {
 		return nil, "", fault.Userf("%w", err)
 	}
-	if result.Preference, err = o.prefer(ctx, c, in); err != nil {
-		return nil, "", err
-	}
 	if err := atomicfile.WriteJSON(filepath.Join(o.Out, Figures), result); err != nil {
 		return nil, "", err
 	}
 	o.track(c, result)
 	page := filepath.Join(o.Out, Page)
 	return result, page, report.WriteJudgement(page, name, result)
-}
-
-// prefer asks a model which of two texts is by a person; nil where none is to be asked.
-func (o Options) prefer(ctx context.Context, c configs.Config, in judge.Input) (*judge.Preference, error) {
-	var ask judge.Asker
-	name := o.Model
-	switch {
-	case o.Server != "":
-		ask = asker(o.Server, o.Model)
-	case o.Self:
-		if err := assembly.SetDevice(c); err != nil {
-			return nil, err
-		}
-		g, err := assembly.LoadGenerator(c)
-		if err != nil {
-			return nil, err
-		}
-		defer g.Model.Free()
-		if ask, err = self(g); err != nil {
-			return nil, err
-		}
-		name = filepath.Base(g.Dir)
-	default:
-		return nil, nil
-	}
-	p, err := judge.Prefer(ctx, in, name, ask, o.Pairs)
-	return p, fault.User(err)
 }
 
 // track shows the figures in trackers.

@@ -63,11 +63,6 @@ func Judgement(r *judge.Result) []string {
 		text += fmt.Sprintf(" and public text %.2f", public.Mauve)
 	}
 	out = append(out, text+".")
-	if p := r.Preference; p != nil {
-		out = append(out,
-			fmt.Sprintf("Told from real texts: %s takes a text of the product for the real one in %.0f %% of pairs "+
-				"(%.0f to %.0f; 50 is chance).", p.Model, 100*p.Product, 100*p.ProductCI[0], 100*p.ProductCI[1]))
-	}
 	m := r.Memory
 	switch n := len(m.Found); {
 	case n == 0 && len(m.Copies) == 0:
