@@ -6,46 +6,36 @@ import (
 	"popri/internal/rows"
 )
 
-// Pair is one preference: two completions of a prompt, with their origin.
+// Pair is one preference: two completions of a prompt, with their origin. Its columns are TRL's prompt, chosen and
+// rejected, the token ids and the provenance.
 type Pair struct {
-	Prompt, Chosen, Rejected []int32 // token ids; completions include their end token if they ended by themselves
-	PromptText               string
-	ChosenText, RejectedText string
-	PromptIndex              int     // among the round's prompts
-	ChosenIndex              int     // among the prompt's samples
-	RejectedIndex            int     //
-	ChosenScore              float64 // noisy mean score
-	RejectedScore            float64 //
-	// among the prompt's samples, from 2; the chosen one has 1. 0 where nothing was ranked
-	RejectedRank int
-	Round        int // round of the samples, from 1; 0 outside of runs
-	Reference    [2]float64
-	HasReference bool // Reference holds the log-probabilities of chosen and rejected with the adapters off
+	PromptText   string `parquet:"prompt,zstd"`
+	ChosenText   string `parquet:"chosen,zstd"`
+	RejectedText string `parquet:"rejected,zstd"`
+	// Token ids; completions include their end token if they ended by themselves.
+	Prompt        []int32 `parquet:"prompt_ids,zstd"`
+	Chosen        []int32 `parquet:"chosen_ids,zstd"`
+	Rejected      []int32 `parquet:"rejected_ids,zstd"`
+	PromptIndex   int     `parquet:"prompt_index"`   // among the round's prompts
+	ChosenIndex   int     `parquet:"chosen_index"`   // among the prompt's samples
+	RejectedIndex int     `parquet:"rejected_index"` //
+	ChosenScore   float64 `parquet:"chosen_score"`   // noisy mean score
+	RejectedScore float64 `parquet:"rejected_score"` //
+	// Among the prompt's samples, from 2; the chosen one has 1. 0 where nothing was ranked.
+	RejectedRank int        `parquet:"rejected_rank"`
+	Round        int        `parquet:"round"` // round of the samples, from 1; 0 outside of runs
+	Reference    [2]float64 `parquet:"-"`
+	HasReference bool       `parquet:"-"` // Reference holds the log-probabilities of chosen and rejected with the adapters off
 }
 
-type pairRow struct {
-	Prompt        string  `parquet:"prompt,zstd"`
-	Chosen        string  `parquet:"chosen,zstd"`
-	Rejected      string  `parquet:"rejected,zstd"`
-	PromptIDs     []int32 `parquet:"prompt_ids,zstd"`
-	ChosenIDs     []int32 `parquet:"chosen_ids,zstd"`
-	RejectedIDs   []int32 `parquet:"rejected_ids,zstd"`
-	PromptIndex   int64   `parquet:"prompt_index"`
-	ChosenIndex   int64   `parquet:"chosen_index"`
-	RejectedIndex int64   `parquet:"rejected_index"`
-	ChosenScore   float64 `parquet:"chosen_score"`
-	RejectedScore float64 `parquet:"rejected_score"`
-	RejectedRank  int64   `parquet:"rejected_rank"`
-	Round         int64   `parquet:"round"`
-}
+// pairRow is a Pair by the name that the files' schema has.
+type pairRow Pair
 
-// WritePairs writes pairs as Parquet: TRL's columns prompt, chosen and rejected, the token ids and the provenance.
+// WritePairs writes pairs as Parquet.
 func WritePairs(path string, pairs []Pair) error {
 	list := make([]pairRow, len(pairs))
 	for i, p := range pairs {
-		list[i] = pairRow{p.PromptText, p.ChosenText, p.RejectedText, p.Prompt, p.Chosen, p.Rejected,
-			int64(p.PromptIndex), int64(p.ChosenIndex), int64(p.RejectedIndex), p.ChosenScore,
-			p.RejectedScore, int64(p.RejectedRank), int64(p.Round)}
+		list[i] = pairRow(p)
 	}
 	return rows.Write(path, list)
 }
@@ -57,14 +47,10 @@ func ReadPairs(path string) (pairs []Pair, err error) {
 		return nil, fmt.Errorf("dpo: %w", err)
 	}
 	for i, r := range list {
-		if len(r.ChosenIDs) == 0 || len(r.RejectedIDs) == 0 || len(r.PromptIDs) == 0 {
+		if len(r.Chosen) == 0 || len(r.Rejected) == 0 || len(r.Prompt) == 0 {
 			return nil, fmt.Errorf("dpo: %s: row %d has no token ids", path, i)
 		}
-		pairs = append(pairs, Pair{Prompt: r.PromptIDs, Chosen: r.ChosenIDs, Rejected: r.RejectedIDs,
-			PromptText: r.Prompt, ChosenText: r.Chosen, RejectedText: r.Rejected,
-			PromptIndex: int(r.PromptIndex), ChosenIndex: int(r.ChosenIndex), RejectedIndex: int(r.RejectedIndex),
-			ChosenScore: r.ChosenScore, RejectedScore: r.RejectedScore,
-			RejectedRank: int(r.RejectedRank), Round: int(r.Round)})
+		pairs = append(pairs, Pair(r))
 	}
 	return pairs, nil
 }
