@@ -88,7 +88,6 @@ func TestJudging(t *testing.T) {
 		t.Errorf("canaries %+v", r.Canaries)
 	}
 	for _, o := range []judging.Options{{Run: t.TempDir()}, {Product: "none.parquet", Config: c, Out: t.TempDir()},
-		{Product: file, Config: c, Out: t.TempDir(), Pattern: "("},
 		{Product: file, Config: c, Out: t.TempDir(), Names: "none.txt"}} {
 		if _, _, err := judging.Judge(t.Context(), o); !fault.IsUser(err) {
 			t.Errorf("%+v: %v, want an error of the user's", o, err)

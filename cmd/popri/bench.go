@@ -49,12 +49,6 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 			fmt.Fprintf(w, "products\t%.0f GFLOP/s\n", r.Flops/r.Seconds/1e9)
 		}
 		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
-		if d := r.Divergence; d != nil {
-			fmt.Fprintf(w,
-				"changed\tKullback-Leibler divergence %.4f nats on average, %.4f at most; the likeliest token is the "+
-					"same %.1f %% of the time\n",
-				d.Mean, d.Most, 100*d.Same)
-		}
 		if p := r.Profile; p != nil {
 			fmt.Fprintf(w, "threads\t%.2f s, %.2f s of a processor\n", p.Whole, p.CPU)
 			for _, l := range p.Lines {
@@ -113,7 +107,7 @@ func (a *app) benchGenerate() *cobra.Command {
 	f.Float64Var(&o.TopP, "top-p", 1, "keep the likeliest tokens that hold this share of the probability")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
 	f.BoolVar(&o.Bytes, "int8", false,
-		"round weights and inputs of projections to bytes, and measure what this changes")
+		"round weights and inputs of projections to bytes")
 	profileFlag(cmd, &o.Profile)
 	return cmd
 }

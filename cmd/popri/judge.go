@@ -37,7 +37,6 @@ It writes judge.json and the page quality-and-privacy.html into --out, by defaul
 made of clients' texts without noise, and they are outside of ε: data push-ready leaves them out.
 
 --canaries names a file of texts that were planted among the clients', one on each line; --names a file of people's names.
---schema names a JSON schema that each text keeps, --pattern a regular expression.
 
 ` + trackHelp + `
 The figures are judge/mauve/…, judge/precision/…, judge/recall/… and judge/frechet/… of product, public text and other clients, against
@@ -63,8 +62,6 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 		"Parquet file of clients who were held out (default: validation and test clients)")
 	f.StringVar(&o.Canaries, "canaries", "", "file of planted texts, one on each line")
 	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
-	f.StringVar(&o.Schema, "schema", "", "file with the JSON schema that each text keeps")
-	f.StringVar(&o.Pattern, "pattern", "", "regular expression that each text keeps")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
 }
 
@@ -72,9 +69,6 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 	if (o.Run == "") == (o.Product == "") {
 		return usage(errors.New("judge: name either --run or --product"))
-	}
-	if o.Schema != "" && o.Pattern != "" {
-		return usage(errors.New("judge: name either --schema or --pattern"))
 	}
 	if o.Run != "" {
 		if name := changed(cmd, "against", "config", "preset", "set"); name != "" {

@@ -25,17 +25,8 @@ type Result struct {
 	Rate    float64 `json:"rate"`            // items a second
 	Peak    int64   `json:"peak_bytes"`      // largest resident size of the process so far, loading included
 	Flops   float64 `json:"flops,omitempty"` // floating-point operations of the matrix products, where they are counted
-	// Divergence is that from the model whose weights are not rounded further, of generation from such weights.
-	Divergence *Divergence `json:"divergence,omitempty"`
 	// Profile is where the time went, if asked for. Recording it costs a few percent of the rate.
 	Profile *Profile `json:"profile,omitempty"`
-}
-
-// Divergence compares next-token distributions with those of another model after the same texts.
-type Divergence struct {
-	Mean float64 `json:"mean_kl"` // Kullback-Leibler divergence from the other model's, nats
-	Most float64 `json:"most_kl"` // the largest
-	Same float64 `json:"same"`    // share of the texts after which the likeliest token is the same
 }
 
 // measure times f, which returns what it worked on, and says where its time went if profiled.

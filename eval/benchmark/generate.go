@@ -3,9 +3,6 @@ package benchmark
 import (
 	"context"
 	"errors"
-	"math"
-
-	"gonum.org/v1/gonum/floats"
 
 	"popri/internal/fault"
 	"popri/model/lm"
@@ -64,62 +61,5 @@ func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 		r.Flops += 2 * float64(projections) * float64(len(p)+o.J*(o.New-1))
 		r.Flops += 2 * float64(head) * float64(1+o.J*(o.New-1))
 	}
-	if o.Bytes {
-		if r.Divergence, err = divergence(ctx, m, o, prompts); err != nil {
-			return nil, err
-		}
-	}
 	return r, nil
-}
-
-// divergence compares the next-token distributions of rounded, after each quarter of each prompt, with those of the
-// model of type o.DType.
-func divergence(ctx context.Context, rounded *lm.Model, o GenerateOptions, prompts [][]int32) (*Divergence, error) {
-	exact, err := lm.Load(o.Model, lm.Options{Weights: o.DType, Compute: o.DType, Sampling: true})
-	if err != nil {
-		return nil, fault.User(err)
-	}
-	defer exact.Free()
-	var starts [][]int32
-	for _, p := range prompts {
-		for k := 1; k <= 4; k++ {
-			if n := len(p) * k / 4; n > 0 {
-				starts = append(starts, p[:n])
-			}
-		}
-	}
-	prompts = starts
-	of := map[*lm.Model][][]float64{exact: make([][]float64, len(prompts)), rounded: make([][]float64, len(prompts))}
-	for m, logs := range of {
-		l, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: 1})
-		if err != nil {
-			return nil, fault.User(err)
-		}
-		err = l.Step(ctx, nil, func(prompt int, logits []float32) error {
-			x := make([]float64, len(logits))
-			for i, v := range logits {
-				x[i] = float64(v)
-			}
-			floats.AddConst(-floats.LogSumExp(x), x)
-			logs[prompt] = x
-			return nil
-		})
-		l.Free()
-		if err != nil {
-			return nil, err
-		}
-	}
-	var d Divergence
-	for i, p := range of[exact] {
-		q, kl := of[rounded][i], 0.0
-		for k := range p {
-			kl += math.Exp(p[k]) * (p[k] - q[k])
-		}
-		d.Mean += kl / float64(len(prompts))
-		d.Most = max(d.Most, kl)
-		if floats.MaxIdx(p) == floats.MaxIdx(q) {
-			d.Same += 1 / float64(len(prompts))
-		}
-	}
-	return &d, nil
 }

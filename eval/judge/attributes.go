@@ -107,11 +107,6 @@ func (in Input) counters(size int) []counter {
 			return c
 		}})
 	}
-	if in.Schema != nil {
-		list = append(list, counter{"structure", eachText(func(text string) []string {
-			return []string{in.Schema.check(text)}
-		})})
-	}
 	return list
 }
 

@@ -38,7 +38,6 @@ type Input struct {
 	Public   []string // may be empty
 	Canaries []string // texts that were planted among the members'
 	Names    []string // names of people to look for
-	Schema   *Schema  // that each text keeps; nil for none
 	Encoder  embedding.Encoder
 	Epsilon  float64 // stated for the product; 0 if unknown
 	Delta    float64

@@ -3,8 +3,6 @@ package judge
 import (
 	"encoding/json"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -211,39 +209,6 @@ func TestPatternsAndCanaries(t *testing.T) {
 	if c := r.Canaries; len(c) != 2 || c[0].Run != 4 || c[0].Words != 4 ||
 		in.Product[c[0].Product] != "my secret is swordfish under the old oak tree" || c[1].Run > 1 {
 		t.Errorf("canaries %+v", c)
-	}
-}
-
-func TestSchema(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "schema.json")
-	if err := os.WriteFile(file,
-		[]byte(`{"type": "object", "required": ["age"], "properties": {"age": {"type": "integer", "minimum": 0}}}`),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
-	s, err := ReadSchema(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := PatternSchema(`[A-Z]\w* \d+`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		s    *Schema
-		text string
-		want string
-	}{{s, `{"age": 3}`, keeps}, {s, `{"age": -3}`, breaks}, {s, `{"age": 3`, noJSON}, {s, `{}`, breaks}, {p, "Anna 12",
-		keeps}, {p, "Anna 12!", breaks}} {
-		if got := c.s.check(c.text); got != c.want {
-			t.Errorf("%s: %s, want %s", c.text, got, c.want)
-		}
-	}
-	if _, err := PatternSchema("("); err == nil {
-		t.Error("a broken pattern is accepted")
-	}
-	if _, err := ReadSchema(filepath.Join(t.TempDir(), "none.json")); err == nil {
-		t.Error("a missing schema is accepted")
 	}
 }
 

@@ -44,8 +44,6 @@ type Options struct {
 	Controls string
 	Canaries string // a file of planted texts, one on each line
 	Names    string // a file of names of people, one on each line
-	Schema   string // a file with the JSON schema that texts keep
-	Pattern  string // a regular expression that texts keep
 	Out      string // the folder that is written; "" for Folder in the run's
 	// Trackers show how like the clients' the texts are (trackers.Names); Warn is called with a sentence for each that
 	// fails.
@@ -155,16 +153,8 @@ func (o Options) texts(in *judge.Input) (err error) {
 	if in.Canaries, err = lines(o.Canaries); err != nil {
 		return err
 	}
-	if in.Names, err = lines(o.Names); err != nil {
-		return err
-	}
-	switch {
-	case o.Schema != "":
-		in.Schema, err = judge.ReadSchema(o.Schema)
-	case o.Pattern != "":
-		in.Schema, err = judge.PatternSchema(o.Pattern)
-	}
-	return fault.User(err)
+	in.Names, err = lines(o.Names)
+	return err
 }
 
 // clients reads those behind the product and those who were held out.
