@@ -15,7 +15,7 @@ import (
 
 // Read reads pairs in the forms of TRL's preference data sets: Parquet if the file is named so, otherwise JSON lines,
 // with "prompt", "chosen" and "rejected"; other fields are ignored. They are texts or lists of messages. Without a
-// prompt, or with a prompt that is a text beside lists of messages, the prompt is what both completions begin with. A
+// prompt, or with a prompt that is a text with lists of messages, the prompt is what both completions begin with. A
 // prompt may be empty, and so may one of the completions, which then is the end of text alone. Parquet may also be the
 // output of [WritePairs].
 //

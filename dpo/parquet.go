@@ -74,7 +74,7 @@ func readColumn(f *parquetio.File, path, name string) ([]content, error) {
 
 func readMessages(f *parquetio.File, path, name string) ([]content, error) {
 	if i := slices.IndexFunc(templateArguments, f.Has); i >= 0 {
-		return nil, fmt.Errorf("%s: column %s is not supported beside conversations: %s", path, templateArguments[i],
+		return nil, fmt.Errorf("%s: column %s is not supported with conversations: %s", path, templateArguments[i],
 			withoutArguments)
 	}
 	var fields [2][][]parquetio.Cell

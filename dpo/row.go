@@ -34,7 +34,7 @@ func (c content) kind() string {
 }
 
 // explicit returns the row with a prompt of its own, as TRL's maybe_extract_prompt does: a prompt that is missing, or a
-// text beside lists of messages (as in UltraFeedback), is taken from the beginning that chosen and rejected share.
+// text with lists of messages (as in UltraFeedback), is taken from the beginning that chosen and rejected share.
 func (r row) explicit() (row, error) {
 	conversation := r.chosen.messages != nil
 	switch {

@@ -17,7 +17,7 @@ type GenerateOptions struct {
 	New   int          // tokens of each sample, neither more nor fewer
 	DType tensor.DType // of weights and products
 	Seed  uint64
-	TopP  float64 // keep the likeliest tokens that hold this share of the probability; 0 keeps all
+	TopP  float64 // keep the likeliest tokens that hold this much of the probability; 0 keeps all
 	Bytes bool    // weights and inputs of projections are rounded to bytes, see [lm.Options]
 	// Profile says where the time goes.
 	Profile bool

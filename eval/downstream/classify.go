@@ -11,7 +11,7 @@ import (
 )
 
 // Classification trains a small model on texts with labels and tests whether it gives the clients' texts theirs. All
-// sources then have labels, and each text is one row: the accuracy is the share of texts that get their label.
+// sources then have labels, and each text is one row: the accuracy is the fraction of texts that get their label.
 
 // ClassEncoder turns labelled texts into rows of a classifier.
 type ClassEncoder struct {

@@ -46,7 +46,7 @@ func (set *Set) add(client int, rows []lm.Row) {
 	}
 }
 
-// Measure returns the model's mean loss over all counted tokens of rows, in nats, and the share of them that it
+// Measure returns the model's mean loss over all counted tokens of rows, in nats, and the fraction of them that it
 // predicts exactly.
 func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
 	err = tensor.Run(func(s *tensor.Scope) error {
@@ -80,15 +80,17 @@ func evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 // Interval is a 95 % confidence interval.
 type Interval [2]float64
 
-// Accuracy is the share of all tokens that are predicted exactly.
-func Accuracy(scores []Score) float64 { return share(scores, func(c Score) int { return c.Correct }) }
+// Accuracy is the fraction of all tokens that are predicted exactly.
+func Accuracy(scores []Score) float64 {
+	return fraction(scores, func(c Score) int { return c.Correct })
+}
 
-// Top3 is the share of all tokens that are among the model's three likeliest ones, Top5 among its five.
-func Top3(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top3 }) }
+// Top3 is the fraction of all tokens that are among the model's three likeliest ones, Top5 among its five.
+func Top3(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top3 }) }
 
-func Top5(scores []Score) float64 { return share(scores, func(c Score) int { return c.Top5 }) }
+func Top5(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top5 }) }
 
-func share(scores []Score, of func(Score) int) float64 {
+func fraction(scores []Score, of func(Score) int) float64 {
 	counted, tokens := 0, 0
 	for _, c := range scores {
 		counted += of(c)
@@ -107,7 +109,7 @@ func Perplexity(scores []Score) float64 {
 	return math.Exp(loss / float64(tokens))
 }
 
-// gapClosed is the share of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
+// gapClosed is the fraction of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
 func gapClosed(scores, zero, infinite []Score) float64 {
 	a, b, c := Accuracy(zero), Accuracy(scores), Accuracy(infinite)
 	return (b - a) / (c - a)

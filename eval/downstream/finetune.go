@@ -25,7 +25,7 @@ const evalTokens = 8192
 // A training writes its state at most once in this time: a model that trains in seconds writes none.
 var checkpointEvery = time.Minute
 
-// record is what a checkpoint holds of a fine-tuning beside the tensors.
+// record is what a checkpoint holds of a fine-tuning besides the tensors.
 type record struct {
 	trainer.Progress
 	Curve []Point `json:"curve"`

@@ -27,7 +27,7 @@ type Options struct {
 	Warmup        int     // updates
 	WeightDecay   float64 // AdamW's
 	MaxNorm       float64 // of the gradient; 0 does not clip
-	Dropout       float64 // share of activations; 0 for none
+	Dropout       float64 // fraction of activations; 0 for none
 	// EvalEvery is the number of updates between measurements on the validation clients; 0, with Epochs, measures after
 	// each epoch.
 	EvalEvery int

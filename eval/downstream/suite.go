@@ -88,7 +88,7 @@ type Suite struct {
 	// Main is the key of the source that the others are compared with; "" compares none.
 	Main string
 	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every
-	// share of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
+	// fraction of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
 	ReferencePrivate bool
 	Cache            string // folder in which fine-tunings that suites have in common are kept; "" does each anew
 	CacheKey         []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
@@ -110,7 +110,7 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	return results, u.compare(results)
 }
 
-// Accuracies are those of the models of Run's results on each test client: the share of the client's tokens, or of its
+// Accuracies are those of the models of Run's results on each test client: the fraction of the client's tokens, or of its
 // texts, that a model has right; 0 for a client without any. They are private data: [client][result].
 func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64, results []string, err error) {
 	measured, err := u.measure(ctx, sources)

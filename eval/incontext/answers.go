@@ -23,7 +23,7 @@ type Answers struct {
 	Prior    []float64   // [label], of the text without content
 }
 
-// Label is the likeliest label of the text at a place, or, calibrated, the one that gains the most by the text.
+// Label is the likeliest label of the text at an index, or, calibrated, the one that gains the most by the text.
 func (a Answers) Label(at int, calibrated bool) int {
 	best := 0
 	score := func(label int) float64 {
@@ -65,7 +65,7 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 		return nil, err
 	}
 	defer shared.Free()
-	var batches [][]int // places of questions, the longest first
+	var batches [][]int // indices of questions, the longest first
 	for _, at := range numeric.SortedIndices(len(questions),
 		func(a, b int) int { return len(questions[b]) - len(questions[a]) }) {
 		n := len(batches) - 1

@@ -11,7 +11,7 @@ import (
 	"popri/model/tokenizer"
 )
 
-// The places of [Format.Item] that are filled in.
+// The parts of [Format.Item] that are filled in.
 const (
 	textPlace  = "{text}"
 	labelPlace = "{label}"
@@ -117,7 +117,7 @@ type Example struct{ Text, Label, Reason string }
 
 // Draw draws k demonstrations without replacement, evenly over the labels that examples have: labels that get one more
 // than others, the demonstrations of each label and their order are random. A label with too few examples gives all of
-// them, and others take the places left. Fewer than k are returned only where there are fewer examples.
+// them, and others fill what is left. Fewer than k are returned only where there are fewer examples.
 func Draw(examples []Example, k int, r *rand.Rand) []Example {
 	of := map[string][]Example{}
 	var labels []string

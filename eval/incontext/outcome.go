@@ -38,7 +38,7 @@ type Result struct {
 
 // Score is what one set of demonstrations reached.
 type Score struct {
-	Accuracy     float64 `json:"accuracy"` // share of the test texts that get their label
+	Accuracy     float64 `json:"accuracy"` // fraction of the test texts that get their label
 	Calibrated   float64 `json:"calibrated_accuracy"`
 	MacroF1      float64 `json:"macro_f1"` // over the labels that test texts or answers have
 	CalibratedF1 float64 `json:"calibrated_macro_f1"`

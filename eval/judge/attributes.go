@@ -21,7 +21,7 @@ type Attribute struct {
 	// Divergence is that of Jensen and Shannon in bits, 0 for the same and 1 for nothing in common, by set of texts.
 	// Samples of one distribution differ, too: that is what the other half of the clients shows.
 	Divergence map[string]float64 `json:"divergence"`
-	// Rows are the values that tell most, with their shares.
+	// Rows are the values that tell most, with their fractions.
 	Rows []Share `json:"rows"`
 }
 
@@ -39,7 +39,7 @@ type Topic struct {
 	Clients float64  `json:"clients"`
 }
 
-// named are patterns whose shares are compared.
+// named are patterns whose fractions are compared.
 var named = []struct {
 	name string
 	find *regexp.Regexp
@@ -181,7 +181,7 @@ func (c counts) sum() (sum float64) {
 	return sum
 }
 
-// telling are the values that add most to the divergence. Shares are of texts if ofTexts is set, else of all values.
+// telling are the values that add most to the divergence. Fractions are of texts if ofTexts is set, else of all values.
 func telling(product, clients counts, products, texts float64, ofTexts bool) (out []Share) {
 	p, q := product.sum(), clients.sum()
 	if ofTexts {

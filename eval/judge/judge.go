@@ -2,7 +2,7 @@
 // anybody's words, and can it be told from them who took part?
 //
 // The clients come in two groups. Members' texts are behind the product; controls were held out of everything. What the
-// product has in common with controls is chance, so each figure of the members stands beside the controls'. This needs
+// product has in common with controls is chance, so each figure of the members stands next to the controls'. This needs
 // controls that were drawn as the members were; [Result].GroupsAUC says how far the groups differ.
 //
 // The results are computed from members' texts without noise. They are outside of ε and for the owner of the data

@@ -19,8 +19,8 @@ type Likeness struct {
 	Words     int     `json:"words"` // to which texts were cut
 	Mauve     float64 `json:"mauve"` // mean over [seeds] draws of texts and clusters
 	MauveStd  float64 `json:"mauve_std"`
-	Precision float64 `json:"precision"` // share of the texts that lie among the clients' (Kynkäänniemi et al. 2019)
-	Recall    float64 `json:"recall"`    // share of the clients' texts that lie among them
+	Precision float64 `json:"precision"` // fraction of the texts that lie among the clients' (Kynkäänniemi et al. 2019)
+	Recall    float64 `json:"recall"`    // fraction of the clients' texts that lie among them
 	Frechet   float64 `json:"frechet"`   // distance of both as Gaussians, in the embedding space
 }
 
@@ -46,9 +46,9 @@ type set struct {
 
 // sets are the texts that are compared, the clients' first.
 func (in Input) sets(first, second []int) []set {
-	controls := func(name string, places []int) set {
+	controls := func(name string, indices []int) set {
 		s := set{name: name}
-		for _, i := range places {
+		for _, i := range indices {
 			s.texts, s.labels = append(s.texts, in.Controls[i].Texts...), append(s.labels, in.Controls[i].Labels...)
 		}
 		return s

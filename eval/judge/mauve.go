@@ -72,7 +72,7 @@ func area(x, y []float64) float64 {
 	return math.Abs(sum)
 }
 
-// explained is the share of the variance that the kept directions explain.
+// explained is the fraction of the variance that the kept directions explain.
 const explained = 0.9
 
 // principal puts the rows of both matrices, scaled to length 1, on their common principal directions.

@@ -13,7 +13,7 @@ import (
 // an upper one.
 type Attack struct {
 	Name    string  `json:"name"`
-	AUC     float64 `json:"auc"`     // chance that a member looks more like one than a control
+	AUC     float64 `json:"auc"`     // probability that a member looks more like one than a control
 	Epsilon float64 `json:"epsilon"` // that the attack shows, with 95 % confidence; 0 for none
 }
 
@@ -83,7 +83,7 @@ func (in Input) attack(name string, members, controls []float64) Attack {
 }
 
 // shown is the ε that a guess at a threshold shows with 95 % confidence, never below 0 (Jagielski et al. 2020, with δ):
-// both shares of right and wrong guesses are bounded by Clopper and Pearson at 97.5 %.
+// both fractions of right and wrong guesses are bounded by Clopper and Pearson at 97.5 %.
 func (in Input) shown(members, controls []float64, threshold float64) float64 {
 	least := func(list []float64) (above int) {
 		for _, x := range list {

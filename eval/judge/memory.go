@@ -12,12 +12,12 @@ import (
 	"popri/model/embedding"
 )
 
-// Memory says what of the members' words stands in the product, beside the same for controls.
+// Memory says what of the members' words stands in the product, with the same for controls.
 type Memory struct {
 	WordsLooked int     `json:"words_looked"` // first words of each client that were compared
 	Runs        []Runs  `json:"runs"`
 	Found       []Found `json:"found"` // runs of members that chance does not explain
-	// Nearer is the share of the product's texts whose nearest text of a client is a member's, where as many members as
+	// Nearer is the fraction of the product's texts whose nearest text of a client is a member's, where as many members as
 	// controls are asked; 0.5 is chance. Its interval is over clients.
 	Nearer   float64    `json:"nearer"`
 	NearerCI [2]float64 `json:"nearer_ci"`
@@ -31,7 +31,7 @@ type Runs struct {
 	Words    int     `json:"words"` // at least
 	Members  int     `json:"members"`
 	Controls int     `json:"controls"`
-	P        float64 `json:"p"` // chance of as many members or more, if both groups were alike (Fisher's exact test)
+	P        float64 `json:"p"` // probability of as many members or more, if both groups were alike (Fisher's exact test)
 }
 
 // Found is a run of words of a member in the product.
@@ -83,10 +83,10 @@ func (in Input) memory(found runs, e embedded) Memory {
 	return m
 }
 
-// tail is how likely a run of a length is for a control: the share of controls with a run at all, times an exponential
+// tail is how likely a run of a length is for a control: the fraction of controls with a run at all, times an exponential
 // fall of its length beyond the least one. One more control with a run of two words more than the least is added, so
 // that groups without runs say that runs are rare and not that they are impossible.
-type tail struct{ share, mean float64 }
+type tail struct{ fraction, mean float64 }
 
 func newTail(controls []run) tail {
 	const added = 2
@@ -101,10 +101,10 @@ func newTail(controls []run) tail {
 }
 
 func (t tail) chance(length int) float64 {
-	return t.share * math.Exp(-float64(max(0, length-leastRun))/t.mean)
+	return t.fraction * math.Exp(-float64(max(0, length-leastRun))/t.mean)
 }
 
-// fisher is the chance of at least k of n members among k+c clients with a property, drawn from n+m clients.
+// fisher is the probability of at least k of n members among k+c clients with a property, drawn from n+m clients.
 func fisher(k, n, c, m int) float64 {
 	logChoose := func(n, k int) float64 {
 		a, _ := math.Lgamma(float64(n + 1))
@@ -144,7 +144,7 @@ func (in Input) near(e embedded, m *Memory) {
 			won[client] += 0.5
 		}
 	}
-	m.Nearer, m.NearerCI = clusteredShare(won, of, in.random("interval"))
+	m.Nearer, m.NearerCI = clusteredFraction(won, of, in.random("interval"))
 	bound, public := between(e), map[string]bool{}
 	for _, text := range in.Public {
 		public[text] = true
@@ -179,8 +179,8 @@ func between(e embedded) float64 {
 
 func anyRow(int, int) bool { return true }
 
-// clusteredShare is a share with its 95 % interval over clusters (bootstrap of 1000).
-func clusteredShare(won, of map[int]float64, random interface{ IntN(int) int }) (share float64, ci [2]float64) {
+// clusteredFraction is a fraction with its 95 % interval over clusters (bootstrap of 1000).
+func clusteredFraction(won, of map[int]float64, random interface{ IntN(int) int }) (fraction float64, ci [2]float64) {
 	var keys []int
 	for k := range of {
 		keys = append(keys, k)

@@ -12,7 +12,7 @@ const leastRun = 8
 type run struct {
 	Words   int // 0 for fewer than leastRun
 	Text    string
-	Product int  // the place of the product's text
+	Product int  // the index of the product's text
 	Public  bool // the words stand in public text, too
 }
 
@@ -20,19 +20,19 @@ type run struct {
 type index struct {
 	words vocabulary
 	texts [][]uint32
-	at    map[uint64][]place // by the hash of leastRun successive words
+	at    map[uint64][]position // by the hash of leastRun successive words
 }
 
-type place struct{ text, word int32 }
+type position struct{ text, word int32 }
 
 func newIndex(v vocabulary, texts []string) *index {
-	x := &index{words: v, at: map[uint64][]place{}}
+	x := &index{words: v, at: map[uint64][]position{}}
 	for i, text := range texts {
 		ids := v.ids(text, true)
 		x.texts = append(x.texts, ids)
 		for j := range len(ids) - leastRun + 1 {
 			h := hash(ids[j : j+leastRun])
-			x.at[h] = append(x.at[h], place{int32(i), int32(j)})
+			x.at[h] = append(x.at[h], position{int32(i), int32(j)})
 		}
 	}
 	return x

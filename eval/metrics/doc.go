@@ -2,7 +2,7 @@
 //
 //	FID(x, y) = |μx − μy|² + tr Cx + tr Cy − 2 tr (Cx Cy)^½
 //
-// Beside it stands the Wasserstein distance, which does not take the clouds for normal distributions.
+// With it stands the Wasserstein distance, which does not take the clouds for normal distributions.
 //
 // Points are rows of float32 in one slice, row after row; sums are float64.
 package metrics

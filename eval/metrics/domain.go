@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// AUC is the chance that a draw from high is above one from low, ties counted half: the area under the ROC curve.
+// AUC is the probability that a draw from high is above one from low, ties counted half: the area under the ROC curve.
 func AUC(high, low []float64) float64 {
 	sorted := append([]float64(nil), low...)
 	sort.Float64s(sorted)
@@ -31,7 +31,7 @@ type Halves struct {
 // ErrTooFew says that [DomainAUC] has too few points.
 var ErrTooFew = errors.New("metrics: each half of both sets needs at least two points")
 
-// ridge is added to the diagonal of the covariance, as a share of its mean.
+// ridge is added to the diagonal of the covariance, as a fraction of its mean.
 const ridge = 1e-2
 
 // DomainAUC says how well a linear classifier tells two sets of points apart, which bounds from below how far apart

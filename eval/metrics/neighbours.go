@@ -8,7 +8,7 @@ import (
 	"popri/internal/parallel"
 )
 
-// PrecisionRecall returns the share of generated points that lie among real ones, and of real points that lie among
+// PrecisionRecall returns the fraction of generated points that lie among real ones, and of real points that lie among
 // generated ones (Kynkäänniemi et al., arXiv 1904.06991). A point lies among a set if it is within the ball around at
 // least one point of it, whose radius is the L2 distance to that point's k-th nearest other point; the edge counts as
 // inside. Each set needs more than k points. It takes n² · dim operations, on all processors.
@@ -26,7 +26,7 @@ func PrecisionRecall(real, generated []float32, dim, k int) (precision, recall f
 			"exist", k, nReal, nGenerated)
 	}
 	realRadii, generatedRadii := radii(real, dim, k), radii(generated, dim, k)
-	return shareInside(real, realRadii, generated, dim), shareInside(generated, generatedRadii, real, dim), nil
+	return fractionInside(real, realRadii, generated, dim), fractionInside(generated, generatedRadii, real, dim), nil
 }
 
 // radii returns the squared distance from every point to its k-th nearest other one.
@@ -58,8 +58,8 @@ func radii(points []float32, dim, k int) []float64 {
 	return out
 }
 
-// shareInside returns the share of queries that lie in a ball around a reference point with the given squared radius.
-func shareInside(reference []float32, radii []float64, queries []float32, dim int) float64 {
+// fractionInside returns the fraction of queries that lie in a ball around a reference point with its squared radius.
+func fractionInside(reference []float32, radii []float64, queries []float32, dim int) float64 {
 	n := len(queries) / dim
 	var inside atomic.Int64
 	parallel.Each(n, func(i int) {

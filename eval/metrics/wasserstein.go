@@ -14,7 +14,7 @@ const mostMatched = 500
 // Wasserstein is the Wasserstein distance W1 of the clouds, with the L2 distance of points as cost: the mean distance
 // of points of one to points of the other in the best matching, which has each point once. As many points of each are
 // matched, 500 at most, which lie evenly in their order. Points of the same distribution are apart, too, the more the
-// fewer they are and the more dimensions they have, so it says something only beside another distance of as many
+// fewer they are and the more dimensions they have, so it says something only next to another distance of as many
 // points.
 func (g *Gaussian) Wasserstein(other *Gaussian) (float64, error) {
 	dim := g.Dim()

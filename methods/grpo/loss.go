@@ -19,7 +19,7 @@ type Value struct {
 }
 
 // Eval computes the loss of a token: what TRL's GRPOTrainer does by default, without a divergence from the model without
-// adapters. The loss of an update is the mean over its share of the round's tokens ("dapo").
+// adapters. The loss of an update is the mean over its part of the round's tokens ("dapo").
 func (t Token) Eval() Value {
 	ratio := math.Exp(t.LogProb - t.Old)
 	clipped := min(max(ratio, 1-epsilon), 1+epsilon)

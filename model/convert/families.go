@@ -76,7 +76,7 @@ func (r *reader) longRope(config map[string]any, turned int) any {
 	}
 	if long == nil || short == nil {
 		r.note(r.file.BadTensor(map[bool]string{true: longFactors, false: shortFactors}[long == nil],
-			"is missing beside the other one"))
+			"is missing, and the other one is there"))
 		return nil
 	}
 	r.ignore("rope.scaling.type", "rope.scaling.factor", "rope.scaling.finetuned")

@@ -19,7 +19,7 @@ func (r *reader) ropeScaling(config map[string]any) any {
 		r.note(r.file.Bad(r.key("rope.scaling.type"), "is %q, supported are none and linear, and LLaMA 3's by the "+
 			"tensor %s", kind, ropeFactors))
 	case factors && kind == "linear" && factor != 1:
-		r.note(r.file.BadTensor(ropeFactors, "stands beside a linear scaling, which is not supported"))
+		r.note(r.file.BadTensor(ropeFactors, "stands next to a linear scaling, which is not supported"))
 	case factors:
 		return r.llama3(config)
 	case kind != "none" && factor != 1:

@@ -42,7 +42,7 @@ type Encoder interface {
 	Encode(texts []string) (Matrix, error)
 }
 
-// Sentence is the encoder of sentences within e: e itself, unless e puts further values beside an embedding.
+// Sentence is the encoder of sentences within e: e itself, unless e puts further values next to an embedding.
 func Sentence(e Encoder) Encoder {
 	if joined, ok := e.(interface{ Sentence() Encoder }); ok {
 		return joined.Sentence()

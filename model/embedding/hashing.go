@@ -293,7 +293,7 @@ func (s *scratch) features(text string, gramWeight float32) {
 	}
 }
 
-// grams adds the n-grams of the word: up to seven bytes fit one integer beside their number.
+// grams adds the n-grams of the word: up to seven bytes fit one integer with their number.
 func (s *scratch) grams(weight float32) {
 	for from := range s.word {
 		gram := uint64(0)

@@ -33,7 +33,7 @@ type Operation struct {
 	Calls   int64
 }
 
-// What is recorded beside operations of libtorch and kernels: Go between them, and the release of tensors.
+// What is recorded besides operations of libtorch and kernels: Go between them, and the release of tensors.
 const (
 	GoName   = "Go"
 	FreeName = "free"

@@ -33,7 +33,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("tokenizer: %s: %s", e
 // UserFault tells that the user can correct it.
 func (e *FormatError) UserFault() bool { return true }
 
-// Load reads a tokenizer.json, or the one in a folder. A tokenizer_config.json beside it names the tokens for
+// Load reads a tokenizer.json, or the one in a folder. A tokenizer_config.json next to it names the tokens for
 // [Tokenizer.EOS] and [Tokenizer.BOS]. Content that is damaged or not supported gives a [*FormatError].
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -53,7 +53,7 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// readNames reads which tokens the tokenizer_config.json beside a file names.
+// readNames reads which tokens the tokenizer_config.json next to a file names.
 func (t *Tokenizer) readNames(path string) error {
 	config := filepath.Join(filepath.Dir(path), configName)
 	content, err := os.ReadFile(config)

@@ -31,7 +31,7 @@ const (
 const defaultExtraIDs = 100
 
 // LoadSentencePiece reads a unigram model in SentencePiece's own file (spiece.model, sentencepiece.bpe.model) as
-// transformers converts it to tokenizer.json. [Tokenizer.JSON] returns that file. tokenizer_config.json beside the
+// transformers converts it to tokenizer.json. [Tokenizer.JSON] returns that file. tokenizer_config.json next to the
 // model is read as by [Load], and its extra_ids.
 func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	content, err := os.ReadFile(path)

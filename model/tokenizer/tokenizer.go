@@ -117,7 +117,7 @@ func (t *Tokenizer) Template() (prefix, suffix []int32) {
 	return slices.Clone(t.prefix), slices.Clone(t.suff)
 }
 
-// EOS returns the id that ends a text: what tokenizer_config.json beside the tokenizer names, else the first of the
+// EOS returns the id that ends a text: what tokenizer_config.json next to the tokenizer names, else the first of the
 // customary names that is a special token.
 func (t *Tokenizer) EOS() (int32, bool) {
 	return t.named(t.defaults.EOS, "<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>", "<|eot_id|>", "[SEP]")

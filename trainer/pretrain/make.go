@@ -16,7 +16,7 @@ import (
 // provenanceFile has a model's [Provenance].
 const provenanceFile = "provenance.json"
 
-// Provenance is written beside the weights and says how they were made.
+// Provenance is written next to the weights and says how they were made.
 type Provenance struct {
 	Command      string  `json:"command"`
 	Commit       string  `json:"program_commit"`

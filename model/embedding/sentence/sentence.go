@@ -75,7 +75,7 @@ func (f *Folder) open() error {
 	}
 	f.prefix, f.suffix = f.tokenizer.Template()
 	if around := len(f.prefix) + len(f.suffix); f.MaxTokens <= around {
-		return fmt.Errorf("%s: max_seq_length %d leaves no room beside the %d tokens around a text", f.Dir,
+		return fmt.Errorf("%s: max_seq_length %d leaves no room for more than the %d tokens around a text", f.Dir,
 			f.MaxTokens, around)
 	}
 	var err error

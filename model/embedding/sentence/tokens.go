@@ -31,7 +31,7 @@ func (f *Folder) readTokenizer() error {
 			return err
 		default:
 			return fmt.Errorf("%w: the folder has %s only; in Python, transformers.AutoTokenizer.from_pretrained(%q)."+
-				"save_pretrained(%[3]q) writes tokenizer.json beside it", missing, name, strings.TrimSuffix(f.Dir, "/"))
+				"save_pretrained(%[3]q) writes tokenizer.json next to it", missing, name, strings.TrimSuffix(f.Dir, "/"))
 		}
 	}
 	return missing
