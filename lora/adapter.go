@@ -184,9 +184,6 @@ func (p *Pair) tensors() []tensor.Tensor {
 // Merge returns a copy of m whose weights are W + s·B·A, or those of DoRA, for sampling at the speed of the plain
 // model.
 func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
-	if err := a.fits(m); err != nil {
-		return nil, err
-	}
 	return m.Copy(o, a.merged)
 }
 
@@ -194,9 +191,6 @@ func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 // rounded as those of [Adapter.Merge] to the same type. undo reads the folder's weights again; until it has, nothing
 // else may use m's weights. If it fails, m is unusable.
 func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
-	if err := a.fits(m); err != nil {
-		return nil, err
-	}
 	var names []string
 	for _, name := range a.Names() {
 		names = append(names, name+".weight")
@@ -215,21 +209,6 @@ func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
 		return nil, err
 	}
 	return func() error { return m.Reload(names...) }, nil
-}
-
-// fits returns an error unless m has the adapter's projections.
-func (a *Adapter) fits(m *lm.Model) error {
-	for name, p := range a.Modules {
-		l := m.Linears()[name]
-		if l == nil {
-			return fmt.Errorf("lora: the model has no projection %s", name)
-		}
-		if p.A.Size(1) != l.In || p.B.Size(0) != l.Out {
-			return fmt.Errorf("lora: %s maps %d to %d values, the adapter %d to %d", name, l.In, l.Out, p.A.Size(1),
-				p.B.Size(0))
-		}
-	}
-	return nil
 }
 
 // merged is the float32 weight w of l with the adapter's change, or the zero Tensor if it changes nothing.

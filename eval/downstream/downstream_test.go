@@ -363,9 +363,9 @@ func TestSuite(t *testing.T) {
 
 	// Without the declaration nothing is trained on private text, and no share of the gap follows from it.
 	u.ReferencePrivate = false
-	u.Begin = func(key, name string, _ int) {
-		if key == Private {
-			t.Errorf("%s was begun", name)
+	u.End = func(r Result) {
+		if r.Key == Private {
+			t.Errorf("%s was trained", r.Name)
 		}
 	}
 	for i, r := range run(u) {
@@ -373,7 +373,7 @@ func TestSuite(t *testing.T) {
 			t.Errorf("without the reference: %+v", r)
 		}
 	}
-	u.ReferencePrivate, u.Begin = true, nil
+	u.ReferencePrivate, u.End = true, nil
 
 	// With a cache the figures are the same, at first and when they are read back; other options are computed anew.
 	u.Cache = filepath.Join(t.TempDir(), "cache")

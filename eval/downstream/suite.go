@@ -92,10 +92,9 @@ type Suite struct {
 	ReferencePrivate bool
 	Cache            string // folder in which fine-tunings that suites have in common are kept; "" does each anew
 	CacheKey         []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
-	// Begin and End, where not nil, report progress, from several goroutines: models are trained side by side. Progress
+	// End and Progress, where not nil, report from several goroutines: models are trained side by side. Progress
 	// tells how many updates of all models are done, and how many there will be in all: fewer than planned at first, if
 	// trainings end early or are in the cache.
-	Begin    func(key, name string, texts int)
 	Progress func(done, planned int)
 	End      func(Result)
 }
@@ -162,9 +161,6 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 	results := make([]Result, len(all))
 	err = u.each(len(all), func(i int, s *tensor.Scope) error {
 		src := all[i]
-		if u.Begin != nil {
-			u.Begin(src.Key, src.Name, len(src.Texts))
-		}
 		o, updates := u.Options, 0
 		o.Stepped = func() {
 			updates++
