@@ -104,12 +104,12 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 			RefRejected    []float32 `json:"ref_rejected"`
 		}
 		Cases []struct {
-			Loss, Divergence string
-			Beta, Tolerance  float64
-			LabelSmoothing   float64 `json:"label_smoothing"`
-			Losses           []float64
-			GradChosen       []float64 `json:"grad_chosen"`
-			GradRejected     []float64 `json:"grad_rejected"`
+			Loss, Divergence       string
+			Beta, Gamma, Tolerance float64
+			LabelSmoothing         float64 `json:"label_smoothing"`
+			Losses                 []float64
+			GradChosen             []float64 `json:"grad_chosen"`
+			GradRejected           []float64 `json:"grad_rejected"`
 		}
 	}
 	golden.ReadJSON(t, filepath.Join(golden.Folder(t, "dpo-losses"), "cases.json"), &file)
@@ -129,7 +129,7 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 			continue
 		}
 		close := func(got, want float64) bool { return math.Abs(got-want) <= k.Tolerance*(1+math.Abs(want)) }
-		l, err := NewLoss(k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing})
+		l, err := NewLoss(k.Loss, Params{Beta: k.Beta, LabelSmoothing: k.LabelSmoothing, Gamma: k.Gamma})
 		if err != nil {
 			t.Fatal(err)
 		}

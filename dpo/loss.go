@@ -32,6 +32,7 @@ type Params struct {
 	Beta           float64 // strength of the pull towards the reference; a larger β stays closer
 	LabelSmoothing float64 // assumed probability that a label is flipped (cdpo, robust, exo_pair, aot, aot_unpaired)
 	SFT            float64 // weight of the chosen completions' own likelihood, added to the loss (TRL's rpo_alpha)
+	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
 }
 
 // constructors has a loss for each entry of [losses.All].
@@ -52,7 +53,7 @@ var constructors = map[string]func(Params) Loss{
 	"apo_down":     func(p Params) Loss { return apoDown{p.Beta} },
 	"discopop":     func(p Params) Loss { return discopop{p.Beta} },
 	"cpo":          func(p Params) Loss { return cpo{p.Beta} },
-	"simpo":        func(p Params) Loss { return simpo{p.Beta} },
+	"simpo":        func(p Params) Loss { return simpo{p.Beta, p.Gamma} },
 	"orpo":         func(p Params) Loss { return orpo{p.Beta} },
 	"aot":          func(p Params) Loss { return aot{conservative{p.Beta, p.LabelSmoothing}, false} },
 	"kto_pair":     func(p Params) Loss { return ktoPair{p.Beta} },
@@ -75,6 +76,8 @@ func NewLoss(name string, p Params) (Loss, error) {
 		return nil, fmt.Errorf("dpo: label smoothing is %g, it must be in [0, 0.5)", p.LabelSmoothing)
 	case name == "exo_pair" && p.LabelSmoothing == 0:
 		return nil, errors.New("dpo: label smoothing is 0, exo_pair needs one above 0; its paper recommends 1e-3")
+	case !(p.Gamma >= 0) || math.IsInf(p.Gamma, 0):
+		return nil, fmt.Errorf("dpo: gamma is %g, it must not be negative", p.Gamma)
 	case !(p.SFT >= 0) || math.IsInf(p.SFT, 0):
 		return nil, fmt.Errorf("dpo: the SFT term has weight %g, it must not be negative", p.SFT)
 	}

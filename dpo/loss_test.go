@@ -21,7 +21,7 @@ func TestLossGradients(t *testing.T) {
 		}
 		for _, p := range []Params{{Beta: 0.1, LabelSmoothing: 0.01}, {Beta: 1, LabelSmoothing: 0.1},
 			{Beta: 0.01, LabelSmoothing: 0.45},
-			{Beta: 0.5, LabelSmoothing: 1e-3, SFT: 0.7}} {
+			{Beta: 0.5, LabelSmoothing: 1e-3, SFT: 0.7, Gamma: 0.5}} {
 			l, err := NewLoss(name, p)
 			if err != nil {
 				t.Fatal(err)
@@ -127,6 +127,7 @@ func TestNewLossRefuses(t *testing.T) {
 		{"robust", Params{Beta: 1, LabelSmoothing: -0.1}, "label smoothing is -0.1"},
 		{"hinge", Params{Beta: 1, SFT: -1}, "weight -1"},
 		{"exo_pair", Params{Beta: 1}, "recommends 1e-3"},
+		{"simpo", Params{Beta: 1, Gamma: math.NaN()}, "gamma is NaN"},
 	} {
 		if l, err := NewLoss(c.name, c.p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v gives %v, %v", c.name, c.p, l, err)

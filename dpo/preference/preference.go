@@ -42,7 +42,8 @@ func Adapter(l configs.LoRA, model string) lora.Config {
 // given number of steps.
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
 	d := c.DPO
-	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight})
+	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight,
+		Gamma: simpoGamma})
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +78,9 @@ func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
 func Optimizer(o configs.Optimizer) trainer.AdamW {
 	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: 1}
 }
+
+// simpoGamma is the margin of the loss "simpo", TRL's default. Its paper tunes it together with β.
+const simpoGamma = 0.5
 
 // CheckMeasures returns an error if dpo.best needs a measurement that is not available: held says that there are
 // held-out pairs, distance that there are validation texts for a Fréchet distance.
