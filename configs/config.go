@@ -101,7 +101,7 @@ type Synthetic struct {
 	// (public_selection). It needs scoring.release "once". Default 16000; 0 is none. With the method public_selection
 	// they are the whole set, and 0 stands for 16000.
 	PublicTexts int `yaml:"public_texts" range:"[0, 2^30]"`
-	// Kept is the share of the written texts that carry weight. Below 1, the set's rows are drawn from the written
+	// Kept is the fraction of the written texts that carry weight. Below 1, the set's rows are drawn from the written
 	// texts by weights with which their mean embedding comes near the clients', and Kept is the least effective share
 	// of texts that these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
 	Kept float64 `yaml:"kept" range:"(0, 1]"`

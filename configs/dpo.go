@@ -32,7 +32,7 @@ type DPO struct {
 	// Beta is the weight of staying close to the reference: a larger one moves the model less for a pair that it
 	// already ranks correctly. Default 0.1; above 0.
 	Beta float64 `yaml:"beta" range:"(0, 1e3]"`
-	// LabelSmoothing is the share of pairs that "cdpo", "robust", "aot" and "aot_unpaired" assume to have swapped
+	// LabelSmoothing is the fraction of pairs that "cdpo", "robust", "aot" and "aot_unpaired" assume to have swapped
 	// labels, below 0.5. Default 0, with which "cdpo" and "robust" equal the sigmoid loss. "exo_pair" needs one above
 	// 0, its paper recommends 1e-3; other losses accept 0 only.
 	LabelSmoothing float64 `yaml:"label_smoothing"`
@@ -52,7 +52,7 @@ type DPO struct {
 	// changes results by rounding only: an update's loss is the mean over all its pairs. The method "grpo" computes two
 	// samples for each pair, or 20 with 0.
 	MicroPairs int `yaml:"micro_pairs" range:"[0, 2^30]"`
-	// EvalShare is the share of a round's prompts whose pairs are held out for measurements. Default 0, below 1; fewer
+	// EvalShare is the fraction of a round's prompts whose pairs are held out for measurements. Default 0, below 1; fewer
 	// than about fifty pairs give an imprecise loss.
 	EvalShare float64 `yaml:"eval_share" range:"[0, 1)"`
 	// Best says which adapters a round keeps: those of its "last" step, those with the least loss on held-out "pairs",

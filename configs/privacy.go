@@ -83,7 +83,7 @@ type Aggregate struct {
 	Minutes float64 `yaml:"minutes" range:"(0, 527040]"`
 	// Available is the probability with which a client's report arrives in a round, where the run simulates the
 	// clients. Default 1: all arrive. Clients have hours of their own: a client's chance rises and falls with a period
-	// of 24 rounds, from another round on for each, by as much as the chance allows.
+	// of 24 rounds, from another round on for each, by as much as the probability allows.
 	Available float64 `yaml:"available" range:"(0, 1]"`
 	// Proof is what clients prove of their vectors. "none", the default: nothing; honest clients bound their vectors,
 	// and one liar can add anything. "range": that no value is larger than the bound of the vector's norm, so that a

@@ -127,7 +127,7 @@ func match(texts embedding.Matrix, prior, target []float64, radius float64,
 
 const (
 	mostMatchSteps = 500
-	// matchSlack is by which share of the radius the distance may exceed it when the minimisation ends.
+	// matchSlack is by which fraction of the radius the distance may exceed it when the minimisation ends.
 	matchSlack = 0.05
 	// matchShrink is the ratio of one radius to the next, and matchHalvings the number of steps that look for the
 	// smallest one within reach.

@@ -108,7 +108,7 @@ func tied(ranked []float64, i int) bool {
 	return i > 0 && ranked[i-1] == ranked[i] || i+1 < len(ranked) && ranked[i+1] == ranked[i]
 }
 
-// Recovered measures how much a noised sum still says of the true one, as shares of pairs: "pairs" of the true sum that
+// Recovered measures how much a noised sum still says of the true one, as fractions of pairs: "pairs" of the true sum that
 // the noised one gives too, "chosen" samples that are the same, and pairs of the noised sum that are "ordered" as the
 // true scores are. denoise is applied to both. The result is private: it is for diagnostics that the user calls unsafe.
 func Recovered(truth, noised []float64, denoise func([]float64) ([]float64, error),

@@ -221,7 +221,7 @@ func (s *Samples) apply(u []float64) []float64 {
 	return sum
 }
 
-// trusted is the least share of the scale ‖V‖²·‖mean‖² that a squared norm from the Gram matrix must have. Rounding
+// trusted is the least fraction of the scale ‖V‖²·‖mean‖² that a squared norm from the Gram matrix must have. Rounding
 // errs by a few parts in 1e16 of that scale, so by less than 1e-10 of a norm that passes: a tenth of what noise.Grid
 // allows for clipping.
 const trusted = 1e-5

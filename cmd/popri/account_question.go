@@ -93,7 +93,7 @@ func (q question) taking() string {
 	case q.event.Cohort > 0:
 		return fmt.Sprintf("%d of %d clients in a round, drawn without replacement", q.event.Cohort, q.event.Population)
 	case q.event.SamplingRate < 1:
-		return fmt.Sprintf("each client in a round with chance %g, independently", q.event.SamplingRate)
+		return fmt.Sprintf("each client in a round with probability %g, independently", q.event.SamplingRate)
 	}
 	return "every client in every round"
 }

@@ -111,7 +111,7 @@ func judgeTable(w io.Writer, r *judge.Result) {
 		fmt.Fprintf(w, "%s\t%.3f ± %.3f\t%.1f\t%.1f\t%.3f\n", l.Name, l.Mauve, l.MauveStd, 100*l.Precision,
 			100*l.Recall, l.Frechet)
 	}
-	fmt.Fprintf(w, "\nrun of words\tof %d clients behind it\tof %d held out\tchance of as many\n", r.Members,
+	fmt.Fprintf(w, "\nrun of words\tof %d clients behind it\tof %d held out\tprobability of as many\n", r.Members,
 		r.Controls)
 	for _, m := range r.Memory.Runs {
 		fmt.Fprintf(w, "%d or more\t%d\t%d\t%.3f\n", m.Words, m.Members, m.Controls, m.P)

@@ -43,7 +43,7 @@ const (
 	keySamples    = "samples"       // texts that clients voted on
 	keyTotal      = "votes/total"   // sum of the released counts, noise included
 	keyAbove      = "votes/above"   // samples whose count exceeds the threshold
-	keyParents    = "parents"       // share of the samples that were selected
+	keyParents    = "parents"       // fraction of the samples that were selected
 	keyGeneration = "generation"    // mean over the selected samples
 	keyKept       = "parents/again" // 1 where no count exceeded the threshold
 	keyDistance   = "fid"

@@ -23,7 +23,7 @@ type Request struct {
 	Blanked string
 	// Beginning is what Fill keeps of Parent: its first words, one space between them; "" asks for a whole text.
 	Beginning string
-	// MaskShare is the mean share of Parent's words that Fill drops, and Passes how often a masked model does. Such a
+	// MaskShare is the mean fraction of Parent's words that Fill drops, and Passes how often a masked model does. Such a
 	// model does not read Beginning: it masks tokens of Parent anywhere, by its own draw from the seed.
 	MaskShare float64
 	Passes    int

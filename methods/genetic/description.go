@@ -77,7 +77,7 @@ const (
 	keyParents    = "parents"     // selected
 	keyKept       = "kept"        // of these, whose texts have a word
 	keyTexts      = "texts"       // different ones of those
-	keyPublic     = "public"      // share of the kept texts that are public, word for word
+	keyPublic     = "public"      // fraction of the kept texts that are public, word for word
 	keyPerplexity = "perplexity"  // geometric mean over the selected individuals' texts
 	keyDistance   = "fid"         // of the population
 	keyApart      = "apart"       // of its mean

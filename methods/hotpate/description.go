@@ -60,9 +60,9 @@ func traffic(c configs.Config) method.Traffic {
 const (
 	keyTexts    = "texts"
 	keyReleases = "releases"
-	keyVoted    = "voted"    // share of the votes that gave a token
-	keySupport  = "support"  // mean noised share of the teachers behind a released token
-	keyOwn      = "teachers" // share of the texts' tokens that come from votes
+	keyVoted    = "voted"    // fraction of the votes that gave a token
+	keySupport  = "support"  // mean noised fraction of the teachers behind a released token
+	keyOwn      = "teachers" // fraction of the texts' tokens that come from votes
 )
 
 var figures = series.Set{

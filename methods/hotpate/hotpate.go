@@ -78,7 +78,7 @@ type writer struct {
 
 	texts         []sampling.Row
 	votes, voted  int
-	support       float64 // sum of the noised shares of the teachers behind released tokens
+	support       float64 // sum of the noised fractions of the teachers behind released tokens
 	tokens, clear int     // of all texts, and those of them that the model chose by itself
 	clients       int
 	sigma         float64

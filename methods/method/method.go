@@ -48,7 +48,7 @@ type Given struct {
 // Small is the small model (downstream.model) of methods that train it at the clients.
 type Small struct {
 	Dir string // its folder
-	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the share of
+	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the fraction of
 	// tokens that are predicted exactly. nil where there are none.
 	Validate func(*lm.Model) (loss, accuracy float64, err error)
 }

@@ -24,7 +24,7 @@ const kindSamples, kindPrompts = 3, 120
 // KindSamples is the number of samples that the search writes for a list of so many kinds.
 func KindSamples(kinds int) int { return kindSamples * (kinds + kindPrompts) }
 
-// kindShare is the least share of the samples that the weights leave as effective number, and quotedKinds the number of
+// kindShare is the least fraction of the samples that the weights leave as effective number, and quotedKinds the number of
 // samples that round 1 quotes, repetitions counted.
 const kindShare, quotedKinds = 0.1, 300
 
@@ -54,7 +54,7 @@ func (f Found) String() string {
 		"; round 1 asks the model for these"
 }
 
-// KindShare is a kind of text and its share of the samples that the release's weights draw.
+// KindShare is a kind of text and its fraction of the samples that the release's weights draw.
 type KindShare struct {
 	Kind  string  `json:"kind"`
 	Share float64 `json:"share"`

@@ -120,11 +120,11 @@ func (m *Method) choose(r *rounds.Round, c policy.Candidates, scores []float64) 
 	return chosen, rows.Write(filepath.Join(r.Dir, chosenFile), stored)
 }
 
-// share is the share of a round's samples that is trained on, those with the highest scores: as many as there are
+// share is the fraction of a round's samples that is trained on, those with the highest scores: as many as there are
 // prompts where each has ten samples. A larger share dilutes what clients like; a smaller one is memorised.
 const share = 0.1
 
-// best returns the indices of a share of the samples, at least one, by descending score.
+// best returns the indices of a fraction of the samples, at least one, by descending score.
 func best(c policy.Candidates, scores []float64, share float64) []int {
 	order := numeric.SortedIndices(len(scores), func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	most := max(1, int(share*float64(len(scores))+0.5))

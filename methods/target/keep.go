@@ -19,7 +19,7 @@ type Kept struct {
 }
 
 // Keep draws n rows from texts that a model wrote, by the weights nearest to equal ones with which their mean embedding
-// comes as near to the clients' as the noise allows. The weights leave at least the given share of the texts as
+// comes as near to the clients' as the noise allows. The weights leave at least the given fraction of the texts as
 // effective number ([scoring.Weighting]). Empty texts are left out. tell, if not nil, is told how many texts are
 // embedded.
 func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share float64, seed uint64,

@@ -59,7 +59,7 @@ type Measured struct {
 	Apart float64 `json:"apart"`
 }
 
-// leastStyle is the share of the distance between the form of public texts and the clients' that a style must take
+// leastStyle is the fraction of the distance between the form of public texts and the clients' that a style must take
 // away: capitals are 4 of the measures, and where nothing but these differs, it takes nearly all.
 const leastStyle = 0.25
 
@@ -128,7 +128,7 @@ func (t *Target) formDistance(vectors embedding.Matrix, at int) float64 {
 	return floats.Distance(t.wanted()[at:], mean(vectors)[at:], 2)
 }
 
-// few is the share of texts that may be shorter than the least length of samples.
+// few is the fraction of texts that may be shorter than the least length of samples.
 const few = 0.1
 
 // leastWords is the largest of embedding.ShortTexts of which few of the clients' texts fall short; 0 for none of them.

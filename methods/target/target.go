@@ -41,7 +41,7 @@ func Query(c configs.Config) (name string, bound float64) {
 }
 
 // Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.85 of
-// the charged one with a chance of 99 %.
+// the charged one with a probability of 99 %.
 const Checks = 1024
 
 func options(c configs.Config) scoring.MeanOptions {

@@ -46,7 +46,7 @@ const (
 	keyWritten  = "written"      // in the round
 	keyBlank    = "blank"        // of them, without a word, which are left out
 	keyNear     = "votes/near"   // sum of the counts, noise included
-	keyNegative = "votes/below"  // share of the near counts that noise made negative
+	keyNegative = "votes/below"  // fraction of the near counts that noise made negative
 	keyMost     = "weight/most"  // of the generator with the most votes
 	keyLeast    = "weight/least" // of the one with the fewest
 	keyDistance = "fid"

@@ -61,7 +61,7 @@ type Outcome struct {
 	Model        string        `json:"model"`
 	Labels       []string      `json:"labels"`
 	Participants []Participant `json:"participants"`
-	// Means over the participants: the shares of wrong answers without examples, with own ones, and with others'.
+	// Means over the participants: the fractions of wrong answers without examples, with own ones, and with others'.
 	ZeroShot float64 `json:"cost_zero_shot"`
 	Local    float64 `json:"cost_local"`
 	Best     float64 `json:"cost"`
@@ -229,7 +229,7 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 	return shared, rows.Write(filepath.Join(o.Out, Shared), out)
 }
 
-// compose lets a participant choose its prompt by the share of wrong answers on its test texts.
+// compose lets a participant choose its prompt by the fraction of wrong answers on its test texts.
 func (o Options) compose(ctx context.Context, w writer, i int, h holdings, shared [][]incontext.Example,
 	labels []string, seed uint64, e *Outcome) error {
 	var others []incontext.Example

@@ -25,7 +25,7 @@ const (
 	// baseDistance is the largest mean difference of a token's log-probability under the base model, in nats. bfloat16
 	// makes a few hundredths, another model ten times the limit.
 	baseDistance = 0.2
-	// effectShare is the least share of the adapter's effect here that the server must show, and its inverse the
+	// effectShare is the least fraction of the adapter's effect here that the server must show, and its inverse the
 	// largest.
 	effectShare = 0.5
 	// clear is the largest standard error of that share with which it is judged.
