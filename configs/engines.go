@@ -8,8 +8,8 @@ import (
 	"popri/configs/losses"
 )
 
-// Local is the value of generate.engine and dpo.engine for this program.
-const Local = "local"
+// localEngine is the value of generate.engine and dpo.engine for this program.
+const localEngine = "local"
 
 // Server returns the URL of generate.engine's vLLM server, "" if there is none.
 func (g Generate) Server() string {
@@ -23,7 +23,7 @@ func (g Generate) Server() string {
 // engine checks generate.engine.
 func (v *Report) engine(c Config) {
 	g := c.Generate
-	if g.Engine == Local {
+	if g.Engine == localEngine {
 		return
 	}
 	u, err := url.Parse(g.Server())

@@ -37,7 +37,7 @@ func TestEngines(t *testing.T) {
 		if (err == nil) != (k.want == "") || err != nil && !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%s: %v, want %q", k.set, err, k.want)
 		}
-		if c != nil && c.Generate.Engine != Local && "vllm:"+c.Generate.Server() != c.Generate.Engine {
+		if c != nil && c.Generate.Engine != localEngine && "vllm:"+c.Generate.Server() != c.Generate.Engine {
 			t.Errorf("%s: the server is %s", k.set, c.Generate.Server())
 		}
 	}

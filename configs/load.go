@@ -19,8 +19,8 @@ import (
 	"popri/internal/quote"
 )
 
-// EnvPrefix starts the environment variables that set a key: dpo.beta is POPRI_DPO_BETA.
-const EnvPrefix = "POPRI"
+// envPrefix starts the environment variables that set a key: dpo.beta is POPRI_DPO_BETA.
+const envPrefix = "POPRI"
 
 // DefaultPreset is the preset that all others are based on, and the one that [Load] takes where none is named.
 const DefaultPreset = "demo"
@@ -345,7 +345,7 @@ func resolve(node *yaml.Node) *yaml.Node {
 }
 
 func envName(key string) string {
-	return EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 // environment reads the variables of all keys. A variable that starts like a section and is no key is an error; others
@@ -367,7 +367,7 @@ func (l *loader) environment(environ []string) layer {
 				name = section + "." + strings.ToLower(rest)
 			}
 		}
-		if rest, ours := strings.CutPrefix(variable, EnvPrefix+"_"); ours && name == "" &&
+		if rest, ours := strings.CutPrefix(variable, envPrefix+"_"); ours && name == "" &&
 			nearTop(strings.ToLower(rest)) {
 			name = strings.ToLower(rest)
 		}

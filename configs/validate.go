@@ -15,8 +15,8 @@ import (
 // Encoders are the values of scoring.encoder that need no folder.
 var Encoders = []string{"latent", "hashing"}
 
-// Fetched is the value of scoring.encoder for the one that the set-up fetches.
-const Fetched = "minilm"
+// fetchedEncoder is the value of scoring.encoder for the one that the set-up fetches.
+const fetchedEncoder = "minilm"
 
 // TRL is the value of dpo.engine for TRL's DPOTrainer.
 const TRL = "trl"
@@ -66,7 +66,7 @@ func (v *Report) data(c Config) {
 func (v *Report) generate(c Config) {
 	v.engine(c)
 	if c.Generate.Weights == "int8" {
-		if c.Generate.Engine != Local {
+		if c.Generate.Engine != localEngine {
 			v.Add("generate.weights", "is int8, which generate.engine %q does not have", c.Generate.Engine)
 		}
 		if c.Model.Weights == "compute" {
@@ -102,12 +102,12 @@ func (v *Report) scoring(c Config) {
 		v.Add("scoring.encoder", "is not set: it is required, the path of a sentence-transformers folder such as "+
 			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
 			strings.Join(Encoders, " or "))
-	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != Fetched &&
+	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != fetchedEncoder &&
 		!strings.ContainsAny(c.Scoring.Encoder, `/\`) {
 		v.Add("scoring.encoder",
 			"is %q, available: %s, %s, the path of a folder (./name) or a name on the hub (org/name)",
 			c.Scoring.Encoder,
-			strings.Join(Encoders, ", "), Fetched)
+			strings.Join(Encoders, ", "), fetchedEncoder)
 	}
 }
 

@@ -35,7 +35,7 @@ type Params struct {
 	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
 }
 
-// constructors has a loss for each entry of [losses.All].
+// constructors has a loss for each loss of package losses.
 var constructors = map[string]func(Params) Loss{
 	"sigmoid":      func(p Params) Loss { return sigmoid{p.Beta} },
 	"sigmoid_norm": func(p Params) Loss { return sigmoidNorm{p.Beta} },

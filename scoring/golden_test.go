@@ -150,7 +150,7 @@ func TestGoldenScoring(t *testing.T) {
 		standard := make([][]float64, len(scores))
 		for i := range scores {
 			standard[i] = slices.Clone(scores[i])
-			if Standardize(standard[i]) == slices.Contains(s.Zero, i) {
+			if standardize(standard[i]) == slices.Contains(s.Zero, i) {
 				t.Errorf("%s: client %d has zero variance: want %v", s.Name, i, slices.Contains(s.Zero, i))
 			}
 		}

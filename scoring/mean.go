@@ -12,8 +12,8 @@ import (
 
 // The names of [Mean], by the treatment of a client's mean.
 const (
-	MeanName     = "mean"      // clipped to the bound
-	FullMeanName = "mean/full" // scaled to the bound, whatever its length
+	meanName     = "mean"      // clipped to the bound
+	fullMeanName = "mean/full" // scaled to the bound, whatever its length
 )
 
 // MeanOptions say how a client's mean becomes a vector of bounded norm.
@@ -53,9 +53,9 @@ func NewMean(dim int, o MeanOptions, key string) (Mean, error) {
 
 // MeanNameOf is the name of the question with these options: "mean/full+1024" with 1024 check values.
 func MeanNameOf(o MeanOptions) string {
-	name := MeanName
+	name := meanName
 	if o.Full {
-		name = FullMeanName
+		name = fullMeanName
 	}
 	return CheckedName(name, o.Checks)
 }
@@ -64,7 +64,7 @@ func MeanNameOf(o MeanOptions) string {
 func parseMean(name string) (o MeanOptions, ok bool) {
 	kind, checks := cutChecks(name)
 	o.Checks = checks
-	o.Full = kind == FullMeanName
+	o.Full = kind == fullMeanName
 	return o, MeanNameOf(o) == name
 }
 

@@ -34,9 +34,9 @@ func inverseLength(v []float32) float64 {
 	return 1 / math.Sqrt(sum)
 }
 
-// Standardize subtracts the mean and divides by the population standard deviation, in place. A deviation at rounding
+// standardize subtracts the mean and divides by the population standard deviation, in place. A deviation at rounding
 // level, at most 1e-12·max(1, |mean|), gives zeros and false: such a client prefers nothing.
-func Standardize(v []float64) bool {
+func standardize(v []float64) bool {
 	mean, std := moments(v)
 	if flat(mean, std) {
 		clear(v)

@@ -307,7 +307,7 @@ func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 		scores[i] = sum
 	}
 	if s.options.Normalize == Standardized {
-		Standardize(scores)
+		standardize(scores)
 	}
 	Clip(scores, s.options.Clip)
 	return scores, nil

@@ -288,7 +288,7 @@ func TestStandardizeAndClip(t *testing.T) {
 	r := rng.New(1, t.Name())
 	for range 50 {
 		v := normals(r, 2+r.IntN(50), math.Exp(5*r.NormFloat64()))
-		Standardize(v)
+		standardize(v)
 		mean, std := moments(v)
 		if math.Abs(mean) > 1e-9 || math.Abs(std-1) > 1e-9 {
 			t.Errorf("standardised: mean %g, deviation %g", mean, std)
@@ -300,7 +300,7 @@ func TestStandardizeAndClip(t *testing.T) {
 		}
 	}
 	for _, v := range [][]float64{{}, {0.3}, {0.3, 0.3, 0.3}, {0, 0}, {1e9, 1e9 + 1e-4, 1e9}} {
-		if Standardize(v) || slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
+		if standardize(v) || slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
 			t.Errorf("constant scores become %g", v)
 		}
 	}

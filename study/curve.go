@@ -7,9 +7,9 @@ import (
 	"popri/methods/rounds"
 )
 
-// TrueOrder is the figure of a round that only runs with privacy.unsafe_diagnostics have: the share of the pairs whose
+// trueOrder is the figure of a round that only runs with privacy.unsafe_diagnostics have: the share of the pairs whose
 // chosen sample has the higher score without noise, too (POPri, Figure 6).
-const TrueOrder = "true_order"
+const trueOrder = "true_order"
 
 // Curve is a figure of each round in one row of an ablation.
 type Curve struct {
@@ -18,7 +18,7 @@ type Curve struct {
 	Rounds []float64 `json:"rounds"` // the means over the seeds
 }
 
-// Curves returns figures of each round, by their keys in metrics.json, or [TrueOrder]. What a run does not have is left
+// Curves returns figures of each round, by their keys in metrics.json, or trueOrder. What a run does not have is left
 // out.
 func (a *Ablation) Curves(keys []string) ([]Curve, error) {
 	var out []Curve
@@ -53,7 +53,7 @@ func curveOf(dir, key string) (values []float64, err error) {
 	}
 	for _, m := range figures {
 		v := m.Get(key)
-		if key == TrueOrder {
+		if key == trueOrder {
 			d, err := fedsim.ReadDiagnosis(dir, m.Number)
 			if err != nil {
 				return nil, err

@@ -11,8 +11,8 @@ type Loss struct {
 	Smoothed bool   // assumes that some labels are swapped
 }
 
-// All are the losses.
-var All = []Loss{
+// list has the losses.
+var list = []Loss{
 	{Name: "sigmoid", TRL: true},
 	{Name: "sigmoid_norm", TRL: true},
 	{Name: "cdpo", Smoothed: true},
@@ -38,7 +38,7 @@ var All = []Loss{
 
 // Names are the names of the losses that are asked for; nil asks for all.
 func Names(asked func(Loss) bool) (names []string) {
-	for _, l := range All {
+	for _, l := range list {
 		if asked == nil || asked(l) {
 			names = append(names, l.Name)
 		}
@@ -48,8 +48,8 @@ func Names(asked func(Loss) bool) (names []string) {
 
 // Find returns the loss of a name.
 func Find(name string) (Loss, bool) {
-	if i := slices.IndexFunc(All, func(l Loss) bool { return l.Name == name }); i >= 0 {
-		return All[i], true
+	if i := slices.IndexFunc(list, func(l Loss) bool { return l.Name == name }); i >= 0 {
+		return list[i], true
 	}
 	return Loss{}, false
 }

@@ -20,7 +20,7 @@ var Description = method.Description{
 		}
 		return needs
 	},
-	New:    NewMethod,
+	New:    newMethod,
 	Series: figures,
 	Cost: func(c configs.Config) method.Cost {
 		return method.Cost{Samples: written(c), Shared: 1, Product: c.Synthetic.Texts}

@@ -73,9 +73,9 @@ type Evolution struct {
 	writer Writer
 }
 
-// New prepares an evolution from the sections private_evolution and generate (examples) and the seed of a valid
+// newEvolution prepares an evolution from the sections private_evolution and generate (examples) and the seed of a valid
 // configuration.
-func New(c configs.Config, writer Writer) (*Evolution, error) {
+func newEvolution(c configs.Config, writer Writer) (*Evolution, error) {
 	p := settings.Of(c)
 	r := rulesOf(p)
 	if !slices.Contains([]string{PreText, AugPE}, p.Variant) ||
@@ -126,14 +126,14 @@ func (e *Evolution) Select(p Population, released []float64) (Selection, error) 
 	if len(released) != len(p.Samples) {
 		return Selection{}, fmt.Errorf("evolution: votes for %d samples of %d", len(released), len(p.Samples))
 	}
-	counts, err := Threshold(released, e.config.Threshold)
+	counts, err := threshold(released, e.config.Threshold)
 	if err != nil {
 		return Selection{}, err
 	}
 	if e.rules.byRank {
-		return Rank(counts, e.config.Population)
+		return rank(counts, e.config.Population)
 	}
-	return Resample(counts, e.config.Population, e.stream(p.Round, "select"))
+	return resample(counts, e.config.Population, e.stream(p.Round, "select"))
 }
 
 // Next returns the population of the next round. PrE-Text replaces each selected sample by one variation. Aug-PE keeps

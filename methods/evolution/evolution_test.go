@@ -51,7 +51,7 @@ func configured(t testing.TB, set ...string) configs.Config {
 
 func open(t testing.TB, w Writer, set ...string) *Evolution {
 	t.Helper()
-	e, err := New(configured(t, set...), w)
+	e, err := newEvolution(configured(t, set...), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +140,11 @@ func TestPopulations(t *testing.T) {
 				}
 				checkParent(t, rounds[:i+1], s)
 			}
-			rows, err := Rows(r.Population, r.Selection)
+			rows, err := rowsOf(r.Population, r.Selection)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, s, err := FromRows(rows)
+			p, s, err := fromRows(rows)
 			if err != nil || !reflect.DeepEqual(Round{p, s}, r) {
 				t.Fatalf("%v round %d: the rows hold something else: %v", set, i+1, err)
 			}
@@ -213,11 +213,11 @@ func TestEqualSeedsGiveEqualEvolutions(t *testing.T) {
 		if b := evolve(t, open(t, &scribe{}, append(set, "seed=2")...), 4, 1); reflect.DeepEqual(a, b) {
 			t.Errorf("%v: the seed changes nothing", set)
 		}
-		rows, err := Rows(a[2].Population, a[2].Selection)
+		rows, err := rowsOf(a[2].Population, a[2].Selection)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, s, err := FromRows(rows)
+		p, s, err := fromRows(rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +378,7 @@ func TestBeginning(t *testing.T) {
 		const n = 4000
 		sum, squares, least := 0.0, 0.0, 1.0
 		for range n {
-			kept := strings.Fields(Beginning(text, share, random))
+			kept := strings.Fields(beginning(text, share, random))
 			if len(kept) == len(words) || !slices.Equal(kept, words[:len(kept)]) {
 				t.Fatalf("%d words were kept", len(kept))
 			}
@@ -393,10 +393,10 @@ func TestBeginning(t *testing.T) {
 			t.Errorf("share %g: at least %g of the words are always kept", share, least)
 		}
 	}
-	if got := Beginning("word", 0.3, rng.New(1)); got != "" {
+	if got := beginning("word", 0.3, rng.New(1)); got != "" {
 		t.Errorf("of one word is left %q", got)
 	}
-	if got := Beginning("", 0.3, rng.New(1)); got != "" {
+	if got := beginning("", 0.3, rng.New(1)); got != "" {
 		t.Errorf("of no word is left %q", got)
 	}
 }
@@ -452,11 +452,11 @@ func TestLabels(t *testing.T) {
 				}
 				labels[s.Text] = s.Label
 			}
-			stored, err := Rows(r.Population, r.Selection)
+			stored, err := rowsOf(r.Population, r.Selection)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p, _, err := FromRows(stored); err != nil || !reflect.DeepEqual(p, r.Population) {
+			if p, _, err := fromRows(stored); err != nil || !reflect.DeepEqual(p, r.Population) {
 				t.Errorf("%s: rows change the population (%v)", set, err)
 			}
 		}
@@ -530,7 +530,7 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 		"variant": {PreText, AugPE}, "variation": {"", string(Fill), string(Rephrase), string(Blank)},
 	} {
 		for _, value := range values {
-			if _, err := New(configured(t, "private_evolution."+key+"="+value), &scribe{}); err != nil {
+			if _, err := newEvolution(configured(t, "private_evolution."+key+"="+value), &scribe{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -538,7 +538,7 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 		if err := c.Set("private_evolution."+key, "other"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(c, &scribe{}); err == nil {
+		if _, err := newEvolution(c, &scribe{}); err == nil {
 			t.Errorf("%s=other was accepted", key)
 		}
 		slices.Sort(values)
@@ -555,7 +555,7 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 	}
 	c := configured(t)
 	settings.Change(&c, func(s *Settings) { s.Population = 0 })
-	if _, err := New(c, &scribe{}); err == nil {
+	if _, err := newEvolution(c, &scribe{}); err == nil {
 		t.Error("accepted a population of 0")
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"popri/internal/numeric"
 )
 
-// Threshold returns max(0, v − h) for each released count v, where h is in votes and at least 0 (Lin et al. 2024,
+// threshold returns max(0, v − h) for each released count v, where h is in votes and at least 0 (Lin et al. 2024,
 // algorithm 2; nn_histogram.py of PrE-Text; dp_counter.py of Aug-PE). A count that is not finite is an error.
-func Threshold(votes []float64, h float64) ([]float64, error) {
+func threshold(votes []float64, h float64) ([]float64, error) {
 	if !(h >= 0) || math.IsInf(h, 1) {
 		return nil, fmt.Errorf("evolution: the threshold is %g, want a number of at least 0", h)
 	}
@@ -66,10 +66,10 @@ func (s Selection) Survivors() int {
 	return n
 }
 
-// Resample draws n samples with replacement in proportion to counts, which are at least 0: a multinomial draw
+// resample draws n samples with replacement in proportion to counts, which are at least 0: a multinomial draw
 // (PrE-Text; "prob" in the published code of Aug-PE). Where all counts are 0 it keeps the first n samples, which are
 // those that the round before selected (see [Evolution.Next]).
-func Resample(counts []float64, n int, random *rand.Rand) (Selection, error) {
+func resample(counts []float64, n int, random *rand.Rand) (Selection, error) {
 	s, empty, err := selection(counts, n)
 	if err != nil || empty {
 		return s, err
@@ -92,9 +92,9 @@ func Resample(counts []float64, n int, random *rand.Rand) (Selection, error) {
 	return s, nil
 }
 
-// Rank selects the n samples with the highest counts, ties to the lower index ("rank" in the published code of Aug-PE).
-// Where all counts are 0 it keeps the first n samples, as [Resample] does.
-func Rank(counts []float64, n int) (Selection, error) {
+// rank selects the n samples with the highest counts, ties to the lower index ("rank" in the published code of Aug-PE).
+// Where all counts are 0 it keeps the first n samples, as resample does.
+func rank(counts []float64, n int) (Selection, error) {
 	s, empty, err := selection(counts, n)
 	if err != nil || empty {
 		return s, err

@@ -21,7 +21,7 @@ func TestThreshold(t *testing.T) {
 		{2, []float64{0, 0, 0, 0, 0.25, 38}},
 		{50, []float64{0, 0, 0, 0, 0, 0}},
 	} {
-		if got, err := Threshold(votes, c.h); err != nil || !slices.Equal(got, c.want) {
+		if got, err := threshold(votes, c.h); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("threshold %g: %v %v, want %v", c.h, got, err, c.want)
 		}
 	}
@@ -29,12 +29,12 @@ func TestThreshold(t *testing.T) {
 		t.Error("the votes were changed")
 	}
 	for _, h := range []float64{-1, math.NaN(), math.Inf(1)} {
-		if _, err := Threshold(votes, h); err == nil {
+		if _, err := threshold(votes, h); err == nil {
 			t.Errorf("threshold %g was accepted", h)
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if _, err := Threshold([]float64{1, v}, 0); err == nil {
+		if _, err := threshold([]float64{1, v}, 0); err == nil {
 			t.Errorf("%g votes were accepted", v)
 		}
 	}
@@ -48,7 +48,7 @@ func TestResampleIsProportional(t *testing.T) {
 	drawn := make([]float64, len(counts))
 	random := rng.New(3, "resample")
 	for range repeats {
-		s, err := Resample(counts, n, random)
+		s, err := resample(counts, n, random)
 		if err != nil || s.Kept || s.Len() != n {
 			t.Fatalf("%+v %v", s, err)
 		}
@@ -89,7 +89,7 @@ func TestRank(t *testing.T) {
 		{[]float64{0, 0, 0, 2}, 3, []int{0, 1, 3}}, // ties to the lower index
 		{[]float64{4}, 1, []int{0}},
 	} {
-		s, err := Rank(c.counts, c.n)
+		s, err := rank(c.counts, c.n)
 		if err != nil || s.Kept || !slices.Equal(s.Indices(), c.want) {
 			t.Errorf("the %d highest of %v: %v %v, want %v", c.n, c.counts, s.Indices(), err, c.want)
 		}
@@ -98,15 +98,15 @@ func TestRank(t *testing.T) {
 
 // Noise can push every count below the threshold. The samples that the round before selected stay.
 func TestNothingAboveTheThreshold(t *testing.T) {
-	counts, err := Threshold([]float64{-1, 1, 2, 0.5}, 2)
+	counts, err := threshold([]float64{-1, 1, 2, 0.5}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranked, err := Rank(counts, 2)
+	ranked, err := rank(counts, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	drawn, err := Resample(counts, 2, rng.New(1))
+	drawn, err := resample(counts, 2, rng.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +126,11 @@ func TestSelectionsOfRandomCounts(t *testing.T) {
 			counts[i] = max(0, random.NormFloat64()) * math.Exp(20*random.NormFloat64())
 		}
 		n := 1 + random.IntN(len(counts))
-		drawn, err := Resample(counts, n, random)
+		drawn, err := resample(counts, n, random)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ranked, err := Rank(counts, n)
+		ranked, err := rank(counts, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,14 +167,14 @@ func TestSelectionsRefuseBadCounts(t *testing.T) {
 		{[]float64{1, 2}, 0}, {[]float64{1, 2}, 3}, {nil, 1}, {[]float64{-1, 2}, 1}, {[]float64{math.NaN()}, 1},
 		{[]float64{math.Inf(1)}, 1},
 	} {
-		if _, err := Rank(c.counts, c.n); err == nil {
+		if _, err := rank(c.counts, c.n); err == nil {
 			t.Errorf("Rank accepted %v, %d", c.counts, c.n)
 		}
-		if _, err := Resample(c.counts, c.n, rand.New(rand.NewPCG(1, 1))); err == nil {
+		if _, err := resample(c.counts, c.n, rand.New(rand.NewPCG(1, 1))); err == nil {
 			t.Errorf("Resample accepted %v, %d", c.counts, c.n)
 		}
 	}
-	if _, err := Resample([]float64{math.MaxFloat64, math.MaxFloat64}, 1, rng.New(1)); err == nil {
+	if _, err := resample([]float64{math.MaxFloat64, math.MaxFloat64}, 1, rng.New(1)); err == nil {
 		t.Error("Resample accepted counts whose sum overflows")
 	}
 }

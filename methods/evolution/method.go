@@ -36,8 +36,8 @@ type Method struct {
 	last   *Round  // nil before the first round
 }
 
-// NewMethod makes the method.
-func NewMethod(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	m := &Method{Env: e}
 	s := settings.Of(e.Config)
 	if !s.fillsMasks() {
@@ -77,7 +77,7 @@ func (m *Method) read(round int) (r Round, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.Population, r.Selection, err = FromRows(stored)
+	r.Population, r.Selection, err = fromRows(stored)
 	if err == nil && (r.Population.Round != round || r.Selection.Len() == 0) {
 		err = fmt.Errorf("evolution: %w: nothing is selected, or it is of round %d", ErrRows, r.Population.Round)
 	}
@@ -89,7 +89,7 @@ func (m *Method) read(round int) (r Round, err error) {
 
 // evolution prepares the algorithm with a model that writes to file.
 func (m *Method) evolution(file, label string, s rounds.Stage) (*Evolution, error) {
-	return New(m.Config, model{m.Env, m.masked, file, label, s.Progress})
+	return newEvolution(m.Config, model{m.Env, m.masked, file, label, s.Progress})
 }
 
 // Round implements rounds.Method.
@@ -124,7 +124,7 @@ func (m *Method) generate(ctx context.Context, r *rounds.Round) (p Population, e
 		if err != nil {
 			return err
 		}
-		stored, err := Rows(p, Selection{})
+		stored, err := rowsOf(p, Selection{})
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *r
 	if err != nil {
 		return err
 	}
-	stored, err := Rows(p, selection)
+	stored, err := rowsOf(p, selection)
 	if err != nil {
 		return err
 	}

@@ -73,8 +73,8 @@ type Row struct {
 	Label string `parquet:"label,optional,dict"`
 }
 
-// Rows returns the population as rows; an empty selection means that none was made yet.
-func Rows(p Population, s Selection) ([]Row, error) {
+// rowsOf returns the population as rows; an empty selection means that none was made yet.
+func rowsOf(p Population, s Selection) ([]Row, error) {
 	if len(s.Copies) != 0 && len(s.Copies) != len(p.Samples) {
 		return nil, fmt.Errorf("evolution: a selection of %d samples of %d", len(s.Copies), len(p.Samples))
 	}
@@ -94,9 +94,9 @@ var ErrRows = errors.New("not a population")
 
 const maxRows = 1 << 30 // far above every population, and safe to add up
 
-// FromRows returns the population in rows, and its selection, which is empty if no row has copies. Rows that [Rows]
+// fromRows returns the population in rows, and its selection, which is empty if no row has copies. Rows that rowsOf
 // cannot have written are an [ErrRows] that names the row.
-func FromRows(rows []Row) (Population, Selection, error) {
+func fromRows(rows []Row) (Population, Selection, error) {
 	if len(rows) == 0 || len(rows) > maxRows {
 		return Population{}, Selection{}, fmt.Errorf("evolution: %w: %d rows", ErrRows, len(rows))
 	}

@@ -16,7 +16,7 @@ func storedRows() []Row {
 }
 
 func TestFromRows(t *testing.T) {
-	if p, s, err := FromRows(storedRows()); err != nil || p.Round != 2 || len(p.Samples) != 2 || s.Len() != 2 {
+	if p, s, err := fromRows(storedRows()); err != nil || p.Round != 2 || len(p.Samples) != 2 || s.Len() != 2 {
 		t.Fatalf("%+v %+v %v", p, s, err)
 	}
 	for name, change := range map[string]func(r []Row){
@@ -39,14 +39,14 @@ func TestFromRows(t *testing.T) {
 	} {
 		r := storedRows()
 		change(r)
-		if _, _, err := FromRows(r); !errors.Is(err, ErrRows) || !strings.Contains(err.Error(), name) {
+		if _, _, err := fromRows(r); !errors.Is(err, ErrRows) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := FromRows(nil); !errors.Is(err, ErrRows) {
+	if _, _, err := fromRows(nil); !errors.Is(err, ErrRows) {
 		t.Errorf("no rows: %v", err)
 	}
-	if _, err := Rows(Population{Samples: make([]Sample, 2)}, Selection{Copies: []int{1}}); err == nil {
+	if _, err := rowsOf(Population{Samples: make([]Sample, 2)}, Selection{Copies: []int{1}}); err == nil {
 		t.Error("a selection of another population was written")
 	}
 }
@@ -60,14 +60,14 @@ func FuzzFromRows(f *testing.F) {
 		kept bool) {
 		r := []Row{{Round: round, Sample: sample, Text: text, Parent: parent, Kind: kind, Generation: generation,
 			Copies: copies, Kept: kept}}
-		p, s, err := FromRows(r)
+		p, s, err := fromRows(r)
 		if err != nil {
 			if !errors.Is(err, ErrRows) {
 				t.Fatal(err)
 			}
 			return
 		}
-		again, err := Rows(p, s)
+		again, err := rowsOf(p, s)
 		if err != nil || !reflect.DeepEqual(again, r) {
 			t.Fatalf("%+v became %+v %v", r, again, err)
 		}

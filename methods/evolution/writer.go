@@ -38,14 +38,14 @@ type Writer interface {
 	Write(ctx context.Context, requests []Request, seed uint64) ([]string, error)
 }
 
-// Beginning returns the first words of text, for a causal model to continue: fill in the blank for a model that reads
+// beginning returns the first words of text, for a causal model to continue: fill in the blank for a model that reads
 // from left to right. The share of words that is dropped is U^((1−share)/share) with U uniform on [0, 1): its mean is
 // share and any word may be dropped, the last ones most often. At least one word is.
 //
 // It differs from the masked models of PrE-Text and Aug-PE: those drop words anywhere, read what stands on both sides
 // of a blank and keep the length; here all words after the cut are new, what follows the cut is not read, the length
 // may change, and the first words of a text last longer in a population than its last ones.
-func Beginning(text string, share float64, random *rand.Rand) string {
+func beginning(text string, share float64, random *rand.Rand) string {
 	words := strings.Fields(text)
 	dropped := math.Pow(random.Float64(), (1-share)/share) * float64(len(words))
 	kept := len(words) - max(1, int(math.Round(dropped)))
@@ -60,8 +60,8 @@ var styles = []string{"in plain words", "in a formal style", "in a casual style"
 // blank is the sign that stands for a dropped word.
 const blank = "_"
 
-// Blanks puts a sign in place of a fraction of a text's words, at least one, at random positions.
-func Blanks(text string, share float64, random *rand.Rand) string {
+// blanks puts a sign in place of a fraction of a text's words, at least one, at random positions.
+func blanks(text string, share float64, random *rand.Rand) string {
 	words := strings.Fields(text)
 	n := min(len(words), max(1, int(math.Round(share*float64(len(words))))))
 	for _, i := range random.Perm(len(words))[:n] {
@@ -78,9 +78,9 @@ func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Ra
 	case Fill:
 		r.Quotes = drawWithout([]int{parent}, texts, r.Label, e.quotes-1, random)
 		r.MaskShare, r.Passes = e.rules.share, e.rules.passes
-		r.Beginning = Beginning(r.Parent, r.MaskShare, random)
+		r.Beginning = beginning(r.Parent, r.MaskShare, random)
 	case Blank:
-		r.Blanked = Blanks(r.Parent, e.rules.share, random)
+		r.Blanked = blanks(r.Parent, e.rules.share, random)
 		r.Style = styles[random.IntN(len(styles))]
 	default:
 		r.Style = styles[random.IntN(len(styles))]

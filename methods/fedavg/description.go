@@ -28,7 +28,7 @@ func describe(m configs.Method, title, how, product string) method.Description {
 		Method:  m,
 		Clients: method.Clients{Query: query, Traffic: traffic},
 		Needs:   func(configs.Config) method.Needs { return method.Needs{Small: true} },
-		New:     New,
+		New:     newMethod,
 		Series:  figures,
 		Cost:    func(configs.Config) method.Cost { return method.Cost{} }, // the training is the clients' work
 		Words: method.Words{Title: title, Work: work, Product: product, Notes: notes,

@@ -45,8 +45,8 @@ type Method struct {
 	at      int     // round of earlier
 }
 
-// New opens the small model.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod opens the small model.
+func newMethod(e method.Env) (rounds.Method, error) {
 	m := &Method{Env: e}
 	var err error
 	if m.key, err = atomicfile.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {

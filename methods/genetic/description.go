@@ -21,7 +21,7 @@ var Description = method.Description{
 			return &method.Selection{Picks: settings.Of(c).Parents, Slack: c.Privacy.Delta / float64(2*c.Trainer.Rounds)}
 		}},
 	Needs:  func(configs.Config) method.Needs { return method.Needs{Texts: true} },
-	New:    New,
+	New:    newMethod,
 	Series: figures,
 	Cost: func(c configs.Config) method.Cost {
 		s := settings.Of(c)

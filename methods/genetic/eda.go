@@ -50,8 +50,8 @@ func moments(at func(int) float64, n int) (mean, sd float64) {
 	return mean, math.Sqrt(sd)
 }
 
-// Next draws the next population by [estimate], scaled to unit length as the encoder's vectors are.
-func Next(parents embedding.Matrix, children int, random *rand.Rand) (embedding.Matrix, error) {
+// next draws the next population by [estimate], scaled to unit length as the encoder's vectors are.
+func next(parents embedding.Matrix, children int, random *rand.Rand) (embedding.Matrix, error) {
 	mean, sd, err := estimate(parents, smoothing, top)
 	if err != nil {
 		return embedding.Matrix{}, err

@@ -38,11 +38,11 @@ func TestNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Next(parents, n, rng.New(2, "next"))
+	got, err := next(parents, n, rng.New(2, "next"))
 	if err != nil || got.Rows != n || got.Dim != dim {
 		t.Fatal(err, got.Rows)
 	}
-	again, _ := Next(parents, n, rng.New(2, "next"))
+	again, _ := next(parents, n, rng.New(2, "next"))
 	if !slices.Equal(got.Data, again.Data) {
 		t.Error("the same stream gives another population")
 	}

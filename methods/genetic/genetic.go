@@ -66,8 +66,8 @@ type pool struct {
 	vectors embedding.Matrix
 }
 
-// New makes the method.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	if n := len(e.Prompter.Texts()); n < settings.Of(e.Config).Population {
 		return nil,
 			fault.Userf("genetic_eda.population is %d, must be at most the %d texts of data.public that are no "+
@@ -221,7 +221,7 @@ func (m *Method) population(round int) (embedding.Matrix, error) {
 			out.Rows++
 		}
 	}
-	return Next(out, settings.Of(m.Config).children(), random)
+	return next(out, settings.Of(m.Config).children(), random)
 }
 
 // ask returns the indices of the individuals that the clients' votes select, the best first.

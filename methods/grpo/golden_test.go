@@ -42,7 +42,7 @@ func TestGoldenLosses(t *testing.T) {
 			continue
 		}
 		scales++
-		got, _ := Advantages(file.Rewards, k.Size)
+		got, _ := advantages(file.Rewards, k.Size)
 		for i, want := range k.Advantages {
 			if !near(got[i], want) {
 				t.Errorf("groups of %d: advantage %d is %g, want %g", k.Size, i, got[i], want)

@@ -26,7 +26,7 @@ var Description = policy.Describe(method.Description{
 	Words: method.Words{Title: "GRPO", About: "trains the generator on all samples of a prompt by a group-relative " +
 		"policy gradient"},
 	Mixes:  true,
-	New:    New,
+	New:    newMethod,
 	Series: figures,
 	Cost: func(c configs.Config) method.Cost {
 		cost := policy.Cost(c)
@@ -65,8 +65,8 @@ type Method struct {
 	schedule  trainer.Schedule
 }
 
-// New makes the method.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	p, err := policy.New(e)
 	return &Method{Policy: p}, err
 }

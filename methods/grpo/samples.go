@@ -29,7 +29,7 @@ type group struct {
 // groups are the samples to train on, the best of each prompt first. Empty samples are left out, but count in the mean
 // and the standard deviation.
 func groups(c policy.Candidates, scores []float64, size int) []group {
-	advantages, deviations := Advantages(scores, size)
+	advantages, deviations := advantages(scores, size)
 	out := make([]group, len(c.Prompts))
 	for i := range out {
 		g := group{prompt: c.Prompts[i].IDs, deviation: deviations[i]}

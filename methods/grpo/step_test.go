@@ -15,7 +15,7 @@ import (
 
 func TestAdvantages(t *testing.T) {
 	want := []float64{-1 / (math.Sqrt2 + 1e-4), 1 / (math.Sqrt2 + 1e-4), 0, 0}
-	got, deviations := Advantages([]float64{2, 4, 7, 7}, 2)
+	got, deviations := advantages([]float64{2, 4, 7, 7}, 2)
 	if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }) ||
 		deviations[0] != math.Sqrt2 || deviations[1] != 0 {
 		t.Errorf("%v, deviations %v", got, deviations)

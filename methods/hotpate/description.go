@@ -17,7 +17,7 @@ var Description = method.Description{
 		return method.Needs{Teachers: &method.Teachers{Key: "hot_pate.teachers", Number: settings.Of(c).Teachers,
 			Examples: examples, CacheBytes: cacheBytes}}
 	},
-	New:    New,
+	New:    newMethod,
 	Series: figures,
 	Cost:   func(configs.Config) method.Cost { return method.Cost{} }, // the teachers' passes are the clients' work
 	Words: method.Words{

@@ -37,8 +37,8 @@ type Method struct {
 	round int     // the last one that is complete
 }
 
-// New makes the method.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	hash, err := atomicfile.SHA256(filepath.Join(e.ModelDir, "config.json"))
 	return &Method{Env: e, key: hash, stops: e.Prompter.StopTokens(e.Model.Config.EOS)}, err
 }

@@ -20,7 +20,7 @@ func Describe(d method.Description) method.Description {
 		return method.Needs{Texts: feedbackOf(c).NeedsTexts(), Kinds: true, Ceiling: true}
 	}
 	d.Denoise = func(c configs.Config) string { return feedbackOf(c).Denoise() }
-	d.Work, d.Product, d.Untuned = Work, Product, Untuned
+	d.Work, d.Product, d.Untuned = work, productWords, untunedWords
 	if d.Notes == nil {
 		d.Notes = Notes
 	}
@@ -51,12 +51,12 @@ var (
 
 // How pages describe the texts of a tuned model and of the untuned model.
 const (
-	Product = "tuned by the clients' noised scores"
-	Untuned = "same generator, public prompts and seeds, without adapters"
+	productWords = "tuned by the clients' noised scores"
+	untunedWords = "same generator, public prompts and seeds, without adapters"
 )
 
-// Work describes what clients score in a round.
-func Work(c configs.Config) string {
+// work describes what clients score in a round.
+func work(c configs.Config) string {
 	return fmt.Sprintf("%d prompts × %d samples", c.Generate.Prompts, c.Generate.Samples)
 }
 

@@ -16,7 +16,7 @@ var Description = policy.Describe(method.Description{
 		"score", Notes: notes, Paper: paper},
 	Pairs:  true,
 	Mixes:  true,
-	New:    New,
+	New:    newMethod,
 	Series: figures,
 	Cost:   cost,
 })

@@ -32,8 +32,8 @@ type Method struct {
 	weights string // hash of the model's
 }
 
-// New makes the method.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	p, err := policy.New(e)
 	if err == nil {
 		err = fault.User(preference.CheckMeasures(e.Config.DPO, e.Config.DPO.EvalShare > 0, e.Reference != nil))

@@ -29,7 +29,7 @@ var Description = policy.Describe(method.Description{
 	Method: configs.Method{Name: "private_evolution_sft"},
 	Words:  method.Words{Title: "PE+SFT", About: "trains the generator on the samples that clients score highest"},
 	Mixes:  true,
-	New:    New,
+	New:    newMethod,
 	Series: figures,
 	Cost: func(c configs.Config) method.Cost {
 		cost := policy.Cost(c)
@@ -60,8 +60,8 @@ var figures = series.Set{
 // Method runs PE+SFT. A round leaves only its adapters to the next one: AdamW begins anew.
 type Method struct{ *policy.Policy }
 
-// New makes the method.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	p, err := policy.New(e)
 	return &Method{p}, err
 }

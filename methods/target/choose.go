@@ -20,8 +20,8 @@ import (
 	"popri/scoring"
 )
 
-// File has the public texts that a run selected, in the folder of round 1.
-const File = rundir.Selection
+// selectionFile has the public texts that a run selected, in the folder of round 1.
+const selectionFile = rundir.Selection
 
 // Weights of a text's document and of its folder relative to the text itself, and the number of texts of score zero
 // that their means are shrunk by.
@@ -58,7 +58,7 @@ func (t *Target) Choose(c configs.Config) (Selection, error) {
 
 func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	scores := t.Scores(t.Vectors)
-	relevance, err := scoring.Relevance(scores, Levels(t.Texts)...)
+	relevance, err := scoring.Relevance(scores, levels(t.Texts)...)
 	if err != nil {
 		return Selection{}, err
 	}
@@ -150,12 +150,12 @@ func draw(weights []float64, n int, start float64) []int {
 
 // Write stores the selection of a run in the folder of round 1.
 func Write(dir string, chosen []Chosen) error {
-	return rows.Write(filepath.Join(rundir.Round(dir, 1), File), chosen)
+	return rows.Write(filepath.Join(rundir.Round(dir, 1), selectionFile), chosen)
 }
 
 // Read returns the selection of a run.
 func Read(dir string) ([]Chosen, error) {
-	return rows.Read[Chosen](filepath.Join(rundir.Round(dir, 1), File))
+	return rows.Read[Chosen](filepath.Join(rundir.Round(dir, 1), selectionFile))
 }
 
 // Texts are the texts of a selection, each as often as it has copies.
@@ -186,8 +186,8 @@ func Rows(chosen []Chosen, n int, seed uint64) []sampling.Row {
 	return out
 }
 
-// Levels are the two groupings of public texts: by document (their source) and by the document's folder.
-func Levels(texts []datasets.Text) []scoring.Level {
+// levels are the two groupings of public texts: by document (their source) and by the document's folder.
+func levels(texts []datasets.Text) []scoring.Level {
 	documents, folders := make([]string, len(texts)), make([]string, len(texts))
 	for i, t := range texts {
 		documents[i] = t.Source

@@ -46,11 +46,11 @@ func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
 	if form, ok := e.Encoder.(*embedding.Form); ok {
 		vectors = form.Join(texts, vectors)
 	}
-	return NewPool(e.Public.Generator, vectors)
+	return newPool(e.Public.Generator, vectors)
 }
 
-// NewPool makes the pool of public texts with these embeddings.
-func NewPool(texts []datasets.Text, vectors embedding.Matrix) (*Pool, error) {
+// newPool makes the pool of public texts with these embeddings.
+func newPool(texts []datasets.Text, vectors embedding.Matrix) (*Pool, error) {
 	p := &Pool{Texts: texts, Vectors: vectors, Centre: mean(vectors)}
 	var err error
 	p.gain, err = gain(vectors, p.Centre, scoring.ClientTexts)

@@ -41,7 +41,7 @@ func TestRead(t *testing.T) {
 	for _, x := range texts(clients, 0.4).Data {
 		means.Data = append(means.Data, float64(x))
 	}
-	p, err := NewPool(nil, texts(600, 0))
+	p, err := newPool(nil, texts(600, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestLengthOfMean(t *testing.T) {
 		for i := range public.Data {
 			public.Data[i] = float32(0.1 * random.NormFloat64())
 		}
-		p, err := NewPool(nil, public)
+		p, err := newPool(nil, public)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ var Description = method.Description{
 		}
 		return needs
 	},
-	New:    New,
+	New:    newMethod,
 	Series: figures,
 	Words: method.Words{
 		Title: "WASP",

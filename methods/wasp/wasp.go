@@ -50,8 +50,8 @@ type row struct {
 	Bad    bool  `parquet:"bad"`
 }
 
-// New makes the method.
-func New(e method.Env) (rounds.Method, error) {
+// newMethod makes the method.
+func newMethod(e method.Env) (rounds.Method, error) {
 	m := &Method{Env: e, classes: e.Public.Classes()}
 	if len(m.classes) == 0 {
 		return nil, errors.New("wasp: the public texts have no labels")

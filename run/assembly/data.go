@@ -110,7 +110,7 @@ func loadPrivate(c configs.Config) (*clients.Population, error) {
 
 // LoadPublic reads the data that data.public names, and nothing of the clients.
 func LoadPublic(c configs.Config) (datasets.Public, error) {
-	files := PublicFiles(c.Data.Public)
+	files := publicFiles(c.Data.Public)
 	if c.NeedsLabels() {
 		return readLabelled(files)
 	}
@@ -125,7 +125,7 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 	if overlap.Total() > 0 {
 		problem = fmt.Errorf("data.public is %s: %s", c.Data.Public, overlap)
 	}
-	for _, file := range PublicFiles(c.Data.Public) {
+	for _, file := range publicFiles(c.Data.Public) {
 		switch column, err := clientColumn(file); {
 		case err != nil:
 			return fault.Userf("data.public: %w", err)

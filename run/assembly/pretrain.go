@@ -66,7 +66,7 @@ func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (conf
 			}}
 		dir, made, err := cache.Model(ctx, public, recipe, func(vocab int) pretrain.Provenance {
 			return recipe.Provenance(vocab, public, version.Program(), runtime.Version(),
-				PublicFiles(c.Data.Public)...)
+				publicFiles(c.Data.Public)...)
 		})
 		if err != nil {
 			return c, err

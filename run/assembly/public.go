@@ -10,9 +10,9 @@ import (
 	"popri/internal/parquetio"
 )
 
-// PublicFiles returns the paths that data.public names: itself where such a file is there, else its parts between
+// publicFiles returns the paths that data.public names: itself where such a file is there, else its parts between
 // commas.
-func PublicFiles(value string) []string {
+func publicFiles(value string) []string {
 	if _, err := os.Stat(value); err == nil {
 		return []string{value}
 	}

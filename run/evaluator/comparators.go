@@ -72,7 +72,7 @@ func (r *Comparators) Keys() []string {
 	if public, written := parts(r.mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
 	}
-	if Classifies(r.Config) {
+	if classifies(r.Config) {
 		return keys // ε = 0 learns from all public text
 	}
 	keys = append(keys, evaluation.KeyPublicAll)

@@ -55,7 +55,7 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 	}
 	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed,
 		Protocol: protocol(c.Downstream)}
-	if Classifies(c) {
+	if classifies(c) {
 		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
 		if suite.Zero != nil {
 			sources = append([]downstream.Source{*suite.Zero}, sources...)

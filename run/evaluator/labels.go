@@ -19,12 +19,12 @@ import (
 	"popri/trainer/pretrain"
 )
 
-// Classifies reports whether the small model gives texts labels.
-func Classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
+// classifies reports whether the small model gives texts labels.
+func classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
 
 // CheckTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
 func CheckTask(c configs.Config) error {
-	if Classifies(c) && !c.Generate.ByLabel {
+	if classifies(c) && !c.Generate.ByLabel {
 		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's " +
 			"texts would have no labels to learn; set generate.by_label=true")
 	}
@@ -67,7 +67,7 @@ func Check(c configs.Config, population *clients.Population) error {
 // protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞
 // row. A folder whose classifier is trained has its own labels, which must include all of these.
 func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
-	if !Classifies(c) {
+	if !classifies(c) {
 		return nil, nil
 	}
 	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
@@ -105,7 +105,7 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 // publicSource is the text of a classification's ε = 0 point; nil for next tokens, whose point is the untrained model,
 // and without public text.
 func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
-	if !Classifies(c) || len(public) == 0 {
+	if !classifies(c) || len(public) == 0 {
 		return nil
 	}
 	return &downstream.Source{Key: downstream.Public, Name: "public text (ε = 0)", Texts: datasets.Strings(public),
@@ -116,7 +116,7 @@ func publicSource(c configs.Config, public []datasets.Text) *downstream.Source {
 func Source(c configs.Config, key, name string, written []sampling.Row) downstream.Source {
 	src := downstream.Source{Key: key, Name: name}
 	texts, labels := sampling.Labelled(written)
-	if src.Texts = texts; Classifies(c) {
+	if src.Texts = texts; classifies(c) {
 		src.Labels = labels
 	}
 	return src

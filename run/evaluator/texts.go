@@ -95,7 +95,7 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 // labelledPublic is the public text of a classification's ε = 0 point: that of the files of data.public; none
 // otherwise.
 func labelledPublic(c configs.Config) ([]datasets.Text, error) {
-	if !Classifies(c) || !assembly.PublicIsFile(c) {
+	if !classifies(c) || !assembly.PublicIsFile(c) {
 		return nil, nil
 	}
 	read, err := assembly.LoadPublic(c)
@@ -123,7 +123,7 @@ func (o *TextsOptions) checkOut() error {
 func readSource(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: evaluation.KeyText, Name: file}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		if Classifies(c) {
+		if classifies(c) {
 			return src, fmt.Errorf("%s is a folder, and downstream.task is %q: only texts are evaluated by it", file,
 				c.Downstream.Task)
 		}
@@ -143,14 +143,14 @@ func readSource(c configs.Config, file string) (downstream.Source, error) {
 		if own {
 			samples, err := rows.Read[sampling.Row](file)
 			unlabelled := func(r sampling.Row) bool { return r.Text != "" && r.Label == "" }
-			if i := slices.IndexFunc(samples, unlabelled); Classifies(c) && i >= 0 {
+			if i := slices.IndexFunc(samples, unlabelled); classifies(c) && i >= 0 {
 				return src, fmt.Errorf("%s: row %d has no label: its run had generate.by_label=false", file, i)
 			}
 			return Source(c, src.Key, src.Name, samples), err
 		}
 	}
 	read := datasets.ReadPublic
-	if Classifies(c) {
+	if classifies(c) {
 		read = datasets.ReadLabelled
 	}
 	texts, err := read(file)

@@ -45,17 +45,17 @@ var passing = []string{"model.threads", "model.device", "model.dtype", "model.pa
 
 // The keys of Content that are no files.
 const (
-	Public  = "data.public"
-	Encoder = "scoring.encoder"
-	Compute = "model.dtype"
-	Kinds   = "generate.kinds"
-	HeldOut = "data.private, validation and test clients" // a tag under the user's key; see datakey
+	publicKey  = "data.public"
+	encoderKey = "scoring.encoder"
+	computeKey = "model.dtype"
+	kindsKey   = "generate.kinds"
+	HeldOut    = "data.private, validation and test clients" // a tag under the user's key; see datakey
 )
 
 // Of collects the inputs of a run: public is the hash of its public text, encoder the key of its encoder.
 func Of(c configs.Config, public, encoder string) (Inputs, error) {
-	in := Inputs{Settings: map[string]string{}, Content: map[string]string{Public: public, Encoder: encoder,
-		Compute: assembly.ComputeType(c.Model.DType).String()}}
+	in := Inputs{Settings: map[string]string{}, Content: map[string]string{publicKey: public, encoderKey: encoder,
+		computeKey: assembly.ComputeType(c.Model.DType).String()}}
 	further := methods.Of(c).NeedsOf(c).Models
 	for _, k := range configs.Keys() {
 		path := slices.ContainsFunc(further, func(m method.Model) bool { return m.Key == k.Name })
@@ -72,7 +72,7 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		if err != nil {
 			return in, err
 		}
-		in.Content[Kinds] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(list, "\n"))))
+		in.Content[kindsKey] = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(list, "\n"))))
 	}
 	models := append([]method.Model{{Key: "model.path", Path: c.Model.Path, Name: shipped.Generator},
 		{Key: "downstream.model", Path: c.Downstream.Model, Name: shipped.Device}},
@@ -171,13 +171,13 @@ func (in Inputs) since(began Inputs) []string {
 		what, file, isFile := strings.Cut(key, " ")
 		switch {
 		case old == value:
-		case key == Compute:
+		case key == computeKey:
 			changes = append(changes, fmt.Sprintf("%s: computes in %s, was %s", key, value, old))
 		case key == HeldOut:
 			changes = append(changes, key+": the texts have changed")
-		case key == Public:
+		case key == publicKey:
 			changes = append(changes, key+": the texts have changed")
-		case key == Kinds:
+		case key == kindsKey:
 			changes = append(changes, key+": the list of kinds of text has changed")
 		case !isFile:
 			changes = append(changes, key+": the encoder has other weights or settings, or was fitted to other text")

@@ -30,11 +30,11 @@ type Origin struct {
 func Provenance(c configs.Config, r Origin) (map[string]string, error) {
 	p := map[string]string{
 		"go": runtime.Version(), "libtorch": version.Libtorch(), "program": version.Program(),
-		"public": r.Public, "public_sha256": r.Inputs.Content[Public],
+		"public": r.Public, "public_sha256": r.Inputs.Content[publicKey],
 		"private": r.Private, "clients": fmt.Sprint(r.Clients),
 		"unit":             r.Unit,
-		"noise_multiplier": fmt.Sprintf("%.6g", r.Sigma), "encoder": r.Inputs.Content[Encoder],
-		"compute": r.Inputs.Content[Compute], "threads": fmt.Sprint(tensor.Threads()),
+		"noise_multiplier": fmt.Sprintf("%.6g", r.Sigma), "encoder": r.Inputs.Content[encoderKey],
+		"compute": r.Inputs.Content[computeKey], "threads": fmt.Sprint(tensor.Threads()),
 		"device": tensor.DefaultDevice().String(),
 	}
 	used := c

@@ -20,8 +20,8 @@ import (
 
 // The files of the folder that [Federate] writes.
 const (
-	Shared  = "shared.parquet" // the samples that participants share, with columns text, label, reason and participant
-	Figures = "lanfl.json"
+	sharedFile  = "shared.parquet" // the samples that participants share, with columns text, label, reason and participant
+	figuresFile = "lanfl.json"
 )
 
 // Options say how participants exchange samples.
@@ -79,7 +79,7 @@ type Participant struct {
 	Choice
 }
 
-// sharedRow is a row of [Shared].
+// sharedRow is a row of sharedFile.
 type sharedRow struct {
 	Text        string `parquet:"text"`
 	Label       string `parquet:"label"`
@@ -159,7 +159,7 @@ func Federate(ctx context.Context, c configs.Config, o Options) (*Outcome, error
 			e.Helped++
 		}
 	}
-	return e, atomicfile.WriteJSON(filepath.Join(o.Out, Figures), e)
+	return e, atomicfile.WriteJSON(filepath.Join(o.Out, figuresFile), e)
 }
 
 // pool deals clients to participants. A participant holds back some of its texts, half at most, and decides by them.
@@ -198,7 +198,7 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 		random := rng.New(seed, "lanfl", "records", fmt.Sprint(i))
 		lists := make([][]incontext.Example, o.Samples)
 		for s := range lists {
-			for _, at := range Drawn(len(h.own), o.Records, random) {
+			for _, at := range drawnOf(len(h.own), o.Records, random) {
 				lists[s] = append(lists[s], h.own[at])
 			}
 		}
@@ -226,7 +226,7 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 		}
 		p.Shared = len(shared[i])
 	}
-	return shared, rows.Write(filepath.Join(o.Out, Shared), out)
+	return shared, rows.Write(filepath.Join(o.Out, sharedFile), out)
 }
 
 // compose lets a participant choose its prompt by the fraction of wrong answers on its test texts.

@@ -70,7 +70,7 @@ func TestDrawn(t *testing.T) {
 	r := rng.New(1, "drawn")
 	const draws = 5000
 	for range draws {
-		places := Drawn(5, 2, r)
+		places := drawnOf(5, 2, r)
 		if len(places) != 2 || places[0] >= places[1] {
 			t.Fatal(places)
 		}
@@ -135,7 +135,7 @@ func TestFederate(t *testing.T) {
 		if err != nil {
 			return nil, nil, err
 		}
-		list, err := rows.Read[sharedRow](filepath.Join(o.Out, Shared))
+		list, err := rows.Read[sharedRow](filepath.Join(o.Out, sharedFile))
 		return e, list, err
 	}
 	e, list, err := run(func(*Options) {})

@@ -19,8 +19,8 @@ const (
 	texted   = "\nText: "
 )
 
-// Drawn draws k of n indices uniformly without replacement, in rising order.
-func Drawn(n, k int, r *rand.Rand) []int {
+// drawnOf draws k of n indices uniformly without replacement, in rising order.
+func drawnOf(n, k int, r *rand.Rand) []int {
 	indices := r.Perm(n)[:k]
 	slices.Sort(indices)
 	return indices

@@ -26,8 +26,8 @@ const requests = 32
 // unloadTime is how long an adapter's removal may take at the end.
 const unloadTime = 15 * time.Second
 
-// KeyVariable is the environment variable with the server's API key; vLLM itself reads it too.
-const KeyVariable = "VLLM_API_KEY"
+// keyVariable is the environment variable with the server's API key; vLLM itself reads it too.
+const keyVariable = "VLLM_API_KEY"
 
 // unknownModel reports whether a server does not know the model of a request: it has forgotten an adapter.
 func unknownModel(err error) bool {
@@ -51,7 +51,7 @@ type Server struct {
 
 // New describes the server at a URL. It is asked nothing before the first samples are drawn.
 func New(url string) *Server {
-	return &Server{client: apiclient.New(url, "vllm", os.Getenv(KeyVariable))}
+	return &Server{client: apiclient.New(url, "vllm", os.Getenv(keyVariable))}
 }
 
 // models asks the server what it holds: one base model, and adapters.
