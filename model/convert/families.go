@@ -2,53 +2,29 @@ package convert
 
 import "math"
 
-// planSmolLM3 reads SmolLM3, of which every fourth layer has no rotary positions; the file does not say which.
-func planSmolLM3(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "smollm3", []string{"SmolLM3ForCausalLM"}
+// smolLM3 has no rotary positions in every fourth layer; the file does not say in which.
+func smolLM3(_ *reader, config map[string]any, _ *tensors) {
 	config["no_rope_layer_interval"], config["use_sliding_window"] = 4, false
-	t.decoder(config, t.biases(config), true, llamaNorms)
-	return config, t.list, r.err
 }
 
-// planGranite reads Granite, LLaMA with four factors.
-func planGranite(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "granite", []string{"GraniteForCausalLM"}
+// granite is LLaMA with four factors.
+func granite(r *reader, config map[string]any, _ *tensors) {
 	config["attention_multiplier"] = r.number("attention.scale", 1/math.Sqrt(float64(config["head_dim"].(int))))
-	config["embedding_multiplier"], config["residual_multiplier"] = r.number("embedding_scale",
-		1), r.number("residual_scale", 1)
+	config["embedding_multiplier"] = r.number("embedding_scale", 1)
+	config["residual_multiplier"] = r.number("residual_scale", 1)
 	config["logits_scaling"] = r.number("logit_scale", 1)
-	t.decoder(config, t.biases(config), true, llamaNorms)
-	return config, t.list, r.err
-}
-
-// planOlmo2 reads OLMo 2, whose norms follow attention and MLP, and are of all heads' queries and keys at once. OLMo 3,
-// whose files have the same name, has a window, which is refused.
-func planOlmo2(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "olmo2", []string{"Olmo2ForCausalLM"}
-	config["attention_bias"] = false
-	t.decoder(config, biases{}, false,
-		append([]norm{{"self_attn.q_norm", "attn_q_norm", queries}, {"self_attn.k_norm", "attn_k_norm", keys}},
-			afterNorms...))
-	return config, t.list, r.err
 }
 
 // partial is the prefix of the keys of the architecture whose rotary positions may turn a part of each head.
 const partial = "phi3."
 
-// planPhi3 reads Phi-3 and Phi-4-mini, whose projections are fused in the file as they are in the model.
-func planPhi3(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "phi3", []string{"Phi3ForCausalLM"}
+// phi3 is Phi-3 and Phi-4-mini, whose projections are fused in the file as they are in the model.
+func phi3(r *reader, config map[string]any, _ *tensors) {
 	config["original_max_position_embeddings"] = r.size("rope.scaling.original_context_length",
 		config["max_position_embeddings"].(int))
 	if window := "attention.sliding_window"; r.has(window) {
 		config["sliding_window"] = r.size(window, 0)
 	}
-	t.decoder(config, biases{joined: true}, false, llamaNorms)
-	return config, t.list, r.err
 }
 
 // The tensors by which longrope divides the rotary frequencies, for texts beyond the original context and within it.

@@ -133,7 +133,7 @@ func plan(f *gguf.File, o Options) (*model, error) {
 	if m.summary.Name, _, err = f.Text("general.name"); err != nil {
 		return nil, err
 	}
-	if m.config, m.weights, err = arch.plan(r); err != nil {
+	if m.config, m.weights, err = arch(r); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.err, r.leftover(), leftover(f, m.weights)); err != nil {

@@ -1,60 +1,75 @@
 package convert
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // architecture turns metadata into the fields of config.json and the list of weights. Mistakes are noted in the reader.
-type architecture struct {
-	plan func(r *reader) (config map[string]any, weights []weight, err error)
-}
+type architecture func(r *reader) (config map[string]any, weights []weight, err error)
 
-// architectures are those that are read, by general.architecture.
+// architectures are those that are read, by general.architecture. The norms of OLMo 2 follow attention and MLP; OLMo 3,
+// whose files have the same name, has a window, which is refused.
 var architectures = map[string]architecture{
-	"gemma2":  {planGemma2},
-	"gemma3":  {planGemma3},
-	"gpt2":    {planGPT2},
-	"granite": {planGranite},
-	"llama":   {planLlama},
-	"olmo2":   {planOlmo2},
-	"phi3":    {planPhi3},
-	"qwen2":   {planQwen2},
-	"qwen3":   {planQwen3},
-	"smollm3": {planSmolLM3},
+	"gpt2":    planGPT2,
+	"llama":   decoder{model: "llama", class: "Llama", permuted: true, ownBiases: true, more: mistral}.plan,
+	"qwen2":   decoder{model: "qwen2", class: "Qwen2", biases: biases{qkv: true}, more: noWindow}.plan,
+	"qwen3":   decoder{model: "qwen3", class: "Qwen3", norms: append(llamaNorms, headNorms...), more: qwen3}.plan,
+	"smollm3": decoder{model: "smollm3", class: "SmolLM3", permuted: true, ownBiases: true, more: smolLM3}.plan,
+	"granite": decoder{model: "granite", class: "Granite", permuted: true, ownBiases: true, more: granite}.plan,
+	"olmo2":   decoder{model: "olmo2", class: "Olmo2", norms: append(wideNorms, afterNorms...), more: noBiases}.plan,
+	"phi3":    decoder{model: "phi3", class: "Phi3", biases: biases{joined: true}, more: phi3}.plan,
+	"gemma2":  decoder{model: "gemma2", class: "Gemma2", norms: gemmaNorms, more: gemma2}.plan,
+	"gemma3": decoder{model: "gemma3_text", class: "Gemma3", norms: append(gemmaNorms, headNorms...),
+		more: gemma3}.plan,
 }
 
-func planLlama(r *reader) (map[string]any, []weight, error) {
+// decoder is how a descendant of LLaMA differs from it.
+type decoder struct {
+	model, class string // what config.json calls it
+	permuted     bool   // rotary pairs lie side by side in the file
+	biases       biases // which projections have them
+	ownBiases    bool   // each file's first block says which
+	norms        []norm // of each block; nil means LLaMA's
+	more         func(r *reader, config map[string]any, t *tensors)
+}
+
+func (d decoder) plan(r *reader) (map[string]any, []weight, error) {
 	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "llama", []string{"LlamaForCausalLM"}
-	with := t.biases(config)
-	if window := "attention.sliding_window"; r.has(window) {
-		if n := r.size(window, 0); n < config["max_position_embeddings"].(int) {
-			// Mistral is LLaMA with a window.
-			config["model_type"], config["architectures"] = "mistral", []string{"MistralForCausalLM"}
-			config["sliding_window"] = n
-			if with.qkv || with.mlp {
-				r.note(r.file.Bad(r.key(window), "is %d in a model with biases, which is not supported", n))
-			}
-		}
+	config["model_type"], config["architectures"] = d.model, []string{d.class + "ForCausalLM"}
+	if d.ownBiases {
+		d.biases = t.biases(config)
 	}
-	t.decoder(config, with, true, llamaNorms)
+	if d.norms == nil {
+		d.norms = llamaNorms
+	}
+	d.more(r, config, t)
+	t.decoder(config, d)
 	return config, t.list, r.err
 }
 
-func planQwen2(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "qwen2", []string{"Qwen2ForCausalLM"}
-	config["use_sliding_window"] = false
-	t.decoder(config, biases{qkv: true}, false, llamaNorms)
-	return config, t.list, r.err
+// mistral is LLaMA with a window.
+func mistral(r *reader, config map[string]any, _ *tensors) {
+	window := "attention.sliding_window"
+	if !r.has(window) {
+		return
+	}
+	n := r.size(window, 0)
+	if n >= config["max_position_embeddings"].(int) {
+		return
+	}
+	config["model_type"], config["architectures"] = "mistral", []string{"MistralForCausalLM"}
+	config["sliding_window"] = n
+	if config["attention_bias"] == true || config["mlp_bias"] == true {
+		r.note(r.file.Bad(r.key(window), "is %d in a model with biases, which is not supported", n))
+	}
 }
 
-func planQwen3(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = "qwen3", []string{"Qwen3ForCausalLM"}
+// noWindow is all that Qwen2's config.json says besides.
+func noWindow(_ *reader, config map[string]any, _ *tensors) { config["use_sliding_window"] = false }
+
+// noBiases is all that OLMo 2's config.json says besides.
+func noBiases(_ *reader, config map[string]any, _ *tensors) { config["attention_bias"] = false }
+
+func qwen3(_ *reader, config map[string]any, _ *tensors) {
 	config["use_sliding_window"], config["attention_bias"] = false, false
-	t.decoder(config, biases{}, false, append(llamaNorms, headNorms...))
-	return config, t.list, r.err
 }
 
 // norm is a norm of a block: its name, and the one in the file.
@@ -76,6 +91,7 @@ const (
 var (
 	llamaNorms = []norm{{"input_layernorm", "attn_norm", stream}, {"post_attention_layernorm", "ffn_norm", stream}}
 	headNorms  = []norm{{"self_attn.q_norm", "attn_q_norm", head}, {"self_attn.k_norm", "attn_k_norm", head}}
+	wideNorms  = []norm{{"self_attn.q_norm", "attn_q_norm", queries}, {"self_attn.k_norm", "attn_k_norm", keys}}
 	afterNorms = []norm{{"post_attention_layernorm", "post_attention_norm", stream},
 		{"post_feedforward_layernorm", "post_ffw_norm", stream}}
 )
@@ -134,14 +150,13 @@ func (t *tensors) biases(config map[string]any) biases {
 	return biases{qkv: attention, out: attention, mlp: mlp}
 }
 
-// decoder lists the tensors of LLaMA and its descendants. permuted says that rotary pairs lie side by side in the file;
-// norms are those of each block.
-func (t *tensors) decoder(config map[string]any, with biases, permuted bool, norms []norm) {
+// decoder lists the tensors of LLaMA or a descendant.
+func (t *tensors) decoder(config map[string]any, is decoder) {
 	size := func(key string) int64 { return int64(config[key].(int)) }
 	h, in, d := size("hidden_size"), size("intermediate_size"), size("head_dim")
 	q, kv := d*size("num_attention_heads"), d*size("num_key_value_heads")
 	rotary := weight{}
-	if permuted {
+	if is.permuted {
 		rotary.rotary = d
 	}
 	t.embedding(config, "model.embed_tokens.weight", h)
@@ -158,24 +173,24 @@ func (t *tensors) decoder(config map[string]any, with biases, permuted bool, nor
 				t.add(to+name+".bias", from+source+".bias", w, out)
 			}
 		}
-		for _, n := range norms {
+		for _, n := range is.norms {
 			t.add(to+n.name+".weight", from+n.source+".weight", t.norm,
 				map[width]int64{stream: h, head: d, queries: q, keys: kv}[n.of])
 		}
-		if with.joined {
+		if is.biases.joined {
 			linear("self_attn.qkv_proj", "attn_qkv", weight{}, q+2*kv, h, false)
 			linear("self_attn.o_proj", "attn_output", weight{}, h, q, false)
 			linear("mlp.gate_up_proj", "ffn_up", weight{}, 2*in, h, false)
 			linear("mlp.down_proj", "ffn_down", weight{}, h, in, false)
 			continue
 		}
-		linear("self_attn.q_proj", "attn_q", rotary, q, h, with.qkv)
-		linear("self_attn.k_proj", "attn_k", rotary, kv, h, with.qkv)
-		linear("self_attn.v_proj", "attn_v", weight{}, kv, h, with.qkv)
-		linear("self_attn.o_proj", "attn_output", weight{}, h, q, with.out)
-		linear("mlp.gate_proj", "ffn_gate", weight{}, in, h, with.mlp)
-		linear("mlp.up_proj", "ffn_up", weight{}, in, h, with.mlp)
-		linear("mlp.down_proj", "ffn_down", weight{}, h, in, with.mlp)
+		linear("self_attn.q_proj", "attn_q", rotary, q, h, is.biases.qkv)
+		linear("self_attn.k_proj", "attn_k", rotary, kv, h, is.biases.qkv)
+		linear("self_attn.v_proj", "attn_v", weight{}, kv, h, is.biases.qkv)
+		linear("self_attn.o_proj", "attn_output", weight{}, h, q, is.biases.out)
+		linear("mlp.gate_proj", "ffn_gate", weight{}, in, h, is.biases.mlp)
+		linear("mlp.up_proj", "ffn_up", weight{}, in, h, is.biases.mlp)
+		linear("mlp.down_proj", "ffn_down", weight{}, h, in, is.biases.mlp)
 	}
 }
 
