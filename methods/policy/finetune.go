@@ -38,7 +38,6 @@ func (p *Policy) FineTune(ctx context.Context, stage rounds.Stage, examples []lm
 	mean := 0.0
 	loss := &trainer.NextToken{Model: p.Model, Adapter: p.Adapter, Optimizer: optimizer,
 		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes, int64(longest), f.Batch)),
-		Seed: rng.Seed(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)], "dropout")...),
 		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(f.Steps) }}
 	epochs := &trainer.Epochs{Examples: len(examples), Size: f.Batch, Order: func(epoch int) []int {
 		return rng.New(p.Config.Seed, append(f.Stream[:len(f.Stream):len(f.Stream)],

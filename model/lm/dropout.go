@@ -44,5 +44,5 @@ func (d dropout) of(site int) tensor.Dropout {
 }
 
 func (d dropout) apply(s *tensor.Scope, x tensor.Tensor, site int) tensor.Tensor {
-	return s.Drop(x, d.Rate, d.of(site).Key)
+	return s.Drop(x, d.of(site))
 }

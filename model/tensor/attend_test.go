@@ -68,7 +68,7 @@ func (c heads) attended(s *Scope, d DType, f func(q, k, v Tensor) Tensor) traine
 func (c heads) byOperations(s *Scope, q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {
 	scores := s.MatMul(s.Reshape(q, c.batch, c.kv, -1, c.dim), s.Transpose(k, 2, 3))
 	scores = s.View(scores, c.batch, c.heads, c.tokens, c.tokens)
-	probabilities := s.Drop(s.Softmax(s.Add(s.MulScalar(scores, scale), mask), 3), drop.Rate, drop.Key)
+	probabilities := s.Drop(s.Softmax(s.Add(s.MulScalar(scores, scale), mask), 3), drop)
 	y := s.MatMul(s.View(probabilities, c.batch, c.kv, -1, c.tokens), v)
 	y = s.View(y, c.batch, c.heads, c.tokens, c.dim)
 	return s.Reshape(s.Transpose(y, 1, 2), c.batch, c.tokens, c.heads*c.dim)

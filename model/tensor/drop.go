@@ -4,7 +4,6 @@ package tensor
 import "C"
 
 import (
-	"fmt"
 	"math"
 	"unsafe"
 )
@@ -23,44 +22,34 @@ func dropBelow(rate float64) C.uint32_t {
 
 var dropKernel = kernel{C.popri_range(C.popri_drop_rows), C.CString("popri::drop"), C.GPU_drop_rows}
 
-// Drop applies dropout to x [..., n], which has one equal part of whole rows for each key. The mask of a part follows
-// from its key, and the mask of a longer part begins with that of a shorter one, so padding does not change it. It has
-// a gradient.
-func (s *Scope) Drop(x Tensor, rate float64, keys ...uint64) Tensor {
-	if rate == 0 {
+// Drop applies dropout to x [..., n]. The mask of more rows begins with that of fewer, so padding does not change it. It
+// has a gradient.
+func (s *Scope) Drop(x Tensor, d Dropout) Tensor {
+	if d.Rate == 0 {
 		return x
 	}
-	n := x.Size(-1)
-	rows := x.NumElements() / max(1, n)
 	x = s.Contiguous(x)
-	fusable("Drop", x, len(keys) > 0 && rows%int64(len(keys)) == 0,
-		fmt.Sprintf("of rows for %d keys", len(keys)))
-	list := make([]int64, len(keys))
-	for i, k := range keys {
-		list[i] = int64(k)
-	}
+	key, factor := []int64{int64(d.Key)}, 1/(1-d.Rate)
 	if !s.fused("Drop", x) {
 		host := &Scope{device: CPU, threads: 1}
 		defer host.free()
-		kept := host.dropped(host.Full(Float32, 1, rows, n), host.FromInt64(list, int64(len(list))), rate, 1)
+		kept := host.dropped(host.Full(Float32, 1, x.Shape()...), host.FromInt64(key, 1), d.Rate, 1)
 		mask := s.FromFloat32(kept.view32(), x.Shape()...)
-		return s.MulScalar(s.Mul(x, s.To(mask, x.DType())), 1/(1-rate))
+		return s.MulScalar(s.Mul(x, s.To(mask, x.DType())), factor)
 	}
-	saved := s.FromInt64(list, int64(len(list)))
-	y := s.dropped(x, saved, rate, 1/(1-rate))
-	s.record(step{op: stepDrop, numbers: []float64{rate}, saved: []Tensor{saved}, inputs: []Tensor{x},
+	saved := s.FromInt64(key, 1)
+	y := s.dropped(x, saved, d.Rate, factor)
+	s.record(step{op: stepDrop, numbers: []float64{d.Rate}, saved: []Tensor{saved}, inputs: []Tensor{x},
 		outputs: []Tensor{y}})
 	return y
 }
 
-func (s *Scope) dropped(x, keys Tensor, rate, factor float64) Tensor {
+func (s *Scope) dropped(x, key Tensor, rate, factor float64) Tensor {
 	n := x.Size(-1)
-	rows := x.NumElements() / max(1, n)
 	y := s.Empty(x.DType(), x.Shape()...)
 	p := C.popri_drop{bf16: cbool(x.DType() == BFloat16), limit: dropBelow(rate), factor: C.float(factor),
-		n: C.int64_t(n), part: C.int64_t(rows / keys.NumElements()), keys: (*C.int64_t)(keys.pointer()), x: x.pointer(),
-		y: y.pointer()}
-	s.shared(dropKernel, unsafe.Pointer(&p), rows, n)
+		n: C.int64_t(n), key: (*C.int64_t)(key.pointer()), x: x.pointer(), y: y.pointer()}
+	s.shared(dropKernel, unsafe.Pointer(&p), x.NumElements()/max(1, n), n)
 	return y
 }
 

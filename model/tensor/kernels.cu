@@ -207,7 +207,7 @@ KERNEL(gelu_grad, popri_rows) {
 
 // Dropout, of the elements that drop.h hides: NVRTC does not take its statement expression.
 KERNEL(drop_rows, popri_drop) {
-  uint64_t z = (uint64_t)p.keys[ROW / p.part] + ((uint64_t)(ROW % p.part) + 1) * 0x9e3779b97f4a7c15u;
+  uint64_t z = (uint64_t)*p.key + ((uint64_t)ROW + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   z ^= z >> 31;

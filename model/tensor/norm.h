@@ -185,7 +185,7 @@ INLINE void drop(const popri_drop *p, int64_t from, int64_t to, int bf16) {
   words lanes;
   for (int k = 0; k < LANES; k++) lanes[k] = k;
   for (int64_t r = from; r < to; r++) {
-    uint64_t row = hidden_row((uint64_t)p->keys[r / p->part], r % p->part);
+    uint64_t row = hidden_row((uint64_t)*p->key, r);
     int64_t at = r * p->n, i = 0;
     for (; i + LANES <= p->n; i += LANES) {
       soon(p->x, at + i + AHEAD, bf16);

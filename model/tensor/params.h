@@ -31,13 +31,13 @@ typedef struct {
 #define GELU_SCALE 1.5957691216057308f
 #define GELU_CUBE 0.044715f
 
-// Dropout (drop.h) of rows of x, in parts with a key each, to which a row's number belongs.
+// Dropout (drop.h) of rows of x.
 typedef struct {
   int bf16;
   uint32_t limit;         // the dropout rate times 2^32
   float factor;           // of what is kept
-  int64_t n, part;        // width of a row, and rows of a part
-  const int64_t *keys;
+  int64_t n;              // width of a row
+  const int64_t *key;
   const void *x;
   void *y;
 } popri_drop;

@@ -37,7 +37,7 @@ var stepCases = []struct {
 		return []Tensor{s.Mul(same, same)}
 	}},
 	{"Drop", [][]int64{{4, 70, 75}}, func(s *Scope, in []Tensor) []Tensor {
-		return []Tensor{s.Drop(in[0], 0.3, 7, 1<<63+5)}
+		return []Tensor{s.Drop(in[0], Dropout{0.3, 1<<63 + 5})}
 	}},
 	{"SwiGLU", [][]int64{{5, 70, 2 * 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.SwiGLU(in[0])} }},
 	{"GeluTanh", [][]int64{{5, 70, 75}}, func(s *Scope, in []Tensor) []Tensor { return []Tensor{s.geluTanh(in[0])} }},
