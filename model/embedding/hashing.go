@@ -27,22 +27,13 @@ type HashingConfig struct {
 	// Dim is the length of the vectors; default 256. The random projection disturbs a cosine by about 1/√Dim, so a
 	// smaller Dim separates texts less. A larger one costs time and, in private scoring, keeps more of the noise.
 	Dim int
-	// GramWeight is the weight of character n-grams relative to whole words (weight 1) and pairs of words; default 1,
-	// and 0 means the default. On the embedded default, separating the clients' domain from other text improved up to 1
-	// and hardly beyond. A negative value leaves n-grams out, which is faster and much worse.
-	GramWeight float32
-	// Uncentered keeps vectors as they are. By default, the mean of the public texts is subtracted, because what all
-	// texts share separates none.
-	Uncentered bool
-	// Seed chooses the projection; default 0.
-	Seed uint64
 }
 
 // Hashing is an encoder without trained weights. Make one with [FitHashing].
 type Hashing struct {
 	config HashingConfig
 	idf    []float32 // one for each bucket
-	mean   []float32 // of the public vectors; nil if not centred
+	mean   []float32 // of the public vectors, which is subtracted, because what all texts share separates none
 	hash   string
 }
 
@@ -52,9 +43,6 @@ func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
 	if config.Dim == 0 {
 		config.Dim = 256
 	}
-	if config.GramWeight == 0 {
-		config.GramWeight = 1
-	}
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -62,15 +50,12 @@ func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
 		return nil, fmt.Errorf("embedding: the hashing encoder needs public texts to weigh features by, got none")
 	}
 	h := &Hashing{config: config, idf: make([]float32, 1<<bucketBits)}
-	for i, n := range documents(public, config.GramWeight) {
+	for i, n := range documents(public) {
 		h.idf[i] = inverse(len(public), n)
 	}
-	if !config.Uncentered {
-		mean, err := h.publicMean(public)
-		if err != nil {
-			return nil, err
-		}
-		h.mean = mean
+	var err error
+	if h.mean, err = h.publicMean(public); err != nil {
+		return nil, err
 	}
 	h.hash = h.fingerprint()
 	return h, nil
@@ -112,13 +97,13 @@ func (h *Hashing) Encode(texts []string) (Matrix, error) {
 }
 
 // documents counts the texts in which features of each bucket occur.
-func documents(texts []string, gramWeight float32) []uint32 {
+func documents(texts []string) []uint32 {
 	counts := make([]uint32, 1<<bucketBits)
 	parallel.Ranges(len(texts), 64, func(from, to int) {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		for _, t := range texts[from:to] {
-			s.features(t, gramWeight)
+			s.features(t)
 			for _, f := range s.found {
 				atomic.AddUint32(&counts[bucket(f.hash)], 1)
 			}
@@ -160,7 +145,7 @@ func (h *Hashing) publicMean(texts []string) ([]float32, error) {
 
 func (h *Hashing) fingerprint() string {
 	d := sha256.New()
-	fmt.Fprintf(d, "hashing 1 %+v %d %d %d %d\n", h.config, bucketBits, gramMin, gramMax, sparsity)
+	fmt.Fprintf(d, "hashing 1 {Dim:%d GramWeight:1 Uncentered:false Seed:0} %d %d %d %d\n", h.config.Dim, bucketBits, gramMin, gramMax, sparsity)
 	_ = binary.Write(d, binary.LittleEndian, h.idf) // a hash takes everything
 	_ = binary.Write(d, binary.LittleEndian, h.mean)
 	return hex.EncodeToString(d.Sum(nil)[:16])
@@ -168,11 +153,11 @@ func (h *Hashing) fingerprint() string {
 
 // raw writes the unit vector before centring into row and reports whether text has any feature.
 func (h *Hashing) raw(text string, s *scratch, row []float32) bool {
-	s.features(text, h.config.GramWeight)
+	s.features(text)
 	dim := uint64(h.config.Dim)
 	for _, f := range s.found {
-		weight := f.weight * h.idf[bucket(f.hash)] * logCount(f.count)
-		x := f.hash ^ h.config.Seed*0x9e3779b97f4a7c15
+		weight := h.idf[bucket(f.hash)] * logCount(f.count)
+		x := f.hash
 		for range sparsity / 4 {
 			x = mix(x + 0x9e3779b97f4a7c15)
 			for r, k := x, 0; k < 4; r, k = r>>16, k+1 {
@@ -220,9 +205,8 @@ func mix(x uint64) uint64 {
 
 // feature is a feature of a text and its count.
 type feature struct {
-	hash   uint64
-	count  uint32
-	weight float32
+	hash  uint64
+	count uint32
 }
 
 // scratch collects a text's features in a small open-addressing table; incrementing the epoch empties it.
@@ -244,7 +228,7 @@ var scratches = sync.Pool{New: func() any { return &scratch{table: make([]slot, 
 // features fills found with the features of text in the order of their first occurrence: words in lower case (runs of
 // letters and digits), runs of other signs, pairs of neighbours, and n-grams of the bytes of each word with its ends
 // marked.
-func (s *scratch) features(text string, gramWeight float32) {
+func (s *scratch) features(text string) {
 	s.found = s.found[:0]
 	s.epoch++
 	if s.epoch == 0 {
@@ -282,37 +266,37 @@ func (s *scratch) features(text string, gramWeight float32) {
 		}
 		s.word = append(s.word, '>')
 		hash = mix(hash)
-		s.add(hash, 1)
+		s.add(hash)
 		if previous != 0 {
-			s.add(mix(previous*3+hash), 1)
+			s.add(mix(previous*3 + hash))
 		}
 		previous = hash
-		if inside && gramWeight > 0 {
-			s.grams(gramWeight)
+		if inside {
+			s.grams()
 		}
 	}
 }
 
 // grams adds the n-grams of the word: up to seven bytes fit one integer with their number.
-func (s *scratch) grams(weight float32) {
+func (s *scratch) grams() {
 	for from := range s.word {
 		gram := uint64(0)
 		for n := 1; n <= gramMax && from+n <= len(s.word); n++ {
 			gram = gram<<8 | uint64(s.word[from+n-1])
 			if n >= gramMin {
-				s.add(mix(gram|uint64(n)<<56), weight)
+				s.add(mix(gram | uint64(n)<<56))
 			}
 		}
 	}
 }
 
-func (s *scratch) add(hash uint64, weight float32) {
+func (s *scratch) add(hash uint64) {
 	mask := uint64(len(s.table) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		entry := &s.table[i]
 		if entry.epoch != s.epoch {
 			*entry = slot{hash, s.epoch, uint32(len(s.found))}
-			s.found = append(s.found, feature{hash, 1, weight})
+			s.found = append(s.found, feature{hash, 1})
 			if len(s.found)*2 > len(s.table) {
 				s.grow()
 			}

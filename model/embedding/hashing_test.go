@@ -40,8 +40,7 @@ func fit(t testing.TB, config embedding.HashingConfig) *embedding.Hashing {
 }
 
 func TestHashing(t *testing.T) {
-	for _, config := range []embedding.HashingConfig{{}, {Dim: 100, Seed: 3}, {Uncentered: true},
-		{Dim: 512, GramWeight: 0.5}, {GramWeight: -1}} {
+	for _, config := range []embedding.HashingConfig{{}, {Dim: 100}, {Dim: 512}} {
 		t.Run(fmt.Sprintf("%+v", config), func(t *testing.T) { conforms(t, fit(t, config), 0) })
 	}
 }
@@ -77,39 +76,11 @@ func TestHashingHash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, h := range map[string]*embedding.Hashing{"seed": fit(t, embedding.HashingConfig{Seed: 1}),
-		"dim":        fit(t, embedding.HashingConfig{Dim: 128}),
-		"uncentered": fit(t, embedding.HashingConfig{Uncentered: true}), "texts": other} {
+	for name, h := range map[string]*embedding.Hashing{"dim": fit(t, embedding.HashingConfig{Dim: 128}),
+		"texts": other} {
 		if h.Hash() == a.Hash() {
 			t.Errorf("%s does not change the hash", name)
 		}
-	}
-}
-
-// Far texts have cosines around 0 with a deviation of 1/√dim: the projection is unbiased.
-func TestHashingProjectionIsUnbiased(t *testing.T) {
-	h := fit(t, embedding.HashingConfig{Uncentered: true})
-	texts := make([]string, 200)
-	for i := range texts {
-		texts[i] = fmt.Sprintf("%c%d%c", 'α'+rune(i%20), i*7919, 'а'+rune(i%30))
-	}
-	m, err := h.Encode(texts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sum, squares float64
-	n := 0
-	for i := 0; i < m.Rows; i++ {
-		for j := 0; j < i; j++ {
-			c := dot(m.Row(i), m.Row(j))
-			sum += c
-			squares += c * c
-			n++
-		}
-	}
-	if mean, std := sum/float64(n), math.Sqrt(squares/float64(n)); math.Abs(mean) > 0.03 ||
-		std > 3/math.Sqrt(float64(h.Dim())) {
-		t.Errorf("cosines of unlike texts: mean %.4f, deviation %.4f", mean, std)
 	}
 }
 

@@ -156,7 +156,7 @@ func (l *Latent) direction(term int32) []float32 {
 // chooseTerms takes the features that occur in the most public texts, and in at least two: a feature of a single text
 // does not relate texts to each other.
 func (l *Latent) chooseTerms(public []string) {
-	counts := documents(public, 1)
+	counts := documents(public)
 	var buckets []int
 	l.term = make([]int32, len(counts))
 	for b := range counts {
@@ -187,12 +187,12 @@ func (x *sparse) rows() int { return len(x.start) - 1 }
 
 // add appends a text's weights, of unit length, as a row.
 func (l *Latent) add(x *sparse, text string, s *scratch) {
-	s.features(text, 1)
+	s.features(text)
 	first := len(x.value)
 	var squares float64
 	for _, f := range s.found {
 		if t := l.term[bucket(f.hash)]; t >= 0 {
-			v := f.weight * l.idf[t] * logCount(f.count)
+			v := l.idf[t] * logCount(f.count)
 			x.term, x.value = append(x.term, t), append(x.value, v)
 			squares += float64(v) * float64(v)
 		}

@@ -3,6 +3,7 @@ package embedding
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -68,3 +69,37 @@ func TestInParts(t *testing.T) {
 type short struct{ Encoder }
 
 func (s short) Encode(texts []string) (Matrix, error) { return s.Encoder.Encode(texts[1:]) }
+
+// Far texts have cosines around 0 with a deviation of 1/√dim: the projection, before centring, is unbiased.
+func TestHashingProjectionIsUnbiased(t *testing.T) {
+	h, err := FitHashing([]string{"a storm", "the sea", "a quiet street"}, HashingConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.mean = nil
+	texts := make([]string, 200)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%c%d%c", 'α'+rune(i%20), i*7919, 'а'+rune(i%30))
+	}
+	m, err := h.Encode(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum, squares float64
+	n := 0
+	for i := range m.Rows {
+		for j := range i {
+			c := 0.0
+			for k, v := range m.Row(i) {
+				c += float64(v) * float64(m.Row(j)[k])
+			}
+			sum += c
+			squares += c * c
+			n++
+		}
+	}
+	if mean, std := sum/float64(n), math.Sqrt(squares/float64(n)); math.Abs(mean) > 0.03 ||
+		std > 3/math.Sqrt(float64(h.Dim())) {
+		t.Errorf("cosines of unlike texts: mean %.4f, deviation %.4f", mean, std)
+	}
+}

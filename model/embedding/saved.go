@@ -41,7 +41,9 @@ func Save(path string, e Encoder) error {
 		vector("basis", e.basis)
 		vector("mean", e.mean)
 	case *Hashing:
-		kind, config = savedHashing, e.config
+		// Earlier versions could have other weights of n-grams, vectors that are not centred, and other seeds.
+		kind, config = savedHashing, json.RawMessage(fmt.Sprintf(
+			`{"Dim":%d,"GramWeight":1,"Uncentered":false,"Seed":0}`, e.config.Dim))
 		vector("idf", e.idf)
 		vector("mean", e.mean)
 	default:
@@ -115,9 +117,7 @@ func LoadSaved(path string) (Encoder, error) {
 			return nil, bad("the encoder's settings cannot be read")
 		}
 		h.idf = vector("idf", 1<<bucketBits)
-		if dim := h.config.Dim; !h.config.Uncentered {
-			h.mean = vector("mean", dim)
-		}
+		h.mean = vector("mean", h.config.Dim)
 		h.hash = h.fingerprint()
 		e = h
 	default:

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"popri/internal/numeric"
 	"popri/internal/quote"
@@ -41,8 +40,6 @@ type FillOptions struct {
 	TopK        int     // keep this many likeliest tokens; 0 keeps all
 	// Seed, the index of a row and that of a token in it determine the random numbers, whatever the batch is.
 	Seed uint64
-	// Progress, where not nil, is told how many rows are finished, from several goroutines.
-	Progress func(done, total int)
 }
 
 // fillTokens bounds the padded tokens of one pass.
@@ -86,15 +83,11 @@ func (m *Model) Fill(ctx context.Context, rows [][]int32, masked [][]int, o Fill
 		to := min(len(order), from+max(1, fillTokens/max(1, len(rows[order[from]]))))
 		batches, from = append(batches, order[from:to]), to
 	}
-	var done atomic.Int64
 	err := tensor.Parallel(len(batches), func(i int, s *tensor.Scope) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		s.NoGrad(func() { err = m.fill(s, out, masked, batches[i], o) })
-		if n := done.Add(int64(len(batches[i]))); o.Progress != nil {
-			o.Progress(int(n), len(rows))
-		}
 		return err
 	})
 	if err != nil {
