@@ -87,7 +87,7 @@ func (u Suite) commonKey() (string, error) {
 		}
 	}
 	o := u.Options
-	o.Progress, o.Stepped = nil, nil
+	o.Stepped = nil
 	fmt.Fprintf(h, "\n%+v\n%s\n", o, u.Population.Tag(u.CacheKey))
 	for _, l := range u.Labels {
 		fmt.Fprintf(h, "label %d %s\n", len(l), l)

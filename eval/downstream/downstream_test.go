@@ -225,8 +225,6 @@ func TestFineTune(t *testing.T) {
 	o := options(14)
 
 	// Text of the clients' kind lowers the loss, and the model that is left is the best of the curve.
-	var told []Point
-	o.Progress = func(p Point) { told = append(told, p) }
 	best, curve, loss, weights := tune(t, w, rows, validation, o)
 	var steps []int
 	for _, p := range curve {
@@ -235,8 +233,8 @@ func TestFineTune(t *testing.T) {
 			t.Errorf("step %d is better than the best: %g < %g", p.Step, p.Loss, best.Loss)
 		}
 	}
-	if !reflect.DeepEqual(steps, []int{0, 4, 8, 12, 14}) || !reflect.DeepEqual(told, curve) {
-		t.Errorf("measured at %v, told were %v", steps, told)
+	if !reflect.DeepEqual(steps, []int{0, 4, 8, 12, 14}) {
+		t.Errorf("measured at %v", steps)
 	}
 	if best.Step == 0 || best.Loss > curve[0].Loss-0.1 || loss != best.Loss {
 		t.Errorf("the loss goes from %g to %g; the model that is left has %g", curve[0].Loss, best.Loss, loss)
@@ -391,11 +389,15 @@ func TestSuite(t *testing.T) {
 	if first := run(u); !reflect.DeepEqual(first, plain) || kept() != 3 {
 		t.Errorf("%d files; the cache changes results:\n%+v\n%+v", kept(), first, plain)
 	}
-	u.Options.Progress = func(p Point) { t.Errorf("a model was trained again (step %d)", p.Step) }
+	u.Progress = func(done, _ int) {
+		if done > 0 {
+			t.Error("a model was trained again")
+		}
+	}
 	if again := run(u); !reflect.DeepEqual(again, plain) {
 		t.Errorf("read back:\n%+v\n%+v", again, plain)
 	}
-	u.Options.Progress = nil
+	u.Progress = nil
 	before, _ := filepath.Glob(filepath.Join(u.Cache, "*.json"))
 	u.CacheKey = []byte("another")
 	run(u)

@@ -62,9 +62,6 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 		}
 		point := Point{done, loss, accuracy}
 		r.Curve = append(r.Curve, point)
-		if o.Progress != nil {
-			o.Progress(point)
-		}
 		return r.Best < 0 || o.better(point, r.Curve[r.Best]), nil
 	}
 	loop.OnUpdate = func(int) error {

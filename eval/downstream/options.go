@@ -34,9 +34,7 @@ type Options struct {
 	Best      string // figure that chooses among the measurements: loss or accuracy
 	Seed      uint64
 	Compute   tensor.DType
-	// Progress, if not nil, is called with every measurement, and Stepped after every update.
-	Progress func(Point)
-	Stepped  func()
+	Stepped   func() // if not nil, is called after every update
 }
 
 // Forms of a row, see [Encoder].
