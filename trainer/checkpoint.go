@@ -114,7 +114,7 @@ func (l *Loop) read(f *safetensors.File, best *State) error {
 		if err := best.read(f, bestPrefix, true); err != nil {
 			return err
 		}
-		steps, err := number(f, bestStepKey, 0)
+		steps, err := number(f, bestStepKey)
 		if err != nil {
 			return err
 		}

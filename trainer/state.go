@@ -126,38 +126,24 @@ func (o *Optimizer) metadata() map[string]string {
 		"schedule": strconv.Itoa(o.Done.Position), "num_tokens": strconv.FormatInt(o.Done.Tokens, 10)}
 }
 
-// readMetadata reads the output of [Optimizer.metadata]: the counters, and AdamW's steps into x. The number of steps is
-// required; the others, which files of earlier versions lack, default to values that follow from it.
+// readMetadata reads the output of [Optimizer.metadata]: the counters, and AdamW's steps into x.
 func (o *Optimizer) readMetadata(f *safetensors.File, x *State) error {
-	steps, err := number(f, "steps", -1)
-	if err != nil {
-		return err
+	var n [4]int64
+	for i, key := range []string{"steps", "adam_steps", "schedule", "num_tokens"} {
+		var err error
+		if n[i], err = number(f, key); err != nil {
+			return err
+		}
 	}
-	adam, err := number(f, "adam_steps", steps)
-	if err != nil {
-		return err
-	}
-	position, err := number(f, "schedule", steps)
-	if err != nil {
-		return err
-	}
-	tokens, err := number(f, "num_tokens", 0)
-	if err != nil {
-		return err
-	}
-	o.Done, x.Steps = Counters{Steps: int(steps), Position: int(position), Tokens: tokens}, int(adam)
+	x.Steps, o.Done = int(n[1]), Counters{Steps: int(n[0]), Position: int(n[2]), Tokens: n[3]}
 	return nil
 }
 
-// number reads a count from a file's metadata; missing stands for one that is not there, -1 if it must be.
-func number(f *safetensors.File, key string, missing int64) (int64, error) {
-	text, ok := f.Metadata()[key]
-	if !ok && missing >= 0 {
-		return missing, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
+// number reads a count from a file's metadata.
+func number(f *safetensors.File, key string) (int64, error) {
+	n, err := strconv.ParseInt(f.Metadata()[key], 10, 64)
 	if err != nil || n < 0 {
-		return 0, quote.Errorf("%s: %s is %q, want a number of 0 or more", f.Path(), key, text)
+		return 0, quote.Errorf("%s: %s is %q, want a number of 0 or more", f.Path(), key, f.Metadata()[key])
 	}
 	return n, nil
 }
