@@ -25,8 +25,8 @@ type Corpus struct {
 }
 
 const (
-	// heldShare of the sources is held out of training to measure the loss.
-	heldShare = 0.01
+	// heldFraction of the sources is held out of training to measure the loss.
+	heldFraction = 0.01
 	// Texts with fewer sources than leastSources, such as books, are held out in stretches of successive texts.
 	leastSources, stretch = 200, 16
 )
@@ -62,7 +62,7 @@ func heldOut(texts []datasets.Text) []bool {
 		if len(sources) < leastSources {
 			fmt.Fprintf(h, "#%d", i/stretch)
 		}
-		held[i] = float64(h.Sum32()) < heldShare*(1<<32)
+		held[i] = float64(h.Sum32()) < heldFraction*(1<<32)
 		none = none && !held[i]
 	}
 	if none && len(texts) > 1 {
