@@ -1,6 +1,5 @@
 // Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for,
-// on this machine or as the tasks of a cluster ([RunTask]), and other methods on the same data ([CompareMethods]). It
-// states what all runs spend together, because whoever chooses among runs by their results spends that.
+// on this machine or as the tasks of a cluster ([RunTask]). It states what all runs spend together, because whoever chooses among runs by their results spends that.
 package study
 
 import (
@@ -68,7 +67,6 @@ type Options struct {
 	// Progress makes the listener to the evaluation of a cell.
 	Progress func() evaluator.Progress
 	Title    string // of the page; "" for the names of what varies
-	Price    bool   // the page draws the results against the bytes that a client sends
 	// Notes gives sentences for the page when all runs are done; may be nil.
 	Notes   func(a *Ablation) ([]string, error)
 	Command string // what made the ablation, to be typed again; "" if it is not known

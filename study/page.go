@@ -27,15 +27,18 @@ var ablationFigures = []report.GridFigure{
 	{Key: "accuracy", Name: "Accuracy", Unit: "%", Scale: 100, Decimals: 2, Better: 1},
 	{Key: "perplexity", Name: "Perplexity", Scale: 1, Decimals: 1, Better: -1},
 	{Key: "macro_f1", Name: "Macro F1", Unit: "%", Scale: 100, Decimals: 1, Better: 1},
-	{Key: report.DistanceKey, Name: "Released distance", Scale: 1, Decimals: 3, Better: -1},
+	{Key: distanceKey, Name: "Released distance", Scale: 1, Decimals: 3, Better: -1},
 	{Key: "fid", Name: "FID", Scale: 1, Decimals: 4, Better: -1},
 	{Key: "epsilon", Name: "ε spent", Scale: 1, Decimals: 3, Better: -1, Bound: true},
 	{Key: "seconds", Name: "Time", Unit: "s", Scale: 1, Decimals: 1, Better: -1},
 	{Key: sentKey, Name: "A client sends", Unit: "KiB", Scale: 1.0 / 1024, Decimals: 1, Better: -1},
 }
 
-// sentKey is the figure of the bytes that a client sends in all rounds.
-const sentKey = "sent"
+// Keys of figures that are no result of the evaluation.
+const (
+	distanceKey = "distance" // of the samples' mean embedding to the released one
+	sentKey     = "sent"     // bytes that a client sends in all rounds
+)
 
 // writeReport writes the page with the grid, the guarantee of the first run, and what all runs spend together.
 func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
@@ -71,10 +74,6 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 			g.Together = "ε = " + accountant.RoundUp(c.Epsilon, 4)
 		}
 	}
-	if o.Price {
-		i := slices.IndexFunc(ablationFigures, func(f report.GridFigure) bool { return f.Key == sentKey })
-		g.Price = &ablationFigures[i]
-	}
 	if o.Notes != nil {
 		notes, err := o.Notes(a)
 		if err != nil {
@@ -102,9 +101,6 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 			return err
 		}
 		g.Cells = append(g.Cells, c)
-	}
-	for _, k := range grid.ChangedAlone(a.Axes, cells, len(a.Seeds)) {
-		g.Along = append(g.Along, report.GridAlong{Key: k.Key, Values: k.Values, Cells: k.Rows})
 	}
 	for _, f := range ablationFigures {
 		if slices.ContainsFunc(g.Cells, func(c report.GridCell) bool {
@@ -151,7 +147,7 @@ func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, err
 				return g, err
 			}
 			if n := len(distances); n > 0 && r.Error == "" {
-				r.Figures[report.DistanceKey] = distances[n-1]
+				r.Figures[distanceKey] = distances[n-1]
 			}
 			cost, err := reporting.CostOf(path)
 			if err != nil {

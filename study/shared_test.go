@@ -8,7 +8,6 @@ import (
 
 	"popri/fedsim/release"
 	"popri/internal/rundir"
-	"popri/run"
 	"popri/run/auditing"
 	"popri/study/cost"
 	"popri/study/grid"
@@ -87,36 +86,4 @@ func askingOnce(t *testing.T) *testworld.World {
 	testworld.AskOnce(&w.Config)
 	w.Config.Trainer.Rounds, w.Config.Privacy.InsecureSeededNoise = 1, false
 	return w
-}
-
-// Other methods beside a finished run read its release where they ask the same, and ask for themselves where not.
-func TestOtherMethodsShareTheRelease(t *testing.T) {
-	w := askingOnce(t)
-	dir := filepath.Join(t.TempDir(), "first")
-	s, err := run.Open(t.Context(), run.Options{Config: w.Config, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := s.Config
-	err = s.Train(t.Context())
-	s.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, each := range []bool{false, true} {
-		beside, err := CompareMethods(t.Context(), c, []string{"public_selection"}, Options{Dir: dir, AskEach: each})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := 1
-		if each {
-			want = 2
-		}
-		if got := beside.Composed[0].Charges; got != want {
-			t.Errorf("each run asks %v: %d releases in all, want %d", each, got, want)
-		}
-		if err := os.RemoveAll(OtherRun(dir, "")); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -106,7 +106,7 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 	if o.flags.data.private != "" {
 		options.Title = "Methods on " + filepath.Base(o.flags.data.private)
 	}
-	options.Command, options.Price, options.Notes = asked, true, a.auditedAll
+	options.Command, options.Notes = asked, a.auditedAll
 	options.AskEach = o.flags.askEach
 	o.flags.costs = true
 	return a.ablateCells(cmd, o.flags, axes, cells, options)

@@ -37,8 +37,7 @@ func TestCompareMethods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"What it costs a client", "against what a client sends", "Audited:",
-		"A client sends"} {
+	for _, want := range []string{"Audited:", "A client sends"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}

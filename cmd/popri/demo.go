@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,9 +23,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
-	"popri/study"
 	"popri/study/cost"
-	"popri/study/grid"
 )
 
 // demoOptions are the flags of the verb demo.
@@ -40,15 +36,14 @@ type demoOptions struct {
 	rounds, minutes int
 	epsilon         float64
 	seed            uint64
-	set, with       []string
+	set             []string
 	dry             bool
 }
 
 func (a *app) demo() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
-		Use: "demo [--world NAME] [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME] " +
-			"[--with METHOD,…]",
+		Use:   "demo [--world NAME] [--out DIR] [--rounds N] [--epsilon E] [--seed S] [--model NAME]",
 		Short: "The whole loop on the embedded default or other data, with table and report",
 		Long: `Tunes the small model that comes with popri to write like the clients of the embedded default, whose texts it never
 sees, then trains small models on what it wrote and tests them on private test clients.
@@ -59,9 +54,6 @@ that was interrupted goes on where it stopped when it is called again with the s
 --model smollm2 takes SmolLM2-135M-Instruct as the generator, with the preset demo-smollm2; make demo MODEL=smollm2 fetches
 it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encoder, which make demo ENCODER=minilm fetches;
 any folder of sentence-transformers with a BERT, RoBERTa, XLM-RoBERTa, MPNet or T5 encoder will do.
-
-With --with, runs of other methods follow, with the same settings and clients, each with a budget of its own. They stand
-in the same table, with what all runs spend together: those that ask the clients the same read one release, which counts once.
 
 ` + trackHelp + `
 
@@ -78,7 +70,6 @@ does nothing. docs/data.md says how to make such files. Worlds:
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1\n" +
 			"  popri demo --private clients.parquet --public public.jsonl --epsilon 1 --dry-run\n" +
 			"  popri demo --out runs/eps1 --epsilon 1 --seed 2 --json\n" +
-			"  popri demo --with " + strings.Join(configs.Choices("method")[1:3], ",") + "\n" +
 			"  popri demo --report-to tensorboard",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd, o) },
@@ -101,8 +92,6 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	o.choice.addModels(cmd)
 	cmd.Flags().StringVar(&o.preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
-	cmd.Flags().StringSliceVar(&o.with, "with", nil, "methods to run for comparison: "+
-		joined(configs.Choices("method")[1:]))
 	cmd.Flags().StringArrayVar(&o.set, "set", nil,
 		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	o.track.add(cmd)
@@ -145,7 +134,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		if world.Name != worlds.Default {
 			o.out += "-" + world.Name
 		}
-		o.out = freeFolder(o.out, o.with)
+		o.out = freeFolder(o.out)
 	}
 	c, err := configs.Load(options)
 	if err != nil {
@@ -160,9 +149,6 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		if *c, err = a.fitted(*c, o.minutes); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
-	}
-	if o.dry && len(o.with) > 0 {
-		return usage(errors.New("demo: --dry-run plans one run; do not combine it with --with"))
 	}
 	if !resume {
 		if err := o.own.check(cmd, *c); err != nil {
@@ -188,7 +174,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	}
 	defer func() { stop(err) }()
 	return a.complete(cmd, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
-		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Trackers: o.track.names}, o.with)
+		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Trackers: o.track.names})
 }
 
 // embeddedModel is the name of the generator that comes with the program.
@@ -252,58 +238,36 @@ func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
 	return fitted, nil
 }
 
-// complete trains, evaluates and writes the report, does the runs of the methods named by with, and prints the results.
-func (a *app) complete(cmd *cobra.Command, o run.Options, with []string) error {
-	c, e, ended, err := a.whole(cmd, o, with)
+// complete trains, evaluates, writes the report and prints the results.
+func (a *app) complete(cmd *cobra.Command, o run.Options) error {
+	e, ended, err := a.whole(cmd, o)
 	if err != nil {
 		return err
 	}
-	page := filepath.Join(o.Dir, rundir.Report)
-	if len(with) == 0 {
-		return cmp.Or(a.summary(o.Dir, page, e, nil), ended)
-	}
-	others, err := study.CompareMethods(cmd.Context(), c, with, study.Options{Dir: o.Dir, Listen: a.events,
-		Trackers: o.Trackers, Warn: a.warn,
-		Begin: func(_, _ int, c grid.Cell, done bool) {
-			if !done {
-				a.say("now with the method %s", c.Name)
-			}
-		},
-		Progress: a.evalProgress, Say: func(text string) { a.say("%s", text) }})
-	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			a.say("interrupted; the same command with --out %s goes on", o.Dir)
-		}
-		return err
-	}
-	return cmp.Or(a.summary(o.Dir, page, e, others), ended)
+	return cmp.Or(a.summary(o.Dir, filepath.Join(o.Dir, rundir.Report), e), ended)
 }
 
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, o run.Options, with []string) (c configs.Config, e *evaluation.Outcome,
-	ended, err error) {
+func (a *app) whole(cmd *cobra.Command, o run.Options) (e *evaluation.Outcome, ended, err error) {
 	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
 	begun := time.Now()
-	if err := study.OtherMethods(o.Config, with); err != nil {
-		return c, nil, nil, fmt.Errorf("--with: %w", err)
-	}
 	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
-		return c, nil, nil, err
+		return nil, nil, err
 	}
 	defer s.Close()
 	a.say("read data and models in %s: %d train clients, noise multiplier %.4g",
 		time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
 	ended = s.Train(cmd.Context())
 	if ended != nil && !refused(ended) {
-		return c, nil, nil, a.stopped(ended, o.Dir)
+		return nil, nil, a.stopped(ended, o.Dir)
 	}
 	e, err = s.Evaluate(cmd.Context(), a.evaluating())
 	if err != nil {
-		return c, nil, nil, a.stopped(err, o.Dir)
+		return nil, nil, a.stopped(err, o.Dir)
 	}
 	_, err = reporting.Write(o.Dir)
-	return s.Config, e, ended, err
+	return e, ended, err
 }
 
 // evalProgress counts the updates of all small models together.
@@ -323,21 +287,14 @@ func (a *app) evalProgress() evaluator.Progress {
 }
 
 // freeFolder returns dir if no finished run is in it, else the first of dir-2, dir-3, … without one. A run that is
-// unfinished, or lacks runs of other methods that were begun, is continued.
-func freeFolder(dir string, with []string) string {
-	finished := func(dir string) bool {
-		_, err := evaluation.Read(dir)
-		return err == nil
-	}
+// unfinished is continued.
+func freeFolder(dir string) string {
 	name := dir
-	for i := 2; ; i++ {
-		begun := func(method string) bool {
-			other := study.OtherRun(name, method)
-			return rundir.Exists(other) && !finished(other)
-		}
-		if !rundir.Exists(name) || !finished(name) || slices.ContainsFunc(with, begun) {
-			return name
+	for i := 2; rundir.Exists(name); i++ {
+		if _, err := evaluation.Read(name); err != nil {
+			break
 		}
 		name = fmt.Sprintf("%s-%d", dir, i)
 	}
+	return name
 }

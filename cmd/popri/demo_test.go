@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"popri/configs"
-	"popri/internal/rundir"
 	"popri/run/evaluation"
-	"popri/study"
 	"popri/testkit/testworld"
 )
 
@@ -27,71 +25,6 @@ func worldDemo(t *testing.T, w *testworld.World, more ...string) []string {
 		}
 	}
 	return append(append(args, "--set", "eval.reference_private=true"), more...)
-}
-
-// TestDemoWith: the demo's table has the runs of other methods, and says what all spend together; what is there is read
-// back.
-func TestDemoWith(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(t.TempDir(), "demo")
-	others := []string{"private_evolution", "private_evolution_sft"}
-	both := worldDemo(t, w, "--out", dir, "--with", strings.Join(others, ","))
-	code, out, errs := popri(t, append(both, "--json")...)
-	if code != 0 {
-		t.Fatal(errs)
-	}
-	v := decode(t, out)
-	accuracy, beside := v["accuracy"].(map[string]any), v["with"].(map[string]any)
-	for i, name := range others {
-		run := beside["others"].([]any)[i].(map[string]any)
-		if run["method"] != name || run["run"] != study.OtherRun(dir, name) || !(number(t, run, "epsilon") <= 20) {
-			t.Errorf("%s: %v", name, run)
-		}
-		e, err := evaluation.Read(study.OtherRun(dir, name))
-		if err != nil || e.Result(name).Accuracy != accuracy[name] {
-			t.Errorf("%s: %v, %v", name, err, accuracy)
-		}
-		for _, key := range []string{"public", "private"} { // what the runs have in common is equal
-			if e.Result(key).Accuracy != accuracy[key] {
-				t.Errorf("%s: %s is %v, and %v in the table", name, key, e.Result(key).Accuracy, accuracy[key])
-			}
-		}
-	}
-	together := beside["composed"].([]any)[0].(map[string]any)
-	if len(beside["composed"].([]any)) != 1 || !(number(t, together, "epsilon") > number(t, v, "epsilon")*1.2) {
-		t.Errorf("together: %v", together)
-	}
-
-	before, err := os.ReadFile(filepath.Join(study.OtherRun(dir, others[0]), "ledger.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, out, errs = popri(t, both...)
-	if code != 0 {
-		t.Fatal(errs)
-	}
-	for _, want := range []string{"POPri's text", "Private Evolution's text", "PE+SFT's text",
-		"3 runs on the same private data, together"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the table lacks %q:\n%s", want, out)
-		}
-	}
-	if after, err := os.ReadFile(filepath.Join(study.OtherRun(dir, others[0]), "ledger.jsonl")); err != nil ||
-		string(after) != string(before) {
-		t.Errorf("%v: a run that was done was charged again", err)
-	}
-
-	for with, want := range map[string]string{"nonsense": "no method", "popri": "twice",
-		others[0] + "," + others[0]: "twice"} {
-		free := filepath.Join(t.TempDir(), "demo")
-		code, _, errs := popri(t, worldDemo(t, w, "--out", free, "--with", with)...)
-		if code != exitUsage || !strings.Contains(errs, want) || rundir.Exists(free) {
-			t.Errorf("--with %s: exit code %d, %s", with, code, errs)
-		}
-	}
 }
 
 // TestMethodsTogether: an ablation has methods as its values, and a page compares their runs.

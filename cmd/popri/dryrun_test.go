@@ -97,7 +97,6 @@ func TestDryRun(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name another folder":           append(run, "--dry-run"),
 		"do not combine it with --dry":  {"run", "--resume", "--dry-run", "--out", filepath.Join(home, "run")},
-		"do not combine it with --with": append(own, "--with", "private_evolution"),
 		"--allow-embedded":              {"run", "--dry-run", "--set", "data.private=" + w.Private},
 		public:                          {"demo", "--dry-run", "--private", w.Private, "--public", public},
 		"is the file of the clients":    {"demo", "--dry-run", "--private", w.Private, "--public", w.Private},

@@ -153,5 +153,5 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	if err != nil {
 		return a.stopped(err, o.out)
 	}
-	return cmp.Or(a.summary(o.out, path, nil, nil), ended)
+	return cmp.Or(a.summary(o.out, path, nil), ended)
 }

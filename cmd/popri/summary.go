@@ -17,7 +17,6 @@ import (
 	"popri/run/evaluation"
 	"popri/run/federated"
 	"popri/run/reporting"
-	"popri/study"
 )
 
 // result is the output of demo and run with --json.
@@ -39,13 +38,10 @@ type result struct {
 	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
-	// With has the results of other methods, for demo --with.
-	With *study.Comparison `json:"with,omitempty"`
 }
 
-// summary prints the results of a run, and of other methods' runs: the table for people, or one object. e and
-// others may be nil.
-func (a *app) summary(dir, path string, e *evaluation.Outcome, others *study.Comparison) error {
+// summary prints the results of a run: the table for people, or one object. e may be nil.
+func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 	r, err := reporting.Of(dir)
 	if err != nil {
 		return err
@@ -60,10 +56,7 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, others *study.Com
 	}
 	out := result{Guarantee: facts.Headline(), Warnings: nonNil(facts.Warnings()),
 		Epsilon: r.Privacy.Spent, Delta: r.Privacy.Delta, Rounds: len(r.Rounds), Clients: r.Privacy.Clients,
-		Seconds: map[string]float64{}, Report: abs, Run: dir, With: others}
-	if others != nil {
-		e = others.Results(e)
-	}
+		Seconds: map[string]float64{}, Report: abs, Run: dir}
 	for _, s := range r.Stages {
 		out.Seconds[s.Name] = s.Seconds
 	}
@@ -102,13 +95,6 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome, others *study.Com
 			fmt.Fprintf(w, "rounds:    %s\n", r.Convergence)
 		}
 		fmt.Fprintf(w, "report:    %s\n", abs)
-		if others != nil {
-			fmt.Fprintln(w)
-			for _, o := range others.Others {
-				fmt.Fprintf(w, "%s spent ε = %s: %s\n", o.Method, roundedUp(o.Epsilon), o.Run)
-			}
-			printComposed(w, others.Composed)
-		}
 	})
 }
 

@@ -45,9 +45,7 @@ type Grid struct {
 	Axes                     []GridAxis
 	Seeds                    []uint64
 	Figures                  []GridFigure // the first is shown first
-	Price                    *GridFigure  // bytes, against which the first figure is drawn; nil for no such picture
 	Cells                    []GridCell   // each combination of values, also one without a result
-	Along                    []GridAlong  // figures along a key
 	Rungs                    *GridRungs   // nil for a plain order
 	Settings                 []Setting
 	Versions                 []Version
@@ -77,13 +75,6 @@ type GridCell struct {
 	At      []int     `json:"at"` // the number of its value, for each axis
 	Default bool      `json:"default,omitempty"`
 	Runs    []GridRun `json:"runs"` // one for each seed
-}
-
-// GridAlong is a key with numbers, ascending, and the numbers of the cells that have them.
-type GridAlong struct {
-	Key    string
-	Values []float64
-	Cells  []int
 }
 
 // GridRun is a run of a combination.
@@ -136,11 +127,7 @@ type gridPage struct {
 	Paired   string // the figure of which rows have a difference to the default; "" for none
 	Figure   figure // without JavaScript
 	HasFig   bool
-	// The first figure against Grid.Price.
-	PriceFigure figure
-	HasPrice    bool
-	Along       []figure // the first figure along keys, and the distance
-	Sections    []settingSection
+	Sections []settingSection
 }
 
 type tile struct{ Label, Value, Note string }
@@ -187,12 +174,6 @@ func newGridPage(g Grid) (*gridPage, error) {
 	}
 	p.table()
 	if err := p.draw(); err != nil {
-		return nil, err
-	}
-	if err := p.price(); err != nil {
-		return nil, err
-	}
-	if err := p.along(); err != nil {
 		return nil, err
 	}
 	p.Headline = p.headline()
@@ -245,10 +226,6 @@ func (g Grid) visible() Grid {
 			a.Numbers = nil
 		}
 		g.Axes[i] = a
-	}
-	g.Along = slices.Clone(g.Along)
-	for i := range g.Along {
-		g.Along[i].Key = show(g.Along[i].Key)
 	}
 	g.Cells = slices.Clone(g.Cells)
 	for i, c := range g.Cells {

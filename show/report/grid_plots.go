@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"gonum.org/v1/plot"
 )
 
@@ -84,98 +83,4 @@ func shorten(text string, limit int) string {
 		return string(runes[:limit-1]) + "…"
 	}
 	return text
-}
-
-// DistanceKey is the figure that is drawn along keys beside the first one: how far the samples are from the clients.
-const DistanceKey = "distance"
-
-// along draws figures of cells along a key that they change, where it changes the figure.
-func (p *gridPage) along() error {
-	g := p.Grid
-	for _, a := range g.Along {
-		for i, f := range g.Figures {
-			if i > 0 && f.Key != DistanceKey {
-				continue
-			}
-			opt := plotOptions{width: 360, height: 220, xLabel: a.Key}
-			place := func(x float64) float64 { return x }
-			if least, most := slices.Min(a.Values), slices.Max(a.Values); least > 0 && most/least >= 4 {
-				place = math.Log2
-			}
-			means := line{name: "mean over seeds"}
-			differ := false
-			for k, cell := range a.Cells {
-				values := g.Cells[cell].values(f.Key)
-				mean, sd := spread(values)
-				if !finite(mean) {
-					continue
-				}
-				x, y := place(a.Values[k]), f.Scale*mean
-				opt.ticks = append(opt.ticks, plot.Tick{Value: x, Label: significant(a.Values[k], 4)})
-				if len(values) > 1 {
-					opt.whiskers = append(opt.whiskers, whisker{x, y, y - f.Scale*sd, y + f.Scale*sd})
-				}
-				differ = differ || len(means.y) > 0 && y != means.y[0]
-				means.x, means.y = append(means.x, x), append(means.y, y)
-			}
-			if !differ {
-				continue
-			}
-			drawn, ok, err := drawPlot(f.head(), []line{means}, opt)
-			if err != nil {
-				return err
-			}
-			if ok {
-				p.Along = append(p.Along, drawn)
-			}
-		}
-	}
-	return nil
-}
-
-// price draws the first figure of all combinations against another one, bytes, on a logarithmic scale: what more of
-// them buys.
-func (p *gridPage) price() error {
-	g := p.Grid
-	if g.Price == nil || len(g.Figures) == 0 {
-		return nil
-	}
-	f := g.Figures[0]
-	series := map[int]*line{}
-	var lines []line
-	opt := plotOptions{width: 760, height: 320, xLabel: g.Price.Name}
-	least, most := math.Inf(1), math.Inf(-1)
-	for _, c := range g.Cells {
-		bytes, _ := spread(c.values(g.Price.Key))
-		mean, sd := spread(c.values(f.Key))
-		if !finite(mean) || !finite(bytes) || bytes <= 0 {
-			continue
-		}
-		x, last := math.Log2(bytes), c.At[len(c.At)-1]
-		least, most = min(least, x), max(most, x)
-		if series[last] == nil {
-			a := g.Axes[len(g.Axes)-1]
-			series[last] = &line{name: a.Key + " = " + a.Values[last], index: last, points: true}
-		}
-		s := series[last]
-		s.x, s.y = append(s.x, x), append(s.y, f.Scale*mean)
-		opt.names = append(opt.names, named{x, f.Scale * mean,
-			shorten(strings.Join(g.valuesOf(c)[:max(1, len(c.At)-1)], ", "), 24)})
-		if len(c.values(f.Key)) > 1 {
-			opt.whiskers = append(opt.whiskers,
-				whisker{x, f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
-		}
-	}
-	for i := range g.Axes[len(g.Axes)-1].Values {
-		if series[i] != nil {
-			lines = append(lines, *series[i])
-		}
-	}
-	// Ticks are a factor of 32 apart; names need room on the right.
-	for x := 5 * math.Floor(least/5); x <= most+5; x += 5 {
-		opt.ticks = append(opt.ticks, plot.Tick{Value: x, Label: humanize.IBytes(uint64(math.Exp2(x)))})
-	}
-	var err error
-	p.PriceFigure, p.HasPrice, err = drawPlot(f.head()+" against what "+strings.ToLower(g.Price.Name), lines, opt)
-	return err
 }

@@ -121,31 +121,6 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// A figure is drawn along a key where it changes with it, with a point for each value.
-func TestGridAlong(t *testing.T) {
-	g := someGrid()
-	for i := range g.Cells[:3] {
-		for _, r := range g.Cells[i].Runs {
-			if r.Figures != nil {
-				r.Figures[DistanceKey] = 0.25
-			}
-		}
-	}
-	g.Figures = append(g.Figures, GridFigure{Key: DistanceKey, Name: "Released distance", Scale: 1, Decimals: 3})
-	g.Along = []GridAlong{{"trainer.rounds", []float64{1, 2, 8}, []int{0, 1, 2}}}
-	page := renderGrid(t, g)
-	checkGrid(t, page)
-	_, part, found := strings.Cut(page, `<section id="along">`)
-	part, _, _ = strings.Cut(part, "</section>")
-	if !found || strings.Count(part, "<figure") != 1 || strings.Count(part, `<circle class="value"`) != 3 ||
-		!strings.Contains(part, "trainer.rounds 8: 21") {
-		t.Errorf("along the rounds: %s", part)
-	}
-	if strings.Contains(renderGrid(t, someGrid()), `id="along"`) {
-		t.Error("a grid without such keys has the section")
-	}
-}
-
 // Whatever is missing, a page is made.
 func TestGridWithLess(t *testing.T) {
 	for name, change := range map[string]func(*Grid){

@@ -66,12 +66,6 @@ type whisker struct {
 	x, y, low, high float64
 }
 
-// named is a point with its name beside it.
-type named struct {
-	x, y float64
-	name string
-}
-
 // figure is a plot with its words.
 type figure struct {
 	Title   string
@@ -94,7 +88,6 @@ type plotOptions struct {
 	ticks         []plot.Tick // format of x; nil shows whole numbers
 	xLabel        string
 	whiskers      []whisker
-	names         []named
 	fromZero      bool
 	percent       bool
 	bound         bool        // values are upper bounds, which are rounded up
@@ -123,9 +116,6 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 	}
 	if !ok {
 		return fig, false, nil
-	}
-	if err := addNames(p, opt.names); err != nil {
-		return fig, false, err
 	}
 	e.setAxes(p, opt)
 
@@ -266,27 +256,6 @@ func (s line) draw(p *plot.Plot, stretches []plotter.XYs) error {
 		}
 		p.Add(dots)
 	}
-	return nil
-}
-
-// addNames writes names beside points.
-func addNames(p *plot.Plot, names []named) error {
-	if len(names) == 0 {
-		return nil
-	}
-	var words plotter.XYLabels
-	for _, n := range names {
-		words.XYs, words.Labels = append(words.XYs, plotter.XY{X: n.x, Y: n.y}), append(words.Labels, clean(n.name))
-	}
-	labels, err := plotter.NewLabels(words)
-	if err != nil {
-		return err
-	}
-	labels.Offset = vg.Point{X: 5, Y: -4}
-	for i := range labels.TextStyle {
-		mute(&labels.TextStyle[i], 11)
-	}
-	p.Add(labels)
 	return nil
 }
 

@@ -2,9 +2,7 @@ package grid
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"popri/configs"
@@ -67,46 +65,5 @@ func (c Change) apply(to configs.Config) (changed configs.Config, base bool, err
 	return changed, base, nil
 }
 
-// Along is a key that several rows change alone, to numbers, with the rows in the order of its values: what a further
-// one brings.
-type Along struct {
-	Key    string
-	Values []float64
-	Rows   []int // the configured one is among them
-}
-
 // OneByOne reports whether the axes are those of [OneAtATime].
 func OneByOne(axes []Axis) bool { return len(axes) == 1 && axes[0].Key == changed }
-
-// ChangedAlone lists the keys of which an ablation by [OneAtATime] has two numbers or more beside the configured one.
-// cells holds the seeds of each row side by side.
-func ChangedAlone(axes []Axis, cells []Cell, seeds int) (list []Along) {
-	if !OneByOne(axes) {
-		return nil
-	}
-	base := slices.IndexFunc(cells, func(c Cell) bool { return c.Base }) / seeds
-	for row := 0; row*seeds < len(cells); row++ {
-		c, err := parseChange(cells[row*seeds].Values[0])
-		if row == base || err != nil || len(c.Keys) != 1 {
-			continue
-		}
-		value, err := strconv.ParseFloat(c.Values[0], 64)
-		if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
-			continue
-		}
-		at := slices.IndexFunc(list, func(a Along) bool { return a.Key == c.Keys[0] })
-		if at < 0 {
-			configured, _ := cells[base*seeds].Config.Get(c.Keys[0])
-			number, err := strconv.ParseFloat(fmt.Sprint(configured), 64)
-			if err != nil {
-				continue
-			}
-			at = len(list)
-			list = append(list, Along{Key: c.Keys[0], Values: []float64{number}, Rows: []int{base}})
-		}
-		a := &list[at]
-		i, _ := slices.BinarySearch(a.Values, value)
-		a.Values, a.Rows = slices.Insert(a.Values, i, value), slices.Insert(a.Rows, i, row)
-	}
-	return slices.DeleteFunc(list, func(a Along) bool { return len(a.Rows) < 3 })
-}

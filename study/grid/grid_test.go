@@ -1,7 +1,6 @@
 package grid
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -60,29 +59,5 @@ func TestTiedKeys(t *testing.T) {
 	}
 	if _, _, err := v.Cells(configs.Default()); err == nil {
 		t.Error("a key that varies twice is no error")
-	}
-}
-
-// Keys that two rows or more change alone, to numbers, stand in the order of their values with the configured one among
-// them; rows that change something else, too, are no part of it.
-func TestChangedAlone(t *testing.T) {
-	v, err := Parse(nil, []string{"trainer.rounds=8", "dpo.beta=0.3", "trainer.rounds=1", "dpo.loss=ipo",
-		"trainer.rounds=16 dpo.beta=0.3", "dpo.rejected_rank=2", "dpo.rejected_rank=10"}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := configs.Default()
-	base.Trainer.Rounds = 4
-	axes, cells, err := v.Cells(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Along{{"trainer.rounds", []float64{1, 4, 8}, []int{3, 0, 1}},
-		{"dpo.rejected_rank", []float64{2, float64(base.DPO.RejectedRank), 10}, []int{6, 0, 7}}}
-	if got := ChangedAlone(axes, cells, 2); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	if got := ChangedAlone([]Axis{{Key: "trainer.rounds"}}, cells, 2); got != nil {
-		t.Errorf("a grid of values has %+v", got)
 	}
 }
