@@ -29,8 +29,6 @@ type dataChecked struct {
 	Error    string         `json:"error,omitempty"` // why the file cannot be read at all
 	Counts   map[string]int `json:"counts,omitempty"`
 	Problems []dataProblem  `json:"problems"` // of each kind the first ones, unless all are asked for
-
-	Statistics *clients.Statistics `json:"statistics,omitempty"`
 }
 
 // shownRows is the number of bad rows of each kind that `data check` lists.
@@ -56,10 +54,6 @@ func (a *app) dataCheck() *cobra.Command {
 count from 0. No cell is quoted, because a cell may hold a client's text if columns are swapped. The exit code is 2 if a
 row is bad or the file cannot be read. A warning is a problem that a run tolerates.
 
-Then it says how long texts are and how many a client has (least, 5 %%, median, 95 %%, most), how many texts look like junk, and
-how many repeat an earlier one: exactly but for white space and case, or nearly (of at most 50000 texts, compared by MinHash).
-These counts are without noise: they are for the owner of the file.
-
 If rows have labels, warnings name the rows without one (those of train only if other train rows have one), and of each
 label that validation or test has and train lacks, the first row.`, shownRows),
 		Example: "  popri data check clients.parquet\n  popri data check clients.parquet --all --json",
@@ -78,9 +72,9 @@ label that validation or test has and train lacks, the first row.`, shownRows),
 
 // checkData lists the problems of a client file, up to the given number of rows of each kind.
 func (a *app) checkData(file string, most int) error {
-	problems, statistics, err := clients.Check(file)
+	problems, err := clients.Check(file)
 	shown, counts := firstOfEach(problems, most)
-	result := dataChecked{File: file, Counts: counts, Problems: []dataProblem{}, Statistics: statistics}
+	result := dataChecked{File: file, Counts: counts, Problems: []dataProblem{}}
 	for _, p := range shown {
 		result.Problems = append(result.Problems, dataProblem{rowOrNil(p.Row), rowOrNil(p.ClientRow), p.Kind,
 			p.Message, p.Warning})
@@ -110,32 +104,11 @@ func (a *app) checkData(file string, most int) error {
 		if result.OK {
 			fmt.Fprintf(w, "%s: no bad rows\n", file)
 		}
-		if statistics != nil {
-			printStatistics(w, statistics)
-		}
 	})
 	if failed != nil {
 		return failed
 	}
 	return usage(err)
-}
-
-func printStatistics(w io.Writer, s *clients.Statistics) {
-	fmt.Fprint(w, "\n\tleast\t5 %\tmedian\t95 %\tmost\n")
-	for _, of := range []struct {
-		name string
-		clients.Quantiles
-	}{{"words of a text", s.Words}, {"texts of a client", s.TextsPerClient}} {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", of.name, of.Min, of.P5, of.Median, of.P95, of.Max)
-	}
-	fmt.Fprintf(w, "\nof %d texts\n", s.Texts)
-	for _, j := range s.Junk {
-		if j.Texts > 0 {
-			fmt.Fprintf(w, "%d\thave %s\n", j.Texts, j.Kind)
-		}
-	}
-	fmt.Fprintf(w, "%d\trepeat an earlier text\n%d\tnearly do, of %d that were compared\n", s.Repeated, s.NearRepeated,
-		s.Compared)
 }
 
 func rowOrNil(row int64) *int64 {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +15,6 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/records"
-	"popri/internal/quote"
 	"popri/internal/version"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
@@ -33,8 +30,7 @@ type dataImported struct {
 type importOptions struct {
 	clients.ImportOptions
 	out, public, shares string
-	published, where    []string
-	preview             bool
+	published           []string
 }
 
 func (a *app) dataImport() *cobra.Command {
@@ -64,14 +60,12 @@ and leaves them out.`,
 		Example: "  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet\n" +
 			"  popri data import posts.jsonl.gz --client author --text body --date created --label topic --out " +
 			"clients.parquet\n  popri data import export.csv --client who --text entry --encoding latin1 --date when " +
-			"--date-format DD/MM/YYYY --skip-bad 1% --preview\n  popri data import data/*.parquet --client-per-text " +
+			"--date-format DD/MM/YYYY --skip-bad 1% --out clients.parquet\n  popri data import data/*.parquet --client-per-text " +
 			"--text review --label stars --span-words 50 --out clients.parquet\n  popri data import debates.csv " +
 			"--client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n  popri data import " +
 			"speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl " +
-			"--out c.parquet\n  popri data import debates.csv --where country=uk,canada --where kind=speech " +
-			"--clients 5000 --validation-clients 200 --test-clients 300 --out d.parquet\n  popri data import " +
-			"news.tsv --partition dirichlet --alpha 0.1 --clients 500 --label topic --out clients.parquet\n  popri " +
-			"data import --published-json train.json,eval.json,test.json --out clients.parquet",
+			"--out c.parquet\n  popri data import debates.csv --clients 5000 --validation-clients 200 --test-clients 300 " +
+			"--out d.parquet\n  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDataImport(cmd, o, args) },
 	}
@@ -96,16 +90,12 @@ func (o *importOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.DateFormat, "date-format", "",
 		"form of dates, such as DD/MM/YYYY or MON DD, YYYY hh:mm (default: ISO 8601 or seconds since 1970)")
 	f.BoolVar(&o.HTML, "html", false, "texts are HTML: keep their plain text")
-	f.BoolVar(&o.preview, "preview", false,
-		"write no file: show ten rows as they would become, on a terminal only, because they are private texts")
 	skipBadFlag(f, &o.ImportOptions)
 	f.StringVar(&o.Columns.Client, "client", "", "column of clients (default client_id)")
 	f.StringVar(&o.Columns.Text, "text", "", "column of texts or lists of texts (default text or texts)")
 	f.StringVar(&o.Columns.Date, "date", "", "column of dates (default date)")
 	f.StringVar(&o.Columns.Label, "label", "", "column of labels (default label)")
 	f.StringVar(&o.Columns.Split, "split", "", "column of splits (default split)")
-	f.StringArrayVar(&o.where, "where", nil,
-		"COLUMN=VALUE or COLUMN=V1,V2: keep the rows whose column has one of the values; may be repeated")
 	f.BoolVar(&o.ClientPerText, "client-per-text", false, "make a client of each text")
 	f.BoolVar(&o.SkipBlank, "skip-blank", false,
 		"count blank and missing texts and leave them out; they are errors otherwise")
@@ -128,9 +118,6 @@ func (o *importOptions) add(cmd *cobra.Command) {
 		"keep N train clients, drawn by --seed; a smaller N keeps a subset of a larger one")
 	f.IntVar(&o.ValidationClients, "validation-clients", 0, "keep N validation clients, drawn in the same way")
 	f.IntVar(&o.TestClients, "test-clients", 0, "keep N test clients, drawn in the same way")
-	f.StringVar(&o.Partition.Kind, "partition", "",
-		"make --clients clients of texts without any: iid, or dirichlet (label skew)")
-	f.Float64Var(&o.Partition.Alpha, "alpha", 0, "concentration of the Dirichlet partition; smaller is more skewed")
 	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication,
 		"duplicates to take out between train, validation, test and --public: "+
 			strings.Join(clients.Deduplications, ", "))
@@ -144,13 +131,10 @@ func (a *app) runDataImport(cmd *cobra.Command, o importOptions, args []string) 
 	if err != nil {
 		return usage(fmt.Errorf("data import: %w", err))
 	}
-	if o.out == "" && !o.preview {
+	if o.out == "" {
 		return usage(errors.New("data import: --out names no file"))
 	}
 	if o.Shares, err = parseShares(o.shares); err != nil {
-		return usage(fmt.Errorf("data import: %w", err))
-	}
-	if o.Columns.Others, o.Where, err = parseWhere(o.where); err != nil {
 		return usage(fmt.Errorf("data import: %w", err))
 	}
 	if err := importResources(&o.ImportOptions, files, o.public); err != nil {
@@ -158,9 +142,6 @@ func (a *app) runDataImport(cmd *cobra.Command, o importOptions, args []string) 
 	}
 	if o.published != nil {
 		o.Format = records.JSON
-	}
-	if o.preview {
-		return a.previewData(cmd.Context(), files, o.ImportOptions)
 	}
 	return a.importData(cmd.Context(), "data import", o.out, files, o.ImportOptions)
 }
@@ -215,18 +196,6 @@ func parseShares(s string) (shares [3]float64, err error) {
 	return shares, nil
 }
 
-// parseWhere reads "column=value,value": the columns, and the values of each.
-func parseWhere(where []string) (columns []string, values [][]string, err error) {
-	for _, w := range where {
-		column, list, ok := strings.Cut(w, "=")
-		if !ok || column == "" || slices.Contains(columns, column) {
-			return nil, nil, fmt.Errorf("--where is %q, want COLUMN=VALUE, each column once", w)
-		}
-		columns, values = append(columns, column), append(values, strings.Split(list, ","))
-	}
-	return columns, values, nil
-}
-
 // importResources loads what options name: the tokenizer and the public text.
 func importResources(o *clients.ImportOptions, files []clients.ImportFile, public string) error {
 	if o.Program == "" {
@@ -264,41 +233,6 @@ func importResources(o *clients.ImportOptions, files []clients.ImportFile, publi
 func skipBadFlag(f *pflag.FlagSet, o *clients.ImportOptions) {
 	f.StringVar(&o.SkipBad, "skip-bad", "",
 		"count up to N bad rows, or N% of all rows, and leave them out; they are errors otherwise")
-}
-
-// previewData shows what an import would make of the first rows. They are private: a file or a pipe gets none.
-func (a *app) previewData(ctx context.Context, files []clients.ImportFile, o clients.ImportOptions) error {
-	if out, ok := a.out.(*checkedWriter); !ok || !isTerminal(out.w) {
-		return usage(errors.New("data import: --preview shows private texts, on a terminal only: standard output is none"))
-	}
-	const rows = 10
-	p, err := clients.Preview(ctx, files, o, rows)
-	if err != nil {
-		return usageUnlessCancelled(fmt.Errorf("data import: %w", err))
-	}
-	printPreview(a.out, p, rows)
-	return nil
-}
-
-// printPreview prints a population's first texts, quoted, because signs in them could direct the terminal.
-func printPreview(w io.Writer, p *clients.Population, rows int) {
-	fmt.Fprintln(w, "These are private texts of clients: share them with nobody.")
-	for _, c := range p.Clients {
-		for i, t := range c.Texts {
-			if rows--; rows < 0 {
-				return
-			}
-			date, label := c.Date, c.Label
-			if c.Dates != nil {
-				date = c.Dates[i]
-			}
-			if c.Labels != nil {
-				label = c.Labels[i]
-			}
-			fmt.Fprintf(w, "\nclient %s, %s, date %s, label %s\n  %s\n", quote.Text(c.ID), c.Split,
-				cmp.Or(date, "none"), quote.Text(label), quote.Text(t))
-		}
-	}
 }
 
 func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile,

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"popri/datasets/clients"
-	"popri/datasets/records"
 	"popri/internal/parquetio"
 )
 
@@ -67,7 +66,6 @@ func TestDataImport(t *testing.T) {
 		"public text goes with":          {"train=" + train, "--public", eval, "--out", out},
 		"want three shares":              {train, "--split-shares", "0.5,0.5", "--out", out},
 		`"x" is no number`:               {train, "--split-shares", "x,0,0", "--out", out},
-		"a partition needs the number o": {eval, "--partition", "iid", "--out", out},
 	} {
 		if code, _, errs := popri(t, append([]string{"data", "import"}, args...)...); code != exitUsage ||
 			!strings.Contains(errs, want) || !strings.HasPrefix(errs, "popri: data import: ") &&
@@ -183,38 +181,6 @@ func TestMessyFiles(t *testing.T) {
 			!strings.Contains(errs, want) {
 			t.Errorf("%v: exit code %d, %q, want %q", args, code, printed+errs, want)
 		}
-	}
-}
-
-// A preview shows rows as they would become, and leaves nothing behind.
-func TestPreview(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	o := clients.ImportOptions{Columns: records.Columns{Client: "who", Text: "entry", Date: "when"},
-		Deduplicate: clients.NoDeduplication, HTML: true, SkipBlank: true, Shape: clients.Shape{SpanWords: 4,
-			Clients: 50, MinTexts: 9}, Shares: [3]float64{1, 0, 0}}
-	p, err := clients.Preview(t.Context(),
-		[]clients.ImportFile{{Path: filepath.Join("testdata", "messy", "semicolon.csv")}}, o, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	printPreview(&b, p, 3)
-	want := `These are private texts of clients: share them with nobody.
-
-client "author 001", train, date 2015-05-24, label ""
-  "Bread & butter, said"
-
-client "author 001", train, date 2015-05-24, label ""
-  "the sign."
-
-client "author 002", train, date 2021-07-01, label ""
-  "Naïve “quoted” 🙂, and;"
-`
-	if b.String() != want {
-		t.Errorf("%s", b.String())
-	}
-	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
-		t.Errorf("there is %v", left)
 	}
 }
 

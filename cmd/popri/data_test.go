@@ -88,40 +88,6 @@ func TestDataCheckBoundsItsList(t *testing.T) {
 	}
 }
 
-// Lengths, junk and repetitions are counted, and nothing is quoted.
-func TestDataCheckDescribesTexts(t *testing.T) {
-	long := "Every evening he walked the length of the harbour wall and counted the boats that had come home before " +
-		"dark."
-	file := clientFile(t, []clientRow{{"a", "train", "", long}, {"a", "train", "", strings.ToUpper(long)},
-		{"b", "test", "", long + " Yes."}, {"b", "test", "", "<p>one</p>"}, {"b", "test", "", "bell\a \ufffd"},
-		{"c", "test", "", strings.Repeat("z", 30)},
-		{"c", "test", "", "3 + 4 = 7"}})
-	code, out, errs := popri(t, "data", "check", file)
-	want := `: no bad rows
-
-                   least  5 %  median  95 %  most
-words of a text    1      1    5       21    21
-texts of a client  2      2    2       3     3
-
-of 7 texts
-1  have tags of HTML
-1  have U+FFFD, the sign for a damaged character
-1  have control characters
-1  have 20 times one character or more in a row
-1  have fewer letters than other characters
-1  repeat an earlier text
-1  nearly do, of 7 that were compared
-`
-	if code != 0 || out != file+want {
-		t.Errorf("exit code %d:\n%s%s", code, out, errs)
-	}
-	_, out, _ = popri(t, "data", "check", file, "--json")
-	if s := decode(t, out)["statistics"].(map[string]any); s["near_repeated"] != 1.0 ||
-		s["words"].(map[string]any)["max"] != 21.0 {
-		t.Errorf("%s", out)
-	}
-}
-
 // Errors say which verb they are of.
 func TestVerbsNameThemselves(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")

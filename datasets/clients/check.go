@@ -56,9 +56,9 @@ func (e *InvalidError) Error() string {
 func (e *InvalidError) Unwrap() error { return parquetio.ErrFormat }
 
 // Check reads a client file and reports every bad row, in the order of rows, and warns of labels that are missing where
-// others are there, or are in validation or test and not in train. It describes the texts of sound rows. The error is
-// for a file that cannot be read at all: not Parquet, damaged, columns missing or of the wrong type, or without rows.
-func Check(path string) ([]Problem, *Statistics, error) {
+// others are there, or are in validation or test and not in train. The error is for
+// a file that cannot be read at all: not Parquet, damaged, columns missing or of the wrong type, or without rows.
+func Check(path string) ([]Problem, error) {
 	var rows []labelledRow
 	b := newBuilder()
 	b.labelled = func(row int64, at int, label string) {
@@ -66,12 +66,11 @@ func Check(path string) ([]Problem, *Statistics, error) {
 			rows = append(rows, labelledRow{row, at, label})
 		}
 	}
-	p, err := load(path, b)
-	if err != nil {
-		return b.problems, nil, err
+	if _, err := load(path, b); err != nil {
+		return b.problems, err
 	}
 	b.checkLabels(rows)
-	return b.problems, statisticsOf(p.Clients), nil
+	return b.problems, nil
 }
 
 // builder collects rows into clients and notes problems.

@@ -30,9 +30,6 @@ type ImportOptions struct {
 	records.Dialect
 	Columns records.Columns `json:"columns"`
 
-	// Where keeps the rows whose column of Columns.Others has one of the values, one list for each column.
-	Where [][]string `json:"where,omitempty"`
-
 	// ClientPerText makes a client of each text, for files that name no clients. Lists of texts for validation and
 	// test, as LargeFedBench's evaluation has them, need no such word.
 	ClientPerText bool `json:"client_per_text,omitempty"`
@@ -50,10 +47,9 @@ type ImportOptions struct {
 	Seed   uint64     `json:"seed"`
 
 	Shape
-	Partition   Partition `json:"partition,omitzero"`
-	Deduplicate string    `json:"deduplicate"`      // of [Deduplications]
-	Public      []string  `json:"-"`                // texts that no client may have, with Deduplicate
-	PublicFile  string    `json:"public,omitempty"` // where they come from
+	Deduplicate string   `json:"deduplicate"`      // of [Deduplications]
+	Public      []string `json:"-"`                // texts that no client may have, with Deduplicate
+	PublicFile  string   `json:"public,omitempty"` // where they come from
 
 	Name     string                                `json:"name,omitempty"`
 	Unit     string                                `json:"unit,omitempty"`
@@ -61,7 +57,6 @@ type ImportOptions struct {
 	Memory   int                                   `json:"-"` // bytes of a sorted run, extsort.Memory if 0
 	Progress func(stage string, done, total int64) `json:"-"` // may be nil
 
-	sample int64  // stops reading a file after so many texts, and writes no manifest; 0: all
 	layout string // of DateFormat, as package time has them
 }
 
@@ -92,17 +87,8 @@ func (o *ImportOptions) Validate() (err error) {
 	if o.PublicFile != "" && o.Deduplicate == NoDeduplication {
 		return fault.Userf("public text goes with deduplication exact or near")
 	}
-	if len(o.Where) != len(o.Columns.Others) {
-		return fault.Userf("%d lists of values choose rows by %d columns", len(o.Where), len(o.Columns.Others))
-	}
 	if o.dated() && sum != 0 {
 		return fault.Userf("the split is by date or by shares, not both")
-	}
-	if o.Partition.Kind != "" && (o.Columns.Client != "" || o.ClientPerText) {
-		return fault.Userf("a partition makes clients of texts without any: it goes with no other choice of clients")
-	}
-	if err := o.Partition.validate(o.Clients); err != nil {
-		return err
 	}
 	return o.Shape.validate()
 }
@@ -115,11 +101,7 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
-	written := []string{out}
-	if o.sample == 0 {
-		written = append(written, out+ManifestSuffix)
-	}
-	for _, path := range written {
+	for _, path := range []string{out, out + ManifestSuffix} {
 		if err := atomicfile.Check(path); err != nil {
 			return nil, fault.Userf("clients: %w", err)
 		}
@@ -305,9 +287,6 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 	if err != nil {
 		return err
 	}
-	if i.o.sample > 0 {
-		return nil
-	}
 	return i.m.write(out, i.files)
 }
 
@@ -320,14 +299,9 @@ func (i *importer) name() string {
 }
 
 func (i *importer) unit() string {
-	switch p := i.o.Partition; {
+	switch {
 	case i.o.Unit != "":
 		return i.o.Unit
-	case p.Kind == Dirichlet:
-		return fmt.Sprintf("a client is simulated: %d clients, labels drawn from a Dirichlet distribution of "+
-			"concentration %g", i.o.Clients, p.Alpha)
-	case p.Kind != "":
-		return fmt.Sprintf("a client is simulated: %d clients, texts drawn uniformly", i.o.Clients)
 	case i.o.ClientPerText:
 		return "a client is one text"
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -48,10 +47,6 @@ var errStop = errors.New("stop")
 
 // read reads all files, checks each record, and hands it to the sorter under its client.
 func (i *importer) read() error {
-	var assign *assigner
-	if i.o.Partition.Kind != "" {
-		assign = newAssigner(i.o.Partition, i.o.Clients, i.o.Seed)
-	}
 	prefixes := map[string]int{}
 	for number, file := range i.files {
 		base := filepath.Base(file.Path)
@@ -59,7 +54,7 @@ func (i *importer) read() error {
 		if prefixes[prefix]++; prefixes[prefix] > 1 {
 			prefix = fmt.Sprintf("%s-%d", prefix, prefixes[prefix])
 		}
-		in := intake{importer: i, file: file, number: number, prefix: prefix, assign: assign}
+		in := intake{importer: i, file: file, number: number, prefix: prefix}
 		stage := "read " + base
 		o := records.Options{Dialect: i.o.Dialect, Columns: i.o.Columns,
 			Progress: func(done, total int64) { i.o.Progress(stage, done, total) }}
@@ -73,9 +68,8 @@ func (i *importer) read() error {
 			return fmt.Errorf("%s: %w: it holds no texts", file.Path, parquetio.ErrFormat)
 		}
 		if in.noClient != nil {
-			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients (--client), make a client of "+
-				"each text (--client-per-text), or draw clients (--partition)", file.Path, parquetio.ErrFormat,
-				in.noClient)
+			return fmt.Errorf("%s: %w: %s names no client. Name the column of clients (--client), or make a client of "+
+				"each text (--client-per-text)", file.Path, parquetio.ErrFormat, in.noClient)
 		}
 	}
 	return i.skipBad()
@@ -142,9 +136,7 @@ type intake struct {
 	file     ImportFile
 	number   int
 	prefix   string // of the clients that are made of its texts
-	assign   *assigner
 	taken    int64
-	kept     int64
 	noClient *records.Place // of a text whose client nothing names
 	frame    []byte
 }
@@ -162,15 +154,6 @@ func (in *intake) take(r records.Record) error {
 	}
 	if in.o.HTML {
 		r.Text.Value = strings.Join(strings.Fields(records.PlainText(r.Text.Value)), " ")
-	}
-	if len(in.o.Where) != len(r.Others) {
-		return bad("it has no columns to choose rows by", "")
-	}
-	for k, values := range in.o.Where {
-		if !slices.Contains(values, r.Others[k].Value) || r.Others[k].Null {
-			in.m.leaveOut(otherRow, 1, 0)
-			return nil
-		}
 	}
 	switch blank := strings.TrimSpace(r.Text.Value) == ""; {
 	case blank && in.o.SkipBlank:
@@ -210,13 +193,7 @@ func (in *intake) take(r records.Record) error {
 	}
 	t := importedText{r.Text.Value, day, r.Label.Value, split, in.number, r.Place}
 	in.frame = t.encode(in.frame[:0])
-	if err := in.sorter.Add(id, in.frame); err != nil {
-		return err
-	}
-	if in.kept++; in.kept == in.o.sample {
-		return errStop
-	}
-	return nil
+	return in.sorter.Add(id, in.frame)
 }
 
 // splitOf returns the split that is named for a record, empty if a date or a draw decides, or what is wrong with it.
@@ -245,16 +222,6 @@ func (in *intake) splitOf(r records.Record) (named Split, kind, detail string) {
 // clientOf returns the record's client. A fault is noted.
 func (in *intake) clientOf(r records.Record, split Split) (string, bool) {
 	switch {
-	case in.assign != nil:
-		id, err := in.assign.client(r.Label.Value)
-		if err != nil {
-			in.problems.add(in.file.Path, r.Place, err.Error(), "")
-			return "", false
-		}
-		if split != "" { // a client is in one split
-			id = string(split) + "/" + id
-		}
-		return id, true
 	case in.o.ClientPerText, !r.HasClient && r.Place.Unit == "entry" && (split == Validation || split == Test):
 		return fmt.Sprintf("%s/%07d", in.prefix, in.taken-1), true
 	case !r.HasClient:

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -235,13 +234,9 @@ func TestImportRefuses(t *testing.T) {
 		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "100 train clients are asked for",
 			ImportOptions{Shape: Shape{Clients: 100}}},
 		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "no date: 1 texts", ImportOptions{Shape: Shape{From: "2000"}}},
-		{"a.jsonl", `{"client_id": "a", "text": "x"}`, "label is missing",
-			ImportOptions{Shape: Shape{Clients: 3}, Partition: Partition{Dirichlet, 1}}},
 		{"a.jsonl", `{}`, `the date to is "2000-13"`, ImportOptions{Shape: Shape{To: "2000-13"}}},
 		{"a.jsonl", `{}`, "before they begin", ImportOptions{Shape: Shape{From: "2001", To: "2000-12"}}},
 		{"a.jsonl", `{}`, "add up to 0.9", ImportOptions{Shares: [3]float64{0.5, 0.2, 0.2}}},
-		{"a.jsonl", `{}`, "needs the number of clients", ImportOptions{Partition: Partition{Kind: IID}}},
-		{"a.jsonl", `{}`, "alpha is 0", ImportOptions{Shape: Shape{Clients: 3}, Partition: Partition{Kind: Dirichlet}}},
 		{"a.jsonl", `{}`, "by date or by shares", ImportOptions{Shares: defaultShares, Shape: Shape{TestFrom: "2000"}}},
 		{"a.jsonl", `{}`, "at least 3 and at most 2", ImportOptions{Shape: Shape{MinTexts: 3, MaxTexts: 2}}},
 		{"a.jsonl", `{}`, `deduplication is "fuzzy"`, ImportOptions{Deduplicate: "fuzzy"}},
@@ -354,30 +349,21 @@ func leftOut(m *Manifest) (n int) {
 	return n
 }
 
-// Rows are chosen by columns in every format that has some, and each split has exactly as many clients as were asked
-// for.
-func TestWhereAndExactCounts(t *testing.T) {
+// Each split has exactly as many clients as were asked for, whatever the format.
+func TestExactCounts(t *testing.T) {
 	var csv, jsonl strings.Builder
-	csv.WriteString("client_id,text,country,year\n")
+	csv.WriteString("client_id,text\n")
 	for i := range 60 {
-		country := []string{"uk", "us", "canada"}[i%3]
-		fmt.Fprintf(&csv, "c%02d,text %d,%s,%d\n", i, i, country, 2000+i/2%2)
-		fmt.Fprintf(&jsonl, `{"client_id": "c%02d", "text": "text %d", "country": "%s", "year": %d}`+"\n", i, i,
-			country, 2000+i/2%2)
+		fmt.Fprintf(&csv, "c%02d,text %d\n", i, i)
+		fmt.Fprintf(&jsonl, `{"client_id": "c%02d", "text": "text %d"}`+"\n", i, i)
 	}
-	o := ImportOptions{Where: [][]string{{"uk", "canada"}, {"2001"}}, Shares: [3]float64{0.4, 0.3, 0.3},
+	o := ImportOptions{Shares: [3]float64{0.4, 0.3, 0.3},
 		Shape: Shape{Clients: 4, ValidationClients: 2, TestClients: 3}}
-	o.Columns.Others = []string{"country", "year"}
 	var first *Population
 	for name, content := range map[string]string{"a.csv": csv.String(), "a.jsonl": jsonl.String()} {
 		p, m, err := importText(t, name, content, o)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
-		}
-		for _, c := range p.Clients {
-			if n, _ := strconv.Atoi(c.ID[1:]); n%3 == 1 || n/2%2 == 0 {
-				t.Errorf("%s: client %s was not chosen", name, c.ID)
-			}
 		}
 		if m.Splits[Train].Clients != 4 || m.Splits[Validation].Clients != 2 || m.Splits[Test].Clients != 3 {
 			t.Errorf("%s: %+v", name, m.Splits)
@@ -389,13 +375,8 @@ func TestWhereAndExactCounts(t *testing.T) {
 		}
 	}
 	for want, bad := range map[string]func(*ImportOptions){
-		`no column "planet"`:         func(o *ImportOptions) { o.Columns.Others = []string{"country", "planet"} },
 		"100 test clients are asked": func(o *ImportOptions) { o.TestClients = 100 },
 		"validation clients is -1":   func(o *ImportOptions) { o.ValidationClients = -1 },
-		"nothing is left": func(o *ImportOptions) {
-			o.Where, o.Shape = [][]string{{"france"}, {"2001"}}, Shape{}
-		},
-		"2 lists of values choose rows by": func(o *ImportOptions) { o.Columns.Others = nil },
 	} {
 		wrong := o
 		bad(&wrong)
@@ -403,9 +384,5 @@ func TestWhereAndExactCounts(t *testing.T) {
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
-	}
-	if _, _, err := importText(t, "a.json", `{"a": ["x"]}`, o); err == nil ||
-		!strings.Contains(err.Error(), "no columns to choose rows by") {
-		t.Errorf("an object of clients: %v", err)
 	}
 }

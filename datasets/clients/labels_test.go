@@ -87,7 +87,7 @@ func TestCheckLabels(t *testing.T) {
 				"row 2: label is in validation and in no train row (rows of validation that have it: 1)"}},
 	} {
 		path := save(t, labelRows(k.rows...))
-		problems, _, err := Check(path)
+		problems, err := Check(path)
 		if err != nil {
 			t.Fatal(err)
 		}

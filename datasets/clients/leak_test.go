@@ -69,7 +69,7 @@ func TestSwappedColumnsAreNotQuoted(t *testing.T) {
 			rows[i] = nullableRow{cells["client_id"], cells["split"], cells["date"], cells["label"], cells["text"]}
 		}
 		path := save(t, rows)
-		problems, _, err := Check(path)
+		problems, err := Check(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestDamagedCellsAreNotQuoted(t *testing.T) {
 	} {
 		rows := good()
 		change(&rows[11])
-		problems, _, err := Check(save(t, rows))
+		problems, err := Check(save(t, rows))
 		if err != nil || len(problems) != 1 || problems[0].Row != 11 ||
 			strings.Contains(problems[0].String(), "secret") {
 			t.Errorf("%s: %v, %v", name, problems, err)

@@ -59,7 +59,6 @@ const (
 	onlyDuplicates = "client of duplicates only"
 	fewTexts       = "client with too few texts"
 	manyTexts      = "above the most texts of a client"
-	otherRow       = "of a row with other values"
 	overClients    = "client outside of the subset"
 	badRow         = "bad row: " // and what is wrong with it
 )

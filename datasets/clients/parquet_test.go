@@ -102,7 +102,7 @@ func TestCheckNamesEveryBadRow(t *testing.T) {
 			rows := good()
 			c.change(rows)
 			path := save(t, rows)
-			problems, _, err := Check(path)
+			problems, err := Check(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		{"a folder", t.TempDir(), "directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, checked := Check(c.path)
+			_, checked := Check(c.path)
 			for verb, err := range map[string]error{"Check": checked, "Read": second(Read(c.path))} {
 				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) ||
 					!errors.Is(err, parquetio.ErrFormat) {
@@ -233,7 +233,7 @@ func TestReadListLayout(t *testing.T) {
 	if !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("got %+v", p.Clients)
 	}
-	problems, _, err := Check(save(t, []listRow{{"a", nil, nil, "train", []*string{ptr("one"), nil, ptr("")}},
+	problems, err := Check(save(t, []listRow{{"a", nil, nil, "train", []*string{ptr("one"), nil, ptr("")}},
 		{"b", nil, nil, "train", nil}}))
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestWriteReadsBack(t *testing.T) {
 	if !reflect.DeepEqual(p, q) || p.Tag(nil) != q.Tag(nil) {
 		t.Errorf("read back: %+v", q.Clients[:3])
 	}
-	problems, _, err := Check(path)
+	problems, err := Check(path)
 	if err != nil || slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
 		t.Errorf("Check finds %v, %v", problems[:1], err)
 	}

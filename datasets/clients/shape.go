@@ -36,7 +36,7 @@ type Shape struct {
 
 	// Clients is the number of train clients to keep, those with the smallest hashes of seed and ID: fewer are a subset
 	// of more. Validation and test stay whole, so that figures can be compared, unless ValidationClients and
-	// TestClients say how many of them are kept in the same way. With a partition it is the number of clients made.
+	// TestClients say how many of them are kept in the same way.
 	Clients           int `json:"clients,omitempty"`
 	ValidationClients int `json:"validation_clients,omitempty"`
 	TestClients       int `json:"test_clients,omitempty"`
@@ -204,7 +204,7 @@ func (i *importer) limit(c *imported) bool {
 
 // choose returns which clients of a split are kept: n of them, or all where n is 0.
 func (i *importer) choose(all *spool, split Split, n int) (func(id string) bool, error) {
-	if n == 0 || split == Train && i.o.Partition.Kind != "" {
+	if n == 0 {
 		return func(string) bool { return true }, nil
 	}
 	if all.clients < int64(n) {

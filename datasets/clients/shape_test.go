@@ -153,31 +153,6 @@ func largestShare(p *Population) float64 {
 	return mean
 }
 
-func TestPartition(t *testing.T) {
-	content := people(t, 5000)
-	share := func(kind string, alpha float64) float64 {
-		p, _, err := importText(t, "a.jsonl", content,
-			ImportOptions{Partition: Partition{kind, alpha}, Shape: Shape{Clients: 20}, Shares: [3]float64{1, 0, 0}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := Count(p.Clients); n.Texts != 5000 || n.Clients > 20 {
-			t.Errorf("%s %g: %v", kind, alpha, n)
-		}
-		return largestShare(p)
-	}
-	// Of 20 uniform clients the largest has a little above 1/20; with alpha near 0 one client has all.
-	uniform, wide, skewed, one := share(IID, 0), share(Dirichlet, 1000), share(Dirichlet, 0.3), share(Dirichlet, 1e-6)
-	if uniform > 0.09 || math.Abs(wide-uniform) > 0.02 || skewed < 0.2 || one < 0.999 {
-		t.Errorf("the largest shares are %.3f, %.3f, %.3f, %.3f", uniform, wide, skewed, one)
-	}
-	p, _, err := importText(t, "a.csv", "text,label,split\na,x,train\nb,x,test\n",
-		ImportOptions{Partition: Partition{Dirichlet, 0.1}, Shape: Shape{Clients: 2}})
-	if err != nil || len(p.Split(Train)) != 1 || len(p.Split(Test)) != 1 || p.Clients[0].ID[:4] != "test" {
-		t.Errorf("texts with splits: %+v, %v", p, err)
-	}
-}
-
 func TestBorders(t *testing.T) {
 	long := func(i int) string {
 		var words []string

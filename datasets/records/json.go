@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/exactjson"
-	"popri/internal/quote"
 )
 
 func readLines(in *input, o Options, do func(Record) error) error {
@@ -67,13 +66,6 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 				return badPlace(place, "%s is %w", []string{"client", "split", "date", "label", "source"}[role], err)
 			}
 		}
-	}
-	for _, name := range columns.Others {
-		cell, err := scalar(fields[name])
-		if err != nil {
-			return badPlace(place, "column %s is %w", quote.Text(name), err)
-		}
-		r.Others = append(r.Others, cell)
 	}
 	raw := fields[names[text]]
 	if raw[0] == '[' {
@@ -332,6 +324,3 @@ func PlainText(page string) string {
 	page = blocks.ReplaceAllString(page, "\n\n")
 	return html.UnescapeString(tags.ReplaceAllString(page, ""))
 }
-
-// HasTags reports whether a text has tags of HTML.
-func HasTags(text string) bool { return tags.MatchString(text) }

@@ -33,13 +33,6 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		convert := role == date || role == label || role == client && o.Columns.Client != ""
 		columns = append(columns, parquetio.Column{Name: name, Convert: convert, Floats: role == label})
 	}
-	first := len(columns) // of the others
-	for _, name := range o.Columns.Others {
-		if f.IsList(name) {
-			return &Error{path: path, err: fmt.Errorf("column %s is a list, want one value a row", name)}
-		}
-		columns = append(columns, parquetio.Column{Name: name, Convert: true, Floats: true})
-	}
 	list, total := f.IsList(names[text]), f.Rows()
 	return f.Scan(columns, func(row int64, cells [][]Cell) error {
 		if row%1024 == 0 || row == total-1 {
@@ -52,9 +45,6 @@ func readParquet(path string, o Options, do func(Record) error) error {
 			if at[role] >= 0 {
 				*cell = cells[at[role]][0]
 			}
-		}
-		for k := range o.Columns.Others {
-			r.Others = append(r.Others, cells[first+k][0])
 		}
 		texts := cells[at[text]]
 		if len(texts) == 0 {

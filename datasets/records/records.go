@@ -34,9 +34,8 @@ var missing = Cell{Null: true}
 // Record is one text with what the file says of it.
 type Record struct {
 	Place                                    Place
-	Client, Split, Date, Label, Source, Text Cell   // nothing is checked but that the types fit
-	HasClient, HasSplit                      bool   // the file, or the object of JSON, has such a column
-	Others                                   []Cell // of [Columns].Others
+	Client, Split, Date, Label, Source, Text Cell // nothing is checked but that the types fit
+	HasClient, HasSplit                      bool // the file, or the object of JSON, has such a column
 }
 
 // Place says where in a file a record is.
@@ -66,8 +65,6 @@ type Columns struct {
 	Source string `json:"-"`
 	// Unread are parts that are not looked for, whatever the file has under their names: of split, date and label.
 	Unread []string `json:"-"`
-	// Others are read too; they must be there.
-	Others []string `json:"others,omitempty"`
 }
 
 // Dialect says how files are written. The zero value follows from each file's name and beginning.
@@ -227,10 +224,6 @@ const (
 // find returns the names of the columns for the parts of a record, "" for those that the file does not have. Columns
 // that are named must be there. there lists all names, for the error.
 func (c Columns) find(has func(string) bool, there func() []string) (names [roles]string, err error) {
-	missing := func(name, of string) ([roles]string, error) {
-		return names, bad("it has no column %s%s; it has %s", quote.Text(name), of,
-			cmp.Or(parquetio.DescribeNames(there()), "none"))
-	}
 	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"},
 		{"split", c.Split, "split"},
 		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"source", "", c.Source}, {"text", c.Text, "text"}} {
@@ -247,14 +240,10 @@ func (c Columns) find(has func(string) bool, there func() []string) (names [role
 		}
 		if names[i] == "" || !has(names[i]) {
 			if role.given != "" || i == text {
-				return missing(names[i], " for the "+role.flag)
+				return names, bad("it has no column %s for the %s; it has %s", quote.Text(names[i]), role.flag,
+					cmp.Or(parquetio.DescribeNames(there()), "none"))
 			}
 			names[i] = ""
-		}
-	}
-	for _, name := range c.Others {
-		if !has(name) {
-			return missing(name, "")
 		}
 	}
 	return names, nil

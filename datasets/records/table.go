@@ -28,7 +28,7 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 	r := csv.NewReader(content)
 	r.ReuseRecord = true
 	r.Comma = rune(in.delimiter)
-	at, others, err := readHeader(r, o.Columns)
+	at, err := readHeader(r, o.Columns)
 	if err != nil {
 		return err
 	}
@@ -61,38 +61,35 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 				*cell = Cell{Value: fields[at[role]]}
 			}
 		}
-		for _, at := range others {
-			record.Others = append(record.Others, Cell{Value: fields[at]})
-		}
 		if err := do(record); err != nil {
 			return err
 		}
 	}
 }
 
-// readHeader reads the first line: at which index of a line each role's column is, -1 for none, and each of the others.
-func readHeader(r *csv.Reader, c Columns) (at [roles]int, others []int, err error) {
+// readHeader reads the first line: at which index of a line each role's column is, -1 for none.
+func readHeader(r *csv.Reader, c Columns) (at [roles]int, err error) {
 	header, err := r.Read()
 	if err == io.EOF {
-		return at, nil, bad("it is empty: want a first line with the columns' names")
+		return at, bad("it is empty: want a first line with the columns' names")
 	}
 	if err != nil {
-		return at, nil, tableError(1, err)
+		return at, tableError(1, err)
 	}
 	if len(header) > mostColumns {
-		return at, nil, bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
+		return at, bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
 	}
 	header = slices.Clone(header)
 	column := map[string]int{}
 	for i, name := range header {
 		if first, twice := column[name]; twice {
-			return at, nil, bad("line 1: columns %d and %d have the same name", first+1, i+1)
+			return at, bad("line 1: columns %d and %d have the same name", first+1, i+1)
 		}
 		column[name] = i
 	}
 	names, err := c.find(func(name string) bool { _, ok := column[name]; return ok }, func() []string { return header })
 	if err != nil {
-		return at, nil, err
+		return at, err
 	}
 	for role, name := range names {
 		at[role] = -1
@@ -100,11 +97,7 @@ func readHeader(r *csv.Reader, c Columns) (at [roles]int, others []int, err erro
 			at[role] = column[name]
 		}
 	}
-	others = make([]int, len(c.Others))
-	for i, name := range c.Others {
-		others[i] = column[name]
-	}
-	return at, others, nil
+	return at, nil
 }
 
 // ErrQuotes marks quotation marks that are not doubled.
