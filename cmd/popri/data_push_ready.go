@@ -26,8 +26,7 @@ func (a *app) dataPushReady() *cobra.Command {
 		Long: `Writes ` + datacard.Data +
 			` and README.md, a dataset card with the guarantee, the settings and the hashes. A run whose product is a
 model gives a folder of the model with a model card that says the same, which transformers opens.
-datasets.load_dataset(DIR) opens the folder. Where rows repeat, load_dataset(DIR, "weighted") has each of them once with
-its weight. The card counts what a model wrote and what is public text, word for word, capitals aside: a licence must suit both. The
+datasets.load_dataset(DIR) opens the folder. The card counts what a model wrote and what is public text, word for word, capitals aside: a licence must suit both. The
 folder of another run is replaced with --force only. Nothing is uploaded. The card holds the whole configuration, paths
 included: read it before you publish it.`,
 		Example: "  popri data push-ready runs/mine --out hub/mine --license cc-by-4.0 --language en",

@@ -69,7 +69,7 @@ func sizeOf(n int) string {
 }
 
 // frontMatter describes the data set to the hub.
-func frontMatter(run string, facts guarantee.Facts, r Result, tables []table, o Options) metadata {
+func frontMatter(run string, facts guarantee.Facts, r Result, t table, o Options) metadata {
 	m := metadata{Name: o.Name, Tasks: []string{"text-generation"}, Tags: []string{"synthetic", "federated-learning"},
 		License: o.License, Size: []string{sizeOf(r.Texts)}}
 	if m.Name == "" {
@@ -84,17 +84,14 @@ func frontMatter(run string, facts guarantee.Facts, r Result, tables []table, o 
 	if r.Labels > 0 {
 		m.Tasks = append(m.Tasks, "text-classification")
 	}
-	for _, t := range tables {
-		files := []dataFile{{"train", path.Dir(t.path) + "/train-*"}}
-		m.Configs = append(m.Configs, config{t.name, t.path == Data, files})
-		m.Info = append(m.Info, info{t.name, t.features, []split{{"train", t.bytes, t.rows}}, t.size, t.bytes})
-	}
+	m.Configs = []config{{"default", true, []dataFile{{"train", path.Dir(Data) + "/train-*"}}}}
+	m.Info = []info{{"default", t.features, []split{{"train", t.bytes, r.Texts}}, t.size, t.bytes}}
 	return m
 }
 
 // compose returns the card.
-func compose(run string, facts guarantee.Facts, r Result, tables []table, o Options) ([]byte, error) {
-	m := frontMatter(run, facts, r, tables, o)
+func compose(run string, facts guarantee.Facts, r Result, t table, o Options) ([]byte, error) {
+	m := frontMatter(run, facts, r, t, o)
 	front, err := yaml.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -105,34 +102,20 @@ func compose(run string, facts guarantee.Facts, r Result, tables []table, o Opti
 		"%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
 		r.Texts, o.Program, r.origins(), r.Distinct, quote.Count(r.Repeated, "row", "rows"))
 	fmt.Fprint(&b, "```python\ndatasets.load_dataset(\"path/of/this/folder\", split=\"train\")\n```\n")
-	if r.Weighted > 0 {
-		fmt.Fprintf(&b,
-			"\n`load_dataset(…, \"weighted\")` has each of the %d different rows once, with the number of its rows as "+
-				"`weight`. A training that weights its loss by it needs no repeated rows.\n", r.Weighted)
-	}
 	if r.Public > 0 {
 		fmt.Fprint(&b, "\nThe public texts keep their own licence.\n")
 	}
 	fmt.Fprint(&b, "\n| column | |\n|---|---|\n| `text` | a text, never empty |\n"+
 		"| `finish` | how it ended: `stop` at its end token, `length` at the limit; `public` for a public text that "+
 		"was chosen |\n")
-	if r.Weighted > 0 {
-		fmt.Fprint(&b, "| `weight` | in `weighted` alone: the number of rows |\n")
-	}
 	if r.Labels > 0 {
 		fmt.Fprintf(&b,
 			"| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; "+
 				"nothing checks that what it wrote fits |\n", r.Labels)
 	}
-	var rows []string
-	for _, t := range tables {
-		rows = append(rows, fmt.Sprintf("| `%s` | `%s` |\n", t.path, t.sha256))
-	}
-	if err := proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs},
-		rows...); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	err = proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs},
+		fmt.Sprintf("| `%s` | `%s` |\n", Data, r.SHA256))
+	return b.Bytes(), err
 }
 
 // origins says where the rows come from.

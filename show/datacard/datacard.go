@@ -1,18 +1,15 @@
 // Package datacard makes a folder of a run's product that datasets.load_dataset of Hugging Face opens: the texts as
 // Parquet, and a README.md with the dataset card. The card states the guarantee, the settings and the hashes of the
-// files that prove them. A product that is a model is copied with a model card instead. Where rows repeat, a second
-// configuration has each of them once, with its weight.
+// files that prove them. A product that is a model is copied with a model card instead.
 package datacard
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"popri/accountant/guarantee"
 	"popri/internal/atomicfile"
@@ -22,9 +19,8 @@ import (
 
 // The files of the folder.
 const (
-	Data     = "data/train-00000-of-00001.parquet"
-	Weighted = "weighted/train-00000-of-00001.parquet" // where rows repeat
-	Card     = "README.md"
+	Data = "data/train-00000-of-00001.parquet"
+	Card = "README.md"
 )
 
 // Options say how the folder is made.
@@ -40,15 +36,14 @@ type Options struct {
 // Result says what was written.
 type Result struct {
 	Folder    string `json:"folder"`
-	Texts     int    `json:"texts"`              // rows
-	Written   int    `json:"written"`            // rows that a language model wrote
-	Public    int    `json:"public"`             // rows that are copies of public texts
-	Distinct  int    `json:"distinct"`           // different texts
-	Repeated  int    `json:"repeated"`           // rows of the most frequent text
-	LeftOut   int    `json:"left_out"`           // empty texts
-	Weighted  int    `json:"weighted,omitempty"` // rows of the configuration with weights; 0: no row repeats
-	SHA256    string `json:"sha256"`             // of the Parquet file
-	Labels    int    `json:"labels,omitempty"`   // different ones
+	Texts     int    `json:"texts"`            // rows
+	Written   int    `json:"written"`          // rows that a language model wrote
+	Public    int    `json:"public"`           // rows that are copies of public texts
+	Distinct  int    `json:"distinct"`         // different texts
+	Repeated  int    `json:"repeated"`         // rows of the most frequent text
+	LeftOut   int    `json:"left_out"`         // empty texts
+	SHA256    string `json:"sha256"`           // of the Parquet file
+	Labels    int    `json:"labels,omitempty"` // different ones
 	Guarantee string `json:"guarantee"`
 }
 
@@ -86,12 +81,14 @@ func Write(run, out string, o Options) (Result, error) {
 	if err := o.replaces(run, out); err != nil {
 		return fail(err)
 	}
-	tables, err := writeTables(out, p)
+	t, err := p.write(filepath.Join(out, Data))
 	if err != nil {
 		return fail(err)
 	}
-	r.SHA256 = tables[0].sha256
-	card, err := compose(run, facts, r, tables, o)
+	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, Data)); err != nil {
+		return fail(err)
+	}
+	card, err := compose(run, facts, r, t, o)
 	if err != nil {
 		return fail(err)
 	}
@@ -105,65 +102,6 @@ func Write(run, out string, o Options) (Result, error) {
 func (r *Result) count(p *product) {
 	r.Texts, r.Written, r.Public, r.Distinct, r.Repeated = len(p.rows), p.written, p.public, p.distinct, p.repeated
 	r.LeftOut, r.Labels = p.leftOut, len(p.labels)
-	if p.repeats() {
-		r.Weighted = len(p.once)
-	}
-}
-
-// table is a Parquet file of the folder, which is a configuration of the data set.
-type table struct {
-	name, path  string
-	rows        int
-	bytes, size int64 // of all cells, of the file
-	sha256      string
-	features    []feature
-}
-
-// writeTables writes the product's rows and, where some repeat, each once with its weight. A file with weights that an
-// earlier product left is removed.
-func writeTables(out string, p *product) ([]table, error) {
-	data := table{name: "default", path: Data, rows: len(p.rows),
-		features: []feature{{"text", "string"}, {"finish", "string"}}}
-	for _, r := range p.rows {
-		data.bytes += r.bytes()
-	}
-	once := table{name: "weighted", path: Weighted, rows: len(p.once),
-		features: append(slices.Clone(data.features), feature{"weight", "int64"})}
-	for _, r := range p.once {
-		once.bytes += r.bytes()
-	}
-	if len(p.labels) > 0 {
-		data.features = append(data.features, feature{"label", "string"})
-		once.features = append(once.features, feature{"label", "string"})
-	}
-	if err := data.write(out, p.write); err != nil {
-		return nil, err
-	}
-	if !p.repeats() {
-		err := os.Remove(filepath.Join(out, Weighted))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return []table{data}, err
-	}
-	return []table{data, once}, once.write(out, p.writeOnce)
-}
-
-func (t *table) write(out string, write func(io.Writer) error) error {
-	file := filepath.Join(out, t.path)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	if err := atomicfile.Write(file, write); err != nil {
-		return err
-	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
-	t.size = info.Size()
-	t.sha256, err = atomicfile.SHA256(file)
-	return err
 }
 
 // replaces refuses a folder whose card is not of this run.

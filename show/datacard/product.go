@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 )
@@ -12,39 +15,22 @@ import (
 // public is the finish of a row that is a public text, as package sampling writes it, which needs libtorch.
 const public = "public"
 
-// row is a row of the product, and weighted one with the number of its rows. The plain ones are for a product without
-// labels.
+// row is a row of the product, and plainRow one of a product without labels.
 type (
 	row struct {
 		Text   string `parquet:"text"`
 		Finish string `parquet:"finish,dict"`
 		Label  string `parquet:"label,dict"`
 	}
-	weighted struct {
-		Text   string `parquet:"text"`
-		Finish string `parquet:"finish,dict"`
-		Weight int64  `parquet:"weight"`
-		Label  string `parquet:"label,dict"`
-	}
 	plainRow struct {
 		Text   string `parquet:"text"`
 		Finish string `parquet:"finish,dict"`
 	}
-	plainWeighted struct {
-		Text   string `parquet:"text"`
-		Finish string `parquet:"finish,dict"`
-		Weight int64  `parquet:"weight"`
-	}
 )
 
-// bytes is what a row's cells take.
-func (r row) bytes() int64      { return int64(len(r.Text) + len(r.Finish) + len(r.Label)) }
-func (r weighted) bytes() int64 { return int64(len(r.Text)+len(r.Finish)+len(r.Label)) + 8 }
-
-// product is what a run publishes: its rows that are not empty, and each of them once with its weight.
+// product is what a run publishes: its rows that are not empty.
 type product struct {
 	rows     []row
-	once     []weighted // in the order of their first rows
 	labels   map[string]bool
 	distinct int // texts
 	written  int // rows that a language model wrote
@@ -54,7 +40,7 @@ type product struct {
 }
 
 // add counts a row.
-func (p *product) add(r row, texts map[string]int, places map[row]int) {
+func (p *product) add(r row, texts map[string]int) {
 	if r.Text == "" {
 		p.leftOut++
 		return
@@ -70,17 +56,7 @@ func (p *product) add(r row, texts map[string]int, places map[row]int) {
 	}
 	texts[r.Text]++
 	p.repeated = max(p.repeated, texts[r.Text])
-	i, ok := places[r]
-	if !ok {
-		i = len(p.once)
-		places[r] = i
-		p.once = append(p.once, weighted{Text: r.Text, Finish: r.Finish, Label: r.Label})
-	}
-	p.once[i].Weight++
 }
-
-// repeats reports whether a row is there more than once.
-func (p *product) repeats() bool { return len(p.once) < len(p.rows) }
 
 // readProduct reads a run's product.
 func readProduct(path string) (*product, error) {
@@ -97,13 +73,13 @@ func readProduct(path string) (*product, error) {
 		columns = append(columns, parquetio.Column{Name: "label"})
 	}
 	p := &product{labels: map[string]bool{}}
-	texts, places := map[string]int{}, map[row]int{}
+	texts := map[string]int{}
 	err = f.Scan(columns, func(_ int64, cells [][]parquetio.Cell) error {
 		r := row{Text: cells[0][0].Value, Finish: cells[1][0].Value}
 		if len(columns) > 2 {
 			r.Label = cells[2][0].Value
 		}
-		p.add(r, texts, places)
+		p.add(r, texts)
 		return nil
 	})
 	p.distinct = len(texts)
@@ -113,26 +89,37 @@ func readProduct(path string) (*product, error) {
 	return p, err
 }
 
-// write writes the rows, without the column label where no row has one.
-func (p *product) write(w io.Writer) error {
-	if len(p.labels) > 0 {
-		return parquetio.Write(w, p.rows, nil)
-	}
-	plain := make([]plainRow, len(p.rows))
-	for i, r := range p.rows {
-		plain[i] = plainRow{r.Text, r.Finish}
-	}
-	return parquetio.Write(w, plain, nil)
+// table describes the Parquet file of the product.
+type table struct {
+	bytes, size int64 // of all cells, of the file
+	features    []feature
 }
 
-// writeOnce writes each row once with its weight, without the column label where no row has one.
-func (p *product) writeOnce(w io.Writer) error {
+// write writes the rows, without the column label where no row has one.
+func (p *product) write(path string) (t table, err error) {
+	t.features = []feature{{"text", "string"}, {"finish", "string"}}
+	for _, r := range p.rows {
+		t.bytes += int64(len(r.Text) + len(r.Finish) + len(r.Label))
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return t, err
+	}
 	if len(p.labels) > 0 {
-		return parquetio.Write(w, p.once, nil)
+		t.features = append(t.features, feature{"label", "string"})
+		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, p.rows, nil) })
+	} else {
+		plain := make([]plainRow, len(p.rows))
+		for i, r := range p.rows {
+			plain[i] = plainRow{r.Text, r.Finish}
+		}
+		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, plain, nil) })
 	}
-	plain := make([]plainWeighted, len(p.once))
-	for i, r := range p.once {
-		plain[i] = plainWeighted{r.Text, r.Finish, r.Weight}
+	if err != nil {
+		return t, err
 	}
-	return parquetio.Write(w, plain, nil)
+	info, err := os.Stat(path)
+	if err == nil {
+		t.size = info.Size()
+	}
+	return t, err
 }
