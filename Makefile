@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup module build client demo test portable cuda pure lint docs golden bench size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
+.PHONY: help setup build client demo test portable cuda pure lint docs golden bench size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
 	trackers clients clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -33,10 +33,6 @@ FAULTS := TestKilledAtAnyMoment|TestPreferKilled|TestNoRoom|TestNoRoomAtEachStag
 
 setup: ## libtorch and its bindings, once for all checkouts of a user (seconds when they are there)
 	@go run ./internal/setup
-
-module: ## lets another Go module import popri's packages: make module DIR=../mine
-	@test -n "$(DIR)" || { echo "make module: DIR names the folder of the other module: make module DIR=../mine"; exit 2; }
-	@go run ./internal/setup -module "$(DIR)"
 
 build: setup ## build/popri
 	go build -o build/popri ./cmd/popri

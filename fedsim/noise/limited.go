@@ -1,12 +1,14 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
 	"slices"
 
 	"popri/accountant"
+	"popri/internal/numeric"
 )
 
 // choose draws one of some candidates with probabilities in proportion to e^(score·rate/2³²), exactly and with integers
@@ -49,26 +51,14 @@ func (l LimitedDomain) validate(n int) error {
 // rate is the scale's inverse in units of 2⁻³², rounded down: noise of a scale that is no smaller.
 func (l LimitedDomain) rate() uint64 { return uint64(math.Floor(math.Ldexp(1/l.Scale, 32))) }
 
-// Select returns the places of the selected counts, that with the highest noised score first: at most Picks, and only
+// Select returns the indices of the selected counts, that with the highest noised score first: at most Picks, and only
 // those before the noisy threshold, so that there may be none. Scores are whole numbers: the threshold is rounded up,
 // which makes its δ0 smaller.
 func (l LimitedDomain) Select(source Source, counts []int64) ([]int, error) {
 	if err := l.validate(len(counts)); err != nil {
 		return nil, err
 	}
-	order := make([]int, len(counts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { // ties to the lower place
-		switch {
-		case counts[a] > counts[b]:
-			return -1
-		case counts[a] < counts[b]:
-			return 1
-		}
-		return 0
-	})
+	order := numeric.SortedIndices(len(counts), func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
 	domain := min(l.Domain, len(counts)-1)
 	next := counts[order[domain]]
 	order = order[:domain]

@@ -3,7 +3,6 @@
 //	go run ./internal/setup                   # find or fetch libtorch, prepare gotch, write go.work
 //	go run ./internal/setup -model smollm2    # fetch and import a language model
 //	go run ./internal/setup -model minilm     # fetch an encoder
-//	go run ./internal/setup -module ../mine   # let the Go module in ../mine import popri's packages
 //
 // What it leaves in the cache folder ($POPRI_CACHE, else the user's cache folder + /popri):
 //
@@ -41,10 +40,9 @@ const temporary = atomicfile.TempPrefix + "setup-"
 
 func main() {
 	model := flag.String("model", "", "fetch this language model instead of libtorch")
-	module := flag.String("module", "", "folder of another Go module that imports popri's packages")
 	flag.Parse()
 	start := time.Now()
-	if err := run(*model, *module); err != nil {
+	if err := run(*model); err != nil {
 		fmt.Fprintln(os.Stderr, "setup: "+err.Error())
 		os.Exit(1)
 	}
@@ -55,9 +53,8 @@ func step(name, format string, args ...any) {
 	fmt.Printf("setup: %-10s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// run makes libtorch and its bindings ready, also for the module in a folder if one is named, or, where model names
-// one, a language model.
-func run(model, module string) error {
+// run makes libtorch and its bindings ready or, where model names one, a language model.
+func run(model string) error {
 	cache, err := cacheDir()
 	if err != nil {
 		return err
@@ -78,10 +75,7 @@ func run(model, module string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeWorkspace(root, gotch); err != nil || module == "" {
-		return err
-	}
-	return joinWorkspace(module, root, gotch)
+	return writeWorkspace(root, gotch)
 }
 
 // bindings makes libtorch and gotch ready, and returns the folder of gotch. The caller holds the cache's lock.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,8 +44,8 @@ func command(t *testing.T, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Another module imports popri's packages after one command, which may be repeated and keeps what its workspace held.
-func TestJoinWorkspace(t *testing.T) {
+// Another module imports popri's packages through a workspace, by the commands of docs/building.md.
+func TestOtherModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
@@ -55,39 +54,14 @@ func TestJoinWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	gotch := command(t, root, "list", "-m", "-f", "{{.Dir}}", gotchModule)
-	outside := t.TempDir()
-	dir, other := filepath.Join(outside, "mine"), filepath.Join(outside, "other")
-	for _, at := range []string{dir, other} {
-		if err := os.Mkdir(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		command(t, at, "mod", "init", "example.org/"+filepath.Base(at)) // states the version of this Go, which may be newer than popri's
-	}
+	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := joinWorkspace(dir, root, gotch); err != nil {
-		t.Fatal(err)
-	}
-	command(t, dir, "work", "use", other)
-	if err := joinWorkspace(dir, root, gotch); err != nil {
-		t.Fatal(err)
-	}
+	command(t, dir, "mod", "init", "example.org/mine")
+	command(t, dir, "work", "init", ".", root)
+	command(t, dir, "work", "edit", "-replace="+gotchModule+"@"+gotchVersion+"="+gotch)
 	if out := command(t, dir, "run", "."); out != "[7 10 15 22]\nreplace" {
 		t.Errorf("the program prints %q", out)
-	}
-	workspace, err := os.ReadFile(filepath.Join(dir, "go.work"))
-	for _, want := range []string{other, root, gotchModule + " " + gotchVersion + " => " + gotch} {
-		if err != nil || strings.Count(string(workspace), want) != 1 {
-			t.Errorf("%v: %q is not once in\n%s", err, want, workspace)
-		}
-	}
-
-	var p problem
-	if err := joinWorkspace(outside, root, gotch); !errors.As(err, &p) || !strings.Contains(err.Error(), "go.mod") {
-		t.Errorf("a folder without go.mod: %v", err)
-	}
-	if err := joinWorkspace(root, root, gotch); !errors.As(err, &p) || !strings.Contains(err.Error(), root) {
-		t.Errorf("popri itself: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -14,12 +15,31 @@ import (
 // queue until the server has confirmed them. While the server is away, attempts follow each other at growing pauses;
 // what it lacks at the end, the next process that goes on with the run sends.
 type mlflow struct {
-	sending
 	session *mlflowSession
+	limits  limits
+	wake    chan struct{} // of capacity 1: something has changed
+	done    chan struct{} // closed when the goroutine has ended
+	stop    context.CancelFunc
+
+	mu      sync.Mutex // guards all below
 	queue   []Point
 	has     map[string]int64 // newest step of each key that the server had at the last beginning
 	end     *End             // set by Close
 	failing bool             // the last attempt failed
+	untold  error            // the first failure that Log has not returned
+	lost    int              // points that did not fit into the queue
+	refused bool             // for good: nothing is kept any longer
+}
+
+// limits are the times and sizes of the sending.
+type limits struct {
+	request    time.Duration // of one request
+	pause      time.Duration // after the first failure; doubled after each further one
+	longest    time.Duration // of the pauses
+	drain      time.Duration // how long Close waits for a server that answers
+	lastChance time.Duration // and for one that did not answer before
+	queue      int           // what waits, besides the history
+	batch      int           // of a request
 }
 
 // The server takes at most 1000 figures in a request.
@@ -55,9 +75,14 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mlflow{session: session, queue: slices.Clip(run.History)}
 	l.queue += len(run.History)
-	m.begin(l, m.work)
+	ctx, stop := context.WithCancel(context.Background())
+	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), done: make(chan struct{}), stop: stop,
+		queue: slices.Clip(run.History)}
+	go func() {
+		defer close(m.done)
+		m.work(ctx)
+	}()
 	return m, nil
 }
 
@@ -86,7 +111,11 @@ func (m *mlflow) Close(end End) error {
 		patience = m.limits.lastChance
 	}
 	m.mu.Unlock()
-	m.join(patience)
+	m.poke()
+	late := time.AfterFunc(patience, m.stop)
+	<-m.done
+	late.Stop()
+	m.stop()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	err := m.tell()
@@ -94,6 +123,20 @@ func (m *mlflow) Close(end End) error {
 		err = fmt.Errorf("%d figures were not sent; a process that goes on with the run will", len(m.queue)+m.lost)
 	}
 	return err
+}
+
+// tell returns a failure once. The lock is held.
+func (m *mlflow) tell() error {
+	err := m.untold
+	m.untold = nil
+	return err
+}
+
+func (m *mlflow) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has been woken already
+	}
 }
 
 // work sends until the run has ended, or until the server refuses for good.
