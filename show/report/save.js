@@ -160,7 +160,7 @@ const popriSave = (() => {
     }
     for (const table of root.querySelectorAll('table')) {
       const box = table.closest('.scroll') || table;
-      if (table.closest('.nosave') || box.nextElementSibling?.matches('.tools')) continue;
+      if (box.nextElementSibling?.matches('.tools')) continue;
       const title = titleOf(table);
       box.after(tools(title, [
         ['CSV', (n) => download(n + '.csv', new Blob([csv(cells(table).map((r) => r.map((c) => c.text)))], { type: 'text/csv' }))],

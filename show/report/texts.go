@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	_ "embed"
@@ -14,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -71,8 +69,6 @@ const (
 	maxEmbedded = 16 << 20
 	// maxText is the length up to which a text is shown, far above what models write in a round.
 	maxText = 20_000
-	// printed is the number of samples on paper and without JavaScript.
-	printed = 8
 )
 
 // TextsFile is where the browser of texts lies, if it is no part of the report at path.
@@ -85,12 +81,7 @@ type textsView struct {
 	Count string
 	Data  template.HTML // base64; "" if the browser is elsewhere, or there are no samples
 	Link  string        // where it is
-	Few   []textRow
-
-	Scored, Ranked, Marked bool // which columns are not empty
 }
-
-type textRow struct{ Score, Rank, Round, Mark, Text string }
 
 // packed is what the page's script reads: columns, because they compress better than rows.
 type packed struct {
@@ -137,42 +128,6 @@ func (t Texts) pack() (string, error) {
 	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
 }
 
-// few are samples for paper: those with the highest and the lowest scores, or the first ones.
-func (t Texts) few() (rows []textRow) {
-	order := make([]int, 0, len(t.Samples))
-	for i, s := range t.Samples {
-		if finite(value(s.Score)) {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(*t.Samples[b].Score, *t.Samples[a].Score) })
-	if len(order) > printed {
-		order = append(order[:printed/2:printed/2], order[len(order)-printed/2:]...)
-	}
-	for i := 0; len(order) == 0 && i < min(printed, len(t.Samples)); i++ {
-		rows = append(rows, newTextRow(t.Samples[i]))
-	}
-	for _, i := range order {
-		rows = append(rows, newTextRow(t.Samples[i]))
-	}
-	return rows
-}
-
-func newTextRow(s Text) textRow {
-	row := textRow{Score: fixed(value(s.Score), 4), Rank: missing, Round: strconv.Itoa(s.Round), Mark: string(s.Mark),
-		Text: texts.Visible(s.Text, 600)}
-	if s.Rank > 0 {
-		row.Rank = strconv.Itoa(s.Rank)
-	}
-	switch s.Round {
-	case BeforeTraining:
-		row.Round = "before"
-	case AfterTraining:
-		row.Round = "after"
-	}
-	return row
-}
-
 // texts puts the browser on the page, or writes it beside it if its data have more bytes than the limit, and removes an
 // old one there.
 func (p *page) texts(path string, t Texts, limit int) error {
@@ -182,12 +137,7 @@ func (p *page) texts(path string, t Texts, limit int) error {
 		if err != nil {
 			return err
 		}
-		p.Texts = textsView{Count: count(len(t.Samples)), Data: template.HTML(data), Few: t.few()}
-		for _, row := range p.Texts.Few {
-			p.Texts.Scored = p.Texts.Scored || row.Score != missing
-			p.Texts.Ranked = p.Texts.Ranked || row.Rank != missing
-			p.Texts.Marked = p.Texts.Marked || row.Mark != ""
-		}
+		p.Texts = textsView{Count: count(len(t.Samples)), Data: template.HTML(data)}
 		if len(data) > limit {
 			if err := writePage(beside, "page of texts", p); err != nil {
 				return err

@@ -275,7 +275,11 @@ const popriTexts = (() => {
   // open unpacks the data once the section comes near the screen, so that the page's first view does not wait for it.
   return (box) => {
     const data = document.getElementById('texts-data');
-    if (!data || typeof DecompressionStream === 'undefined') return;
+    if (!data) return;
+    if (typeof DecompressionStream === 'undefined') {
+      box.textContent = 'The texts cannot be shown: this browser has no DecompressionStream.';
+      return;
+    }
     const watcher = new IntersectionObserver(async (entries) => {
       if (!entries.some((e) => e.isIntersecting)) return;
       watcher.disconnect();
@@ -283,7 +287,6 @@ const popriTexts = (() => {
         const begun = performance.now();
         new Browser(box, new Store(await unpack(data.textContent)));
         data.remove();
-        box.parentElement.classList.add('live');
         performance.measure('popri-open', { start: begun, end: performance.now() });
       } catch (e) {
         box.textContent = `The texts cannot be read: ${e.message}`;

@@ -58,8 +58,7 @@ func TestTexts(t *testing.T) {
 		len(p.Text[2]) > maxText+100 {
 		t.Errorf("the texts are %.100q", p.Text)
 	}
-	for _, want := range []string{"All samples of the rounds", "4 samples with", "0.5000", "−0.2500",
-		"⟨U&#43;202E⟩turned"} {
+	for _, want := range []string{"All samples of the rounds", "4 samples with"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

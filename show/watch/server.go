@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
 	"popri/show/report"
@@ -32,7 +34,9 @@ var pageCSS string
 var pageJS string
 
 const (
-	maxViewers = 64
+	// maxConnections is the number of connections at once. Each takes a file handle, and the process that serves the
+	// page may be the one that makes the run, which needs handles more: a quarter of them is the most.
+	maxConnections = 96
 	// beat keeps proxies and browsers from ending a quiet stream.
 	beat = 15 * time.Second
 	// patience is the time that a viewer has to read what was sent; one that sleeps is dropped and comes back by
@@ -61,7 +65,7 @@ func (w *Watcher) Serve(ctx context.Context, l net.Listener) error {
 			server.Close()
 		}
 	})
-	err := server.Serve(limited(l))
+	err := server.Serve(netutil.LimitListener(l, max(1, min(maxConnections, handles()/4))))
 	if !stop() {
 		<-ended
 	}
@@ -152,21 +156,6 @@ func Loopback(addr string) bool {
 
 // stream sends all sections, and then each that changes. A viewer that reconnects gets all again.
 func (w *Watcher) stream(out http.ResponseWriter, in *http.Request) {
-	w.mu.Lock()
-	full := w.viewers >= maxViewers
-	if !full {
-		w.viewers++
-	}
-	w.mu.Unlock()
-	if full {
-		http.Error(out, fmt.Sprintf("watch: %d viewers are here already", maxViewers), http.StatusServiceUnavailable)
-		return
-	}
-	defer func() {
-		w.mu.Lock()
-		w.viewers--
-		w.mu.Unlock()
-	}()
 	out.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(out)
 	send := func(format string, args ...any) bool {

@@ -52,7 +52,6 @@ type Watcher struct {
 	problem     string // the last error of a look at the folder
 	sections    map[string]section
 	version     int
-	viewers     int
 }
 
 // section is a part of the page as JSON. Versions count all changes of all sections.
