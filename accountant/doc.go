@@ -14,7 +14,7 @@
 // The sampling of clients decides which accountants are valid:
 //
 //	everybody                exact, pld, rdp      all relations
-//	each with chance q       pld, rdp             zero out, add or remove; pld also replace
+//	each with prob. q        pld, rdp             zero out, add or remove; pld also replace
 //	n of N, no replacement   pld, rdp             replace: another client is drawn instead
 //
 // Begin with [Plan.Sigma] for the noise that a budget needs, or with the Epsilon of an [Accountant] for what was spent.

@@ -187,7 +187,7 @@ func validRelation(r Relation) (Relation, error) {
 func (e Event) covered(r Relation) error {
 	if e.fixed() && r != Replace {
 		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: "+
-			"its bound compares cohorts in which another client has the place", ErrNotApplicable, e.Cohort,
+			"its bound compares cohorts in which another client replaces one", ErrNotApplicable, e.Cohort,
 			e.Population, Replace)
 	}
 	if e.Mechanism == Gumbel && r == Replace {

@@ -5,7 +5,7 @@ import "math"
 // largestExactOrder is the largest order for which the bound below uses forward differences.
 const largestExactOrder = 256
 
-// fixedDivergence bounds the Rényi divergence of one Gaussian release on a share rate of the clients, drawn without
+// fixedDivergence bounds the Rényi divergence of one Gaussian release on a fraction rate of the clients, drawn without
 // replacement, where one client is replaced and sigma is relative to the distance of neighbouring sums (Wang, Balle and
 // Kasiviswanathan 2019, theorem 27). With f(x) = exp((x−1)·r(x)) and r(x) = x/2σ² of the release on everybody, for
 // whole orders a,

@@ -106,9 +106,9 @@ func (e Event) pair(r Relation) (pair, error) {
 	return discretePair(e.Sigma, shift), nil
 }
 
-// sampledPair is Gaussian noise on a sum that each of k clients of a group enters with chance q: the group's number is
-// binomial, and that number of shifts of 1/σ against none dominates (Zhu, Dong and Wang 2022, theorem 11; for groups,
-// Ganesh 2024: mixtures of Gaussians). The loss is ln Σ_j w_j e^(jμz − j²μ²/2) with μ = 1/σ.
+// sampledPair is Gaussian noise on a sum that each of k clients of a group enters with probability q: the group's
+// number is binomial, and that number of shifts of 1/σ against none dominates (Zhu, Dong and Wang 2022, theorem 11; for
+// groups, Ganesh 2024: mixtures of Gaussians). The loss is ln Σ_j w_j e^(jμz − j²μ²/2) with μ = 1/σ.
 func sampledPair(q float64, k int, sigma float64) pair {
 	mu := 1 / sigma
 	out := pair{noise: normal{}}
@@ -212,8 +212,8 @@ func replacedPair(rate, group, sigma float64) pair {
 		}}
 }
 
-// laplacePair is Laplace noise with neighbouring sums shift scales apart, one of them entered with chance q. Below 0
-// and above shift the loss is constant.
+// laplacePair is Laplace noise with neighbouring sums shift scales apart, one of them entered with probability q. Below
+// 0 and above shift the loss is constant.
 func laplacePair(q, shift float64) pair {
 	inverseMixed := func(u float64) float64 { // of the release on everybody: its loss 2z − shift between ∓shift
 		switch {

@@ -9,8 +9,8 @@ import (
 	"popri/testkit/golden"
 )
 
-// TestSelectionEpsilon: the published bound of one selection, k = 30 and δ′ = 1e-6. Each of the three terms is the least
-// in some case.
+// TestSelectionEpsilon: the published bound of one selection, k = 30 and δ′ = 1e-6. Each of the three terms is the
+// least in some case.
 func TestSelectionEpsilon(t *testing.T) {
 	for epsilon0, want := range map[float64]float64{.1: 1.590, .3: 5.669, .5: 10.948} {
 		if got := publishedSelectionEpsilon(30, epsilon0, 1e-6); math.Abs(got-want) > 6e-4 {
@@ -101,7 +101,8 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// TestGoldenSelection: lists alone and beside noised sums spend what dp_accounting says (scripts/selection_cases.py).
+// TestGoldenSelection: lists alone and together with noised sums spend what dp_accounting says
+// (scripts/selection_cases.py).
 func TestGoldenSelection(t *testing.T) {
 	var file struct {
 		Orders []float64
@@ -123,7 +124,7 @@ func TestGoldenSelection(t *testing.T) {
 }
 
 // publishedSelectionEpsilon is the ε of one selection of k elements as its paper states it, for noise of scale 2/ε0 and
-// any neighbours, beside δ0 + δ′ (Durfee and Rogers 2019, theorem 2): the least of
+// any neighbours, besides δ0 + δ′ (Durfee and Rogers 2019, theorem 2): the least of
 //
 //	k·ε0,   k·ε0·(e^ε0 − 1)/(e^ε0 + 1) + ε0·√(2k ln(1/δ′)),   k·ε0²/2 + ε0·√(½·k·ln(1/δ′))
 //

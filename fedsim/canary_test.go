@@ -160,7 +160,7 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// All hits and tiny chances of error: (miss)^(1/n) exactly.
+// All hits and tiny probabilities of error: (miss)^(1/n) exactly.
 func TestSureBounds(t *testing.T) {
 	if got, want := numeric.ProbabilityAtLeast(600, 600, 5e-8), math.Pow(5e-8, 1.0/600); math.Abs(got-want) > 1e-9 {
 		t.Errorf("600 of 600: at least %g, want %g", got, want)

@@ -45,7 +45,7 @@ func ReadDiagnosis(dir string, round int) (d Diagnosis, err error) {
 	return d, err
 }
 
-// write writes the true sum of a question beside its release.
+// write writes the true sum of a question next to its release.
 func (u *UnsafeDiagnostics) write(clients Embedded, q query.Query, answer *release.Release) error {
 	sum, err := q.Sum(clients.Clients) // over all clients, not only the cohort: the release estimates this
 	if err != nil {

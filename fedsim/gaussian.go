@@ -47,7 +47,7 @@ func (g Gaussian) Check(n int, b ledger.Budget) []error {
 		faults = append(faults, checkCohort(g.Cohort, n)...)
 		if s == ledger.Fixed && b.Relation != accountant.Replace {
 			faults = append(faults, fmt.Errorf("fedsim: cohorts of fixed size are accounted under the relation %q, "+
-				"want %q: their bound compares cohorts in which another client has the place", b.Relation,
+				"want %q: their bound compares cohorts in which another client replaces one", b.Relation,
 				accountant.Replace))
 		}
 	default:

@@ -53,7 +53,7 @@ func withTexts(t *testing.T, n int) query.Clients {
 	return all
 }
 
-// TestRanking: a release has the places of the largest counts in their order and no count, is charged as a selection,
+// TestRanking: a release has the indices of the largest counts in their order and no count, is charged as a selection,
 // and where no count reaches the threshold it has none and is charged all the same.
 func TestRanking(t *testing.T) {
 	seed := uint64(3)
@@ -76,7 +76,7 @@ func TestRanking(t *testing.T) {
 	sorted := slices.Sorted(slices.Values(counts))
 	for i, x := range r.Sum {
 		if counts[int(x)] != sorted[len(sorted)-1-i] {
-			t.Errorf("place %d is sample %g with %d votes of %v", i, x, counts[int(x)], sorted)
+			t.Errorf("index %d is sample %g with %d votes of %v", i, x, counts[int(x)], sorted)
 		}
 	}
 	again, err := f.Collect(release.Request{Round: 1, Query: q, Dir: dir})

@@ -93,8 +93,8 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 			}
 		}
 		var on []int
-		for place, i := range order {
-			judged[i].WentOn = place < rung.Keep
+		for rank, i := range order {
+			judged[i].WentOn = rank < rung.Keep
 			done.Settings = append(done.Settings, judged[i])
 			if judged[i].WentOn {
 				on = append(on, i)
@@ -102,7 +102,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 			}
 			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d "+
 				"went on",
-				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), place+1, len(order),
+				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), rank+1, len(order),
 				rung.Keep)
 			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
 			a.drop(theirs[i], rung.Rounds, why)
@@ -128,7 +128,7 @@ func same(x, y JudgedSetting) bool {
 	return slices.Equal(x.Accuracy.Values, y.Accuracy.Values) && slices.Equal(x.Loss.Values, y.Loss.Values)
 }
 
-// ranked orders settings by accuracy, equal ones by loss, and these by their place in the grid.
+// ranked orders settings by accuracy, equal ones by loss, and these by their index in the grid.
 func ranked(list []JudgedSetting) []int {
 	return numeric.SortedIndices(len(list), func(x, y int) int {
 		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean),

@@ -7,8 +7,8 @@ import (
 	"popri/methods/rounds"
 )
 
-// trueOrder is the figure of a round that only runs with privacy.unsafe_diagnostics have: the share of the pairs whose
-// chosen sample has the higher score without noise, too (POPri, Figure 6).
+// trueOrder is the figure of a round that only runs with privacy.unsafe_diagnostics have: the fraction of the pairs
+// whose chosen sample has the higher score without noise, too (POPri, Figure 6).
 const trueOrder = "true_order"
 
 // Curve is a figure of each round in one row of an ablation.

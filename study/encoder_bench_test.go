@@ -29,7 +29,7 @@ type Encoder struct {
 	Pairs []PairRecovery `json:"pairs"`
 }
 
-// PairRecovery says what noise of multiplier Sigma leaves of the pairs, as shares of prompts: as released, and after
+// PairRecovery says what noise of multiplier Sigma leaves of the pairs, as fractions of prompts: as released, and after
 // the projection.
 type PairRecovery struct {
 	Sigma   float64    `json:"noise_multiplier"`
@@ -38,7 +38,7 @@ type PairRecovery struct {
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// BenchmarkEncoder says how well the default's encoder tells clients' texts from public ones, and for which share of
+// BenchmarkEncoder says how well the default's encoder tells clients' texts from public ones, and for which fraction of
 // the prompts noised scores give the pair of the scores without noise, as released and projected. POPRI_ENCODER is
 // another encoder. It reads the texts of the embedded default, which are no secret, without noise.
 func BenchmarkEncoder(b *testing.B) {

@@ -72,7 +72,7 @@ func TestComposeAddsUpRunsOnTheSameData(t *testing.T) {
 	}
 }
 
-// What a ledger inherited is not counted again beside the one that it continues.
+// What a ledger inherited is not counted again next to the one that it continues.
 func TestComposeCountsInheritedChargesOnce(t *testing.T) {
 	old := filled(t, 2)
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")

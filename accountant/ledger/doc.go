@@ -7,7 +7,7 @@
 //	{"type":"charge","round":1,"sigma":1.05,…,"epsilon_spent":3.2,"previous":"5f…","hash":"a1…"}
 //
 // Each line ends in the SHA-256 of the rest of it, which holds the hash of the line before: a changed, inserted or
-// removed line breaks the chain. The file ….head beside it holds the number of lines and the last hash, so that missing
-// lines at the end are found too. This finds accidents and careless edits; it does not stop somebody who rewrites both
-// files.
+// removed line breaks the chain. The file ….head next to it holds the number of lines and the last hash, so that
+// missing lines at the end are found too. This finds accidents and careless edits; it does not stop somebody who
+// rewrites both files.
 package ledger

@@ -77,7 +77,7 @@ func unseal(line []byte) (body []byte, hash string, err error) {
 type content struct {
 	budget     Budget
 	entries    []Entry
-	totals     []float64 // beside each entry
+	totals     []float64 // after each entry
 	continues  string    // last hash of the ledger that this one continues
 	by         string    // hash of the first line of the ledger that continues this one
 	hashes     []string  // of each line

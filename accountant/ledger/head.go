@@ -11,7 +11,7 @@ import (
 
 const headName = ".head"
 
-// head is what the file beside the ledger holds.
+// head is what the file next to the ledger holds.
 type head struct {
 	lines int
 	last  string
@@ -50,7 +50,7 @@ func checkHead(path string, c content) error {
 type Record struct {
 	Budget  Budget
 	Entries []Entry
-	// Totals is the running total of ε beside each charge.
+	// Totals is the running total of ε after each charge.
 	Totals []float64
 	// Continues is the last hash of the ledger that this one continues, ContinuedBy the first hash of the ledger that
 	// continues this one; "" for none.

@@ -8,8 +8,8 @@ import (
 	"popri/accountant"
 )
 
-// TestSelectionsAreCharged: selections fit the budget that their noise was found for and no more, also beside sums, and
-// what is no selection is refused.
+// TestSelectionsAreCharged: selections fit the budget that their noise was found for and no more, also besides sums,
+// and what is no selection is refused.
 func TestSelectionsAreCharged(t *testing.T) {
 	b := budget()
 	b.Mechanism = string(accountant.Gumbel)

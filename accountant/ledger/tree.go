@@ -21,7 +21,7 @@ func (e Entry) At(round, clients int) Entry {
 	return e
 }
 
-// validateTree checks a charge's place in a tree. Only under [Tree] it has one.
+// validateTree checks a charge's position in a tree. Only under [Tree] it has one.
 func (e Entry) validateTree(b Budget) error {
 	fail := func(format string, args ...any) error { return fmt.Errorf("ledger: charge for "+format, args...) }
 	switch {

@@ -16,7 +16,7 @@ type Problem struct {
 	Row       int64  // counts from 0; -1 where the problem has no row
 	ClientRow int64  // the first row of the row's client; -1 where it is the same row, or the row has no client
 	Kind      string // the kind of the problem, such as "split is null"
-	Message   string // the kind, with lengths, places and rows
+	Message   string // the kind, with lengths, positions and rows
 	Warning   bool   // true if [Read] accepts the row
 }
 

@@ -12,7 +12,7 @@ import (
 // Filter takes parts out of texts, as appendix F of the POPri paper does with transcripts: procedural language and
 // notation that nobody speaks (patterns), and sentences with few letters. The zero value takes nothing out.
 type Filter struct {
-	// NonLetters takes out sentences in which more than this share of the characters, white space aside, are no
+	// NonLetters takes out sentences in which more than this fraction of the characters, white space aside, are no
 	// letters; 0 takes none out. The paper's is 0.3.
 	NonLetters float64 `json:"non_letters,omitempty"`
 	// Drop are regular expressions (RE2) whose matches are taken out.
@@ -23,7 +23,7 @@ type Filter struct {
 
 func (f *Filter) validate() error {
 	if !(f.NonLetters >= 0 && f.NonLetters < 1) {
-		return fault.Userf("the share of characters that are no letters is %g, want at least 0 and below 1",
+		return fault.Userf("the fraction of characters that are no letters is %g, want at least 0 and below 1",
 			f.NonLetters)
 	}
 	f.patterns = nil

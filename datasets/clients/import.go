@@ -35,8 +35,8 @@ type ImportOptions struct {
 	ClientPerText bool `json:"client_per_text,omitempty"`
 	SkipBlank     bool `json:"skip_blank,omitempty"` // counts missing and blank texts and leaves them out; else they are errors
 
-	// SkipBad is the most bad rows, or their largest share as in 2%, that are counted and left out; empty: every one is
-	// an error. A file that cannot be read to its end is an error all the same.
+	// SkipBad is the most bad rows, or their largest fraction as in 2%, that are counted and left out; empty: every one
+	// is an error. A file that cannot be read to its end is an error all the same.
 	SkipBad    string `json:"skip_bad,omitempty"`
 	DateFormat string `json:"date_format,omitempty"` // of dates, as DD/MM/YYYY hh:mm; empty: those of [dateOf]
 	HTML       bool   `json:"html,omitempty"`        // texts are HTML, of which the plain text is kept
@@ -93,7 +93,7 @@ func (o *ImportOptions) Validate() (err error) {
 	return o.Shape.validate()
 }
 
-// Import writes the client file out of other files and its manifest beside it, at out + [ManifestSuffix]. Records are
+// Import writes the client file out of other files and its manifest next to it, at out + [ManifestSuffix]. Records are
 // sorted by client in temporary files in the folder of out, so memory grows with the largest client, which is bounded,
 // and the number of texts that duplicates are looked for in, not with the files. Equal files and options give equal
 // bytes. Errors name files and rows, quote no cell, and leave out as it was.

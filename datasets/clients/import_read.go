@@ -94,7 +94,7 @@ func (o *ImportOptions) mostBad(rows int64) (int, error) {
 	number, percent := strings.CutSuffix(o.SkipBad, "%")
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n >= 0 && n <= 1e15) || percent && n > 100 || !percent && n != math.Trunc(n) {
-		return 0, fault.Userf("the most bad rows are %q, want a number, or a share as in 2%%", o.SkipBad)
+		return 0, fault.Userf("the most bad rows are %q, want a number, or a fraction as in 2%%", o.SkipBad)
 	}
 	if percent {
 		n = n / 100 * float64(rows)

@@ -101,7 +101,7 @@ func (l *LeftOut) count(reason string, texts, clients int) {
 	(*l)[at].Clients += clients
 }
 
-// write completes the manifest and writes it beside the output.
+// write completes the manifest and writes it next to the output.
 func (m *Manifest) write(out string, files []ImportFile) error {
 	for _, f := range files {
 		h, err := hashFile(f.Path)

@@ -34,7 +34,7 @@ func (p *Population) Overlap(public []string, leastWords int) Overlap {
 			long = append(long, t)
 		}
 	}
-	found := map[int]Split{} // by place in long
+	found := map[int]Split{} // by index in long
 	note := func(at int, split Split) {
 		if found[at] != Train { // train counts first
 			found[at] = split

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sharedData is a folder of real text beside the checkout. A test that needs it is skipped without it.
+// sharedData is a folder of real text next to the checkout. A test that needs it is skipped without it.
 func sharedData(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "shared", "data")

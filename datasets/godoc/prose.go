@@ -16,7 +16,7 @@ const (
 	// minWords is the length of the shortest comment that is kept. Shorter comments ("returns true") say little and
 	// occur everywhere.
 	minWords = 12
-	// minPlain is the least share of plain words in prose; tables, formulas and code have less.
+	// minPlain is the least fraction of plain words in prose; tables, formulas and code have less.
 	minPlain = 0.62
 	// maxWords is the length of the longest text: about 64 tokens of a small vocabulary, the length of the samples.
 	maxWords = 50
@@ -111,7 +111,7 @@ func flatten(raw string) string {
 	return prose
 }
 
-// plainShare is the share of plain words: letters in lower case, with a leading capital or all capitals, with
+// plainShare is the fraction of plain words: letters in lower case, with a leading capital or all capitals, with
 // punctuation around them and hyphens or apostrophes between.
 func plainShare(words []string) float64 {
 	if len(words) == 0 {

@@ -67,7 +67,7 @@ func version(root string) string {
 	return strings.TrimSpace(first)
 }
 
-// file is one source file's texts, in order of their place.
+// file is one source file's texts, in order of their position.
 type file struct {
 	path  string // below src, with slashes
 	texts []string

@@ -36,7 +36,7 @@ type Proofs struct {
 	Role         string
 	Announcement []byte
 	Batch        []byte // SHA-256 of the identifiers of the reports that both hold
-	First        uint64 // place of the first record's report among these, from 0
+	First        uint64 // index of the first record's report among these, from 0
 	Records      []byte
 }
 
@@ -243,7 +243,7 @@ func (b *batch) verifyKey(own Role) (key [32]byte, err error) {
 	return [32]byte(h.Sum(nil)), nil
 }
 
-// Records is the message of records from a place on, as many as a message has.
+// Records is the message of records from an index on, as many as a message has.
 func (a *Aggregator) Records(id ID, from uint64) ([]byte, error) {
 	b, err := a.asked(id)
 	if err != nil {
@@ -279,7 +279,7 @@ func (a *Aggregator) Records(id ID, from uint64) ([]byte, error) {
 }
 
 // Decide decides which reports count: those whose records of both aggregators hold. get asks the other one for its
-// records from a place on. Both come to the same decision. Called again, it changes nothing.
+// records from an index on. Both come to the same decision. Called again, it changes nothing.
 func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error {
 	b, err := a.asked(id)
 	if err != nil {
@@ -355,8 +355,8 @@ func (a *Aggregator) Decide(id ID, get func(from uint64) (*Proofs, error)) error
 	return nil
 }
 
-// checkRecords refuses records of the other aggregator that are not those from the index at on, at most left of them, of
-// this batch.
+// checkRecords refuses records of the other aggregator that are not those from the index at on, at most left of them,
+// of this batch.
 func (a *Aggregator) checkRecords(p *Proofs, id ID, batch [sha256.Size]byte, at, left, size int) error {
 	switch n := len(p.Records) / size; {
 	case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||

@@ -21,7 +21,7 @@ type Question struct {
 	Round   int    // from 1
 	Clients int    // that are asked: the enrolled ones
 	Encoder string // the key of the encoder of meanings
-	// Form is the weight of the measures of form beside its embeddings ([embedding.Form]); 0: embeddings alone.
+	// Form is the weight of the measures of form besides its embeddings ([embedding.Form]); 0: embeddings alone.
 	Form float64
 	// Since leaves out older texts, as data.since does; "" leaves out none.
 	Since string

@@ -80,7 +80,7 @@ func (r *Report) open(a *Announcement, role Role, key sealing.PrivateKey) ([]byt
 	return share, err
 }
 
-// overhead bounds the bytes of a report beside its share.
+// overhead bounds the bytes of a report besides its share.
 const overhead = 2048
 
 // MaxReport is the largest message that can be a report to an aggregator.

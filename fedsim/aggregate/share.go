@@ -162,7 +162,7 @@ func Merge(a *Announcement, leader, helper *Share) (steps []int64, reports int, 
 	if err != nil {
 		return nil, 0, err
 	}
-	// Noise of more than 16 standard deviations has a chance of 10^-56.
+	// Noise of more than 16 standard deviations has a probability of 10^-56.
 	limit := float64(leader.Reports)*(a.Bound/grid.Step+1) + 2*16*float64(grid.Units)
 	if steps, err = a.addUp(leader, helper); err != nil {
 		return nil, 0, fmt.Errorf("aggregate: round %d: %w", a.Round, err)

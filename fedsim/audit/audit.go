@@ -52,7 +52,7 @@ type Report struct {
 
 	options Options
 	found   []foundRelease
-	// unreleased has a file of each round that was made after a release and has none beside it.
+	// unreleased has a file of each round that was made after a release and has none next to it.
 	unreleased []string
 }
 

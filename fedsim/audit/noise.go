@@ -118,11 +118,11 @@ func (r *Report) reject(what string, n NoiseTest) {
 	switch {
 	case n.tooLittle():
 		r.problem("%s is %s of what was charged, in the part that no true sum reaches: with the charged noise, so "+
-			"little has a chance of %.2g.",
+			"little has a probability of %.2g.",
 			what, accountant.RoundUp(n.Ratio, 3), n.Less)
 	case n.tooMuch():
 		r.problem("%s is %s times what was charged, in the part that no true sum reaches: with the charged noise, so "+
-			"much has a chance of %.2g. "+
+			"much has a probability of %.2g. "+
 			"The release is not a sum of such vectors.", what, accountant.RoundDown(n.Ratio, 3), n.More)
 	}
 }
@@ -197,7 +197,7 @@ func (r *Report) otherKey(f foundRelease, round Round) (why string) {
 	samples, encoder, _ := strings.Cut(f.release.Key, " ")
 	here, now, _ := strings.Cut(round.Key, " ")
 	if samples != here {
-		r.problem("%s was made for other samples than those that lie beside it: they were changed afterwards.", f.name)
+		r.problem("%s was made for other samples than those next to it: they were changed afterwards.", f.name)
 		return otherSamples
 	}
 	return fmt.Sprintf("the encoder is not the one of the run: %s here, %s then", now, encoder)
@@ -211,9 +211,9 @@ func (r *Report) NoiseWords() []string {
 			"in the part of a release that no true sum reaches: over %s, "+
 			"with %d degrees of freedom, its standard deviation is %.4g of the charged one (p = %.3g).",
 			quote.Count(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
-			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a chance of 99 %% "+
+			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a probability of 99 %% "+
 				"(%s in a single release); "+
-				"a run with the noise that it charges fails with a chance of %g.",
+				"a run with the noise that it charges fails with a probability of %g.",
 				accountant.RoundDown(p.Finds, 3), r.single(), float64(falseAlarms)),
 			"Who forges a release and has the clients' texts can evade this test: the noise in the rest is not "+
 				"measured.")

@@ -35,7 +35,7 @@ func (c coins) decays(a, b uint64) bool {
 
 // decays1 is true with probability 1/e.
 func (c coins) decays1() bool {
-	// The first coin, of chance 1, falls for certain.
+	// The first coin, of probability 1, falls for certain.
 	for k := uint64(2); ; k++ {
 		quotient, rest := bits.Div64(1, 0, k)
 		if w := c.source.Uint64(); w > quotient || w == quotient && !c.tie(0, rest, k, 1) {
@@ -44,8 +44,8 @@ func (c coins) decays1() bool {
 	}
 }
 
-// tie decides a comparison of a uniform number with a chance whose first 64 bits are equal: true with the probability
-// that is left, (q + r/b)/k.
+// tie decides a comparison of a uniform number with a probability whose first 64 bits are equal: true with the
+// probability that is left, (q + r/b)/k.
 func (c coins) tie(q, r, b, k uint64) bool {
 	word := func(v uint64) *big.Int { return new(big.Int).SetUint64(v) }
 	numerator := new(big.Int).Mul(word(q), word(b))

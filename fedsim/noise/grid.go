@@ -50,7 +50,7 @@ func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 	g := Grid{Step: step, Sensitivity: bound*(1+clipSlack) + 2*math.Sqrt(float64(n))*step}
 	units := math.Ceil(sigma * g.Sensitivity / step)
 	if units < leastUnits || units > maxSigma {
-		return Grid{}, fmt.Errorf("noise: noise %g of %g is too small beside the sum of %d clients: %g steps of a "+
+		return Grid{}, fmt.Errorf("noise: noise %g of %g is too small for the sum of %d clients: %g steps of a "+
 			"grid that both fit on", sigma, bound, clients, units)
 	}
 	g.Units = uint64(units)

@@ -56,7 +56,7 @@ func TestSelectionOfClearCounts(t *testing.T) {
 	}
 }
 
-// TestChoiceIsGumbelMax: a choice has probabilities in proportion to e^(ε0·h/2), and so has the place of the highest
+// TestChoiceIsGumbelMax: a choice has probabilities in proportion to e^(ε0·h/2), and so has the index of the highest
 // score plus Gumbel noise of scale 2/ε0.
 func TestChoiceIsGumbelMax(t *testing.T) {
 	const n = 100000
@@ -90,7 +90,7 @@ func TestChoiceIsGumbelMax(t *testing.T) {
 	}
 }
 
-// outcomes is the law of a selection by definition: every list of places with its probability.
+// outcomes is the law of a selection by definition: every list of indices with its probability.
 func outcomes(l LimitedDomain, counts []int64) map[string]float64 {
 	order := make([]int, len(counts))
 	for i := range order {

@@ -115,7 +115,7 @@ func checkNormal(t testing.TB, draw func() int64, sigma float64, draws int) {
 	for i, b := range bounds {
 		p := 0.5 * math.Erfc(-b/math.Sqrt2)
 		if got := below[i] / n; math.Abs(got-p) > z*math.Sqrt(p*(1-p)/n)+5/n { // rare events come in whole numbers
-			t.Errorf("share below %g is %.8f, want %.8f", b, got, p)
+			t.Errorf("fraction below %g is %.8f, want %.8f", b, got, p)
 		}
 	}
 	var total, ks float64
@@ -180,7 +180,7 @@ func TestTiesAreDecidedExactly(t *testing.T) {
 	}
 	g := &Gaussian{coins: coins{&words{0}}}
 	if g.tie(0, 0, 7, 3) {
-		t.Error("nothing left is no chance")
+		t.Error("nothing left is no probability")
 	}
 	// A whole comparison that ties: a/b = 1/3 and k = 2, so 1/6 = 0x2AAA… and a rest of 2/3.
 	w := words{0, third / 2, math.MaxUint64, math.MaxUint64}
@@ -189,7 +189,7 @@ func TestTiesAreDecidedExactly(t *testing.T) {
 	if len(w) > 1 {
 		t.Errorf("the tie took no further word: %d left", len(w))
 	}
-	// The chances add up: the exact value of (q + r/b)/k for some numbers, by counting with a coarse source.
+	// The probabilities add up: the exact value of (q + r/b)/k for some numbers, by counting with a coarse source.
 	r := rng.New(5, t.Name())
 	const draws = 40_000
 	hits := 0
@@ -201,7 +201,7 @@ func TestTiesAreDecidedExactly(t *testing.T) {
 	}
 	want, _ := big.NewRat(2*7+5, 7*4).Float64()
 	if p := float64(hits) / draws; math.Abs(p-want) > 6*math.Sqrt(want*(1-want)/draws) {
-		t.Errorf("share %g, want %g", p, want)
+		t.Errorf("fraction %g, want %g", p, want)
 	}
 }
 
@@ -227,15 +227,15 @@ func TestBelowAndChance(t *testing.T) {
 		}
 	}
 	if math.Abs(float64(hits)-draws*0.014) > 6*math.Sqrt(draws*0.014) {
-		t.Errorf("%d of %d with chance 0.014", hits, draws)
+		t.Errorf("%d of %d with probability 0.014", hits, draws)
 	}
 	for p, want := range map[float64]bool{0: false, 1: true, 2: true, -1: false, math.NaN(): false} {
 		if got := Chance(r, p); got != want {
-			t.Errorf("chance %g: %v", p, got)
+			t.Errorf("probability %g: %v", p, got)
 		}
 	}
 	if Chance(&words{1 << 63}, 0.5) || !Chance(&words{1<<63 - 1}, 0.5) {
-		t.Error("a chance of a half is not half of the words")
+		t.Error("a probability of a half is not half of the words")
 	}
 }
 

@@ -62,8 +62,8 @@ type Request struct {
 }
 
 // Collector asks the clients. Called again for a round that is on disk, it returns the same release and charges
-// nothing. Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released), [ledger.ErrUncharged],
-// [ErrOtherSamples], [ErrOtherSettings], and failures of the disk.
+// nothing. Errors: ledger.ErrBudget where the budget does not cover the round (nothing was released),
+// [ledger.ErrUncharged], [ErrOtherSamples], [ErrOtherSettings], and failures of the disk.
 type Collector interface {
 	Collect(Request) (*Release, error)
 }
@@ -84,11 +84,11 @@ type Release struct {
 	Query       string          `json:"query"`                 // its name
 	Bound       float64         `json:"norm_bound"`            // of a client's vector
 	Sensitivity float64         `json:"sensitivity"`           // by how much a client moves Sum at most: the norm bound, with rounding
-	Tree        int             `json:"tree,omitempty"`        // under ledger.Tree: the place of the node whose sum Sum is, as in the ledger
+	Tree        int             `json:"tree,omitempty"`        // under ledger.Tree: the position of the node whose sum Sum is, as in the ledger
 	Leaf        int             `json:"leaf,omitempty"`        // the node's last leaf
 	Leaves      int             `json:"leaves,omitempty"`      // of the tree
 	Narrow      bool            `json:"float32,omitempty"`     // Sum is rounded to float32 after the noise, and stored so
-	Picks       int             `json:"picks,omitempty"`       // above 0: Sum has the places of the largest counts, so many at most, highest noised one first
+	Picks       int             `json:"picks,omitempty"`       // above 0: Sum has the indices of the largest counts, so many at most, highest noised one first
 	Slack       float64         `json:"slack,omitempty"`       // of a selection: its δ0, as in the ledger
 	Noises      int             `json:"noises,omitempty"`      // 2: each of two aggregators added the noise, and one is charged; else 0
 	Seeded      bool            `json:"insecure_seeded_noise"` // the noise is no secret: nothing is protected

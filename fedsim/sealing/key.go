@@ -30,7 +30,7 @@ var (
 	aead = hpke.AES256GCM()
 )
 
-// GenerateKey makes a key pair: the private key in a new file of mode 0600 at path, the public key beside it with
+// GenerateKey makes a key pair: the private key in a new file of mode 0600 at path, the public key next to it with
 // [PublicSuffix]. An existing file is an error.
 func GenerateKey(path string) error {
 	for _, p := range []string{path, path + PublicSuffix} {

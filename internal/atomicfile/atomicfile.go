@@ -114,7 +114,7 @@ func createBytes(path string, content []byte, mode fs.FileMode) error {
 	return syncDir(dir)
 }
 
-// createTemp opens a new file beside the target. os.CreateTemp would give it mode 0600, so that a group could read no
+// createTemp opens a new file next to the target. os.CreateTemp would give it mode 0600, so that a group could read no
 // file of a run; here the umask decides, as for any other new file.
 func createTemp(dir, base string, mode fs.FileMode) (*os.File, error) {
 	for attempt := 0; ; attempt++ {

@@ -34,7 +34,7 @@ func TestKeyIsMadeOnceAndStays(t *testing.T) {
 		t.Errorf("mode %v (%v), want 0600", info.Mode(), err)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
-		t.Errorf("%d files beside the key, want none", len(files)-1)
+		t.Errorf("%d files besides the key, want none", len(files)-1)
 	}
 	t.Setenv(Variable, filepath.Join(t.TempDir(), "data.key"))
 	if other, err := Load(); err != nil || bytes.Equal(other, keys[0]) {

@@ -1,7 +1,7 @@
 // Package filelock keeps a second process from working on the same files.
 //
-// The operating system holds the lock, on a file beside the guarded ones, so the lock ends with the process however the
-// process ends: no stale locks remain. The file itself stays.
+// The operating system holds the lock, on a file next to the guarded ones, so the lock ends with the process however
+// the process ends: no stale locks remain. The file itself stays.
 package filelock
 
 import (

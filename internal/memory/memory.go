@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// interval is short beside a stage that matters and long beside the 10 µs that a reading takes.
+// interval is short against a stage that matters and long against the 10 µs that a reading takes.
 const interval = 20 * time.Millisecond
 
 // A Watch follows the resident size from [Begin] to [Watch.End].

@@ -17,7 +17,7 @@ type Column struct {
 	Name string
 	// Field, if not "", is the field that is read of a column of structs.
 	Field string
-	// Convert accepts whole numbers, booleans, dates, timestamps and UUIDs beside strings and turns them into text: a
+	// Convert accepts whole numbers, booleans, dates, timestamps and UUIDs besides strings and turns them into text: a
 	// date and a timestamp into YYYY-MM-DD (of UTC), the others into digits, true or false, or the usual form of a
 	// UUID.
 	Convert bool

@@ -79,7 +79,7 @@ const (
 	Written   = "written.parquet" // all texts that the model wrote, where the product is not just these
 	Form      = "form.json"       // what the release tells of the form of the clients' texts
 	Kinds     = "kinds.json"      // kinds of text that round 1 asks for
-	View      = "view.json"       // where the samples lie beside the validation texts, in two dimensions
+	View      = "view.json"       // the samples and the validation texts in two dimensions
 	// Selection is what the clients' answer selected: of a population, or of the public texts.
 	Selection = "selection.parquet"
 	// Question is what clients that are elsewhere are asked.

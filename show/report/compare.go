@@ -175,7 +175,7 @@ func collect(caption, corner string, titles []string, runs []Report,
 }
 
 // rowName names a result in a table with a column for each run. The run's product has one name for all, because its own
-// name tells its method, ε and share of public text, which differ from run to run.
+// name tells its method, ε and fraction of public text, which differ from run to run.
 func rowName(r Report, row Result) string {
 	if row.Key == r.Main {
 		return "the run's product"

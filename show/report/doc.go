@@ -6,5 +6,5 @@
 //
 // The file refers to nothing outside itself; all text in it is escaped. Its one script, allowed by its hash, browses
 // the samples of the rounds and saves figures and tables; without it everything else is there. If a run has very many
-// samples, they are on a second page beside it. Pages are legible on light and dark screens and on paper.
+// samples, they are on a second page next to it. Pages are legible on light and dark screens and on paper.
 package report

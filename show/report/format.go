@@ -86,7 +86,7 @@ func superscript(n int) string {
 		"7", "⁷", "8", "⁸", "9", "⁹").Replace(strconv.Itoa(n))
 }
 
-// percent writes a share in per cent.
+// percent writes a fraction in per cent.
 func percent(v float64, decimals int) string {
 	if !finite(v) {
 		return missing

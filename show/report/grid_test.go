@@ -57,7 +57,7 @@ var (
 	runLink   = regexp.MustCompile(`<a href="\./[A-Za-z0-9._=,%+-]*/report\.html">\d+</a>`)
 )
 
-// checkGrid checks that an ablation's page holds nothing but its script, its data and links to the reports beside it.
+// checkGrid checks that an ablation's page holds nothing but its script, its data and links to the reports next to it.
 func checkGrid(t testing.TB, page string) (data gridData) {
 	t.Helper()
 	found := gridBlock.FindStringSubmatch(page)

@@ -160,7 +160,7 @@ func pictured(r Report) (list []Result) {
 	return list
 }
 
-// track is a result's place on a scale that all results share, in per cent of the width.
+// track is a result's position on a scale that all results share, in per cent of the width.
 type track struct {
 	HasDot, HasRange bool
 	Dot, Left, Width template.CSS

@@ -22,7 +22,7 @@ var StyleSheet string
 var pages = template.Must(template.New("page").Parse(pageSource))
 
 // Write writes the page of a run at path in one step; the old page stays until then. If the run has very many texts,
-// their browser becomes a page of its own beside it (see [TextsFile]).
+// their browser becomes a page of its own next to it (see [TextsFile]).
 func Write(path string, r Report) error { return write(path, r, maxEmbedded) }
 
 func write(path string, r Report, limit int) error {

@@ -10,7 +10,7 @@ import (
 	"popri/show/series"
 )
 
-// SaveScript puts buttons beside figures and tables that save them as SVG and PNG, CSV and LaTeX. It defines popriSave.
+// SaveScript puts buttons below figures and tables that save them as SVG and PNG, CSV and LaTeX. It defines popriSave.
 //
 //go:embed save.js
 var SaveScript string
@@ -158,15 +158,15 @@ const mostViews = 6
 // Views chooses the rounds whose samples are drawn, at even distances from the first to the last. The one whose
 // adapters were selected (0 for none) replaces its nearest neighbour.
 func Views(rounds, selected int) (chosen []int) {
-	places := min(mostViews, rounds)
-	for i := range places {
-		chosen = append(chosen, 1+i*(rounds-1)/max(1, places-1))
+	picked := min(mostViews, rounds)
+	for i := range picked {
+		chosen = append(chosen, 1+i*(rounds-1)/max(1, picked-1))
 	}
 	if selected < 1 || slices.Contains(chosen, selected) {
 		return chosen
 	}
 	distance := func(a, b int) int { return max(a-selected, selected-a) - max(b-selected, selected-b) }
-	nearest := slices.MinFunc(chosen[1:places-1], distance)
+	nearest := slices.MinFunc(chosen[1:picked-1], distance)
 	chosen[slices.Index(chosen, nearest)] = selected
 	return chosen
 }

@@ -119,7 +119,7 @@ func render(t testing.TB, r Report) string {
 
 var outside = regexp.MustCompile(`(?i)(src|href)\s*=|url\(|@import|<script|<link|<iframe|<object|<img|javascript:`)
 
-// own is what a page may hold of scripts and links: its one script, data for it, and the browser of texts beside it.
+// own is what a page may hold of scripts and links: its one script, data for it, and the browser of texts next to it.
 var own = regexp.MustCompile(`<script type="text/plain" id="texts-data">[A-Za-z0-9+/=]*</script>|<a href="[a-z0-9-]*-texts\.html">[^<]*</a>`)
 
 // inside are the links of the contents.

@@ -128,10 +128,10 @@ func (t Texts) pack() (string, error) {
 	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
 }
 
-// texts puts the browser on the page, or writes it beside it if its data have more bytes than the limit, and removes an
-// old one there.
+// texts puts the browser on the page, or writes it next to it if its data have more bytes than the limit, and removes
+// an old one there.
 func (p *page) texts(path string, t Texts, limit int) error {
-	beside := TextsFile(path)
+	second := TextsFile(path)
 	if len(t.Samples) > 0 {
 		data, err := t.pack()
 		if err != nil {
@@ -139,14 +139,14 @@ func (p *page) texts(path string, t Texts, limit int) error {
 		}
 		p.Texts = textsView{Count: count(len(t.Samples)), Data: template.HTML(data)}
 		if len(data) > limit {
-			if err := writePage(beside, "page of texts", p); err != nil {
+			if err := writePage(second, "page of texts", p); err != nil {
 				return err
 			}
-			p.Texts.Data, p.Texts.Link = "", filepath.Base(beside)
+			p.Texts.Data, p.Texts.Link = "", filepath.Base(second)
 			return nil
 		}
 	}
-	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(second); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

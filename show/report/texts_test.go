@@ -98,7 +98,7 @@ func made(n, words int) Report {
 	return r
 }
 
-// Texts that are too many lie beside the report; the next report that has few removes them.
+// Texts that are too many lie next to the report; the next report that has few removes them.
 func TestManyTextsAreBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	r := made(400, 50)
@@ -112,12 +112,12 @@ func TestManyTextsAreBeside(t *testing.T) {
 		}
 		return string(b)
 	}
-	page, beside := read(path), read(TextsFile(path))
+	page, second := read(path), read(TextsFile(path))
 	checkPage(t, page)
-	checkPage(t, beside)
+	checkPage(t, second)
 	if embedded.MatchString(page) || !strings.Contains(page, `href="report-texts.html"`) ||
-		len(unpack(t, beside).Text) != 400 {
-		t.Errorf("%d bytes in the report, %d beside it", len(page), len(beside))
+		len(unpack(t, second).Text) != 400 {
+		t.Errorf("%d bytes in the report, %d next to it", len(page), len(second))
 	}
 	if err := Write(path, full()); err != nil {
 		t.Fatal(err)

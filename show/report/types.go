@@ -76,12 +76,12 @@ type Result struct {
 	Key  string `json:"key"`
 	Name string `json:"name"`
 	Note string `json:"note,omitempty"`
-	// Accuracy and GapClosed are shares (0.215 is shown as 21.5 %); GapClosed is (accuracy − ε=0) / (ε=∞ − ε=0).
+	// Accuracy and GapClosed are fractions (0.215 is shown as 21.5 %); GapClosed is (accuracy − ε=0) / (ε=∞ − ε=0).
 	Accuracy     *float64  `json:"accuracy,omitempty"`
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"`
 	Perplexity   *float64  `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	// MacroF1 takes the place of the perplexity where small models give texts labels.
+	// MacroF1 replaces the perplexity where small models give texts labels.
 	MacroF1     *float64  `json:"macro_f1,omitempty"`
 	MacroF1CI   *Interval `json:"macro_f1_ci,omitempty"`
 	GapClosed   *float64  `json:"gap_closed,omitempty"`

@@ -15,7 +15,7 @@ type Format string
 // The formats.
 const (
 	Number  Format = "number"  // with Decimals
-	Percent Format = "percent" // a share, with Decimals
+	Percent Format = "percent" // a fraction, with Decimals
 	Count   Format = "count"   // a whole number
 	Bound   Format = "bound"   // rounded up to four digits
 )

@@ -135,7 +135,7 @@ func TestTensorBoardTexts(t *testing.T) {
 	}
 }
 
-// What a kill leaves: half a new file, or the old one beside the new one, whose last record is torn.
+// What a kill leaves: half a new file, or the old one next to the new one, whose last record is torn.
 func TestTensorBoardAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, rundir.TensorBoard)

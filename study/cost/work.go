@@ -103,10 +103,10 @@ func shapeOf(model, embedded, role string) (lm.Shape, error) {
 	return lm.Inspect(dir)
 }
 
-// sizes are the shares of a run's rounds and texts that [Fit] tries.
+// sizes are the fractions of a run's rounds and texts that [Fit] tries.
 var sizes = []float64{1, 0.75, 0.5, 0.35, 0.25}
 
-// Fit returns the configuration with the largest share of its rounds and of its product's texts, between all and a
+// Fit returns the configuration with the largest fraction of its rounds and of its product's texts, between all and a
 // quarter of them, with which the run and its evaluation take at most so many floating-point operations, and how many
 // they take. Where a quarter takes more, that is what it returns. Models that are trained first are not counted.
 func Fit(c configs.Config, most float64) (fitted configs.Config, flops float64, err error) {

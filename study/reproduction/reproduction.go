@@ -41,7 +41,7 @@ type Experiment struct {
 	DemoSet  []string `yaml:"demo_set"`
 	SmallSet []string `yaml:"small_set"`
 	PaperSet []string `yaml:"paper_set"`
-	// Over has the axes that vary, in the form that popri ablate takes, and Instead the rows beside the settings as
+	// Over has the axes that vary, in the form that popri ablate takes, and Instead the rows besides the settings as
 	// they are. Those that begin with a scale's name are added at that scale.
 	Over         []string
 	DemoOver     []string `yaml:"demo_over"`

@@ -176,7 +176,7 @@ func (r *Remote) VerifyHalf(ctx context.Context, id aggregate.ID) ([]byte, error
 	return r.once(ctx, http.MethodGet, "/v1/batches/"+id.String()+"/verify", nil)
 }
 
-// Proofs are the aggregator's records about proofs from a place on.
+// Proofs are the aggregator's records about proofs from an index on.
 func (r *Remote) Proofs(ctx context.Context, id aggregate.ID, from uint64) (*aggregate.Proofs, error) {
 	content, err := r.once(ctx, http.MethodGet, fmt.Sprintf("/v1/batches/%s/proofs/%d", id, from), nil)
 	if err != nil {

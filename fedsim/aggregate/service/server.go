@@ -364,7 +364,7 @@ func (s *Server) records(in *http.Request) ([]byte, error) {
 	}
 	from, err := strconv.ParseUint(in.PathValue("from"), 10, 32)
 	if err != nil {
-		return nil, &errOutcome{aggregate.Malformed, fmt.Sprintf("%.80q is no place of a record", in.PathValue("from"))}
+		return nil, &errOutcome{aggregate.Malformed, fmt.Sprintf("%.80q is no index of a record", in.PathValue("from"))}
 	}
 	return s.Aggregator.Records(id, from)
 }

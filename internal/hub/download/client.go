@@ -172,7 +172,7 @@ func (c *client) refusal(r *http.Response) error {
 	return fmt.Errorf("%s answers %s", r.Request.URL.Redacted(), r.Status)
 }
 
-// errRange says that a file has no bytes at the place from where a download would go on.
+// errRange says that a file has no bytes at the offset from where a download would go on.
 var errRange = errors.New("the hub has no further bytes")
 
 // retryAfter reads how long a server asks to wait: seconds or a time.

@@ -21,7 +21,7 @@ import (
 	"popri/internal/hub"
 )
 
-// download fetches the content of a file into the cache. What came before an interruption lies beside the file, under
+// download fetches the content of a file into the cache. What came before an interruption lies next to the file, under
 // the name that the hub's programs give it, too.
 func (g *getter) download(ctx context.Context, e entry) (err error) {
 	what := g.o.Name + ": " + e.name
