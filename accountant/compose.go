@@ -99,8 +99,9 @@ func compose(releases []release, lambda, doubt float64) total {
 	t.w = make([]float64, size)
 	t.missing = 2 * windowTail
 
-	plan := transforms.get(size)
-	defer transforms.put(size, plan)
+	free, _ := transforms.LoadOrStore(size, &sync.Pool{New: func() any { return fourier.NewFFT(size) }})
+	plan := free.(*sync.Pool).Get().(*fourier.FFT)
+	defer free.(*sync.Pool).Put(plan)
 	product := make([]complex128, size/2+1)
 	for i := range product {
 		product[i] = 1
@@ -217,26 +218,8 @@ func fastSize(n int) int {
 	return best
 }
 
-// transforms keeps the tables of sines for sizes that occur again, as in calibration.
-var transforms = transformPool{pools: map[int]*sync.Pool{}}
-
-type transformPool struct {
-	mutex sync.Mutex
-	pools map[int]*sync.Pool
-}
-
-func (p *transformPool) pool(size int) *sync.Pool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.pools[size] == nil {
-		p.pools[size] = &sync.Pool{New: func() any { return fourier.NewFFT(size) }}
-	}
-	return p.pools[size]
-}
-
-func (p *transformPool) get(size int) *fourier.FFT { return p.pool(size).Get().(*fourier.FFT) }
-
-func (p *transformPool) put(size int, f *fourier.FFT) { p.pool(size).Put(f) }
+// transforms has pools of tables of sines by size: sizes occur again, as in calibration.
+var transforms sync.Map
 
 // delta returns bounds on δ(ε) from above and below.
 func (t total) delta(epsilon float64) (upper, lower float64) {

@@ -257,8 +257,7 @@ func (f Facts) Warnings() []string {
 		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public " +
 			"text. If public text that the prompts quote is a client's too, that is outside of ε.")
 	}
-	switch {
-	case f.Elsewhere && f.Aggregated:
+	if f.Elsewhere && f.Aggregated {
 		bounded := "Nobody proved that vectors are bounded: that is each client's own work."
 		if f.Proved {
 			bounded = "Clients proved that no value is larger than the bound; that the whole vector is bounded is " +
@@ -266,9 +265,6 @@ func (f Facts) Warnings() []string {
 		}
 		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, "+
 			"see each client's vector, outside of ε. %s", bounded)
-	case f.Elsewhere:
-		warn("Partial sums have no noise: whoever holds the merger's private key and the partial sums sees them, " +
-			"outside of ε.")
 	}
 	if f.Reference {
 		warn(Reference)

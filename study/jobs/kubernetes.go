@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"popri/internal/quote"
 )
 
 // Kubernetes submits an Indexed Job by kubectl, in kubectl's current context. The namespace is the manifest's.
@@ -102,7 +104,7 @@ func ranges(text string) (list []int, err error) {
 
 // Cancel implements Engine.
 func (Kubernetes) Cancel(s Submission) string {
-	return "kubectl delete --filename " + shellQuote(s.File)
+	return "kubectl delete --filename " + quote.Shell(s.File)
 }
 
 // Log implements Engine.

@@ -11,6 +11,7 @@ import (
 	"text/template"
 
 	"popri/internal/fault"
+	"popri/internal/quote"
 )
 
 //go:embed templates
@@ -67,7 +68,12 @@ func (a Array) render(engine string, f fields) ([]byte, error) {
 		"value": value,
 		// The program and its arguments for a task, but for the task's number, which comes last.
 		"command": func(program string) []string { return append([]string{value("program", program)}, a.Arguments...) },
-		"shell":   shellQuote,
+		"shell": func(v any) string {
+			if word, single := v.(string); single {
+				return quote.Shell(word)
+			}
+			return quote.Shell(v.([]string)...)
+		},
 		"json": func(v any) (string, error) {
 			var b bytes.Buffer
 			encoder := json.NewEncoder(&b)
@@ -90,25 +96,4 @@ func (a Array) render(engine string, f fields) ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
-}
-
-// shellQuote writes words for a POSIX shell. It takes a text or a list.
-func shellQuote(v any) string {
-	words, ok := v.([]string)
-	if text, single := v.(string); !ok && single {
-		words = []string{text}
-	}
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = w
-		if w == "" || strings.ContainsFunc(w, unsafeInShell) {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-func unsafeInShell(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-		strings.ContainsRune("@%_+=:,./-", r))
 }
