@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -16,14 +15,30 @@ import (
 
 // metadata is the front matter of a dataset card.
 type metadata struct {
-	Name     string   `yaml:"pretty_name"`
-	Tasks    []string `yaml:"task_categories"`
+	Name    string   `yaml:"pretty_name"`
+	Tasks   []string `yaml:"task_categories"`
+	common  `yaml:",inline"`
+	Size    []string `yaml:"size_categories"`
+	Configs []config `yaml:"configs"`
+	Info    []info   `yaml:"dataset_info"`
+}
+
+// common is what the front matter of data sets and models has.
+type common struct {
 	Tags     []string `yaml:"tags"`
 	License  string   `yaml:"license,omitempty"`
 	Language []string `yaml:"language,omitempty"`
-	Size     []string `yaml:"size_categories"`
-	Configs  []config `yaml:"configs"`
-	Info     []info   `yaml:"dataset_info"`
+}
+
+func (o Options) common(facts guarantee.Facts, tags ...string) common {
+	c := common{Tags: tags, License: o.License}
+	if o.Language != "" {
+		c.Language = []string{o.Language}
+	}
+	if facts.Protects() {
+		c.Tags = append(c.Tags, "differential-privacy")
+	}
+	return c
 }
 
 type info struct {
@@ -69,18 +84,9 @@ func sizeOf(n int) string {
 }
 
 // frontMatter describes the data set to the hub.
-func frontMatter(run string, facts guarantee.Facts, r Result, t table, o Options) metadata {
-	m := metadata{Name: o.Name, Tasks: []string{"text-generation"}, Tags: []string{"synthetic", "federated-learning"},
-		License: o.License, Size: []string{sizeOf(r.Texts)}}
-	if m.Name == "" {
-		m.Name = filepath.Base(filepath.Clean(run))
-	}
-	if o.Language != "" {
-		m.Language = []string{o.Language}
-	}
-	if facts.Protects() {
-		m.Tags = append(m.Tags, "differential-privacy")
-	}
+func frontMatter(facts guarantee.Facts, r Result, t table, o Options) metadata {
+	m := metadata{Name: o.Name, Tasks: []string{"text-generation"},
+		common: o.common(facts, "synthetic", "federated-learning"), Size: []string{sizeOf(r.Texts)}}
 	if r.Labels > 0 {
 		m.Tasks = append(m.Tasks, "text-classification")
 	}
@@ -91,13 +97,12 @@ func frontMatter(run string, facts guarantee.Facts, r Result, t table, o Options
 
 // compose returns the card.
 func compose(run string, facts guarantee.Facts, r Result, t table, o Options) ([]byte, error) {
-	m := frontMatter(run, facts, r, t, o)
-	front, err := yaml.Marshal(m)
+	front, err := yaml.Marshal(frontMatter(facts, r, t, o))
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, m.Name)
+	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, o.Name)
 	fmt.Fprintf(&b,
 		"%d rows, made by popri %s: %s. %d of the texts are different, and the most frequent one has %s.\n\n",
 		r.Texts, o.Program, r.origins(), r.Distinct, quote.Count(r.Repeated, "row", "rows"))

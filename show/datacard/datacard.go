@@ -5,6 +5,7 @@ package datacard
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,7 @@ const (
 
 // Options say how the folder is made.
 type Options struct {
-	Name        string // of the data set
+	Name        string // of the data set; "" is the run's folder
 	Program     string // the program's version
 	License     string // an identifier of the hub, such as cc-by-4.0; "" leaves it to the publisher
 	Language    string // such as en; "" leaves it out
@@ -48,60 +49,51 @@ type Result struct {
 }
 
 // Write writes the product of a finished run to a folder. Each file is replaced as a whole; the card comes last.
-func Write(run, out string, o Options) (Result, error) {
-	r := Result{Folder: out}
-	fail := func(err error) (Result, error) { return r, fmt.Errorf("datacard: %w", err) }
+func Write(run, out string, o Options) (r Result, err error) {
+	r.Folder, o.Name = out, cmp.Or(o.Name, filepath.Base(filepath.Clean(run)))
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("datacard: %w", err)
+		}
+	}()
 	if err := atomicfile.CheckFolder(out); err != nil {
-		return fail(fault.User(err))
+		return r, fault.User(err)
 	}
 	if !rundir.Exists(run) {
-		return fail(fault.Userf("%s is no run: it has no %s", run, rundir.Config))
+		return r, fault.Userf("%s is no run: it has no %s", run, rundir.Config)
 	}
 	facts, err := guarantee.Read(run)
 	if err != nil {
-		return fail(err)
+		return r, err
 	}
 	if r.Guarantee = facts.Headline(); !facts.Protects() && !o.Unprotected {
-		return fail(fault.Userf("%s: %s", run, r.Guarantee))
+		return r, fault.Userf("%s: %s", run, r.Guarantee)
 	}
 	if rundir.Has(run, rundir.Model) {
 		if err := o.replaces(run, out); err != nil {
-			return fail(err)
+			return r, err
 		}
-		if r, err = writeModel(run, out, facts, r, o); err != nil {
-			return fail(err)
-		}
-		return r, nil
+		return writeModel(run, out, facts, r, o)
 	}
-	p, err := readProduct(filepath.Join(run, rundir.Synthetic))
+	product, err := r.read(filepath.Join(run, rundir.Synthetic))
 	if err != nil {
-		return fail(err)
+		return r, err
 	}
-	r.count(p)
 	if err := o.replaces(run, out); err != nil {
-		return fail(err)
+		return r, err
 	}
-	t, err := p.write(filepath.Join(out, Data))
+	t, err := write(filepath.Join(out, Data), product, r.Labels > 0)
 	if err != nil {
-		return fail(err)
+		return r, err
 	}
 	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, Data)); err != nil {
-		return fail(err)
+		return r, err
 	}
 	card, err := compose(run, facts, r, t, o)
 	if err != nil {
-		return fail(err)
+		return r, err
 	}
-	if err := atomicfile.WriteBytes(filepath.Join(out, Card), card); err != nil {
-		return fail(err)
-	}
-	return r, nil
-}
-
-// count takes over the counts of the product.
-func (r *Result) count(p *product) {
-	r.Texts, r.Written, r.Public, r.Distinct, r.Repeated = len(p.rows), p.written, p.public, p.distinct, p.repeated
-	r.LeftOut, r.Labels = p.leftOut, len(p.labels)
+	return r, atomicfile.WriteBytes(filepath.Join(out, Card), card)
 }
 
 // replaces refuses a folder whose card is not of this run.

@@ -16,12 +16,10 @@ import (
 
 // modelData is the front matter of a model card.
 type modelData struct {
-	Name     string   `yaml:"model_name"`
-	Library  string   `yaml:"library_name"`
-	Pipeline string   `yaml:"pipeline_tag"`
-	Tags     []string `yaml:"tags"`
-	License  string   `yaml:"license,omitempty"`
-	Language []string `yaml:"language,omitempty"`
+	Name     string `yaml:"model_name"`
+	Library  string `yaml:"library_name"`
+	Pipeline string `yaml:"pipeline_tag"`
+	common   `yaml:",inline"`
 }
 
 // writeModel copies the model that is a run's product into the folder out, and writes its card.
@@ -48,24 +46,14 @@ func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Re
 	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, "model.safetensors")); err != nil {
 		return r, err
 	}
-	m := modelData{Name: o.Name, Library: "transformers", Pipeline: "text-generation",
-		Tags: []string{"federated-learning"}, License: o.License}
-	if m.Name == "" {
-		m.Name = filepath.Base(filepath.Clean(run))
-	}
-	if o.Language != "" {
-		m.Language = []string{o.Language}
-	}
-	if facts.Protects() {
-		m.Tags = append(m.Tags, "differential-privacy")
-	}
-	front, err := yaml.Marshal(m)
+	front, err := yaml.Marshal(modelData{Name: o.Name, Library: "transformers", Pipeline: "text-generation",
+		common: o.common(facts, "federated-learning")})
 	if err != nil {
 		return r, err
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\nA language model, made by popri %s: the clients trained it themselves on their "+
-		"own texts, and the server added up the changes of its weights with noise.\n\n", front, m.Name, o.Program)
+		"own texts, and the server added up the changes of its weights with noise.\n\n", front, o.Name, o.Program)
 	fmt.Fprint(&b, "```python\ntransformers.AutoModelForCausalLM.from_pretrained(\"path/of/this/folder\")\n```\n")
 	if err := proof(&b, run, facts, r, append(files, rundir.Config, rundir.Ledger, rundir.Inputs)); err != nil {
 		return r, err

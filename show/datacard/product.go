@@ -28,38 +28,8 @@ type (
 	}
 )
 
-// product is what a run publishes: its rows that are not empty.
-type product struct {
-	rows     []row
-	labels   map[string]bool
-	distinct int // texts
-	written  int // rows that a language model wrote
-	public   int // rows that are copies of public texts
-	repeated int // rows of the most frequent text
-	leftOut  int // rows without text
-}
-
-// add counts a row.
-func (p *product) add(r row, texts map[string]int) {
-	if r.Text == "" {
-		p.leftOut++
-		return
-	}
-	p.rows = append(p.rows, r)
-	if r.Label != "" {
-		p.labels[r.Label] = true
-	}
-	if r.Finish == public {
-		p.public++
-	} else {
-		p.written++
-	}
-	texts[r.Text]++
-	p.repeated = max(p.repeated, texts[r.Text])
-}
-
-// readProduct reads a run's product.
-func readProduct(path string) (*product, error) {
+// read reads the rows of a run's product, without those of empty text, and counts them.
+func (r *Result) read(path string) (product []row, err error) {
 	f, err := parquetio.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Userf("%s is not there: the run has no product yet; popri run --resume finishes it", path)
@@ -72,21 +42,32 @@ func readProduct(path string) (*product, error) {
 	if f.Has("label") { // products of earlier versions have none
 		columns = append(columns, parquetio.Column{Name: "label"})
 	}
-	p := &product{labels: map[string]bool{}}
-	texts := map[string]int{}
+	texts, labels := map[string]int{}, map[string]bool{}
 	err = f.Scan(columns, func(_ int64, cells [][]parquetio.Cell) error {
-		r := row{Text: cells[0][0].Value, Finish: cells[1][0].Value}
-		if len(columns) > 2 {
-			r.Label = cells[2][0].Value
+		one := row{Text: cells[0][0].Value, Finish: cells[1][0].Value}
+		if one.Text == "" {
+			r.LeftOut++
+			return nil
 		}
-		p.add(r, texts)
+		if len(columns) > 2 && cells[2][0].Value != "" {
+			one.Label = cells[2][0].Value
+			labels[one.Label] = true
+		}
+		if one.Finish == public {
+			r.Public++
+		} else {
+			r.Written++
+		}
+		texts[one.Text]++
+		r.Repeated = max(r.Repeated, texts[one.Text])
+		product = append(product, one)
 		return nil
 	})
-	p.distinct = len(texts)
-	if err == nil && len(p.rows) == 0 {
+	r.Texts, r.Distinct, r.Labels = len(product), len(texts), len(labels)
+	if err == nil && len(product) == 0 {
 		err = fault.Userf("%s has no texts", path)
 	}
-	return p, err
+	return product, err
 }
 
 // table describes the Parquet file of the product.
@@ -96,20 +77,20 @@ type table struct {
 }
 
 // write writes the rows, without the column label where no row has one.
-func (p *product) write(path string) (t table, err error) {
+func write(path string, product []row, labelled bool) (t table, err error) {
 	t.features = []feature{{"text", "string"}, {"finish", "string"}}
-	for _, r := range p.rows {
+	for _, r := range product {
 		t.bytes += int64(len(r.Text) + len(r.Finish) + len(r.Label))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return t, err
 	}
-	if len(p.labels) > 0 {
+	if labelled {
 		t.features = append(t.features, feature{"label", "string"})
-		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, p.rows, nil) })
+		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, product, nil) })
 	} else {
-		plain := make([]plainRow, len(p.rows))
-		for i, r := range p.rows {
+		plain := make([]plainRow, len(product))
+		for i, r := range product {
 			plain[i] = plainRow{r.Text, r.Finish}
 		}
 		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, plain, nil) })
