@@ -63,9 +63,9 @@ func TestDataImport(t *testing.T) {
 			clientFile(t, []clientRow{{"a", "train", "", "x"}}), "--out", out},
 		"it is a file of clients": {"train=" + train, "--deduplicate", "near", "--public",
 			write(t, dir, "other.json", `{"a": ["x"]}`), "--out", out},
-		"public text goes with":          {"train=" + train, "--public", eval, "--out", out},
-		"want three shares":              {train, "--split-shares", "0.5,0.5", "--out", out},
-		`"x" is no number`:               {train, "--split-shares", "x,0,0", "--out", out},
+		"public text goes with": {"train=" + train, "--public", eval, "--out", out},
+		"want three shares":     {train, "--split-shares", "0.5,0.5", "--out", out},
+		`"x" is no number`:      {train, "--split-shares", "x,0,0", "--out", out},
 	} {
 		if code, _, errs := popri(t, append([]string{"data", "import"}, args...)...); code != exitUsage ||
 			!strings.Contains(errs, want) || !strings.HasPrefix(errs, "popri: data import: ") &&

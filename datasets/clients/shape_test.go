@@ -130,29 +130,6 @@ func TestSharesAreKept(t *testing.T) {
 	}
 }
 
-// largestShare is the mean over labels of the share that the client with most of the label's texts has.
-func largestShare(p *Population) float64 {
-	counts := map[string]map[string]int{}
-	for _, c := range p.Clients {
-		for i := range c.Texts {
-			label := at(c.Label, c.Labels, i)
-			if counts[label] == nil {
-				counts[label] = map[string]int{}
-			}
-			counts[label][c.ID]++
-		}
-	}
-	mean := 0.0
-	for _, of := range counts {
-		most, all := 0, 0
-		for _, n := range of {
-			most, all = max(most, n), all+n
-		}
-		mean += float64(most) / float64(all) / float64(len(counts))
-	}
-	return mean
-}
-
 func TestBorders(t *testing.T) {
 	long := func(i int) string {
 		var words []string
