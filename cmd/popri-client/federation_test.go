@@ -75,7 +75,7 @@ func run(stdin string, args ...string) (string, string, error) {
 const seed = uint64(3)
 
 // TestPrograms: the federation of the documents, on this machine: certificates, two aggregators as processes, of which
-// each is killed once, and clients with texts in a folder, in files and on standard input, of whom the
+// each is killed once, and clients with texts in a folder, in a mailbox, in a file and on standard input, of whom the
 // last one's messages are carried by folders. Reports have range proofs. The sum is that of the clients' vectors, with
 // the seeded noise of both.
 func TestPrograms(t *testing.T) {
@@ -136,7 +136,9 @@ func TestPrograms(t *testing.T) {
 		return path
 	}
 	sources := []string{filepath.Dir(write("folder/note.txt", texts[0]+"\n")),
-		write("one.jsonl", fmt.Sprintf("{\"client_id\":\"me\",\"text\":%q}\n", texts[1])),
+		write("mail.mbox",
+			"From someone@example Mon Jan  1 00:00:00 2024\nDate: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: none\n\n> "+
+				"what did you see?\n"+texts[1]+"\n"),
 		write("texts.jsonl",
 			fmt.Sprintf("{\"client_id\":\"x\",\"text\":\"another's\"}\n{\"client_id\":\"me\",\"text\":%q}\n",
 				texts[2])), "-"}

@@ -2,7 +2,17 @@ package client
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"popri/datasets/records"
@@ -11,7 +21,7 @@ import (
 
 // Source says where a client's texts are.
 type Source struct {
-	// Path is a folder, a file of package records, or "-" for paragraphs on In.
+	// Path is a mailbox (.mbox), a folder, a file of package records, or "-" for paragraphs on In.
 	Path string
 	In   io.Reader
 	// Client is whose texts count in a file of several clients; "" takes all.
@@ -32,6 +42,8 @@ func (s Source) Read(since string) ([]string, error) {
 	switch {
 	case s.Path == "-":
 		err = paragraphs(s.In, func(text string) { add(text, "") })
+	case strings.EqualFold(filepath.Ext(s.Path), ".mbox"):
+		err = mailbox(s.Path, add)
 	default:
 		err = records.Read(s.Path, records.Options{}, func(r records.Record) error {
 			if s.Client == "" || r.Client.Value == s.Client {
@@ -64,4 +76,118 @@ func paragraphs(in io.Reader, add func(string)) error {
 	}
 	add(strings.Join(paragraph, " "))
 	return lines.Err()
+}
+
+// maxMessage bounds a message of a mailbox.
+const maxMessage = 1 << 24
+
+// mailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, without quoted lines.
+func mailbox(path string, add func(text, date string)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := messages(f, add); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func messages(f io.Reader, add func(text, date string)) error {
+	in := bufio.NewReaderSize(f, 1<<16)
+	var message bytes.Buffer
+	inside, number := false, 0
+	flush := func() error {
+		if !inside {
+			return nil
+		}
+		number++
+		text, date, err := plainText(message.Bytes())
+		if err != nil {
+			return fmt.Errorf("message %d cannot be read: %w", number, err)
+		}
+		add(text, date)
+		return nil
+	}
+	for {
+		line, err := in.ReadBytes('\n')
+		if bytes.HasPrefix(line, []byte("From ")) {
+			if err := flush(); err != nil {
+				return err
+			}
+			message.Reset()
+			inside = true
+		} else if !inside && len(bytes.TrimSpace(line)) > 0 {
+			return errors.New("it does not begin with a line \"From …\", as a mailbox does")
+		} else if message.Len() < maxMessage {
+			message.Write(line)
+		}
+		if errors.Is(err, io.EOF) {
+			return flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// plainText is the text of a message and its date as YYYY-MM-DD, "" if it has none.
+func plainText(content []byte) (text, date string, err error) {
+	m, err := mail.ReadMessage(bytes.NewReader(content))
+	if err != nil {
+		return "", "", errors.New("its header is damaged") // the error may quote it
+	}
+	if when, err := m.Header.Date(); err == nil {
+		date = when.Format("2006-01-02")
+	}
+	body, err := part(m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), m.Body, 0)
+	if err != nil {
+		return "", "", errors.New("its body is damaged")
+	}
+	var own []string
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, ">") {
+			own = append(own, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(own, " "), date, nil
+}
+
+// part is the plain text of a message or of a part of one. Parts of other kinds are left out.
+func part(kind, encoding string, body io.Reader, depth int) (string, error) {
+	media, parameters, err := mime.ParseMediaType(kind)
+	if kind == "" || err != nil {
+		media = "text/plain"
+	}
+	if strings.HasPrefix(media, "multipart/") && depth < 8 {
+		var all []string
+		for parts := multipart.NewReader(body, parameters["boundary"]); ; {
+			p, err := parts.NextRawPart()
+			if errors.Is(err, io.EOF) {
+				return strings.Join(all, "\n"), nil
+			}
+			if err != nil {
+				return "", err
+			}
+			text, err := part(p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p, depth+1)
+			if err != nil {
+				return "", err
+			}
+			if text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	if media != "text/plain" {
+		return "", nil
+	}
+	switch strings.ToLower(encoding) {
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	}
+	content, err := io.ReadAll(io.LimitReader(body, maxMessage))
+	return strings.ToValidUTF8(string(content), "�"), err
 }

@@ -1,16 +1,48 @@
 package client
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/internal/fault"
 )
+
+const mails = `From a@example Mon Jan  1 00:00:00 2024
+Date: Mon, 1 Jan 2024 10:00:00 +0000
+Content-Type: multipart/alternative; boundary="b"
+
+--b
+Content-Type: text/plain; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+
+The train was =
+late.
+--b
+Content-Type: text/html
+
+<p>The train was late.</p>
+--b--
+
+From b@example Tue Jan  2 00:00:00 2024
+Date: Tue, 2 Jan 2024 10:00:00 +0000
+Content-Transfer-Encoding: base64
+
+UmFpbiBhZ2Fpbi4=
+
+From c@example Wed Jan  3 00:00:00 2024
+Date: Wed, 3 Jan 2024 10:00:00 +0000
+
+> The train was late.
+So was mine.
+`
 
 func TestTexts(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range map[string]string{"notes/a.txt": "one\n\ntwo\n",
+	for name, content := range map[string]string{"mail.mbox": mails, "notes/a.txt": "one\n\ntwo\n",
 		"notes/b.txt": "three\n", "clients.jsonl": `{"client_id":"a","text":"mine","date":"2024-05-01"}` + "\n" +
 			`{"client_id":"b","text":"not mine"}` + "\n" +
 			`{"client_id":"a","text":"mine too"}` + "\n"} {
@@ -27,7 +59,9 @@ func TestTexts(t *testing.T) {
 		since  string
 		want   []string
 	}{
-		{Source{Path: "notes", Most: 1}, "", []string{"three"}},
+		{Source{Path: "mail.mbox"}, "", []string{"The train was late.", "Rain again.", "So was mine."}},
+		{Source{Path: "mail.mbox"}, "2024-01-02", []string{"Rain again.", "So was mine."}},
+		{Source{Path: "mail.mbox", Most: 1}, "", []string{"So was mine."}},
 		{Source{Path: "notes"}, "", []string{"one", "two", "three"}},
 		{Source{Path: "clients.jsonl", Client: "a"}, "", []string{"mine", "mine too"}},
 		{Source{Path: "clients.jsonl", Client: "a"}, "2024-06-01", []string{"mine too"}}, // without a date it counts
@@ -42,4 +76,23 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%+v since %q: %q, %v, want %q", c.source, c.since, got, err, c.want)
 		}
 	}
+	secret := filepath.Join(dir, "bad.mbox")
+	if err := os.WriteFile(secret, []byte("my secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Source{Path: secret}).Read(""); !fault.IsUser(err) || strings.Contains(err.Error(), "my secret") {
+		t.Errorf("no mailbox: %v", err)
+	}
+}
+
+func FuzzMailbox(f *testing.F) {
+	f.Add([]byte(mails))
+	f.Add([]byte("From x\n\nhello\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		total := 0
+		err := messages(bytes.NewReader(b), func(text, _ string) { total += len(text) })
+		if err == nil && total > 3*len(b) { // a byte that is no UTF-8 becomes three
+			t.Errorf("%d bytes of texts in %d", total, len(b))
+		}
+	})
 }

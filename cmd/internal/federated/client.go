@@ -54,7 +54,7 @@ leave this machine.
 Before the first answer it says what it will send, to whom and what that costs, and asks; --yes agrees beforehand. --record keeps
 the ε that all answers have spent, of whatever run, and no question is answered beyond --epsilon at --delta.
 
---texts is a file of client texts (Parquet, JSON lines, CSV), a folder of text files, or - for paragraphs on
+--texts is a file of client texts (Parquet, JSON lines, CSV), a folder of text files, a mailbox (.mbox), or - for paragraphs on
 standard input. The newest 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
 length is bounded all the same.
 
@@ -80,7 +80,7 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 		"make this client's key in this file, or with --texts a key for each train client in this folder, and print the "+
 			"lines that enrol them")
 	c.Flags().StringVar(&f.texts.Path, "texts", "",
-		"this client's texts: a file, a folder, or - for standard input")
+		"this client's texts: a file, a folder, a mailbox, or - for standard input")
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
 	c.Flags().StringVar(&f.encoder, "encoder", "",
