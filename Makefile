@@ -24,7 +24,7 @@ ROUNDS    ?= 50
 PURE = ./cmd/popri-client ./cmd/internal/... ./accountant/... ./configs/... ./datasets/... $(filter-out %/fedsim/local,$(shell go list -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' ./fedsim/...)) \
 	./scoring/... ./show/... ./eval/domain ./eval/judge ./eval/metrics \
 	./model/chat ./model/convert ./model/embedding ./model/embedding/sentence ./model/embedding/spago ./model/gguf ./model/safetensors \
-	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs ./study/plan
+	./model/shipped ./model/tokenizer ./internal/rundir ./study/grid ./study/jobs
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile

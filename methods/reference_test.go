@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/testkit/reference"
+	"popri/testkit/golden"
 )
 
 func TestReferencePageOfSettings(t *testing.T) {
@@ -12,7 +12,7 @@ func TestReferencePageOfSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reference.Check(t, "settings.md", page)
+	golden.Page(t, "settings.md", page)
 }
 
 func TestMarkdown(t *testing.T) {

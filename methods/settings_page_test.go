@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"popri/configs"
-	"popri/testkit/reference"
+	"popri/testkit/golden"
 )
 
 const settingsHead = `# Settings
@@ -46,7 +46,7 @@ func settingsPage() ([]byte, error) {
 			if section == "" {
 				page.WriteString("\n| method | what it does |\n|---|---|\n")
 				for _, d := range All {
-					fmt.Fprintf(&page, "| `%s` | %s |\n", d.Name, reference.Cell(meaning(d.About)))
+					fmt.Fprintf(&page, "| `%s` | %s |\n", d.Name, golden.Cell(meaning(d.About)))
 				}
 			}
 			section = in
@@ -57,7 +57,7 @@ func settingsPage() ([]byte, error) {
 			page.WriteString("\n| key | type | default | meaning |\n|---|---|---|---|\n")
 		}
 		value, _ := defaults.Get(k.Name)
-		about := reference.Cell(markdown(meaning(comments.Keys[k.Name])))
+		about := golden.Cell(markdown(meaning(comments.Keys[k.Name])))
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, show(value), about)
 	}
 	page.WriteString("\n## Presets\n" +
@@ -146,13 +146,13 @@ func show(value any) string {
 	switch v := value.(type) {
 	case string:
 		if v == "" || strings.ContainsAny(v, "\n\"") || v != strings.TrimSpace(v) {
-			return reference.Code(strconv.Quote(v))
+			return golden.Code(strconv.Quote(v))
 		}
-		return reference.Code(v)
+		return golden.Code(v)
 	case float64:
-		return reference.Code(strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(v, 'g', -1, 64)))
+		return golden.Code(strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(v, 'g', -1, 64)))
 	case []string:
-		return reference.Code("[" + strings.Join(v, ", ") + "]")
+		return golden.Code("[" + strings.Join(v, ", ") + "]")
 	case []float64:
 		var list []string
 		for _, x := range v {
@@ -160,7 +160,7 @@ func show(value any) string {
 		}
 		return show(list)
 	}
-	return reference.Code(fmt.Sprint(value))
+	return golden.Code(fmt.Sprint(value))
 }
 
 // meaning makes sentences of a comment without its first word: "is the number of rounds" becomes "The number of rounds".

@@ -11,8 +11,8 @@ import (
 	"popri/accountant/ledger"
 	"popri/internal/fault"
 	"popri/internal/version"
+	"popri/study/grid"
 	"popri/study/jobs"
-	"popri/study/plan"
 )
 
 // TaskOptions say what a task of an ablation does.
@@ -30,7 +30,7 @@ type TaskOptions struct {
 // RunTask does one planned cell of the ablation in o.Dir: its run and its evaluation. A cell that is done is left as it
 // is; one that another task does is waited for. An error is recorded for whoever submitted the task.
 func RunTask(ctx context.Context, o TaskOptions) error {
-	p, err := plan.Read(o.Dir)
+	p, err := grid.ReadPlan(o.Dir)
 	if errors.Is(err, os.ErrNotExist) {
 		err = fault.Userf("%s has no plan of an ablation: popri ablate --on writes it", o.Dir)
 	}
@@ -41,7 +41,7 @@ func RunTask(ctx context.Context, o TaskOptions) error {
 		o.Warn(fmt.Sprintf("the ablation was planned by version %s, and this is version %s: results may differ",
 			p.Program, version))
 	}
-	state := plan.Dir(o.Dir)
+	state := grid.PlanDir(o.Dir)
 	fail := func(err error) error {
 		if err == nil || errors.Is(err, context.Canceled) { // an interrupted task is submitted again
 			return err

@@ -15,7 +15,6 @@ import (
 	"popri/internal/fault"
 	"popri/study/grid"
 	"popri/study/jobs"
-	"popri/study/plan"
 	"popri/testkit/testworld"
 )
 
@@ -43,7 +42,7 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 	for _, tasks := range []bool{false, true} {
 		dir := "grid" // its name is part of the result
 		if tasks {
-			_, numbers, err := plan.Write(dir, w.Config, grid.Varied{Axes: axes, Seeds: 1}, cells)
+			_, numbers, err := grid.WritePlan(dir, w.Config, grid.Varied{Axes: axes, Seeds: 1}, cells)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,13 +78,13 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 func TestPlan(t *testing.T) {
 	w, axes, cells := smallGrid(t, 2, "0.05", "0.1")
 	dir := t.TempDir()
-	if _, err := plan.Read(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := grid.ReadPlan(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no plan: %v", err)
 	}
 	if err := RunTask(t.Context(), TaskOptions{Options: Options{Dir: dir}}); !fault.IsUser(err) {
 		t.Errorf("a task without a plan: %v", err)
 	}
-	first, numbers, err := plan.Write(dir, w.Config, grid.Varied{Axes: axes, Seeds: 2}, cells)
+	first, numbers, err := grid.WritePlan(dir, w.Config, grid.Varied{Axes: axes, Seeds: 2}, cells)
 	if err != nil || !slices.Equal(numbers, []int{0, 1, 2, 3}) {
 		t.Fatal(err, numbers)
 	}
@@ -106,7 +105,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, numbers, err := plan.Write(dir, w.Config, grid.Varied{Axes: longer, Seeds: 2}, more)
+	second, numbers, err := grid.WritePlan(dir, w.Config, grid.Varied{Axes: longer, Seeds: 2}, more)
 	if err != nil || !slices.Equal(numbers, []int{4, 5, 2, 3, 0, 1}) || second.ID != first.ID {
 		t.Fatal(err, numbers)
 	}
@@ -116,7 +115,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := plan.Write(dir, other, grid.Varied{Axes: axes, Seeds: 2}, changed); !fault.IsUser(err) ||
+	if _, _, err := grid.WritePlan(dir, other, grid.Varied{Axes: axes, Seeds: 2}, changed); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "lora.rank") {
 		t.Errorf("other settings under the same names: %v", err)
 	}
@@ -130,10 +129,10 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, numbers, err = plan.Write(dir, w.Config, changes, rows); err != nil || len(numbers) != 3 {
+	if _, numbers, err = grid.WritePlan(dir, w.Config, changes, rows); err != nil || len(numbers) != 3 {
 		t.Fatal(err, numbers)
 	}
-	again, err := plan.Read(dir)
+	again, err := grid.ReadPlan(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,13 +147,13 @@ func TestPlan(t *testing.T) {
 		if !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("cell %d: %v, want %q", cell, err, want)
 		}
-		if f, err := jobs.ReadFailure(plan.Dir(dir), cell); err != nil || f == nil || !f.Final ||
+		if f, err := jobs.ReadFailure(grid.PlanDir(dir), cell); err != nil || f == nil || !f.Final ||
 			!strings.Contains(f.Error, want) {
 			t.Errorf("cell %d: %v: recorded %+v", cell, err, f)
 		}
 	}
 	refused(9, "no cell 9")
-	path := filepath.Join(plan.Dir(dir), "cells", "0001.yaml")
+	path := filepath.Join(grid.PlanDir(dir), "cells", "0001.yaml")
 	b, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, append(b, '#'), 0o644)

@@ -23,7 +23,6 @@ import (
 	"popri/study"
 	"popri/study/grid"
 	"popri/study/jobs"
-	"popri/study/plan"
 )
 
 // jobFlags say how a grid runs on a cluster.
@@ -133,7 +132,7 @@ func cellNumber(text, index string) (int, error) {
 
 // resumed reads the planned grid and, unless --on names one, the engine of the last submission.
 func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
-	planned, err := plan.Read(flags.out)
+	planned, err := grid.ReadPlan(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, v,
 			usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
@@ -143,7 +142,7 @@ func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, e
 		return base, v, err
 	}
 	if flags.jobs.on == "" {
-		if _, flags.jobs.on, err = jobs.Saved(plan.Dir(flags.out)); err != nil {
+		if _, flags.jobs.on, err = jobs.Saved(grid.PlanDir(flags.out)); err != nil {
 			return base, v, err
 		}
 	}
@@ -167,7 +166,7 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	if err != nil {
 		return false, err
 	}
-	planned, numbers, err := plan.Write(flags.out, base, varied, cells)
+	planned, numbers, err := grid.WritePlan(flags.out, base, varied, cells)
 	if err != nil {
 		return false, err
 	}
@@ -242,12 +241,12 @@ func (a *app) writeJobs(f *jobs.Follower, result submitted) error {
 }
 
 // array describes the tasks. With --resume, what is not given again is as it was submitted.
-func (a *app) array(flags ablateFlags, planned *plan.Plan) (jobs.Array, error) {
+func (a *app) array(flags ablateFlags, planned *grid.Plan) (jobs.Array, error) {
 	folder, err := filepath.Abs(flags.out)
 	if err != nil {
 		return jobs.Array{}, err
 	}
-	state := plan.Dir(folder)
+	state := grid.PlanDir(folder)
 	saved, engine, err := jobs.Saved(state)
 	if err != nil {
 		return saved, err

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"popri/testkit/reference"
+	"popri/testkit/golden"
 )
 
 const commandsHead = "# Commands\n" +
@@ -26,7 +26,7 @@ func commandsPage(root *cobra.Command) []byte {
 	for _, c := range all {
 		path := c.CommandPath()
 		fmt.Fprintf(&page, "| [`%s`](#%s) | %s |\n", path, strings.ReplaceAll(path, " ", "-"),
-			reference.Cell(asCode(c.Short)))
+			golden.Cell(asCode(c.Short)))
 	}
 	page.WriteString("\n## Flags of all verbs\n")
 	flags(&page, root.PersistentFlags())
@@ -56,9 +56,9 @@ func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 		switch f.DefValue {
 		case "", "[]", "0", "false":
 		default:
-			value = reference.Code(f.DefValue)
+			value = golden.Code(f.DefValue)
 		}
-		fmt.Fprintf(page, "%s| `--%s` | %s | %s | %s |\n", head, f.Name, kind, value, reference.Cell(asCode(about)))
+		fmt.Fprintf(page, "%s| `--%s` | %s | %s | %s |\n", head, f.Name, kind, value, golden.Cell(asCode(about)))
 		head = ""
 	})
 }

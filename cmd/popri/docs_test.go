@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/configs"
-	"popri/testkit/reference"
+	"popri/testkit/golden"
 )
 
 // settings are the defaults, loaded once for the many lines that are checked against a copy.
@@ -24,14 +24,14 @@ var settings = sync.OnceValue(configs.Default)
 func commands() *cobra.Command { return (&app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}).root() }
 
 func TestReferencePageOfCommands(t *testing.T) {
-	reference.Check(t, "commands.md", commandsPage(commands()))
+	golden.Page(t, "commands.md", commandsPage(commands()))
 }
 
 // markdown returns the pages for readers by their paths.
 func markdown(t *testing.T) map[string]string {
 	t.Helper()
 	names := []string{"README.md", "ARCHITECTURE.md"}
-	more, err := filepath.Glob(reference.Root("docs", "*.md"))
+	more, err := filepath.Glob(golden.Repository("docs", "*.md"))
 	if err != nil || len(more) == 0 {
 		t.Fatal(more, err)
 	}
@@ -40,7 +40,7 @@ func markdown(t *testing.T) map[string]string {
 	}
 	pages := map[string]string{}
 	for _, name := range names {
-		b, err := os.ReadFile(reference.Root(name))
+		b, err := os.ReadFile(golden.Repository(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestLinksInPages(t *testing.T) {
 			file := name
 			if target != "" {
 				file = filepath.ToSlash(filepath.Join(filepath.Dir(name), target))
-				if _, err := os.Stat(reference.Root(file)); err != nil {
+				if _, err := os.Stat(golden.Repository(file)); err != nil {
 					t.Errorf("%s: link to %s: %v", name, target, err)
 				}
 			}

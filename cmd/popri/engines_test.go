@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"popri/study"
-	"popri/study/plan"
+	"popri/study/grid"
 	"popri/testkit/testworld"
 )
 
@@ -53,7 +53,7 @@ func six(t *testing.T, w *testworld.World, flags ...string) []byte {
 // killed kills the first task that has begun its run, and then calls next.
 func killed(t *testing.T, next func()) {
 	t.Helper()
-	leases := filepath.Join(plan.Dir("grid"), "leases", "????")
+	leases := filepath.Join(grid.PlanDir("grid"), "leases", "????")
 	for t.Context().Err() == nil {
 		found, _ := filepath.Glob(leases)
 		begun, _ := filepath.Glob(filepath.Join("grid", "*", "ledger.jsonl"))

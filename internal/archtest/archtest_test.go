@@ -29,7 +29,7 @@ var (
 		"scoring/ensemble", "scoring/query", "scoring/update", "fedsim/aggregate", "fedsim/release", "fedsim/sealing",
 		"methods", "methods/method",
 		"methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
-		"show/texts", "show/trackers", "show/watch", "study/grid", "study/plan", "study/jobs"}
+		"show/texts", "show/trackers", "show/watch", "study/grid", "study/jobs"}
 	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
 	ceiling  = module + "/datasets/ceiling"
 	ceilings = []string{"methods/method", "methods/policy", "run"}

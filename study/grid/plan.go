@@ -1,6 +1,4 @@
-// Package plan is what the tasks of a grid share that are done as jobs: the cells with their checked configurations, in
-// files whose hashes the plan has.
-package plan
+package grid
 
 import (
 	"bytes"
@@ -22,7 +20,6 @@ import (
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/version"
-	"popri/study/grid"
 )
 
 // jobsFolder is the folder in an ablation's folder for what its tasks share.
@@ -38,8 +35,8 @@ const jobsFolder = "jobs"
 type Plan struct {
 	// ID tells this ablation from others in the names of jobs.
 	ID string `json:"id"`
-	grid.Varied
-	Cells []Cell `json:"cells"`
+	Varied
+	Cells []plannedCell `json:"cells"`
 	// Base is the SHA-256 of base.yaml.
 	Base string `json:"base_sha256"`
 	// Key tells whether a task has the key for tags of private data that the ablation was planned with.
@@ -49,26 +46,26 @@ type Plan struct {
 	dir string // of the ablation
 }
 
-// Cell is a cell of a plan.
-type Cell struct {
+// plannedCell is a cell of a plan.
+type plannedCell struct {
 	Name   string `json:"name"`
 	Config string `json:"config_sha256"`
 }
 
-// Dir is the folder for what the tasks of the ablation in dir share.
-func Dir(dir string) string { return filepath.Join(dir, jobsFolder) }
+// PlanDir is the folder for what the tasks of the ablation in dir share.
+func PlanDir(dir string) string { return filepath.Join(dir, jobsFolder) }
 
-func planPath(dir string) string { return filepath.Join(Dir(dir), "plan.json") }
-func basePath(dir string) string { return filepath.Join(Dir(dir), "base.yaml") }
+func planPath(dir string) string { return filepath.Join(PlanDir(dir), "plan.json") }
+func basePath(dir string) string { return filepath.Join(PlanDir(dir), "base.yaml") }
 
 func cellPath(dir string, number int) string {
-	return filepath.Join(Dir(dir), "cells", fmt.Sprintf("%04d.yaml", number))
+	return filepath.Join(PlanDir(dir), "cells", fmt.Sprintf("%04d.yaml", number))
 }
 
-// Write plans the cells of a grid in the ablation's folder, or adds them to the plan that is there. It refuses cells
+// WritePlan plans the cells of a grid in the ablation's folder, or adds them to the plan that is there. It refuses cells
 // whose names are planned with other settings. numbers are the cells' numbers in the plan. plan.json is written last.
-func Write(dir string, base configs.Config, varied grid.Varied, cells []grid.Cell) (p *Plan, numbers []int, err error) {
-	if p, err = Read(dir); errors.Is(err, fs.ErrNotExist) {
+func WritePlan(dir string, base configs.Config, varied Varied, cells []Cell) (p *Plan, numbers []int, err error) {
+	if p, err = ReadPlan(dir); errors.Is(err, fs.ErrNotExist) {
 		p, err = &Plan{ID: strings.ToLower(rand.Text()[:10])}, nil
 	}
 	if err != nil {
@@ -87,7 +84,7 @@ func Write(dir string, base configs.Config, varied grid.Varied, cells []grid.Cel
 		return nil, nil, err
 	}
 	for _, c := range cells {
-		number := slices.IndexFunc(p.Cells, func(o Cell) bool { return o.Name == c.Name })
+		number := slices.IndexFunc(p.Cells, func(o plannedCell) bool { return o.Name == c.Name })
 		if number >= 0 {
 			planned, err := p.Cell(number)
 			if err != nil {
@@ -102,15 +99,15 @@ func Write(dir string, base configs.Config, varied grid.Varied, cells []grid.Cel
 			if err := atomicfile.WriteBytes(cellPath(dir, number), c.Config.YAML()); err != nil {
 				return nil, nil, err
 			}
-			p.Cells = append(p.Cells, Cell{c.Name, contentHash(c.Config.YAML())})
+			p.Cells = append(p.Cells, plannedCell{c.Name, contentHash(c.Config.YAML())})
 		}
 		numbers = append(numbers, number)
 	}
 	return p, numbers, atomicfile.WriteJSON(planPath(dir), p)
 }
 
-// Read reads the plan of the ablation in dir. One that is not there is fs.ErrNotExist.
-func Read(dir string) (*Plan, error) {
+// ReadPlan reads the plan of the ablation in dir. One that is not there is fs.ErrNotExist.
+func ReadPlan(dir string) (*Plan, error) {
 	b, err := os.ReadFile(planPath(dir))
 	if err != nil {
 		return nil, err
@@ -125,25 +122,25 @@ func Read(dir string) (*Plan, error) {
 }
 
 // Last returns the base configuration and what was varied in the plan's last writing.
-func (p *Plan) Last() (configs.Config, grid.Varied, error) {
+func (p *Plan) Last() (configs.Config, Varied, error) {
 	base, err := loadPlanned(basePath(p.dir), p.Base)
 	if err != nil {
-		return configs.Config{}, grid.Varied{}, err
+		return configs.Config{}, Varied{}, err
 	}
 	return *base, p.Varied, nil
 }
 
 // Cell reads a planned cell, without the values that gave it its name.
-func (p *Plan) Cell(number int) (grid.Cell, error) {
+func (p *Plan) Cell(number int) (Cell, error) {
 	if number < 0 || number >= len(p.Cells) {
-		return grid.Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number,
+		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number,
 			len(p.Cells)-1)
 	}
 	c, err := loadPlanned(cellPath(p.dir, number), p.Cells[number].Config)
 	if err != nil {
-		return grid.Cell{}, err
+		return Cell{}, err
 	}
-	return grid.Cell{Seed: c.Seed, Name: p.Cells[number].Name, Config: *c}, nil
+	return Cell{Seed: c.Seed, Name: p.Cells[number].Name, Config: *c}, nil
 }
 
 // loadPlanned reads a configuration that must be as it was when the plan was made.

@@ -1,5 +1,4 @@
-// Package workload times what clients and aggregators compute for reports, with made-up clients.
-package workload
+package service_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package workload
+package service_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // TestRun: every kind of report is taken, counted and timed, in more than one part too.
-func TestRun(t *testing.T) {
+func TestReportTimes(t *testing.T) {
 	for _, proof := range []string{aggregate.NoProof, aggregate.RangeProof} {
 		got, err := Run(t.Context(), Options{Clients: 20, Values: 30, Proof: proof, Dir: t.TempDir()})
 		if err != nil {

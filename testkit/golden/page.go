@@ -1,7 +1,4 @@
-// Package reference keeps the reference pages under docs/ equal to what the program says itself. The tests of package
-// methods write settings.md from the comments of the settings, those of cmd/popri commands.md from the help of the
-// commands; make docs lets them rewrite the pages.
-package reference
+package golden
 
 import (
 	"bytes"
@@ -16,16 +13,17 @@ import (
 // rewrite is the flag with which make docs calls the tests.
 var rewrite = flag.Bool("rewrite-docs", false, "write the reference pages in docs/ instead of comparing them")
 
-// Root returns the path of a file of the repository.
-func Root(path ...string) string {
+// Repository returns the path of a file of the repository.
+func Repository(path ...string) string {
 	_, here, _, _ := runtime.Caller(0)
 	return filepath.Join(append([]string{filepath.Dir(here), "..", ".."}, path...)...)
 }
 
-// Check fails unless the page docs/name has this content, or writes it if the tests are called with -rewrite-docs.
-func Check(t *testing.T, name string, content []byte) {
+// Page keeps a reference page under docs/ equal to what the program says itself: settings.md, written from the comments of
+// the settings, and commands.md, from the help of the commands. It fails unless the page docs/name has this content, or writes it if the tests are called with -rewrite-docs.
+func Page(t *testing.T, name string, content []byte) {
 	t.Helper()
-	path := Root("docs", name)
+	path := Repository("docs", name)
 	if *rewrite {
 		if err := os.WriteFile(path, content, 0o644); err != nil {
 			t.Fatal(err)
