@@ -87,6 +87,9 @@ func (a *app) checkData(file string, most int) error {
 		err = fmt.Errorf("data check: %s: %s", file, quote.Count(len(problems), "problem", ""))
 	default:
 		result.OK = true
+		if population, err := clients.Read(file); err == nil {
+			a.warnOfSplits(file, population.Info().Splits)
+		}
 	}
 	failed := a.emit(result, func(w io.Writer) {
 		for _, p := range shown {

@@ -263,6 +263,7 @@ func (a *app) importData(ctx context.Context, verb, out string, files []clients.
 	if err != nil {
 		return usageUnlessCancelled(fmt.Errorf("%s: %w", verb, err))
 	}
+	a.warnOfSplits(out, m.Splits)
 	all := clients.Counts{}
 	for _, n := range m.Splits {
 		all.Clients, all.Texts, all.Words = all.Clients+n.Clients, all.Texts+n.Texts, all.Words+n.Words

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -30,11 +31,27 @@ func Read(path string) (*Population, error) {
 	return p, b.sound(path)
 }
 
+// open opens a client file.
+func open(path string) (*parquetio.File, error) {
+	f, err := parquetio.Open(path)
+	switch {
+	case errors.Is(err, parquetio.ErrFormat):
+		return nil, fmt.Errorf("clients: %w (popri data import makes a client file of other formats)", err)
+	case err != nil:
+		return nil, fmt.Errorf("clients: %w", err)
+	case !f.Has("client_id"):
+		f.Close()
+		return nil, fmt.Errorf("clients: %s: %w: column client_id is missing; the file has %s (popri data import --client and "+
+			"--text name columns)", path, parquetio.ErrFormat, parquetio.DescribeNames(f.Names()))
+	}
+	return f, nil
+}
+
 // load reads a file into a new builder, which then has the problems.
 func load(path string, b *builder) (*Population, error) {
-	f, err := parquetio.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return nil, fmt.Errorf("clients: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	if err := readRows(f, path, b); err != nil {

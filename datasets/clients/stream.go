@@ -14,9 +14,9 @@ import (
 // time, and one client that it shares with the next. Any other file is read as a whole and is one batch. An error of
 // use ends the reading.
 func Stream(path, since string, use func(batch []Client) error) error {
-	f, err := parquetio.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return fmt.Errorf("clients: %w", err)
+		return err
 	}
 	defer f.Close()
 	emit := func(batch []Client) error {
