@@ -33,6 +33,14 @@ func init() {
 	}
 }
 
+// switches are further fields that change nothing where they are false or 0: then the model lacks the part that they stand for.
+// Of any other field, false may be what changes the model, as with is_causal.
+var switches = strings.Fields(`
+	add_cross_attention attention_bias clip_qkv is_decoder is_encoder_decoder is_gated_act lm_head_bias mlp_bias
+	num_experts num_local_experts output_router_logits qk_norm qkv_bias reorder_and_upcast_attn router_aux_loss_coef
+	scale_attn_by_inverse_layer_idx tie_encoder_decoder tie_word_embeddings use_bidirectional_attention use_dynamic_ntk
+	use_logn_attn use_mrope use_parallel_residual use_qk_norm use_sliding_window`)
+
 // accepted are the fields that the user declared irrelevant.
 var accepted atomic.Pointer[[]string]
 
@@ -44,8 +52,8 @@ func Accept(names ...string) {
 }
 
 // Decode reads the fields that the struct into names by its json tags. Any other field must be bookkeeping (it begins
-// with an underscore), harmless (also the listed ones), accepted by the user or switched off. Otherwise it is refused
-// by name, because ignoring it could change the model.
+// with an underscore), harmless (also the listed ones), accepted by the user, empty, or a part of the model that is
+// switched off. Otherwise it is refused by name, because ignoring it could change the model.
 func Decode(raw []byte, into any, alsoHarmless ...string) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return quote.JSON(err)
@@ -59,7 +67,8 @@ func Decode(raw []byte, into any, alsoHarmless ...string) error {
 		known[f.Tag.Get("json")] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if known[name] || slices.Contains(alsoHarmless, name) || passes(name) || Off(all[name]) {
+		if known[name] || slices.Contains(alsoHarmless, name) || passes(name) || empty(all[name]) ||
+			slices.Contains(switches, name) && Off(all[name]) {
 			continue
 		}
 		return fmt.Errorf("%[1]s: %[2]s is not supported (where it does not change what the model computes, "+
@@ -79,7 +88,16 @@ func passes(name string) bool {
 // Off reports whether a value switches its field off: null, false, zero, or empty.
 func Off(v json.RawMessage) bool {
 	switch strings.TrimSpace(string(v)) {
-	case "null", "false", "0", "0.0", "[]", "{}", `""`:
+	case "false", "0", "0.0":
+		return true
+	}
+	return empty(v)
+}
+
+// empty reports whether a value says nothing, so that the field has its default.
+func empty(v json.RawMessage) bool {
+	switch strings.TrimSpace(string(v)) {
+	case "null", "[]", "{}", `""`:
 		return true
 	}
 	return false

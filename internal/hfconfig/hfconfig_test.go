@@ -15,9 +15,12 @@ func TestDecode(t *testing.T) {
 	}
 	for content, refused := range map[string]string{
 		`{"size": 3, "deep": 4, "use_cache": true, "hidden_dropout_prob": 0.1, "summary_type": "x", "mine": 1}`: "",
-		`{"unknown": null, "other": false, "third": 0, "fourth": [], "fifth": {}, "sixth": ""}`:                 "",
+		`{"unknown": null, "qk_norm": false, "num_experts": 0, "fourth": [], "fifth": {}, "sixth": ""}`:         "",
 		`{"_model_name_or_path": "a/b", "_anything": [1]}`:                                                      "",
-		`{"unknown": 1}`: "unknown: 1",
+		`{"unknown": 1}`:                                  "unknown: 1",
+		`{"is_causal": false}`:                            "is_causal: false is not supported",
+		`{"use_qk_norm": true}`:                           "use_qk_norm: true is not supported",
+		`{"layers_kept": 0}`:                              "layers_kept: 0 is not supported",
 		`{"unknown": "` + strings.Repeat("x", 200) + `"}`: "x… (202 bytes) is not supported",
 		`{"second": 2, "third": 3}`:                       "--accept-key second",
 		`{"quantization_config": {"a": 1}}`:               "quantization_config",

@@ -2,15 +2,18 @@ package lm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"popri/internal/rng"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
@@ -290,6 +293,9 @@ func TestWindow(t *testing.T) {
 	}{
 		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": 4096}`, 4096},
 		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": null}`, 32768},
+		// Its class in transformers has no such field.
+		{`{"model_type": "mistral", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": false}`,
+			4096},
 		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": true}`,
 			4096},
 		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": false}`,
@@ -303,6 +309,61 @@ func TestWindow(t *testing.T) {
 		if err != nil || c.Context != k.context {
 			t.Errorf("%s: context %d, %v, want %d", k.config, c.Context, err, k.context)
 		}
+	}
+}
+
+// TestOwnHead: an output projection in the files counts unless it is a copy of the token embedding, whatever
+// tie_word_embeddings says.
+func TestOwnHead(t *testing.T) {
+	c := Config{Type: "llama", Vocab: 20, Context: 16, Hidden: 8, Layers: 1, Heads: 2, Inner: 12, NormEps: 1e-6,
+		TiedHead: true, ScaleAttn: true, Rotary: Rotary{Theta: 1e4}}
+	r := rng.New(1, "own head")
+	m, err := New(c, Options{}, r.NormFloat64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	dir := t.TempDir()
+	if err := m.Save(dir, safetensors.F32); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "model.safetensors")
+	for _, differs := range []bool{false, true} {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []safetensors.Tensor
+		for _, name := range f.Names() {
+			if x, _ := f.Tensor(name); name != headName {
+				all = append(all, x)
+			}
+		}
+		tokens, _ := f.Tensor("model.embed_tokens.weight")
+		head, err := tokens.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head = slices.Clone(head); differs {
+			head[3]++
+		}
+		to := filepath.Join(t.TempDir(), "with-head.safetensors")
+		err = safetensors.Write(to, append(all, safetensors.FromFloat32(headName, tokens.Shape, head)), nil)
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(to, path); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := Load(dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape, err := Inspect(dir)
+		if err != nil || loaded.Config.TiedHead == differs || shape.Config.TiedHead == differs {
+			t.Errorf("the head differs: %v; tied: %v, %v (%v)", differs, loaded.Config.TiedHead, shape.Config.TiedHead, err)
+		}
+		loaded.Free()
 	}
 }
 

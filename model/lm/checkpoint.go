@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,7 +40,7 @@ func load(dir string, config Config, o Options,
 	}
 	defer c.close()
 	read := map[string]bool{}
-	m, err := assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+	m, err := assemble(c.config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
 		if _, ok := c.tensors[name]; !ok && missing != nil {
 			if made, ok := missing(s, name, shape); ok {
 				return made, nil
@@ -101,6 +102,7 @@ func (m *Model) Reload(names ...string) error {
 // folder is the open files of a model.
 type folder struct {
 	dir     string
+	config  Config // with the head that the files have
 	files   *safetensors.Model
 	tensors map[string]safetensors.Tensor // by the names of the model's parameters
 }
@@ -110,17 +112,32 @@ func openFolder(dir string, config Config) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lm: %w", err)
 	}
-	c := &folder{dir: dir, files: files, tensors: map[string]safetensors.Tensor{}}
+	c := &folder{dir: dir, config: config, files: files, tensors: map[string]safetensors.Tensor{}}
 	for _, name := range files.Names() {
 		t, _ := files.Tensor(name)
 		if as := config.parameter(name); as != "" {
 			c.tensors[as] = t
 		}
 	}
-	if config.TiedHead {
+	if c.config.TiedHead = config.TiedHead && !c.ownHead(); c.config.TiedHead {
 		delete(c.tensors, headName) // a copy of the embedding
 	}
 	return c, nil
+}
+
+// ownHead reports whether the files hold an output projection that is not the token embedding. As in transformers, it counts
+// whatever tie_word_embeddings says.
+func (c *folder) ownHead() bool {
+	head, ok := c.tensors[headName]
+	if !ok {
+		return false
+	}
+	for _, name := range []string{"model.embed_tokens.weight", "transformer.wte.weight"} {
+		if tokens, ok := c.tensors[name]; ok {
+			return head.DType != tokens.DType || !bytes.Equal(head.Data, tokens.Data)
+		}
+	}
+	return false
 }
 
 func (c *folder) close() { c.files.Close() }

@@ -24,7 +24,7 @@ func Inspect(dir string) (Shape, error) {
 		return Shape{}, err
 	}
 	defer c.close()
-	s := Shape{Config: config, Projections: map[string][2]int64{}}
+	s := Shape{Config: c.config, Projections: map[string][2]int64{}}
 	for name, t := range c.tensors {
 		n := int64(1)
 		for _, side := range t.Shape {

@@ -45,7 +45,8 @@ type llamaLike struct {
 	partial bool // a part of a head's dimensions may rotate
 }
 
-// config reads the fields of one architecture. windowed is the value of a missing use_sliding_window.
+// config reads the fields of one architecture. windowed says that its sliding_window counts by itself: its class in
+// transformers has no use_sliding_window.
 func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config, error) {
 	if err := hfconfig.Decode(raw, &f, harmless...); err != nil {
 		return Config{}, err
@@ -70,10 +71,7 @@ func (f llamaLike) resolve(windowed bool) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	if f.UseWindow != nil {
-		windowed = *f.UseWindow
-	}
-	if windowed && f.Window != nil {
+	if f.Window != nil && (windowed || f.UseWindow != nil && *f.UseWindow) {
 		f.Context = min(f.Context, *f.Window)
 	}
 	return Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
