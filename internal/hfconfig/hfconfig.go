@@ -27,7 +27,7 @@ func init() {
 		attention_probs_dropout_prob hidden_dropout_prob classifier_dropout
 		max_length min_length do_sample temperature top_k top_p typical_p num_beams num_beam_groups num_return_sequences
 		repetition_penalty length_penalty diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size early_stopping
-		is_llama_config transformers.js_config attn_implementation unsloth_fixed unsloth_version
+		is_llama_config auto_map transformers.js_config attn_implementation unsloth_fixed unsloth_version
 		chunk_size_feed_forward output_scores return_dict_in_generate bad_words_ids prefix remove_invalid_values`) {
 		harmless[name] = true
 	}

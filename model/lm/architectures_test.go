@@ -229,10 +229,13 @@ func TestConfigFields(t *testing.T) {
 		{`{"model_type": "llama", ` + plain +
 			`, "use_cache": true, "attention_dropout": 0.1, "quantization_config": null, "is_decoder": false}`, ""},
 		{`{"model_type": "llama", ` + plain + `, "quantization_config": {"bits": 4}}`, "before quantisation"},
+		{`{"model_type": "llama", ` + plain + `, "is_causal": false}`, "is_causal: false"},
+		{`{"model_type": "phi3", ` + plain + `, "full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": false,
+			"auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"}}`, ""},
 		{`{"model_type": "llama", ` + plain + `, "pretraining_tp": 2}`, "pretraining_tp"},
 		{`{"model_type": "llama", ` + plain + `, "hidden_act": "gelu"}`, "hidden_act"},
-		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`,
-			`rope_type: "dynamic"`},
+		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"type": "proportional", "factor": 2}}`,
+			`rope_type: "proportional"`},
 		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "llama3", "factor": 2}}`,
 			"low_freq_factor"},
 		{`{"model_type": "llama", ` + plain + `, "rope_scaling": {"rope_type": "linear"}}`, "factor"},
@@ -458,4 +461,57 @@ func FuzzConfig(f *testing.F) {
 			t.Errorf("%s became %+v, which is written as %s and read as %+v (%v)", raw, c, written, again, err)
 		}
 	})
+}
+
+// TestYaRN: frequencies as transformers computes them (its formula in numpy's float32), the default of the factor for cosines
+// and sines, and the layouts of config.json in which they stand.
+func TestYaRN(t *testing.T) {
+	for _, k := range []struct {
+		fields string
+		head   int
+		want   []float64 // every eighth of the planes
+		scale  float64
+	}{
+		{`"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
+			"rope_parameters": {"rope_type": "default", "rope_theta": 5}`, 16,
+			[]float64{1, 0.2371708, 0.05, 0.007905695, 0.0025, 0.0007905695, 0.00025, 7.905695e-05}, 1.1386294361119891},
+		{`"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768, "rope_theta": 1e6,
+			"attention_factor": 1.5}`, 128,
+			[]float64{1, 0.1778279, 0.03162278, 0.005375321, 0.0006029411, 4.445699e-05, 7.905694e-06, 1.405853e-06}, 1.5},
+		{`"rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 100, "truncate": false,
+			"mscale": 2, "mscale_all_dim": 1}`, 16,
+			[]float64{1, 0.201111, 0.02719377, 0.003952847, 0.00125, 0.0003952847, 0.000125, 3.952847e-05},
+			1.4158883083359672 / 1.2079441541679836},
+	} {
+		c, err := llamaConfig([]byte(`{"max_position_embeddings": 256, ` + k.fields + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := c.Rotary
+		got := r.frequencies(k.head)
+		for i, want := range k.want {
+			if f := float64(got[i*max(1, len(got)/8)]); math.Abs(f/want-1) > 1e-5 {
+				t.Errorf("%s: frequency %d is %g, want %g", k.fields, i, f, want)
+			}
+		}
+		if math.Abs(r.Magnitude-k.scale) > 1e-12 || c.Context != 256 || r.check(k.head) != nil {
+			t.Errorf("%s: %+v, context %d, %v", k.fields, r, c.Context, r.check(k.head))
+		}
+		theta, scaling := r.fields()
+		saved, err := json.Marshal(map[string]any{"max_position_embeddings": 256, "rope_theta": theta, "rope_scaling": scaling})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := llamaConfig(saved); err != nil || !reflect.DeepEqual(again.Rotary, r) {
+			t.Errorf("%s: saved and read again: %+v, want %+v (%v)", k.fields, again.Rotary, r, err)
+		}
+	}
+	for fields, context := range map[string]int{
+		`"rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "original_max_position_embeddings": 64}`: 64,
+		`"rope_scaling": {"type": "dynamic", "factor": 4}`:                                                                      256,
+	} {
+		if c, err := llamaConfig([]byte(`{"max_position_embeddings": 256, ` + fields + `}`)); err != nil || c.Context != context {
+			t.Errorf("%s: context %d, %v, want %d", fields, c.Context, err, context)
+		}
+	}
 }

@@ -71,6 +71,9 @@ func (f llamaLike) resolve(windowed bool) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	if rotary.Scaling == "longrope" { // longer contexts have other frequencies
+		f.Context = min(f.Context, rotary.OriginalContext)
+	}
 	if f.Window != nil && (windowed || f.UseWindow != nil && *f.UseWindow) {
 		f.Context = min(f.Context, *f.Window)
 	}

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -29,6 +30,11 @@ type Rotary struct {
 	// Magnitude. Long is for contexts longer than OriginalContext, which are not used here.
 	Short, Long []float64
 	Magnitude   float64
+	// "yarn" (Peng et al. 2023) divides frequencies by Factor that turn less than Slow times within OriginalContext, none that
+	// turn more than Fast times, and blends between; cosines and sines are multiplied by Magnitude. Exact leaves the borders
+	// between as they are computed, which are whole planes otherwise.
+	Fast, Slow float64
+	Exact      bool
 }
 
 // rotates reports whether there are rotary positions.
@@ -53,9 +59,9 @@ type rotaryFields struct {
 // rotary reads the fields. partial allows that a part of a head rotates; original is the context before it was stretched,
 // where config.json states it elsewhere, and context the one after.
 func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error) {
-	name, raw := "rope_parameters", f.Parameters
+	name, raw := "rope_scaling", f.Scaling // which replaces rope_parameters as a whole, as in transformers
 	if len(raw) == 0 || hfconfig.Off(raw) {
-		name, raw = "rope_scaling", f.Scaling
+		name, raw = "rope_parameters", f.Parameters
 	}
 	r := Rotary{Theta: f.Theta, Partial: f.Partial}
 	if len(raw) == 0 || hfconfig.Off(raw) {
@@ -71,6 +77,7 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 		Original int     `json:"original_max_position_embeddings"`
 		Partial  float64 `json:"partial_rotary_factor"`
 		longFields
+		yarnFields
 	}{Theta: f.Theta, Partial: f.Partial, Original: original}
 	if err := hfconfig.Decode(raw, &p); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
@@ -79,11 +86,22 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 		p.Type = p.OldType
 	}
 	r.Theta, r.Partial = p.Theta, p.Partial
-	if p.Type != "longrope" && (len(p.Short) > 0 || len(p.Long) > 0 || p.Magnitude != 0) {
-		return r, quote.Errorf("%s: rope_type: %q has no short_factor, long_factor or attention_factor", name, p.Type)
+	if original > 0 { // what config.json states elsewhere goes first
+		p.Original = original
+	}
+	if p.Type != "longrope" && (len(p.Short) > 0 || len(p.Long) > 0) ||
+		p.Type != "longrope" && p.Type != "yarn" && p.Magnitude != 0 || p.Type != "yarn" && p.yarnFields != (yarnFields{}) {
+		return r, quote.Errorf("%s: rope_type: %q has no short_factor, long_factor, attention_factor, beta_fast, beta_slow, mscale or truncate "+
+			"besides those of its own", name, p.Type)
 	}
 	switch p.Type {
 	case "", "default":
+	case "dynamic": // stretches beyond max_position_embeddings, which are not passed here
+	case "yarn":
+		if p.Original == 0 {
+			p.Original = context
+		}
+		r = p.yarnFields.rotary(r, p.Factor, p.Original, context, p.Magnitude)
 	case "linear":
 		r.Scaling, r.Factor = p.Type, p.Factor
 	case "llama3":
@@ -100,7 +118,7 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 			}
 		}
 	default:
-		return r, quote.Errorf("%s: rope_type: %q is not supported (default, linear, llama3, longrope)", name, p.Type)
+		return r, quote.Errorf("%s: rope_type: %q is not supported (default, linear, dynamic, llama3, longrope, yarn)", name, p.Type)
 	}
 	return r.narrowed(name, partial)
 }
@@ -110,6 +128,52 @@ type longFields struct {
 	Short     []float64 `json:"short_factor"`
 	Long      []float64 `json:"long_factor"`
 	Magnitude float64   `json:"attention_factor"`
+}
+
+// yarnFields are those of "yarn".
+type yarnFields struct {
+	Fast     float64 `json:"beta_fast"`
+	Slow     float64 `json:"beta_slow"`
+	Scale    float64 `json:"mscale"`
+	ScaleAll float64 `json:"mscale_all_dim"`
+	Truncate *bool   `json:"truncate"`
+}
+
+// rotary adds the scaling to r. magnitude is attention_factor; 0 computes it.
+func (f yarnFields) rotary(r Rotary, factor float64, original, context int, magnitude float64) Rotary {
+	if factor == 0 {
+		factor = float64(context) / float64(original)
+	}
+	scale := func(by float64) float64 {
+		if factor <= 1 {
+			return 1
+		}
+		return 0.1*by*math.Log(factor) + 1
+	}
+	r.Scaling, r.Factor, r.OriginalContext, r.Magnitude = "yarn", factor, original, magnitude
+	r.Fast, r.Slow = cmp.Or(f.Fast, 32), cmp.Or(f.Slow, 1)
+	r.Exact = f.Truncate != nil && !*f.Truncate
+	if magnitude == 0 {
+		r.Magnitude = scale(1)
+		if f.Scale != 0 && f.ScaleAll != 0 {
+			r.Magnitude = scale(f.Scale) / scale(f.ScaleAll)
+		}
+	}
+	return r
+}
+
+// planes returns the first plane, of dim/2, that "yarn" stretches in part, and the first that it stretches wholly.
+func (r Rotary) planes(dim int) (low, high float64) {
+	at := func(turns float64) float64 {
+		return float64(dim) * math.Log(float64(r.OriginalContext)/(turns*2*math.Pi)) / (2 * math.Log(r.Theta))
+	}
+	if low, high = at(r.Fast), at(r.Slow); !r.Exact {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	if low, high = max(low, 0), min(high, float64(dim-1)); low == high {
+		high += 0.001
+	}
+	return low, high
 }
 
 // narrowed refuses partial rotation unless partial allows it.
@@ -136,6 +200,10 @@ func (r Rotary) fields() (theta float64, scaling map[string]any) {
 		scaling = map[string]any{"rope_type": "longrope", "factor": r.Factor, "short_factor": r.Short,
 			"long_factor": r.Long, "attention_factor": r.Magnitude,
 			"original_max_position_embeddings": r.OriginalContext}
+	case "yarn":
+		scaling = map[string]any{"rope_type": "yarn", "factor": r.Factor, "beta_fast": r.Fast, "beta_slow": r.Slow,
+			"attention_factor": r.Magnitude, "truncate": !r.Exact,
+			"original_max_position_embeddings": r.OriginalContext}
 	}
 	return r.Theta, scaling
 }
@@ -161,6 +229,10 @@ func (r Rotary) check(dim int) error {
 			"original_max_position_embeddings %d", r.Short, r.Long, r.Magnitude, r.OriginalContext)
 	case r.Scaling != "" && !finite(r.Factor):
 		return fmt.Errorf("the rotary scaling's factor is %g", r.Factor)
+	case r.Scaling == "yarn" && !(finite(r.Magnitude) && finite(r.Fast) && finite(r.Slow) && r.OriginalContext > 0 &&
+		r.Theta > 1):
+		return fmt.Errorf("the rotary scaling yarn has attention_factor %g, beta_fast %g, beta_slow %g, "+
+			"original_max_position_embeddings %d, rope_theta %g", r.Magnitude, r.Fast, r.Slow, r.OriginalContext, r.Theta)
 	case r.Scaling == "llama3" && !(finite(r.LowFactor) && finite(r.HighFactor) && r.HighFactor > r.LowFactor &&
 		r.OriginalContext > 0):
 		return fmt.Errorf("the rotary scaling llama3 has low_freq_factor %g, high_freq_factor %g, "+
@@ -173,6 +245,10 @@ func (r Rotary) check(dim int) error {
 func (r Rotary) frequencies(head int) []float32 {
 	dim := r.dim(head)
 	out := make([]float32, dim/2)
+	low, high := 0.0, 1.0
+	if r.Scaling == "yarn" {
+		low, high = r.planes(dim)
+	}
 	for i := range out {
 		power := float32(math.Pow(r.Theta, float64(float32(2*i)/float32(dim))))
 		f := float64(1 / power)
@@ -181,6 +257,9 @@ func (r Rotary) frequencies(head int) []float32 {
 			f /= r.Factor
 		case "longrope":
 			f = float64(1 / (float32(r.Short[i]) * power))
+		case "yarn":
+			kept := 1 - min(1, max(0, (float32(i)-float32(low))/float32(high-low)))
+			f = float64(1/(float32(r.Factor)*power)*(1-kept) + 1/power*kept)
 		case "llama3":
 			old := float64(r.OriginalContext)
 			wave := 2 * math.Pi / f
