@@ -173,8 +173,6 @@ func TestMessyFiles(t *testing.T) {
 		`the most bad rows are "many"`: {messy("dates.jsonl"), "--skip-bad", "many"},
 		`the date format is "%d/%m/%Y", want YYYY`: {messy("day-first.tsv"), "--date-format",
 			"%d/%m/%Y"},
-		"--preview shows private texts, on a terminal only": {messy("dates.jsonl"), "--client", "user_id",
-			"--preview"},
 	} {
 		if code, printed, errs := popri(t,
 			append([]string{"data", "import", "--out", out}, args...)...); code != exitUsage ||

@@ -133,7 +133,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"demo-rounds demo-smollm2 ":                                  {"run", "--preset", "demo-"},
+		"demo-model demo-rounds demo-smollm2 ":                       {"run", "--preset", "demo-"},
 		"dpo.loss= dpo.label_smoothing= ":                            {"run", "--set", "dpo.l"},
 		"dpo.loss=ipo dpo.loss=ipo_sum ":                             {"ablate", "--over", "dpo.loss=ip"},
 		"model.path=embedded model.path=smollm2 model.path=trained ": {"demo", "--set", "model.path="},

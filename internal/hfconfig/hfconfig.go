@@ -39,6 +39,7 @@ var switches = strings.Fields(`
 	add_cross_attention attention_bias clip_qkv is_decoder is_encoder_decoder is_gated_act lm_head_bias mlp_bias
 	num_experts num_local_experts output_router_logits qk_norm qkv_bias reorder_and_upcast_attn router_aux_loss_coef
 	scale_attn_by_inverse_layer_idx tie_encoder_decoder tie_word_embeddings use_bidirectional_attention use_dynamic_ntk
+	pooling_mode_lasttoken pooling_mode_max_tokens pooling_mode_mean_sqrt_len_tokens pooling_mode_weightedmean_tokens
 	use_logn_attn use_mrope use_parallel_residual use_qk_norm use_sliding_window`)
 
 // accepted are the fields that the user declared irrelevant.
