@@ -74,6 +74,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a folder outside", file("modules.json", `[{"type": "a.Pooling", "path": "../x"}]`), "outside"},
 		{"a prompt that is not there", file("config_sentence_transformers.json",
 			`{"prompts": {"a": "b"}, "default_prompt_name": "query"}`), `"query"`},
+		{"vectors that are cut", file("config_sentence_transformers.json", `{"truncate_dim": 8}`), "truncate_dim is 8"},
 		{"a vocabulary of sentencepiece only", func(t *testing.T, dir string) {
 			if err := os.Rename(filepath.Join(dir, "tokenizer.json"), filepath.Join(dir, "spiece.model")); err != nil {
 				t.Fatal(err)

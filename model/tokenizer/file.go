@@ -34,7 +34,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("tokenizer: %s: %s", e
 func (e *FormatError) UserFault() bool { return true }
 
 // Load reads a tokenizer.json, or the one in a folder. A tokenizer_config.json next to it names the tokens for
-// [Tokenizer.EOS] and [Tokenizer.BOS]. Content that is damaged or not supported gives a [*FormatError].
+// [Tokenizer.EOS] and [Tokenizer.BOS], and its settings replace those of the tokenizer.json ([overrides]). Content that is damaged or not supported gives a [*FormatError].
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)
@@ -43,24 +43,29 @@ func Load(path string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
+	config := filepath.Join(filepath.Dir(path), configName)
+	settings, err := os.ReadFile(config)
+	if err == nil {
+		if content, err = obey(content, settings); err != nil {
+			return nil, &FormatError{Path: config, Problem: err.Error()}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
 	t, err := parse(content)
 	if err != nil {
 		return nil, &FormatError{Path: path, Problem: err.Error()}
 	}
-	if err := t.readNames(path); err != nil {
+	if err := t.readNames(path, config, settings); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// readNames reads which tokens the tokenizer_config.json next to a file names.
-func (t *Tokenizer) readNames(path string) error {
-	config := filepath.Join(filepath.Dir(path), configName)
-	content, err := os.ReadFile(config)
-	if errors.Is(err, fs.ErrNotExist) {
+// readNames reads which tokens the tokenizer_config.json next to a file names, of which content is nil if there is none.
+func (t *Tokenizer) readNames(path, config string, content []byte) error {
+	if content == nil {
 		return nil
-	} else if err != nil {
-		return fmt.Errorf("tokenizer: %w", err)
 	}
 	if err := json.Unmarshal(exactjson.TrimBOM(content), &t.defaults); err != nil {
 		return &FormatError{Path: config, Problem: quote.JSON(err).Error()}

@@ -192,9 +192,13 @@ func (f *Folder) readPrompt() error {
 		var c struct {
 			Prompts map[string]string `json:"prompts"`
 			Default *string           `json:"default_prompt_name"`
+			Dim     *int              `json:"truncate_dim"`
 		}
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return err
+		}
+		if c.Dim != nil {
+			return fmt.Errorf("truncate_dim is %d: vectors that are cut are not supported", *c.Dim)
 		}
 		if c.Default == nil {
 			return nil

@@ -1,0 +1,92 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"popri/internal/exactjson"
+	"popri/internal/quote"
+)
+
+// overrides are the settings of tokenizer_config.json that replace those of the tokenizer.json next to it, as in
+// transformers: tokens that stand there alone, and what its classes set in a normalizer of BERT and in a pre-tokenizer of
+// GPT-2.
+type overrides struct {
+	Added map[string]AddedToken `json:"added_tokens_decoder"` // by their ids
+	// Of a BertNormalizer.
+	Lower   *bool `json:"do_lower_case"`
+	Accents *bool `json:"strip_accents"`
+	CJK     *bool `json:"tokenize_chinese_chars"`
+	// Of ByteLevel.
+	Prefix *bool `json:"add_prefix_space"`
+}
+
+// obey returns the content of a tokenizer.json with what a tokenizer_config.json says otherwise. Content that is damaged comes
+// back as it is: whoever parses it says why.
+func obey(content, config []byte) ([]byte, error) {
+	var o overrides
+	if err := json.Unmarshal(exactjson.TrimBOM(config), &o); err != nil {
+		return nil, quote.JSON(err)
+	}
+	var file map[string]json.RawMessage
+	if json.Unmarshal(exactjson.TrimBOM(content), &file) != nil {
+		return content, nil
+	}
+	changed, err := o.add(file)
+	if err != nil {
+		return nil, err
+	}
+	set := func(part, kind string, settings map[string]*bool) {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(file[part], &fields) != nil || string(fields["type"]) != strconv.Quote(kind) {
+			return
+		}
+		for name, value := range settings {
+			if value != nil && string(fields[name]) != strconv.FormatBool(*value) {
+				fields[name], changed = json.RawMessage(strconv.FormatBool(*value)), true
+			}
+		}
+		file[part], err = json.Marshal(fields)
+	}
+	set("normalizer", "BertNormalizer", map[string]*bool{"lowercase": o.Lower, "strip_accents": o.Accents,
+		"handle_chinese_chars": o.CJK})
+	set("pre_tokenizer", "ByteLevel", map[string]*bool{"add_prefix_space": o.Prefix})
+	if err != nil || !changed {
+		return content, err
+	}
+	return json.Marshal(file)
+}
+
+// add adds the tokens that a tokenizer.json lacks, in the order of their ids.
+func (o overrides) add(file map[string]json.RawMessage) (changed bool, err error) {
+	var there []AddedToken
+	if file["added_tokens"] != nil && json.Unmarshal(file["added_tokens"], &there) != nil {
+		return false, nil
+	}
+	tokens := make([]AddedToken, 0, len(o.Added))
+	for id, token := range maps.All(o.Added) {
+		n, err := strconv.ParseInt(id, 10, 32)
+		if err != nil || n < 0 {
+			return false, quote.Errorf("added_tokens_decoder: %q is no id", id)
+		}
+		token.ID = int32(n)
+		tokens = append(tokens, token)
+	}
+	slices.SortFunc(tokens, func(a, b AddedToken) int { return int(a.ID) - int(b.ID) })
+	for _, token := range tokens {
+		i := slices.IndexFunc(there, func(t AddedToken) bool { return t.Content == token.Content })
+		switch {
+		case i < 0:
+			there, changed = append(there, token), true
+		case there[i].ID != token.ID:
+			return false, quote.Errorf("added_tokens_decoder gives %q the id %d, and tokenizer.json %d", token.Content, token.ID,
+				there[i].ID)
+		}
+	}
+	if changed {
+		file["added_tokens"], err = json.Marshal(there)
+	}
+	return changed, err
+}
