@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,20 +200,37 @@ func Compose(runs []string) ([]ledger.Composed, error) {
 	return ledger.Compose(records)
 }
 
-// compose computes what all runs spent together, also those that were dropped or failed after a release.
-func (a *Ablation) compose(dir string) (err error) {
-	var runs []string
-	for _, f := range a.Failed {
-		if run := filepath.Join(dir, f.Name); rundir.Exists(run) {
+// compose computes what all runs in the folder spent together: also those that were dropped or failed after a release, and
+// those of earlier grids, because whoever chose this grid may have seen them.
+func (a *Ablation) compose(dir string) error {
+	runs, err := runsIn(dir)
+	if err == nil {
+		a.Composed, err = Compose(runs)
+	}
+	return err
+}
+
+// runsIn are the folders in dir that have a ledger.
+func runsIn(dir string) (runs []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if run := filepath.Join(dir, e.Name()); e.IsDir() && rundir.Has(run, rundir.Ledger) {
 			runs = append(runs, run)
 		}
 	}
-	for _, d := range a.Dropped {
-		runs = append(runs, filepath.Join(dir, d.Name))
+	return runs, err
+}
+
+// Earlier is the number of runs in an ablation's folder that are none of its cells. They count in what all runs spend.
+func Earlier(dir string, cells []grid.Cell) (n int, err error) {
+	runs, err := runsIn(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
 	}
-	for _, row := range a.Rows {
-		runs = append(runs, row.Runs...)
+	for _, run := range runs {
+		if !slices.ContainsFunc(cells, func(c grid.Cell) bool { return c.Name == filepath.Base(run) }) {
+			n++
+		}
 	}
-	a.Composed, err = Compose(runs)
-	return err
+	return n, err
 }

@@ -15,6 +15,7 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/configs"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/run/reporting"
 	"popri/study"
@@ -312,7 +313,12 @@ func (a *app) cost(flags ablateFlags, cells []grid.Cell) ([]ledger.Composed, err
 	for _, c := range composed {
 		a.say("%s.", c.Words("runs"))
 	}
-	return composed, nil
+	earlier, err := study.Earlier(flags.out, cells)
+	if err == nil && earlier > 0 {
+		a.say("%s holds %s of earlier grids, which count as well: the result states what all of them spent together.",
+			flags.out, quote.Count(earlier, "run", ""))
+	}
+	return composed, err
 }
 
 func (a *app) ablateOptions(dir string, track trackFlag) study.Options {

@@ -109,6 +109,18 @@ func TestAblate(t *testing.T) {
 		t.Errorf("%v: %d fine-tunings are kept, want one of each run and two of each seed", err, len(found))
 	}
 
+	// A smaller grid in the folder has the price of the larger one, whose runs somebody has seen.
+	code, out, errs = popri(t, command("--seeds", "1", "--json")...)
+	var smaller struct {
+		Composed []struct {
+			Ledgers []int
+			Epsilon float64
+		}
+	}
+	if code != 0 || json.Unmarshal([]byte(out), &smaller) != nil || len(smaller.Composed) != 1 ||
+		len(smaller.Composed[0].Ledgers) != 4 || smaller.Composed[0].Epsilon != got.Composed[0].Epsilon {
+		t.Errorf("a smaller grid: exit code %d, %+v, want %+v: %s", code, smaller.Composed, got.Composed, errs)
+	}
 	// The table holds the object's figures; a repetition reads everything back.
 	begun := time.Now()
 	code, out, errs = popri(t, command("--seeds", "2")...)
