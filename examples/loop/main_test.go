@@ -8,14 +8,14 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/rundir"
 	"popri/lora"
+	"popri/model/lm"
+	"popri/model/shipped"
 )
 
 // TestLoop: the loop charges one release a round within the budget, and leaves an adapter that fits the generator.
 func TestLoop(t *testing.T) {
 	dir := t.TempDir()
-	if err := loop(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
+	loop(t.Context(), dir)
 	budget, entries, err := ledger.Read(filepath.Join(dir, "ledger.jsonl"))
 	if err != nil || len(entries) != rounds {
 		t.Fatalf("%d charges (%v)", len(entries), err)
@@ -29,10 +29,7 @@ func TestLoop(t *testing.T) {
 			t.Errorf("round %d: %v", i+1, err)
 		}
 	}
-	model, _, err := generator()
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must(lm.Load(must(shipped.Dir(shipped.Generator)), lm.Options{}))
 	defer model.Free()
 	adapter, err := lora.Load(filepath.Join(dir, "adapter"), model)
 	if err != nil {
