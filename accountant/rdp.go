@@ -10,9 +10,9 @@ import (
 //
 //	ε = r + ln(1 − 1/α) − ln(δα)/(α − 1)
 //
-// holds, and the least over the orders is returned. The zero value uses [DefaultOrders] and the bound below.
+// holds, and the least over the orders is returned. The zero value uses usualOrders and the bound below.
 type RDP struct {
-	// Orders are the α to try, each above 1; nil means [DefaultOrders]. More orders cost time and never loosen the
+	// Orders are the α to try, each above 1; nil means usualOrders. More orders cost time and never loosen the
 	// bound.
 	Orders []float64
 	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 for so much noise that every order's
@@ -22,8 +22,8 @@ type RDP struct {
 	Relation Relation
 }
 
-// DefaultOrders are dense where few rounds or little noise put the best order, and reach far enough for small ε.
-var DefaultOrders = defaultOrders()
+// usualOrders are dense where few rounds or little noise put the best order, and reach far enough for small ε.
+var usualOrders = defaultOrders()
 
 func defaultOrders() []float64 {
 	var orders []float64
@@ -76,7 +76,7 @@ func (r RDP) Delta(events []Event, epsilon float64) (float64, error) {
 func (r RDP) curve(events []Event) (orders, divergences []float64, err error) {
 	orders = r.Orders
 	if orders == nil {
-		orders = DefaultOrders
+		orders = usualOrders
 	}
 	if len(orders) == 0 {
 		return nil, nil, fmt.Errorf("accountant: rdp without orders")

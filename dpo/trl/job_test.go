@@ -203,7 +203,7 @@ func TestTRLFailures(t *testing.T) {
 	}
 	j := job(t)
 	j.Command = []string{"/nonexistent/python"}
-	if _, _, err := j.Run(t.Context()); !fault.IsUser(err) || !strings.Contains(err.Error(), CommandVariable) {
+	if _, _, err := j.Run(t.Context()); !fault.IsUser(err) || !strings.Contains(err.Error(), commandVariable) {
 		t.Errorf("no such Python: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -28,16 +28,16 @@ const stepMark = "popri-step "
 var offline = []string{"HF_HUB_OFFLINE=1", "HF_DATASETS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1",
 	"TOKENIZERS_PARALLELISM=false"}
 
-// CommandVariable names the command in the environment that starts Python in place of the installed one, such as
+// commandVariable names the command in the environment that starts Python in place of the installed one, such as
 // "accelerate launch --config_file fsdp.yaml". The script and its folder follow.
-const CommandVariable = "POPRI_TRL"
+const commandVariable = "POPRI_TRL"
 
 // command starts Python, alone or by a launcher.
 func (j *Job) command() []string {
 	if len(j.Command) > 0 {
 		return j.Command
 	}
-	if c := strings.Fields(os.Getenv(CommandVariable)); len(c) > 0 {
+	if c := strings.Fields(os.Getenv(commandVariable)); len(c) > 0 {
 		return c
 	}
 	if python, ok := Python("trl"); ok {
@@ -74,7 +74,7 @@ func (j *Job) start(ctx context.Context) error {
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
 		return fault.Userf("dpo.engine is \"trl\", but %s cannot be started: %w (the variable %s names the Python "+
-			"that has TRL; make engines installs one)", command[0], err, CommandVariable)
+			"that has TRL; make engines installs one)", command[0], err, commandVariable)
 	}
 	j.follow(out)
 	err = cmd.Wait()

@@ -40,7 +40,7 @@ func TestMacroF1(t *testing.T) {
 func TestClassEncoder(t *testing.T) {
 	_, tok, eos := world(t)
 	texts := []string{"the cat sees the hat.", "a", "the red boat turns two stones at noon."}
-	for _, form := range RowForms {
+	for _, form := range rowForms {
 		e := newClassEncoder(Encoder{Tokenizer: tok, Rows: form, Begin: 7, End: eos, Length: 5}, []string{"x", "y"})
 		rows := e.Encode(texts, []string{"y", "z", "x"})
 		if len(rows) != 2 || rows[0].Class != 1 || rows[1].Class != 0 {

@@ -20,29 +20,29 @@ func (u Suite) compare(results []Result) error {
 	}
 	for i := range results {
 		r := &results[i]
-		r.Accuracy, r.Top3, r.Top5 = Accuracy(r.scores), Top3(r.scores), Top5(r.scores)
+		r.Accuracy, r.Top3, r.Top5 = accuracyOf(r.scores), top3Of(r.scores), top5Of(r.scores)
 		var err error
-		if r.AccuracyCI, err = u.interval(one(Accuracy), r.scores); err != nil {
+		if r.AccuracyCI, err = u.interval(one(accuracyOf), r.scores); err != nil {
 			return err
 		}
 		if u.classifies() {
 			r.MacroF1 = new(MacroF1(r.scores))
 			r.MacroF1CI, err = u.interval(one(MacroF1), r.scores)
 		} else {
-			r.Perplexity = Perplexity(r.scores)
-			r.PerplexityCI, err = u.interval(one(Perplexity), r.scores)
+			r.Perplexity = perplexityOf(r.scores)
+			r.PerplexityCI, err = u.interval(one(perplexityOf), r.scores)
 		}
 		if err != nil {
 			return err
 		}
 		if main != nil && r.Key != u.Main {
-			behind := func(l ...[]Score) float64 { return Accuracy(l[0]) - Accuracy(l[1]) }
+			behind := func(l ...[]Score) float64 { return accuracyOf(l[0]) - accuracyOf(l[1]) }
 			r.Deficit = new(behind(main, r.scores))
 			if r.DeficitCI, err = u.interval(behind, main, r.scores); err != nil {
 				return err
 			}
 		}
-		if zero == nil || infinite == nil || Accuracy(infinite) <= Accuracy(zero) {
+		if zero == nil || infinite == nil || accuracyOf(infinite) <= accuracyOf(zero) {
 			continue
 		}
 		gap := gapClosed(r.scores, zero, infinite)

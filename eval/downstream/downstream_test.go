@@ -24,7 +24,7 @@ import (
 func TestFigures(t *testing.T) {
 	// A client weighs as many tokens as it has.
 	scores := []Score{{Tokens: 10, Correct: 5, Loss: 20}, {Tokens: 30, Correct: 3, Loss: 60}}
-	if a, p := Accuracy(scores), Perplexity(scores); a != 0.2 || math.Abs(p-math.Exp(2)) > 1e-12 {
+	if a, p := accuracyOf(scores), perplexityOf(scores); a != 0.2 || math.Abs(p-math.Exp(2)) > 1e-12 {
 		t.Errorf("accuracy %g, perplexity %g", a, p)
 	}
 	at := func(correct int) []Score { return []Score{{Tokens: 100, Correct: correct}} }
@@ -63,7 +63,7 @@ func TestFigures(t *testing.T) {
 func TestBootstrapCovers(t *testing.T) {
 	const populations, n = 300, 80
 	random := rand.New(rand.NewPCG(1, 2))
-	accuracy := func(l ...[]Score) float64 { return Accuracy(l[0]) }
+	accuracy := func(l ...[]Score) float64 { return accuracyOf(l[0]) }
 	inside, width := 0, 0.0
 	for i := range populations {
 		scores := make([]Score, n)
@@ -80,7 +80,7 @@ func TestBootstrapCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := Accuracy(scores); ci[0] > a || ci[1] < a {
+		if a := accuracyOf(scores); ci[0] > a || ci[1] < a {
 			t.Errorf("%v does not hold the sample's own %g", ci, a)
 		}
 		if ci[0] <= 0.3 && 0.3 <= ci[1] {
@@ -106,7 +106,7 @@ func TestBootstrap(t *testing.T) {
 		b[i].Correct++
 	}
 	// Lists are drawn client by client: where one is better by the same everywhere, the difference hardly varies.
-	difference := func(l ...[]Score) float64 { return Accuracy(l[1]) - Accuracy(l[0]) }
+	difference := func(l ...[]Score) float64 { return accuracyOf(l[1]) - accuracyOf(l[0]) }
 	paired, err := bootstrap(500, 1, difference, a, b)
 	if err != nil || paired[0] <= 0 || paired[1]-paired[0] > 0.02 {
 		t.Errorf("%v, %v", paired, err)

@@ -7,7 +7,7 @@ import (
 	"popri/model/tokenizer"
 )
 
-// Encoder turns texts into rows of one of the [RowForms].
+// Encoder turns texts into rows of one of the rowForms.
 type Encoder struct {
 	Tokenizer *tokenizer.Tokenizer
 	Rows      string // Line: separator, text and a line's end, as the shipped models were trained; Document: begin, text, end

@@ -80,15 +80,15 @@ func evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 // Interval is a 95 % confidence interval.
 type Interval [2]float64
 
-// Accuracy is the fraction of all tokens that are predicted exactly.
-func Accuracy(scores []Score) float64 {
+// accuracyOf is the fraction of all tokens that are predicted exactly.
+func accuracyOf(scores []Score) float64 {
 	return fraction(scores, func(c Score) int { return c.Correct })
 }
 
-// Top3 is the fraction of all tokens that are among the model's three likeliest ones, Top5 among its five.
-func Top3(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top3 }) }
+// top3Of is the fraction of all tokens that are among the model's three likeliest ones, Top5 among its five.
+func top3Of(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top3 }) }
 
-func Top5(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top5 }) }
+func top5Of(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top5 }) }
 
 func fraction(scores []Score, of func(Score) int) float64 {
 	counted, tokens := 0, 0
@@ -99,8 +99,8 @@ func fraction(scores []Score, of func(Score) int) float64 {
 	return float64(counted) / float64(tokens)
 }
 
-// Perplexity is exp of the mean loss over all tokens.
-func Perplexity(scores []Score) float64 {
+// perplexityOf is exp of the mean loss over all tokens.
+func perplexityOf(scores []Score) float64 {
 	loss, tokens := 0.0, 0
 	for _, c := range scores {
 		loss += c.Loss
@@ -111,7 +111,7 @@ func Perplexity(scores []Score) float64 {
 
 // gapClosed is the fraction of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.
 func gapClosed(scores, zero, infinite []Score) float64 {
-	a, b, c := Accuracy(zero), Accuracy(scores), Accuracy(infinite)
+	a, b, c := accuracyOf(zero), accuracyOf(scores), accuracyOf(infinite)
 	return (b - a) / (c - a)
 }
 

@@ -45,7 +45,7 @@ const (
 
 // RowForms, and the figures that choose the best measurement.
 var (
-	RowForms = []string{Line, Document}
+	rowForms = []string{Line, Document}
 	figures  = []string{"loss", "accuracy"}
 )
 
@@ -73,7 +73,7 @@ func (o Options) plan(rows int, rate float64) (plan, error) {
 	if p.steps < 1 || p.every < 1 {
 		return p, errors.New("downstream: steps and eval_every must be positive")
 	}
-	if !slices.Contains(figures, o.Best) || !slices.Contains(RowForms, o.Rows) {
+	if !slices.Contains(figures, o.Best) || !slices.Contains(rowForms, o.Rows) {
 		return p, fmt.Errorf("downstream: best %q, rows %q", o.Best, o.Rows)
 	}
 	p.schedule = trainer.Schedule{Kind: o.Schedule, Peak: rate, Warmup: min(o.Warmup, p.steps-1), Total: p.steps}

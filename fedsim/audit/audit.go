@@ -61,7 +61,7 @@ type Options struct {
 	// Rounds gives a round's samples as vectors of the run's encoder, for the test of the noise; nil leaves the test
 	// out. An error says why a round cannot be tested.
 	Rounds func(round int) (Round, error)
-	// Head is the hash of an earlier line of the ledger, or its first [LeastHead] or more digits; "" for none. A ledger
+	// Head is the hash of an earlier line of the ledger, or its first leastHead or more digits; "" for none. A ledger
 	// that was rolled back together with its head file lacks the line.
 	Head string
 	// Expect gives what a configuration's clients are asked, to compare with the releases; nil leaves the comparison
@@ -77,13 +77,13 @@ type Expected struct {
 	None  bool    // clients are not asked
 }
 
-// LeastHead is the number of digits that identify a line.
-const LeastHead = 12
+// leastHead is the number of digits that identify a line.
+const leastHead = 12
 
 // Validate returns an error that names the bad value.
 func (o Options) Validate() error {
-	if o.Head != "" && (len(o.Head) < LeastHead || len(o.Head) > 64 || strings.Trim(o.Head, "0123456789abcdef") != "") {
-		return fmt.Errorf("audit: the ledger's head is %q, want %d to 64 hex digits in lower case", o.Head, LeastHead)
+	if o.Head != "" && (len(o.Head) < leastHead || len(o.Head) > 64 || strings.Trim(o.Head, "0123456789abcdef") != "") {
+		return fmt.Errorf("audit: the ledger's head is %q, want %d to 64 hex digits in lower case", o.Head, leastHead)
 	}
 	return nil
 }

@@ -344,7 +344,7 @@ func TestAnchoredHead(t *testing.T) {
 	if len(r.Head) != 64 || r.Head != r.Record.Hashes[2] {
 		t.Fatalf("the head is %q", r.Head)
 	}
-	for _, head := range []string{r.Head, r.Head[:LeastHead], r.Record.Hashes[1], r.Record.Hashes[0][:20]} {
+	for _, head := range []string{r.Head, r.Head[:leastHead], r.Record.Hashes[1], r.Record.Hashes[0][:20]} {
 		if got, err := Run(dir, Options{Head: head}); err != nil || !got.Sound() {
 			t.Errorf("head %s: %v, %q", head, err, got.Problems)
 		}

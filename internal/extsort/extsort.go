@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Memory is the size in bytes of a run: what a Sorter holds before it writes to its file.
-const Memory = 64 << 20
+// defaultMemory is the size in bytes of a run: what a Sorter holds before it writes to its file.
+const defaultMemory = 64 << 20
 
 // entryBytes is what a record costs besides its key and value.
 const entryBytes = 48
@@ -34,8 +34,10 @@ type entry struct {
 	from, to int // of the value in the arena
 }
 
-// New returns an empty sorter that makes its file in dir when it needs one. memory is the size of a run, [Memory] if 0.
-func New(dir string, memory int) *Sorter { return &Sorter{dir: dir, memory: cmp.Or(memory, Memory)} }
+// New returns an empty sorter that makes its file in dir when it needs one. memory is the size of a run, defaultMemory if 0.
+func New(dir string, memory int) *Sorter {
+	return &Sorter{dir: dir, memory: cmp.Or(memory, defaultMemory)}
+}
 
 // Add adds a record. It copies value.
 func (s *Sorter) Add(key string, value []byte) error {

@@ -88,8 +88,8 @@ func Folder(cache, name string) string {
 // Snapshot is the folder with the files of a commit. The folder of the model is that of [Folder].
 func Snapshot(folder, commit string) string { return filepath.Join(folder, "snapshots", commit) }
 
-// Commit reads to which commit a revision of the model in folder points, "" if the cache does not know.
-func Commit(folder, revision string) string {
+// commitOf reads to which commit a revision of the model in folder points, "" if the cache does not know.
+func commitOf(folder, revision string) string {
 	if IsCommit(revision) {
 		return revision
 	}
@@ -145,12 +145,12 @@ func Resolve(path string, role Role) (string, error) {
 // error is [ErrNotCached] and says what is missing.
 func Find(cache, name, revision string, role Role) (string, error) {
 	folder := Folder(cache, name)
-	commit := Commit(folder, revision)
+	commit := commitOf(folder, revision)
 	if commit == "" {
 		return "", fmt.Errorf("%s is %w %s", name, ErrNotCached, cache)
 	}
 	dir := Snapshot(folder, commit)
-	missing, err := Missing(dir, role)
+	missing, err := missingFiles(dir, role)
 	if err != nil {
 		return "", err
 	}

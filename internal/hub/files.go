@@ -88,9 +88,9 @@ func ModuleFiles(content []byte) (all []string, err error) {
 // PoolingFile has the settings of the pooling of a model without modules.json.
 const PoolingFile = "1_Pooling/" + Config
 
-// Missing returns what a snapshot lacks for a role, "" if it is complete. Programs fetch only what they read
+// missingFiles returns what a snapshot lacks for a role, "" if it is complete. Programs fetch only what they read
 // themselves, so the folder that one of them left may be of no use here.
-func Missing(dir string, role Role) (string, error) {
+func missingFiles(dir string, role Role) (string, error) {
 	there := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
 		return err == nil

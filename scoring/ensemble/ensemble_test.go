@@ -72,7 +72,7 @@ func TestMajority(t *testing.T) {
 			thetas := []float64{.1, .25, .5, .75, .9}
 			most, covered := make([]float64, len(thetas)), make([]float64, len(thetas)) // fractions of votes
 			for range votes {
-				counts, _ := histogram(teachers, Shared(len(s)+n, nil, random))
+				counts, _ := histogram(teachers, sharedNoise(len(s)+n, nil, random))
 				for k, theta := range thetas {
 					above := 0.0
 					for _, c := range counts {
@@ -122,7 +122,7 @@ func TestCommonPart(t *testing.T) {
 		teachers, random := common(n, even(wide), alpha), rng.New(8, "common part")
 		var off, spread, variance, fourth [3]float64 // sums over the votes of each third of the chances
 		for range votes {
-			shared := Shared(wide+n, nil, random)
+			shared := sharedNoise(wide+n, nil, random)
 			counts, _ := histogram(teachers, shared)
 			winner := 0
 			for j := range wide {
@@ -177,7 +177,7 @@ func TestMarginals(t *testing.T) {
 		random, hot, cold := rng.New(2, "marginals"), map[int32]int{}, map[int32]int{}
 		const n = 40000
 		for range n {
-			hot[Vote(logits, c.temperature, Shared(6, c.banned, random))]++
+			hot[Vote(logits, c.temperature, sharedNoise(6, c.banned, random))]++
 			cold[Draw(logits, c.temperature, c.banned, random.Float64())]++
 		}
 		if a, b := chi(t, hot, want, n), chi(t, cold, want, n); a < 1e-4 || b < 1e-4 {
@@ -200,7 +200,7 @@ func TestAgreement(t *testing.T) {
 	a, b, random, n := logs(p), logs(q), rng.New(3, "agreement"), 60000
 	counts, claimed := make([]float64, 3), 0.0
 	for range n {
-		u := Shared(3, nil, random)
+		u := sharedNoise(3, nil, random)
 		if x, y := Vote(a, 1, u), Vote(b, 1, u); x == y {
 			counts[x]++
 		}
@@ -253,7 +253,7 @@ func TestOneTeacherMovesOneVote(t *testing.T) {
 		for _, p := range randomTeachers(random, n, tokens) {
 			teachers = append(teachers, logs(p))
 		}
-		u := Shared(tokens, nil, random)
+		u := sharedNoise(tokens, nil, random)
 		before, _ := histogram(teachers, u)
 		without, _ := histogram(teachers[1:], u)
 		teachers[0] = logs(randomTeachers(random, 1, tokens)[0])
@@ -287,7 +287,7 @@ func TestCounts(t *testing.T) {
 	}
 	mean, all := make([]float64, tokens), make([][]float64, votes)
 	for v := range all {
-		all[v], _ = histogram(teachers, Shared(tokens, nil, random))
+		all[v], _ = histogram(teachers, sharedNoise(tokens, nil, random))
 		for j, c := range all[v] {
 			mean[j] += c / votes
 		}
@@ -352,7 +352,7 @@ func TestEqualTeachers(t *testing.T) {
 		}
 		random, counts, n := rng.New(6, "equal"), map[int32]int{}, 20000
 		for range n {
-			c, _ := histogram(teachers, Shared(len(p), nil, random))
+			c, _ := histogram(teachers, sharedNoise(len(p), nil, random))
 			token, count := r.Choose(c, random.Float64())
 			if token == None || count != 40 {
 				t.Fatalf("equal teachers release %d with %g", token, count)
@@ -373,7 +373,7 @@ func TestDisjointTeachers(t *testing.T) {
 	for _, heterogeneous := range []bool{false, true} {
 		r := Rule{Teachers: n, Margin: Margin(sigma, n), Heterogeneous: heterogeneous}
 		for range 500 {
-			counts, _ := histogram(common(n, nil, 0), Shared(n, nil, random))
+			counts, _ := histogram(common(n, nil, 0), sharedNoise(n, nil, random))
 			for j := range counts {
 				if counts[j] != 1 {
 					t.Fatal("a token has more than one vote")

@@ -84,7 +84,7 @@ func (q Question) Choose(noised []float64, std, u float64) []float64 {
 
 // Randomness is the shared randomness of a coordinated vote.
 func (q Question) Randomness() []float64 {
-	return Shared(q.Vocab, q.Banned, rng.New(q.Seed, q.path()...))
+	return sharedNoise(q.Vocab, q.Banned, rng.New(q.Seed, q.path()...))
 }
 
 // Uniform is the random number of a teacher's independent vote.

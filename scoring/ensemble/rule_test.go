@@ -98,7 +98,7 @@ func shares(r Rule, p [][]float64, sigma float64, votes int, random *rand.Rand) 
 	}
 	out := make([]float64, len(p[0]))
 	for range votes {
-		counts, _ := histogram(teachers, Shared(len(out), nil, random))
+		counts, _ := histogram(teachers, sharedNoise(len(out), nil, random))
 		for j := range counts {
 			counts[j] += math.Max(-r.Margin, math.Min(r.Margin, sigma*random.NormFloat64()))
 		}

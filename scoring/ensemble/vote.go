@@ -16,9 +16,9 @@ import (
 	"math/rand/v2"
 )
 
-// Shared draws the public randomness of a coordinated vote over so many tokens: −ln u_j, which is Gumbel-distributed.
+// sharedNoise draws the public randomness of a coordinated vote over so many tokens: −ln u_j, which is Gumbel-distributed.
 // Tokens that may not be chosen get −Inf.
-func Shared(tokens int, banned []int32, random *rand.Rand) []float64 {
+func sharedNoise(tokens int, banned []int32, random *rand.Rand) []float64 {
 	out := make([]float64, tokens)
 	for j := range out {
 		out[j] = -math.Log(random.ExpFloat64())

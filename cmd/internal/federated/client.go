@@ -122,7 +122,7 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	}
 	in := bufio.NewReader(cmd.InOrStdin())
 	o := client.ResponderOptions{Federation: federation, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
-		Open: Open, InsecureSeeds: f.insecure, Folder: f.folder}
+		Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder}
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return ask(offer, f.keys != "", in, cmd.ErrOrStderr()) }
 	}
@@ -284,8 +284,8 @@ Agree to this and to further questions until your ε is spent? [y/N] `,
 
 func size(bytes int) string { return fmt.Sprintf("%d KB", (bytes+999)/1000) }
 
-// Open opens an encoder by its file or its folder, in pure Go.
-func Open(path string) (embedding.Encoder, error) {
+// openEncoder opens an encoder by its file or its folder, in pure Go.
+func openEncoder(path string) (embedding.Encoder, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fault.User(err)
