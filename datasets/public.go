@@ -64,23 +64,23 @@ func readRecords(path, format string, labelled bool, bad func(string, ...any) er
 		o.Columns.Unread = append(o.Columns.Unread, "label")
 	}
 	err = records.Read(path, o, func(r records.Record) error {
-		if r.HasClient && (format == records.JSON || r.Place.List) {
+		if r.HasClient && (format == records.JSON || r.Position.List) {
 			return bad("it names clients: it is a file of clients, not public text")
 		}
 		if r.Text.Null {
-			return bad("%s: text is null", r.Place)
+			return bad("%s: text is null", r.Position)
 		}
 		t, err := clean(r.Text.Value, r.Source.Value)
 		if err != nil {
-			return bad("%s: %w", r.Place, err)
+			return bad("%s: %w", r.Position, err)
 		}
 		t.Label = r.Label.Value
 		switch {
 		case !labelled:
 		case r.Label.Null:
-			return bad("%s has no label", r.Place)
+			return bad("%s has no label", r.Position)
 		case strings.TrimSpace(t.Label) == "" || !utf8.ValidString(t.Label):
-			return bad("%s: the label %s is blank or not UTF-8", r.Place, quote.Text(t.Label))
+			return bad("%s: the label %s is blank or not UTF-8", r.Position, quote.Text(t.Label))
 		}
 		texts = append(texts, t)
 		return nil

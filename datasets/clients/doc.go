@@ -14,5 +14,5 @@
 //	label      string, optional
 //	text       string, required    valid UTF-8, not blank
 //
-// or with one row per client and "texts" as a list of strings in place of "text".
+// or with one row per client and "texts" as a list of strings in position of "text".
 package clients

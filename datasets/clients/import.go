@@ -223,7 +223,7 @@ func (i *importer) bound(c *imported, texts, bytes int) error {
 	}
 	first := c.texts[0]
 	return fmt.Errorf("%s: %w: the client of %s has more than %d texts or %d MiB: name the column of clients, or "+
-		"divide it", i.files[first.file].Path, parquetio.ErrFormat, first.place, mostTexts, mostTextBytes>>20)
+		"divide it", i.files[first.file].Path, parquetio.ErrFormat, first.position, mostTexts, mostTextBytes>>20)
 }
 
 // write writes what is left of all splits in the order of IDs, and the manifest.

@@ -24,10 +24,10 @@ type problems struct {
 }
 
 // add notes a problem: its kind and what is said of this one.
-func (p *problems) add(path string, place records.Place, kind, format string, args ...any) {
+func (p *problems) add(path string, position records.Position, kind, format string, args ...any) {
 	const most = 3
 	if p.n++; p.n <= most {
-		p.shown = append(p.shown, fmt.Sprintf("%s: %s: %s%s", path, place, kind, fmt.Sprintf(format, args...)))
+		p.shown = append(p.shown, fmt.Sprintf("%s: %s: %s%s", path, position, kind, fmt.Sprintf(format, args...)))
 	}
 	p.kinds.count(badRow+kind, 1, 0)
 }
@@ -123,7 +123,7 @@ func (i *importer) skipBad() error {
 }
 
 // pass notes a record that cannot be read and is passed over.
-func (in *intake) pass(p records.Place, err *records.Error) error {
+func (in *intake) pass(p records.Position, err *records.Error) error {
 	in.taken++
 	in.m.TextsRead++
 	in.problems.add(in.file.Path, p, err.Kind(), " (%s)", err.Reason())
@@ -137,7 +137,7 @@ type intake struct {
 	number   int
 	prefix   string // of the clients that are made of its texts
 	taken    int64
-	noClient *records.Place // of a text whose client nothing names
+	noClient *records.Position // of a text whose client nothing names
 	frame    []byte
 }
 
@@ -149,7 +149,7 @@ func (in *intake) take(r records.Record) error {
 	}
 	in.m.TextsRead++
 	bad := func(kind, format string, args ...any) error {
-		in.problems.add(in.file.Path, r.Place, kind, format, args...)
+		in.problems.add(in.file.Path, r.Position, kind, format, args...)
 		return nil
 	}
 	if in.o.HTML {
@@ -191,7 +191,7 @@ func (in *intake) take(r records.Record) error {
 		}
 		return nil
 	}
-	t := importedText{r.Text.Value, day, r.Label.Value, split, in.number, r.Place}
+	t := importedText{r.Text.Value, day, r.Label.Value, split, in.number, r.Position}
 	in.frame = t.encode(in.frame[:0])
 	return in.sorter.Add(id, in.frame)
 }
@@ -222,17 +222,17 @@ func (in *intake) splitOf(r records.Record) (named Split, kind, detail string) {
 // clientOf returns the record's client. A fault is noted.
 func (in *intake) clientOf(r records.Record, split Split) (string, bool) {
 	switch {
-	case in.o.ClientPerText, !r.HasClient && r.Place.Unit == "entry" && (split == Validation || split == Test):
+	case in.o.ClientPerText, !r.HasClient && r.Position.Unit == "entry" && (split == Validation || split == Test):
 		return fmt.Sprintf("%s/%07d", in.prefix, in.taken-1), true
 	case !r.HasClient:
-		in.noClient = &r.Place
+		in.noClient = &r.Position
 		return "", false
 	case r.Client.Null:
-		in.problems.add(in.file.Path, r.Place, "client_id is null", "")
+		in.problems.add(in.file.Path, r.Position, "client_id is null", "")
 	case strings.TrimSpace(r.Client.Value) == "":
-		in.problems.add(in.file.Path, r.Place, "client_id is blank", "")
+		in.problems.add(in.file.Path, r.Position, "client_id is blank", "")
 	case !utf8.ValidString(r.Client.Value):
-		in.problems.add(in.file.Path, r.Place, "client_id is not UTF-8", ": %s", badBytes(r.Client.Value))
+		in.problems.add(in.file.Path, r.Position, "client_id is not UTF-8", ": %s", badBytes(r.Client.Value))
 	default:
 		return r.Client.Value, true
 	}

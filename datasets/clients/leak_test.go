@@ -22,19 +22,19 @@ var columns = map[string][]string{
 
 // permutations calls visit with every order of names.
 func permutations(names []string, visit func([]string)) {
-	var place func(k int)
-	place = func(k int) {
+	var position func(k int)
+	position = func(k int) {
 		if k == len(names) {
 			visit(names)
 			return
 		}
 		for i := k; i < len(names); i++ {
 			names[k], names[i] = names[i], names[k]
-			place(k + 1)
+			position(k + 1)
 			names[k], names[i] = names[i], names[k]
 		}
 	}
-	place(0)
+	position(0)
 }
 
 // quotes returns the first cell that an output quotes, or a long part of.

@@ -170,11 +170,11 @@ func Write(path string, p *Population) error {
 			r := row{Client: c.ID, Split: string(c.Split), Date: nullable(at(c.Date, c.Dates, j)),
 				Label: nullable(at(c.Label, c.Labels, j)), Text: t}
 			number := int64(len(rows))
-			place := b.client(number, parquetio.Cell{Value: c.ID}, parquetio.Cell{Value: r.Split})
+			position := b.client(number, parquetio.Cell{Value: c.ID}, parquetio.Cell{Value: r.Split})
 			date, label := parquetio.Cell{Value: at(c.Date, c.Dates, j)},
 				parquetio.Cell{Value: at(c.Label, c.Labels, j)}
-			b.attributes(number, place, date, label)
-			b.text(number, place, "text", parquetio.Cell{Value: t}, date, label)
+			b.attributes(number, position, date, label)
+			b.text(number, position, "text", parquetio.Cell{Value: t}, date, label)
 			rows = append(rows, r)
 		}
 	}

@@ -130,8 +130,8 @@ func (i *importer) split(c *imported) (Split, bool) {
 			if t.file != first.file {
 				other = " of " + i.files[first.file].Path
 			}
-			i.problems.add(i.files[t.file].Path, t.place, "", "split is %q, but %s%s puts the client in %q", t.split,
-				first.place, other, first.split)
+			i.problems.add(i.files[t.file].Path, t.position, "", "split is %q, but %s%s puts the client in %q", t.split,
+				first.position, other, first.split)
 			return "", false
 		}
 	}

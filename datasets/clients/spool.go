@@ -23,7 +23,7 @@ type importedText struct {
 	text, date, label string
 	split             Split // named by its file, empty if it is not
 	file              int   // of the import's files
-	place             records.Place
+	position          records.Position
 }
 
 var units = []string{"row", "line", "entry", "key", "file"}
@@ -31,11 +31,11 @@ var units = []string{"row", "line", "entry", "key", "file"}
 // encode appends a text in the form that [decodeText] reads.
 func (t *importedText) encode(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(t.file))
-	b = binary.AppendUvarint(b, uint64(slices.Index(units, t.place.Unit)))
-	b = binary.AppendUvarint(b, uint64(t.place.Number))
+	b = binary.AppendUvarint(b, uint64(slices.Index(units, t.position.Unit)))
+	b = binary.AppendUvarint(b, uint64(t.position.Number))
 	list := 0
-	if t.place.List {
-		list = 1 + t.place.Text
+	if t.position.List {
+		list = 1 + t.position.Text
 	}
 	b = binary.AppendUvarint(b, uint64(list))
 	for _, s := range []string{string(t.split), t.date, t.label, t.text} {
@@ -53,9 +53,9 @@ func decodeText(b []byte) (t importedText) {
 		return int(n)
 	}
 	t.file = number()
-	t.place.Unit, t.place.Number = units[number()], int64(number())
+	t.position.Unit, t.position.Number = units[number()], int64(number())
 	if list := number(); list > 0 {
-		t.place.List, t.place.Text = true, list-1
+		t.position.List, t.position.Text = true, list-1
 	}
 	for _, s := range []*string{(*string)(&t.split), &t.date, &t.label, &t.text} {
 		n := number()

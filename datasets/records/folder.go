@@ -55,13 +55,13 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 				return nil
 			}
 			err = paragraphs(path, o, func(text int, p string) error {
-				place := Place{Unit: "file", Number: file, List: true, Text: text}
-				return do(Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
+				position := Position{Unit: "file", Number: file, List: true, Text: text}
+				return do(Record{Position: position, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
 					Source: missing, Text: Cell{Value: p}, HasClient: true})
 			})
 			if err != nil {
 				o.path = path
-				if err := o.passes(Place{Unit: "file", Number: file}, err); err != nil {
+				if err := o.passes(Position{Unit: "file", Number: file}, err); err != nil {
 					return err
 				}
 			}
@@ -86,7 +86,7 @@ func paragraphs(path string, o Options, do func(number int, text string) error) 
 	defer in.Close()
 	raw, err := io.ReadAll(in) // a file of a folder is a record: its size is bounded
 	if err != nil {
-		return &Error{path: path, place: in.place, err: err}
+		return &Error{path: path, position: in.position, err: err}
 	}
 	if bytes.IndexByte(raw, 0) >= 0 {
 		return &Error{path: path, err: errNoText}

@@ -44,7 +44,7 @@ type input struct {
 	tail      []byte
 	encoding  string // that the text was decoded from, empty for UTF-8
 	failed    error  // the first fault
-	place     string // its line, if it is known
+	position  string // its line, if it is known
 	progress  func(done, total int64)
 }
 
@@ -178,7 +178,7 @@ func (i *input) check(b []byte, end bool) error {
 
 // wrong notes the line behind what was sound, and returns the error of another encoding.
 func (i *input) wrong(sound []byte, format string, args ...any) error {
-	i.place = fmt.Sprintf("line %d", i.lines+int64(bytes.Count(sound, []byte{'\n'}))+1)
+	i.position = fmt.Sprintf("line %d", i.lines+int64(bytes.Count(sound, []byte{'\n'}))+1)
 	return fmt.Errorf("%w: %s", ErrEncoding, fmt.Sprintf(format, args...))
 }
 

@@ -28,14 +28,14 @@ func readLines(in *input, o Options, do func(Record) error) error {
 			return nil
 		}
 		if err != nil {
-			return &Error{place: fmt.Sprintf("line %d", number), err: err}
+			return &Error{position: fmt.Sprintf("line %d", number), err: err}
 		}
 		if len(bytes.TrimSpace(content)) == 0 {
 			continue
 		}
-		place := Place{Unit: "line", Number: number}
-		if err := object(content, o.Columns, place, do); err != nil {
-			if err := o.passes(place, err); err != nil {
+		position := Position{Unit: "line", Number: number}
+		if err := object(content, o.Columns, position, do); err != nil {
+			if err := o.passes(position, err); err != nil {
 				return err
 			}
 		}
@@ -43,17 +43,17 @@ func readLines(in *input, o Options, do func(Record) error) error {
 }
 
 // object reads the record, or the records of a list of texts, of one object.
-func object(content []byte, columns Columns, place Place, do func(Record) error) error {
+func object(content []byte, columns Columns, position Position, do func(Record) error) error {
 	fields, err := exactjson.Fields(content)
 	if err != nil {
-		return badPlace(place, "%w", unquoted(err))
+		return badAt(position, "%w", unquoted(err))
 	}
 	names, err := columns.find(func(name string) bool { return nested(fields, name) },
 		func() []string { return paths(fields, "") })
 	if err != nil {
-		return badPlace(place, "%w", err.(*Error).err)
+		return badAt(position, "%w", err.(*Error).err)
 	}
-	r := Record{Place: place, HasClient: names[client] != "", HasSplit: names[split] != ""}
+	r := Record{Position: position, HasClient: names[client] != "", HasSplit: names[split] != ""}
 	for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label, &r.Source} {
 		*cell = missing
 		if raw, ok := fields[names[role]]; ok && names[role] != "" {
@@ -63,29 +63,29 @@ func object(content []byte, columns Columns, place Place, do func(Record) error)
 				*cell, err = scalar(raw)
 			}
 			if err != nil {
-				return badPlace(place, "%s is %w", []string{"client", "split", "date", "label", "source"}[role], err)
+				return badAt(position, "%s is %w", []string{"client", "split", "date", "label", "source"}[role], err)
 			}
 		}
 	}
 	raw := fields[names[text]]
 	if raw[0] == '[' {
-		r.Place.List = true
+		r.Position.List = true
 		d := json.NewDecoder(bytes.NewReader(raw)) // one by one: millions of short texts cost more memory than their bytes
 		d.Token()
 		return elements(d, r, func() {}, do)
 	}
 	if k := kind(raw); k != "text" && k != "null" {
-		return badPlace(place, "the text is a %s, want a text", k)
+		return badAt(position, "the text is a %s, want a text", k)
 	}
 	if r.Text, err = scalar(raw); err != nil {
-		return badPlace(place, "%w", unquoted(err))
+		return badAt(position, "%w", unquoted(err))
 	}
 	return do(r)
 }
 
 // elements reads the texts of a list up to its end. An empty list has one text, which is missing.
 func elements(d *json.Decoder, r Record, next func(), do func(Record) error) error {
-	for ; d.More(); r.Place.Text++ {
+	for ; d.More(); r.Position.Text++ {
 		next()
 		var raw json.RawMessage
 		err := d.Decode(&raw)
@@ -96,13 +96,13 @@ func elements(d *json.Decoder, r Record, next func(), do func(Record) error) err
 			r.Text, err = scalar(raw)
 		}
 		if err != nil {
-			return badPlace(r.Place, "%w", unquoted(err))
+			return badAt(r.Position, "%w", unquoted(err))
 		}
 		if err := do(r); err != nil {
 			return err
 		}
 	}
-	if r.Place.Text == 0 {
+	if r.Position.Text == 0 {
 		r.Text = missing
 		return do(r)
 	}
@@ -242,36 +242,36 @@ func readJSON(in *input, o Options, do func(Record) error) error {
 func readClients(in *input, d *json.Decoder, do func(Record) error) error {
 	seen := map[string]int64{}
 	for key := int64(0); d.More(); key++ {
-		place := Place{Unit: "key", Number: key}
+		position := Position{Unit: "key", Number: key}
 		in.next()
 		token, err := d.Token()
 		if err != nil {
-			return badPlace(place, "%w", unquoted(err))
+			return badAt(position, "%w", unquoted(err))
 		}
 		id := token.(string) // a key: the decoder accepts nothing else here
 		if strings.ContainsRune(id, utf8.RuneError) {
-			return badPlace(place, "the client's name holds U+FFFD or half of a surrogate pair: it is damaged")
+			return badAt(position, "the client's name holds U+FFFD or half of a surrogate pair: it is damaged")
 		}
 		if first, twice := seen[id]; twice {
-			return badPlace(place, "it is the same client as key %d", first)
+			return badAt(position, "it is the same client as key %d", first)
 		}
 		seen[id] = key
 		if token, err = d.Token(); err != nil {
-			return badPlace(place, "%w", unquoted(err))
+			return badAt(position, "%w", unquoted(err))
 		} else if token != json.Delim('[') {
-			return badPlace(place, "its value is no list: want a list of texts")
+			return badAt(position, "its value is no list: want a list of texts")
 		}
-		r := Record{Place: place, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
+		r := Record{Position: position, Client: Cell{Value: id}, Split: missing, Date: missing, Label: missing,
 			Source: missing, HasClient: true}
-		r.Place.List = true
+		r.Position.List = true
 		if !d.More() {
-			return badPlace(place, "the client has no texts")
+			return badAt(position, "the client has no texts")
 		}
 		if err := elements(d, r, in.next, do); err != nil {
 			return err
 		}
 		if _, err := d.Token(); err != nil {
-			return badPlace(place, "the list does not end: %w", unquoted(err))
+			return badAt(position, "the list does not end: %w", unquoted(err))
 		}
 	}
 	return nil
@@ -280,14 +280,14 @@ func readClients(in *input, d *json.Decoder, do func(Record) error) error {
 // readList reads a list of texts, which names no clients, or of objects.
 func readList(in *input, d *json.Decoder, o Options, do func(Record) error) error {
 	for entry := int64(0); d.More(); entry++ {
-		place := Place{Unit: "entry", Number: entry}
+		position := Position{Unit: "entry", Number: entry}
 		in.next()
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
-			return badPlace(place, "%w", unquoted(err))
+			return badAt(position, "%w", unquoted(err))
 		}
-		if err := entryOf(raw, o.Columns, place, do); err != nil {
-			if err := o.passes(place, err); err != nil {
+		if err := entryOf(raw, o.Columns, position, do); err != nil {
+			if err := o.passes(position, err); err != nil {
 				return err
 			}
 		}
@@ -295,18 +295,18 @@ func readList(in *input, d *json.Decoder, o Options, do func(Record) error) erro
 	return nil
 }
 
-func entryOf(raw json.RawMessage, columns Columns, place Place, do func(Record) error) error {
+func entryOf(raw json.RawMessage, columns Columns, position Position, do func(Record) error) error {
 	if raw[0] == '{' {
-		return object(raw, columns, place, do)
+		return object(raw, columns, position, do)
 	}
 	if k := kind(raw); k != "text" && k != "null" {
-		return badPlace(place, "it is a %s, want a text or an object", k)
+		return badAt(position, "it is a %s, want a text or an object", k)
 	}
 	cell, err := scalar(raw)
 	if err != nil {
-		return badPlace(place, "%w", unquoted(err))
+		return badAt(position, "%w", unquoted(err))
 	}
-	return do(Record{Place: place, Client: missing, Split: missing, Date: missing, Label: missing, Source: missing,
+	return do(Record{Position: position, Client: missing, Split: missing, Date: missing, Label: missing, Source: missing,
 		Text: cell})
 }
 

@@ -38,7 +38,7 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		if row%1024 == 0 || row == total-1 {
 			o.Progress(row+1, total)
 		}
-		r := Record{Place: Place{Unit: "row", Number: row, List: list}, HasClient: at[client] >= 0,
+		r := Record{Position: Position{Unit: "row", Number: row, List: list}, HasClient: at[client] >= 0,
 			HasSplit: at[split] >= 0}
 		for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label, &r.Source} {
 			*cell = missing
@@ -51,7 +51,7 @@ func readParquet(path string, o Options, do func(Record) error) error {
 			texts = []Cell{missing} // an empty list: the client has no text
 		}
 		for i, t := range texts {
-			r.Place.Text, r.Text = i, t
+			r.Position.Text, r.Text = i, t
 			if err := do(r); err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@
 //	a folder          a client for each file and each subfolder; paragraphs are its texts, those of .html without its tags
 //
 // All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
-// named by its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the place,
+// named by its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the position,
 // wrap parquetio.ErrFormat, and quote no cell: where columns are swapped, any of them may be somebody's text.
 package records
 
@@ -33,20 +33,20 @@ var missing = Cell{Null: true}
 
 // Record is one text with what the file says of it.
 type Record struct {
-	Place                                    Place
+	Position                                 Position
 	Client, Split, Date, Label, Source, Text Cell // nothing is checked but that the types fit
 	HasClient, HasSplit                      bool // the file, or the object of JSON, has such a column
 }
 
-// Place says where in a file a record is.
-type Place struct {
+// Position says where in a file a record is.
+type Position struct {
 	Unit   string // "row" or "entry", which count from 0; "line", from 1; "key", from 0; "file"
 	Number int64
 	List   bool // the record is one of a list of texts
 	Text   int  // its index there
 }
 
-func (p Place) String() string {
+func (p Position) String() string {
 	if p.List {
 		return fmt.Sprintf("%s %d, text %d", p.Unit, p.Number, p.Text)
 	}
@@ -82,7 +82,7 @@ type Options struct {
 	Progress func(done, total int64) // in bytes or rows; may be nil
 	// Bad is called with the error of a record behind which others can be read. If it returns nil, the record is passed
 	// over. May be nil.
-	Bad func(Place, *Error) error
+	Bad func(Position, *Error) error
 
 	path string
 }
@@ -159,7 +159,7 @@ func Read(path string, o Options, do func(Record) error) error {
 	if bad, ok := err.(*Error); ok {
 		bad.path = path
 		if in.failed != nil { // a parser may say less than the reader knew
-			bad.err, bad.place = in.failed, cmp.Or(in.place, bad.place)
+			bad.err, bad.position = in.failed, cmp.Or(in.position, bad.position)
 		}
 	}
 	return err
@@ -167,7 +167,7 @@ func Read(path string, o Options, do func(Record) error) error {
 
 // passes returns the error of a record, unless the record is passed over. An error of the caller's function stays as it
 // is.
-func (o *Options) passes(p Place, err error) error {
+func (o *Options) passes(p Position, err error) error {
 	if bad, ok := err.(*Error); ok && o.Bad != nil {
 		bad.path = o.path
 		return o.Bad(p, bad)
@@ -175,20 +175,20 @@ func (o *Options) passes(p Place, err error) error {
 	return err
 }
 
-// Error is a fault of a file's content, at a place if there is one.
+// Error is a fault of a file's content, at a position if there is one.
 type Error struct {
-	path, place string
-	err         error
+	path, position string
+	err            error
 }
 
 func (e *Error) Error() string {
-	if e.place != "" {
-		return fmt.Sprintf("%s: %v: %s: %v", e.path, parquetio.ErrFormat, e.place, e.err)
+	if e.position != "" {
+		return fmt.Sprintf("%s: %v: %s: %v", e.path, parquetio.ErrFormat, e.position, e.err)
 	}
 	return fmt.Sprintf("%s: %v: %v", e.path, parquetio.ErrFormat, e.err)
 }
 
-// Reason says what is wrong without place and file.
+// Reason says what is wrong without position and file.
 func (e *Error) Reason() string { return e.err.Error() }
 
 // Kind says what is wrong in the same words for all such records.
@@ -204,8 +204,8 @@ func (e *Error) Kind() string {
 // Unwrap marks the user's bad file.
 func (e *Error) Unwrap() []error { return []error{parquetio.ErrFormat, e.err} }
 
-func badPlace(p Place, format string, args ...any) error {
-	return &Error{place: p.String(), err: fmt.Errorf(format, args...)}
+func badAt(p Position, format string, args ...any) error {
+	return &Error{position: p.String(), err: fmt.Errorf(format, args...)}
 }
 
 func bad(format string, args ...any) error { return &Error{err: fmt.Errorf(format, args...)} }

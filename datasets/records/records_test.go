@@ -24,10 +24,10 @@ func save(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// list reads a file's records as lines of place, client, split, date, label and text; "-" stands for what is missing.
+// list reads a file's records as lines of position, client, split, date, label and text; "-" stands for what is missing.
 func list(path string, o Options) (out []string, err error) {
 	err = Read(path, o, func(r Record) error {
-		line := r.Place.String()
+		line := r.Position.String()
 		for _, c := range []Cell{r.Client, r.Split, r.Date, r.Label, r.Text} {
 			if c.Null {
 				c.Value = "-"
@@ -247,7 +247,7 @@ func TestBadRecordsArePassedOver(t *testing.T) {
 		"a.json":  `["x", 3, {}, "w"]`,
 	} {
 		var bad []string
-		got, err := list(save(t, name, []byte(content)), Options{Bad: func(p Place, e *Error) error {
+		got, err := list(save(t, name, []byte(content)), Options{Bad: func(p Position, e *Error) error {
 			bad = append(bad, p.String()+": "+e.Reason())
 			return nil
 		}})

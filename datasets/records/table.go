@@ -41,7 +41,7 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 		if err != nil {
 			if e, ok := errors.AsType[*csv.ParseError](err); ok { // the next line can be read
 				end = e.Line
-				if err := o.passes(Place{Unit: "line", Number: int64(end)}, tableError(end, err)); err != nil {
+				if err := o.passes(Position{Unit: "line", Number: int64(end)}, tableError(end, err)); err != nil {
 					return err
 				}
 				continue
@@ -52,7 +52,7 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 		end, _ = r.FieldPos(last)
 		end += strings.Count(fields[last], "\n")
 		number, _ := r.FieldPos(0)
-		record := Record{Place: Place{Unit: "line", Number: int64(number)}, HasClient: at[client] >= 0,
+		record := Record{Position: Position{Unit: "line", Number: int64(number)}, HasClient: at[client] >= 0,
 			HasSplit: at[split] >= 0}
 		for role, cell := range []*Cell{&record.Client, &record.Split, &record.Date, &record.Label, &record.Source,
 			&record.Text} {
@@ -105,15 +105,15 @@ var ErrQuotes = errors.New("a quotation mark inside a cell is not doubled")
 
 // tableError names the line. The library's errors quote nothing.
 func tableError(line int, err error) error {
-	place := Place{Unit: "line", Number: int64(line)}
+	position := Position{Unit: "line", Number: int64(line)}
 	if e, ok := errors.AsType[*csv.ParseError](err); ok {
-		place.Number = int64(e.Line)
+		position.Number = int64(e.Line)
 		if e.Err == csv.ErrQuote || e.Err == csv.ErrBareQuote {
 			e.Err = ErrQuotes
 		}
-		return badPlace(place, "column %d: %w", e.Column, e.Err)
+		return badAt(position, "column %d: %w", e.Column, e.Err)
 	}
-	return badPlace(place, "%w", err)
+	return badAt(position, "%w", err)
 }
 
 // delimiterOf returns the sign between cells: the one that is given, or the one that the first line has most of, a
