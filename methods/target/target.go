@@ -25,7 +25,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"popri/configs"
 	"popri/fedsim/release"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -34,43 +33,6 @@ import (
 	"popri/scoring"
 	"popri/scoring/query"
 )
-
-// Query is what clients are asked.
-func Query(c configs.Config) (name string, bound float64) {
-	return scoring.MeanNameOf(options(c)), c.Scoring.ClipNorm
-}
-
-// Checks is the number of values of a release that hold noise alone. With 1024 of them, an audit finds noise of 0.85 of
-// the charged one with a probability of 99 %.
-const Checks = 1024
-
-func options(c configs.Config) scoring.MeanOptions {
-	return scoring.MeanOptions{Full: true, Bound: c.Scoring.ClipNorm, Checks: Checks}
-}
-
-// Asked says in words what clients are asked for.
-func Asked(c configs.Config) string {
-	if c.Scoring.Form > 0 {
-		return fmt.Sprintf("their mean embedding with %d measures of form", len(embedding.FormMeasures))
-	}
-	return "their mean embedding"
-}
-
-// Note says how the release is read, for the report.
-func Note(c configs.Config) string {
-	return "The clients were asked once, for " + Asked(c) +
-		". Every score of a sample and of a public text follows from that " +
-		"release and costs no privacy."
-}
-
-// Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding.
-func Traffic(c configs.Config) method.Traffic {
-	dim := c.Scoring.Dim
-	if c.Scoring.Form > 0 {
-		dim += len(embedding.FormMeasures)
-	}
-	return method.Traffic{Sent: dim + Checks, Received: dim}
-}
 
 // Target is the release with its reading.
 type Target struct {
