@@ -18,7 +18,8 @@ func TestChunk(t *testing.T) {
 		{" \n\t", 3, nil},
 		{"a", 1, []string{"a"}},
 		{"a b c", 3, []string{"a b c"}},
-		{"a  b\nc d", 3, []string{"a b c", "d"}},
+		{"a  b\nc d", 3, []string{"a  b\nc", "d"}},
+		{"\u00a0def f():\r\n\treturn f\n", 9, []string{"def f():\r\n\treturn f"}},
 		{"a b c d e f g", 2, []string{"a b", "c d", "e f", "g"}},
 	} {
 		if got := Chunk(c.text, CountWords, c.max); !slices.Equal(got, c.want) {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/internal/quote"
 )
 
 // quantity is one of the account verbs: what it computes, and from what.
@@ -200,7 +201,7 @@ func required(cmd *cobra.Command, flags ...string) error {
 func (asked quantity) print(w io.Writer, q question, r answers) {
 	given := map[string]string{
 		"noise-multiplier": fmt.Sprintf("noise multiplier %g", q.event.Sigma),
-		"rounds":           fmt.Sprintf("%d rounds", q.event.Count),
+		"rounds":           quote.Count(q.event.Count, "round", "rounds"),
 		"epsilon":          fmt.Sprintf("ε = %g", q.epsilon), "delta": fmt.Sprintf("δ = %g", q.delta),
 	}
 	var parts []string

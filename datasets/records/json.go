@@ -57,7 +57,7 @@ func object(content []byte, columns Columns, position Position, do func(Record) 
 	for role, cell := range []*Cell{&r.Client, &r.Split, &r.Date, &r.Label, &r.Source} {
 		*cell = missing
 		if raw, ok := fields[names[role]]; ok && names[role] != "" {
-			if role == client && kind(raw) == "number" {
+			if role == client && kind(raw) == "a number" {
 				*cell, err = wholeNumber(raw)
 			} else {
 				*cell, err = scalar(raw)
@@ -74,8 +74,8 @@ func object(content []byte, columns Columns, position Position, do func(Record) 
 		d.Token()
 		return elements(d, r, func() {}, do)
 	}
-	if k := kind(raw); k != "text" && k != "null" {
-		return badAt(position, "the text is a %s, want a text", k)
+	if k := kind(raw); k != "a text" && k != "null" {
+		return badAt(position, "the text is %s, want a text", k)
 	}
 	if r.Text, err = scalar(raw); err != nil {
 		return badAt(position, "%w", unquoted(err))
@@ -89,8 +89,8 @@ func elements(d *json.Decoder, r Record, next func(), do func(Record) error) err
 		next()
 		var raw json.RawMessage
 		err := d.Decode(&raw)
-		if err == nil && kind(raw) != "text" && kind(raw) != "null" {
-			err = fmt.Errorf("it is a %s, want a text", kind(raw))
+		if err == nil && kind(raw) != "a text" && kind(raw) != "null" {
+			err = fmt.Errorf("it is %s, want a text", kind(raw))
 		}
 		if err == nil {
 			r.Text, err = scalar(raw)
@@ -175,26 +175,26 @@ func scalar(raw json.RawMessage) (Cell, error) {
 	case 'n':
 		return missing, nil
 	case '[', '{':
-		return Cell{}, fmt.Errorf("a %s, want a text", kind(raw))
+		return Cell{}, fmt.Errorf("%s, want a text", kind(raw))
 	}
 	return Cell{Value: string(raw)}, nil
 }
 
-// kind names the type of a value.
+// kind names the type of a value, with its article.
 func kind(raw json.RawMessage) string {
 	switch raw[0] {
 	case '"':
-		return "text"
+		return "a text"
 	case '[':
-		return "list"
+		return "a list"
 	case '{':
-		return "object"
+		return "an object"
 	case 't', 'f':
-		return "truth value"
+		return "a truth value"
 	case 'n':
 		return "null"
 	}
-	return "number"
+	return "a number"
 }
 
 // unquoted takes what the decoder quotes out of its errors.
@@ -299,8 +299,8 @@ func entryOf(raw json.RawMessage, columns Columns, position Position, do func(Re
 	if raw[0] == '{' {
 		return object(raw, columns, position, do)
 	}
-	if k := kind(raw); k != "text" && k != "null" {
-		return badAt(position, "it is a %s, want a text or an object", k)
+	if k := kind(raw); k != "a text" && k != "null" {
+		return badAt(position, "it is %s, want a text or an object", k)
 	}
 	cell, err := scalar(raw)
 	if err != nil {
