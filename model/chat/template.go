@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -179,7 +180,13 @@ func (t *Template) Render(messages []Message, prompt bool) (text string, err err
 	defer recovered(&err)
 	list := make(turns, len(messages))
 	for i, m := range messages {
-		list[i] = map[string]any(m)
+		turn := make(map[string]any, len(m))
+		for name, value := range m {
+			if turn[name], err = shown(value); err != nil {
+				return "", fmt.Errorf("message %d: %q %w", i+1, name, err)
+			}
+		}
+		list[i] = turn
 	}
 	var refused error
 	values := map[string]any{"messages": list, "add_generation_prompt": prompt, "tools": nil, "documents": nil,
@@ -198,6 +205,30 @@ func (t *Template) Render(messages []Message, prompt bool) (text string, err err
 		return "", fmt.Errorf("the chat template %s cannot write the conversation: %w", t.path, err)
 	}
 	return text, nil
+}
+
+// shown is a field of a message as a template sees it: whole numbers are such, as in Python. An object is refused: Go's
+// has lost the order of the file, in which transformers writes the arguments of a tool's call.
+func shown(value any) (any, error) {
+	switch v := value.(type) {
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			return int(v), nil
+		}
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			var err error
+			if list[i], err = shown(v[i]); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any:
+		return nil, errors.New("holds an object, as calls of tools do, which popri does not write yet: leave the " +
+			"field or the conversation out")
+	}
+	return value, nil
 }
 
 // turns is the list of messages that a template sees.

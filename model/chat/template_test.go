@@ -81,6 +81,23 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
+// Whole numbers stay whole, and what would lose its order is refused.
+func TestFieldsOfMessages(t *testing.T) {
+	template, err := Load(folder(t, map[string]string{templateFile: "{{ messages[0].n }} {{ messages[0].list[1] }}"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Message{"role": "user", "content": "hi", "n": 2.0, "list": []any{"a", 0.5}}
+	if text, err := template.Render([]Message{m}, false); err != nil || text != "2 0.5" {
+		t.Errorf("%q, %v", text, err)
+	}
+	m["tool_calls"] = []any{map[string]any{"function": map[string]any{"name": "get"}}}
+	if _, err := template.Render([]Message{m}, false); err == nil ||
+		!strings.Contains(err.Error(), `message 1: "tool_calls" holds an object`) {
+		t.Error(err)
+	}
+}
+
 // FuzzTemplate: whatever a template says, it is carried out or refused. Calls of macros, numbers from range and
 // products are left out, for a template may run for as long as it likes.
 func FuzzTemplate(f *testing.F) {
