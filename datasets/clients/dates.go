@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"net/mail"
 	"strconv"
 	"strings"
 	"time"
@@ -31,8 +32,8 @@ func dateLayout(format string) (string, error) {
 
 // dateOf returns the day of a date in the layout, if one is given. Otherwise it knows the usual forms of ISO 8601:
 // YYYY-MM-DD, YYYYMMDD, or a year or a month, which stand for their first day; with a time with or without seconds and
-// an offset, whose day is the one that is written. Nine digits or more are seconds since 1970, twelve or more
-// milliseconds; their day is that of UTC.
+// an offset, whose day is the one that is written; and the form of letters (RFC 2822). Nine digits or more are seconds
+// since 1970, twelve or more milliseconds; their day is that of UTC.
 func dateOf(s, layout string) (string, bool) {
 	if s == "" || layout == "" && validDate(s) {
 		return s, true
@@ -48,6 +49,9 @@ func dateOf(s, layout string) (string, bool) {
 			}
 			return time.Unix(n, 0).UTC().Format(time.DateOnly), true
 		}
+	}
+	if t, err := mail.ParseDate(s); err == nil {
+		return t.Format(time.DateOnly), true
 	}
 	if len(s) > 10 && s[10] == ' ' {
 		s = s[:10] + "T" + s[11:]

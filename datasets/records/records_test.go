@@ -197,6 +197,9 @@ func TestDialects(t *testing.T) {
 		o                   Options
 	}{
 		{"a.csv", "client_id;date;text\nann;;\"x; \"\"y\"\"\"\n", `line 2|ann|-||-|x; "y"`, Options{}},
+		{"a.csv", "sep=;\r\nclient_id;date;text\r\nann;;x, y\r\n", "line 3|ann|-||-|x, y", Options{}},
+		{"a.csv", "sep=;\nclient_id,text\nann,x;\n", "line 3|ann|-|-|-|x;",
+			Options{Dialect: Dialect{Delimiter: "comma"}}},
 		{"a.csv", "client_id\ttext\nann\tx, y\n", "line 2|ann|-|-|-|x, y", Options{}},
 		{"a.csv", "\"a;b;c\",text\nx,y\n", "line 2|-|-|-|-|y", Options{}},
 		{"a.csv", "client_id~text\nann~x,y\n", "line 2|ann|-|-|-|x,y", Options{Dialect: Dialect{Delimiter: "~"}}},

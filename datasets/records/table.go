@@ -67,9 +67,14 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 	}
 }
 
-// readHeader reads the first line: at which index of a line each role's column is, -1 for none.
+// readHeader reads the first line: at which index of a line each role's column is, -1 for none. A line "sep=;" before
+// it, with which Excel names its delimiter, is no header.
 func readHeader(r *csv.Reader, c Columns) (at [roles]int, err error) {
 	header, err := r.Read()
+	if err == nil && len(header) <= 2 && strings.HasPrefix(strings.Join(header, ""), "sep=") {
+		r.FieldsPerRecord = 0
+		header, err = r.Read()
+	}
 	if err == io.EOF {
 		return at, bad("it is empty: want a first line with the columns' names")
 	}
