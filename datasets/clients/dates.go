@@ -50,17 +50,15 @@ func dateOf(s, layout string) (string, bool) {
 			return time.Unix(n, 0).UTC().Format(time.DateOnly), true
 		}
 	}
-	if t, err := mail.ParseDate(s); err == nil {
-		return t.Format(time.DateOnly), true
-	}
+	iso := s
 	if len(s) > 10 && s[10] == ' ' {
-		s = s[:10] + "T" + s[11:]
+		iso = s[:10] + "T" + s[11:]
 	}
-	s = strings.NewReplacer(" UTC", "Z", " GMT", "Z", " +", "+", " -", "-").Replace(s)
+	iso = strings.NewReplacer(" UTC", "Z", " GMT", "Z", " +", "+", " -", "-").Replace(iso)
 	for _, layout := range []string{"20060102", "2006-01", "2006", "2006-01-02T15:04:05", "2006-01-02T15:04",
 		"20060102T150405Z0700", "20060102T150405"} {
 		for _, zone := range []string{"", "Z07:00", "Z0700", "Z07"} {
-			if day, ok := parseDay(s, layout+zone); ok {
+			if day, ok := parseDay(iso, layout+zone); ok {
 				return day, true
 			}
 			if !strings.Contains(layout, ":") {
@@ -68,7 +66,8 @@ func dateOf(s, layout string) (string, bool) {
 			}
 		}
 	}
-	return "", false
+	t, err := mail.ParseDate(s) // last, for it tries many layouts
+	return t.Format(time.DateOnly), err == nil
 }
 
 func parseDay(s, layout string) (string, bool) {
