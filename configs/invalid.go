@@ -52,20 +52,22 @@ func (e *Invalid) UserFault() bool { return true }
 
 // Nearest returns the known name that an unknown one was probably meant to be, or "".
 func Nearest(name string, known []string) string {
-	last := func(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 	best, distance := "", 0
 	for _, k := range known {
 		// A key in the wrong section, or without one, is also near.
-		d := min(levenshtein(name, k), levenshtein(last(name), last(k))+1)
+		d := min(levenshtein(name, k), levenshtein(lastPart(name), lastPart(k))+1)
 		if best == "" || d < distance {
 			best, distance = k, d
 		}
 	}
-	if distance > max(2, len(last(name))/3) {
+	if distance > max(2, len(lastPart(name))/3) {
 		return ""
 	}
 	return best
 }
+
+// lastPart is a key without its section.
+func lastPart(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // levenshtein counts the insertions, deletions and replacements that turn one string into the other.
 func levenshtein(a, b string) int {

@@ -236,7 +236,7 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 
 func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}
-	_, last, _ := strings.Cut(name, ".")
+	last := lastPart(name)
 	if isSection(name) {
 		p.Text = "is a section, not a setting"
 	} else if ours := elsewhere[last]; ours != "" {

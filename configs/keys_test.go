@@ -46,3 +46,12 @@ func TestTextsAreUTF8(t *testing.T) {
 		}
 	}
 }
+
+// A setting by the name that another library gives it is answered with popri's, with a section and without.
+func TestNamesOfOtherLibraries(t *testing.T) {
+	for _, name := range []string{"lora_alpha", "dpo.num_train_epochs"} {
+		if p := unknownKey("--set", name); !strings.Contains(p.Text, "what other libraries call "+lastPart(name)) {
+			t.Errorf("%s: %s", name, p.Text)
+		}
+	}
+}

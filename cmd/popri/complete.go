@@ -25,7 +25,6 @@ func completions() map[string]cobra.CompletionFunc {
 		"preset": names(configs.Presets), "world": names(worlds.Names), "set": settingsFor(models, encoders),
 		"over":    settingsFor(models, encoders),
 		"instead": settingsFor(models, encoders), "model": namesOrFiles(models), "encoder": namesOrFiles(encoders),
-		"with":   names(func() []string { return configs.Choices("method")[1:] }),
 		"device": names(func() []string { return configs.Choices("model.device") }),
 	}
 }

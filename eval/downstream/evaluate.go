@@ -85,7 +85,7 @@ func accuracyOf(scores []Score) float64 {
 	return fraction(scores, func(c Score) int { return c.Correct })
 }
 
-// top3Of is the fraction of all tokens that are among the model's three likeliest ones, Top5 among its five.
+// top3Of is the fraction of all tokens that are among the model's three likeliest ones, top5Of among its five.
 func top3Of(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top3 }) }
 
 func top5Of(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top5 }) }

@@ -20,7 +20,7 @@ type Options struct {
 	Micro     int
 	Recompute bool   // keep only the blocks' inputs in a training pass ([lm.Model.Recompute])
 	Length    int    // tokens to which texts are cut
-	Rows      string // form of a row, of RowForms
+	Rows      string // form of a row, of rowForms
 	// LearningRates are the peaks to try; the one with the best measurement on the validation clients is used.
 	LearningRates []float64
 	Schedule      string  // of trainer.Schedules
@@ -43,7 +43,7 @@ const (
 	Document = "document"
 )
 
-// RowForms, and the figures that choose the best measurement.
+// rowForms, and the figures that choose the best measurement.
 var (
 	rowForms = []string{Line, Document}
 	figures  = []string{"loss", "accuracy"}
