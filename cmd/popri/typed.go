@@ -21,9 +21,9 @@ func typed(cmd *cobra.Command, without ...string) []string {
 		for _, v := range values {
 			switch {
 			case f.Name == "json" || f.Name == "quiet" || slices.Contains(without, f.Name):
-			case f.Value.Type() == "bool":
+			case f.Value.Type() == "bool" && v == "true":
 				words = append(words, "--"+f.Name)
-			case f.NoOptDefVal != "": // whose value cannot be a word of its own
+			case f.NoOptDefVal != "": // whose value, such as false, cannot be a word of its own
 				words = append(words, "--"+f.Name+"="+v)
 			default:
 				words = append(words, "--"+f.Name, v)
