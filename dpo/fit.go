@@ -84,7 +84,7 @@ func (f *Fit) Batch(indices []int) (trainer.Batch, error) {
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}
-	return f.Tuner.batch(pairs, func(_ trainer.Update, m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) })
+	return f.Tuner.batch(pairs, func(m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) })
 }
 
 // named adds to the error of an update which of all pairs is to blame.

@@ -13,7 +13,7 @@ import (
 //
 // with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of
 // the update after it.
-func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer.Batch, error) {
+func (t *Tuner) batch(pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
 	if err := t.Model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}
@@ -34,7 +34,7 @@ func (t *Tuner) batch(pairs []Pair, done func(trainer.Update, Metrics)) (trainer
 		for _, s := range parts {
 			m.addPart(s)
 		}
-		done(u, m)
+		done(m)
 	}
 	return b, nil
 }

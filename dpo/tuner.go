@@ -74,7 +74,7 @@ func (t *Tuner) Step(pairs []Pair) (m Metrics, err error) {
 	if err := t.Check(pairs); err != nil {
 		return m, err
 	}
-	b, err := t.batch(pairs, func(_ trainer.Update, figures Metrics) { m = figures })
+	b, err := t.batch(pairs, func(figures Metrics) { m = figures })
 	if err != nil {
 		return m, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Ensemble are train clients whose texts are prompts of a language model, which votes for the next token of a common
-// text (package teachers). Each client is in one teacher at most. The votes are private data.
+// text (package local). Each client is in one teacher at most. The votes are private data.
 type Ensemble interface {
 	// Clients is the number of train clients.
 	Clients() int

@@ -54,7 +54,7 @@ type ImportOptions struct {
 	Name     string                                `json:"name,omitempty"`
 	Unit     string                                `json:"unit,omitempty"`
 	Program  string                                `json:"-"` // the version, for the manifest
-	Memory   int                                   `json:"-"` // bytes of a sorted run, extsort.Memory if 0
+	Memory   int                                   `json:"-"` // bytes of a sorted run, the sorter's default if 0
 	Progress func(stage string, done, total int64) `json:"-"` // may be nil
 
 	layout string // of DateFormat, as package time has them

@@ -96,10 +96,10 @@ func (e *Teachers) Close() {
 	}
 }
 
-// Clients implements fedsim.Teachers.
+// Clients implements fedsim.Ensemble.
 func (e *Teachers) Clients() int { return e.clients }
 
-// Votes implements fedsim.Teachers.
+// Votes implements fedsim.Ensemble.
 func (e *Teachers) Votes(q ensemble.Question) ([]int64, error) {
 	if q.Vocab != e.model.Config.Vocab {
 		return nil, fmt.Errorf("teachers: a vote for one of %d tokens, the model has %d", q.Vocab, e.model.Config.Vocab)

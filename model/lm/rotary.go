@@ -78,7 +78,7 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 		Partial  float64 `json:"partial_rotary_factor"`
 		longFields
 		yarnFields
-	}{Theta: f.Theta, Partial: f.Partial, Original: original}
+	}{Theta: f.Theta, Partial: f.Partial}
 	if err := hfconfig.Decode(raw, &p); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
 	}

@@ -80,7 +80,8 @@ func (t *Tokenizer) readNames(path, config string, content []byte) error {
 	return nil
 }
 
-// Save writes the tokenizer.json in one step. A tokenizer that was loaded writes the content that it was loaded from.
+// Save writes the tokenizer.json in one step. A tokenizer that was loaded writes the content that it was
+// loaded from, with what its tokenizer_config.json replaces.
 func (t *Tokenizer) Save(path string) error {
 	if err := atomicfile.WriteBytes(path, t.source); err != nil {
 		return fmt.Errorf("tokenizer: %w", err)

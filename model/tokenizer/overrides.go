@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -31,7 +30,7 @@ func obey(content, config []byte) ([]byte, error) {
 		return nil, quote.JSON(err)
 	}
 	var file map[string]json.RawMessage
-	if json.Unmarshal(exactjson.TrimBOM(content), &file) != nil {
+	if json.Unmarshal(exactjson.TrimBOM(content), &file) != nil || file == nil {
 		return content, nil
 	}
 	changed, err := o.add(file)
@@ -66,7 +65,7 @@ func (o overrides) add(file map[string]json.RawMessage) (changed bool, err error
 		return false, nil
 	}
 	tokens := make([]AddedToken, 0, len(o.Added))
-	for id, token := range maps.All(o.Added) {
+	for id, token := range o.Added {
 		n, err := strconv.ParseInt(id, 10, 32)
 		if err != nil || n < 0 {
 			return false, quote.Errorf("added_tokens_decoder: %q is no id", id)

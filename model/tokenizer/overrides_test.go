@@ -60,3 +60,11 @@ func TestOverrides(t *testing.T) {
 		}
 	}
 }
+
+// A tokenizer.json that is null is damaged, and no reason to stop.
+func TestOverridesOfNull(t *testing.T) {
+	content, err := obey([]byte("null"), []byte(`{"added_tokens_decoder": {"3": {"content": "x"}}}`))
+	if err != nil || string(content) != "null" {
+		t.Errorf("%q, %v", content, err)
+	}
+}

@@ -26,8 +26,8 @@ import (
 
 // Options say what an audit of runs includes.
 type Options struct {
-	// Head is the hash of a line that the ledger must have, or at least its first [audit.LeastHead] digits, in upper or
-	// lower case; "" for none. It fits one run only.
+	// Head is the hash of a line that the ledger must have, or at least its first 12 digits, in upper or lower
+	// case; "" for none. It fits one run only.
 	Head string
 	// SkipNoise leaves out the measurement of the noise, for which the samples of every round are encoded again.
 	SkipNoise bool
