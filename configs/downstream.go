@@ -21,16 +21,19 @@ type Downstream struct {
 	Epochs int `yaml:"epochs" range:"[0, 2^30]"`
 	// Batch is the number of texts of an update. Default 32.
 	Batch int `yaml:"batch" range:"[1, 2^30]"`
-	// MicroTexts is the number of texts in one forward and backward pass. Default 0: all of a batch, and the models of
-	// a table are trained side by side, one a thread, which suits models of a few million parameters. With a number,
-	// the passes of an update are computed side by side and the models one after another, which needs the memory of
-	// one; 16 suits DistilGPT2. Another number rounds differently.
+	// MicroTexts is the number of texts in one forward and backward pass. With a number, the passes of an update are
+	// computed side by side and the models one after another, which needs the memory of one. Default 0: 16 for a small
+	// model of 20 million parameters or more; for a smaller one all of a batch, and the models of a table are trained
+	// side by side, one a thread. Another number rounds differently.
 	MicroTexts int `yaml:"micro_texts" range:"[0, 2^30]"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length" range:"[2, 2^20]"`
 	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on
 	// which the models that come with the program were trained (the end-of-text token, the text and a line's end), a
-	// warm-up of 30 updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "distilgpt2" is that of the
+	// warm-up of 6 % of the updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "pretrained" suits a
+	// model that somebody has pretrained: rows of the begin-of-text token, the text and the end-of-text token, a warm-up
+	// of 10 % of the updates, a cosine, weight decay 0.01, clipping to 1; 512 validation texts choose the step, and
+	// training ends after three measurements without a better one. "distilgpt2" is that of the
 	// POPri paper's DistilGPT2: rows of the begin-of-text token, the text and the end-of-text token, a constant
 	// learning rate, no decay, no clipping, dropout 0.1. "bert" is that of Aug-PE's BERT: the same rows and dropout, a
 	// linear schedule to 0, decay 0.01, clipping to 1. Every token after the first one of a row counts; for
@@ -51,14 +54,20 @@ type Downstream struct {
 type Recipe struct {
 	Rows        string  // form of a row: "line" or "document"
 	Schedule    string  // of the learning rate, under transformers' names
-	WarmupSteps int     // first steps over which the learning rate rises from 0
+	Warmup      float64 // share of the updates over which the learning rate rises from 0
 	WeightDecay float64 // AdamW's
 	MaxGradNorm float64 // L2 norm above which the gradient is scaled down; 0 does not clip
 	Dropout     float64 // rate of dropout, where GPT-2 has it
+	// Measured is the number of validation texts that choose the step, drawn by the seed; 0 takes all.
+	Measured int
+	// Patience is the number of measurements without a better one after which training ends; 0 trains to the end.
+	Patience int
 }
 
 var recipes = map[string]Recipe{
-	"brief":      {Rows: "line", Schedule: "cosine", WarmupSteps: 30, WeightDecay: 0.01, MaxGradNorm: 1},
+	"brief": {Rows: "line", Schedule: "cosine", Warmup: 0.06, WeightDecay: 0.01, MaxGradNorm: 1},
+	"pretrained": {Rows: "document", Schedule: "cosine", Warmup: 0.1, WeightDecay: 0.01, MaxGradNorm: 1,
+		Measured: 512, Patience: 3},
 	"distilgpt2": {Rows: "document", Schedule: "constant", Dropout: 0.1},
 	"bert":       {Rows: "document", Schedule: "linear", WeightDecay: 0.01, MaxGradNorm: 1, Dropout: 0.1},
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"popri/eval/domain"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -96,7 +99,26 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
 	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
-	if err == nil && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
+	config, anew := s.Config, false
+	if len(o.By) > 0 {
+		if s.Config.Learns() {
+			return nil, fault.Userf("the run's product is the small model itself, which %s was trained to: no other can be "+
+				"trained on it", s.Config.Downstream.Model)
+		}
+		for _, setting := range o.By {
+			key, value, _ := strings.Cut(setting, "=")
+			if err := config.Set(key, value); err != nil {
+				return nil, err
+			}
+		}
+		anew = err == nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
+	}
+	product := methods.Of(s.Config).Name
+	if !s.Config.Learns() {
+		o.Small = filepath.Join(s.Dir, rundir.Small)
+	}
+	kept := rundir.Has(s.Dir, rundir.Small) || !slices.Contains(keys, product)
+	if err == nil && kept && !anew && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
 		e.HasReference() == s.Config.Eval.ReferencePrivate {
 		return e, nil
 	}
@@ -115,8 +137,7 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		}
 	}
 	err = s.timed(evaluator.Stage, func() error {
-		e, err = evaluator.Compare(ctx, s.Config, s.Data.Private, s.Data.Public.Generator, methods.Of(s.Config).Name,
-			sources, o)
+		e, err = evaluator.Compare(ctx, config, s.Data.Private, s.Data.Public.Generator, product, sources, o)
 		return err
 	})
 	if err == nil && len(only) == 0 {

@@ -86,7 +86,7 @@ func TestLearningRun(t *testing.T) {
 		t.Errorf("the product has %+v, ε = 0 has %+v", product, public)
 	}
 	c.Eval.ReferencePrivate = false
-	again, err := evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Model), evaluator.TextsOptions{})
+	again, err := evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Small), evaluator.TextsOptions{})
 	if err != nil || again.Result("text") == nil || again.Result("text").Accuracy != product.Accuracy ||
 		again.Result("text").Perplexity != product.Perplexity {
 		t.Errorf("popri eval of the model's folder: %+v (%v)", again, err)
@@ -104,7 +104,7 @@ func TestLearningRun(t *testing.T) {
 		m.Free()
 	}
 	page, err := reporting.Of(dir)
-	if err != nil || page.Interrupted != "" || !strings.Contains(page.Product, "the model in the folder model") {
+	if err != nil || page.Interrupted != "" || !strings.Contains(page.Product, "the model in the folder small") {
 		t.Errorf("the report says %q, %q (%v)", page.Product, page.Interrupted, err)
 	}
 	words := strings.Join(append(page.Privacy.Statement, page.Notes...), " ")

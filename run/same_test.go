@@ -23,11 +23,11 @@ var needed = map[string][]string{
 	"public_selection": {"rounds/0001/selection.parquet"},
 	"wasp": {"rounds/0001/samples.parquet", "rounds/0001/selection.parquet",
 		"rounds/0001/generator_00.parquet"},
-	"dp_fedavg": {"rounds/0001/release.bin", "model/model.safetensors", "model/config.json",
-		"model/tokenizer.json"},
+	"dp_fedavg": {"rounds/0001/release.bin", "small/model.safetensors", "small/config.json",
+		"small/tokenizer.json"},
 	"genetic_eda": {"rounds/0001/release.bin", "rounds/0001/written.parquet", "rounds/0001/selection.parquet"},
 	"hot_pate":    {"rounds/0001/release-00001.bin", "rounds/0002/samples.parquet"},
-	"dp_ftrl":     {"rounds/0003/release.bin", "model/model.safetensors"},
+	"dp_ftrl":     {"rounds/0003/release.bin", "small/model.safetensors"},
 }
 
 // knows reports whether [sameRun] knows what a run of the method holds.

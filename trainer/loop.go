@@ -26,6 +26,7 @@ type Loop struct {
 	// Record becomes the checkpoint's JSON; nil keeps the loop's own progress only.
 	Record Record
 
+	Ended     func() bool          // asked before each update: whether training ends before its last one; may be nil
 	OnUpdate  func(done int) error // after each update that was made
 	OnMeasure func()               // after each measurement
 }
@@ -70,7 +71,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	for p.Updates < l.Updates {
+	for p.Updates < l.Updates && (l.Ended == nil || !l.Ended()) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

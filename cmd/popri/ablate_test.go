@@ -240,8 +240,8 @@ func TestAblateOneAtATime(t *testing.T) {
 	first, second := got.Rows[0].GapClosed.Values, got.Rows[1].GapClosed.Values
 	want := fmt.Sprintf("%+.1f", 100*(second[0]-first[0]+second[1]-first[1])/2)
 	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
-	if text := strings.ReplaceAll(string(page), "−", "-"); err != nil ||
-		!strings.Contains(text, ">"+html.EscapeString(want)+" ± ") {
+	if text := strings.ReplaceAll(html.UnescapeString(string(page)), "−", "-"); err != nil ||
+		!strings.Contains(text, ">"+want+" ± ") {
 		t.Errorf("%v: the page lacks the difference %s", err, want)
 	}
 }

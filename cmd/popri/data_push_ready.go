@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/internal/version"
+	"popri/run/reporting"
 	"popri/show/datacard"
 )
 
@@ -24,8 +25,8 @@ func (a *app) dataPushReady() *cobra.Command {
 		Use:   "push-ready RUN --out DIR",
 		Short: "Make a folder of a run's product that a hub takes",
 		Long: `Writes ` + datacard.Data +
-			` and README.md, a dataset card with the guarantee, the settings and the hashes. A run whose product is a
-model gives a folder of the model with a model card that says the same, which transformers opens.
+			` and README.md, a dataset card with the guarantee, the settings and the hashes. --model writes the run's small
+model instead, with a model card that says the same, which transformers opens.
 datasets.load_dataset(DIR) opens the folder. The card counts what a model wrote and what is public text, word for word, capitals aside: a licence must suit both. The
 folder of another run is replaced with --force only. Nothing is uploaded. The card holds the whole configuration, paths
 included: read it before you publish it.`,
@@ -39,6 +40,7 @@ included: read it before you publish it.`,
 	cmd.Flags().StringVar(&o.Language, "language", "", "the texts' language, such as en")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the folder of another run")
 	cmd.Flags().BoolVar(&o.Unprotected, "unprotected", false, "allow the product of a run that protects nobody")
+	cmd.Flags().BoolVar(&o.Model, "model", false, "write the small model that was trained on the texts, in place of these")
 	return cmd
 }
 
@@ -48,6 +50,10 @@ func (a *app) runPushReady(run string, o pushOptions) error {
 		return usage(errors.New("data push-ready: --out names no folder"))
 	}
 	o.Program = version.Program()
+	var err error
+	if o.Small, err = reporting.SmallCard(run); err != nil {
+		return fmt.Errorf("data push-ready: %w", err)
+	}
 	r, err := datacard.Write(run, o.out, o.Options)
 	if err != nil {
 		return fmt.Errorf("data push-ready: %w", err)

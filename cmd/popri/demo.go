@@ -270,11 +270,12 @@ func (a *app) whole(cmd *cobra.Command, o run.Options) (e *evaluation.Outcome, e
 	return e, ended, err
 }
 
-// evalProgress counts the updates of all small models together.
+// evalProgress counts the work on all small models together, in thousands of tokens of a forward pass.
 func (a *app) evalProgress() evaluator.Progress {
 	p := a.progress()
 	var mutex sync.Mutex
-	return evaluator.Progress{Begin: func() { p.begin("small models") }, Done: p.end, Updated: p.update,
+	return evaluator.Progress{Begin: func() { p.begin("small models (k tokens)") }, Done: p.end,
+		Updated: func(done, planned int) { p.update(done/1000, planned/1000) },
 		End: func(r downstream.Result) {
 			if len(r.Curve) == 0 {
 				return

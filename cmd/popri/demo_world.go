@@ -20,12 +20,12 @@ import (
 type worldFlags struct {
 	name, folder, private string
 	public                []string
-	model, encoder        string
+	model, encoder, small string
 	cmd                   *cobra.Command
 }
 
 // worldNames are the flags' names.
-var worldNames = []string{"world", "data", "private", "public", "model", "encoder"}
+var worldNames = []string{"world", "data", "private", "public", "model", "encoder", "small"}
 
 // typedName is the name of a flag that was given, "" if none was.
 func (f *worldFlags) typedName() string {
@@ -46,12 +46,27 @@ func (f *worldFlags) add(cmd *cobra.Command) {
 		"file of public text, instead of the world's: Parquet, JSON lines or plain lines; may be repeated")
 }
 
-// addModels adds the flags of generator and encoder.
+// smallFlag adds the flag of the small model.
+func smallFlag(cmd *cobra.Command, small *string) {
+	cmd.Flags().StringVar(small, "small", "", "small model that is trained on the product, with the recipe that suits its "+
+		"size (default: the configuration's): embedded, trained, smollm2, a model folder, or a name on the hub")
+}
+
+// addModels adds the flags of generator, encoder and small model.
 func (f *worldFlags) addModels(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels())+", a model folder, or a name on the hub that popri model get has fetched")
 	cmd.Flags().StringVar(&f.encoder, "encoder", "",
 		"encoder in which clients compare texts (default: the preset's): latent, "+
 			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
+	smallFlag(cmd, &f.small)
+}
+
+// smallSettings are the settings that --small stands for.
+func smallSettings(small string) ([]string, error) {
+	if small == "" {
+		return nil, nil
+	}
+	return assembly.SmallSettings(small)
 }
 
 // options are those of a configuration with the flags' world, generator and encoder; preset and settings are the user's.
@@ -60,6 +75,11 @@ func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOp
 	if err != nil {
 		return o, w, err
 	}
+	of, err := smallSettings(f.small)
+	if err != nil {
+		return o, w, err
+	}
+	settings = append(of, settings...)
 	if f.encoder != "" {
 		settings = append([]string{"scoring.encoder=" + f.encoder}, settings...)
 	}

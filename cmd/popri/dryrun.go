@@ -61,8 +61,8 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool) error {
 		fmt.Fprintf(w,
 			"time\tabout %s on this machine, as busy as it is now; reading and embedding texts come on top\n",
 			roughly(time))
-		fmt.Fprintf(w, "memory\t%s for the generator; encoder, texts and libraries come on top\n",
-			humanize.IBytes(uint64(d.Work.Memory)))
+		fmt.Fprintf(w, "memory\t%s for the generator, then %s for the training of small models; encoder, texts and libraries "+
+			"come on top\n", humanize.IBytes(uint64(d.Work.Memory)), humanize.IBytes(uint64(d.Work.SmallMemory)))
 		for _, p := range d.Publishes {
 			fmt.Fprintf(w, "publishes\t%s\n", p)
 		}

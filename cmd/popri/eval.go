@@ -18,12 +18,12 @@ import (
 
 // evalOptions are the flags of the verb eval.
 type evalOptions struct {
-	flags                                     configFlags
-	shown                                     inContextFlags
-	track                                     trackFlag
-	protect                                   float64
-	task, run, synthetic, private, model, out string
-	reference                                 bool
+	flags                                            configFlags
+	shown                                            inContextFlags
+	track                                            trackFlag
+	protect                                          float64
+	task, run, synthetic, private, model, small, out string
+	reference                                        bool
 }
 
 func (a *app) eval() *cobra.Command {
@@ -79,6 +79,7 @@ func (o *evalOptions) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.reference, "reference-private", false,
 		"with --run: declare the train clients' texts to be public or test "+
 			"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
+	smallFlag(cmd, &o.small)
 	o.track.add(cmd)
 }
 
@@ -127,7 +128,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 			return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
 				"configuration", name))
 		}
-		if err := a.evalRun(cmd, o.run, o.reference, o.track); err != nil {
+		if err := a.evalRun(cmd, o); err != nil {
 			return fmt.Errorf("eval: %w", err)
 		}
 		return nil
@@ -138,6 +139,11 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 		}
 	}
 	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
+	of, err := smallSettings(o.small)
+	if err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	o.flags.set = append(of, o.flags.set...)
 	c, err := o.flags.load()
 	if err != nil {
 		return err
@@ -156,24 +162,30 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
 }
 
-func (a *app) evalRun(cmd *cobra.Command, dir string, reference bool, track trackFlag) error {
+func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
+	dir := o.run
+	options := a.evaluating()
+	var err error
+	if options.By, err = smallSettings(o.small); err != nil {
+		return err
+	}
 	if rundir.Exists(dir) {
 		if err := atomicfile.Check(filepath.Join(dir, rundir.Eval)); err != nil {
 			return usage(err)
 		}
 	}
 	s, err := run.Open(cmd.Context(), run.Options{Dir: dir, Resume: true, Device: a.device,
-		Listen: a.events, Trackers: track.names, Warn: a.warn})
+		Listen: a.events, Trackers: o.track.names, Evaluates: true, Warn: a.warn})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if reference {
+	if o.reference {
 		if err := s.DeclareReference(); err != nil {
 			return err
 		}
 	}
-	e, err := s.Evaluate(cmd.Context(), a.evaluating())
+	e, err := s.Evaluate(cmd.Context(), options)
 	if err != nil {
 		return err
 	}

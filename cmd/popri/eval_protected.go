@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,8 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 	if !(epsilon > 0) {
 		return usage(fmt.Errorf("--protect-test is %g, must be above 0", epsilon))
 	}
-	if run != "" {
+	o := a.evaluating()
+	if o.Small = filepath.Join(cmp.Or(run, out), rundir.Small); run != "" {
 		switch {
 		case !rundir.Exists(run):
 			return usage(fmt.Errorf("%s holds no run", run))
@@ -31,7 +33,7 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 			return usage(errors.New("--out cannot be combined with --run, whose folder gets the figures"))
 		}
 		if file = filepath.Join(run, rundir.Synthetic); !rundir.Has(run, rundir.Synthetic) {
-			file = filepath.Join(run, rundir.Model)
+			file = filepath.Join(run, rundir.Small)
 		}
 		flags.file, out = filepath.Join(run, rundir.Config), filepath.Join(run, rundir.ProtectedEval)
 	} else if out == "" {
@@ -48,7 +50,7 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 	if c, err = a.prepared(cmd, c); err != nil {
 		return err
 	}
-	e, err := evaluator.Protect(cmd.Context(), c, file, out, epsilon, a.evaluating())
+	e, err := evaluator.Protect(cmd.Context(), c, file, out, epsilon, o)
 	if err != nil {
 		return err
 	}

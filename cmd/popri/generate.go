@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +21,7 @@ import (
 
 // generateOptions are the flags of generate.
 type generateOptions struct {
-	model, adapter, prompts, out, dtype, cache string
+	model, adapter, prompt, prompts, out, dtype, cache string
 	textgen.Options
 }
 
@@ -37,7 +39,7 @@ type generateResult struct {
 func (a *app) generate() *cobra.Command {
 	var o generateOptions
 	cmd := &cobra.Command{
-		Use:   "generate --model DIR [--adapter DIR] --prompts FILE --samples J",
+		Use:   "generate --model DIR [--adapter DIR] --prompts FILE|--prompt TEXT --samples J",
 		Short: "Draw samples for prompts",
 		Long: `Draws J samples for each prompt. Prompts are JSON lines: {"prompt": "text"}, {"ids": [1, 2, 3]}, or a conversation, {"messages":
 [{"role": "user", "content": "…"}]} or the same list as the prompt, which the model's chat template writes; "-" reads them from
@@ -46,7 +48,7 @@ A prompt's samples depend on the seed and not on the other prompts in the file. 
 token.`,
 		Example: "  popri generate --prompts prompts.jsonl --samples 10 --out samples.parquet\n" +
 			"  popri generate --model gpt2 --adapter runs/eps1/rounds/0003/adapter --prompts prompts.jsonl " +
-			"--samples 1 --temperature 0",
+			"--samples 1 --temperature 0\n  popri generate --model runs/demo/small --prompt Fellow",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -60,6 +62,7 @@ token.`,
 		"Hugging Face folder, embedded for the generator that comes with the program, or smollm2 where that was fetched")
 	f.StringVar(&o.adapter, "adapter", "", "PEFT folder of an adapter to merge into the model")
 	f.StringVar(&o.prompts, "prompts", "", "file of prompts, JSON lines")
+	f.StringVar(&o.prompt, "prompt", "", "text of one prompt, in place of a file")
 	f.StringVar(&o.out, "out", "", "file to write, .jsonl or .parquet (default: standard output)")
 	f.StringVar(&o.dtype, "dtype", "auto", "type of weights and products: auto (bfloat16 if the machine computes "+
 		"it fast), float32 or bfloat16")
@@ -84,8 +87,8 @@ func (o *generateOptions) check() error {
 	if o.model == "" {
 		bad("--model names no folder")
 	}
-	if o.prompts == "" {
-		bad("--prompts names no file")
+	if (o.prompts == "") == (o.prompt == "") {
+		bad("name either --prompts, a file, or --prompt, a text")
 	}
 	if o.Samples < 1 {
 		bad("--samples is %d, want 1 or more", o.Samples)
@@ -186,6 +189,13 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 
 // readPrompts reads the file of prompts, or standard input.
 func (o *generateOptions) readPrompts(stdin io.Reader, tok *tokenizer.Tokenizer, dir string) ([]textgen.Prompt, error) {
+	if o.prompt != "" {
+		line, err := json.Marshal(map[string]string{"prompt": o.prompt})
+		if err != nil {
+			return nil, err
+		}
+		return textgen.ReadPrompts(bytes.NewReader(line), "--prompt", tok, dir)
+	}
 	if o.prompts == "-" {
 		return textgen.ReadPrompts(stdin, o.prompts, tok, dir)
 	}

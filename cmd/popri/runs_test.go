@@ -211,6 +211,20 @@ func TestRunVerbs(t *testing.T) {
 		t.Errorf("judged by itself the set has %+v, in the run %+v", a, b)
 	}
 
+	// The small model is a folder that writes text and that a hub takes.
+	small, hub := filepath.Join(dir, "small"), filepath.Join(t.TempDir(), "hub")
+	for _, args := range [][]string{{"generate", "--model", small, "--prompt", "the", "--max-new-tokens", "4"},
+		{"data", "push-ready", dir, "--model", "--unprotected", "--license", "mit", "--out", hub},
+		{"generate", "--model", hub, "--prompt", "the", "--max-new-tokens", "4"}} {
+		if code, out, errs := popri(t, args...); code != 0 || out == "" {
+			t.Errorf("%q: exit code %d, %s", args, code, errs)
+		}
+	}
+	if card, err := os.ReadFile(filepath.Join(hub, "README.md")); err != nil || !strings.Contains(string(card),
+		"license: mit") || !strings.Contains(string(card), "| "+got.Result("popri").Name+" |") {
+		t.Errorf("the card: %v\n%s", err, card)
+	}
+
 	page := filepath.Join(dir, "report.html")
 	if err := os.Remove(page); err != nil {
 		t.Fatal(err)
@@ -236,6 +250,8 @@ func TestRunVerbs(t *testing.T) {
 		{"eval --run " + dir + " --synthetic x", "either"},
 		{"eval --run " + dir + " --set seed=2", "--set"},
 		{"eval --run " + w.Dir, "no run"},
+		{"eval --run " + dir + " --small nowhere", "nowhere"},
+		{"generate --prompt a --prompts b", "--prompt"},
 		{"eval --synthetic " + filepath.Join(dir, "nowhere.txt") + " --private " + w.Private + " --model " + w.Device,
 			"nowhere.txt"},
 		{"eval --synthetic " + w.Public + " --private " + w.Private + " --model nowhere", "nowhere"},

@@ -35,6 +35,9 @@ type result struct {
 	Seconds        map[string]float64 `json:"seconds"`
 	Report         string             `json:"report"`
 	Run            string             `json:"run"`
+	Small          string             `json:"small,omitempty"` // folder of the small model
+	Bits           map[string]float64 `json:"bits_per_character,omitempty"`
+	Saved          map[string]float64 `json:"keystrokes_saved,omitempty"`
 	// Guarantee states the guarantee in one sentence; Warnings say who or what is outside of it.
 	Guarantee string   `json:"guarantee"`
 	Warnings  []string `json:"warnings"`
@@ -62,12 +65,19 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 	}
 	if e != nil {
 		out.Accuracy, out.Perplexity, out.MacroF1 = map[string]float64{}, map[string]float64{}, map[string]float64{}
+		out.Bits, out.Saved = map[string]float64{}, map[string]float64{}
 		out.PublicDistance = e.PublicDistance
 		for _, x := range e.Results {
 			if out.Accuracy[x.Key] = x.Accuracy; x.MacroF1 != nil {
 				out.MacroF1[x.Key] = *x.MacroF1
 			} else {
 				out.Perplexity[x.Key] = x.Perplexity
+			}
+			if x.Bits != nil {
+				out.Bits[x.Key] = *x.Bits
+			}
+			if x.Saved != nil {
+				out.Saved[x.Key] = *x.Saved
 			}
 			if x.Key == r.Main {
 				out.GapClosed = x.GapClosed
@@ -77,6 +87,9 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 				}
 			}
 		}
+	}
+	if small := filepath.Join(dir, rundir.Small); rundir.Has(dir, rundir.Small) {
+		out.Small = small
 	}
 	return a.emit(out, func(w io.Writer) {
 		for _, s := range r.Stages {
@@ -93,6 +106,12 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 		}
 		if r.Convergence != "" {
 			fmt.Fprintf(w, "rounds:    %s\n", r.Convergence)
+		}
+		if out.Small != "" {
+			fmt.Fprintf(w, "model:     %s\n", out.Small)
+			if e == nil || !e.Classifies() {
+				fmt.Fprintf(w, "run it:    %s\n", quote.Shell("popri", "generate", "--model", out.Small, "--prompt", "I"))
+			}
 		}
 		fmt.Fprintf(w, "report:    %s\n", abs)
 	})

@@ -59,7 +59,14 @@ func evaluationColumns(e *evaluation.Outcome) []column {
 			interval(func(r downstream.Result) *downstream.Interval { return r.MacroF1CI }, 2))
 	} else {
 		list = append(list, column{"perplexity",
-			func(r downstream.Result) string { return fmt.Sprintf("%.1f", r.Perplexity) }})
+			func(r downstream.Result) string { return fmt.Sprintf("%.1f", r.Perplexity) }},
+			column{"bits a character", func(r downstream.Result) string {
+				if r.Bits == nil {
+					return ""
+				}
+				return fmt.Sprintf("%.3f", *r.Bits)
+			}},
+			column{"keystrokes saved %", func(r downstream.Result) string { return percent(r.Saved, 1) }})
 	}
 	return append(list, column{"gap closed %", func(r downstream.Result) string { return percent(r.GapClosed, 1) }},
 		interval(func(r downstream.Result) *downstream.Interval { return r.GapClosedCI }, 1))

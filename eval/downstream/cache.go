@@ -13,14 +13,18 @@ import (
 	"time"
 
 	"popri/internal/atomicfile"
+	"popri/model/safetensors"
 )
 
 // kept is a fine-tuning in the cache: the parts that do not depend on the other sources of a suite.
 type kept struct {
-	BestStep     int     `json:"best_step"`
-	LearningRate float64 `json:"learning_rate,omitempty"`
-	Curve        []Point `json:"curve,omitempty"`
-	Scores       []Score `json:"scores"`
+	BestStep     int        `json:"best_step"`
+	LearningRate float64    `json:"learning_rate,omitempty"`
+	Curve        []Point    `json:"curve,omitempty"`
+	Scores       []Score    `json:"scores"`
+	Suggested    [][]string `json:"suggested,omitempty"`
+	// Weights is the SHA-256 of the weights that were written to [Suite.Small]; "" if they were not.
+	Weights string `json:"weights,omitempty"`
 }
 
 // cached returns the result of an earlier suite with the same model, texts, population and options, or does the
@@ -38,11 +42,11 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 	if err != nil {
 		return Result{}, fmt.Errorf("%w (remove the file to have it made again)", err)
 	}
-	if there {
+	if there && (!u.keeps(src) || k.Weights != "" && k.Weights == u.weights()) {
 		now := time.Now()
 		os.Chtimes(path, now, now) // what was used longest ago goes first
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
-			LearningRate: k.LearningRate, scores: k.Scores}, nil
+			LearningRate: k.LearningRate, Suggested: k.Suggested, scores: k.Scores}, nil
 	}
 	r, err := work(filepath.Join(u.Cache, key))
 	if err != nil {
@@ -51,11 +55,25 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 	if err := os.MkdirAll(u.Cache, 0o755); err != nil {
 		return r, err
 	}
-	b, err := json.Marshal(kept{r.BestStep, r.LearningRate, r.Curve, r.scores})
+	k = kept{BestStep: r.BestStep, LearningRate: r.LearningRate, Curve: r.Curve, Scores: r.scores,
+		Suggested: r.Suggested}
+	if u.keeps(src) {
+		k.Weights = u.weights()
+	}
+	b, err := json.Marshal(k)
 	if err != nil {
 		return r, err
 	}
 	return r, atomicfile.WriteBytes(path, append(b, '\n'))
+}
+
+// weights is the SHA-256 of the weights in [Suite.Small]; "" if there are none.
+func (u Suite) weights() string {
+	hash, err := atomicfile.SHA256(filepath.Join(u.Small, safetensors.ModelFile))
+	if err != nil {
+		return ""
+	}
+	return hash
 }
 
 // commonKey is what the keys of all sources have in common; "" without a cache. It reads the whole model.
@@ -87,7 +105,7 @@ func (u Suite) commonKey() (string, error) {
 		}
 	}
 	o := u.Options
-	o.Stepped = nil
+	o.Worked = nil
 	fmt.Fprintf(h, "\n%+v\n%s\n", o, u.Population.Tag(u.CacheKey))
 	for _, l := range u.Labels {
 		fmt.Fprintf(h, "label %d %s\n", len(l), l)
@@ -98,6 +116,9 @@ func (u Suite) commonKey() (string, error) {
 func (u Suite) cacheKey(common string, src Source) string {
 	h := hmac.New(sha256.New, u.CacheKey)
 	fmt.Fprintf(h, "%s\n%v\n", common, src.Key == Public)
+	if u.suggests(src) {
+		fmt.Fprintf(h, "typed %q\n", u.Typed)
+	}
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)
 	}

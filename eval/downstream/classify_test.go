@@ -133,8 +133,8 @@ func TestClassification(t *testing.T) {
 	checkpointEvery = 0
 	u.Cache, u.CacheKey = filepath.Join(t.TempDir(), "cache"), []byte("secret")
 	ctx, cancel := context.WithCancel(t.Context())
-	u.Progress = func(done, _ int) {
-		if done == 30 {
+	u.Progress = func(done, planned int) {
+		if done > planned/2 {
 			cancel()
 		}
 	}

@@ -31,9 +31,26 @@ func (u Suite) compare(results []Result) error {
 		} else {
 			r.Perplexity = perplexityOf(r.scores)
 			r.PerplexityCI, err = u.interval(one(perplexityOf), r.scores)
+			if zero != nil {
+				r.Deciles = deciles(r.scores, zero)
+			}
 		}
 		if err != nil {
 			return err
+		}
+		for _, f := range []struct {
+			of    func([]Score) float64
+			value **float64
+			ci    **Interval
+		}{{bitsOf, &r.Bits, &r.BitsCI}, {savedOf, &r.Saved, &r.SavedCI}} {
+			v := f.of(r.scores)
+			if math.IsNaN(v) || math.IsInf(v, 0) { // of a classification
+				continue
+			}
+			*f.value = &v
+			if *f.ci, err = u.interval(one(f.of), r.scores); err != nil {
+				return err
+			}
 		}
 		if main != nil && r.Key != u.Main {
 			behind := func(l ...[]Score) float64 { return accuracyOf(l[0]) - accuracyOf(l[1]) }

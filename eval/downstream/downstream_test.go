@@ -27,6 +27,24 @@ func TestFigures(t *testing.T) {
 	if a, p := accuracyOf(scores), perplexityOf(scores); a != 0.2 || math.Abs(p-math.Exp(2)) > 1e-12 {
 		t.Errorf("accuracy %g, perplexity %g", a, p)
 	}
+	// 80 nats over 50 characters; 3 of 60 keystrokes saved.
+	scores[0].Characters, scores[1].Characters, scores[1].Typed, scores[1].Saved = 20, 30, 60, 3
+	if b, k := bitsOf(scores), savedOf(scores); math.Abs(b-80/math.Ln2/50) > 1e-12 || k != 0.05 {
+		t.Errorf("%g bits a character, %g of the keystrokes saved", b, k)
+	}
+	// Twenty clients, whose loss at ε = 0 falls with their number: the first tenth has the last two. One has no tokens.
+	var zero, other []Score
+	for i := range 21 {
+		zero = append(zero, Score{Tokens: min(i, 1) * 10, Loss: float64(min(i, 1) * (300 - 10*i))})
+		other = append(other, Score{Tokens: min(i, 1) * 10, Loss: float64(10 * i)})
+	}
+	tenths := deciles(other, zero)
+	if len(tenths) != 10 || math.Abs(tenths[0]-math.Exp(19.5)) > 1e-3 || math.Abs(tenths[9]-math.Exp(1.5)) > 1e-9 {
+		t.Errorf("perplexities of tenths: %v", tenths)
+	}
+	if few := deciles(other[:9], zero[:9]); few != nil {
+		t.Errorf("eight clients have tenths: %v", few)
+	}
 	at := func(correct int) []Score { return []Score{{Tokens: 100, Correct: correct}} }
 	for _, c := range []struct {
 		zero, correct, infinite int
@@ -186,7 +204,7 @@ func TestEncode(t *testing.T) {
 
 func options(steps int) Options {
 	return Options{Steps: steps, Batch: 8, Length: 40, Rows: Line, LearningRates: []float64{5e-3}, Schedule: "cosine",
-		Warmup: 2, MaxNorm: 1, EvalEvery: 4, Best: "loss", Seed: 1, Compute: tensor.Float32}
+		Warmup: 2 / float64(steps), MaxNorm: 1, EvalEvery: 4, Best: "loss", Seed: 1, Compute: tensor.Float32}
 }
 
 // tune fine-tunes a fresh device model and returns its weights as well.
@@ -203,7 +221,7 @@ func tune(t *testing.T, w *testworld.World, rows, validation []lm.Row, o Options
 		if best, curve, err = FineTune(t.Context(), s, m, rows, validation, 5e-3, o, ""); err != nil {
 			return err
 		}
-		loss, _, err = m.Evaluate(s, validation, evalTokens)
+		loss, _, err = m.Evaluate(s, validation, evalTokens, nil)
 		weights = s.Float32s(m.Param(m.Names()[0]))
 		return err
 	})
@@ -330,6 +348,30 @@ func TestSuite(t *testing.T) {
 	}
 	if plain[3].Accuracy <= plain[0].Accuracy || plain[3].Perplexity >= plain[0].Perplexity {
 		t.Errorf("private text does not help: %+v, %+v", plain[0], plain[3])
+	}
+
+	// The model of one source is kept, and scores as its training did. One that is gone is trained again, whatever is in
+	// the cache; one that is there is read from it.
+	k := u
+	k.Small, k.Kept, k.Cache, k.CacheKey = filepath.Join(t.TempDir(), "small"), "public_all", t.TempDir(), []byte("secret")
+	for range 2 {
+		if got := run(k); !reflect.DeepEqual(got, plain) {
+			t.Errorf("keeping a model changes results:\n%+v\n%+v", got, plain)
+		}
+		again, err := u.Run(t.Context(), []Source{{Key: "kept", Name: "kept", Model: k.Small}})
+		if err != nil || !reflect.DeepEqual(again[1].scores, plain[1].scores) {
+			t.Errorf("the kept model scores otherwise: %+v (%v)", again, err)
+		}
+		trained := 0
+		k.Progress = func(done, _ int) { trained = done }
+		run(k)
+		if trained > 0 {
+			t.Error("a model that was there was trained again")
+		}
+		if err := os.RemoveAll(k.Small); err != nil {
+			t.Fatal(err)
+		}
+		k.Progress = nil
 	}
 
 	// What learns from no text at all is the start.

@@ -2,6 +2,8 @@ package downstream
 
 import (
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"popri/model/lm"
 	"popri/model/tokenizer"
@@ -35,17 +37,27 @@ func OpenEncoder(dir, rows string, length int) (Encoder, error) {
 
 // Encode returns a row for each text.
 func (e Encoder) Encode(texts []string) []lm.Row {
+	rows := make([]lm.Row, 0, len(texts))
+	for _, t := range texts {
+		row, _ := e.row(t)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// row returns the row of a text, and how many of its characters (Unicode code points) stand in it.
+func (e Encoder) row(text string) (row lm.Row, characters int) {
 	first, last := e.Begin, e.ending()
 	if e.Rows == Line {
 		first = e.End
 	}
-	rows := make([]lm.Row, 0, len(texts))
-	for _, t := range texts {
-		ids := append([]int32{first}, e.Tokenizer.Encode(t)...)
-		ids = append(ids, last...)
-		rows = append(rows, lm.Row{Tokens: ids[:min(len(ids), e.Length)]})
+	ids := e.Tokenizer.Encode(text)
+	if room := e.Length - 1; len(ids) > room {
+		ids = ids[:room]
+		text = e.Tokenizer.Decode(ids, true)
 	}
-	return rows
+	tokens := slices.Concat([]int32{first}, ids, last)
+	return lm.Row{Tokens: tokens[:min(len(tokens), e.Length)]}, utf8.RuneCountInString(text)
 }
 
 // ending is what ends a row.

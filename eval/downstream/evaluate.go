@@ -1,11 +1,13 @@
 package downstream
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"popri/datasets/clients"
+	"popri/eval/keyboard"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -18,22 +20,33 @@ type Score struct {
 	Top3    int     `json:"top3"`    // and that are among its three
 	Top5    int     `json:"top5"`    // and five likeliest ones
 	Loss    float64 `json:"loss"`    // summed, nats
+	// Characters are those of the tokens (Unicode code points); 0 of a classification.
+	Characters int `json:"characters,omitempty"`
+	// Typed are the characters of the texts that were typed on a keyboard with suggestions, and Saved the keystrokes that
+	// these save.
+	Typed int `json:"typed,omitempty"`
+	Saved int `json:"saved,omitempty"`
 	// Named has the labels of each text, of a classification, whose tokens are texts.
 	Named []Named `json:"named,omitempty"`
 }
 
 // Set is clients' text prepared for evaluation.
 type Set struct {
-	Rows   []lm.Row
-	client []int // of each row
-	n      int
+	Rows       []lm.Row
+	client     []int // of each row
+	characters []int // of each row; nil of a classification
+	n          int
 }
 
 // newSet prepares the clients' texts.
 func newSet(e Encoder, list []clients.Client) Set {
 	set := Set{n: len(list)}
 	for i, c := range list {
-		set.add(i, e.Encode(c.Texts))
+		for _, text := range c.Texts {
+			row, characters := e.row(text)
+			set.add(i, []lm.Row{row})
+			set.characters = append(set.characters, characters)
+		}
 	}
 	return set
 }
@@ -50,16 +63,16 @@ func (set *Set) add(client int, rows []lm.Row) {
 // predicts exactly.
 func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
 	err = tensor.Run(func(s *tensor.Scope) error {
-		loss, accuracy, err = m.Evaluate(s, rows, evalTokens)
+		loss, accuracy, err = m.Evaluate(s, rows, evalTokens, nil)
 		return err
 	})
 	return loss, accuracy, err
 }
 
 // evaluate scores the model on each client of the set.
-func evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
+func evaluate(s *tensor.Scope, m *lm.Model, set Set, done func(tokens int)) ([]Score, error) {
 	scores := make([]Score, set.n)
-	rows, err := m.EvaluateRows(s, set.Rows, evalTokens)
+	rows, err := m.EvaluateRows(s, set.Rows, evalTokens, done)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +83,33 @@ func evaluate(s *tensor.Scope, m *lm.Model, set Set) ([]Score, error) {
 		c.Top3 += r.Top3
 		c.Top5 += r.Top5
 		c.Loss += r.Loss
+		if set.characters != nil {
+			c.Characters += set.characters[i]
+		}
 		if m.Config.Classifies() {
 			c.Named = append(c.Named, Named{set.Rows[i].Class, r.Best})
 		}
 	}
 	return scores, nil
+}
+
+// typedTexts is the number of test texts, drawn by the seed, that are typed on the keyboard.
+const typedTexts = 200
+
+// typeOn types test texts on the model's keyboard, and adds what its suggestions save.
+func typeOn(s *tensor.Scope, m *lm.Model, k *keyboard.Keyboard, set Set, seed uint64, scores []Score) {
+	order := rng.New(seed, "downstream", "typed").Perm(len(set.Rows))
+	order = order[:min(len(order), typedTexts)]
+	rows := make([]lm.Row, len(order))
+	for i, at := range order {
+		rows[i] = set.Rows[at]
+		scores[set.client[at]].Typed += set.characters[at]
+	}
+	m.Distributions(s, rows, evalTokens, func(row, token int, logits []float32) {
+		if word := k.Begins(rows[row].Tokens, token); word != "" {
+			scores[set.client[order[row]]].Saved += k.Saved(logits, word)
+		}
+	})
 }
 
 // Interval is a 95 % confidence interval.
@@ -107,6 +142,51 @@ func perplexityOf(scores []Score) float64 {
 		tokens += c.Tokens
 	}
 	return math.Exp(loss / float64(tokens))
+}
+
+// bitsOf is the mean information of a character, in bits. Unlike perplexity, it compares models of different
+// vocabularies.
+func bitsOf(scores []Score) float64 {
+	loss, characters := 0.0, 0
+	for _, c := range scores {
+		loss += c.Loss
+		characters += c.Characters
+	}
+	return loss / math.Ln2 / float64(characters)
+}
+
+// savedOf is the fraction of keystrokes that suggestions save.
+func savedOf(scores []Score) float64 {
+	saved, typed := 0, 0
+	for _, c := range scores {
+		saved += c.Saved
+		typed += c.Typed
+	}
+	return float64(saved) / float64(typed)
+}
+
+// deciles are the perplexities of the tenths of the clients that have tokens, from those whose texts the model at ε = 0
+// finds easiest to those that it finds hardest; nil of fewer than ten clients.
+func deciles(scores, zero []Score) (of []float64) {
+	var order []int
+	for i, c := range zero {
+		if c.Tokens > 0 {
+			order = append(order, i)
+		}
+	}
+	if len(order) < 10 {
+		return nil
+	}
+	each := func(i int) float64 { return zero[i].Loss / float64(zero[i].Tokens) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(each(a), each(b)) })
+	for d := range 10 {
+		var tenth []Score
+		for _, i := range order[d*len(order)/10 : (d+1)*len(order)/10] {
+			tenth = append(tenth, scores[i])
+		}
+		of = append(of, perplexityOf(tenth))
+	}
+	return of
 }
 
 // gapClosed is the fraction of the way from zero (ε = 0) to infinite (ε = ∞) that the scores' accuracy covers.

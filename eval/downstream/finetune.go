@@ -43,6 +43,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 	if err != nil {
 		return best, nil, err
 	}
+	validation = o.measured(validation)
 	m.Compute, m.Recompute = o.Compute, o.Recompute
 	params, err := m.Trainable()
 	if err != nil {
@@ -55,8 +56,11 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 		Batches: p.batches(len(rows)), Schedule: p.schedule, Updates: p.steps, MeasureEvery: p.every,
 		MeasureFirst: true, Keep: trainer.BestWeights,
 		Checkpoint: trainer.Checkpoint{Path: checkpoint, Every: checkpointEvery}, Record: &r}
+	loop.Ended = func() bool {
+		return o.Patience > 0 && r.Best >= 0 && len(r.Curve)-1-r.Best >= o.Patience
+	}
 	loop.Measure = func(_ context.Context, done int) (bool, error) {
-		loss, accuracy, err := m.Evaluate(s, validation, evalTokens)
+		loss, accuracy, err := m.Evaluate(s, validation, evalTokens, o.worked)
 		if err != nil {
 			return false, err
 		}
@@ -64,10 +68,12 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 		r.Curve = append(r.Curve, point)
 		return r.Best < 0 || o.better(point, r.Curve[r.Best]), nil
 	}
-	loop.OnUpdate = func(int) error {
-		if o.Stepped != nil {
-			o.Stepped()
+	loop.OnUpdate = func(done int) error {
+		tokens := 0
+		for _, i := range loop.Batches.Indices(done - 1) {
+			tokens += len(rows[i].Tokens)
 		}
+		o.worked(backward * tokens)
 		return nil
 	}
 	if err := loop.Run(ctx); err != nil {

@@ -146,15 +146,23 @@ func TestTrainingGoesOn(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "new", "training.safetensors")
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
-		o.Stepped = func() {
-			if steps++; steps == end {
+		update := func(work int) bool { return work != lm.Tokens(validation) } // and no measurement
+		o.Worked = func(work int) {
+			if update(work) {
+				steps++
+			}
+			if steps == end {
 				cancel()
 			}
 		}
 		if _, _, err := again(ctx, t, rows, validation, o, path); !errors.Is(err, context.Canceled) {
 			t.Fatalf("cancelled: %v", err)
 		}
-		steps, o.Stepped = 0, func() { steps++ }
+		steps, o.Worked = 0, func(work int) {
+			if update(work) {
+				steps++
+			}
+		}
 		got, same, err := again(t.Context(), t, rows, validation, o, path)
 		if err != nil || !reflect.DeepEqual(got, curve) || !reflect.DeepEqual(same, weights) {
 			t.Errorf("ended after %d steps: %v, %v, want %v", end, err, got, curve)
@@ -209,19 +217,28 @@ func TestLearningRates(t *testing.T) {
 	}
 	sources := []Source{{Key: "own", Name: "train text", Texts: clients.Texts(p.Split(clients.Train))}}
 	u := Suite{ModelDir: w.Device, Population: p, Options: options(8)}
+	var done, planned int
+	u.Progress = func(d, p int) { done, planned = d, p }
 	one, err := u.Run(t.Context(), sources)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tested := 0
+	for _, s := range one[0].scores {
+		tested += s.Tokens
+	}
+	tested += len(clients.Texts(p.Split(clients.Test))) // a row's first token is not predicted
+	once := done - 2*tested
+	if done != planned {
+		t.Errorf("%d of %d were done", done, planned)
+	}
 	u.Options.LearningRates = []float64{1e-7, 5e-3, 1e-6}
-	var done, planned int
-	u.Progress = func(d, p int) { done, planned = d, p }
 	three, err := u.Run(t.Context(), sources)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := three[1]; x.LearningRate != 5e-3 || x.Accuracy != one[1].Accuracy || done != 24 || planned != 24 {
-		t.Errorf("%+v after %d updates of %d, with one rate %+v", x, done, planned, one[1])
+	if x := three[1]; x.LearningRate != 5e-3 || x.Accuracy != one[1].Accuracy || done != planned || done-2*tested != 3*once {
+		t.Errorf("%+v after %d of %d, with one rate %+v after %d", x, done, planned, one[1], once)
 	}
 	if x := one[1]; !(x.Top3 > x.Accuracy && x.Top5 > x.Top3 && x.Top5 < 1) {
 		t.Errorf("accuracy %g, top 3 %g, top 5 %g", x.Accuracy, x.Top3, x.Top5)

@@ -60,7 +60,7 @@ func TestGoldenFineTuning(t *testing.T) {
 		objective, batches := p.objective(m, optimizer, rows), p.batches(len(rows))
 		batches.Order = func(epoch int) []int { return trace.Order[epoch] }
 		measure := func(s *tensor.Scope, at int) {
-			list, err := m.EvaluateRows(s, held, 64)
+			list, err := m.EvaluateRows(s, held, 64, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"popri/internal/rng"
+	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/trainer"
 )
@@ -24,7 +26,7 @@ type Options struct {
 	// LearningRates are the peaks to try; the one with the best measurement on the validation clients is used.
 	LearningRates []float64
 	Schedule      string  // of trainer.Schedules
-	Warmup        int     // updates
+	Warmup        float64 // share of the updates
 	WeightDecay   float64 // AdamW's
 	MaxNorm       float64 // of the gradient; 0 does not clip
 	Dropout       float64 // fraction of activations; 0 for none
@@ -32,10 +34,17 @@ type Options struct {
 	// each epoch.
 	EvalEvery int
 	Best      string // figure that chooses among the measurements: loss or accuracy
+	Measured  int    // validation texts of a measurement, drawn by the seed; 0 takes all
+	Patience  int    // measurements without a better one that end the training; 0 trains to the end
 	Seed      uint64
 	Compute   tensor.DType
-	Stepped   func() // if not nil, is called after every update
+	// Worked, if not nil, is called after every update and every batch of a measurement with their work, of which the
+	// forward pass of a token is 1.
+	Worked func(work int)
 }
+
+// backward is the work of an update for a token, whose backward pass computes twice what the forward pass does.
+const backward = 3
 
 // Forms of a row, see [Encoder].
 const (
@@ -76,17 +85,36 @@ func (o Options) plan(rows int, rate float64) (plan, error) {
 	if !slices.Contains(figures, o.Best) || !slices.Contains(rowForms, o.Rows) {
 		return p, fmt.Errorf("downstream: best %q, rows %q", o.Best, o.Rows)
 	}
-	p.schedule = trainer.Schedule{Kind: o.Schedule, Peak: rate, Warmup: min(o.Warmup, p.steps-1), Total: p.steps}
+	p.schedule = trainer.Schedule{Kind: o.Schedule, Peak: rate, Warmup: min(int(math.Round(o.Warmup*float64(p.steps))), p.steps-1),
+		Total: p.steps}
 	return p, p.schedule.Check()
 }
 
-// updates is the number of updates that a source with this many texts takes at most.
-func (o Options) updates(texts int) int {
-	p, err := o.plan(texts, 0)
-	if err != nil {
+// work is that of a training on rows, which is measured on so many tokens, at most.
+func (o Options) work(rows []lm.Row, measured int) int {
+	p, err := o.plan(len(rows), 0)
+	if err != nil || len(rows) == 0 {
 		return 0 // the training will tell
 	}
-	return p.steps * len(o.LearningRates)
+	updates := backward * p.steps * o.Batch * lm.Tokens(rows) / len(rows)
+	return len(o.LearningRates) * (updates + measured*(1+(p.steps+p.every-1)/p.every))
+}
+
+// measured are the rows of a measurement.
+func (o Options) measured(validation []lm.Row) (rows []lm.Row) {
+	if o.Measured == 0 || o.Measured >= len(validation) {
+		return validation
+	}
+	for _, i := range rng.New(o.Seed, "downstream", "measured").Perm(len(validation))[:o.Measured] {
+		rows = append(rows, validation[i])
+	}
+	return rows
+}
+
+func (o Options) worked(work int) {
+	if o.Worked != nil {
+		o.Worked(work)
+	}
 }
 
 // better reports whether measurement a is better than b.

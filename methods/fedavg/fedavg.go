@@ -14,12 +14,9 @@ package fedavg
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"popri/configs"
 	"popri/fedsim/release"
@@ -178,34 +175,7 @@ func (m *Method) Model(_ rounds.Stage, dir string) error {
 	if err := m.model.SetFlat(m.server.weights); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(m.Given.Small.Dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Type().IsRegular() || e.Type()&fs.ModeSymlink != 0 {
-			if err := m.copy(e.Name(), dir); err != nil {
-				return err
-			}
-		}
-	}
-	return m.model.Save(dir, safetensors.F32)
-}
-
-// copy copies a file of the small model that describes it or its tokenizer. Lists of weights' files do not, nor how
-// these were made.
-func (m *Method) copy(name, dir string) error {
-	lower := strings.ToLower(name)
-	ends := func(suffix string) bool { return strings.HasSuffix(lower, suffix) }
-	if !ends(".json") && !ends(".model") && lower != "merges.txt" && lower != "vocab.txt" || ends(".index.json") ||
-		ends("provenance.json") {
-		return nil
-	}
-	content, err := os.ReadFile(filepath.Join(m.Given.Small.Dir, name))
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, name), content)
+	return m.model.SaveLike(m.Given.Small.Dir, dir, safetensors.F32)
 }
 
 func training(c configs.Config) update.Training {

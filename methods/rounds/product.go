@@ -2,7 +2,6 @@ package rounds
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +21,7 @@ func (t *Runner) Product(ctx context.Context) error {
 // ProductIn is Product with another folder for the files.
 func (t *Runner) ProductIn(ctx context.Context, dir string) error {
 	if m, ok := t.Method.(ModelMethod); ok {
-		return t.model(m, filepath.Join(dir, rundir.Model))
+		return t.model(m, filepath.Join(dir, rundir.Small))
 	}
 	method := t.Method.(TextMethod)
 	file := filepath.Join(dir, rundir.Synthetic)
@@ -65,17 +64,7 @@ func (t *Runner) model(m ModelMethod, dir string) error {
 		if err := m.Restore(state); err != nil {
 			return err
 		}
-		unfinished := filepath.Join(filepath.Dir(dir), atomicfile.TempPrefix+filepath.Base(dir))
-		if err := errors.Join(os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o755)); err != nil {
-			return err
-		}
-		if err := m.Model(s, unfinished); err != nil {
-			return err
-		}
-		if err := errors.Join(atomicfile.SyncDir(unfinished), os.Rename(unfinished, dir)); err != nil {
-			return err
-		}
-		return atomicfile.SyncDir(filepath.Dir(dir))
+		return atomicfile.Folder(dir, func(dir string) error { return m.Model(s, dir) })
 	})
 }
 

@@ -8,9 +8,11 @@ import (
 )
 
 // Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the fraction of them that are the
-// likeliest token. Batches have at most the given number of padded tokens.
-func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, accuracy float64, err error) {
-	each, err := m.EvaluateRows(s, rows, batchTokens)
+// likeliest token. Batches have at most the given number of padded tokens; after each, done, if not nil, is told how
+// many tokens its rows have.
+func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int, done func(tokens int)) (loss, accuracy float64,
+	err error) {
+	each, err := m.EvaluateRows(s, rows, batchTokens, done)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -26,6 +28,14 @@ func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int) (loss, ac
 	return loss / float64(tokens), float64(correct) / float64(tokens), nil
 }
 
+// Tokens is the number of tokens of rows.
+func Tokens(rows []Row) (n int) {
+	for _, r := range rows {
+		n += len(r.Tokens)
+	}
+	return n
+}
+
 // RowScore is the evaluation of one row.
 type RowScore struct {
 	Loss            float64 // summed negative log-likelihood, nats
@@ -34,46 +44,73 @@ type RowScore struct {
 	Best            int32 // of a classifier: the likeliest label
 }
 
-// EvaluateRows scores each row by itself.
-func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, batchTokens int) ([]RowScore, error) {
-	out := make([]RowScore, len(rows))
+// batches calls f with the rows in turn, as many at once as have so many padded tokens, and where they begin.
+func batches(s *tensor.Scope, rows []Row, tokens int, f func(from int, batch []Row)) {
 	for from := 0; from < len(rows); {
 		to, width := from, 1
 		for to < len(rows) {
 			w := max(width, len(rows[to].Tokens))
-			if to > from && w*(to-from+1) > batchTokens {
+			if to > from && w*(to-from+1) > tokens {
 				break
 			}
 			width, to = w, to+1
 		}
-		batch := rows[from:to]
-		s.Do(func() {
-			sc := m.Score(s, batch, nil, true)
-			for i, lp := range sc.LogProbs {
-				r := &out[from+sc.Row[i]]
-				r.Loss -= float64(lp)
-				r.Tokens++
-				if len(sc.Best) > 0 {
-					r.Best = sc.Best[i]
-				}
-				switch rank := sc.Rank[i]; {
-				case rank == 0:
-					r.Correct++
-					fallthrough
-				case rank < 3:
-					r.Top3++
-					fallthrough
-				case rank < 5:
-					r.Top5++
-				}
-			}
-		})
+		s.Do(func() { f(from, rows[from:to]) })
 		from = to
 	}
+}
+
+// EvaluateRows scores each row by itself; see [Model.Evaluate].
+func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, batchTokens int, done func(tokens int)) ([]RowScore, error) {
+	out := make([]RowScore, len(rows))
+	batches(s, rows, batchTokens, func(from int, batch []Row) {
+		sc := m.Score(s, batch, nil, true)
+		for i, lp := range sc.LogProbs {
+			r := &out[from+sc.Row[i]]
+			r.Loss -= float64(lp)
+			r.Tokens++
+			if len(sc.Best) > 0 {
+				r.Best = sc.Best[i]
+			}
+			switch rank := sc.Rank[i]; {
+			case rank == 0:
+				r.Correct++
+				fallthrough
+			case rank < 3:
+				r.Top3++
+				fallthrough
+			case rank < 5:
+				r.Top5++
+			}
+		}
+		if done != nil {
+			done(Tokens(batch))
+		}
+	})
 	for i, r := range out {
 		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
 			return nil, fmt.Errorf("lm: row %d has the loss %g", i, r.Loss)
 		}
 	}
 	return out, nil
+}
+
+// Distributions calls f with the logits over the vocabulary before each counted token of each row; the slice is used
+// again. token is the index of the counted token in its row, whose tokens all count but the first.
+func (m *Model) Distributions(s *tensor.Scope, rows []Row, batchTokens int, f func(row, token int, logits []float32)) {
+	batches(s, rows, batchTokens, func(from int, batch []Row) {
+		sc := m.unscored(s, batch, nil, dropout{})
+		row, token := -1, 0
+		sc.chunks(s, func(c *chunk) {
+			width := int(c.logits.Size(1))
+			flat := s.Float32s(c.logits)
+			for i := c.from; i < min(c.to, len(sc.Row)); i++ {
+				if sc.Row[i] != row {
+					row, token = sc.Row[i], 1
+				}
+				f(from+row, token, flat[(i-c.from)*width:][:width])
+				token++
+			}
+		})
+	})
 }

@@ -2,7 +2,9 @@ package lm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -43,6 +45,41 @@ func (m *Model) Save(dir string, d safetensors.DType) error {
 		return err
 	}
 	return atomicfile.WriteBytes(filepath.Join(dir, "config.json"), append(b, '\n'))
+}
+
+// SaveLike is Save to a folder that has the tokenizer of another, and the other files that describe how its model is
+// used. Files of weights, and what says how the other model was made, stay where they are.
+func (m *Model) SaveLike(other, dir string, d safetensors.DType) error {
+	entries, err := os.ReadDir(other)
+	if err != nil {
+		return fmt.Errorf("lm: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("lm: %w", err)
+	}
+	for _, e := range entries {
+		name := strings.ToLower(e.Name())
+		is := func(ends string) bool { return strings.HasSuffix(name, ends) }
+		describes := is(".json") || is(".jinja") || is(".model") || name == "merges.txt" || name == "vocab.txt"
+		if !e.Type().IsRegular() && e.Type()&fs.ModeSymlink == 0 || !describes || is(".index.json") ||
+			is("provenance.json") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(other, e.Name()))
+		if err != nil {
+			return fmt.Errorf("lm: %w", err)
+		}
+		if err := atomicfile.WriteBytes(filepath.Join(dir, e.Name()), content); err != nil {
+			return err
+		}
+	}
+	generation := filepath.Join(dir, "generation_config.json")
+	if _, err := os.Stat(generation); errors.Is(err, fs.ErrNotExist) && len(m.Config.EOS) > 0 && !m.Config.Classifies() {
+		if err := atomicfile.WriteJSON(generation, map[string]any{"eos_token_id": m.Config.EOS}); err != nil {
+			return err
+		}
+	}
+	return m.Save(dir, d)
 }
 
 // fields is what config.json says of the architecture.

@@ -5,8 +5,10 @@ import (
 
 	"popri/configs"
 	"popri/dpo/preference"
+	"popri/internal/fault"
 	"popri/lora"
 	"popri/model/lm"
+	"popri/model/shipped"
 	"popri/model/tensor"
 )
 
@@ -70,6 +72,57 @@ func activations(c configs.Config, m lm.Config, compute tensor.DType) int64 {
 	passes := (int64(c.Optimizer.Batch) + pairs - 1) / pairs
 	pairs = min(pairs*min(passes, int64(tensor.AtOnce())), int64(c.Optimizer.Batch))
 	return pairs * preference.PairBytes(c, m, compute)
+}
+
+// A small model of so many parameters is trained in passes of largePass texts, and of so many more without keeping its
+// blocks' activations.
+const (
+	largeModel, largePass = 20e6, 16
+	hugeModel             = 500e6
+)
+
+// SmallPasses is how many texts a pass of the small model's training has, 0 for all of a batch, and whether the blocks'
+// activations are computed again in its backward pass.
+func SmallPasses(d configs.Downstream, small lm.Shape) (texts int, recompute bool) {
+	if texts = d.MicroTexts; texts == 0 && small.Parameters >= largeModel {
+		texts = min(largePass, d.Batch)
+	}
+	return texts, small.Parameters >= hugeModel
+}
+
+// SmallSettings are the settings of a small model that is named by its path: for a pretrained one, those that suit it.
+func SmallSettings(path string) ([]string, error) {
+	settings := []string{"downstream.model=" + path}
+	if path == "embedded" || path == configs.Trained {
+		return settings, nil
+	}
+	dir, err := ModelDir(path, shipped.Device)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := lm.Inspect(dir)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	if shape.Parameters >= largeModel {
+		settings = append(settings, "downstream.recipe=pretrained", "downstream.steps=150", "downstream.epochs=0",
+			"downstream.eval_every=25", "downstream.learning_rates=5e-5")
+	}
+	return settings, nil
+}
+
+// SmallMemory is an estimate of the bytes that the training of a small model needs: weights, their gradients, AdamW's
+// moments and the best weights in float32, and the activations of the passes that are computed at once.
+func SmallMemory(c configs.Config, small lm.Shape) int64 {
+	d, compute := c.Downstream, ComputeType(c.Model.DType)
+	texts, recompute := SmallPasses(d, small)
+	models, passes := 1, min(tensor.AtOnce(), d.Batch/max(1, texts))
+	if texts == 0 {
+		models, passes, texts = tensor.AtOnce(), 1, d.Batch
+	}
+	tokens := int64(texts * d.Length)
+	activations := small.Config.Activations(tokens, tokens, compute, recompute)
+	return int64(models) * (20*small.Parameters + int64(max(1, passes))*activations)
 }
 
 // Most is the largest memory of a stage of the plan, with its stage.

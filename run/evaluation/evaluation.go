@@ -4,8 +4,11 @@
 package evaluation
 
 import (
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"popri/configs"
 	"popri/eval/domain"
@@ -41,6 +44,10 @@ type Outcome struct {
 	// Task is that of the configuration, and Labels the number of labels of a classification; "" and 0 for next tokens.
 	Task   string `json:"task,omitempty"`
 	Labels int    `json:"labels,omitempty"`
+	// Small are the settings of the small model (downstream.*), by their names.
+	Small map[string]string `json:"small_model,omitempty"`
+	// Typed are beginnings of the product's texts after which small models suggest words ([downstream.Result.Suggested]).
+	Typed []string `json:"typed,omitempty"`
 	// Notes are sentences about what limits the figures.
 	Notes []string `json:"notes,omitempty"`
 	// Protocol says, in a clause, how every model was trained.
@@ -49,6 +56,28 @@ type Outcome struct {
 	PublicDistance *domain.Distance `json:"public_distance,omitempty"`
 	// OutsideEpsilon says which figures the guarantee does not cover; "" if none depends on the train clients.
 	OutsideEpsilon string `json:"outside_epsilon,omitempty"`
+}
+
+// SmallOf are the settings of a configuration's small model.
+func SmallOf(c configs.Config) map[string]string {
+	of := map[string]string{}
+	for _, k := range configs.Keys() {
+		if strings.HasPrefix(k.Name, "downstream.") {
+			v, _ := c.Get(k.Name)
+			of[k.Name] = strings.Join(strings.Fields(strings.Trim(fmt.Sprint(v), "[]")), ",")
+		}
+	}
+	return of
+}
+
+// Config is a run's configuration with the small model that the figures are of.
+func (e *Outcome) Config(c configs.Config) (configs.Config, error) {
+	for _, key := range slices.Sorted(maps.Keys(e.Small)) {
+		if err := c.Set(key, e.Small[key]); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 // HasReference reports whether a model was trained on the train clients' own text.

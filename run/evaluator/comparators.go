@@ -42,7 +42,7 @@ type Comparators struct {
 // Read reads the run's product. A run without one is the user's mistake.
 func (r *Comparators) Read() (err error) {
 	if r.Config.Learns() {
-		if r.model = filepath.Join(r.Dir, rundir.Model); !rundir.Has(r.Dir, rundir.Model) {
+		if r.model = filepath.Join(r.Dir, rundir.Small); !rundir.Has(r.Dir, rundir.Small) {
 			return fault.Userf("%s holds no model yet: let the run end first (--resume)", r.Dir)
 		}
 		return nil

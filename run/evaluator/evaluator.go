@@ -5,6 +5,7 @@ package evaluator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"popri/accountant/guarantee"
 	"popri/configs"
@@ -21,8 +22,9 @@ const Stage = "evaluate"
 
 // Progress receives the progress of an evaluation, from several goroutines; nil functions are not called.
 type Progress struct {
-	Begin   func()                  // the models are about to be trained
-	Updated func(done, planned int) // updates of all models, one call at a time; the plan shrinks where models end early
+	Begin func() // the models are about to be trained
+	// Updated is told the work on all models ([downstream.Suite]), one call at a time; the plan shrinks where models end early.
+	Updated func(done, planned int)
 	End     func(r downstream.Result)
 	Done    func() // all models are measured, or the evaluation failed
 }
@@ -32,6 +34,10 @@ type Options struct {
 	Progress Progress
 	// Cache is a folder of fine-tunings that several evaluations share; "" does each again.
 	Cache string
+	// Small is the folder that the small model of the texts is written to; "" keeps none.
+	Small string
+	// By are settings of another small model than the configuration's, "key=value".
+	By []string
 }
 
 // Compare compares texts by what the configuration's small model learns from them; main is the key of the source that
@@ -41,6 +47,12 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 	suite, err := o.suite(c, population, public)
 	if err != nil {
 		return nil, err
+	}
+	if suite.Kept = main; main == "" {
+		suite.Kept = evaluation.KeyText
+	}
+	if i := slices.IndexFunc(sources, func(src downstream.Source) bool { return src.Key == suite.Kept }); i >= 0 {
+		suite.Typed = typed(sources[i], c.Seed)
 	}
 	suite.Draws, suite.Main, suite.End = resamples, main, o.Progress.End
 	if o.Progress.Begin != nil {
@@ -54,7 +66,7 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 		return nil, err
 	}
 	e := &evaluation.Outcome{Results: results, Clients: suite.TestClients(), Seed: c.Seed,
-		Protocol: protocol(c.Downstream)}
+		Small: evaluation.SmallOf(c), Typed: suite.Typed, Protocol: protocol(c.Downstream, c.Downstream.Training())}
 	if classifies(c) {
 		e.Task, e.Labels = c.Downstream.Task, len(suite.Labels)
 		if suite.Zero != nil {
@@ -84,14 +96,18 @@ func (o Options) suite(c configs.Config, population *clients.Population, public 
 		}
 	}
 	suite.Cache, suite.ReferencePrivate, suite.Progress = o.Cache, c.Eval.ReferencePrivate, o.Progress.Updated
+	suite.Small = o.Small
 	return suite, nil
 }
 
 // protocol says how a small model is trained, after "every model".
-func protocol(d configs.Downstream) string {
+func protocol(d configs.Downstream, r configs.Recipe) string {
 	length := fmt.Sprintf("takes the same %d steps", d.Steps)
 	if d.Epochs > 0 {
 		length = fmt.Sprintf("takes %d passes over its texts", d.Epochs)
+	}
+	if r.Patience > 0 {
+		length += fmt.Sprintf(" unless %d measurements in a row bring no better one", r.Patience)
 	}
 	figure := map[string]string{"loss": "least loss", "accuracy": "highest accuracy"}[d.Best]
 	rate := ""

@@ -7,7 +7,9 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/eval/downstream"
+	"popri/internal/fault"
 	"popri/internal/rng"
+	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
 )
@@ -37,12 +39,20 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 		return downstream.Suite{}, err
 	}
 	labels, err := classes(c, population, public)
-	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: d.MicroTexts,
+	if err != nil {
+		return downstream.Suite{}, err
+	}
+	shape, err := lm.Inspect(dir)
+	if err != nil {
+		return downstream.Suite{}, fault.User(err)
+	}
+	micro, recompute := assembly.SmallPasses(d, shape)
+	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: micro, Recompute: recompute,
 		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule,
-		Warmup:      recipe.WarmupSteps,
+		Warmup: recipe.Warmup, Measured: recipe.Measured, Patience: recipe.Patience,
 		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery,
 		Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
-		Options: options}, err
+		Options: options}, nil
 }

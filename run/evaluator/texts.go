@@ -77,6 +77,9 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	}
 	var t *tracking.Listener
 	if o.Out != "" {
+		o.Small = filepath.Join(o.Out, rundir.Small)
+	}
+	if o.Out != "" {
 		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
 	}
 	t.Begin(Stage, 0)

@@ -32,7 +32,7 @@ func citation(dir, title, command string, c *configs.Config, d method.Descriptio
 	note("encoder", c.Provenance["encoder"])
 	note("public text sha256", c.Provenance["public_sha256"])
 	note("ledger", ledgerHead)
-	for _, file := range []string{rundir.Config, rundir.Synthetic, filepath.Join(rundir.Model, "model.safetensors")} {
+	for _, file := range []string{rundir.Config, rundir.Synthetic, filepath.Join(rundir.Small, "model.safetensors")} {
 		hash, err := atomicfile.SHA256(filepath.Join(dir, file))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err

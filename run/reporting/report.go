@@ -16,10 +16,12 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/quote"
 	"popri/internal/rundir"
+	"popri/internal/version"
 	"popri/methods"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/run/evaluation"
+	"popri/show/datacard"
 	"popri/show/report"
 )
 
@@ -80,16 +82,8 @@ func Of(dir string) (report.Report, error) {
 	if r.Citation, err = citation(dir, r.Title, r.Command, c, d, facts.Record.Head()); err != nil {
 		return r, err
 	}
-	e, err := evaluation.Read(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	if err := addEvaluation(&r, dir, c); err != nil {
 		return r, err
-	default:
-		addResults(&r, e, d)
-		if small := smallModel(*c); small != "" {
-			r.Notes = append(r.Notes, small)
-		}
 	}
 	if err := addSamples(&r, dir, c); err != nil {
 		return r, err
@@ -102,6 +96,30 @@ func Of(dir string) (report.Report, error) {
 		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})
 	}
 	return r, nil
+}
+
+// addEvaluation adds the figures of a run's evaluation, and which small model they are of, if there are any.
+func addEvaluation(r *report.Report, dir string, c *configs.Config) error {
+	e, err := evaluation.Read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	addResults(r, e, methods.Of(*c))
+	evaluated, err := e.Config(*c)
+	if err != nil {
+		return err
+	}
+	if small := smallModel(evaluated); small != "" {
+		r.Notes = append(r.Notes, small)
+	}
+	if folder := filepath.Join(dir, rundir.Small); rundir.Has(dir, rundir.Small) {
+		r.Notes = append(r.Notes, "The small model that was trained on the product is in the folder "+rundir.Small+
+			". It runs with: "+quote.Shell("popri", "generate", "--model", folder, "--prompt", "I"))
+	}
+	return nil
 }
 
 // releaseNotes says what the first release told of the kinds and the form of texts.
@@ -134,11 +152,20 @@ func settings(c *configs.Config) (list []report.Setting) {
 	return list
 }
 
-// Write writes report.html into the run's folder and returns its path.
+// Write writes report.html into the run's folder, and the card of its small model, and returns the report's path.
 func Write(dir string) (string, error) {
 	r, err := Of(dir)
 	if err != nil {
 		return "", err
+	}
+	if rundir.Has(dir, rundir.Small) {
+		small, err := SmallCard(dir)
+		if err == nil {
+			err = datacard.WriteModelCard(dir, small, version.Program())
+		}
+		if err != nil {
+			return "", err
+		}
 	}
 	path := filepath.Join(dir, rundir.Report)
 	return path, report.Write(path, r)

@@ -35,9 +35,16 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 		if !e.Classifies() {
 			row.Perplexity = new(x.Perplexity)
 		}
+		row.Bits, row.BitsCI, row.Saved, row.SavedCI = x.Bits, reported(x.BitsCI), x.Saved, reported(x.SavedCI)
+		row.Deciles = x.Deciles
 		r.Results = append(r.Results, row)
 		if product != nil && x.Key != d.Name && x.Key != "private" && x.Accuracy >= product.Accuracy {
 			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
+		}
+	}
+	if zero := e.Result("public"); zero != nil && product != nil && len(product.Suggested) == len(zero.Suggested) {
+		for i := range zero.Suggested {
+			r.Typed = append(r.Typed, report.Typed{Text: e.Typed[i], Before: zero.Suggested[i], After: product.Suggested[i]})
 		}
 	}
 	r.Notes = append(r.Notes, measured(e))

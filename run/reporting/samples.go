@@ -43,7 +43,7 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		}
 	}
 	if r.Product = productWords(len(written), len(public)); c.Learns() {
-		r.Product = "The product is the model in the folder " + rundir.Model + ": the small model, " +
+		r.Product = "The product is the model in the folder " + rundir.Small + ": the small model, " +
 			methods.Of(*c).Product + "."
 	}
 	share := ""

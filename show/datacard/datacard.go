@@ -32,6 +32,8 @@ type Options struct {
 	Language    string // such as en; "" leaves it out
 	Unprotected bool   // allows a product of a run that protects nobody
 	Force       bool   // replaces the folder of another run
+	Model       bool   // writes the small model that was trained on the texts, in place of these
+	Small       Small  // of the small model's card
 }
 
 // Result says what was written.
@@ -69,7 +71,10 @@ func Write(run, out string, o Options) (r Result, err error) {
 	if r.Guarantee = facts.Headline(); !facts.Protects() && !o.Unprotected {
 		return r, fault.Userf("%s: %s", run, r.Guarantee)
 	}
-	if rundir.Has(run, rundir.Model) {
+	if o.Model || !rundir.Has(run, rundir.Synthetic) && rundir.Has(run, rundir.Small) {
+		if !rundir.Has(run, rundir.Small) {
+			return r, fault.Userf("%s has no folder %s: popri eval --run trains the small model", run, rundir.Small)
+		}
 		if err := o.replaces(run, out); err != nil {
 			return r, err
 		}

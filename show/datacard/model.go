@@ -2,7 +2,10 @@ package datacard
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
+	"popri/model/safetensors"
 )
 
 // modelData is the front matter of a model card.
@@ -19,46 +23,93 @@ type modelData struct {
 	Name     string `yaml:"model_name"`
 	Library  string `yaml:"library_name"`
 	Pipeline string `yaml:"pipeline_tag"`
+	Base     string `yaml:"base_model,omitempty"`
 	common   `yaml:",inline"`
 }
 
-// writeModel copies the model that is a run's product into the folder out, and writes its card.
+// Small is what a card says of a run's small model besides what stands in the run's folder.
+type Small struct {
+	Base     string // name on the hub of the model that training began with; "" if it has none
+	License  string // of that model, an identifier of the hub; "" if it is not known
+	Pipeline string // the hub's name of its task
+	About    []string
+	Results  []SmallResult
+}
+
+// SmallResult is a row of the table of results, in which other rows show what the model is compared with.
+type SmallResult struct{ Name, Accuracy, Perplexity, Bits string }
+
+// WriteModelCard writes the card of the small model into its folder in the run.
+func WriteModelCard(run string, small Small, program string) error {
+	facts, err := guarantee.Read(run)
+	if err != nil {
+		return err
+	}
+	o := Options{Name: filepath.Base(filepath.Clean(run)), Program: program, Small: small}
+	card, err := modelCard(run, facts, Result{Guarantee: facts.Headline()}, o)
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(filepath.Join(run, rundir.Small, Card), card)
+}
+
+func modelCard(run string, facts guarantee.Facts, r Result, o Options) ([]byte, error) {
+	o.License = cmp.Or(o.License, o.Small.License)
+	front, err := yaml.Marshal(modelData{Name: o.Name, Library: "transformers", Base: o.Small.Base,
+		Pipeline: cmp.Or(o.Small.Pipeline, "text-generation"), common: o.common(facts, "federated-learning")})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "---\n%s---\n# %s\nA small language model, made by popri %s.\n", front, o.Name, o.Program)
+	for _, s := range o.Small.About {
+		fmt.Fprintf(&b, "\n%s\n", s)
+	}
+	fmt.Fprint(&b, "\n```python\ntransformers.AutoModelForCausalLM.from_pretrained(\"path/of/this/folder\")\n```\n")
+	if len(o.Small.Results) > 0 {
+		fmt.Fprint(&b, "\n## Results\nOn private test clients; intervals are 95 % bootstrap intervals over these clients.\n\n"+
+			"| trained on | accuracy % | perplexity | bits a character |\n|---|---|---|---|\n")
+		for _, x := range o.Small.Results {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", x.Name, x.Accuracy, x.Perplexity, x.Bits)
+		}
+	}
+	files := []string{filepath.Join(rundir.Small, safetensors.ModelFile), rundir.Synthetic, rundir.Config, rundir.Ledger,
+		rundir.Inputs}
+	err = proof(&b, run, facts, r, files)
+	return b.Bytes(), err
+}
+
+// writeModel copies a run's small model into the folder out, and writes its card.
 func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Result, error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return r, err
 	}
-	folder := filepath.Join(run, rundir.Model)
+	folder := filepath.Join(run, rundir.Small)
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return r, err
 	}
-	var files []string
 	for _, e := range entries {
-		content, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		content, err := os.Open(filepath.Join(folder, e.Name()))
 		if err != nil {
 			return r, err
 		}
-		if err := atomicfile.WriteBytes(filepath.Join(out, e.Name()), content); err != nil {
+		err = atomicfile.Write(filepath.Join(out, e.Name()), func(w io.Writer) error {
+			_, err := io.Copy(w, content)
+			return err
+		})
+		if err = errors.Join(err, content.Close()); err != nil {
 			return r, err
 		}
-		files = append(files, filepath.Join(rundir.Model, e.Name()))
 	}
-	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, "model.safetensors")); err != nil {
+	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, safetensors.ModelFile)); err != nil {
 		return r, err
 	}
-	front, err := yaml.Marshal(modelData{Name: o.Name, Library: "transformers", Pipeline: "text-generation",
-		common: o.common(facts, "federated-learning")})
+	card, err := modelCard(run, facts, r, o)
 	if err != nil {
 		return r, err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "---\n%s---\n# %s\nA language model, made by popri %s: the clients trained it themselves on their "+
-		"own texts, and the server added up the changes of its weights with noise.\n\n", front, o.Name, o.Program)
-	fmt.Fprint(&b, "```python\ntransformers.AutoModelForCausalLM.from_pretrained(\"path/of/this/folder\")\n```\n")
-	if err := proof(&b, run, facts, r, append(files, rundir.Config, rundir.Ledger, rundir.Inputs)); err != nil {
-		return r, err
-	}
-	return r, atomicfile.WriteBytes(filepath.Join(out, Card), b.Bytes())
+	return r, atomicfile.WriteBytes(filepath.Join(out, Card), card)
 }
 
 // proof writes the sections of a card about the guarantee, the run's files and its settings.

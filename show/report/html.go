@@ -63,6 +63,8 @@ type page struct {
 	Axis        []axisMark
 	HasAccuracy bool
 	HasSecond   bool // perplexity or macro F1
+	HasUse      bool // bits a character and keystrokes saved
+	Deciles     []decileRow
 	HasGap      bool
 	Labelled    bool // small models give texts labels: macro F1 instead of perplexity
 	HasTrack    bool
@@ -80,11 +82,20 @@ type page struct {
 
 type fact struct{ Name, Value string }
 
+// decileRow is a row of the perplexities of tenths of the clients.
+type decileRow struct {
+	Name  string
+	Main  bool
+	Cells []string
+}
+
 // resultRow is a row of the table of results.
 type resultRow struct {
 	Name, Note           string
 	Accuracy, AccuracyCI string
 	Second, SecondCI     string // perplexity or macro F1
+	Bits, BitsCI         string
+	Saved, SavedCI       string
 	Gap, GapCI           string
 	Main, Reference      bool
 	Track                track
@@ -156,6 +167,8 @@ func (p *page) results(results []Result, main string) {
 			Name: r.Name, Note: r.Note, Main: r.Key == main, Reference: r.Key == keyPublic || r.Key == keyPrivate,
 			Accuracy: percent(value(r.Accuracy), 2), AccuracyCI: interval(r.AccuracyCI, 2, 100),
 			Second: fixed(value(r.Perplexity), 2), SecondCI: interval(r.PerplexityCI, 2, 1),
+			Bits: fixed(value(r.Bits), 3), BitsCI: interval(r.BitsCI, 3, 1),
+			Saved: percent(value(r.Saved), 1), SavedCI: interval(r.SavedCI, 1, 100),
 			Gap: percent(value(r.GapClosed), 0), GapCI: interval(r.GapClosedCI, 0, 100),
 		}
 		if r.MacroF1 != nil {
@@ -163,6 +176,14 @@ func (p *page) results(results []Result, main string) {
 		}
 		p.HasAccuracy = p.HasAccuracy || row.Accuracy != missing
 		p.HasSecond = p.HasSecond || row.Second != missing
+		p.HasUse = p.HasUse || row.Bits != missing
+		if len(r.Deciles) > 0 {
+			p.Deciles = append(p.Deciles, decileRow{r.Name, row.Main, nil})
+			last := &p.Deciles[len(p.Deciles)-1]
+			for _, v := range r.Deciles {
+				last.Cells = append(last.Cells, fixed(v, 1))
+			}
+		}
 		p.HasGap = p.HasGap || row.Gap != missing
 		if ok {
 			row.Track = m.track(r, place)

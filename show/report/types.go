@@ -19,6 +19,7 @@ type Report struct {
 
 	Privacy Privacy  `json:"privacy"`
 	Results []Result `json:"results,omitempty"`
+	Typed   []Typed  `json:"typed,omitempty"`
 	// Verdict says who won, by how much, and whether it could be chance. It stands below the first picture.
 	Verdict string `json:"verdict,omitempty"`
 	// Product says what the product is, where the page first speaks of it.
@@ -81,11 +82,24 @@ type Result struct {
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"`
 	Perplexity   *float64  `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
+	// Bits are those of a character, and Saved the fraction of keystrokes that a keyboard's suggestions save. Deciles are the
+	// perplexities of tenths of the clients, ordered by that at ε = 0.
+	Bits    *float64  `json:"bits_per_character,omitempty"`
+	BitsCI  *Interval `json:"bits_per_character_ci,omitempty"`
+	Saved   *float64  `json:"keystrokes_saved,omitempty"`
+	SavedCI *Interval `json:"keystrokes_saved_ci,omitempty"`
+	Deciles []float64 `json:"perplexity_by_decile,omitempty"`
 	// MacroF1 replaces the perplexity where small models give texts labels.
 	MacroF1     *float64  `json:"macro_f1,omitempty"`
 	MacroF1CI   *Interval `json:"macro_f1_ci,omitempty"`
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
+}
+
+// Typed is the beginning of a text, and the words that the small model suggests before and after its training.
+type Typed struct {
+	Text          string
+	Before, After []string
 }
 
 // Keys of results that the page treats specially.

@@ -96,8 +96,8 @@ func (w *Watcher) head(now time.Time) head {
 			"takes seconds to minutes."
 	case complete:
 		name := rundir.Synthetic
-		if rundir.Has(w.Dir, rundir.Model) {
-			name = rundir.Model
+		if rundir.Has(w.Dir, rundir.Small) {
+			name = rundir.Small
 		}
 		h.Note = "The product is written: " + filepath.Join(w.Dir, name)
 	case stopped:

@@ -19,13 +19,14 @@ import (
 // Work is the work of a run, from its configuration and the headers of its models.
 type Work struct {
 	Name        string  `json:"name"`
-	Samples     int     `json:"samples"`      // of all rounds, with all that is written for them
-	Pairs       int     `json:"pairs"`        // at most
-	Product     int     `json:"product"`      // texts that the model writes at the end
-	SmallModels int     `json:"small_models"` // that a study trains for it
-	Flops       float64 `json:"flops"`        // of the matrix products of sampling and training, at full lengths
-	Memory      int64   `json:"memory_bytes"` // of the generator, at most
-	Done        bool    `json:"done"`         // the caller's to say
+	Samples     int     `json:"samples"`            // of all rounds, with all that is written for them
+	Pairs       int     `json:"pairs"`              // at most
+	Product     int     `json:"product"`            // texts that the model writes at the end
+	SmallModels int     `json:"small_models"`       // that a study trains for it
+	Flops       float64 `json:"flops"`              // of the matrix products of sampling and training, at full lengths
+	Memory      int64   `json:"memory_bytes"`       // of the generator, at most
+	SmallMemory int64   `json:"small_memory_bytes"` // of the small models' training, at most
+	Done        bool    `json:"done"`               // the caller's to say
 }
 
 // Estimate estimates the work of a run.
@@ -53,6 +54,7 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, evaluatio
 		p.SmallModels = max(0, models-1) // the product is one
 	}
 	_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
+	p.SmallMemory = assembly.SmallMemory(c, small)
 	// Two operations a weight and token to write; six to train all weights; four with adapters alone, which need no
 	// gradient of the weights, and two more for the reference.
 	n := float64(generator.Parameters)

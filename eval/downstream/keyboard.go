@@ -1,0 +1,85 @@
+package downstream
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"popri/eval/keyboard"
+	"popri/model/lm"
+	"popri/model/tensor"
+)
+
+// Keyboard suggests words by a small model. Several goroutines may use it, one at a time computes.
+type Keyboard struct {
+	*keyboard.Keyboard
+	encoder Encoder
+	model   *lm.Model
+	mutex   sync.Mutex
+	context string    // for which logits are known
+	logits  []float32 // nil before the first use
+}
+
+// OpenKeyboard loads the small model in dir, whose rows have the given form, and cuts what was typed to its last length
+// tokens. Free releases the model.
+func OpenKeyboard(dir, rows string, length int, compute tensor.DType) (*Keyboard, error) {
+	e, err := OpenEncoder(dir, rows, length)
+	if err != nil {
+		return nil, err
+	}
+	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: compute})
+	if err != nil {
+		return nil, fmt.Errorf("downstream: %w", err)
+	}
+	return newKeyboard(e, m), nil
+}
+
+func newKeyboard(e Encoder, m *lm.Model) *Keyboard {
+	return &Keyboard{Keyboard: keyboard.New(e.Tokenizer), encoder: e, model: m}
+}
+
+// Free releases the model.
+func (k *Keyboard) Free() { k.model.Free() }
+
+// Suggest returns the likeliest words for what follows the last space of a text, of which the rest is typed.
+func (k *Keyboard) Suggest(text string) (words []string, err error) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	at := strings.LastIndexByte(text, ' ') + 1
+	context, typed := strings.TrimRight(text[:at], " "), text[at:]
+	if k.logits == nil || context != k.context {
+		err = tensor.Run(func(s *tensor.Scope) error {
+			k.logits = k.next(s, context)
+			return nil
+		})
+		k.context = context
+	}
+	return k.Keyboard.Suggest(k.logits, typed), err
+}
+
+// next returns the logits of the token after a text.
+func (k *Keyboard) next(s *tensor.Scope, context string) (logits []float32) {
+	row, _ := Encoder{Tokenizer: k.encoder.Tokenizer, Rows: k.encoder.Rows, Begin: k.encoder.Begin, End: k.encoder.End,
+		Length: 1 << 30}.row(context)
+	ids := row.Tokens[:len(row.Tokens)-len(k.encoder.ending())]
+	ids = slices.Concat(ids[max(0, len(ids)-k.encoder.Length+1):], []int32{k.encoder.End})
+	k.model.Distributions(s, []lm.Row{{Tokens: ids}}, evalTokens, func(_, token int, of []float32) {
+		if token == len(ids)-1 {
+			logits = slices.Clone(of)
+		}
+	})
+	return logits
+}
+
+// suggest returns the suggestions after each of some texts.
+func (k *Keyboard) suggest(texts []string) (of [][]string, err error) {
+	for _, text := range texts {
+		words, err := k.Suggest(text)
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, words)
+	}
+	return of, nil
+}
