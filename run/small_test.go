@@ -16,6 +16,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/run/trying"
 	"popri/show/datacard"
 	"popri/testkit/testworld"
 )
@@ -88,6 +89,31 @@ func TestSmallModel(t *testing.T) {
 		if !bytes.Contains(card, []byte(want)) {
 			t.Errorf("the card lacks %q (%v):\n%s", want, err, card)
 		}
+	}
+
+	// The models are tried as they are in the run's folder.
+	m, err := trying.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	before, after, err := m.Suggest("the ")
+	if err != nil || len(before) == 0 || len(after) == 0 {
+		t.Errorf("suggested: %q, %q (%v)", before, after, err)
+	}
+	if typed := whole.Typed; len(typed) > 0 {
+		before, after, err := m.Suggest(typed[0])
+		if err != nil || !reflect.DeepEqual(before, whole.Results[0].Suggested[0]) ||
+			!reflect.DeepEqual(after, whole.Result("popri").Suggested[0]) {
+			t.Errorf("after %q: %q, %q (%v)", typed[0], before, after, err)
+		}
+	}
+	untuned, tuned, err := m.Write(t.Context(), 0, 1)
+	if err != nil || untuned == "" || tuned == "" || len(m.Prompts()) == 0 {
+		t.Errorf("written: %q, %q (%v)", untuned, tuned, err)
+	}
+	if _, err := trying.Open(t.TempDir()); err == nil {
+		t.Error("an empty folder is tried")
 	}
 
 	// Another recipe replaces the model, and stands in the report; the run's own configuration stays as it is.

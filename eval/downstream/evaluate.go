@@ -59,6 +59,18 @@ func (set *Set) add(client int, rows []lm.Row) {
 	}
 }
 
+// draw returns the set with so many of its rows, drawn by the seed; all where most is 0.
+func (set Set) draw(most int, seed uint64) Set {
+	out := Set{n: set.n}
+	for _, i := range drawn(len(set.Rows), most, seed, "tested") {
+		out.add(set.client[i], set.Rows[i:i+1])
+		if set.characters != nil {
+			out.characters = append(out.characters, set.characters[i])
+		}
+	}
+	return out
+}
+
 // Measure returns the model's mean loss over all counted tokens of rows, in nats, and the fraction of them that it
 // predicts exactly.
 func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
@@ -98,8 +110,7 @@ const typedTexts = 200
 
 // typeOn types test texts on the model's keyboard, and adds what its suggestions save.
 func typeOn(s *tensor.Scope, m *lm.Model, k *keyboard.Keyboard, set Set, seed uint64, scores []Score) {
-	order := rng.New(seed, "downstream", "typed").Perm(len(set.Rows))
-	order = order[:min(len(order), typedTexts)]
+	order := drawn(len(set.Rows), typedTexts, seed, "typed")
 	rows := make([]lm.Row, len(order))
 	for i, at := range order {
 		rows[i] = set.Rows[at]

@@ -35,6 +35,7 @@ type Options struct {
 	EvalEvery int
 	Best      string // figure that chooses among the measurements: loss or accuracy
 	Measured  int    // validation texts of a measurement, drawn by the seed; 0 takes all
+	Tested    int    // test texts, drawn by the seed; 0 takes all
 	Patience  int    // measurements without a better one that end the training; 0 trains to the end
 	Seed      uint64
 	Compute   tensor.DType
@@ -102,13 +103,20 @@ func (o Options) work(rows []lm.Row, measured int) int {
 
 // measured are the rows of a measurement.
 func (o Options) measured(validation []lm.Row) (rows []lm.Row) {
-	if o.Measured == 0 || o.Measured >= len(validation) {
-		return validation
-	}
-	for _, i := range rng.New(o.Seed, "downstream", "measured").Perm(len(validation))[:o.Measured] {
+	for _, i := range drawn(len(validation), o.Measured, o.Seed, "measured") {
 		rows = append(rows, validation[i])
 	}
 	return rows
+}
+
+// drawn are most of n numbers, drawn by the seed, in ascending order; all where most is 0.
+func drawn(n, most int, seed uint64, stage string) []int {
+	if most == 0 {
+		most = n
+	}
+	list := rng.New(seed, "downstream", stage).Perm(n)[:min(n, most)]
+	slices.Sort(list)
+	return list
 }
 
 func (o Options) worked(work int) {

@@ -130,6 +130,7 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 // Accuracies are those of the models of Run's results on each test client: the fraction of the client's tokens, or of its
 // texts, that a model has right; 0 for a client without any. They are private data: [client][result].
 func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64, results []string, err error) {
+	u.Options.Tested = 0 // each client answers for all of its texts
 	measured, err := u.measure(ctx, sources)
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +155,7 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	test, err := u.set(e, clients.Test)
+	test, err := u.test(e)
 	if err != nil {
 		return nil, err
 	}
@@ -289,6 +290,12 @@ func (u Suite) encoder() (Encoder, error) {
 	return OpenEncoder(u.ModelDir, u.Options.Rows, u.Options.Length)
 }
 
+// test is the set of texts that judge the models.
+func (u Suite) test(e Encoder) (Set, error) {
+	set, err := u.set(e, clients.Test)
+	return set.draw(u.Options.Tested, u.Options.Seed), err
+}
+
 // model loads the small model.
 func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
 	o := lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute}
@@ -317,7 +324,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		if src.Model != "" { // with its own tokenizer
 			u.ModelDir = src.Model
 			if e, err = u.encoder(); err == nil {
-				test, err = u.set(e, clients.Test)
+				test, err = u.test(e)
 			}
 			if err != nil {
 				return r, err

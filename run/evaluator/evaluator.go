@@ -109,6 +109,9 @@ func protocol(d configs.Downstream, r configs.Recipe) string {
 	if r.Patience > 0 {
 		length += fmt.Sprintf(" unless %d measurements in a row bring no better one", r.Patience)
 	}
+	if r.Tested > 0 {
+		length += fmt.Sprintf(", is tested on %d texts at most", r.Tested)
+	}
 	figure := map[string]string{"loss": "least loss", "accuracy": "highest accuracy"}[d.Best]
 	rate := ""
 	if len(d.LearningRates) > 1 {

@@ -49,7 +49,7 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	micro, recompute := assembly.SmallPasses(d, shape)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: micro, Recompute: recompute,
 		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule,
-		Warmup: recipe.Warmup, Measured: recipe.Measured, Patience: recipe.Patience,
+		Warmup: recipe.Warmup, Measured: recipe.Measured, Tested: recipe.Tested, Patience: recipe.Patience,
 		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery,
 		Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}

@@ -10,14 +10,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
@@ -44,40 +40,17 @@ const (
 	patience = 20 * time.Second
 	// tokenHeader carries the token. Another site's page cannot send it without this server's consent.
 	tokenHeader = "X-Popri-Token"
-	// policy lets the page load its own style and script and speak to this server, and nothing else. Drawings have
-	// styles inside; pictures that are saved are made from data: and blob: addresses.
-	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src " +
-		"data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 // Serve serves the page on a listener until ctx ends. Viewers then get what is new, such as the end of the run.
 func (w *Watcher) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{Handler: w.Handler(l.Addr().String()), ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
+	return Serve(ctx, l, w.Handler(l.Addr().String()), func() {
 		w.look(time.Now())
 		close(w.over)
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if server.Shutdown(last) != nil { // somebody does not read
-			server.Close()
-		}
 	})
-	err := server.Serve(netutil.LimitListener(l, max(1, min(maxConnections, handles()/4))))
-	if !stop() {
-		<-ended
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("watch: %w", err)
 }
 
-// Handler serves the page, its stream and the metrics. A request whose Host header is neither an IP address nor
-// localhost nor the host of addr is refused: it may come from a page of another site, whose name was made to point
-// here.
+// Handler serves the page, its stream and the metrics. See [Guard].
 func (w *Watcher) Handler(addr string) http.Handler {
 	mux := http.NewServeMux()
 	static := func(kind string, content []byte) http.HandlerFunc {
@@ -98,19 +71,7 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	mux.HandleFunc("GET /metrics", w.metrics)
 	mux.HandleFunc("POST /stop", w.stop)
 	mux.HandleFunc("DELETE /stop", w.withdraw)
-	return http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
-		h := out.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
-		if !trusted(in.Host, addr) {
-			http.Error(out, "watch: this server is not called "+in.Host, http.StatusMisdirectedRequest)
-			return
-		}
-		mux.ServeHTTP(out, in)
-	})
+	return Guard(addr, mux)
 }
 
 // page serves a page of the run's folder. It brings its own policy, and the sandbox keeps what it holds from this
@@ -127,31 +88,6 @@ func (w *Watcher) page(name string) http.HandlerFunc {
 		out.Header().Set("Content-Type", "text/html; charset=utf-8")
 		http.ServeContent(out, in, "", time.Time{}, f)
 	}
-}
-
-// trusted reports whether a Host header can belong to a request that the user meant for this server.
-func trusted(host, addr string) bool {
-	name := hostOf(host)
-	if name == "localhost" || name != "" && name == hostOf(addr) {
-		return true
-	}
-	_, err := netip.ParseAddr(name)
-	return err == nil
-}
-
-// hostOf is the host of "host:port", "host" or "[v6]:port".
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return strings.ToLower(host)
-	}
-	return strings.ToLower(strings.Trim(address, "[]"))
-}
-
-// Loopback reports whether an address to listen on can be reached from this machine alone.
-func Loopback(addr string) bool {
-	host := hostOf(addr)
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // stream sends all sections, and then each that changes. A viewer that reconnects gets all again.
