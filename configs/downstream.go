@@ -13,6 +13,10 @@ type Downstream struct {
 	// get has fetched. It was trained on public text and is the ε = 0 point of next_token. For classification it gets a
 	// new head, unless the folder has a trained one. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
+	// Adapter is "none" to train all weights of the small model, or "lora" to train adapters of the shape of lora.rank,
+	// lora.alpha and lora.targets. RUN/small/adapter then has the change alone, in PEFT's format, for devices that have
+	// the model already; RUN/small is the model with it. It needs a higher learning rate. Default "none".
+	Adapter string `yaml:"adapter" oneof:"none|lora"`
 	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with
 	// epochs.
 	Steps int `yaml:"steps" range:"[1, 2^30]"`
@@ -97,6 +101,9 @@ func (c Config) NeedsLabels() bool {
 
 func (v *Report) downstream(d Downstream) {
 	v.Text("downstream.model", d.Model, `"embedded", "trained", a model folder or a name on the hub`)
+	if d.Adapter == "lora" && d.Task == Classification {
+		v.Add("downstream.adapter", "is %q, must be \"none\" where downstream.task is %q, whose head is new", d.Adapter, d.Task)
+	}
 	if len(d.LearningRates) == 0 {
 		v.Add("downstream.learning_rates", "is [], must hold one rate or more")
 	}

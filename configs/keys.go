@@ -232,7 +232,7 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 	"learning_rate": "optimizer.learning_rate", "lr_scheduler_type": "optimizer.schedule",
 	"per_device_train_batch_size": "optimizer.batch", "max_completion_length": "generate.max_new_tokens",
 	"num_generations": "generate.samples", "noise_multiplier": "privacy.noise_multiplier",
-	"target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
+	"start": "downstream.model", "target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
 
 func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}

@@ -95,6 +95,11 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	if err := texts.Read(); err != nil {
 		return nil, err
 	}
+	for _, key := range only {
+		if !slices.Contains(texts.Keys(), key) {
+			return nil, fault.Userf("the table has no row %q: there are %s", key, strings.Join(texts.Keys(), ", "))
+		}
+	}
 	keys := slices.DeleteFunc(texts.Keys(),
 		func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
 	e, err := evaluation.Read(s.Dir)

@@ -137,4 +137,23 @@ func TestSmallModel(t *testing.T) {
 		!strings.Contains(err.Error(), "downstream.steps") {
 		t.Errorf("an impossible setting: %v", err)
 	}
+	s.Close()
+	_, spent := testworld.Charges(t, dir)
+
+	// Clients can train it further: only with what the first run spent in the same ledger.
+	c = testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Downstream.Model = "dp_fedavg", 1, filepath.Dir(weights)
+	c.Privacy.Epsilon *= 2
+	if _, err := Open(t.Context(), Options{Config: c, Dir: filepath.Join(t.TempDir(), "run")}); err == nil ||
+		!strings.Contains(err.Error(), "privacy.continues="+dir) {
+		t.Errorf("a start that spent ε: %v", err)
+	}
+	c.Privacy.Continues = dir
+	_, further := trainedSession(t, c)
+	if _, both := testworld.Charges(t, further); len(both) != len(spent)+1 {
+		t.Errorf("%d charges after %d", len(both), len(spent))
+	}
+	if !rundir.Has(further, rundir.Small) {
+		t.Error("the clients' training leaves no small model")
+	}
 }

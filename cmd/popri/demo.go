@@ -36,7 +36,7 @@ type demoOptions struct {
 	rounds, minutes int
 	epsilon         float64
 	seed            uint64
-	set             []string
+	set, rows       []string
 	dry             bool
 }
 
@@ -94,6 +94,7 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.preset, "preset", configs.DefaultPreset, "settings to start from; paper is the paper's loop")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil,
 		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
+	addRows(cmd, &o.rows)
 	o.track.add(cmd)
 }
 
@@ -146,7 +147,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		return usage(fmt.Errorf("demo: --minutes %d, want 0 (no bound) or more", o.minutes))
 	}
 	if o.minutes > 0 && !resume {
-		if *c, err = a.fitted(*c, o.minutes); err != nil {
+		if *c, err = a.fitted(*c, o.rows, o.minutes); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
@@ -156,7 +157,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		}
 	}
 	if o.dry {
-		return a.dryRun(*c, o.out, true)
+		return a.dryRun(*c, o.out, true, o.rows...)
 	}
 	if err := checkFolder("demo", o.out); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		return err
 	}
 	defer func() { stop(err) }()
-	return a.complete(cmd, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
+	return a.complete(cmd, o.rows, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
 		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Trackers: o.track.names})
 }
 
@@ -210,7 +211,7 @@ func demoPreset(model string) (string, error) {
 }
 
 // fitted returns the configuration of a run with so few rounds and texts that it takes about so many minutes.
-func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
+func (a *app) fitted(c configs.Config, rows []string, minutes int) (configs.Config, error) {
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	if err := assembly.SetCompute(c); err != nil {
 		return c, err
@@ -219,7 +220,7 @@ func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	fitted, flops, err := cost.Fit(c, 60*float64(minutes)/seconds(1))
+	fitted, flops, err := cost.Fit(c, rows, 60*float64(minutes)/seconds(1))
 	if err != nil {
 		return c, err
 	}
@@ -239,8 +240,8 @@ func (a *app) fitted(c configs.Config, minutes int) (configs.Config, error) {
 }
 
 // complete trains, evaluates, writes the report and prints the results.
-func (a *app) complete(cmd *cobra.Command, o run.Options) error {
-	e, ended, err := a.whole(cmd, o)
+func (a *app) complete(cmd *cobra.Command, rows []string, o run.Options) error {
+	e, ended, err := a.whole(cmd, rows, o)
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ func (a *app) complete(cmd *cobra.Command, o run.Options) error {
 }
 
 // whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, o run.Options) (e *evaluation.Outcome, ended, err error) {
+func (a *app) whole(cmd *cobra.Command, rows []string, o run.Options) (e *evaluation.Outcome, ended, err error) {
 	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
 	begun := time.Now()
 	s, err := run.Open(cmd.Context(), o)
@@ -262,7 +263,7 @@ func (a *app) whole(cmd *cobra.Command, o run.Options) (e *evaluation.Outcome, e
 	if ended != nil && !refused(ended) {
 		return nil, nil, a.stopped(ended, o.Dir)
 	}
-	e, err = s.Evaluate(cmd.Context(), a.evaluating())
+	e, err = s.Evaluate(cmd.Context(), a.evaluating(), rows...)
 	if err != nil {
 		return nil, nil, a.stopped(err, o.Dir)
 	}

@@ -24,7 +24,7 @@ func addDryRun(cmd *cobra.Command, dry *bool) {
 }
 
 // dryRun prints what a new run would do. out is its folder, or "".
-func (a *app) dryRun(c configs.Config, out string, evaluation bool) error {
+func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...string) error {
 	if out != "" && rundir.Exists(out) {
 		return usage(fmt.Errorf("--dry-run plans a new run, and %s holds a run already: name another folder", out))
 	}
@@ -32,7 +32,7 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool) error {
 	if err := assembly.SetCompute(c); err != nil {
 		return err
 	}
-	d, err := cost.Dry(c, evaluation, a.warn)
+	d, err := cost.Dry(c, evaluation, rows, a.warn)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type evalOptions struct {
 	track                                            trackFlag
 	protect                                          float64
 	task, run, synthetic, private, model, small, out string
+	rows                                             []string
 	reference                                        bool
 }
 
@@ -61,6 +62,12 @@ of the private text itself are left out. With --synthetic the flag needs --out.`
 	return cmd
 }
 
+// addRows adds the flag that names rows of a run's table.
+func addRows(cmd *cobra.Command, rows *[]string) {
+	cmd.Flags().StringSliceVar(rows, "rows", nil, "rows of the table between ε = 0 and ε = ∞, each of which trains a small "+
+		"model: untuned, untrained, the method's name, written, selected, public_all, public_domain (default: all)")
+}
+
 func (o *evalOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	cmd.Flags().StringVar(&o.task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
@@ -80,6 +87,7 @@ func (o *evalOptions) add(cmd *cobra.Command) {
 		"with --run: declare the train clients' texts to be public or test "+
 			"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
 	smallFlag(cmd, &o.small)
+	addRows(cmd, &o.rows)
 	o.track.add(cmd)
 }
 
@@ -122,6 +130,9 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	}
 	if len(o.track.names) > 0 && o.run == "" && o.out == "" {
 		return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
+	}
+	if len(o.rows) > 0 && o.run == "" {
+		return usage(errors.New("eval: --rows needs --run"))
 	}
 	if o.run != "" {
 		if name := changed(cmd, "private", "model", "out", "config", "preset", "set"); name != "" {
@@ -185,7 +196,7 @@ func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
 			return err
 		}
 	}
-	e, err := s.Evaluate(cmd.Context(), options)
+	e, err := s.Evaluate(cmd.Context(), options, o.rows...)
 	if err != nil {
 		return err
 	}

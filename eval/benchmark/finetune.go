@@ -46,7 +46,7 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	}
 	train := func(steps int) error {
 		return tensor.Run(func(s *tensor.Scope) error {
-			_, _, err := downstream.FineTune(ctx, s, m, rows, rows[:1], 2e-4,
+			_, _, err := downstream.FineTune(ctx, s, m, nil, rows, rows[:1], 2e-4,
 				downstream.Options{Steps: steps, Batch: o.Batch, Micro: o.Micro, Recompute: o.Recompute,
 					Rows: downstream.Document, Schedule: "constant", Dropout: 0.1,
 					EvalEvery: steps, Best: "loss", Seed: 1, Compute: o.DType}, "")

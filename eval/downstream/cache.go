@@ -106,6 +106,10 @@ func (u Suite) commonKey() (string, error) {
 	}
 	o := u.Options
 	o.Worked = nil
+	if o.LoRA != nil { // what the pointer points to
+		fmt.Fprintf(h, "\n%+v", *o.LoRA)
+		o.LoRA = nil
+	}
 	fmt.Fprintf(h, "\n%+v\n%s\n", o, u.Population.Tag(u.CacheKey))
 	for _, l := range u.Labels {
 		fmt.Fprintf(h, "label %d %s\n", len(l), l)

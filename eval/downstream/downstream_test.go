@@ -15,6 +15,7 @@ import (
 
 	"popri/datasets"
 	"popri/datasets/clients"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
@@ -218,10 +219,10 @@ func tune(t *testing.T, w *testworld.World, rows, validation []lm.Row, o Options
 	defer m.Free()
 	err = tensor.Run(func(s *tensor.Scope) error {
 		var err error
-		if best, curve, err = FineTune(t.Context(), s, m, rows, validation, 5e-3, o, ""); err != nil {
+		if best, curve, err = FineTune(t.Context(), s, m, nil, rows, validation, 5e-3, o, ""); err != nil {
 			return err
 		}
-		loss, _, err = m.Evaluate(s, validation, evalTokens, nil)
+		loss, _, err = m.Evaluate(s, validation, nil, evalTokens, nil)
 		weights = s.Float32s(m.Param(m.Names()[0]))
 		return err
 	})
@@ -291,7 +292,7 @@ func TestFineTune(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := tensor.Run(func(s *tensor.Scope) error {
-		_, _, err := FineTune(ctx, s, start, rows, validation, 5e-3, o, "")
+		_, _, err := FineTune(ctx, s, start, nil, rows, validation, 5e-3, o, "")
 		return err
 	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
@@ -303,7 +304,7 @@ func TestFineTune(t *testing.T) {
 		o                Options
 	}{{nil, validation, o}, {rows, nil, o}, {rows, validation, bad}} {
 		if err := tensor.Run(func(s *tensor.Scope) error {
-			_, _, err := FineTune(t.Context(), s, start, c.rows, c.validation, 5e-3, c.o, "")
+			_, _, err := FineTune(t.Context(), s, start, nil, c.rows, c.validation, 5e-3, c.o, "")
 			return err
 		}); err == nil {
 			t.Errorf("%d rows, %d to validate, %+v: no error", len(c.rows), len(c.validation), c.o)
@@ -372,6 +373,36 @@ func TestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.Progress = nil
+	}
+
+	// With adapters, the kept model is the start with the kept adapter.
+	k = u
+	k.Small, k.Kept, k.Options.LoRA = filepath.Join(t.TempDir(), "small"), "own", &lora.Config{Rank: 4, Alpha: 8}
+	adapted := run(k)
+	if adapted[2].Accuracy == plain[2].Accuracy || adapted[2].Perplexity >= adapted[0].Perplexity {
+		t.Errorf("trained with adapters: %+v", adapted[2])
+	}
+	m, err := lm.Load(w.Device, lm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	a, err := lora.Load(filepath.Join(k.Small, "adapter"), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	if _, err := a.MergeInPlace(m); err != nil {
+		t.Fatal(err)
+	}
+	e, err := u.encoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	loss, _, err := Measure(m, e.Encode(clients.Texts(p.Split(clients.Test))))
+	if err != nil || math.Abs(math.Exp(loss)/adapted[2].Perplexity-1) > 1e-5 {
+		t.Errorf("the start with the adapter has a perplexity of %g, the kept model %g (%v)", math.Exp(loss),
+			adapted[2].Perplexity, err)
 	}
 
 	// What learns from no text at all is the start.

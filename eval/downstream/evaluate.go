@@ -75,7 +75,7 @@ func (set Set) draw(most int, seed uint64) Set {
 // predicts exactly.
 func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
 	err = tensor.Run(func(s *tensor.Scope) error {
-		loss, accuracy, err = m.Evaluate(s, rows, evalTokens, nil)
+		loss, accuracy, err = m.Evaluate(s, rows, nil, evalTokens, nil)
 		return err
 	})
 	return loss, accuracy, err
@@ -84,7 +84,7 @@ func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
 // evaluate scores the model on each client of the set.
 func evaluate(s *tensor.Scope, m *lm.Model, set Set, done func(tokens int)) ([]Score, error) {
 	scores := make([]Score, set.n)
-	rows, err := m.EvaluateRows(s, set.Rows, evalTokens, done)
+	rows, err := m.EvaluateRows(s, set.Rows, nil, evalTokens, done)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"popri/internal/rng"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/trainer"
@@ -32,10 +33,11 @@ type record struct {
 }
 
 // FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves the weights of
-// the best measurement on the validation rows in it. A training with the same arguments that was ended goes on where
+// the best measurement on the validation rows in it. With an adapter it trains that instead, and merges it into m at the
+// end. A training with the same arguments that was ended goes on where
 // the checkpoint's file says, whose name says of which training it is; "" keeps none. Of o.LearningRates, rate is used.
-func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validation []lm.Row, rate float64, o Options,
-	checkpoint string) (best Point, curve []Point, err error) {
+func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.Adapter, rows, validation []lm.Row,
+	rate float64, o Options, checkpoint string) (best Point, curve []Point, err error) {
 	if len(rows) == 0 || len(validation) == 0 {
 		return best, nil, fmt.Errorf("downstream: %d texts to train on, %d to validate", len(rows), len(validation))
 	}
@@ -45,14 +47,18 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 	}
 	validation = o.measured(validation)
 	m.Compute, m.Recompute = o.Compute, o.Recompute
-	params, err := m.Trainable()
+	trained, of := m.Trainable, lm.Adapter(nil)
+	if adapter != nil {
+		trained, of = adapter.Trainable, adapter
+	}
+	params, err := trained()
 	if err != nil {
 		return best, nil, err
 	}
 	optimizer := trainer.NewOptimizer(params, p.adamW())
 	defer optimizer.Free()
 	r := record{Progress: trainer.Begun()}
-	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, optimizer, rows),
+	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, of, optimizer, rows),
 		Batches: p.batches(len(rows)), Schedule: p.schedule, Updates: p.steps, MeasureEvery: p.every,
 		MeasureFirst: true, Keep: trainer.BestWeights,
 		Checkpoint: trainer.Checkpoint{Path: checkpoint, Every: checkpointEvery}, Record: &r}
@@ -60,7 +66,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 		return o.Patience > 0 && r.Best >= 0 && len(r.Curve)-1-r.Best >= o.Patience
 	}
 	loop.Measure = func(_ context.Context, done int) (bool, error) {
-		loss, accuracy, err := m.Evaluate(s, validation, evalTokens, o.worked)
+		loss, accuracy, err := m.Evaluate(s, validation, of, evalTokens, o.worked)
 		if err != nil {
 			return false, err
 		}
@@ -79,6 +85,11 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, rows, validatio
 	if err := loop.Run(ctx); err != nil {
 		return best, nil, fmt.Errorf("downstream: %w", err)
 	}
+	if adapter != nil {
+		if _, err := adapter.MergeInPlace(m); err != nil {
+			return best, nil, fmt.Errorf("downstream: %w", err)
+		}
+	}
 	return r.Curve[r.Best], r.Curve, loop.Checkpoint.Remove()
 }
 
@@ -87,8 +98,8 @@ func (p plan) adamW() trainer.AdamW {
 }
 
 // objective is the next-token loss of rows. Rows are computed in one pass, or in passes of rows of nearly one length.
-func (p plan) objective(m *lm.Model, o *trainer.Optimizer, rows []lm.Row) *trainer.NextToken {
-	loss := &trainer.NextToken{Model: m, Optimizer: o, Rows: trainer.InMemory(rows), Dropout: p.Dropout, Seed: p.Seed}
+func (p plan) objective(m *lm.Model, adapter lm.Adapter, o *trainer.Optimizer, rows []lm.Row) *trainer.NextToken {
+	loss := &trainer.NextToken{Model: m, Adapter: adapter, Optimizer: o, Rows: trainer.InMemory(rows), Dropout: p.Dropout, Seed: p.Seed}
 	if p.Micro > 0 {
 		loss.Parts, loss.ByLength = trainer.PassesOf(p.Micro), true
 	}

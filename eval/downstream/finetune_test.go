@@ -40,7 +40,7 @@ func again(ctx context.Context, t *testing.T, rows, validation []lm.Row, o Optio
 	}
 	defer m.Free()
 	err = tensor.Run(func(s *tensor.Scope) error {
-		_, curve, err = FineTune(ctx, s, m, rows, validation, 5e-3, o, checkpoint)
+		_, curve, err = FineTune(ctx, s, m, nil, rows, validation, 5e-3, o, checkpoint)
 		weights = s.Float32s(m.Param(m.Names()[0]))
 		return err
 	})

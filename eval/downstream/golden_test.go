@@ -57,10 +57,10 @@ func TestGoldenFineTuning(t *testing.T) {
 		o.WeightDecay = 0
 		optimizer := trainer.NewOptimizer(params, p.adamW())
 		defer optimizer.Free()
-		objective, batches := p.objective(m, optimizer, rows), p.batches(len(rows))
+		objective, batches := p.objective(m, nil, optimizer, rows), p.batches(len(rows))
 		batches.Order = func(epoch int) []int { return trace.Order[epoch] }
 		measure := func(s *tensor.Scope, at int) {
-			list, err := m.EvaluateRows(s, held, 64, nil)
+			list, err := m.EvaluateRows(s, held, nil, 64, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

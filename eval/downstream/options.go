@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"popri/internal/rng"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/trainer"
@@ -39,6 +40,8 @@ type Options struct {
 	Patience  int    // measurements without a better one that end the training; 0 trains to the end
 	Seed      uint64
 	Compute   tensor.DType
+	// LoRA are the adapters that are trained in place of all weights; nil for none.
+	LoRA *lora.Config
 	// Worked, if not nil, is called after every update and every batch of a measurement with their work, of which the
 	// forward pass of a token is 1.
 	Worked func(work int)

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"popri/datasets/clients"
 	"popri/internal/atomicfile"
+	"popri/internal/rng"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
@@ -266,6 +269,7 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
 		}
 		m.Free()
+		t.free()
 		best[i] = t.best
 		return nil
 	})
@@ -320,6 +324,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 	o Options, state string) (r Result, err error) {
 	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
 	var m *lm.Model
+	var t tuned
 	if !src.trained() {
 		if src.Model != "" { // with its own tokenizer
 			u.ModelDir = src.Model
@@ -335,7 +340,6 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		if src.Key == Private {
 			state = ""
 		}
-		var t tuned
 		m, t, err = u.train(ctx, s, e, rows, validation.Rows, o, state)
 		r.BestStep, r.Curve, r.LearningRate = t.best.Step, t.curve, t.rate
 	}
@@ -343,6 +347,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		return r, err
 	}
 	defer m.Free()
+	defer t.free()
 	if r.scores, err = evaluate(s, m, test, o.Worked); err != nil {
 		return r, err
 	}
@@ -356,7 +361,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		}
 	}
 	if u.keeps(src) {
-		err = u.keep(m)
+		err = u.keep(m, t.adapter)
 	}
 	return r, err
 }
@@ -369,10 +374,14 @@ func (u Suite) suggests(src Source) bool {
 	return len(u.Typed) > 0 && (src.Key == Public || src.Key == u.Kept)
 }
 
-// keep writes the model to the suite's folder, in place of an earlier one.
-func (u Suite) keep(m *lm.Model) error {
+// keep writes the model to the suite's folder, in place of an earlier one, and the adapter that made it, if any, to the
+// folder adapter in that.
+func (u Suite) keep(m *lm.Model, adapter *lora.Adapter) error {
 	return atomicfile.Folder(u.Small, func(dir string) error {
-		return m.SaveLike(u.ModelDir, dir, safetensors.F32)
+		if err := m.SaveLike(u.ModelDir, dir, safetensors.F32); err != nil || adapter == nil {
+			return err
+		}
+		return adapter.Save(filepath.Join(dir, "adapter"))
 	})
 }
 
@@ -381,6 +390,14 @@ type tuned struct {
 	best  Point
 	curve []Point
 	rate  float64
+	// adapter was trained and merged; nil if all weights were trained.
+	adapter *lora.Adapter
+}
+
+func (t tuned) free() {
+	if t.adapter != nil {
+		t.adapter.Free()
+	}
 }
 
 // train fine-tunes a model with each learning rate and returns the best one, which the caller frees.
@@ -389,6 +406,7 @@ func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, vali
 	defer func() {
 		if err != nil && best != nil {
 			best.Free()
+			t.free()
 			best = nil
 		}
 	}()
@@ -401,17 +419,25 @@ func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, vali
 		if path != "" {
 			path = fmt.Sprintf("%s.%d.safetensors", state, i)
 		}
-		p, curve, err := FineTune(ctx, s, m, rows, validation, rate, o, path)
-		if err != nil {
+		one := tuned{rate: rate}
+		if o.LoRA != nil {
+			if one.adapter, err = lora.New(m, *o.LoRA, rng.New(o.Seed, "downstream", "lora")); err != nil {
+				m.Free()
+				return best, t, err
+			}
+		}
+		if one.best, one.curve, err = FineTune(ctx, s, m, one.adapter, rows, validation, rate, o, path); err != nil {
 			m.Free()
+			one.free()
 			return best, t, err
 		}
-		worse := m
-		if best == nil || o.better(p, t.best) {
-			best, worse, t = m, best, tuned{p, curve, rate}
+		worse, other := m, one
+		if best == nil || o.better(one.best, t.best) {
+			worse, other, best, t = best, t, m, one
 		}
 		if worse != nil {
 			worse.Free()
+			other.free()
 		}
 	}
 	if best == nil {

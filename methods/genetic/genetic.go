@@ -343,7 +343,7 @@ func (m *Method) perplexities(texts []string) ([]float64, error) {
 		return out, nil
 	}
 	return out, tensor.Run(func(s *tensor.Scope) error {
-		found, err := m.Model.EvaluateRows(s, scored, 2048, nil)
+		found, err := m.Model.EvaluateRows(s, scored, nil, 2048, nil)
 		for i, x := range found {
 			out[which[i]] = math.Exp(x.Loss / float64(max(1, x.Tokens)))
 		}

@@ -105,7 +105,7 @@ func TestGoldenClassifiers(t *testing.T) {
 						checked++
 					}
 				}
-				scores, err := m.EvaluateRows(s, rows, 40, nil)
+				scores, err := m.EvaluateRows(s, rows, nil, 40, nil)
 				if err != nil {
 					return err
 				}

@@ -10,9 +10,9 @@ import (
 // Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the fraction of them that are the
 // likeliest token. Batches have at most the given number of padded tokens; after each, done, if not nil, is told how
 // many tokens its rows have.
-func (m *Model) Evaluate(s *tensor.Scope, rows []Row, batchTokens int, done func(tokens int)) (loss, accuracy float64,
-	err error) {
-	each, err := m.EvaluateRows(s, rows, batchTokens, done)
+func (m *Model) Evaluate(s *tensor.Scope, rows []Row, adapter Adapter, batchTokens int, done func(tokens int)) (loss,
+	accuracy float64, err error) {
+	each, err := m.EvaluateRows(s, rows, adapter, batchTokens, done)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -61,10 +61,11 @@ func batches(s *tensor.Scope, rows []Row, tokens int, f func(from int, batch []R
 }
 
 // EvaluateRows scores each row by itself; see [Model.Evaluate].
-func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, batchTokens int, done func(tokens int)) ([]RowScore, error) {
+func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batchTokens int, done func(tokens int)) ([]RowScore,
+	error) {
 	out := make([]RowScore, len(rows))
 	batches(s, rows, batchTokens, func(from int, batch []Row) {
-		sc := m.Score(s, batch, nil, true)
+		sc := m.Score(s, batch, adapter, true)
 		for i, lp := range sc.LogProbs {
 			r := &out[from+sc.Row[i]]
 			r.Loss -= float64(lp)

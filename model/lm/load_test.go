@@ -251,7 +251,7 @@ func TestNotFiniteLogits(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := tensor.Run(func(s *tensor.Scope) error {
-				_, err := m.EvaluateRows(s, []Row{{Tokens: []int32{1, 2, 3}}}, 64, nil)
+				_, err := m.EvaluateRows(s, []Row{{Tokens: []int32{1, 2, 3}}}, nil, 64, nil)
 				return err
 			})
 			if err == nil {

@@ -76,11 +76,43 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fault.User(err)
 	}
+	if err := checkStart(c, b); err != nil {
+		return 0, err
+	}
 	before, err := spentBefore(c)
 	if err != nil {
 		return 0, err
 	}
 	return Calibrate(c, b, before)
+}
+
+// checkStart refuses a run that begins with a small model of another run on the same clients without counting the charges
+// of that run: the model depends on them.
+func checkStart(c configs.Config, b ledger.Budget) error {
+	if c.Downstream.Model == configs.Trained || filepath.Base(filepath.Clean(c.Downstream.Model)) != rundir.Small {
+		return nil
+	}
+	run := filepath.Dir(filepath.Clean(c.Downstream.Model))
+	earlier, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	same := earlier.Budget.Data == b.Data
+	if b.Data == "" { // of a plan
+		same = earlier.Budget.Clients == b.Clients
+	}
+	of, err := os.Stat(filepath.Join(run, rundir.Ledger))
+	if err != nil {
+		return err
+	}
+	if before, err := os.Stat(continued(c)); !same || err == nil && os.SameFile(of, before) {
+		return nil
+	}
+	return fault.Userf("downstream.model is %s, which the run %s trained under a guarantee for the same clients: "+
+		"privacy.continues=%s counts what that run spent against privacy.epsilon, too", c.Downstream.Model, run, run)
 }
 
 // spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued,

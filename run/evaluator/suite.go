@@ -6,6 +6,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
+	"popri/dpo/preference"
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/rng"
@@ -53,6 +54,9 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery,
 		Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
+	if d.Adapter == "lora" {
+		options.LoRA = new(preference.Adapter(c.LoRA, dir))
+	}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, nil
 }

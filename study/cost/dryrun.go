@@ -2,17 +2,20 @@ package cost
 
 import (
 	"fmt"
+	"slices"
 
 	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/datasets/clients"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/methods/target"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
+	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/inputs"
 	"popri/trainer/pretrain"
@@ -37,9 +40,9 @@ type DryRun struct {
 }
 
 // Dry reads the data of a run and checks them as the run would, plans its releases and estimates its work, with that of
-// its evaluation or without. It trains nothing and writes nothing, but for the embedded models' copy in the cache
+// its evaluation by the rows that are named (none: all) or without. It trains nothing and writes nothing, but for the embedded models' copy in the cache
 // folder.
-func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) {
+func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*DryRun, error) {
 	if err := evaluator.CheckTask(c); err != nil {
 		return nil, err
 	}
@@ -47,7 +50,7 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := evaluator.Check(c, data.Private); err != nil && evaluation {
+	if err := evaluator.Check(c, data.Private); err != nil && evaluate {
 		return nil, err
 	} else if err != nil && warn != nil {
 		warn("popri eval could not evaluate this run: " + err.Error())
@@ -84,8 +87,19 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 		return nil, fault.User(err)
 	}
 	first := d.Work.Flops
-	d.Work = estimate(c, generator, small, smallModels(c, evaluation, len(data.Public.InDomain) > 0), evaluation)
+	var keys []string
+	if evaluate {
+		keys = evaluated(c, len(data.Public.InDomain) > 0, rows...)
+	}
+	d.Work = estimate(c, generator, small, keys)
 	d.Work.Flops += first
+	if evaluate { // a test token takes a forward pass of each model
+		texts := d.Clients[clients.Test].Texts
+		if most := c.Downstream.Training().Tested; most > 0 {
+			texts = min(texts, most)
+		}
+		d.Work.Flops += 2 * float64(small.Parameters) * float64(texts*c.Downstream.Length*(len(keys)+1))
+	}
 
 	if c.Provenance, err = inputs.Provenance(c,
 		inputs.Origin{Validation: d.Clients[clients.Validation].Clients}); err != nil {
@@ -95,37 +109,35 @@ func Dry(c configs.Config, evaluation bool, warn func(string)) (*DryRun, error) 
 	if err != nil {
 		return nil, err
 	}
-	facts.Evaluated, facts.Reference = evaluation, evaluation && c.Eval.ReferencePrivate
+	facts.Evaluated, facts.Reference = evaluate, evaluate && c.Eval.ReferencePrivate
 	if d.Epsilon = facts.Spent; d.Epsilon > d.Budget {
 		d.Warnings = append(d.Warnings,
 			"all releases together spend more than the budget: the run ends before the last one (exit code 3)")
 	}
 	d.Guarantee, d.Warnings = facts.Headline(), append(d.Warnings, facts.Warnings()...)
-	d.Publishes = publishes(c, budget, d, evaluation)
+	d.Publishes = publishes(c, budget, d, evaluate)
 	return d, nil
 }
 
-// smallModels is the number of small models that the run trains to choose its product, and those of its evaluation.
-func smallModels(c configs.Config, evaluation, inDomain bool) (n int) {
+// evaluated are the keys of the rows for which an evaluation trains small models: all, or only those that are named. A
+// model at ε = 0 is not trained, nor a product that is a model itself.
+func evaluated(c configs.Config, inDomain bool, only ...string) (keys []string) {
 	m := methods.Of(c)
-	if m.ChoosesMix(c) {
-		n += 3
-	}
-	if !evaluation {
-		return n
-	}
-	if n += 3; c.Learns() { // the untuned model's text, the product, all public text
-		n-- // the product is a model
-	}
-	for _, more := range []bool{writesUntrained(c), inDomain, c.Eval.ReferencePrivate} {
-		if more {
-			n++
+	mixes := m.Mixes && c.Synthetic.PublicTexts > 0
+	for _, row := range []struct {
+		key   string
+		there bool
+	}{{evaluation.KeyUntuned, true}, {evaluation.KeyUntrained, writesUntrained(c)}, {m.Name, !c.Learns()},
+		{evaluation.KeyWritten, mixes}, {evaluation.KeySelected, mixes}, {evaluation.KeyPublicAll, true},
+		{evaluation.KeyInDomain, inDomain}} {
+		if row.there && (len(only) == 0 || slices.Contains(only, row.key)) {
+			keys = append(keys, row.key)
 		}
 	}
-	if m.Mixes && c.Synthetic.PublicTexts > 0 {
-		n += 2
+	if c.Eval.ReferencePrivate {
+		keys = append(keys, downstream.Private)
 	}
-	return n
+	return keys
 }
 
 // writesUntrained reports whether an evaluation also compares with what the product's prompts and weights give without
@@ -137,7 +149,7 @@ func writesUntrained(c configs.Config) bool {
 }
 
 // publishes says what the run's folder has for its readers.
-func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []string {
+func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []string {
 	product := fmt.Sprintf("synthetic.parquet: %d texts that the tuned model writes", d.Work.Product)
 	switch m := methods.Of(c); {
 	case c.Learns():
@@ -157,8 +169,9 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluation bool) []
 	list := []string{product,
 		fmt.Sprintf("rounds/: "+parts+"the noised sum of the train clients' vectors of each release (%d)", d.Releases),
 		fmt.Sprintf("config.yaml, ledger.jsonl: all settings, and the number of train clients (%d)", b.Clients)}
-	if evaluation {
-		list = append(list, "eval.json, report.html: figures on validation and test clients, who are not protected")
+	if evaluate {
+		list = append(list, "small/: the small model that is trained on the product, with its card",
+			"eval.json, report.html: figures on validation and test clients, who are not protected")
 	} else {
 		list = append(list, "report.html: figures on validation clients, who are not protected")
 	}

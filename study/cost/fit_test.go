@@ -9,11 +9,11 @@ import (
 func TestFit(t *testing.T) {
 	c := configuration(t, 4)
 	c.Synthetic.Texts, c.Synthetic.PublicTexts = 400, 41
-	whole, most, err := Fit(c, math.Inf(1))
+	whole, most, err := Fit(c, nil, math.Inf(1))
 	if err != nil || whole.Trainer.Rounds != 4 || whole.Synthetic.Texts != 400 || whole.Synthetic.PublicTexts != 41 {
 		t.Fatalf("%v: %+v, %+v", err, whole.Trainer, whole.Synthetic)
 	}
-	least, flops, err := Fit(c, 0)
+	least, flops, err := Fit(c, nil, 0)
 	if err != nil || least.Trainer.Rounds != 1 || least.Synthetic.Texts != 100 || least.Synthetic.PublicTexts != 11 {
 		t.Fatalf("%v: %+v, %+v", err, least.Trainer, least.Synthetic)
 	}
@@ -22,7 +22,7 @@ func TestFit(t *testing.T) {
 	}
 	texts := 0
 	for bound := flops; bound < most; bound += (most - flops) / 10 {
-		fitted, of, err := Fit(c, bound)
+		fitted, of, err := Fit(c, nil, bound)
 		if err != nil || of > bound || fitted.Synthetic.Texts < texts {
 			t.Errorf("%v: at most %g: %g operations and %d texts, %d texts in less", err, bound, of, fitted.Synthetic.Texts,
 				texts)

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 
 	"popri/configs"
 	"popri/datasets"
@@ -12,6 +13,7 @@ import (
 	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
+	"popri/run/evaluation"
 	"popri/study/grid"
 	"popri/trainer/pretrain"
 )
@@ -36,22 +38,19 @@ func Estimate(cell grid.Cell) (Work, error) {
 	if err != nil {
 		return Work{}, err
 	}
-	models := 1
-	if c.Eval.ReferencePrivate {
-		models++ // shared by the runs of one seed
-	}
-	p := estimate(c, generator, small, models, false)
+	p := estimate(c, generator, small, evaluated(c, false, methods.Of(c).Name)) // ε = ∞ is shared by the runs of one seed
 	p.Name = cell.Name
 	return p, nil
 }
 
-// estimate estimates the work of a run with models of these shapes, after which so many small models are trained, and
-// where it is evaluated, of the texts that the untuned model writes to compare with.
-func estimate(c configs.Config, generator, small lm.Shape, models int, evaluation bool) Work {
-	cost := methods.Of(c).CostOf(c)
-	p := Work{Samples: cost.Samples, Pairs: cost.Pairs, Product: cost.Product, SmallModels: models}
-	if c.Learns() {
-		p.SmallModels = max(0, models-1) // the product is one
+// estimate estimates the work of a run with models of these shapes and of an evaluation with these rows, for some of which
+// texts are written.
+func estimate(c configs.Config, generator, small lm.Shape, rows []string) Work {
+	m := methods.Of(c)
+	cost := m.CostOf(c)
+	p := Work{Samples: cost.Samples, Pairs: cost.Pairs, Product: cost.Product, SmallModels: len(rows)}
+	if m.ChoosesMix(c) {
+		p.SmallModels += 3
 	}
 	_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
 	p.SmallMemory = assembly.SmallMemory(c, small)
@@ -60,9 +59,8 @@ func estimate(c configs.Config, generator, small lm.Shape, models int, evaluatio
 	n := float64(generator.Parameters)
 	prompt := float64(method.PromptTokens(c))
 	texts := p.Product
-	if evaluation {
-		texts += c.Synthetic.Texts
-		if writesUntrained(c) {
+	for _, key := range []string{evaluation.KeyUntuned, evaluation.KeyUntrained} {
+		if slices.Contains(rows, key) {
 			texts += c.Synthetic.Texts
 		}
 	}
@@ -109,9 +107,9 @@ func shapeOf(model, embedded, role string) (lm.Shape, error) {
 var sizes = []float64{1, 0.75, 0.5, 0.35, 0.25}
 
 // Fit returns the configuration with the largest fraction of its rounds and of its product's texts, between all and a
-// quarter of them, with which the run and its evaluation take at most so many floating-point operations, and how many
+// quarter of them, with which the run and its evaluation by these rows (none: all) take at most so many floating-point operations, and how many
 // they take. Where a quarter takes more, that is what it returns. Models that are trained first are not counted.
-func Fit(c configs.Config, most float64) (fitted configs.Config, flops float64, err error) {
+func Fit(c configs.Config, rows []string, most float64) (fitted configs.Config, flops float64, err error) {
 	generator, small, err := shapes(c)
 	if err != nil {
 		return c, 0, err
@@ -121,7 +119,7 @@ func Fit(c configs.Config, most float64) (fitted configs.Config, flops float64, 
 		for _, count := range []*int{&fitted.Trainer.Rounds, &fitted.Synthetic.Texts, &fitted.Synthetic.PublicTexts} {
 			*count = int(math.Ceil(share * float64(*count)))
 		}
-		flops = estimate(fitted, generator, small, smallModels(fitted, true, false), true).Flops
+		flops = estimate(fitted, generator, small, evaluated(fitted, false, rows...)).Flops
 		if flops <= most {
 			break
 		}

@@ -93,7 +93,7 @@ func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 			st.Step, st.Epoch, st.Loss = done, stream.epoch, smooth
 			st.TokensPerSec = float64(done*o.Batch*o.Context) / time.Since(begun).Seconds()
 			if done%heldEvery == 0 || done == o.Steps {
-				if st.HeldLoss, st.HeldAccuracy, err = m.Evaluate(s, held, 8192, nil); err != nil {
+				if st.HeldLoss, st.HeldAccuracy, err = m.Evaluate(s, held, nil, 8192, nil); err != nil {
 					return false, err
 				}
 			}
