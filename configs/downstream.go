@@ -36,7 +36,7 @@ type Downstream struct {
 	// which the models that come with the program were trained (the end-of-text token, the text and a line's end), a
 	// warm-up of 6 % of the updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "pretrained" suits a
 	// model that somebody has pretrained: rows of the begin-of-text token, the text and the end-of-text token, a warm-up
-	// of 10 % of the updates, a cosine, weight decay 0.01, clipping to 1; 512 validation texts choose the step, 1000 test texts judge the model, and
+	// of 10 % of the updates, a cosine, weight decay 0.01, clipping to 1; 256 validation texts choose the step, 1000 test texts judge the model, and
 	// training ends after three measurements without a better one. "distilgpt2" is that of the
 	// POPri paper's DistilGPT2: rows of the begin-of-text token, the text and the end-of-text token, a constant
 	// learning rate, no decay, no clipping, dropout 0.1. "bert" is that of Aug-PE's BERT: the same rows and dropout, a
@@ -72,7 +72,7 @@ type Recipe struct {
 var recipes = map[string]Recipe{
 	"brief": {Rows: "line", Schedule: "cosine", Warmup: 0.06, WeightDecay: 0.01, MaxGradNorm: 1},
 	"pretrained": {Rows: "document", Schedule: "cosine", Warmup: 0.1, WeightDecay: 0.01, MaxGradNorm: 1,
-		Measured: 512, Tested: 1000, Patience: 3},
+		Measured: 256, Tested: 1000, Patience: 3},
 	"distilgpt2": {Rows: "document", Schedule: "constant", Dropout: 0.1},
 	"bert":       {Rows: "document", Schedule: "linear", WeightDecay: 0.01, MaxGradNorm: 1, Dropout: 0.1},
 }

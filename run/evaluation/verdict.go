@@ -11,10 +11,14 @@ import (
 // clients could have given another answer. It is "" where nothing was compared.
 func (e *Outcome) Verdict() string {
 	var best *downstream.Result
+	helped := ""
 	var same []string // rows whose small model is the product's: synthetic.mix=validated may choose one of these texts
 	for i := range e.Results {
 		r := &e.Results[i]
 		untrained := r.Key == downstream.Public && r.Texts == 0
+		if untrained && r.Deficit != nil && *r.Deficit <= 0 {
+			helped = "Training on the product did not help: the small model is as good without it (ε = 0). "
+		}
 		if r.Deficit == nil || r.Key == downstream.Private || untrained {
 			continue
 		}
@@ -31,9 +35,9 @@ func (e *Outcome) Verdict() string {
 			best = r
 		}
 	}
-	chosen := ""
+	chosen := helped
 	if len(same) > 0 {
-		chosen = "The product was chosen on validation clients and is the same as the row " +
+		chosen += "The product was chosen on validation clients and is the same as the row " +
 			strings.Join(same, " and ") + ". "
 	}
 	if best == nil {

@@ -42,6 +42,7 @@ func TestVerdict(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]downstream.Result{row(downstream.Public, .05), row(downstream.Private, -.05)}, ""},
+		{[]downstream.Result{row(downstream.Public, -.01), row("a", .01)}, "did not help"},
 		{[]downstream.Result{row("a", .03, .02, .04), row("b", .011, .0052, .0171),
 			row(downstream.Private, -.05, -.06, -.04)},
 			"The product is better than the strongest baseline, text b: +1.10 points of accuracy (95 % interval over " +

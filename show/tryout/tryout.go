@@ -40,15 +40,9 @@ const longest = 16 << 10
 // Handler serves the page to requests that are meant for the server at addr.
 func Handler(addr string, m Models) http.Handler {
 	mux := http.NewServeMux()
-	static := func(kind string, content []byte) http.HandlerFunc {
-		return func(out http.ResponseWriter, _ *http.Request) {
-			out.Header().Set("Content-Type", kind+"; charset=utf-8")
-			_, _ = out.Write(content)
-		}
-	}
-	mux.HandleFunc("GET /{$}", static("text/html", pageHTML))
-	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet+pageCSS)))
-	mux.HandleFunc("GET /page.js", static("text/javascript", pageJS))
+	mux.HandleFunc("GET /{$}", watch.Static("text/html", pageHTML))
+	mux.HandleFunc("GET /style.css", watch.Static("text/css", []byte(report.StyleSheet+pageCSS)))
+	mux.HandleFunc("GET /page.js", watch.Static("text/javascript", pageJS))
 	mux.HandleFunc("GET /about", func(out http.ResponseWriter, _ *http.Request) {
 		small, generator := m.Names()
 		answer(out, map[string]any{"small": small, "generator": generator, "prompts": m.Prompts()}, nil)

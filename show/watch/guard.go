@@ -44,6 +44,14 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, last func()) err
 	return fmt.Errorf("watch: %w", err)
 }
 
+// Static answers with the same text in UTF-8.
+func Static(kind string, content []byte) http.HandlerFunc {
+	return func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", kind+"; charset=utf-8")
+		_, _ = out.Write(content)
+	}
+}
+
 // Guard sends h the requests that the user meant for the server at addr, and lets its pages load nothing from elsewhere.
 // A request whose Host header is neither an IP address nor localhost nor the host of addr is refused: it may come from a
 // page of another site, whose name was made to point here.

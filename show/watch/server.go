@@ -53,15 +53,9 @@ func (w *Watcher) Serve(ctx context.Context, l net.Listener) error {
 // Handler serves the page, its stream and the metrics. See [Guard].
 func (w *Watcher) Handler(addr string) http.Handler {
 	mux := http.NewServeMux()
-	static := func(kind string, content []byte) http.HandlerFunc {
-		return func(out http.ResponseWriter, _ *http.Request) {
-			out.Header().Set("Content-Type", kind+"; charset=utf-8")
-			_, _ = out.Write(content)
-		}
-	}
-	mux.HandleFunc("GET /{$}", static("text/html", pageHTML))
-	mux.HandleFunc("GET /style.css", static("text/css", []byte(report.StyleSheet+pageCSS)))
-	mux.HandleFunc("GET /page.js", static("text/javascript", []byte(report.SaveScript+pageJS)))
+	mux.HandleFunc("GET /{$}", Static("text/html", pageHTML))
+	mux.HandleFunc("GET /style.css", Static("text/css", []byte(report.StyleSheet+pageCSS)))
+	mux.HandleFunc("GET /page.js", Static("text/javascript", []byte(report.SaveScript+pageJS)))
 	mux.HandleFunc("GET /favicon.ico", func(out http.ResponseWriter, _ *http.Request) {
 		out.WriteHeader(http.StatusNoContent)
 	})
