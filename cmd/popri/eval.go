@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -149,26 +150,39 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 			return err
 		}
 	}
+	if err := a.evalTexts(cmd, o); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	return nil
+}
+
+// evalTexts trains the small model on texts of a file.
+func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
 	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
 	of, err := smallSettings(o.small)
 	if err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	o.flags.set = append(of, o.flags.set...)
 	c, err := o.flags.load()
 	if err != nil {
 		return err
 	}
+	if slices.Contains(c.Borrowed(), "downstream.model") && o.model != embeddedModel && o.small != embeddedModel {
+		return usage(fmt.Errorf("data.private is %s, and the small model is the embedded one, which was trained on text "+
+			"of Go's source code: name one by --small, such as smollm2, or by --model; --small %s takes it nevertheless",
+			c.Data.Private, embeddedModel))
+	}
 	if c.Model.Path == configs.Trained {
 		c.Model.Path = configs.Default().Model.Path // no generator is needed
 	}
 	if c, err = a.prepared(cmd, c); err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	e, err := evaluator.Texts(cmd.Context(), c, o.synthetic,
 		evaluator.TextsOptions{Options: a.evaluating(), Out: o.out, Trackers: o.track.names, Warn: a.warn})
 	if err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
 }

@@ -23,6 +23,7 @@ import (
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/tracking"
+	"popri/show/datacard"
 )
 
 // TextsOptions say how any texts are evaluated.
@@ -125,6 +126,9 @@ func (o *TextsOptions) checkOut() error {
 // the run's evaluation; elsewhere an empty text is an error.
 func readSource(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: evaluation.KeyText, Name: file}
+	if rundir.Has(file, datacard.Data) { // popri data push-ready made it
+		file = filepath.Join(file, datacard.Data)
+	}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		if classifies(c) {
 			return src, fmt.Errorf("%s is a folder, and downstream.task is %q: only texts are evaluated by it", file,
