@@ -76,3 +76,20 @@ func TestMemoryPlan(t *testing.T) {
 		}
 	}
 }
+
+// A pretrained small model is trained in passes, a huge one without keeping activations, and a toy as before; what was
+// asked for goes first. Passes need less memory than whole batches of two models side by side.
+func TestSmallPasses(t *testing.T) {
+	d := configs.Default().Downstream
+	d.Batch, d.MicroTexts = 32, 0
+	for parameters, want := range map[int64]int{1e6: 0, largeModel: largePass, hugeModel: largePass} {
+		texts, recompute := SmallPasses(d, lm.Shape{Parameters: parameters})
+		if texts != want || recompute != (parameters >= hugeModel) {
+			t.Errorf("%d parameters: passes of %d, recomputed: %v", parameters, texts, recompute)
+		}
+	}
+	d.MicroTexts = 4
+	if texts, _ := SmallPasses(d, lm.Shape{Parameters: largeModel}); texts != 4 {
+		t.Errorf("downstream.micro_texts=4 gives passes of %d", texts)
+	}
+}
