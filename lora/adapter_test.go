@@ -53,6 +53,13 @@ func kinds() (models map[string]lm.Config, adapters map[string]Config) {
 		"granite": of("granite", func(c *lm.Config) {
 			c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.2, 0.5, 1.5
 		}),
+		"gpt_neox": of("gpt_neox", func(c *lm.Config) {
+			c.KVHeads, c.Gelu, c.QKVBias, c.OutBias, c.Parallel, c.Rotary.Partial = 6, "gelu", true, true, true, 0.25
+		}),
+		"opt": of("opt", func(c *lm.Config) {
+			c.KVHeads, c.Gelu, c.FirstPosition, c.Rotary = 6, "relu", 2, lm.Rotary{}
+			c.QKVBias, c.OutBias, c.MLPBias, c.TiedHead, c.OPT = true, true, true, true, lm.OPT{NormAfter: true, Width: 20}
+		}),
 	}
 	adapters = map[string]Config{
 		"all":    {Rank: 4, Alpha: 8},

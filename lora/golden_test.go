@@ -318,9 +318,9 @@ func compareFinal(t *testing.T, dir string, m *lm.Model, a *Adapter) {
 	}
 }
 
-// TestGoldenDoRA: logits of models with merged adapters of DoRA, by PEFT's layers. The losses and gradients of these
-// cases, with dropout, are of settings that are gone, and so is the case of dropout without DoRA.
-func TestGoldenDoRA(t *testing.T) {
+// TestGoldenLayers: logits of models with merged adapters, with DoRA and without, by PEFT's layers; without DoRA and
+// dropout, also logits with the adapter beside the model, and the adapter's gradients.
+func TestGoldenLayers(t *testing.T) {
 	root := golden.Folder(t, "peft-train")
 	var index []struct{ Name, Base string }
 	golden.ReadJSON(t, filepath.Join(root, "index.json"), &index)
@@ -337,9 +337,6 @@ func TestGoldenDoRA(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer a.Free()
-			if !a.Config.DoRA {
-				return
-			}
 			merged, err := a.Merge(m, lm.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -357,7 +354,53 @@ func TestGoldenDoRA(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			var config struct {
+				Dropout float64 `json:"lora_dropout"`
+			}
+			golden.ReadJSON(t, filepath.Join(dir, ConfigFile), &config)
+			if !a.Config.DoRA && config.Dropout == 0 {
+				goldenGradients(t, m, a, c)
+			}
 			golden.Checked(t, "peft-train/"+entry.Name, 1)
 		})
+	}
+}
+
+// goldenGradients checks logits with the adapter, the loss of both rows, and the gradients of the adapter.
+func goldenGradients(t *testing.T, m *lm.Model, a *Adapter, c goldentensor.Cases) {
+	t.Helper()
+	params, err := a.Trainable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tensor.Run(func(s *tensor.Scope) error {
+		ids := c.Load(s, "ids")
+		if d := distance(s, m.Logits(s, m.Hidden(s, lm.Input{IDs: ids}, a)), c.Load(s, "logits"), nil, 1); !(d <= 1e-4) {
+			t.Errorf("logits with the adapter differ by %g", d)
+		}
+		var rows []lm.Row
+		width := int(ids.Size(1))
+		for i, id := range s.Int64s(ids) {
+			if i%width == 0 {
+				rows = append(rows, lm.Row{})
+			}
+			last := &rows[len(rows)-1]
+			last.Tokens = append(last.Tokens, int32(id))
+		}
+		loss, grads := m.LossGradients(s, rows, a, params, m.Counted(rows), lm.Dropout{})
+		if want := float64(s.Float32s(c.Load(s, "loss"))[0]); !(math.Abs(loss-want) <= 1e-5*want) {
+			t.Errorf("the loss is %g, want %g", loss, want)
+		}
+		for i, name := range a.Names() {
+			for k, end := range []string{endA, endB} {
+				if d := distance(s, grads[2*i+k], c.Load(s, "grad "+namePrefix+name+end), nil, 1); !(d <= 1e-5) {
+					t.Errorf("the gradient of %s%s differs by %g", name, end, d)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -90,8 +90,15 @@ func TestFamilies(t *testing.T) {
 		"gemma3_text": func(c *lm.Config) {
 			c.TiedHead, c.AttnScale, c.LocalTheta, c.Local = true, 0.3, 100, []bool{true, false}
 		},
+		"gpt_neox": func(c *lm.Config) {
+			c.KVHeads, c.Gelu, c.QKVBias, c.OutBias, c.Parallel, c.Rotary.Partial = 4, "gelu", true, true, true, 0.25
+		},
 		"granite": func(c *lm.Config) { c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.3, 0.5, 2 },
 		"olmo2":   func(*lm.Config) {},
+		"opt": func(c *lm.Config) {
+			c.KVHeads, c.Gelu, c.FirstPosition, c.Rotary, c.TiedHead = 4, "relu", 2, lm.Rotary{}, true
+			c.NormEps, c.OPT = 1e-5, lm.OPT{Width: 20}
+		},
 		"phi3":    func(c *lm.Config) { c.Rotary.Partial = 0.75 },
 		"qwen3":   func(c *lm.Config) { c.TiedHead, c.Dim = true, 16 },
 		"smollm3": func(c *lm.Config) { c.TiedHead, c.Unturned = true, []bool{false, true} },

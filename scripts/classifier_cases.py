@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Golden cases of classifiers: transformers' GPT2-, Qwen2- and BertForSequenceClassification on the small models of the
-golden data.
+"""Golden cases of classifiers: transformers' GPT2-, Qwen2-, Bert-, GPTNeoX- and OPTForSequenceClassification on the small
+models of the golden data.
 
     python3 scripts/classifier_cases.py testdata/golden
 
@@ -64,5 +64,6 @@ def case(folder: str) -> dict:
 
 
 set_seed(20263)
-cases = [case(f) for f in ("models/gpt2-tiny", "models/qwen2-tiny", "downstream/bert-tiny")]
+cases = [case(f) for f in ("models/gpt2-tiny", "models/qwen2-tiny", "downstream/bert-tiny", "families/pythia",
+                             "families/opt-350m")]
 (out / "downstream" / "classifier.json").write_text(json.dumps({"classes": CLASSES, "cases": cases}) + "\n")

@@ -5,8 +5,9 @@
     python3 scripts/family_cases.py [DESTINATION]
 
 Each folder holds config.json, the weights, and cases: token ids with padding on either side and shifted positions, the
-logits and log-probabilities of the tokens, and greedy continuations whose every choice is clear. "-hub" folders have
-their config.json in the layout of published models (transformers 4). The same seed and libraries give the same bytes.
+logits and log-probabilities of the tokens, greedy continuations whose every choice is clear, and of the gradients of a
+loss their norms and products with a fixed vector. "-hub" folders have their config.json in the layout of published
+models (transformers 4). The same seed and libraries give the same bytes.
 """
 import json
 import random
@@ -15,9 +16,10 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig,
-                          GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+from transformers import (Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GPTNeoXConfig,
+                          GPTNeoXForCausalLM, GraniteConfig, GraniteForCausalLM, Olmo2Config, Olmo2ForCausalLM, OPTConfig,
+                          OPTForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config, Qwen3ForCausalLM, SmolLM3Config,
+                          SmolLM3ForCausalLM)
 
 ROOT = Path(__file__).resolve().parent.parent
 torch.set_num_threads(1)
@@ -25,6 +27,7 @@ torch.use_deterministic_algorithms(True)
 
 COMMON = dict(vocab_size=151, max_position_embeddings=96, bos_token_id=None, eos_token_id=150, pad_token_id=None,
               attn_implementation="eager")
+TINY = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, **COMMON)
 SHORT = [1 + i / 7 for i in range(3)]
 LONG = [4 + i for i in range(3)]
 FAMILIES = {
@@ -59,6 +62,18 @@ FAMILIES = {
                 GraniteConfig(hidden_size=40, intermediate_size=44, num_hidden_layers=3, num_attention_heads=4,
                               num_key_value_heads=2, embedding_multiplier=6.0, attention_multiplier=0.2,
                               residual_multiplier=0.35, logits_scaling=1.7, tie_word_embeddings=True, **COMMON)),
+    "pythia": (GPTNeoXForCausalLM, GPTNeoXConfig(intermediate_size=36, **TINY)),
+    "neox-sequential": (GPTNeoXForCausalLM,
+                        GPTNeoXConfig(intermediate_size=36, use_parallel_residual=False, attention_bias=False,
+                                      rotary_pct=1.0, rotary_emb_base=500, tie_word_embeddings=True,
+                                      hidden_act="gelu_new", **TINY)),
+    "opt": (OPTForCausalLM, OPTConfig(ffn_dim=36, **TINY)),
+    "opt-350m": (OPTForCausalLM,
+                 OPTConfig(ffn_dim=36, do_layer_norm_before=False, word_embed_proj_dim=20, **TINY)),
+    "opt-bare": (OPTForCausalLM,
+                 OPTConfig(ffn_dim=36, enable_bias=False, layer_norm_elementwise_affine=False,
+                           _remove_final_layer_norm=True, activation_function="gelu", tie_word_embeddings=False,
+                           **TINY)),
 }
 END = 150
 
@@ -81,7 +96,19 @@ def make(name):
 def hub(config):
     """The layout before version 5 of transformers."""
     d = json.loads(json.dumps(config))
-    rope = d.pop("rope_parameters")
+    rope = d.pop("rope_parameters", {})
+    if d["model_type"] == "opt":
+        d |= {"activation_dropout": 0.0, "prefix": "</s>"}
+    elif d["model_type"] == "gpt_neox":
+        d |= {"rotary_emb_base": rope["rope_theta"], "rotary_pct": rope["partial_rotary_factor"]}
+    else:
+        rotary(d, rope)
+    d["torch_dtype"] = d.pop("dtype", "float32")
+    d["transformers_version"] = "4.45.0"
+    return d
+
+
+def rotary(d, rope):
     if "sliding_attention" in rope:
         d["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         rope = rope["full_attention"]
@@ -93,9 +120,6 @@ def hub(config):
     rope.pop("original_max_position_embeddings", None)
     kind = rope.pop("rope_type")
     d["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
-    d["torch_dtype"] = d.pop("dtype", "float32")
-    d["transformers_version"] = "4.45.0"
-    return d
 
 
 def positions(mask):
@@ -105,6 +129,16 @@ def positions(mask):
 def forward(model, ids, mask, pos):
     with torch.no_grad():
         return model(input_ids=ids, attention_mask=mask, position_ids=pos, use_cache=False).logits.float()
+
+
+def gradients(model, ids):
+    loss = model(input_ids=torch.tensor([ids]), labels=torch.tensor([ids]), use_cache=False).loss
+    loss.backward()
+    parts = {}
+    for key, p in model.named_parameters():
+        g = p.grad.double().flatten()
+        parts[key] = [float(g.norm()), float(g @ torch.sin(torch.arange(len(g), dtype=torch.float64)))]
+    return {"row": ids, "loss": loss.item(), "parts": parts}
 
 
 def write(folder, name):
@@ -148,7 +182,8 @@ def write(folder, name):
         if clear and END not in ids:
             found.append({"prompt": prompt, "continuation": ids[len(prompt):]})
     save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "cases.safetensors")
-    (folder / "cases.json").write_text(json.dumps({"cases": listed, "greedy": found}) + "\n")
+    content = {"cases": listed, "greedy": found, "gradients": gradients(model, found[0]["prompt"] + found[0]["continuation"])}
+    (folder / "cases.json").write_text(json.dumps(content) + "\n")
 
 
 def main():

@@ -4,7 +4,7 @@
     pip install torch transformers==5.23.0 peft==0.21.2
     python3 scripts/peft_cases.py [DESTINATION]
 
-Each folder has a random adapter for a model of testdata/golden/models, and cases.safetensors: token ids, the logits,
+Each folder has a random adapter for a model of testdata/golden/models or families, and cases.safetensors: token ids, the logits,
 the mean next-token loss and its gradients. Dropout's masks are those that popri draws for rows with the seeds 0, 1, …:
 a module with the known mask stands in for PEFT's torch.nn.Dropout. The same seed and libraries give the same bytes.
 """
@@ -23,8 +23,14 @@ CASES = {  # name: model, settings of LoraConfig
     "gpt2-dora": ("gpt2-tiny", {"use_dora": True}),
     "gpt2-dropout": ("gpt2-tiny", {"lora_dropout": 0.25}),
     "qwen2-dora-dropout": ("qwen2-tiny", {"use_dora": True, "lora_dropout": 0.25, "use_rslora": True}),
+    "neox": ("../families/pythia", {}),
+    "opt": ("../families/opt-350m", {}),
 }
-TARGETS = {"gpt2-tiny": ["c_attn"], "qwen2-tiny": ["q_proj", "v_proj", "o_proj", "down_proj"]}
+TARGETS = {
+    "gpt2-tiny": ["c_attn"], "qwen2-tiny": ["q_proj", "v_proj", "o_proj", "down_proj"],
+    "../families/pythia": ["query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"],
+    "../families/opt-350m": ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"]
+}
 WORD, WIDE = (1 << 64) - 1, (1 << 128) - 1
 
 
@@ -78,6 +84,7 @@ def main():
     for name, (base, settings) in CASES.items():
         torch.manual_seed(len(index))
         model = AutoModelForCausalLM.from_pretrained(ROOT / "testdata/golden/models" / base, dtype=torch.float32).eval()
+        model.name_or_path = base
         config = peft.LoraConfig(r=3, lora_alpha=6, target_modules=TARGETS[base], task_type="CAUSAL_LM", **settings)
         model = peft.get_peft_model(model, config)
         model.eval()  # of what else drops, nothing does

@@ -7,7 +7,7 @@ lacks.
 
 STORIES260K is the folder of that model (MIT licence), whose tokenizer.json is BPE with byte fallback. The other kinds
 are made from it and from testdata/golden: the same with Metaspace, byte-level BPE with NFC and Qwen's split,
-RoBERTa's, a cased BERT. Texts are random strings of atoms. The same seed and library give the same bytes. --classes
+RoBERTa's, GPT-NeoX's, a cased BERT. Texts are random strings of atoms. The same seed and library give the same bytes. --classes
 writes the classes of letters with and without case into model/tokenizer/unicode.json instead.
 """
 import json
@@ -174,6 +174,13 @@ def main():
         }, destination, 6)
     for name, prefix in (("roberta", False), ("roberta-prefix", True)):
         cases(name, roberta(bytes_, prefix), destination, 7, 90, 30)
+    # Runs of spaces are tokens, which are searched for after the normalizer.
+    count = 1 + max(t["id"] for t in bytes_["added_tokens"])
+    runs = [{"id": count + i, "content": " " * (6 - i), "single_word": False, "lstrip": False, "rstrip": False,
+             "normalized": True, "special": False} for i in range(5)]
+    whole = {**level, "use_regex": True}
+    cases("neox", {**bytes_, "normalizer": {"type": "NFC"}, "pre_tokenizer": whole, "post_processor": whole, "decoder": whole,
+                   "added_tokens": bytes_["added_tokens"] + runs}, destination, 10, 120, 40)
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = [chr(c) for c in range(33, 127)] + list("éñöß한日本一ſς😀")
     vocab += letters + ["##" + c for c in letters if not c.isascii() or c.isalnum()

@@ -18,10 +18,9 @@ import (
 func (a *app) bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time sampling, preference training, fine-tuning, embedding and scoring",
+		Short: "Time sampling, preference training, fine-tuning, evaluation, embedding and scoring",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
-Loading is not timed. generate, dpo, finetune and embed do a first part of the work, which also fetches memory, before they
-time it.
+Loading is not timed. All but score do a first part of the work, which also fetches memory, before they time it.
 --profile also says where the time went: the lines add up to the wall clock times the threads.
 
   python3 scripts/peers.py work --arch gpt2 --out work
@@ -30,7 +29,7 @@ time it.
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEmbed(), a.benchScore())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEvaluate(), a.benchEmbed(), a.benchScore())
 	return cmd
 }
 
@@ -138,6 +137,18 @@ func (a *app) benchFineTune() *cobra.Command {
 	f.IntVar(&o.Batch, "batch", 160, "rows of an update")
 	f.IntVar(&o.Micro, "micro", 16, "rows of one forward pass (0: all)")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
+	profileFlag(cmd, &o.Profile)
+	return cmd
+}
+
+func (a *app) benchEvaluate() *cobra.Command {
+	var o benchmark.EvaluateOptions
+	cmd := a.timed("evaluate --model DIR", "Next-token loss and accuracy of rows, as an evaluation measures them",
+		"  popri bench evaluate --model work --n 500 --dtype float32 --threads 2 --json",
+		&o.DType, func(context.Context) (*benchmark.Result, error) { return benchmark.Evaluate(o) })
+	f := cmd.Flags()
+	f.StringVar(&o.Model, "model", "work", "folder with the model and eval.json")
+	f.IntVar(&o.N, "n", 500, "rows")
 	profileFlag(cmd, &o.Profile)
 	return cmd
 }

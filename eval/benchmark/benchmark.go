@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/memory"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -79,6 +80,25 @@ func readJSON(dir, name string, into any) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// readRows reads the model in a folder and rows of one of its files, which hold so many tokens.
+func readRows(dir, name string, compute tensor.DType) (m *lm.Model, rows []lm.Row, tokens int, err error) {
+	var work [][]int32
+	if err := readJSON(dir, name, &work); err != nil {
+		return nil, nil, 0, fault.User(err)
+	}
+	if m, err = lm.Load(dir, lm.Options{Compute: compute}); err != nil {
+		return nil, nil, 0, fault.User(err)
+	}
+	for i, ids := range work {
+		if err := m.CheckTokens(ids); err != nil {
+			m.Free()
+			return nil, nil, 0, fault.Userf("%s: row %d: %w", name, i, err)
+		}
+		rows, tokens = append(rows, lm.Row{Tokens: ids}), tokens+len(ids)
+	}
+	return m, rows, tokens, nil
 }
 
 // inProducts is the number of weights that a token is multiplied with: of the projections, and of the head where it is

@@ -6,7 +6,6 @@ import (
 
 	"popri/eval/downstream"
 	"popri/internal/fault"
-	"popri/model/lm"
 	"popri/model/tensor"
 )
 
@@ -28,22 +27,11 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 		return nil, fault.Userf("%d steps of %d rows, passes of %d: want at least 1, 1 and 0", o.Steps,
 			o.Batch, o.Micro)
 	}
-	var work [][]int32
-	if err := readJSON(o.Model, "rows.json", &work); err != nil {
-		return nil, fault.User(err)
-	}
-	m, err := lm.Load(o.Model, lm.Options{Compute: o.DType})
+	m, rows, tokens, err := readRows(o.Model, "rows.json", o.DType)
 	if err != nil {
-		return nil, fault.User(err)
+		return nil, err
 	}
 	defer m.Free()
-	rows := make([]lm.Row, len(work))
-	for i, ids := range work {
-		if err := m.CheckTokens(ids); err != nil {
-			return nil, fault.Userf("rows.json: row %d: %w", i, err)
-		}
-		rows[i] = lm.Row{Tokens: ids}
-	}
 	train := func(steps int) error {
 		return tensor.Run(func(s *tensor.Scope) error {
 			_, _, err := downstream.FineTune(ctx, s, m, nil, rows, rows[:1], 2e-4,
@@ -65,10 +53,6 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	}
 	// Three products a weight and token: the forward pass and the gradients of activations and weights.
 	projections, head := inProducts(m)
-	tokens := 0
-	for _, ids := range work {
-		tokens += len(ids)
-	}
-	r.Flops = 6 * float64(projections+head) * float64(tokens) / float64(len(work)) * float64(r.Items)
+	r.Flops = 6 * float64(projections+head) * float64(tokens) / float64(len(rows)) * float64(r.Items)
 	return r, nil
 }

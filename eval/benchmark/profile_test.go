@@ -147,7 +147,8 @@ func workFolder(t *testing.T, model string) string {
 		prompts, rows = append(prompts, ids(6+i, i)), append(rows, ids(9+i, 2*i))
 		pairs = append(pairs, map[string][]int32{"prompt": ids(6+i, i), "chosen": ids(4, i), "rejected": ids(5, 3*i)})
 	}
-	for name, work := range map[string]any{"prompts.json": prompts, "rows.json": rows, "pairs.json": pairs} {
+	for name, work := range map[string]any{"prompts.json": prompts, "rows.json": rows, "eval.json": rows,
+		"pairs.json": pairs} {
 		raw, err := json.Marshal(work)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +160,7 @@ func workFolder(t *testing.T, model string) string {
 	return dir
 }
 
-// The three kinds of work add up, and leave no operation of libtorch but autograd's own steps without a class.
+// The kinds of work add up, and leave no operation of libtorch but autograd's own steps without a class.
 func TestProfileOfWork(t *testing.T) {
 	for _, model := range []string{"gpt2-tiny", "llama-tiny-bf16"} {
 		dir := workFolder(t, model)
@@ -176,6 +177,9 @@ func TestProfileOfWork(t *testing.T) {
 					return FineTune(t.Context(),
 						FineTuneOptions{Model: dir, Steps: 2, Batch: 4, Micro: 2, DType: d, Profile: true})
 				},
+				"evaluate": func() (*Result, error) {
+					return Evaluate(EvaluateOptions{Model: dir, N: 3, DType: d, Profile: true})
+				},
 			} {
 				r, err := work()
 				if err != nil {
@@ -189,7 +193,8 @@ func TestProfileOfWork(t *testing.T) {
 					}
 				}
 				for class, does := range map[string]bool{products: true, attention: true, head: true, copies: true,
-					golang: true, optimizer: stage != "generate"} {
+					golang:    true,
+					optimizer: stage == "dpo" || stage == "finetune"} {
 					if got := seconds(r.Profile, class); (got > 0) != does {
 						t.Errorf("%s of %s in %v: %s took %g s", stage, model, d, class, got)
 					}

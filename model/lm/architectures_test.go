@@ -28,6 +28,20 @@ func small() map[string]Config {
 		change(&c)
 		return c
 	}
+	neox := func(change func(c *Config)) Config {
+		return with("gpt_neox", func(c *Config) {
+			c.KVHeads, c.Gelu, c.QKVBias, c.OutBias, c.MLPBias, c.Parallel = 6, "gelu", true, true, true, true
+			c.Rotary.Partial = 0.25
+			change(c)
+		})
+	}
+	opt := func(change func(c *Config)) Config {
+		return with("opt", func(c *Config) {
+			c.KVHeads, c.Gelu, c.QKVBias, c.OutBias, c.MLPBias, c.TiedHead = 6, "relu", true, true, true, true
+			c.Rotary, c.FirstPosition = Rotary{}, 2
+			change(c)
+		})
+	}
 	return map[string]Config{
 		"gpt2": {Type: "gpt2", Vocab: 97, Context: 64, Hidden: 48, Layers: 2, Heads: 3, Inner: 80, NormEps: 1e-5,
 			Gelu: "gelu_new", TiedHead: true, ScaleAttn: true, EOS: []int32{5}},
@@ -59,6 +73,16 @@ func small() map[string]Config {
 		}),
 		"granite": with("granite", func(c *Config) {
 			c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = 6, 0.2, 0.5, 1.5
+		}),
+		"gpt_neox": neox(func(c *Config) { c.EOS = []int32{0} }),
+		"gpt_neox, one after the other, tied": neox(func(c *Config) {
+			c.Parallel, c.QKVBias, c.OutBias, c.TiedHead, c.Rotary.Partial, c.Gelu = false, false, false, true, 0, "gelu_fast"
+		}),
+		"opt":              opt(func(c *Config) { c.EOS = []int32{2} }),
+		"opt, 350M's form": opt(func(c *Config) { c.OPT = OPT{NormAfter: true, Width: 20} }),
+		"opt, no biases, weights of norms and norm at the end": opt(func(c *Config) {
+			c.OPT, c.Gelu = OPT{NoAffine: true, NoEndNorm: true}, "gelu"
+			c.QKVBias, c.OutBias, c.MLPBias, c.TiedHead = false, false, false, false
 		}),
 	}
 }
@@ -252,7 +276,18 @@ func TestConfigFields(t *testing.T) {
 			`, "use_sliding_window": false, "sliding_window": 32, "max_window_layers": 28}`, ""},
 		{`{"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": true}`, "scale_attn_by_inverse_layer_idx"},
 		{`{"model_type": "gpt2", "reorder_and_upcast_attn": true}`, "reorder_and_upcast_attn"},
-		{`{"model_type": "gpt2", "activation_function": "relu"}`, "activation_function"},
+		{`{"model_type": "gpt2", "activation_function": "silu"}`, `"silu" is not supported (gelu, gelu_fast, gelu_new`},
+		{`{"model_type": "gpt_neox", "rope_theta": 10000, "partial_rotary_factor": 0.25, "hidden_dropout": 0.1}`, ""},
+		{`{"model_type": "gpt_neox", "rope_theta": 500}`, "rope_theta: 500"},
+		{`{"model_type": "gpt_neox", "partial_rotary_factor": 0.5}`, "partial_rotary_factor: 0.5"},
+		{`{"model_type": "gpt_neox", "rotary_pct": 0}`, "rotary_pct: 0"},
+		{`{"model_type": "gpt_neox", "rope_parameters": {"partial_rotary_factor": 0}}`, "partial_rotary_factor: 0"},
+		{`{"model_type": "gpt_neox", "hidden_act": "relu2"}`, "hidden_act"},
+		{`{"model_type": "gpt_neox", "head_dim": 64}`, "head_dim"},
+		{`{"model_type": "opt", "dropout": 0.1, "layerdrop": 0.0, "activation_dropout": 0.0, "init_std": 0.02}`, ""},
+		{`{"model_type": "opt", "word_embed_proj_dim": 0}`, "word_embed_proj_dim: 0"},
+		{`{"model_type": "opt", "activation_function": "silu"}`, "activation_function"},
+		{`{"model_type": "opt", "share_layers": true}`, "share_layers"},
 		{`{"model_type": "gemma2", "final_logit_softcapping": 0}`, "final_logit_softcapping is 0"},
 		{`{"model_type": "gemma3", "text_config": {}}`, "gemma3_text"},
 		{`{"model_type": "qwen3_next"}`, "vLLM can serve"},

@@ -36,9 +36,10 @@ func bertConfig(raw []byte) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	if err := checkActivation("hidden_act", f.Act); err != nil {
+		return Config{}, err
+	}
 	switch {
-	case f.Act != "gelu" && f.Act != "gelu_new" && f.Act != "gelu_pytorch_tanh":
-		return Config{}, quote.Errorf("hidden_act: %q is not supported (gelu, gelu_new, gelu_pytorch_tanh)", f.Act)
 	case f.Positions != "absolute":
 		return Config{}, quote.Errorf("position_embedding_type: %q is not supported (absolute)", f.Positions)
 	case f.Tied != nil && !*f.Tied:

@@ -57,7 +57,7 @@ func TestBERTForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for change, message := range map[string]string{
-		`"hidden_act": "relu"`:                      "hidden_act",
+		`"hidden_act": "silu"`:                      "hidden_act",
 		`"position_embedding_type": "relative_key"`: "position_embedding_type",
 		`"tie_word_embeddings": false`:              "tie_word_embeddings",
 		`"add_cross_attention": true`:               "add_cross_attention",

@@ -1,6 +1,13 @@
 package lm
 
-import "popri/model/tensor"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"popri/internal/quote"
+	"popri/model/tensor"
+)
 
 // A block is one layer of a model. Its formula says what it computes, and runs everywhere. Where this machine has
 // kernels, fast.go computes the same from the parts.
@@ -11,6 +18,16 @@ type block struct {
 	attnNorm, mlpNorm norm // of the inputs of attention and MLP; nil for none
 	attnOut, mlpOut   norm // of the outputs of attention and MLP before they join the residual stream; nil for none
 	after             bool // attnNorm and mlpNorm are of the sums with the residual stream, not of the inputs
+	parallel          bool // attention and MLP have the same input
+}
+
+// norms are those of the inputs of attention and MLP, and of the sums with the residual stream.
+func (b *block) norms() (before, after [2]norm) {
+	before = [2]norm{b.attnNorm, b.mlpNorm}
+	if b.after {
+		before, after = after, before
+	}
+	return before, after
 }
 
 // A formula is the block of an architecture. It maps the residual stream x [B, T, H] to that after the block.
@@ -25,6 +42,17 @@ type attention struct {
 	allHeads            bool // these norms are of all heads at once, not of each
 	unturned            bool // positions do not rotate queries and keys
 	local               bool // they rotate by the frequencies of local layers
+	interleaved         bool // qkv gives each head's query, key and value side by side
+}
+
+// sideBySide returns queries, keys and values of all heads side by side of what qkv gives.
+func (a *attention) sideBySide(s *tensor.Scope, qkv tensor.Tensor) tensor.Tensor {
+	if !a.interleaved {
+		return qkv
+	}
+	shape := qkv.Shape()
+	each := s.View(s.Contiguous(qkv), shape[0], shape[1], a.heads, 3, a.dim)
+	return s.Reshape(s.Transpose(each, 2, 3), shape...)
 }
 
 // mlp is down(act(up(x))). For a gated activation, up has gates and inputs side by side.
@@ -46,7 +74,24 @@ const (
 	geluTanh                   // GELU in its tanh form
 	swiGLU                     // silu(gate)·x (Shazeer 2020)
 	geGLU                      // geluTanh(gate)·x
+	relu                       // max(x, 0)
 )
+
+// activations are those of MLPs without gates, by their names in config.json.
+var activations = map[string]activation{"gelu": gelu, "gelu_fast": geluTanh, "gelu_new": geluTanh,
+	"gelu_pytorch_tanh": geluTanh, "relu": relu}
+
+// activation is that of an MLP without gates.
+func (c *Config) activation() activation { return activations[c.Gelu] }
+
+// checkActivation refuses an activation that is not known, in a field of config.json.
+func checkActivation(field, name string) error {
+	if _, ok := activations[name]; !ok {
+		return quote.Errorf("%s: %q is not supported (%s)", field, name,
+			strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+	}
+	return nil
+}
 
 func (a activation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	switch a {
@@ -54,6 +99,8 @@ func (a activation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 		return s.Activate(tensor.ActGelu, x)
 	case geluTanh:
 		return s.Activate(tensor.ActGeluTanh, x)
+	case relu:
+		return s.Activate(tensor.ActRelu, x)
 	case swiGLU:
 		return s.SwiGLU(s.Contiguous(x))
 	}
@@ -86,7 +133,7 @@ func (p *plain) dropout(site int, x tensor.Tensor) tensor.Tensor {
 // qkv returns the queries [B, T, N, D], and the keys and values [B, T, KV, D].
 func (p *plain) qkv(b *block, x tensor.Tensor) (q, k, v tensor.Tensor) {
 	a := b.attn
-	all := p.project(a.qkv, x)
+	all := a.sideBySide(p.Scope, p.project(a.qkv, x))
 	shape := all.Shape()
 	all = p.View(p.Contiguous(all), shape[0], shape[1], -1, a.dim)
 	return p.Narrow(all, 2, 0, a.heads), p.Narrow(all, 2, a.heads, a.kvHeads),

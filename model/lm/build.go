@@ -57,7 +57,7 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 // initialStd is the standard deviation of GPT-2's and BERT's first weights.
 const initialStd = 0.02
 
-// headName is the output projection's name in every architecture.
+// headName is the output projection's name in every model; files may have another one.
 const headName = "lm_head.weight"
 
 // A source gives the tensor of a name and shape. The caller copies it before the scope ends.
@@ -93,7 +93,7 @@ func assemble(config Config, o Options, get source) (*Model, error) {
 		case config.Classifies():
 			b.takeClassifier()
 		case !config.TiedHead:
-			m.head.weight = b.take(headName, int64(config.Vocab), b.hidden)
+			m.head.weight = b.take(headName, int64(config.Vocab), m.embedding.tokens.Size(1))
 		}
 		m.rotary = newFrequencies(s, config)
 		return errors.Join(b.errs...)

@@ -132,7 +132,8 @@ func (c *folder) ownHead() bool {
 	if !ok {
 		return false
 	}
-	for _, name := range []string{"model.embed_tokens.weight", "transformer.wte.weight"} {
+	for _, name := range []string{"model.embed_tokens.weight", "transformer.wte.weight", "gpt_neox.embed_in.weight",
+		"model.decoder.embed_tokens.weight"} {
 		if tokens, ok := c.tensors[name]; ok {
 			return head.DType != tokens.DType || !bytes.Equal(head.Data, tokens.Data)
 		}

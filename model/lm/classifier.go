@@ -19,8 +19,8 @@ import (
 // one of C labels, and no token. Scores, gradients and training are those of a model with one counted token a row,
 // whose vocabulary is the labels.
 //
-//	GPT-2, LLaMA, Mistral, Qwen2   logits = W h    h [H] the final norm's output at the row's last token, W [C, H]
-//	BERT                           logits = W tanh(P h + p) + b    h that of the row's first token, every token seeing all
+//	decoders   logits = W h    h [H] the final norm's output at the row's last token, W [C, H]
+//	BERT       logits = W tanh(P h + p) + b    h that of the row's first token, every token seeing all
 //
 // transformers takes the last token that is no padding, so a row that ends with the padding token reads otherwise
 // there.
@@ -170,7 +170,7 @@ func LoadClassifier(dir string, labels []string, o Options, normal func() float6
 func (b *builder) takeClassifier() {
 	labels := int64(len(b.Labels))
 	if b.Type != "bert" {
-		b.m.head.weight = b.take(scoreName, labels, b.hidden)
+		b.m.head.weight = b.take(scoreName, labels, b.m.embedding.tokens.Size(1))
 		return
 	}
 	b.m.head.pooler = b.linear(poolerName, b.hidden, b.hidden, true).parts[0]
@@ -214,7 +214,7 @@ func wholeRows(s *tensor.Scope, rows []Row, in Input) Input {
 // pick returns the hidden states [n, H] at flat positions, or all there are if none are given, pooled if the model has
 // a pooler.
 func (m *Model) pick(s *tensor.Scope, hidden, positions tensor.Tensor, drop dropout) tensor.Tensor {
-	x := s.Reshape(rowsAt(s, hidden, positions), -1, int64(m.Config.Hidden))
+	x := s.Reshape(rowsAt(s, hidden, positions), -1, hidden.Size(-1))
 	if m.head.pooler == nil {
 		return x
 	}

@@ -27,7 +27,7 @@ type Config struct {
 	Dim       int     // width of one head; 0 means Hidden/Heads
 	Inner     int     // width inside the MLP
 	NormEps   float64 // added to the variance
-	Gelu      string  // activation of GPT-2's MLP: gelu_new, gelu_pytorch_tanh or gelu
+	Gelu      string  // activation of an MLP without gates, by a name of [activations]
 	TiedHead  bool    // the output projection is the token embedding
 	EOS       []int32 // tokens that end a sequence
 	ScaleAttn bool    // attention scores are divided by √D
@@ -55,6 +55,8 @@ type Config struct {
 	QKVBias            bool // query, key and value projections have biases
 	OutBias            bool // so has the attention's output projection
 	MLPBias            bool // and the MLP's
+	Parallel           bool // attention and MLP of GPT-NeoX have the same input
+	OPT                OPT  // of OPT alone
 }
 
 // HeadDim returns D, the width of one attention head.

@@ -37,14 +37,18 @@ func (m *Model) decode(s *tensor.Scope, in Input,
 // decode is the fast form of a block for decoding.
 func (p pass) decode(s *tensor.Scope, b *block, x tensor.Tensor,
 	attend func(qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
-	d := p.m.Compute
-	qkv := s.Contiguous(b.attn.decode(s, normed(s, b.attnNorm, x), p.rotations.of(&b.attn), d))
-	x = addTo(s, x, b.attnOut, func(o tensor.Epilogue) tensor.Tensor {
+	d, in := p.m.Compute, x
+	before, after := b.norms()
+	qkv := s.Contiguous(b.attn.decode(s, normed(s, before[0], x), p.rotations.of(&b.attn), d))
+	x = normed(s, after[0], addTo(s, x, b.attnOut, func(o tensor.Epilogue) tensor.Tensor {
 		return b.attn.out.decode(s, attend(qkv), d, o)
-	})
-	return addTo(s, x, b.mlpOut, func(o tensor.Epilogue) tensor.Tensor {
-		return b.mlp.decode(s, normed(s, b.mlpNorm, x), d, o)
-	})
+	}))
+	if !b.parallel {
+		in = x
+	}
+	return normed(s, after[1], addTo(s, x, b.mlpOut, func(o tensor.Epilogue) tensor.Tensor {
+		return b.mlp.decode(s, normed(s, before[1], in), d, o)
+	}))
 }
 
 // addTo is the residual stream x plus what f computes, after a norm of it unless that is nil.
@@ -72,6 +76,8 @@ func (f *mlp) decode(s *tensor.Scope, x tensor.Tensor, compute tensor.DType, o t
 		act = tensor.ActGelu
 	case f.act == geluTanh:
 		act = tensor.ActGeluTanh
+	case f.act == relu:
+		act = tensor.ActRelu
 	default:
 		applied = f.up.packed != nil && f.up.packed.Gated
 	}
@@ -122,7 +128,7 @@ func (m *Model) prefill(s *tensor.Scope, caches []*tensor.DecodeCache, in Input,
 		last[i] = int64(i)*in.IDs.Size(1) + int64(len(p)) - 1
 	}
 	hidden := m.decode(s, in, m.prefillAttention(s, caches, in, prefixes, prompts))
-	return s.IndexSelect(s.Reshape(hidden, -1, int64(m.Config.Hidden)), 0, s.FromInt64(last, int64(len(last))))
+	return s.IndexSelect(s.Reshape(hidden, -1, hidden.Size(-1)), 0, s.FromInt64(last, int64(len(last))))
 }
 
 // decodeStep feeds a token of each row, behind those in the caches, and returns the hidden states [len(ids), H]. There may

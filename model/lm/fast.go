@@ -12,10 +12,7 @@ func (m *Model) byFormula() bool { return m.formulas || tensor.Portable() }
 // fast computes a block. Tensors that are not needed further are freed at the end: without gradients, all but the
 // result.
 func (p pass) fast(s *tensor.Scope, b *block, x tensor.Tensor) tensor.Tensor {
-	before, after := [2]norm{b.attnNorm, b.mlpNorm}, [2]norm{}
-	if b.after {
-		before, after = after, before
-	}
+	before, after := b.norms()
 	h, x := normResidual(s, before[0], x)
 	y := s.Nest(func() tensor.Tensor {
 		qkv := b.attn.normed(s, b.attn.qkv.fast(s, h, tensor.Tensor{}, p.adapter))
@@ -23,13 +20,18 @@ func (p pass) fast(s *tensor.Scope, b *block, x tensor.Tensor) tensor.Tensor {
 		return rowsAt(s, b.attn.fast(s, q, k, v, p), p.rows)
 	})
 	x = rowsAt(s, x, p.rows)
+	in := x
 	if b.attnOut == nil && p.drop.Rate == 0 {
 		x = b.attn.out.fast(s, y, x, p.adapter)
 	} else {
 		y = normed(s, b.attnOut, b.attn.out.fast(s, y, tensor.Tensor{}, p.adapter))
 		x = s.Add(x, p.drop.apply(s, y, dropAttention))
 	}
-	h, x = normResidual(s, before[1], normed(s, after[0], x))
+	if b.parallel {
+		h = normed(s, before[1], in)
+	} else {
+		h, x = normResidual(s, before[1], normed(s, after[0], x))
+	}
 	if b.mlpOut == nil && p.drop.Rate == 0 {
 		if y, ok := b.mlp.frozen(s, h, x, p.adapter); ok {
 			return normed(s, after[1], y)
@@ -52,8 +54,10 @@ func normResidual(s *tensor.Scope, n norm, x tensor.Tensor) (y, residual tensor.
 	return normed(s, n, x), x
 }
 
-// normed returns what [attention.qkv] gives with the norms of queries and keys applied.
+// normed returns queries, keys and values side by side of what [attention.qkv] gives, with the norms of queries and keys
+// applied.
 func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor) tensor.Tensor {
+	qkv = a.sideBySide(s, qkv)
 	if a.qNorm == nil {
 		return qkv
 	}

@@ -87,6 +87,7 @@ func (m *Model) scale() float64 {
 // embedding is what the first block's input is made of.
 type embedding struct {
 	tokens, positions tensor.Tensor // [V, H], [context, H] or none
+	project           tensor.Tensor // [H, E] of OPT, whose tokens are [V, E], or none
 	types             tensor.Tensor // [types, H] of BERT, or none
 	scale             float64       // by which the sum is multiplied; 0 for not at all
 	norm              norm          // of the sum, or nil
@@ -100,11 +101,18 @@ func (m *Model) embed(s *tensor.Scope, in Input) tensor.Tensor {
 		s.RequireGrad(x, true)
 		*in.leaf = x
 	}
+	if e.project.Defined() {
+		x = s.Linear(x, e.project, tensor.Tensor{})
+	}
 	if e.positions.Defined() {
+		table := e.positions
+		if first := int64(m.Config.FirstPosition); first > 0 {
+			table = s.Narrow(table, 0, first, int64(m.Config.Context))
+		}
 		if in.Positions.Defined() {
-			x = s.Add(x, s.Embedding(e.positions, in.Positions))
+			x = s.Add(x, s.Embedding(table, in.Positions))
 		} else {
-			x = s.Add(x, s.Narrow(e.positions, 0, int64(m.Config.FirstPosition), in.IDs.Size(1)))
+			x = s.Add(x, s.Narrow(table, 0, 0, in.IDs.Size(1)))
 		}
 	}
 	if e.types.Defined() {

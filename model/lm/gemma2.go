@@ -1,7 +1,9 @@
 package lm
 
 import (
+	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"popri/internal/hfconfig"
 )
@@ -50,7 +52,7 @@ func gemma2Fields(c Config) map[string]any {
 		if v == 0 {
 			return nil
 		}
-		return v
+		return json.RawMessage(strconv.FormatFloat(v, 'e', -1, 64)) // transformers takes no integer
 	}
 	f["attn_logit_softcapping"], f["final_logit_softcapping"] = limit(c.AttnCap), limit(c.LogitsCap)
 	return f

@@ -87,7 +87,8 @@ func goldenModels(t *testing.T, root string) {
 					LogitsAt              []int64 `json:"logits_at"`
 					Prompt, First, Second int64
 				}
-				Greedy []struct{ Prompt, Continuation []int32 }
+				Greedy    []struct{ Prompt, Continuation []int32 }
+				Gradients *goldenGradients
 			}
 			golden.ReadJSON(t, filepath.Join(root, entry.Cases, "cases.json"), &list)
 			c := goldentensor.Open(t, filepath.Join(root, entry.Cases, "cases.safetensors"))
@@ -115,7 +116,7 @@ func goldenModels(t *testing.T, root string) {
 						m.Config.Vocab, 1e-4)
 					if c.Has(p + "logprobs") {
 						ids := in.IDs
-						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, int64(m.Config.Hidden))
+						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, hidden.Size(-1))
 						next := s.Reshape(s.Narrow(ids, 1, 1, n-1), -1)
 						got := s.View(m.LogProbs(s, flat, next), k.Shape[0], n-1)
 						want := s.Narrow(c.Load(s, p+"logprobs"), 1, 1, n-1)
@@ -184,7 +185,55 @@ func goldenModels(t *testing.T, root string) {
 					}
 				}
 			}
+			if list.Gradients != nil {
+				list.Gradients.check(t, m)
+				checked++
+			}
 			golden.Checked(t, filepath.Base(root)+"/"+entry.Folder, checked)
 		})
+	}
+}
+
+// goldenGradients are those of the mean loss of a row: of each parameter, the norm and the product with sin(0), sin(1), ….
+type goldenGradients struct {
+	Row   []int32
+	Loss  float64
+	Parts map[string][2]float64
+}
+
+func (g goldenGradients) check(t *testing.T, m *Model) {
+	t.Helper()
+	params, err := m.Trainable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []Row{{Tokens: g.Row}}
+	err = tensor.Run(func(s *tensor.Scope) error {
+		loss, grads := m.LossGradients(s, rows, nil, params, m.Counted(rows), Dropout{})
+		if d := math.Abs(loss - g.Loss); !(d <= 1e-5*g.Loss) {
+			t.Errorf("the loss is %g, want %g", loss, g.Loss)
+		}
+		for i, name := range m.Names() {
+			want, ok := g.Parts[name]
+			if !ok {
+				t.Errorf("the reference has no gradient of %s", name)
+			}
+			square, product := 0.0, 0.0
+			for j, x := range s.Float32s(grads[i]) {
+				square += float64(x) * float64(x)
+				product += float64(x) * math.Sin(float64(j))
+			}
+			if norm := math.Sqrt(square); !(math.Abs(norm-want[0]) <= 1e-4*want[0]+1e-6) ||
+				!(math.Abs(product-want[1]) <= 1e-4*want[0]+1e-6) {
+				t.Errorf("the gradient of %s has the norm %g and the product %g, want %v", name, norm, product, want)
+			}
+		}
+		if len(g.Parts) != len(grads) {
+			t.Errorf("%d parameters, want %d", len(grads), len(g.Parts))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

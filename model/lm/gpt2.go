@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"popri/internal/hfconfig"
-	"popri/internal/quote"
 	"popri/model/tensor"
 )
 
@@ -30,9 +29,8 @@ func gpt2Config(raw []byte) (Config, error) {
 	if err := hfconfig.Decode(raw, &f, "n_ctx"); err != nil {
 		return Config{}, err
 	}
-	if f.Act != "gelu_new" && f.Act != "gelu" && f.Act != "gelu_pytorch_tanh" {
-		return Config{}, quote.Errorf("activation_function: %q is not supported (gelu_new, gelu_pytorch_tanh, gelu)",
-			f.Act)
+	if err := checkActivation("activation_function", f.Act); err != nil {
+		return Config{}, err
 	}
 	c := Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
 		Inner:   4 * f.Hidden,
@@ -78,14 +76,6 @@ func gpt2Build(b *builder) {
 		}
 	})
 	b.m.norm = b.layerNorm("transformer.ln_f")
-}
-
-// activation is that of GPT-2's MLP and of BERT's.
-func (c *Config) activation() activation {
-	if c.Gelu == "gelu" {
-		return gelu
-	}
-	return geluTanh
 }
 
 // gpt2Block is

@@ -91,8 +91,13 @@ func TestLoadForms(t *testing.T) {
 				{"shards", func() { k.write(3) }, 0},
 				{"no prefix and old buffers", func() {
 					prefix, buffer := "model.", "layers.0.self_attn.rotary_emb.inv_freq"
-					if c.Type == "gpt2" {
+					switch c.Type {
+					case "gpt2":
 						prefix, buffer = "transformer.", "h.0.attn.bias"
+					case "gpt_neox":
+						prefix, buffer = "gpt_neox.", "layers.0.attention.masked_bias"
+					case "opt":
+						buffer = "decoder.version"
 					}
 					for name, x := range maps.Clone(k.tensors) {
 						delete(k.tensors, name)

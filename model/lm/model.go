@@ -60,18 +60,21 @@ type architecture struct {
 	rename func(name string) string // a checkpoint's tensor name to the one with the prefix that adapters use; "" drops it
 	// residual lists the ends of the names of projections onto the residual stream, which start smaller.
 	residual []string
-	masked   bool // it predicts masked tokens alone, see [LoadMasked]
+	masked   bool   // it predicts masked tokens alone, see [LoadMasked]
+	head     string // what files call the output projection; "" for lm_head.weight
 }
 
 var architectures = map[string]architecture{
 	"bert":        bert,
 	"gpt2":        gpt2,
+	"gpt_neox":    gptNeoX,
 	"gemma2":      gemma2,
 	"gemma3_text": gemma3,
 	"granite":     granite,
 	"llama":       llama,
 	"mistral":     mistral,
 	"olmo2":       olmo2,
+	"opt":         opt,
 	"phi3":        phi3,
 	"qwen2":       qwen2,
 	"qwen3":       qwen3,

@@ -85,7 +85,9 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 	if p.Type == "" {
 		p.Type = p.OldType
 	}
-	r.Theta, r.Partial = p.Theta, p.Partial
+	if r.Theta, r.Partial = p.Theta, p.Partial; p.Partial == 0 && f.Partial != 0 {
+		return r, fmt.Errorf("%s: partial_rotary_factor: 0 is not supported", name)
+	}
 	if original > 0 { // what config.json states elsewhere goes first
 		p.Original = original
 	}

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ func (m *Model) Save(dir string, d safetensors.DType) error {
 	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range m.Names() {
 			t := m.params[name]
+			if name == headName {
+				name = cmp.Or(architectures[m.Config.Type].head, name)
+			}
 			tensors = append(tensors, safetensors.FromFloat32As(name, t.Shape(), s.Float32s(t), d))
 		}
 		return nil

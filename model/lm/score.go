@@ -154,7 +154,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 		grads = sc.replay.backward(s, m, root, params)
 	case sc.embedded.Defined():
 		grads = s.Backward(root(sc.hidden), append(slices.Clone(params), sc.embedded))
-		rows := s.Reshape(grads[len(params)], -1, int64(m.Config.Hidden))
+		rows := s.Reshape(grads[len(params)], -1, m.embedding.tokens.Size(1))
 		s.IndexAdd_(dHead[0], 0, s.Reshape(sc.ids, -1), s.To(rows, tensor.Float32))
 		grads = grads[:len(params)]
 	default:

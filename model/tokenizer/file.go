@@ -41,7 +41,7 @@ func Load(path string) (*Tokenizer, error) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", err)
+		return nil, fmt.Errorf("tokenizer: %w%s", err, otherForm(filepath.Dir(path)))
 	}
 	config := filepath.Join(filepath.Dir(path), configName)
 	settings, err := os.ReadFile(config)
@@ -60,6 +60,17 @@ func Load(path string) (*Tokenizer, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// otherForm says how to make a tokenizer.json of what a folder has instead, if it has that.
+func otherForm(dir string) string {
+	for _, name := range []string{"spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "vocab.txt", "vocab.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return quote.Sprintf(": the folder has %s only; in Python, transformers.AutoTokenizer.from_pretrained(%q)."+
+				"save_pretrained(%[2]q) writes tokenizer.json next to it", name, dir)
+		}
+	}
+	return ""
 }
 
 // readNames reads which tokens the tokenizer_config.json next to a file names, of which content is nil if there is none.

@@ -318,6 +318,13 @@ func TestSaveAndLoad(t *testing.T) {
 			t.Error("loaded, it gives other ids")
 		}
 	}
+	other := t.TempDir() // as OPT's folders are
+	if err := os.WriteFile(filepath.Join(other, "vocab.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "the folder has vocab.json only") {
+		t.Errorf("a folder without tokenizer.json: %v", err)
+	}
 	config := filepath.Join(dir, configName)
 	for content, ok := range map[string]bool{
 		`{"eos_token":"Ġthe"}`: true, `{"eos_token":{"content":"Ġthe"},"bos_token":null}`: true,

@@ -2,10 +2,8 @@ package sentence
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"popri/model/tokenizer"
 )
@@ -22,16 +20,11 @@ func (f *Folder) readTokenizer() error {
 		return missing
 	}
 	numbering, known := numberings[f.Config.Kind]
-	for _, name := range []string{"spiece.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json"} {
-		switch {
-		case !f.exists(name):
-		case known && strings.HasSuffix(name, ".model"):
+	for _, name := range []string{"spiece.model", "sentencepiece.bpe.model"} {
+		if known && f.exists(name) {
 			var err error
 			f.tokenizer, err = tokenizer.LoadSentencePiece(filepath.Join(f.Dir, name), numbering)
 			return err
-		default:
-			return fmt.Errorf("%w: the folder has %s only; in Python, transformers.AutoTokenizer.from_pretrained(%q)."+
-				"save_pretrained(%[3]q) writes tokenizer.json next to it", missing, name, strings.TrimSuffix(f.Dir, "/"))
 		}
 	}
 	return missing
