@@ -35,7 +35,7 @@ type Downstream struct {
 	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on
 	// which the models that come with the program were trained (the end-of-text token, the text and a line's end), a
 	// warm-up of 6 % of the updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "pretrained" suits a
-	// model that somebody has pretrained: rows of the begin-of-text token, the text and the end-of-text token, a warm-up
+	// model that somebody has pretrained: rows of the token that begins texts, the text and the end-of-text token, a warm-up
 	// of 10 % of the updates, a cosine, weight decay 0.01, clipping to 1; 256 validation texts choose the step, 1000 test texts judge the model, and
 	// training ends after three measurements without a better one. "distilgpt2" is that of the
 	// POPri paper's DistilGPT2: rows of the begin-of-text token, the text and the end-of-text token, a constant
