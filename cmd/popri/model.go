@@ -14,8 +14,9 @@ import (
 )
 
 func (a *app) model() *cobra.Command {
-	return group("model", "Fetch models from Hugging Face's hub, import models of other formats",
-		"  popri model get gpt2\n  popri model import model.gguf --out models/mine", a.modelGet(), a.modelImport())
+	return group("model", "Fetch models from Hugging Face's hub, import and export GGUF files",
+		"  popri model get gpt2\n  popri model import model.gguf --out models/mine\n"+
+			"  popri model export models/mine --gguf q8_0 --out mine.gguf", a.modelGet(), a.modelImport(), a.modelExport())
 }
 
 func (a *app) modelImport() *cobra.Command {
@@ -61,10 +62,15 @@ func printImport(w io.Writer, s *convert.Summary) {
 	fmt.Fprintf(w, "model\t%s\n", s.Name)
 	fmt.Fprintf(w, "architecture\t%s, %s\n", s.Architecture, tied)
 	fmt.Fprintf(w, "parameters\t%s, written as %s\n", humanize.Comma(s.Parameters), s.DType)
-	for _, name := range slices.Sorted(maps.Keys(s.Types)) {
-		fmt.Fprintf(w, "\t%d tensors of %s\n", s.Types[name], name)
-	}
-	fmt.Fprintf(w, "vocabulary\t%s tokens\n", humanize.Comma(int64(s.Vocabulary)))
-	fmt.Fprintf(w, "context\t%s tokens\n", humanize.Comma(int64(s.Context)))
+	printSizes(w, s.Types, s.Vocabulary, s.Context)
 	fmt.Fprintf(w, "folder\t%s\n", s.Out)
+}
+
+// printSizes prints what folder and file have in common.
+func printSizes(w io.Writer, types map[string]int, vocabulary, context int) {
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		fmt.Fprintf(w, "\t%d tensors of %s\n", types[name], name)
+	}
+	fmt.Fprintf(w, "vocabulary\t%s tokens\n", humanize.Comma(int64(vocabulary)))
+	fmt.Fprintf(w, "context\t%s tokens\n", humanize.Comma(int64(context)))
 }

@@ -180,11 +180,11 @@ func appendQ80(out []byte, block []float32) []byte {
 	return out
 }
 
-// appendQ40 rounds to multiples of d, of which the largest value is -8. The product and the sum are rounded once, as
-// with ggml's fused multiplication.
+// appendQ40 rounds to multiples of d, of which the largest value is -8. Product and sum are rounded one after the other,
+// as in llama.cpp's programs for x86.
 func appendQ40(out []byte, block []float32) []byte {
 	out, by := scale(out, largest(block)/-8)
-	level := func(v float32) byte { return min(15, byte(float32(float64(v)*float64(by)+8.5))) }
+	level := func(v float32) byte { return min(15, byte(float32(v*by)+8.5)) }
 	for i, v := range block[:16] {
 		out = append(out, level(v)|level(block[16+i])<<4)
 	}
