@@ -19,17 +19,17 @@ func (a *app) modelExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export DIR --gguf TYPE --out FILE.gguf",
 		Short: "Turn a model folder into a GGUF file for llama.cpp",
-		Long: `Writes one file that llama.cpp and its relatives open, of a Hugging Face folder of a family that popri model import reads, or
-of a model's name: weights, tokenizer with the tokens that begin and end texts, chat template, and name, licence and base model, where
-README.md states them. The file appears when it is complete; an export that was interrupted leaves none.
+		Long: `Writes one file that llama.cpp and its relatives open, of a Hugging Face folder or a model's name: weights, tokenizer, the
+tokens that begin and end texts, chat template, and the name, licence and base model that README.md states. The families are those of
+popri model import. The file appears when it is complete; an export that was interrupted leaves none.
 
---gguf is the type of the projections. f16, bf16 and f32 round as the name says. q8_0 and q4_0 are blocks of 32 values of 8 and 4 bits
-with one scale, rounded as llama.cpp rounds them. Vectors, and positions of GPT-2, stay float32. With q4_0 the output projection is
-q8_0, also where it is the token embedding.
+--gguf is the type of the projections. f16, bf16 and f32 round as their names say. q8_0 and q4_0 have one scale for 32 values of 8 and 4
+bits, rounded as llama-quantize rounds them. Vectors, and GPT-2's positions, stay float32. With q4_0, the output projection is q8_0, also
+where it is the token embedding.
 
-What llama.cpp does not compute, or a tokenizer that it does not have, is refused with the file and the key. A window of attention that
-llama.cpp does not know cuts the context. An adapter must be merged first (popri lora merge).`,
-		Example: "  popri model export runs/mine/merged --gguf q8_0 --out mine-q8_0.gguf\n" +
+What llama.cpp would compute otherwise is refused with the file and the key; --accept-key NAME ignores a key. Where llama.cpp knows no window
+of attention, the context is cut to it. Adapters are not exported: PEFT merges them into a folder.`,
+		Example: "  popri model export models/mine --gguf q8_0 --out mine-q8_0.gguf\n" +
 			"  popri model export smollm2 --gguf f16 --out smollm2-f16.gguf --json",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

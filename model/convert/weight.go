@@ -64,7 +64,7 @@ func (t *tensors) add(name, source string, w weight, shape ...int64) {
 	case !ok:
 		t.note(t.badTensor(w, "is missing"))
 	case !slices.Equal(have, want):
-		t.note(t.badTensor(w, "has the shape %v, the metadata make it %v", have, want))
+		t.note(t.badTensor(w, "has the shape %v, the configuration makes it %v", have, want))
 	default:
 		t.list = append(t.list, w)
 	}
