@@ -46,7 +46,8 @@ def check(folder):
     ok, figures = True, [f"popri {np.exp(cases['loss']):.4f}"]
     for kind in ("f32", "f16", "q8_0", "q4_0"):
         path = folder / f"{kind}.gguf"
-        model = Llama(str(path), n_ctx=len(cases["chunks"][0]), logits_all=True, n_threads=os.cpu_count(), verbose=False)
+        model = Llama(str(path), n_ctx=len(cases["chunks"][0]), logits_all=True, verbose=False,
+                      n_threads=1 if path.stat().st_size < 1e7 else os.cpu_count())
         loss = np.concatenate([losses(model, c) for c in cases["chunks"]]).mean()
         whole = [follows(model, p, a) for p, a in zip(cases["prompts"], cases["next"])]
         same = sum(n == len(a) for (n, _), a in zip(whole, cases["next"]))

@@ -46,7 +46,10 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 				return err
 			}
 			p.end()
-			return a.emit(s, func(w io.Writer) { printImport(w, s) })
+			return a.emit(s, func(w io.Writer) {
+				printModel(w, s)
+				fmt.Fprintf(w, "folder\t%s\n", s.Out)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder to make")
@@ -54,7 +57,7 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 	return cmd
 }
 
-func printImport(w io.Writer, s *convert.Summary) {
+func printModel(w io.Writer, s *convert.Summary) {
 	tied := "an output projection of its own"
 	if s.Tied {
 		tied = "the token embedding as output projection"
@@ -62,15 +65,9 @@ func printImport(w io.Writer, s *convert.Summary) {
 	fmt.Fprintf(w, "model\t%s\n", s.Name)
 	fmt.Fprintf(w, "architecture\t%s, %s\n", s.Architecture, tied)
 	fmt.Fprintf(w, "parameters\t%s, written as %s\n", humanize.Comma(s.Parameters), s.DType)
-	printSizes(w, s.Types, s.Vocabulary, s.Context)
-	fmt.Fprintf(w, "folder\t%s\n", s.Out)
-}
-
-// printSizes prints what folder and file have in common.
-func printSizes(w io.Writer, types map[string]int, vocabulary, context int) {
-	for _, name := range slices.Sorted(maps.Keys(types)) {
-		fmt.Fprintf(w, "\t%d tensors of %s\n", types[name], name)
+	for _, name := range slices.Sorted(maps.Keys(s.Types)) {
+		fmt.Fprintf(w, "\t%d tensors of %s\n", s.Types[name], name)
 	}
-	fmt.Fprintf(w, "vocabulary\t%s tokens\n", humanize.Comma(int64(vocabulary)))
-	fmt.Fprintf(w, "context\t%s tokens\n", humanize.Comma(int64(context)))
+	fmt.Fprintf(w, "vocabulary\t%s tokens\n", humanize.Comma(int64(s.Vocabulary)))
+	fmt.Fprintf(w, "context\t%s tokens\n", humanize.Comma(int64(s.Context)))
 }

@@ -60,16 +60,13 @@ func (a *app) runModelExport(ctx context.Context, path string, o convert.ExportO
 	p := a.progress()
 	p.begin("tensors")
 	o.Progress = p.update
-	s, err := convert.Export(ctx, &convert.Folder{Dir: dir, Config: m.Config, Tensors: m.Tensors}, o)
+	s, err := convert.Export(ctx, &convert.Folder{Dir: dir, Config: m.Config, Stated: m.Stated, Tensors: m.Tensors}, o)
 	if err != nil {
 		return err
 	}
 	p.end()
 	return a.emit(s, func(w io.Writer) {
-		fmt.Fprintf(w, "model\t%s\n", s.Name)
-		fmt.Fprintf(w, "architecture\t%s\n", s.Architecture)
-		fmt.Fprintf(w, "parameters\t%s\n", humanize.Comma(s.Parameters))
-		printSizes(w, s.Types, s.Vocabulary, s.Context)
+		printModel(w, &s.Summary)
 		fmt.Fprintf(w, "file\t%s, %s\n", s.Out, humanize.Bytes(uint64(s.Bytes)))
 	})
 }

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,43 +9,27 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"popri/internal/fault"
 )
 
-// card is the front matter of a model's README.md, as far as it is exported.
-type card struct {
-	Name    string `yaml:"model_name"`
-	License string `yaml:"license"`
-	Base    names  `yaml:"base_model"`
-}
-
-// names is one name or a list of them.
-type names []string
-
-func (n *names) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
-		*n = make(names, 1)
-		return node.Decode(&(*n)[0])
-	}
-	return node.Decode((*[]string)(n))
-}
-
-func (f *Folder) card() (c card, err error) {
+// card reads the front matter of the folder's README.md.
+func (f *Folder) card() (fields map[string]any, err error) {
 	file := filepath.Join(f.Dir, "README.md")
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+		return nil, nil
 	}
-	if parts := bytes.SplitN(append([]byte("\n"), b...), []byte("\n---"), 3); err == nil && len(parts) == 3 && len(parts[0]) == 0 {
-		err = yaml.Unmarshal(parts[1], &c)
+	if parts := strings.SplitN("\n"+string(b), "\n---", 3); err == nil && len(parts) == 3 && parts[0] == "" {
+		err = yaml.Unmarshal([]byte(parts[1]), &fields)
 	}
 	if err != nil {
-		return c, fault.Userf("model export: %s: %w", file, err)
+		return nil, fault.Userf("model export: %s: %w", file, err)
 	}
-	return c, nil
+	return fields, nil
 }
 
 // phi3Name matches names by which llama.cpp knows the tokens of Phi-3, which take the white space behind them. No key
@@ -55,8 +38,8 @@ var phi3Name = regexp.MustCompile(`(?i)phi-?3`)
 
 // general writes what a model is called and where it comes from. strips says that tokens take the white space behind
 // them.
-func (c *codec) general(said stated, strips bool) (name string, err error) {
-	about, err := c.folder.card()
+func (c *codec) general(strips bool) (name string, err error) {
+	card, err := c.folder.card()
 	if err != nil {
 		return "", err
 	}
@@ -64,29 +47,31 @@ func (c *codec) general(said stated, strips bool) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("model export: %w", err)
 	}
-	name = filepath.Base(folder)
-	if said.Name != "" {
-		name = path.Base(said.Name)
-	}
-	name = cmp.Or(about.Name, name)
+	own, _ := c.folder.Stated["_name_or_path"].(string)
+	title, _ := card["model_name"].(string)
+	name = cmp.Or(title, path.Base(cmp.Or(own, filepath.ToSlash(folder))))
 	if !strips {
 		name = phi3Name.ReplaceAllString(name, "Phi 3")
 	} else if !phi3Name.MatchString(name) {
 		name += " Phi-3"
 	}
 	c.state("general.name", name)
-	if about.License != "" {
-		c.state("general.license", about.License)
+	if license, ok := card["license"].(string); ok {
+		c.state("general.license", license)
 	}
-	if len(about.Base) > 0 {
-		c.state("general.base_model.count", uint32(len(about.Base)))
+	bases, ok := card["base_model"].([]any)
+	if one := card["base_model"]; !ok && one != nil {
+		bases = []any{one}
 	}
-	for i, base := range about.Base {
-		key := fmt.Sprintf("general.base_model.%d.", i)
-		c.state(key+"name", path.Base(base))
-		if owner := path.Dir(base); owner != "." {
+	if len(bases) > 0 {
+		c.state("general.base_model.count", uint32(len(bases)))
+	}
+	for i, base := range bases {
+		key, id := fmt.Sprintf("general.base_model.%d.", i), fmt.Sprint(base)
+		c.state(key+"name", path.Base(id))
+		if owner := path.Dir(id); owner != "." {
 			c.state(key+"organization", owner)
-			c.state(key+"repo_url", "https://huggingface.co/"+base)
+			c.state(key+"repo_url", "https://huggingface.co/"+id)
 		}
 	}
 	return name, nil

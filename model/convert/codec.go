@@ -36,6 +36,7 @@ type Folder struct {
 	Dir string
 	// Config is config.json with every field stated, its context cut to the window, as lm.OpenStored gives it.
 	Config map[string]any
+	Stated map[string]any // config.json as it is
 	// Tensors are the weights, by the names of transformers.
 	Tensors map[string]safetensors.Tensor
 }

@@ -1,8 +1,8 @@
 package convert
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -11,9 +11,7 @@ import (
 	"strings"
 
 	"popri/internal/atomicfile"
-	"popri/internal/exactjson"
 	"popri/internal/fault"
-	"popri/internal/quote"
 	"popri/model/gguf"
 )
 
@@ -29,18 +27,12 @@ type ExportOptions struct {
 	Progress func(done, total int)
 }
 
-// ExportSummary is what was exported.
+// ExportSummary is what was exported. DType is the type of the token embedding in the file.
 type ExportSummary struct {
-	Out          string         `json:"out"`
-	Name         string         `json:"name"`         // general.name
-	Architecture string         `json:"architecture"` // general.architecture
-	Type         string         `json:"type"`
-	Bytes        int64          `json:"bytes"`
-	Tensors      int            `json:"tensors"`
-	Types        map[string]int `json:"types"` // number of tensors by type
-	Parameters   int64          `json:"parameters"`
-	Vocabulary   int            `json:"vocabulary"` // rows of the token embedding
-	Context      int            `json:"context"`    // most tokens of a sequence
+	Summary
+	Type    string `json:"type"`
+	Bytes   int64  `json:"bytes"`
+	Tensors int    `json:"tensors"`
 }
 
 // fileTypes are the values of general.file_type.
@@ -64,7 +56,7 @@ func Export(ctx context.Context, f *Folder, o ExportOptions) (*ExportSummary, er
 	if err := checkFile(o.Out); err != nil {
 		return nil, err
 	}
-	s := &ExportSummary{Out: o.Out, Type: o.Type, Types: map[string]int{}}
+	s := &ExportSummary{Summary: Summary{Out: o.Out, Types: map[string]int{}}, Type: o.Type}
 	c := &codec{folder: f, config: maps.Clone(f.Config), accept: o.Accept}
 	weights, err := c.planExport(s, gguf.Written[i])
 	if err != nil {
@@ -112,35 +104,32 @@ func checkFile(out string) error {
 
 // planExport settles the metadata, and the weights with their types.
 func (c *codec) planExport(s *ExportSummary, t gguf.Type) ([]weight, error) {
-	family, _ := c.config["model_type"].(string)
-	var families []string
+	s.Architecture, _ = c.config["model_type"].(string)
+	s.Tied = c.config["tie_word_embeddings"] == true
+	family, families := "", []string(nil)
 	for name, a := range architectures {
-		if families = append(families, a.models...); slices.Contains(a.models, family) {
-			s.Architecture = name
+		if families = append(families, a.models...); slices.Contains(a.models, s.Architecture) {
+			family = name
 		}
 	}
-	if s.Architecture == "" {
+	if family == "" {
 		slices.Sort(families)
-		return nil, c.folder.bad(configFile, "model_type", "%q cannot be exported (supported: %s)", family,
-			quote.Raw(strings.Join(families, ", ")))
+		return nil, c.folder.bad(configFile, "model_type", "%q cannot be exported (supported: "+strings.Join(families, ", ")+")",
+			s.Architecture)
 	}
-	said, err := c.folder.stated()
+	v, err := c.vocabulary()
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.vocabulary(said)
-	if err != nil {
-		return nil, err
-	}
-	c.state("general.architecture", s.Architecture)
+	c.state("general.architecture", family)
 	c.state("general.type", "model")
 	c.state("general.file_type", fileTypes[t])
 	c.state("general.quantization_version", uint32(2))
-	if s.Name, err = c.general(said, v.strips); err != nil {
+	if s.Name, err = c.general(v.strips); err != nil {
 		return nil, err
 	}
-	c.prefix = s.Architecture + "."
-	weights := architectures[s.Architecture].plan(c)
+	c.prefix = family + "."
+	weights := architectures[family].plan(c)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -155,7 +144,8 @@ func (c *codec) planExport(s *ExportSummary, t gguf.Type) ([]weight, error) {
 		}
 	}
 	s.Vocabulary, _ = c.config["vocab_size"].(int)
-	s.Context = c.config[map[bool]string{true: "n_positions", false: "max_position_embeddings"}[family == "gpt2"]].(int)
+	s.Context, _ = cmp.Or(c.config["max_position_embeddings"], c.config["n_positions"]).(int)
+	s.DType = strings.ToLower(weights[0].source.Type.String())
 	return weights, v.write(c, s.Vocabulary)
 }
 
@@ -187,35 +177,11 @@ func (w weight) read(dst []float32, first int64) error {
 	return err
 }
 
-// stated is what Config does not tell of config.json.
-type stated struct {
-	Name    string `json:"_name_or_path"`
-	Context *int   `json:"max_position_embeddings"`
-	Window  *int   `json:"sliding_window"`
-	BOS     any    `json:"bos_token_id"` // null, a number or a list
-	Pad     any    `json:"pad_token_id"`
-}
-
-func (f *Folder) stated() (s stated, err error) {
-	path := filepath.Join(f.Dir, configFile)
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(exactjson.TrimBOM(b), &s)
+// uncut puts the context and the window as they are stated, where the context was cut to the window.
+func (f *Folder) uncut(config map[string]any) {
+	for _, field := range []string{"max_position_embeddings", "sliding_window"} {
+		if n, ok := f.Stated[field].(float64); ok {
+			config[field] = int(n)
+		}
 	}
-	if err != nil {
-		return s, fault.Userf("model export: %s: %w", path, quote.JSON(err))
-	}
-	return s, nil
-}
-
-// uncut puts the context and the window as they are stated where the context was cut to the window.
-func (f *Folder) uncut(config map[string]any) error {
-	s, err := f.stated()
-	if s.Context != nil {
-		config["max_position_embeddings"] = *s.Context
-	}
-	if s.Window != nil {
-		config["sliding_window"] = *s.Window
-	}
-	return err
 }

@@ -52,7 +52,7 @@ func exportTo(t *testing.T, dir string, o convert.ExportOptions) (*convert.Expor
 		return nil, err
 	}
 	defer m.Close()
-	return convert.Export(t.Context(), &convert.Folder{Dir: dir, Config: m.Config, Tensors: m.Tensors}, o)
+	return convert.Export(t.Context(), &convert.Folder{Dir: dir, Config: m.Config, Stated: m.Stated, Tensors: m.Tensors}, o)
 }
 
 func importTo(t *testing.T, file, dtype string) (dir string) {
@@ -372,7 +372,7 @@ func TestExportInterrupted(t *testing.T) {
 	defer m.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	out := t.TempDir()
-	_, err = convert.Export(ctx, &convert.Folder{Dir: dir, Config: m.Config, Tensors: m.Tensors}, convert.ExportOptions{
+	_, err = convert.Export(ctx, &convert.Folder{Dir: dir, Config: m.Config, Stated: m.Stated, Tensors: m.Tensors}, convert.ExportOptions{
 		Out: filepath.Join(out, "x.gguf"), Type: "q8_0", Progress: func(done, _ int) {
 			if done == 3 {
 				cancel()

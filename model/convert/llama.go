@@ -53,7 +53,7 @@ func (d decoder) architecture(also ...string) architecture {
 
 func (d decoder) plan(c *codec) []weight {
 	if d.windowed && c.exports() {
-		c.note(c.folder.uncut(c.config))
+		c.folder.uncut(c.config)
 	}
 	c.rotaryDecoder(cmp.Or(d.theta, 10000))
 	t := &tensors{codec: c}

@@ -88,7 +88,11 @@ func writeCase(t *testing.T, out, dir string, texts []string) {
 	ids := tok.Encode(strings.Join(texts[:len(texts)-20], "\n\n"))
 	length := min(256, m.Config.Context)
 	var rows []lm.Row
-	for ; len(ids) >= length && len(rows) < 8192/length; ids = ids[length:] {
+	most := 2048
+	if m.Parameters() > 1e6 {
+		most = 16384
+	}
+	for ; len(ids) >= length && len(rows) < most/length; ids = ids[length:] {
 		c.Chunks = append(c.Chunks, ids[:length])
 		rows = append(rows, lm.Row{Tokens: ids[:length], Labels: ids[:length]})
 	}
@@ -99,7 +103,7 @@ func writeCase(t *testing.T, out, dir string, texts []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 10 {
+	for i := range min(10, len(rows)) {
 		c.Prompts = append(c.Prompts, c.Chunks[i][:24])
 	}
 	samples, err := m.Generate(t.Context(), c.Prompts, 1, lm.SampleOptions{MaxNewTokens: 32, IgnoreEOS: true})

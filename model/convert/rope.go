@@ -47,13 +47,9 @@ func (c *codec) writeScaling(turned int) {
 
 // make adds a tensor that follows from the configuration.
 func (c *codec) make(name string, values []float64) {
-	var narrow []float32
-	for _, v := range values {
-		narrow = append(narrow, float32(v))
-	}
-	c.made = append(c.made, gguf.Stream{Tensor: gguf.Tensor{Name: name, Type: gguf.F32, Shape: []int64{int64(len(narrow))}},
+	c.made = append(c.made, gguf.Stream{Tensor: gguf.Tensor{Name: name, Type: gguf.F32, Shape: []int64{int64(len(values))}},
 		Write: func(w io.Writer) error {
-			_, err := w.Write(gguf.Append(nil, gguf.F32, narrow))
+			_, err := w.Write(gguf.Append(nil, gguf.F32, narrow[float32](values)))
 			return err
 		}})
 }

@@ -25,7 +25,7 @@ type exported struct {
 }
 
 // vocabulary reads the tokenizer of the folder and refuses what llama.cpp's files cannot say of it.
-func (c *codec) vocabulary(said stated) (v *exported, err error) {
+func (c *codec) vocabulary() (v *exported, err error) {
 	f := c.folder
 	t, err := tokenizer.Load(f.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,7 +73,7 @@ func (c *codec) vocabulary(said stated) (v *exported, err error) {
 	if v.template, _, special, err = chat.Source(f.Dir); err != nil {
 		return nil, err
 	}
-	return v, v.roles(c, t, special, said)
+	return v, v.roles(c, t, special)
 }
 
 // likePhi3 reports whether tokens take the white space behind them exactly as llama.cpp has it of Phi-3.
@@ -88,7 +88,7 @@ func (v *exported) likePhi3(t *tokenizer.Tokenizer) bool {
 }
 
 // roles finds the tokens with a role, and whether a text begins and ends with one.
-func (v *exported) roles(c *codec, t *tokenizer.Tokenizer, special map[string]any, said stated) error {
+func (v *exported) roles(c *codec, t *tokenizer.Tokenizer, special map[string]any) error {
 	f := c.folder
 	for _, n := range named {
 		name, ok := special[n.config].(string)
@@ -96,7 +96,7 @@ func (v *exported) roles(c *codec, t *tokenizer.Tokenizer, special map[string]an
 			v.ids[n.role] = id
 		} else if ok {
 			return f.bad(tokensFile, n.config, "%q is not a token of %s", name, tokenizer.FileName)
-		} else if id, is := map[string]any{"bos": said.BOS, "pad": said.Pad}[n.role].(float64); is && id >= 0 {
+		} else if id, is := f.Stated[n.config+"_id"].(float64); is && n.role != "eos" && id >= 0 {
 			v.ids[n.role] = int32(id)
 		}
 	}
