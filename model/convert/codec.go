@@ -71,16 +71,26 @@ const largest = 1 << 24
 
 // size pairs a positive number. In an import, one that is missing is the fallback; a fallback of 0 makes it required.
 func (c *codec) size(name, field string, fallback int) int {
-	n := fallback
+	return pair(c, name, field, fallback, c.sizeOf)
+}
+
+// number pairs a positive number. In an import, one that is missing or 0 is the fallback; a fallback of 0 makes it
+// required.
+func (c *codec) number(name, field string, fallback float64) {
+	pair(c, name, field, fallback, c.numberOf)
+}
+
+func pair[T int | float64](c *codec, name, field string, fallback T, of func(name string, x T) T) T {
 	if c.exports() {
-		var ok bool
-		if n, ok = c.config[field].(int); !ok {
+		x, ok := c.config[field].(T)
+		if fallback = x; !ok {
+			fallback = 1
 			c.note(c.bad(name, field, "is missing"))
 		}
 	}
-	n = c.sizeOf(name, n)
-	c.config[field] = n
-	return n
+	x := of(name, fallback)
+	c.config[field] = x
+	return x
 }
 
 // sizeOf writes n, or reads the key, whose fallback n is.
@@ -104,19 +114,6 @@ func (c *codec) sizeOf(name string, n int) int {
 		return int(x)
 	}
 	return 1
-}
-
-// number pairs a positive number. In an import, one that is missing or 0 is the fallback; a fallback of 0 makes it
-// required.
-func (c *codec) number(name, field string, fallback float64) {
-	x := fallback
-	if c.exports() {
-		var ok bool
-		if x, ok = c.config[field].(float64); !ok {
-			c.note(c.bad(name, field, "is missing"))
-		}
-	}
-	c.config[field] = c.numberOf(name, x)
 }
 
 // numberOf writes x, or reads the key, whose fallback x is.

@@ -74,10 +74,14 @@ func Export(ctx context.Context, f *Folder, o ExportOptions) (*ExportSummary, er
 	for _, t := range streams {
 		s.Types[t.Type.String()]++
 	}
-	if err := os.MkdirAll(filepath.Dir(o.Out), 0o755); err != nil {
-		return nil, fmt.Errorf("model export: %w", err)
+	err = os.MkdirAll(filepath.Dir(o.Out), 0o755)
+	if err == nil {
+		err = atomicfile.Check(o.Out) // which removes what a killed export left
 	}
-	if err := gguf.Write(o.Out, c.entries, streams); err != nil {
+	if err == nil {
+		err = gguf.Write(o.Out, c.entries, streams)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("model export: %w", err)
 	}
 	info, err := os.Stat(o.Out)
