@@ -5,7 +5,8 @@
     python3 scripts/gguf_cases.py [DESTINATION]
     python3 scripts/gguf_cases.py --of FILE.gguf model/convert/testdata/smollm2.json
 
-blocks.safetensors holds random blocks of each type and their values by gguf.quants. Each further folder holds a small
+blocks.safetensors holds random blocks of each type and their values by gguf.quants, and random values as that rounds
+them. Each further folder holds a small
 random model as GGUF, logits and greedy continuations by transformers' own import of it or, where it has none or reads
 less than the file says, by the model that the file was made of; and ids of texts by tokenizers. Vocabularies are those
 of testdata/golden/tokenizers and model/tokenizer/testdata, cut short. The same seed and libraries give the same bytes.
@@ -68,6 +69,11 @@ def write_blocks(path):
         b = np.ascontiguousarray(blocks(rng, kind, count, values)).view(np.uint8).reshape(count, size)
         tensors[f"{kind.name}/blocks"] = b
         tensors[f"{kind.name}/values"] = quants.dequantize(b, kind).reshape(count, values)
+    plain = (np.random.default_rng(2).standard_normal((16, 32)) * np.logspace(-9, 3, 16)[:, None]).astype(np.float32)
+    plain[0], plain[1, :2], plain[2] = 0, plain[1, :2] * [[-30, 30]], -np.abs(plain[2])
+    tensors["plain"] = plain
+    for kind in (Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0):
+        tensors[f"{kind.name}/rounded"] = quants.quantize(plain, kind).view(np.uint8)
     save_file(tensors, path)
 
 

@@ -14,8 +14,9 @@ import (
 )
 
 func (a *app) model() *cobra.Command {
-	return group("model", "Fetch models from Hugging Face's hub, import models of other formats",
-		"  popri model get gpt2\n  popri model import model.gguf --out models/mine", a.modelGet(), a.modelImport())
+	return group("model", "Fetch models from Hugging Face's hub, import and export GGUF files",
+		"  popri model get gpt2\n  popri model import model.gguf --out models/mine\n"+
+			"  popri model export models/mine --gguf q8_0 --out mine.gguf", a.modelGet(), a.modelImport(), a.modelExport())
 }
 
 func (a *app) modelImport() *cobra.Command {
@@ -45,7 +46,10 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 				return err
 			}
 			p.end()
-			return a.emit(s, func(w io.Writer) { printImport(w, s) })
+			return a.emit(s, func(w io.Writer) {
+				printModel(w, s)
+				fmt.Fprintf(w, "folder\t%s\n", s.Out)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&o.Out, "out", "", "folder to make")
@@ -53,7 +57,7 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 	return cmd
 }
 
-func printImport(w io.Writer, s *convert.Summary) {
+func printModel(w io.Writer, s *convert.Summary) {
 	tied := "an output projection of its own"
 	if s.Tied {
 		tied = "the token embedding as output projection"
@@ -66,5 +70,4 @@ func printImport(w io.Writer, s *convert.Summary) {
 	}
 	fmt.Fprintf(w, "vocabulary\t%s tokens\n", humanize.Comma(int64(s.Vocabulary)))
 	fmt.Fprintf(w, "context\t%s tokens\n", humanize.Comma(int64(s.Context)))
-	fmt.Fprintf(w, "folder\t%s\n", s.Out)
 }

@@ -60,6 +60,47 @@ func TestModelImport(t *testing.T) {
 	}
 }
 
+// TestModelExport exports the model of a folder by the command.
+func TestModelExport(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(golden.Folder(t, "gguf"), "*", "model.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	dir, out := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "made", "model.gguf")
+	if code, _, errs := popri(t, "model", "import", files[0], "--out", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	code, text, errs := popri(t, "model", "export", dir, "--gguf", "q8_0", "--out", out, "--json", "--quiet")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	info, err := os.Stat(out)
+	if v := decode(t, text); err != nil || v["out"] != out || v["type"] != "q8_0" || number(t, v, "bytes") != float64(info.Size()) ||
+		number(t, v, "tensors") < 10 {
+		t.Errorf("%v (%v)", v, err)
+	}
+	if code, text, errs := popri(t, "model", "export", dir, "--gguf", "f16", "--out", out+"2"); code != 0 ||
+		!strings.Contains(text, "tensors of F16") || !strings.Contains(text, out+"2") {
+		t.Errorf("as text: exit code %d, %s, %s", code, text, errs)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{dir, "--gguf", "f16", "--out", out}, "exists already"},
+		{[]string{dir, "--gguf", "q5_k", "--out", out + "3"}, `"q5_k"`},
+		{[]string{dir, "--gguf", "f16"}, "--out"},
+		{[]string{dir, "--out", out + "3"}, "--gguf"},
+		{[]string{dir + "/none", "--gguf", "f16", "--out", out + "3"}, "none"},
+		{[]string{t.TempDir(), "--gguf", "f16", "--out", out + "3"}, "config.json"},
+	} {
+		code, _, errs := popri(t, append([]string{"model", "export"}, c.args...)...)
+		if code != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, errs)
+		}
+	}
+}
+
 // A demo with a model that was not fetched says how to fetch it, and one with an unknown model says which there are.
 func TestDemoModel(t *testing.T) {
 	t.Setenv("POPRI_CACHE", t.TempDir())

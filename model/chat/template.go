@@ -49,18 +49,9 @@ const (
 // Load reads the template of a model's folder. A folder without one gives [ErrNone], a template that cannot be read an
 // error of the user's.
 func Load(dir string) (*Template, error) {
-	path := filepath.Join(dir, configFile)
-	tokens := map[string]any{}
-	source, err := fromConfig(path, tokens)
+	source, path, tokens, err := Source(dir)
 	if err != nil {
-		return nil, fault.Userf("chat: %s: %w", path, err)
-	}
-	own := filepath.Join(dir, templateFile)
-	switch content, err := os.ReadFile(own); {
-	case err == nil:
-		path, source = own, string(exactjson.TrimBOM(content))
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fault.Userf("chat: %w", err)
+		return nil, err
 	}
 	if source == "" {
 		return nil, fmt.Errorf("chat: %s: %w", dir, ErrNone)
@@ -73,6 +64,23 @@ func Load(dir string) (*Template, error) {
 		return nil, fault.Userf("chat: %s: the chat template cannot be read: %w", path, err)
 	}
 	return &Template{path, parsed, tokens}, nil
+}
+
+// Source returns the template of a model's folder as it is written, "" if there is none, the file that it stands in, and
+// the special tokens by their names in tokenizer_config.json.
+func Source(dir string) (source, path string, tokens map[string]any, err error) {
+	path, tokens = filepath.Join(dir, configFile), map[string]any{}
+	if source, err = fromConfig(path, tokens); err != nil {
+		return "", path, nil, fault.Userf("chat: %s: %w", path, err)
+	}
+	own := filepath.Join(dir, templateFile)
+	switch content, err := os.ReadFile(own); {
+	case err == nil:
+		path, source = own, string(exactjson.TrimBOM(content))
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", own, nil, fault.Userf("chat: %w", err)
+	}
+	return source, path, tokens, nil
 }
 
 // fromConfig returns the template in a tokenizer_config.json, "" if there is none, and puts the names of special tokens

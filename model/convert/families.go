@@ -3,28 +3,45 @@ package convert
 import "math"
 
 // smolLM3 has no rotary positions in every fourth layer; the file does not say in which.
-func smolLM3(_ *reader, config map[string]any, _ *tensors) {
-	config["no_rope_layer_interval"], config["use_sliding_window"] = 4, false
+func smolLM3(c *codec, _ *tensors) {
+	const every = 4
+	c.config["no_rope_layer_interval"], c.config["use_sliding_window"] = every, false
+	c.must("attention_bias", false)
+	c.must("mlp_bias", false)
+	if !c.exports() {
+		return
+	}
+	rotated := make([]int, c.config["num_hidden_layers"].(int))
+	for i := range rotated {
+		rotated[i] = min(1, (i+1)%every)
+	}
+	c.must("no_rope_layers", rotated)
 }
 
 // granite is LLaMA with four factors.
-func granite(r *reader, config map[string]any, _ *tensors) {
-	config["attention_multiplier"] = r.number("attention.scale", 1/math.Sqrt(float64(config["head_dim"].(int))))
-	config["embedding_multiplier"] = r.number("embedding_scale", 1)
-	config["residual_multiplier"] = r.number("residual_scale", 1)
-	config["logits_scaling"] = r.number("logit_scale", 1)
+func granite(c *codec, _ *tensors) {
+	c.number("attention.scale", "attention_multiplier", 1/math.Sqrt(float64(c.config["head_dim"].(int))))
+	c.number("embedding_scale", "embedding_multiplier", 1)
+	c.number("residual_scale", "residual_multiplier", 1)
+	c.number("logit_scale", "logits_scaling", 1)
 }
 
 // partial is the prefix of the keys of the architecture whose rotary positions may turn a part of each head.
 const partial = "phi3."
 
 // phi3 is Phi-3 and Phi-4-mini, whose projections are fused in the file as they are in the model.
-func phi3(r *reader, config map[string]any, _ *tensors) {
-	config["original_max_position_embeddings"] = r.size("rope.scaling.original_context_length",
-		config["max_position_embeddings"].(int))
-	if window := "attention.sliding_window"; r.has(window) {
-		config["sliding_window"] = r.size(window, 0)
+func phi3(c *codec, _ *tensors) {
+	c.size("rope.scaling.original_context_length", "original_max_position_embeddings",
+		c.config["max_position_embeddings"].(int))
+	if window := "attention.sliding_window"; c.has(window, "sliding_window") {
+		c.size(window, "sliding_window", 0)
 	}
+	c.square()
+}
+
+// square has an export refuse heads that are together not as wide as the residual stream.
+func (c *codec) square() {
+	c.must("head_dim", c.config["hidden_size"].(int)/c.config["num_attention_heads"].(int))
 }
 
 // The tensors by which longrope divides the rotary frequencies, for texts beyond the original context and within it.
@@ -32,39 +49,39 @@ const longFactors, shortFactors = "rope_factors_long.weight", "rope_factors_shor
 
 // longRope returns rope_scaling of config.json for the factors that a file of Phi-3 may hold; turned is the number of
 // dimensions of a head that positions turn.
-func (r *reader) longRope(config map[string]any, turned int) any {
+func (c *codec) longRope(turned int) any {
 	read := func(name string) (factors []float32) {
-		t, ok := r.file.Tensor(name)
+		t, ok := c.file.Tensor(name)
 		if !ok {
 			return nil
 		}
 		if len(t.Shape) != 1 || t.Shape[0] != int64(turned/2) || t.Type.Quantized() {
-			r.note(r.file.BadTensor(name, "has the shape %v, must be [%d], not quantized", t.Shape, turned/2))
+			c.note(c.file.BadTensor(name, "has the shape %v, must be [%d], not quantized", t.Shape, turned/2))
 			return nil
 		}
 		factors = make([]float32, turned/2)
-		r.note(r.file.Reader(t).Read(factors, 0))
+		c.note(c.file.Reader(t).Read(factors, 0))
 		return factors
 	}
 	long, short := read(longFactors), read(shortFactors)
 	if long == nil && short == nil {
-		return r.ropeScaling(config)
+		return c.ropeScaling()
 	}
 	if long == nil || short == nil {
-		r.note(r.file.BadTensor(map[bool]string{true: longFactors, false: shortFactors}[long == nil],
+		c.note(c.file.BadTensor(map[bool]string{true: longFactors, false: shortFactors}[long == nil],
 			"is missing, and the other one is there"))
 		return nil
 	}
-	r.ignore("rope.scaling.type", "rope.scaling.factor", "rope.scaling.finetuned")
-	context, original := config["max_position_embeddings"].(int), r.size("rope.scaling.original_context_length", 0)
+	c.ignore("rope.scaling.type", "rope.scaling.factor", "rope.scaling.finetuned")
+	context, original := c.config["max_position_embeddings"].(int), c.sizeOf("rope.scaling.original_context_length", 0)
 	// What scales queries and keys follows from both contexts.
 	want := 1.0
 	if context > original {
 		want = math.Sqrt(1 + math.Log(float64(context)/float64(original))/math.Log(float64(original)))
 	}
-	if name := "rope.scaling.attn_factor"; math.Abs(r.number(name, want)-want) > 1e-4*want {
-		r.note(r.file.Bad(r.key(name), "is %g; contexts of %d and %d make it %g, and others are not supported",
-			r.number(name, want), original, context, want))
+	if got := c.numberOf(attentionFactor, want); math.Abs(got-want) > 1e-4*want {
+		c.note(c.file.Bad(c.key(attentionFactor), "is %g; contexts of %d and %d make it %g, and others are not supported",
+			got, original, context, want))
 	}
 	return map[string]any{"rope_type": "longrope", "type": "longrope", "short_factor": short, "long_factor": long}
 }

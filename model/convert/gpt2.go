@@ -3,35 +3,34 @@ package convert
 import "fmt"
 
 // planGPT2 lists GPT-2's tensors. Its projections are [in, out] in a Hugging Face folder and [out, in] in the file.
-func planGPT2(r *reader) (map[string]any, []weight, error) {
-	hidden, heads := r.size("embedding_length", 0), r.size("attention.head_count", 0)
+func planGPT2(c *codec) []weight {
+	hidden, heads := c.size("embedding_length", "n_embd", 0), c.size("attention.head_count", "n_head", 0)
 	if hidden%heads != 0 {
-		r.note(r.file.Bad(r.key("embedding_length"), "is %d, which is no multiple of the %d heads", hidden, heads))
+		c.note(c.bad("embedding_length", "n_embd", "is %d, which is no multiple of the %d heads", hidden, heads))
 	}
-	if n := r.size("attention.head_count_kv", heads); n != heads {
-		r.note(r.file.Bad(r.key("attention.head_count_kv"), "is %d, but GPT-2 has as many as heads (%d)", n, heads))
+	if n := c.size("attention.head_count_kv", "n_head", heads); n != heads {
+		c.note(c.bad("attention.head_count_kv", "n_head", "is %d, but GPT-2 has as many as heads (%d)", n, heads))
 	}
-	context, layers := r.size("context_length", 0), r.size("block_count", 0)
-	inner := r.size("feed_forward_length", 4*hidden)
-	config := map[string]any{
-		"model_type": "gpt2", "architectures": []string{"GPT2LMHeadModel"},
-		"n_positions": context, "n_embd": hidden, "n_layer": layers, "n_head": heads, "n_inner": inner,
-		"layer_norm_epsilon":  r.number("attention.layer_norm_epsilon", 0),
-		"activation_function": "gelu_new", "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0,
-	}
-	r.ignore("vocab_size", "rope.dimension_count") // some files have the latter, though there are no rotary positions
+	context, layers := c.size("context_length", "n_positions", 0), c.size("block_count", "n_layer", 0)
+	inner := c.size("feed_forward_length", "n_inner", 4*hidden)
+	c.number("attention.layer_norm_epsilon", "layer_norm_epsilon", 0)
+	c.fixed("activation_function", "gelu_new", "gelu_pytorch_tanh")
+	c.must("scale_attn_weights", true)
+	c.config["model_type"], c.config["architectures"] = "gpt2", []string{"GPT2LMHeadModel"}
+	c.config["attn_pdrop"], c.config["embd_pdrop"], c.config["resid_pdrop"] = 0, 0, 0
+	c.ignore("rope.dimension_count") // some files have it, though there are no rotary positions
 
-	t := &tensors{r: r}
+	t := &tensors{codec: c}
 	h, in := int64(hidden), int64(inner)
-	t.embedding(config, "transformer.wte.weight", h)
-	t.add("transformer.wpe.weight", "position_embd.weight", weight{}, int64(context), h)
+	t.embedding("transformer.wte.weight", h)
+	t.add("transformer.wpe.weight", positions, weight{}, int64(context), h)
 	norm := func(name, source string) {
 		t.add(name+".weight", source+".weight", weight{}, h)
 		t.add(name+".bias", source+".bias", weight{}, h)
 	}
 	norm("transformer.ln_f", "output_norm")
-	if !t.plausible(layers) {
-		return config, nil, r.err
+	if !t.plausible(layers, "n_layer") {
+		return nil
 	}
 	for i := range layers {
 		to, from := fmt.Sprintf("transformer.h.%d.", i), fmt.Sprintf("blk.%d.", i)
@@ -46,5 +45,5 @@ func planGPT2(r *reader) (map[string]any, []weight, error) {
 		linear("mlp.c_fc", "ffn_up", h, in)
 		linear("mlp.c_proj", "ffn_down", in, h)
 	}
-	return config, t.list, r.err
+	return t.list
 }

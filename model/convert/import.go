@@ -106,6 +106,7 @@ func checkOut(out string) error {
 // model is what is written.
 type model struct {
 	file       *gguf.File
+	codec      *codec
 	config     map[string]any
 	generation map[string]any
 	tokens     map[string]any // tokenizer_config.json
@@ -128,15 +129,15 @@ func plan(f *gguf.File, o Options) (*model, error) {
 		return nil, f.Bad("general.architecture", "is %q, supported are %s", name,
 			strings.Join(slices.Sorted(maps.Keys(architectures)), ", "))
 	}
-	r := &reader{file: f, prefix: name + ".", accept: o.Accept, read: map[string]bool{}}
-	m := &model{file: f, summary: Summary{Out: o.Out, Types: map[string]int{}}}
+	c := &codec{file: f, prefix: name + ".", config: map[string]any{}, accept: o.Accept, read: map[string]bool{}}
+	m := &model{file: f, codec: c, config: c.config, summary: Summary{Out: o.Out, Types: map[string]int{}}}
 	if m.summary.Name, _, err = f.Text("general.name"); err != nil {
 		return nil, err
 	}
-	if m.config, m.weights, err = arch(r); err != nil {
-		return nil, err
+	if m.weights = arch.plan(c); c.err != nil {
+		return nil, c.err
 	}
-	if err := errors.Join(r.err, r.leftover(), leftover(f, m.weights)); err != nil {
+	if err := errors.Join(c.leftover(), leftover(f, m.weights)); err != nil {
 		return nil, err
 	}
 	if err := m.choose(o.DType); err != nil {
@@ -220,8 +221,8 @@ func (m *model) write(ctx context.Context, o Options) (err error) {
 	if err := m.tokenizer.Save(filepath.Join(made, tokenizer.FileName)); err != nil {
 		return fail(err)
 	}
-	for name, content := range map[string]map[string]any{"config.json": m.config,
-		"generation_config.json": m.generation, "tokenizer_config.json": m.tokens} {
+	for name, content := range map[string]map[string]any{configFile: m.config,
+		generationFile: m.generation, tokensFile: m.tokens} {
 		b, err := json.MarshalIndent(content, "", "  ")
 		if err != nil {
 			return fail(err)

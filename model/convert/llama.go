@@ -1,75 +1,107 @@
 package convert
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
-// architecture turns metadata into the fields of config.json and the list of weights. Mistakes are noted in the reader.
-type architecture func(r *reader) (config map[string]any, weights []weight, err error)
+// architecture is one value of general.architecture.
+type architecture struct {
+	models []string // the values of model_type that are exported as it
+	// plan pairs metadata and fields of config.json, and lists the weights.
+	plan func(c *codec) []weight
+}
 
-// architectures are those that are read, by general.architecture. The norms of OLMo 2 follow attention and MLP; OLMo 3,
+// architectures are those that are known, by general.architecture. The norms of OLMo 2 follow attention and MLP; OLMo 3,
 // whose files have the same name, has a window, which is refused.
 var architectures = map[string]architecture{
-	"gpt2":    planGPT2,
-	"llama":   decoder{model: "llama", class: "Llama", permuted: true, ownBiases: true, more: mistral}.plan,
-	"qwen2":   decoder{model: "qwen2", class: "Qwen2", biases: biases{qkv: true}, more: noWindow}.plan,
-	"qwen3":   decoder{model: "qwen3", class: "Qwen3", norms: append(llamaNorms, headNorms...), more: qwen3}.plan,
-	"smollm3": decoder{model: "smollm3", class: "SmolLM3", permuted: true, ownBiases: true, more: smolLM3}.plan,
-	"granite": decoder{model: "granite", class: "Granite", permuted: true, ownBiases: true, more: granite}.plan,
-	"olmo2":   decoder{model: "olmo2", class: "Olmo2", norms: append(wideNorms, afterNorms...), more: noBiases}.plan,
-	"phi3":    decoder{model: "phi3", class: "Phi3", biases: biases{joined: true}, more: phi3}.plan,
-	"gemma2":  decoder{model: "gemma2", class: "Gemma2", norms: gemmaNorms, more: gemma2}.plan,
-	"gemma3": decoder{model: "gemma3_text", class: "Gemma3", norms: append(gemmaNorms, headNorms...),
-		more: gemma3}.plan,
+	"gpt2": {[]string{"gpt2"}, planGPT2},
+	"llama": decoder{model: "llama", class: "Llama", permuted: true, ownBiases: true,
+		more: mistral}.architecture("mistral"),
+	"qwen2": decoder{model: "qwen2", class: "Qwen2", biases: biases{qkv: true}, more: qwen2}.architecture(),
+	"qwen3": decoder{model: "qwen3", class: "Qwen3", norms: append(llamaNorms, headNorms...),
+		more: qwen3}.architecture(),
+	"smollm3": decoder{model: "smollm3", class: "SmolLM3", permuted: true, ownBiases: true,
+		more: smolLM3}.architecture(),
+	"granite": decoder{model: "granite", class: "Granite", permuted: true, ownBiases: true,
+		more: granite}.architecture(),
+	"olmo2": decoder{model: "olmo2", class: "Olmo2", norms: append(wideNorms, afterNorms...),
+		more: olmo2}.architecture(),
+	"phi3": decoder{model: "phi3", class: "Phi3", biases: biases{joined: true}, windowed: true,
+		more: phi3}.architecture(),
+	"gemma2": decoder{model: "gemma2", class: "Gemma2", norms: gemmaNorms, windowed: true,
+		more: gemma2}.architecture(),
+	"gemma3": decoder{model: "gemma3_text", class: "Gemma3", norms: append(gemmaNorms, headNorms...), theta: 1e6,
+		windowed: true, more: gemma3}.architecture(),
 }
 
 // decoder is how a descendant of LLaMA differs from it.
 type decoder struct {
-	model, class string // what config.json calls it
-	permuted     bool   // rotary pairs lie side by side in the file
-	biases       biases // which projections have them
-	ownBiases    bool   // each file's first block says which
-	norms        []norm // of each block; nil means LLaMA's
-	more         func(r *reader, config map[string]any, t *tensors)
+	model, class string  // what config.json calls it
+	permuted     bool    // rotary pairs lie side by side in the file
+	biases       biases  // which projections have them
+	ownBiases    bool    // each file's first block says which
+	norms        []norm  // of each block; nil means LLaMA's
+	theta        float64 // rotary base where the file has none; 0 means LLaMA's
+	windowed     bool    // the file states the window; of others, an export cuts the context to it, as llama.cpp has none
+	more         func(c *codec, t *tensors)
 }
 
-func (d decoder) plan(r *reader) (map[string]any, []weight, error) {
-	config, t := r.rotaryDecoder()
-	config["model_type"], config["architectures"] = d.model, []string{d.class + "ForCausalLM"}
+func (d decoder) architecture(also ...string) architecture {
+	return architecture{append(also, d.model), d.plan}
+}
+
+func (d decoder) plan(c *codec) []weight {
+	if d.windowed && c.exports() {
+		c.folder.uncut(c.config)
+	}
+	c.rotaryDecoder(cmp.Or(d.theta, 10000))
+	t := &tensors{codec: c}
+	c.config["model_type"], c.config["architectures"] = d.model, []string{d.class + "ForCausalLM"}
 	if d.ownBiases {
-		d.biases = t.biases(config)
+		d.biases = t.biases()
 	}
 	if d.norms == nil {
 		d.norms = llamaNorms
 	}
-	d.more(r, config, t)
-	t.decoder(config, d)
-	return config, t.list, r.err
+	d.more(c, t)
+	if c.err == nil {
+		t.decoder(d)
+	}
+	return t.list
 }
 
 // mistral is LLaMA with a window.
-func mistral(r *reader, config map[string]any, _ *tensors) {
+func mistral(c *codec, _ *tensors) {
 	window := "attention.sliding_window"
-	if !r.has(window) {
+	if !c.has(window, "sliding_window") {
 		return
 	}
-	n := r.size(window, 0)
-	if n >= config["max_position_embeddings"].(int) {
+	n := c.sizeOf(window, 0)
+	if n >= c.config["max_position_embeddings"].(int) {
 		return
 	}
-	config["model_type"], config["architectures"] = "mistral", []string{"MistralForCausalLM"}
-	config["sliding_window"] = n
-	if config["attention_bias"] == true || config["mlp_bias"] == true {
-		r.note(r.file.Bad(r.key(window), "is %d in a model with biases, which is not supported", n))
+	c.config["model_type"], c.config["architectures"] = "mistral", []string{"MistralForCausalLM"}
+	c.config["sliding_window"] = n
+	if c.config["attention_bias"] == true || c.config["mlp_bias"] == true {
+		c.note(c.bad(window, "sliding_window", "is %d in a model with biases, which is not supported", n))
 	}
 }
 
-// noWindow is all that Qwen2's config.json says besides.
-func noWindow(_ *reader, config map[string]any, _ *tensors) { config["use_sliding_window"] = false }
+func qwen2(c *codec, _ *tensors) {
+	c.config["use_sliding_window"] = false
+	c.square()
+}
 
-// noBiases is all that OLMo 2's config.json says besides.
-func noBiases(_ *reader, config map[string]any, _ *tensors) { config["attention_bias"] = false }
+func olmo2(c *codec, _ *tensors) {
+	c.fixed("attention_bias", false)
+	c.must("tie_word_embeddings", false)
+	c.square()
+}
 
-func qwen3(_ *reader, config map[string]any, _ *tensors) {
-	config["use_sliding_window"], config["attention_bias"] = false, false
+func qwen3(c *codec, _ *tensors) {
+	c.config["use_sliding_window"] = false
+	c.fixed("attention_bias", false)
 }
 
 // norm is a norm of a block: its name, and the one in the file.
@@ -96,47 +128,41 @@ var (
 		{"post_feedforward_layernorm", "post_ffw_norm", stream}}
 )
 
-// rotaryDecoder reads what LLaMA and its descendants have in common.
-func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
-	hidden, heads := r.size("embedding_length", 0), r.size("attention.head_count", 0)
-	if !r.has("attention.key_length") && hidden%heads != 0 {
-		r.note(r.file.Bad(r.key("embedding_length"), "is %d, which is no multiple of the %d heads", hidden, heads))
+// rotaryDecoder pairs what LLaMA and its descendants have in common; theta is the rotary base where the file has none.
+func (c *codec) rotaryDecoder(theta float64) {
+	hidden := c.size("embedding_length", "hidden_size", 0)
+	heads := c.size("attention.head_count", "num_attention_heads", 0)
+	if !c.has("attention.key_length", "head_dim") && hidden%heads != 0 {
+		c.note(c.bad("embedding_length", "hidden_size", "is %d, which is no multiple of the %d heads", hidden, heads))
 	}
-	dim := r.size("attention.key_length", max(1, hidden/heads))
-	if v := r.size("attention.value_length", dim); v != dim {
-		r.note(r.file.Bad(r.key("attention.value_length"),
+	dim := c.size("attention.key_length", "head_dim", max(1, hidden/heads))
+	if v := c.sizeOf("attention.value_length", dim); v != dim {
+		c.note(c.bad("attention.value_length", "head_dim",
 			"is %d, but queries and keys have %d, which is not supported", v, dim))
 	}
-	turned := r.size("rope.dimension_count", dim)
-	if turned != dim && r.prefix != partial || turned > dim || turned%2 != 0 {
-		r.note(r.file.Bad(r.key("rope.dimension_count"), "is %d of a head's %d: it must be all of them and even",
-			turned, dim))
+	turned := dim
+	if part, ok := c.config["partial_rotary_factor"].(float64); ok { // in an export
+		turned = int(float64(dim) * part)
 	}
-	kv := r.size("attention.head_count_kv", heads)
-	if heads%kv != 0 {
-		r.note(r.file.Bad(r.key("attention.head_count_kv"), "is %d, of which the %d heads are no multiple", kv, heads))
+	turned = c.sizeOf("rope.dimension_count", turned)
+	if turned != dim && c.prefix != partial || turned > dim || turned%2 != 0 {
+		c.note(c.bad("rope.dimension_count", "partial_rotary_factor",
+			"is %d of a head's %d: it must be all of them and even", turned, dim))
 	}
-	config := map[string]any{
-		"hidden_size": hidden, "num_attention_heads": heads, "num_key_value_heads": kv, "head_dim": dim,
-		"num_hidden_layers": r.size("block_count", 0), "intermediate_size": r.size("feed_forward_length", 0),
-		"max_position_embeddings": r.size("context_length", 0),
-		"rms_norm_eps":            r.number("attention.layer_norm_rms_epsilon", 0),
-		"hidden_act":              "silu",
-		"rope_theta":              r.number("rope.freq_base", 10000),
-		"attention_dropout":       0,
+	if kv := c.size("attention.head_count_kv", "num_key_value_heads", heads); heads%kv != 0 {
+		c.note(c.bad("attention.head_count_kv", "num_key_value_heads", "is %d, of which the %d heads are no multiple", kv,
+			heads))
 	}
-	if r.prefix == partial {
-		config["partial_rotary_factor"] = float64(turned) / float64(dim)
-		config["rope_scaling"] = r.longRope(config, turned)
-	} else {
-		config["rope_scaling"] = r.ropeScaling(config)
+	c.size("block_count", "num_hidden_layers", 0)
+	c.size("feed_forward_length", "intermediate_size", 0)
+	c.size("context_length", "max_position_embeddings", 0)
+	c.number("attention.layer_norm_rms_epsilon", "rms_norm_eps", 0)
+	c.number("rope.freq_base", "rope_theta", theta)
+	c.config["hidden_act"], c.config["attention_dropout"] = "silu", 0
+	if c.prefix == partial {
+		c.config["partial_rotary_factor"] = float64(turned) / float64(dim)
 	}
-	if causal, ok, err := r.file.Bool(r.key("attention.causal")); err != nil || ok && !causal {
-		r.note(err)
-		r.note(r.file.Bad(r.key("attention.causal"), "is false, which is not supported"))
-	}
-	r.ignore("vocab_size") // the embedding has as many rows
-	return config, &tensors{r: r}
+	c.scaling(turned)
 }
 
 // biases says which projections have them. joined says that queries, keys and values are one projection, without
@@ -144,25 +170,25 @@ func (r *reader) rotaryDecoder() (map[string]any, *tensors) {
 type biases struct{ qkv, out, mlp, joined bool }
 
 // biases are those that the first block of LLaMA or a near relative has.
-func (t *tensors) biases(config map[string]any) biases {
-	attention, mlp := t.has("blk.0.attn_q.bias"), t.has("blk.0.ffn_gate.bias")
-	config["attention_bias"], config["mlp_bias"] = attention, mlp
+func (t *tensors) biases() biases {
+	attention := t.flag("attention_bias", t.stored("blk.0.attn_q.bias"))
+	mlp := t.flag("mlp_bias", t.stored("blk.0.ffn_gate.bias"))
 	return biases{qkv: attention, out: attention, mlp: mlp}
 }
 
 // decoder lists the tensors of LLaMA or a descendant.
-func (t *tensors) decoder(config map[string]any, is decoder) {
-	size := func(key string) int64 { return int64(config[key].(int)) }
+func (t *tensors) decoder(is decoder) {
+	size := func(key string) int64 { return int64(t.config[key].(int)) }
 	h, in, d := size("hidden_size"), size("intermediate_size"), size("head_dim")
 	q, kv := d*size("num_attention_heads"), d*size("num_key_value_heads")
 	rotary := weight{}
 	if is.permuted {
 		rotary.rotary = d
 	}
-	t.embedding(config, "model.embed_tokens.weight", h)
+	t.embedding("model.embed_tokens.weight", h)
 	t.add("model.norm.weight", "output_norm.weight", t.norm, h)
-	layers := config["num_hidden_layers"].(int)
-	if !t.plausible(layers) {
+	layers := t.config["num_hidden_layers"].(int)
+	if !t.plausible(layers, "num_hidden_layers") {
 		return
 	}
 	for i := range layers {
@@ -194,28 +220,35 @@ func (t *tensors) decoder(config map[string]any, is decoder) {
 	}
 }
 
-// plausible notes a number of layers that the file cannot have, before a list of their tensors is made.
-func (t *tensors) plausible(layers int) bool {
-	if n := len(t.r.file.Tensors()); layers > n {
-		t.r.note(t.r.file.Bad(t.r.key("block_count"), "is %d, but the file has %d tensors in all", layers, n))
-		return false
+// plausible notes a number of layers that the weights cannot have, before a list of their tensors is made.
+func (t *tensors) plausible(layers int, field string) bool {
+	n := 0
+	if t.exports() {
+		n = len(t.folder.Tensors)
+	} else {
+		n = len(t.file.Tensors())
 	}
-	return true
+	if layers > n {
+		t.note(t.bad("block_count", field, "is %d, but there are %d tensors in all", layers, n))
+	}
+	return layers <= n
 }
 
-// embedding takes the token embedding and, where the file has one of its own, the output projection.
-func (t *tensors) embedding(config map[string]any, name string, hidden int64) {
-	const source, head = "token_embd.weight", "output.weight"
+// embedding takes the token embedding and, where there is one of its own, the output projection.
+func (t *tensors) embedding(name string, hidden int64) {
 	vocabulary := int64(1)
-	if x, ok := t.r.file.Tensor(source); ok && len(x.Shape) == 2 {
+	if t.exports() {
+		vocabulary = int64(t.size("vocab_size", "vocab_size", 0))
+	} else if x, ok := t.file.Tensor(embedding); ok && len(x.Shape) == 2 {
 		vocabulary = x.Shape[0]
 	}
+	t.ignore("vocab_size") // the embedding has as many rows
 	if vocabulary > largest {
-		t.r.note(t.r.file.BadTensor(source, "has %d rows, at most %d are supported", vocabulary, largest))
+		t.note(t.file.BadTensor(embedding, "has %d rows, at most %d are supported", vocabulary, largest))
 	}
-	t.add(name, source, weight{}, vocabulary, hidden)
-	config["vocab_size"], config["tie_word_embeddings"] = int(vocabulary), !t.has(head)
-	if t.has(head) {
-		t.add("lm_head.weight", head, weight{}, vocabulary, hidden)
+	t.add(name, embedding, weight{}, vocabulary, hidden)
+	t.config["vocab_size"] = int(vocabulary)
+	if !t.flag("tie_word_embeddings", !t.stored(output)) {
+		t.add("lm_head.weight", output, weight{}, vocabulary, hidden)
 	}
 }

@@ -2,7 +2,6 @@ package convert
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -21,25 +20,45 @@ const (
 	tokenByte        = 6
 )
 
-// splitOf is how tokenizer.ggml.pre says that text is cut into words. nfc and whole are what the published tokenizers
-// of these models do besides; begin says that texts begin with a token unless the file says otherwise.
-var splitOf = map[string]struct {
+// The keys of a file's tokenizer, and the values of the first one that are known.
+const (
+	modelKey    = "tokenizer.ggml.model"
+	preKey      = "tokenizer.ggml.pre"
+	tokensKey   = "tokenizer.ggml.tokens"
+	typesKey    = "tokenizer.ggml.token_type"
+	mergesKey   = "tokenizer.ggml.merges"
+	scoresKey   = "tokenizer.ggml.scores"
+	prefixKey   = "tokenizer.ggml.add_space_prefix"
+	beginKey    = "tokenizer.ggml.add_bos_token"
+	endKey      = "tokenizer.ggml.add_eos_token"
+	templateKey = "tokenizer.chat_template"
+
+	byteLevelModel, sentencePieceModel = "gpt2", "llama"
+)
+
+// split is a value of tokenizer.ggml.pre, which says how text is cut into words. nfc and whole are what the published
+// tokenizers of these models do besides; begin says that texts begin with a token unless the file says otherwise.
+type split struct {
+	pre        string
 	split      tokenizer.Split
 	nfc, whole bool
 	begin      bool
-}{
-	"gpt-2":            {split: tokenizer.SplitGPT2},
-	"smollm":           {split: tokenizer.SplitDigits},
-	"llama3":           {split: tokenizer.SplitLlama3, whole: true, begin: true},
-	"llama-v3":         {split: tokenizer.SplitLlama3, whole: true, begin: true},
-	"llama-bpe":        {split: tokenizer.SplitLlama3, whole: true, begin: true},
-	"dbrx":             {split: tokenizer.SplitLlama3},
-	"smaug-bpe":        {split: tokenizer.SplitLlama3},
-	"refact":           {split: tokenizer.SplitDigits},
-	"starcoder":        {split: tokenizer.SplitDigits},
-	"gpt-4o":           {split: tokenizer.SplitO200K},
-	"qwen2":            {split: tokenizer.SplitQwen2, nfc: true},
-	"deepseek-r1-qwen": {split: tokenizer.SplitQwen2},
+}
+
+// splits are those that are read. An export writes the first one that does as the tokenizer does.
+var splits = []split{
+	{pre: "gpt-2", split: tokenizer.SplitGPT2},
+	{pre: "smollm", split: tokenizer.SplitDigits},
+	{pre: "llama-bpe", split: tokenizer.SplitLlama3, whole: true, begin: true},
+	{pre: "llama3", split: tokenizer.SplitLlama3, whole: true, begin: true},
+	{pre: "llama-v3", split: tokenizer.SplitLlama3, whole: true, begin: true},
+	{pre: "dbrx", split: tokenizer.SplitLlama3},
+	{pre: "smaug-bpe", split: tokenizer.SplitLlama3},
+	{pre: "refact", split: tokenizer.SplitDigits},
+	{pre: "starcoder", split: tokenizer.SplitDigits},
+	{pre: "gpt-4o", split: tokenizer.SplitO200K},
+	{pre: "qwen2", split: tokenizer.SplitQwen2, nfc: true},
+	{pre: "deepseek-r1-qwen", split: tokenizer.SplitQwen2},
 }
 
 // vocabulary is what the file says about tokens.
@@ -59,13 +78,16 @@ var named = []struct{ role, key, config string }{
 	{"unk", "tokenizer.ggml.unknown_token_id", "unk_token"},
 	{"pad", "tokenizer.ggml.padding_token_id", "pad_token"},
 	{"eot", "tokenizer.ggml.eot_token_id", ""}, // ends a turn of a conversation
+	{"eom", "tokenizer.ggml.eom_token_id", ""}, // and this one a message
 }
+
+// endRoles are the roles of the tokens that end what a model writes.
+var endRoles = []string{"eos", "eot", "eom"}
 
 // readTokenizer makes tokenizer.json and what other files say of tokens.
 func (m *model) readTokenizer() error {
 	f := m.file
 	v := &vocabulary{file: f, ids: map[string]int32{}}
-	const modelKey = "tokenizer.ggml.model"
 	kind, ok, err := f.Text(modelKey)
 	if err != nil {
 		return err
@@ -73,18 +95,18 @@ func (m *model) readTokenizer() error {
 	if !ok {
 		return f.Bad(modelKey, "is missing: the file holds no vocabulary")
 	}
-	if err := v.read(kind == "llama"); err != nil {
+	if err := v.read(kind == sentencePieceModel); err != nil {
 		return err
 	}
 	var d *tokenizer.Description
 	switch kind {
-	case "gpt2":
+	case byteLevelModel:
 		d, err = v.byteLevel()
-	case "llama":
+	case sentencePieceModel:
 		d, err = v.sentencePiece()
 	default:
-		return f.Bad(modelKey, "is %q, supported are \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece's BPE)",
-			kind)
+		return f.Bad(modelKey, "is %q, supported are %q (byte-level BPE) and %q (SentencePiece's BPE)", kind, byteLevelModel,
+			sentencePieceModel)
 	}
 	if err != nil {
 		return err
@@ -93,18 +115,17 @@ func (m *model) readTokenizer() error {
 		return err
 	}
 	if m.tokenizer, err = tokenizer.Build(*d); err != nil {
-		return f.Bad("tokenizer.ggml.tokens", "%v", err)
+		return f.Bad(tokensKey, "%v", err)
 	}
 	m.summary.Vocabulary = m.tokenizer.VocabSize()
 	if size := m.config["vocab_size"].(int); m.summary.Vocabulary > size {
-		return f.Bad("tokenizer.ggml.tokens", "has %d tokens, but the token embedding has %d rows",
+		return f.Bad(tokensKey, "has %d tokens, but the token embedding has %d rows",
 			m.summary.Vocabulary, size)
 	}
 	return m.describeTokens(v)
 }
 
 func (v *vocabulary) read(sentencePiece bool) (err error) {
-	const tokensKey, typesKey = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
 	if v.tokens, err = v.file.Texts(tokensKey); err != nil {
 		return err
 	}
@@ -172,18 +193,23 @@ func (v *vocabulary) pieces() (pieces []string, added []tokenizer.AddedToken) {
 }
 
 func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
-	const preKey, mergesKey = "tokenizer.ggml.pre", "tokenizer.ggml.merges"
 	pre, ok, err := v.file.Text(preKey)
 	if err != nil {
 		return nil, err
 	}
-	split, known := splitOf[pre]
-	if names := strings.Join(slices.Sorted(maps.Keys(splitOf)), ", "); !ok {
+	var names []string
+	for _, s := range splits {
+		names = append(names, s.pre)
+	}
+	at := slices.Index(names, pre)
+	slices.Sort(names)
+	if names := strings.Join(names, ", "); !ok {
 		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)",
 			names)
-	} else if !known {
+	} else if at < 0 {
 		return nil, v.file.Bad(preKey, "is %q, which is not supported (supported: %s)", pre, names)
 	}
+	split := splits[at]
 	v.begin = split.begin
 	lines, err := v.file.Texts(mergesKey)
 	if err != nil {
@@ -205,7 +231,6 @@ func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
 // sentencePiece makes merges of the scores: two pieces that together are a piece merge, and the higher that one's
 // score, the earlier.
 func (v *vocabulary) sentencePiece() (*tokenizer.Description, error) {
-	const scoresKey, prefixKey = "tokenizer.ggml.scores", "tokenizer.ggml.add_space_prefix"
 	scores, err := v.file.Floats(scoresKey)
 	if err != nil {
 		return nil, err
@@ -230,19 +255,26 @@ func (v *vocabulary) sentencePiece() (*tokenizer.Description, error) {
 	return d, nil
 }
 
-func (v *vocabulary) merges(scores []float64) [][2]string {
+// mergeable are the ids of pieces that merges make or take. User-defined pieces are found in the text before anything is
+// merged, where they are written as there: with spaces, not with ▁.
+func (v *vocabulary) mergeable() map[string]int {
 	ids := map[string]int{}
 	for id, token := range v.tokens {
-		if v.kind(id) == tokenNormal {
+		if kind := v.kind(id); kind == tokenNormal || kind == tokenUserDefined && strings.Contains(token, "▁") {
 			ids[token] = id
 		}
 	}
+	return ids
+}
+
+func (v *vocabulary) merges(scores []float64) [][2]string {
+	ids := v.mergeable()
 	type merge struct {
 		left, right, made int
 	}
 	var all []merge
 	for made, token := range v.tokens {
-		if v.kind(made) != tokenNormal {
+		if id, ok := ids[token]; !ok || id != made {
 			continue
 		}
 		first := len(all)
@@ -277,8 +309,8 @@ func (v *vocabulary) template(d *tokenizer.Description) error {
 		set       *bool
 		ids       *[]int32
 	}{
-		{"tokenizer.ggml.add_bos_token", "bos", &v.begin, &d.Before},
-		{"tokenizer.ggml.add_eos_token", "eos", &v.end, &d.After},
+		{beginKey, "bos", &v.begin, &d.Before},
+		{endKey, "eos", &v.end, &d.After},
 	} {
 		said, ok, err := v.file.Bool(t.key)
 		if err != nil {
@@ -317,14 +349,18 @@ func (m *model) describeTokens(v *vocabulary) error {
 			m.config[n.config+"_id"], m.generation[n.config+"_id"] = id, id
 		}
 	}
-	eos, ends := v.ids["eos"]
-	if eot, ok := v.ids["eot"]; ok && (!ends || eot != eos) {
-		m.generation["eos_token_id"] = []int32{eos, eot}
-		if !ends {
-			m.generation["eos_token_id"] = eot
+	var ends []int32
+	for _, role := range endRoles {
+		if id, ok := v.ids[role]; ok && !slices.Contains(ends, id) {
+			ends = append(ends, id)
 		}
 	}
-	template, ok, err := m.file.Text("tokenizer.chat_template")
+	if len(ends) == 1 {
+		m.generation["eos_token_id"] = ends[0]
+	} else if len(ends) > 1 {
+		m.generation["eos_token_id"] = ends
+	}
+	template, ok, err := m.file.Text(templateKey)
 	if ok {
 		m.tokens["chat_template"] = template
 	}

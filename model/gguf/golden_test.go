@@ -1,6 +1,7 @@
 package gguf_test
 
 import (
+	"bytes"
 	"math"
 	"path/filepath"
 	"strings"
@@ -51,5 +52,30 @@ func TestGoldenBlocks(t *testing.T) {
 			}
 		}
 		golden.Checked(t, "gguf/"+kind, len(got))
+	}
+}
+
+// TestGoldenRounding rounds values to every type that is written, as the gguf package does, to the last bit.
+func TestGoldenRounding(t *testing.T) {
+	f, err := safetensors.Open(filepath.Join(golden.Folder(t, "gguf"), "blocks.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	plain, ok := f.Tensor("plain")
+	values, err := plain.Float32s()
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for _, typ := range gguf.Written {
+		want, ok := f.Tensor(typ.String() + "/rounded")
+		if typ == gguf.F32 {
+			want, ok = plain, true
+		}
+		got := gguf.Append(nil, typ, values)
+		if !ok || !bytes.Equal(got, want.Data) {
+			t.Errorf("%s: the blocks are\n%x, want\n%x", typ, got, want.Data)
+		}
+		golden.Checked(t, "gguf/"+typ.String()+"/rounding", len(values))
 	}
 }

@@ -15,13 +15,16 @@ type Tensor struct {
 	// Shape holds the dimensions, the last one varying fastest: the reverse of the file's order.
 	Shape []int64
 
-	offset, bytes int64 // of the blocks, from the file's start
+	offset, bytes int64 // of the blocks in the file that was read, from its start
 }
 
 // NumElements returns the number of values.
 func (t Tensor) NumElements() int64 {
-	values, bytes := t.Type.Block()
-	return t.bytes / int64(bytes) * int64(values)
+	n := int64(1)
+	for _, side := range t.Shape {
+		n *= side
+	}
+	return n
 }
 
 // Tensors returns the tensors in the file's order. The slice is shared and must not be changed.

@@ -39,6 +39,9 @@ type Description struct {
 	IgnoreMerges bool
 	// Prepend puts a space before every part of the text between added tokens; byte fallback only.
 	Prepend bool
+	// Scheme is Metaspace's prepend_scheme, where that puts the space: not before a part that begins with one, and with
+	// "first" before the text alone. [Build] takes "".
+	Scheme string
 	// Unknown is the piece for what the vocabulary lacks; "" for none. With byte fallback nothing is lacking.
 	Unknown string
 	// Before and After are put around a text where a template is asked for, see [Tokenizer.Template].
@@ -116,23 +119,17 @@ func (d Description) byteLevel(file *fileJSON) error {
 	sequence := func(first any, useRegex bool) any {
 		return object{"type": "Sequence", "pretokenizers": []any{first, byteLevelStep(useRegex)}}
 	}
-	pattern := func(regex string) any {
-		split := object{"type": "Split", "pattern": object{"Regex": regex}, "behavior": "Isolated", "invert": false}
-		return sequence(split, false)
-	}
-	switch d.Split {
-	case SplitGPT2:
-		file.PreTokenizer = byteLevelStep(true)
-	case SplitDigits:
-		file.PreTokenizer = sequence(object{"type": "Digits", "individual_digits": true}, true)
-	case SplitLlama3:
-		file.PreTokenizer = pattern(llama3Pattern)
-	case SplitO200K:
-		file.PreTokenizer = pattern(o200kPattern)
-	case SplitQwen2:
-		file.PreTokenizer = pattern(qwen2Pattern)
-	default:
+	split, ok := splits[d.Split]
+	switch {
+	case !ok:
 		return quote.Errorf("there is no split %q", string(d.Split))
+	case d.Split == SplitGPT2:
+		file.PreTokenizer = byteLevelStep(true)
+	case d.Split == SplitDigits:
+		file.PreTokenizer = sequence(object{"type": "Digits", "individual_digits": true}, true)
+	default:
+		file.PreTokenizer = sequence(object{"type": "Split", "pattern": object{"Regex": split.pattern},
+			"behavior": "Isolated", "invert": false}, false)
 	}
 	if d.Prepend {
 		return errors.New("a byte-level tokenizer that puts a space before the text is not supported")

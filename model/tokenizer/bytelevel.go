@@ -51,6 +51,7 @@ func bytesOfPiece(piece string) string {
 
 // byteLevel is the byte-level BPE model.
 type byteLevel struct {
+	name         Split
 	split        splitter
 	prefix       bool       // a space is put before each part of a text that begins with none
 	byteID       [256]int32 // noID if the vocabulary lacks the byte
@@ -69,8 +70,8 @@ const noID int32 = -1
 // lack single bytes, as SmolLM2's lacks control characters: texts with them lose these bytes, or get the unknown token
 // if the settings name one, as in the reference. Without an unknown token it must have the space and the letters a to
 // z: most texts would lose parts.
-func newByteLevel(v *vocabulary, settings *bpeSettings, split splitter) (*byteLevel, error) {
-	m := &byteLevel{split: split, unknown: noID, fuse: settings.FuseUnk}
+func newByteLevel(v *vocabulary, settings *bpeSettings, name Split) (*byteLevel, error) {
+	m := &byteLevel{name: name, split: splits[name].cut, unknown: noID, fuse: settings.FuseUnk}
 	for b := range m.byteID {
 		id, ok := v.model[string(runeOfByte[b])]
 		if !ok {

@@ -58,42 +58,42 @@ func checkBPE(s *bpeSettings) error {
 
 // parsePreTokenizer accepts ByteLevel alone, Split by a known expression followed by ByteLevel, and Digits followed by
 // ByteLevel. prefix says that ByteLevel, alone, puts a space before a text.
-func parsePreTokenizer(raw json.RawMessage) (split splitter, prefix bool, err error) {
+func parsePreTokenizer(raw json.RawMessage) (split Split, prefix bool, err error) {
 	if isNull(raw) {
-		return nil, false, errors.New("is missing (supported: ByteLevel; Sequence of Split and ByteLevel)")
+		return "", false, errors.New("is missing (supported: ByteLevel; Sequence of Split and ByteLevel)")
 	}
 	kind, err := typeOf(raw)
 	if err != nil {
-		return nil, false, err
+		return "", false, err
 	}
 	switch kind {
 	case "ByteLevel":
 		var settings byteLevelSettings
 		if err := strict(raw, &settings); err != nil {
-			return nil, false, err
+			return "", false, err
 		}
 		if !settings.splits() {
-			return nil, false, errors.New("ByteLevel without use_regex and without a Split before it is not supported")
+			return "", false, errors.New("ByteLevel without use_regex and without a Split before it is not supported")
 		}
-		return splitGPT2, settings.AddPrefixSpace, nil
+		return SplitGPT2, settings.AddPrefixSpace, nil
 	case "Sequence":
 		split, err := parseSplits(raw)
 		return split, false, err
 	}
-	return nil, false, quote.Errorf("%q is not supported (supported: ByteLevel; Sequence of Split and ByteLevel)", kind)
+	return "", false, quote.Errorf("%q is not supported (supported: ByteLevel; Sequence of Split and ByteLevel)", kind)
 }
 
 // parseSplits reads a Sequence of Split or Digits and ByteLevel.
-func parseSplits(raw json.RawMessage) (splitter, error) {
+func parseSplits(raw json.RawMessage) (Split, error) {
 	var sequence struct {
 		Type          string            `json:"type"`
 		PreTokenizers []json.RawMessage `json:"pretokenizers"`
 	}
 	if err := strict(raw, &sequence); err != nil {
-		return nil, err
+		return "", err
 	}
 	if len(sequence.PreTokenizers) != 2 {
-		return nil, fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)",
+		return "", fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)",
 			len(sequence.PreTokenizers))
 	}
 	var split struct {
@@ -107,43 +107,48 @@ func parseSplits(raw json.RawMessage) (splitter, error) {
 	}
 	first, err := typeOf(sequence.PreTokenizers[0])
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if first == "Digits" {
 		return parseDigits(sequence.PreTokenizers)
 	}
 	if first != "Split" {
-		return nil, quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)",
+		return "", quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)",
 			first)
 	}
 	if err := strict(sequence.PreTokenizers[0], &split); err != nil {
-		return nil, err
+		return "", err
 	}
 	if split.Pattern.Regex == nil || split.Behavior != "Isolated" || split.Invert {
-		return nil, quote.Errorf("a Split with behavior %q, invert %v is not supported (supported: a Regex, "+
+		return "", quote.Errorf("a Split with behavior %q, invert %v is not supported (supported: a Regex, "+
 			"\"Isolated\", false)", split.Behavior, split.Invert)
 	}
-	known, ok := splitters[*split.Pattern.Regex]
-	if !ok {
-		return nil, quote.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA "+
+	known := Split("")
+	for name, s := range splits {
+		if s.pattern == *split.Pattern.Regex {
+			known = name
+		}
+	}
+	if known == "" {
+		return "", quote.Errorf("a Split by %q is not supported (supported: the expressions of GPT-2, LLaMA "+
 			"3, Qwen 2 and GPT-4o)", *split.Pattern.Regex)
 	}
 	return known, parseByteLevel(sequence.PreTokenizers[1], first, false)
 }
 
 // parseDigits reads single digits followed by ByteLevel's own split.
-func parseDigits(list []json.RawMessage) (splitter, error) {
+func parseDigits(list []json.RawMessage) (Split, error) {
 	var digits struct {
 		Type       string `json:"type"`
 		Individual bool   `json:"individual_digits"`
 	}
 	if err := strict(list[0], &digits); err != nil {
-		return nil, err
+		return "", err
 	}
 	if !digits.Individual {
-		return nil, errors.New("a Digits step without individual_digits is not supported")
+		return "", errors.New("a Digits step without individual_digits is not supported")
 	}
-	return splitDigits, parseByteLevel(list[1], "Digits", true)
+	return SplitDigits, parseByteLevel(list[1], "Digits", true)
 }
 
 // parseByteLevel reads the last step of a Sequence, which must split itself or must not. A space before the text is

@@ -18,11 +18,15 @@ const (
 	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-var splitters = map[string]splitter{
-	gpt2Pattern:   splitGPT2,
-	llama3Pattern: splitLlama3,
-	o200kPattern:  splitO200K,
-	qwen2Pattern:  splitQwen2,
+var splits = map[Split]struct {
+	pattern string // "" where the file says it otherwise
+	cut     splitter
+}{
+	SplitGPT2:   {gpt2Pattern, splitGPT2},
+	SplitDigits: {"", splitDigits},
+	SplitLlama3: {llama3Pattern, splitLlama3},
+	SplitO200K:  {o200kPattern, splitO200K},
+	SplitQwen2:  {qwen2Pattern, splitQwen2},
 }
 
 // splitGPT2 follows gpt2Pattern.

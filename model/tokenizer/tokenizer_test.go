@@ -130,7 +130,11 @@ func TestSplitsFollowTheExpressions(t *testing.T) {
 		return ascii.Replace(pattern)
 	}
 	random := rand.New(rand.NewPCG(7, 8))
-	for pattern, split := range splitters {
+	for _, s := range splits {
+		pattern, split := s.pattern, s.cut
+		if pattern == "" {
+			continue
+		}
 		head, _, found := strings.Cut(pattern, `|\s+(?!\S)`)
 		if !found {
 			t.Fatalf("%s has no look-ahead", pattern)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"popri/model/gguf"
 )
 
 // Numbers of the types of metadata values that a [File] can hold.
@@ -21,11 +23,8 @@ const (
 	kindArray   = 9
 )
 
-// Entry is a metadata entry. Its value is a uint32, float32, bool, string, []string, []int32 or []float32.
-type Entry struct {
-	Key   string
-	Value any
-}
+// Entry is a metadata entry.
+type Entry = gguf.Entry
 
 // Tensor is an array: its dimensions with the last one varying fastest, ggml's number of its type, and its blocks.
 type Tensor struct {
@@ -52,7 +51,7 @@ func (f *File) Set(key string, value any) {
 		}
 	}
 	if value != nil {
-		f.Entries = append(f.Entries, Entry{key, value})
+		f.Entries = append(f.Entries, Entry{Key: key, Value: value})
 	}
 }
 

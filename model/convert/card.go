@@ -1,0 +1,78 @@
+package convert
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"popri/internal/fault"
+)
+
+// card reads the front matter of the folder's README.md.
+func (f *Folder) card() (fields map[string]any, err error) {
+	file := filepath.Join(f.Dir, "README.md")
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if parts := strings.SplitN("\n"+string(b), "\n---", 3); err == nil && len(parts) == 3 && parts[0] == "" {
+		err = yaml.Unmarshal([]byte(parts[1]), &fields)
+	}
+	if err != nil {
+		return nil, fault.Userf("model export: %s: %w", file, err)
+	}
+	return fields, nil
+}
+
+// phi3Name matches names by which llama.cpp knows the tokens of Phi-3, which take the white space behind them. No key
+// says that of a token.
+var phi3Name = regexp.MustCompile(`(?i)phi-?3`)
+
+// general writes what a model is called and where it comes from. strips says that tokens take the white space behind
+// them.
+func (c *codec) general(strips bool) (name string, err error) {
+	card, err := c.folder.card()
+	if err != nil {
+		return "", err
+	}
+	folder, err := filepath.Abs(c.folder.Dir)
+	if err != nil {
+		return "", fmt.Errorf("model export: %w", err)
+	}
+	own, _ := c.folder.Stated["_name_or_path"].(string)
+	title, _ := card["model_name"].(string)
+	name = cmp.Or(title, path.Base(cmp.Or(own, filepath.ToSlash(folder))))
+	if !strips {
+		name = phi3Name.ReplaceAllString(name, "Phi 3")
+	} else if !phi3Name.MatchString(name) {
+		name += " Phi-3"
+	}
+	c.state("general.name", name)
+	if license, ok := card["license"].(string); ok {
+		c.state("general.license", license)
+	}
+	bases, ok := card["base_model"].([]any)
+	if one := card["base_model"]; !ok && one != nil {
+		bases = []any{one}
+	}
+	if len(bases) > 0 {
+		c.state("general.base_model.count", uint32(len(bases)))
+	}
+	for i, base := range bases {
+		key, id := fmt.Sprintf("general.base_model.%d.", i), fmt.Sprint(base)
+		c.state(key+"name", path.Base(id))
+		if owner := path.Dir(id); owner != "." {
+			c.state(key+"organization", owner)
+			c.state(key+"repo_url", "https://huggingface.co/"+id)
+		}
+	}
+	return name, nil
+}
