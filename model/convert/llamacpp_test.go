@@ -97,7 +97,7 @@ func writeCase(t *testing.T, out, dir string, texts []string) {
 		rows = append(rows, lm.Row{Tokens: ids[:length], Labels: ids[:length]})
 	}
 	err = tensor.Run(func(s *tensor.Scope) (err error) {
-		c.Loss, _, err = m.Evaluate(s, rows, 1024)
+		c.Loss, _, err = m.Evaluate(s, rows, nil, 1024, nil)
 		return err
 	})
 	if err != nil {
