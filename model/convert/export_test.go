@@ -184,7 +184,7 @@ func TestExportRefuses(t *testing.T) {
 	}{
 		"type":            {"", "", nil, convert.ExportOptions{Type: "q4_k"}, []string{`"q4_k"`, "f16, q8_0, q4_0"}},
 		"no type":         {"", "", nil, convert.ExportOptions{Type: ""}, []string{`the type is ""`}},
-		"family":          {config, "model_type", "gpt_neox", convert.ExportOptions{}, []string{"gpt_neox", "llama, mistral"}},
+		"family":          {config, "model_type", "mamba", convert.ExportOptions{}, []string{`"mamba"`, "llama, mistral"}},
 		"unknown field":   {config, "clip_qkv", 8, convert.ExportOptions{}, []string{config, "clip_qkv"}},
 		"dynamic":         {config, "rope_scaling", map[string]any{"rope_type": "yarn", "factor": 4}, convert.ExportOptions{}, []string{config, "rope_scaling", "yarn"}},
 		"no tokenizer":    {tokens, "", nil, convert.ExportOptions{}, []string{tokens, "no such file"}},

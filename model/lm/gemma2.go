@@ -1,9 +1,7 @@
 package lm
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"popri/internal/hfconfig"
 )
@@ -52,7 +50,7 @@ func gemma2Fields(c Config) map[string]any {
 		if v == 0 {
 			return nil
 		}
-		return json.RawMessage(strconv.FormatFloat(v, 'e', -1, 64)) // transformers takes no integer
+		return v
 	}
 	f["attn_logit_softcapping"], f["final_logit_softcapping"] = limit(c.AttnCap), limit(c.LogitsCap)
 	return f

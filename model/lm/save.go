@@ -44,6 +44,11 @@ func (m *Model) Save(dir string, d safetensors.DType) error {
 		safetensors.BF16: "bfloat16"}
 	config := m.Config.fields()
 	config["dtype"], config["torch_dtype"] = types[d], types[d]
+	for name, v := range config { // transformers takes no integer for the caps of Gemma 2
+		if cap, ok := v.(float64); ok && strings.HasSuffix(name, "softcapping") {
+			config[name] = json.RawMessage(strconv.FormatFloat(cap, 'e', -1, 64))
+		}
+	}
 	b, err := json.MarshalIndent(config, "", "  ")
 	if err != nil {
 		return err
