@@ -12,12 +12,14 @@ import (
 	"popri/accountant/ledger"
 	"popri/datasets/clients"
 	"popri/fedsim/release"
+	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/inputs"
 	"popri/run/reporting"
 	"popri/testkit/testworld"
 )
@@ -118,6 +120,37 @@ func TestResumeChecksRounds(t *testing.T) {
 	}
 	if err := train(t.Context(), Options{Dir: done, Resume: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run of an earlier program, which did not know a setting, goes on where the setting has its default, and not with
+// another value of it.
+func TestResumeOfEarlierProgram(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Trainer.Rounds = 1
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, rundir.Inputs)
+	for key, want := range map[string]string{"downstream.adapter": "", "trainer.rounds": "the run began without this key"} {
+		var began inputs.Inputs
+		if err := atomicfile.ReadJSON(path, &began); err != nil {
+			t.Fatal(err)
+		}
+		value := began.Settings[key]
+		delete(began.Settings, key)
+		if err := began.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := train(t.Context(), Options{Dir: dir, Resume: true}); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("without %s: %v", key, err)
+		}
+		began.Settings[key] = value
+		if err := began.Write(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

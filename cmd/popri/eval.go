@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -136,7 +137,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 		return usage(errors.New("eval: --rows needs --run"))
 	}
 	if o.run != "" {
-		if name := changed(cmd, "private", "model", "out", "config", "preset", "set"); name != "" {
+		if name := changed(cmd, "private", "model", "out", "config", "preset"); name != "" {
 			return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
 				"configuration", name))
 		}
@@ -193,6 +194,13 @@ func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
 	var err error
 	if options.By, err = smallSettings(o.small); err != nil {
 		return err
+	}
+	for _, setting := range o.flags.set {
+		if !strings.HasPrefix(setting, "downstream.") {
+			return usage(fmt.Errorf("--set %s cannot be combined with --run, which has its own configuration: only the small "+
+				"model can be another (downstream.…)", setting))
+		}
+		options.By = append(options.By, setting)
 	}
 	if rundir.Exists(dir) {
 		if err := atomicfile.Check(filepath.Join(dir, rundir.Eval)); err != nil {

@@ -105,8 +105,8 @@ func SmallSettings(path string) ([]string, error) {
 		return nil, fault.User(err)
 	}
 	if shape.Parameters >= largeModel {
-		settings = append(settings, "downstream.recipe=pretrained", "downstream.steps=150", "downstream.epochs=0",
-			"downstream.eval_every=25", "downstream.learning_rates=5e-5")
+		settings = append(settings, "downstream.recipe=pretrained", "downstream.steps=100", "downstream.epochs=0",
+			"downstream.eval_every=25", "downstream.learning_rates=1e-4")
 	}
 	return settings, nil
 }

@@ -149,6 +149,12 @@ func (in Inputs) Compare(dir string, accept bool) error {
 	return in.Write(dir)
 }
 
+// standard reports whether a setting has its default value.
+func standard(key, value string) bool {
+	v, ok := configs.Default().Get(key)
+	return ok && fmt.Sprint(v) == value
+}
+
 // since lists in words how in differs from a run's first inputs.
 func (in Inputs) since(began Inputs) []string {
 	var changes []string
@@ -157,6 +163,7 @@ func (in Inputs) since(began Inputs) []string {
 		value, has := in.Settings[key]
 		switch {
 		case old == value && had == has:
+		case !had && standard(key, value): // a setting of a newer program, which does what the older one did
 		case !had:
 			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
 		case !has:
