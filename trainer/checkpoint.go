@@ -17,11 +17,12 @@ import (
 type Checkpoint struct {
 	Path string // "" keeps none
 	Key  string // is stored, and must be the same when the training goes on
-	// Every is the least time between two writes, for trainings whose updates take less time than a write; 0 writes
-	// after each update.
+	// Every is the least time between two writes, for trainings whose updates take less time than a write; it is longer
+	// where writes would take more than a twentieth of the time. 0 writes after each update.
 	Every time.Duration
 
 	last time.Time
+	took time.Duration // the last write
 }
 
 // Stateful is an objective that computes something before the first update which the updates need, and which the
@@ -129,10 +130,14 @@ func (l *Loop) read(f *safetensors.File, best *State) error {
 
 // save writes the checkpoint, if one is due.
 func (l *Loop) save(best State) error {
-	if l.Checkpoint.Path == "" || time.Since(l.Checkpoint.last) < l.Checkpoint.Every {
+	c := &l.Checkpoint
+	if pause := max(c.Every, 20*c.took); c.Path == "" || c.Every > 0 && time.Since(c.last) < pause {
 		return nil
 	}
-	return l.write(best)
+	begun := time.Now()
+	err := l.write(best)
+	c.took = time.Since(begun)
+	return err
 }
 
 func (l *Loop) write(best State) error {

@@ -145,9 +145,9 @@ func (l *Loop) measure(ctx context.Context, best State) (State, error) {
 		p.Best = p.Measured - 1
 		switch l.Keep {
 		case BestState:
-			best = l.Optimizer.State().Clone()
+			best.become(l.Optimizer.State())
 		case BestWeights:
-			best = State{Params: l.Optimizer.State().Params}.Clone()
+			best.become(State{Params: l.Optimizer.State().Params})
 		}
 	}
 	return best, nil

@@ -46,6 +46,20 @@ func (x State) Clone() State {
 	return State{each(x.Params), each(x.M), each(x.V), x.Steps}
 }
 
+// become copies another state of the same training, into the memory that it has.
+func (x *State) become(y State) {
+	if len(x.Params) == 0 {
+		*x = y.Clone()
+		return
+	}
+	for _, lists := range [][2][][]float32{{x.Params, y.Params}, {x.M, y.M}, {x.V, y.V}} {
+		for i := range lists[1] {
+			copy(lists[0][i], lists[1][i])
+		}
+	}
+	x.Steps = y.Steps
+}
+
 // SetState sets the parameters, and AdamW if x has moments.
 func (o *Optimizer) SetState(x State) {
 	for i, p := range o.Params {
