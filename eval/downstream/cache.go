@@ -18,11 +18,10 @@ import (
 
 // kept is a fine-tuning in the cache: the parts that do not depend on the other sources of a suite.
 type kept struct {
-	BestStep     int        `json:"best_step"`
-	LearningRate float64    `json:"learning_rate,omitempty"`
-	Curve        []Point    `json:"curve,omitempty"`
-	Scores       []Score    `json:"scores"`
-	Suggested    [][]string `json:"suggested,omitempty"`
+	BestStep     int     `json:"best_step"`
+	LearningRate float64 `json:"learning_rate,omitempty"`
+	Curve        []Point `json:"curve,omitempty"`
+	Scores       []Score `json:"scores"`
 	// Weights is the SHA-256 of the weights that were written to [Suite.Small]; "" if they were not.
 	Weights string `json:"weights,omitempty"`
 }
@@ -46,7 +45,7 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 		now := time.Now()
 		os.Chtimes(path, now, now) // what was used longest ago goes first
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
-			LearningRate: k.LearningRate, Suggested: k.Suggested, scores: k.Scores}, nil
+			LearningRate: k.LearningRate, scores: k.Scores}, nil
 	}
 	r, err := work(filepath.Join(u.Cache, key))
 	if err != nil {
@@ -55,8 +54,7 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 	if err := os.MkdirAll(u.Cache, 0o755); err != nil {
 		return r, err
 	}
-	k = kept{BestStep: r.BestStep, LearningRate: r.LearningRate, Curve: r.Curve, Scores: r.scores,
-		Suggested: r.Suggested}
+	k = kept{BestStep: r.BestStep, LearningRate: r.LearningRate, Curve: r.Curve, Scores: r.scores}
 	if u.keeps(src) {
 		k.Weights = u.weights()
 	}
@@ -120,9 +118,6 @@ func (u Suite) commonKey() (string, error) {
 func (u Suite) cacheKey(common string, src Source) string {
 	h := hmac.New(sha256.New, u.CacheKey)
 	fmt.Fprintf(h, "%s\n%v\n", common, src.Key == Public)
-	if u.suggests(src) {
-		fmt.Fprintf(h, "typed %q\n", u.Typed)
-	}
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)
 	}

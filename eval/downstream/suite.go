@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"popri/datasets/clients"
+	"popri/eval/keyboard"
 	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/lora"
@@ -195,6 +196,9 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 		r, err := u.cached(common, src, func(state string) (Result, error) {
 			return u.one(ctx, s, src, e, rows[i], validation, test, o, state)
 		})
+		if err == nil {
+			r.Suggested, err = u.suggest(src)
+		}
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", src.Name, err)
 		}
@@ -352,13 +356,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		return r, err
 	}
 	if !u.classifies() {
-		k := newKeyboard(e, m)
-		typeOn(s, m, k.Keyboard, test, o.Seed, r.scores)
-		if u.suggests(src) {
-			if r.Suggested, err = k.suggest(u.Typed); err != nil {
-				return r, err
-			}
-		}
+		typeOn(s, m, keyboard.New(e.Tokenizer), test, o.Seed, r.scores)
 	}
 	if u.keeps(src) {
 		err = u.keep(m, t.adapter)
@@ -369,9 +367,24 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 // keeps reports whether the model that is trained on a source is written.
 func (u Suite) keeps(src Source) bool { return u.Small != "" && src.Key == u.Kept && src.trained() }
 
-// suggests reports whether words are suggested by the model of a source.
-func (u Suite) suggests(src Source) bool {
-	return len(u.Typed) > 0 && (src.Key == Public || src.Key == u.Kept)
+// suggest returns the words that the model of a source suggests after what is typed: of the start, and of the model that
+// was kept. They are not in the cache, where results are that several runs share.
+func (u Suite) suggest(src Source) ([][]string, error) {
+	dir := u.ModelDir
+	switch {
+	case len(u.Typed) == 0 || u.classifies():
+		return nil, nil
+	case u.keeps(src):
+		dir = u.Small
+	case src.Key != Public:
+		return nil, nil
+	}
+	k, err := OpenKeyboard(dir, u.Options.Rows, u.Options.Length, u.Options.Compute)
+	if err != nil {
+		return nil, err
+	}
+	defer k.Free()
+	return k.suggest(u.Typed)
 }
 
 // keep writes the model to the suite's folder, in place of an earlier one, and the adapter that made it, if any, to the
