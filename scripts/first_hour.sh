@@ -41,4 +41,18 @@ if python3 -c 'import peft' 2>/dev/null; then
 	python3 -c 'import sys; from peft import AutoPeftModelForCausalLM as M; print(M.from_pretrained(sys.argv[1]).peft_config)' \
 		"$work/run/rounds/0001/adapter"
 fi
+say "the small model writes, and becomes a file for llama.cpp"
+"$popri" generate --model "$work/run/small" --prompt "the" --max-new-tokens 8 --quiet
+"$popri" model export "$work/run/small" --gguf f16 --out "$work/small.gguf" --quiet
+if python3 -c 'import transformers' 2>/dev/null; then
+	say "transformers loads the small model"
+	python3 -c 'import sys; from transformers import AutoModelForCausalLM as M, AutoTokenizer as T
+model, tokens = M.from_pretrained(sys.argv[1]), T.from_pretrained(sys.argv[1])
+print(tokens.decode(model.generate(**tokens("the", return_tensors="pt"), max_new_tokens=8)[0]))' "$work/run/small"
+fi
+if python3 -c 'import llama_cpp' 2>/dev/null; then
+	say "llama.cpp runs the file"
+	python3 -c 'import sys; from llama_cpp import Llama; print(Llama(sys.argv[1], verbose=False)("the", max_tokens=8)["choices"][0]["text"])' \
+		"$work/small.gguf"
+fi
 say "done"
