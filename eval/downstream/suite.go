@@ -86,7 +86,7 @@ func (c *counter) add(done, planned int) {
 	defer c.Unlock()
 	c.done, c.planned = c.done+done, c.planned+planned
 	if c.tell != nil {
-		c.tell(c.done, c.planned)
+		c.tell(c.done, max(c.done, c.planned)) // the plan counts the mean row
 	}
 }
 
