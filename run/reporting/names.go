@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"popri/configs"
+	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
@@ -34,6 +35,7 @@ func smallModel(c configs.Config) string {
 		return ""
 	}
 	about := c.Downstream.Model
+	source, _ := modelcache.Find(about)
 	switch name := assembly.PretrainedName(c.Downstream.Model); {
 	case name != "":
 		about = "trained on the public text alone"
@@ -42,6 +44,8 @@ func smallModel(c configs.Config) string {
 		}
 	case about == "embedded":
 		about = "which comes with the program"
+	case source.Title != "":
+		about = "called " + source.Title
 	default:
 		about = "of the folder " + filepath.Base(about)
 	}
