@@ -25,6 +25,7 @@ func completions() map[string]cobra.CompletionFunc {
 		"preset": names(configs.Presets), "world": names(worlds.Names), "set": settingsFor(models, encoders),
 		"over":    settingsFor(models, encoders),
 		"instead": settingsFor(models, encoders), "model": namesOrFiles(models), "encoder": namesOrFiles(encoders),
+		"small":  namesOrFiles(append(models[:len(models):len(models)], configs.Trained)),
 		"device": names(func() []string { return configs.Choices("model.device") }),
 	}
 }

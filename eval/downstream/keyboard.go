@@ -32,11 +32,7 @@ func OpenKeyboard(dir, rows string, length int, compute tensor.DType) (*Keyboard
 	if err != nil {
 		return nil, fmt.Errorf("downstream: %w", err)
 	}
-	return newKeyboard(e, m), nil
-}
-
-func newKeyboard(e Encoder, m *lm.Model) *Keyboard {
-	return &Keyboard{Keyboard: keyboard.New(e.Tokenizer), encoder: e, model: m}
+	return &Keyboard{Keyboard: keyboard.New(e.Tokenizer), encoder: e, model: m}, nil
 }
 
 // Free releases the model.
@@ -60,8 +56,9 @@ func (k *Keyboard) Suggest(text string) (words []string, err error) {
 
 // next returns the logits of the token after a text.
 func (k *Keyboard) next(s *tensor.Scope, context string) (logits []float32) {
-	row, _ := Encoder{Tokenizer: k.encoder.Tokenizer, Rows: k.encoder.Rows, Begin: k.encoder.Begin, End: k.encoder.End,
-		Length: 1 << 30}.row(context)
+	whole := k.encoder
+	whole.Length = 1 << 30
+	row, _ := whole.row(context)
 	ids := row.Tokens[:len(row.Tokens)-len(k.encoder.ending())]
 	ids = slices.Concat(ids[max(0, len(ids)-k.encoder.Length+1):], []int32{k.encoder.End})
 	k.model.Distributions(s, []lm.Row{{Tokens: ids}}, evalTokens, func(_, token int, of []float32) {

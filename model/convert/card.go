@@ -2,35 +2,14 @@ package convert
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"strings"
-
-	"gopkg.in/yaml.v3"
 
 	"popri/internal/fault"
+	"popri/internal/hub"
 )
-
-// card reads the front matter of the folder's README.md.
-func (f *Folder) card() (fields map[string]any, err error) {
-	file := filepath.Join(f.Dir, "README.md")
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if parts := strings.SplitN("\n"+string(b), "\n---", 3); err == nil && len(parts) == 3 && parts[0] == "" {
-		err = yaml.Unmarshal([]byte(parts[1]), &fields)
-	}
-	if err != nil {
-		return nil, fault.Userf("model export: %s: %w", file, err)
-	}
-	return fields, nil
-}
 
 // phi3Name matches names by which llama.cpp knows the tokens of Phi-3, which take the white space behind them. No key
 // says that of a token.
@@ -39,9 +18,9 @@ var phi3Name = regexp.MustCompile(`(?i)phi-?3`)
 // general writes what a model is called and where it comes from. strips says that tokens take the white space behind
 // them.
 func (c *codec) general(strips bool) (name string, err error) {
-	card, err := c.folder.card()
+	card, err := hub.Card(c.folder.Dir)
 	if err != nil {
-		return "", err
+		return "", fault.Userf("model export: %w", err)
 	}
 	folder, err := filepath.Abs(c.folder.Dir)
 	if err != nil {

@@ -3,6 +3,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,9 +49,7 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 	if err != nil {
 		return nil, err
 	}
-	if suite.Kept = main; main == "" {
-		suite.Kept = evaluation.KeyText
-	}
+	suite.Kept = cmp.Or(main, evaluation.KeyText)
 	if i := slices.IndexFunc(sources, func(src downstream.Source) bool { return src.Key == suite.Kept }); i >= 0 {
 		suite.Typed = typed(sources[i], c.Seed)
 	}

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"popri/eval/downstream"
 	"popri/internal/hub"
 	"popri/internal/modelcache"
@@ -92,19 +90,11 @@ func origin(path string) (name, license string) {
 	if err != nil {
 		return "", ""
 	}
-	var front struct {
-		Base    any    `yaml:"base_model"`
-		License string `yaml:"license"`
-	}
-	if card, err := os.ReadFile(filepath.Join(dir, datacard.Card)); err == nil {
-		if text, ok := strings.CutPrefix(string(card), "---\n"); ok {
-			text, _, _ = strings.Cut(text, "\n---")
-			_ = yaml.Unmarshal([]byte(text), &front) // somebody's card, of which nothing but names is taken
-		}
-	}
+	card, _ := hub.Card(dir)                                               // somebody's, of which nothing but names is taken
 	if _, err := os.Stat(path); err != nil && hub.CheckName(path) == nil { // a folder of that name would go first
 		name = path
 	}
-	base, _ := front.Base.(string)
-	return cmp.Or(name, base), front.License
+	base, _ := card["base_model"].(string)
+	license, _ = card["license"].(string)
+	return cmp.Or(name, base), license
 }

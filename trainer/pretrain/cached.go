@@ -46,11 +46,6 @@ func (h Cache) Model(ctx context.Context, public datasets.Public, r Recipe,
 	if complete(dir) { // another process was faster
 		return dir, false, nil
 	}
-	unfinished := filepath.Join(h.Dir, atomicfile.TempPrefix+name)
-	if err := os.RemoveAll(unfinished); err != nil { // of a process that was killed
-		return "", false, err
-	}
-	defer os.RemoveAll(unfinished)
 	texts := Texts(public, r.Role)
 	tok, err := Tokenizer(texts, "", r.Vocab)
 	if err != nil {
@@ -65,13 +60,16 @@ func (h Cache) Model(ctx context.Context, public datasets.Public, r Recipe,
 	}
 	o := r.Options
 	o.SaveEvery = 0
-	if _, err := Make(ctx, unfinished, corpus, tok, o, provenance(tok.VocabSize()), h.Each); err != nil {
-		return "", false, fmt.Errorf("training the %s on %s: %w", r.Role, public.Name, err)
-	}
-	if err := os.Rename(unfinished, dir); err != nil {
+	err = atomicfile.Folder(dir, func(unfinished string) error {
+		if _, err := Make(ctx, unfinished, corpus, tok, o, provenance(tok.VocabSize()), h.Each); err != nil {
+			return fmt.Errorf("training the %s on %s: %w", r.Role, public.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
 		return "", false, err
 	}
-	return dir, true, atomicfile.SyncDir(h.Dir)
+	return dir, true, nil
 }
 
 // complete reports whether the folder holds a model. It is renamed to its name as a whole.
