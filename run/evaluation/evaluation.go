@@ -4,7 +4,9 @@
 package evaluation
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -78,6 +80,22 @@ func (e *Outcome) Config(c configs.Config) (configs.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// RunConfig reads a run's configuration, with the small model that its figures are of where it was evaluated.
+func RunConfig(run string) (configs.Config, error) {
+	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(run, rundir.Config)})
+	if err != nil {
+		return configs.Config{}, err
+	}
+	e, err := Read(run)
+	if errors.Is(err, fs.ErrNotExist) {
+		return *c, nil
+	}
+	if err != nil {
+		return *c, err
+	}
+	return e.Config(*c)
 }
 
 // HasReference reports whether a model was trained on the train clients' own text.

@@ -23,6 +23,7 @@ import (
 	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/run/assembly"
+	"popri/run/evaluation"
 	"popri/run/tracking"
 	"popri/show/report"
 )
@@ -60,11 +61,11 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 		if !rundir.Exists(o.Run) {
 			return nil, "", fault.Userf("judge: %s holds no run", o.Run)
 		}
-		loaded, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.Run, rundir.Config)})
-		if err != nil {
+		var err error
+		if c, err = evaluation.RunConfig(o.Run); err != nil {
 			return nil, "", err
 		}
-		c, name = *loaded, o.Run
+		name = o.Run
 		if o.Out == "" {
 			o.Out = filepath.Join(o.Run, Folder)
 		}
@@ -98,12 +99,8 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	defer assembly.FreeEncoder(encoder)
 	in.Encoder, in.Seed = embedding.Sentence(encoder), c.Seed
 	if o.Run != "" {
-		guess, err := tuned(ctx, c, o.Run, in)
-		if err != nil {
+		if in.Guesses, err = guesses(ctx, c, o.Run, in); err != nil {
 			return nil, "", err
-		}
-		if guess != nil {
-			in.Guesses = append(in.Guesses, *guess)
 		}
 	}
 	result, err := judge.Judge(in)

@@ -2,12 +2,10 @@ package judging
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"popri/configs"
+	"popri/eval/downstream"
 	"popri/eval/judge"
 	"popri/internal/fault"
 	"popri/internal/rng"
@@ -16,84 +14,126 @@ import (
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/model/lm"
+	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
 )
 
-// The attack on the tuned model takes some clients and some texts of each, so that it takes minutes.
+// An attack on a trained model takes some clients and some texts of each, so that it takes minutes.
 const (
 	attacked    = 200 // clients of each group
 	attackedFor = 3   // texts of a client
 )
 
-// TunedModel is the name of the attack by the tuned model's likelihood.
-const TunedModel = "texts that training made likelier"
-
-// tuned scores clients by what training changed in the log-probability of a token of their texts: that of the model
-// with the newest round's adapters, less that of the model without. nil for a run without adapters.
+// The attacks by what training changed in the log-probability of a token of a client's texts.
 //
 // Source: the likelihood ratio of Carlini et al., "Membership Inference Attacks From First Principles" (arXiv
 // 2112.03570), with the model before training in place of models without the client.
-func tuned(ctx context.Context, c configs.Config, dir string, in judge.Input) (*judge.Guess, error) {
-	newest, err := rounds.Latest(dir)
+const (
+	TunedModel = "texts that training made likelier"
+	SmallModel = "texts that are likelier by the small model"
+)
+
+// trained is a model before and after training.
+type trained struct {
+	name string // of the attack
+	rows func(texts []string) []lm.Row
+	// gained is the mean gain of a token's log-probability by training, nats.
+	gained func(rows []lm.Row) (float64, error)
+	free   func()
+}
+
+// guesses attack the models that a run has: the generator with the newest round's adapters, and the small model.
+func guesses(ctx context.Context, c configs.Config, run string, in judge.Input) (list []judge.Guess, err error) {
+	if err := assembly.SetDevice(c); err != nil {
+		return nil, err
+	}
+	for _, open := range []func(c configs.Config, run string) (*trained, error){generator, small} {
+		t, err := open(c, run)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil {
+			continue
+		}
+		guess, err := t.guess(ctx, c.Seed, in)
+		t.free()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, guess)
+	}
+	return list, nil
+}
+
+func (t *trained) guess(ctx context.Context, seed uint64, in judge.Input) (g judge.Guess, err error) {
+	g.Name = t.name
+	if g.Members, err = t.score(ctx, seed, "members", in.Members, in.Tell); err == nil {
+		g.Controls, err = t.score(ctx, seed, "controls", in.Controls, in.Tell)
+	}
+	return g, err
+}
+
+// score returns the gain of each client that is drawn and has a text.
+func (t *trained) score(ctx context.Context, seed uint64, group string, list []judge.Client,
+	tell func(stage string, done, total int)) (out []float64, err error) {
+	order := rng.New(seed, "judge", "tuned", group).Perm(len(list))
+	order = order[:min(attacked, len(order))]
+	for n, i := range order {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		texts := list[i].Texts
+		rows := t.rows(texts[:min(attackedFor, len(texts))])
+		if len(rows) == 0 {
+			continue
+		}
+		gain, err := t.gained(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, gain)
+		if tell != nil {
+			tell(t.name+": "+group, n+1, len(order))
+		}
+	}
+	return out, nil
+}
+
+// generator is the run's generator without and with the newest round's adapters; nil for a run without adapters.
+func generator(c configs.Config, run string) (*trained, error) {
+	newest, err := rounds.Latest(run)
 	if err != nil || newest == 0 {
 		return nil, err
 	}
-	folder := filepath.Join(rundir.Round(dir, newest), policy.AdapterDir)
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+	if !rundir.Has(rundir.Round(run, newest), policy.AdapterDir) {
 		return nil, nil
-	}
-	if err := assembly.SetDevice(c); err != nil {
-		return nil, err
 	}
 	g, err := assembly.LoadGenerator(c)
 	if err != nil {
 		return nil, err
 	}
-	defer g.Model.Free()
-	adapter, err := lora.Load(folder, g.Model)
+	adapter, err := lora.Load(filepath.Join(rundir.Round(run, newest), policy.AdapterDir), g.Model)
 	if err != nil {
+		g.Model.Free()
 		return nil, fault.User(err)
 	}
-	defer adapter.Free()
 	prefix, _ := g.Tokenizer.Template()
 	if end, ok := g.Tokenizer.EOS(); ok && len(prefix) == 0 { // a model needs a token to begin with
 		prefix = []int32{end}
 	}
 	most := min(c.Data.MaxTokens, g.Model.Config.Context) - len(prefix)
-	score := func(name string, list []judge.Client) (out []float64, err error) {
-		order := rng.New(c.Seed, "judge", "tuned", name).Perm(len(list))
-		order = order[:min(attacked, len(order))]
-		for n, i := range order {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			var rows []lm.Row
-			for _, text := range list[i].Texts[:min(attackedFor, len(list[i].Texts))] {
-				if ids := g.Tokenizer.Encode(text); len(ids) > 0 {
-					rows = append(rows, lm.NewRow(prefix, ids[:min(len(ids), most)]))
-				}
-			}
-			if len(rows) == 0 {
-				continue
-			}
-			gain, err := gained(g.Model, adapter, rows)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, gain)
-			if in.Tell != nil {
-				in.Tell("likelihood by the tuned model: "+name, n+1, len(order))
+	t := &trained{name: TunedModel, free: func() { adapter.Free(); g.Model.Free() }}
+	t.rows = func(texts []string) (rows []lm.Row) {
+		for _, text := range texts {
+			if ids := g.Tokenizer.Encode(text); len(ids) > 0 {
+				rows = append(rows, lm.NewRow(prefix, ids[:min(len(ids), most)]))
 			}
 		}
-		return out, nil
+		return rows
 	}
-	guess := &judge.Guess{Name: TunedModel}
-	if guess.Members, err = score("members", in.Members); err != nil {
-		return nil, err
-	}
-	guess.Controls, err = score("controls", in.Controls)
-	return guess, err
+	t.gained = func(rows []lm.Row) (float64, error) { return gained(g.Model, adapter, rows) }
+	return t, nil
 }
 
 // gained is the mean gain of a token's log-probability by the adapter, nats.
@@ -106,4 +146,39 @@ func gained(m *lm.Model, adapter lm.Adapter, rows []lm.Row) (gain float64, err e
 		return nil
 	})
 	return gain, err
+}
+
+// small is the small model before its training and the kept one; nil where none is kept, and for one that gives labels.
+func small(c configs.Config, run string) (*trained, error) {
+	if !rundir.Has(run, rundir.Small) || c.Downstream.Task == configs.Classification {
+		return nil, nil
+	}
+	start, err := assembly.ModelDir(c.Downstream.Model, shipped.Device)
+	if err != nil {
+		return nil, err
+	}
+	encoder, err := downstream.OpenEncoder(start, c.Downstream.Training().Rows, c.Downstream.Length)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	o := lm.Options{Weights: tensor.Float32, Compute: assembly.ComputeType(c.Model.DType)}
+	before, err := lm.Load(start, o)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	after, err := lm.Load(filepath.Join(run, rundir.Small), o)
+	if err != nil {
+		before.Free()
+		return nil, fault.User(err)
+	}
+	t := &trained{name: SmallModel, rows: encoder.Encode, free: func() { before.Free(); after.Free() }}
+	t.gained = func(rows []lm.Row) (float64, error) {
+		was, _, err := downstream.Measure(before, rows)
+		if err != nil {
+			return 0, err
+		}
+		is, _, err := downstream.Measure(after, rows)
+		return was - is, err
+	}
+	return t, nil
 }

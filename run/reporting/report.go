@@ -113,12 +113,13 @@ func addEvaluation(r *report.Report, dir string, c *configs.Config) error {
 		return err
 	}
 	if small := smallModel(evaluated); small != "" {
-		r.Notes = append(r.Notes, small)
+		r.SmallModel = append(r.SmallModel, small)
 	}
 	if folder := filepath.Join(dir, rundir.Small); rundir.Has(dir, rundir.Small) {
-		r.Notes = append(r.Notes, "The small model that was trained on the product is in the folder "+rundir.Small+
+		r.SmallModel = append(r.SmallModel, "The small model that was trained on the product is in the folder "+rundir.Small+
 			". It runs with: "+quote.Shell("popri", "generate", "--model", folder, "--prompt", "I"))
 	}
+	r.Notes = append(r.Notes, r.SmallModel...)
 	return nil
 }
 

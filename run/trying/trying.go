@@ -3,9 +3,7 @@ package trying
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"sync"
 
@@ -48,16 +46,8 @@ func Open(run string) (m *Models, err error) {
 	if !rundir.Has(run, rundir.Small) {
 		return nil, fault.Userf("%s has no folder %s: popri eval --run trains the small model", run, rundir.Small)
 	}
-	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(run, rundir.Config)})
-	if err != nil {
-		return nil, err
-	}
-	m = &Models{config: *c}
-	if e, err := evaluation.Read(run); err == nil {
-		if m.config, err = e.Config(m.config); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	m = &Models{}
+	if m.config, err = evaluation.RunConfig(run); err != nil {
 		return nil, err
 	}
 	if m.config.Downstream.Task == configs.Classification {

@@ -23,20 +23,21 @@ func Compare(path string, runs []Report) error {
 }
 
 type comparison struct {
-	Style                              template.CSS
-	Script                             script
-	Title, Headline                    string
-	Picture                            picture
-	Runs                               []runLegend
-	Warnings                           []string
-	Privacy                            matrix
-	Accuracy, Gap, Perplexity, MacroF1 matrix
-	Curves                             []figure
-	Settings                           matrix
+	Style                                    template.CSS
+	Script                                   script
+	Title, Headline                          string
+	Picture                                  picture
+	Runs                                     []runLegend
+	Warnings                                 []string
+	Privacy                                  matrix
+	Accuracy, Gap, Perplexity, Bits, MacroF1 matrix
+	Curves                                   []figure
+	Settings                                 matrix
 }
 
 type runLegend struct {
 	Title, Note, Product string
+	SmallModel           []string
 	Variable             template.CSS
 }
 
@@ -65,7 +66,7 @@ func newComparison(runs []Report) (*comparison, error) {
 	}
 	titles := titlesOf(runs)
 	for i, r := range runs {
-		legend := runLegend{Title: titles[i], Note: r.Subtitle, Product: r.Product,
+		legend := runLegend{Title: titles[i], Note: r.Subtitle, Product: r.Product, SmallModel: r.SmallModel,
 			Variable: template.CSS("var(" + seriesVariable(i) + ")")}
 		if r.Interrupted != "" {
 			legend.Note = "interrupted " + r.Interrupted
@@ -100,6 +101,9 @@ func newComparison(runs []Report) (*comparison, error) {
 		})
 	p.Perplexity = figures("Perplexity of small models; less is better", func(r Result) (*float64, string, string) {
 		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
+	})
+	p.Bits = figures("Bits of a character; less is better", func(r Result) (*float64, string, string) {
+		return r.Bits, fixed(value(r.Bits), 3), interval(r.BitsCI, 3, 1)
 	})
 	p.MacroF1 = figures("Macro F1 of small models", func(r Result) (*float64, string, string) {
 		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)

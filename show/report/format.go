@@ -149,6 +149,7 @@ func (r *Report) readable() {
 		return out
 	}
 	r.Subtitle, r.Verdict, r.Product = Readable(r.Subtitle), Readable(r.Verdict), Readable(r.Product)
+	r.SmallModel = list(r.SmallModel)
 	r.Notes, r.Privacy.Statement, r.Privacy.Warnings = list(r.Notes), list(r.Privacy.Statement),
 		list(r.Privacy.Warnings)
 	r.Privacy.Spending, r.Privacy.Unit = Readable(r.Privacy.Spending), Readable(r.Privacy.Unit)

@@ -417,6 +417,7 @@ func TestCompare(t *testing.T) {
 	a, b := full(), full()
 	b.Title, b.Privacy.Epsilon, b.Results[3].Accuracy = "ε = 1", 1, new(0.2170)
 	b.Settings[1].Value = "0.4"
+	b.Results[3].Bits, b.SmallModel = new(1.234), []string{"It is in the folder small."}
 	c := Report{Interrupted: "after round 1"}
 	path := filepath.Join(t.TempDir(), "compare.html")
 	if err := Compare(path, []Report{a, b, c}); err != nil {
@@ -432,7 +433,7 @@ func TestCompare(t *testing.T) {
 		"Of 2 products, that of “Go documentation, ε = 7” gives the highest accuracy, 22.1\u202f%. The lowest, of “ε " +
 			"= 1”, is 21.7",
 		`<figure class="picture">`, "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%",
-		"dpo.beta", "0.4", "best"} {
+		"dpo.beta", "0.4", "best", "Bits of a character", "1.234", "<small>It is in the folder small.</small>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

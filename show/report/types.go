@@ -25,6 +25,8 @@ type Report struct {
 	// Product says what the product is, where the page first speaks of it.
 	Product string   `json:"product,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
+	// SmallModel says of which small model the figures are and where the trained one lies, a paragraph each; notes, too.
+	SmallModel []string `json:"small_model,omitempty"`
 	// Convergence says whether the rounds went on as long as they helped; one of the notes.
 	Convergence string `json:"convergence,omitempty"`
 	// Main is the key of the result that the run is about.
