@@ -77,9 +77,9 @@ func TestReadJSONL(t *testing.T) {
 		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": "c"}`,
 			`"chosen" is a list of messages and "rejected" is a text`},
 		{`{"prompt": "a", "chosen": [], "rejected": []}`, `"chosen" is a list without messages`},
-		{`{"chosen": [{"role": "u", "content": ["a"]}], "rejected": "c"}`, `"content" is ["a"], want a text`},
-		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}], "tools": [{"name": "t"}]}`,
-			`"tools" is [{`},
+		{`{"chosen": [{"role": "u", "content": 7}], "rejected": "c"}`, `"content" is 7, want a text`},
+		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}], "tools": {"name": "t"}}`,
+			`tools is {"name": "t"}, want a list`},
 		{`{"chosen": [{"role": "u", "content": "a"}], "rejected": [{"role": "u", "content": "b"}]}`,
 			"the model's folder has no chat template"},
 		{`{"prompt": "", "chosen": "b", "rejected": "b"}`, "line 1: chosen and rejected are the same"},
@@ -156,7 +156,8 @@ func TestGoldenTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := x.text(row{&content{text: c.Prompt}, content{text: c.Chosen}, content{text: c.Rejected}})
+		p, err := x.text(row{prompt: &content{text: c.Prompt}, chosen: content{text: c.Chosen},
+			rejected: content{text: c.Rejected}})
 		if err != nil || !slices.Equal(p.Prompt, c.PromptIDs) || !slices.Equal(p.Chosen, c.ChosenIDs) ||
 			!slices.Equal(p.Rejected, c.RejectedIDs) {
 			t.Errorf("%s: %q, %q, %q: %v %v %v, want %v %v %v (%v)", c.Tokenizer, c.Prompt, c.Chosen, c.Rejected,
@@ -222,5 +223,35 @@ func TestGoldenForms(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(checked)) {
 		golden.Checked(t, "dpo-texts/"+name, checked[name])
+	}
+}
+
+// TestToolCalls: calls of tools keep their numbers and their order, a list of tools and arguments reach the chat template.
+func TestToolCalls(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pairs.jsonl")
+	for name, content := range map[string]string{
+		"chat_template.jinja": "{% for m in messages %}{{ m.role }}:{{ m.content }}{% for c in m.tool_calls %}" +
+			"{% for k, v in c.arguments|items %}{{ k }}={{ v }};{% endfor %}{% endfor %}{% endfor %}" +
+			"{% if not add_generation_prompt %}{{ tools|tojson }}{{ mood }}{% endif %}",
+		"pairs.jsonl": `{"prompt": [{"role": "u", "content": "a"}], "chosen": [{"role": "b", "content": null, "tool_calls": ` +
+			`[{"arguments": {"z": 2, "a": [1.0, "x"]}}]}], "rejected": [{"role": "b", "content": "no"}], ` +
+			`"tools": "[{\"y\": 1, \"b\": 2.5}]", "chat_template_kwargs": {"mood": "!"}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tok, err := tokenizer.Load(filepath.Join("..", "testdata", "golden", "tokenizers", "gpt2-512", "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs, _, err := Read(path, ReadOptions{Tokenizer: tok, Folder: dir, MaxLength: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const chosen = `b:Nonez=2;a=[1.0, 'x'];[{"y": 1, "b": 2.5}]!`
+	if p := pairs[0]; p.PromptText != "u:a" || p.ChosenText != chosen {
+		t.Errorf("%q, %q", p.PromptText, p.ChosenText)
 	}
 }

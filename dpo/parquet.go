@@ -73,9 +73,9 @@ func readColumn(f *parquetio.File, path, name string) ([]content, error) {
 }
 
 func readMessages(f *parquetio.File, path, name string) ([]content, error) {
-	if i := slices.IndexFunc(templateArguments, f.Has); i >= 0 {
-		return nil, fmt.Errorf("%s: column %s is not supported with conversations: %s", path, templateArguments[i],
-			withoutArguments)
+	if i := slices.IndexFunc(templateArguments[:], f.Has); i >= 0 {
+		return nil, fmt.Errorf("%s: column %s is not supported with conversations in Parquet: write the pairs as JSON lines",
+			path, templateArguments[i])
 	}
 	var fields [2][][]parquetio.Cell
 	for i, field := range []string{"role", "content"} {
@@ -98,7 +98,7 @@ func readMessages(f *parquetio.File, path, name string) ([]content, error) {
 				}
 			}
 			out[i].messages = append(out[i].messages,
-				chat.Message{"role": roles[j].Value, "content": contents[j].Value})
+				chat.Turn(roles[j].Value, contents[j].Value))
 		}
 	}
 	return out, nil

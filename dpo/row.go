@@ -17,6 +17,7 @@ import (
 type row struct {
 	prompt           *content
 	chosen, rejected content
+	arguments        chat.Arguments // of the chat template, besides the messages
 }
 
 // content is a text, or the messages of a conversation.
@@ -110,27 +111,14 @@ func parseRow(line []byte) (r row, err error) {
 			r.prompt = target
 		}
 	}
-	for _, name := range templateArguments {
-		if raw, ok := fields[name]; ok && r.chosen.messages != nil && !empty(raw) {
-			return r, fmt.Errorf("%q is %s, which is not supported in conversations: %s", name, quote.Raw(raw),
-				withoutArguments)
-		}
+	if r.chosen.messages != nil {
+		r.arguments, err = chat.ParseArguments(fields[templateArguments[0]], fields[templateArguments[1]])
 	}
-	return r, nil
+	return r, err
 }
 
 // templateArguments are the fields by which a row of TRL's data passes more than messages to the chat template.
-var templateArguments = []string{"tools", "chat_template_kwargs"}
-
-const withoutArguments = "popri gives the chat template the messages alone"
-
-func empty(raw json.RawMessage) bool {
-	switch string(raw) {
-	case "null", "[]", "{}", `""`, `"[]"`, `"null"`:
-		return true
-	}
-	return false
-}
+var templateArguments = [2]string{"tools", "chat_template_kwargs"}
 
 func parseContent(raw json.RawMessage) (c content, err error) {
 	switch {
@@ -156,26 +144,23 @@ func parseContent(raw json.RawMessage) (c content, err error) {
 	return c, nil
 }
 
-func parseMessage(raw json.RawMessage) (chat.Message, error) {
+func parseMessage(raw json.RawMessage) (m chat.Message, err error) {
 	fields, err := exactjson.Fields(raw)
 	if err != nil {
-		return nil, fmt.Errorf("want an object with role and content: %w", err)
+		return m, fmt.Errorf("want an object with role and content: %w", err)
 	}
-	m := chat.Message{}
-	for name, raw := range fields {
-		var value any
-		if err := json.Unmarshal(raw, &value); err != nil {
-			return nil, fmt.Errorf("%q: %w", name, err)
-		}
-		m[name] = value
+	role, content, calls := fields["role"], fields["content"], fields["tool_calls"]
+	none := content == nil || string(content) == "null"
+	switch {
+	case role == nil:
+		return m, errors.New(`"role" is missing`)
+	case role[0] != '"':
+		return m, fmt.Errorf(`"role" is %s, want a text`, quote.Raw(role))
+	case none && calls != nil && string(calls) != "null": // calls of tools have no text
+	case content == nil:
+		return m, errors.New(`"content" is missing`)
+	case content[0] != '"' && content[0] != '[':
+		return m, fmt.Errorf(`"content" is %s, want a text or a list of parts`, quote.Raw(content))
 	}
-	for _, name := range []string{"role", "content"} {
-		if _, ok := fields[name]; !ok {
-			return nil, fmt.Errorf("%q is missing", name)
-		}
-		if _, ok := m[name].(string); !ok {
-			return nil, fmt.Errorf("%q is %s, want a text", name, quote.Raw(fields[name]))
-		}
-	}
-	return m, nil
+	return m, m.UnmarshalJSON(raw)
 }

@@ -99,7 +99,7 @@ func (x *texts) conversation(r row) (Pair, error) {
 	var written [3]string
 	for i, turns := range [][]chat.Message{nil, r.chosen.messages, r.rejected.messages} {
 		var err error
-		if written[i], err = x.chat.Render(slices.Concat(r.prompt.messages, turns), turns == nil); err != nil {
+		if written[i], err = x.chat.Render(slices.Concat(r.prompt.messages, turns), turns == nil, r.arguments); err != nil {
 			return Pair{}, err
 		}
 	}

@@ -38,7 +38,7 @@ func Turns(folder string, tok *tokenizer.Tokenizer) (func(instruction string) (s
 
 // userTurn is a user's turn and the beginning of the model's, without the tokens that begin every text.
 func userTurn(t *chat.Template, folder string, tok *tokenizer.Tokenizer, content string) (string, error) {
-	text, err := t.Render([]chat.Message{{"role": "user", "content": content}}, true)
+	text, err := t.Render([]chat.Message{chat.Turn("user", content)}, true, nil)
 	if err == nil && !strings.Contains(text, content) {
 		err = fmt.Errorf("the chat template of %s changes the user's turn, %q, to %q", folder, content, text)
 	}

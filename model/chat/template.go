@@ -1,9 +1,9 @@
-// Package chat writes conversations as text, as the chat template of a model's folder says: a template in Jinja, which
-// gonja carries out.
+// Package chat writes conversations as text, as the chat template of a model's folder says: a template in Jinja
+// ([jinja]).
 //
-// The template sees what transformers shows it: messages, add_generation_prompt, the names of the special tokens, and
-// raise_exception. It does not see strftime_now, so that the same conversation gives the same text on every day:
-// templates that write today's date have a fixed one for this case. It reads no files.
+// The template sees what transformers shows it: messages, add_generation_prompt, the names of the special tokens,
+// raise_exception and strftime_now. The last one gives the same day in every run ([Today]), so that the same conversation
+// gives the same text.
 package chat
 
 import (
@@ -11,33 +11,54 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+	"time"
 
-	"github.com/nikolalohinski/gonja/v2/builtins"
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/loaders"
+	"github.com/itchyny/timefmt-go"
 
 	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/quote"
+	"popri/model/chat/jinja"
 )
 
-// Message is one turn: role and content, and what else a data set gives the template (name, reasoning_content, …).
-type Message map[string]any
+// Message is one turn: role and content, and what else a data set gives the template (name, tool_calls, …), in the order
+// of the file.
+type Message struct{ fields *jinja.Dict }
+
+// Turn returns a message of role and content.
+func Turn(role, content string) Message {
+	m := Message{jinja.NewDict()}
+	m.fields.Set("role", role)
+	m.fields.Set("content", content)
+	return m
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	v, err := jinja.FromJSON(raw)
+	if err != nil {
+		return err
+	}
+	fields, ok := v.(*jinja.Dict)
+	if !ok {
+		return fmt.Errorf("a message is %s, want an object with role and content", quote.Raw(raw))
+	}
+	m.fields = fields
+	return nil
+}
 
 // ErrNone says that a folder has no chat template.
 var ErrNone = errors.New("no chat template")
 
-// Template is a chat template with the special tokens of its tokenizer. It is not safe for concurrent use.
+// Template is a chat template with the special tokens of its tokenizer.
 type Template struct {
 	path   string
-	parsed *exec.Template
-	tokens map[string]any // special ones, by the names in tokenizer_config.json
+	parsed *jinja.Template
+	tokens map[string]jinja.Value // special ones, by the names in tokenizer_config.json
 }
 
 // Files of a model's folder.
@@ -56,10 +77,7 @@ func Load(dir string) (*Template, error) {
 	if source == "" {
 		return nil, fmt.Errorf("chat: %s: %w", dir, ErrNone)
 	}
-	parsed, err := parse(source)
-	if inner := errors.Unwrap(err); inner != nil {
-		err = inner // without the whole template
-	}
+	parsed, err := jinja.Parse(source)
 	if err != nil {
 		return nil, fault.Userf("chat: %s: the chat template cannot be read: %w", path, err)
 	}
@@ -68,8 +86,8 @@ func Load(dir string) (*Template, error) {
 
 // Source returns the template of a model's folder as it is written, "" if there is none, the file that it stands in, and
 // the special tokens by their names in tokenizer_config.json.
-func Source(dir string) (source, path string, tokens map[string]any, err error) {
-	path, tokens = filepath.Join(dir, configFile), map[string]any{}
+func Source(dir string) (source, path string, tokens map[string]jinja.Value, err error) {
+	path, tokens = filepath.Join(dir, configFile), map[string]jinja.Value{}
 	if source, err = fromConfig(path, tokens); err != nil {
 		return "", path, nil, fault.Userf("chat: %s: %w", path, err)
 	}
@@ -85,7 +103,7 @@ func Source(dir string) (source, path string, tokens map[string]any, err error) 
 
 // fromConfig returns the template in a tokenizer_config.json, "" if there is none, and puts the names of special tokens
 // into tokens.
-func fromConfig(path string, tokens map[string]any) (string, error) {
+func fromConfig(path string, tokens map[string]jinja.Value) (string, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -122,90 +140,60 @@ func fromConfig(path string, tokens map[string]any) (string, error) {
 	return "", errors.New("of the list chat_template, none is named default")
 }
 
-// generation matches transformers' tags around what a model writes, which change nothing in the text.
-var generation = regexp.MustCompile(`\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}`)
+// Today is the date that strftime_now gives. It is the one that the template of LLaMA 3 writes where it is not told the
+// day.
+var Today = time.Date(2024, time.July, 26, 0, 0, 0, 0, time.UTC)
 
-// indent matches the blanks before a tag that begins a line. Jinja's lstrip_blocks removes them; gonja's would remove
-// those between two tags of a line as well.
-var indent = regexp.MustCompile(`(?m)^[ \t]+(\{[%#][^+])`)
+// Arguments are what a template sees besides the messages: tools, and arguments by their own names.
+type Arguments map[string]jinja.Value
 
-// parse reads a template as transformers does: with trim_blocks and lstrip_blocks.
-func parse(source string) (parsed *exec.Template, err error) {
-	defer recovered(&err)
-	source = indent.ReplaceAllString(source, "$1")
-	source = generation.ReplaceAllStringFunc(source, func(tag string) string {
-		m := generation.FindStringSubmatch(tag)
-		if m[2] == "" {
-			return "{%" + m[1] + " if true " + m[3] + "%}"
+// ParseArguments reads the fields tools, a list or a text with one, and chat_template_kwargs, an object, of a row of
+// TRL's data; nil for a field that is not there.
+func ParseArguments(tools, arguments json.RawMessage) (Arguments, error) {
+	a := Arguments{}
+	if arguments != nil {
+		v, err := jinja.FromJSON(arguments)
+		named, ok := v.(*jinja.Dict)
+		if err != nil || !ok && v != nil {
+			return nil, fmt.Errorf("chat_template_kwargs is %s, want an object", quote.Raw(arguments))
 		}
-		return "{%" + m[1] + " endif " + m[3] + "%}"
-	})
-	c := config.New()
-	c.TrimBlocks = true
-	const name = "/" + templateFile
-	loader, err := loaders.NewMemoryLoader(map[string]string{name: source}) // the template can name no other file
-	if err != nil {
-		return nil, err
-	}
-	return exec.NewTemplate(name, c, loader, &exec.Environment{
-		Context: exec.EmptyContext().Update(builtins.GlobalFunctions).Update(builtins.GlobalVariables),
-		Filters: filters, Tests: builtins.Tests, ControlStructures: builtins.ControlStructures,
-		Methods: builtins.Methods,
-	})
-}
-
-// filters are Jinja's, with transformers' tojson: as Python writes JSON, without escapes for HTML.
-var filters = exec.NewFilterSet(map[string]exec.FilterFunction{}).Update(builtins.Filters).
-	Update(exec.NewFilterSet(map[string]exec.FilterFunction{"tojson": toJSON}))
-
-// toJSON writes texts. Lists and objects are refused: what Go makes of a JSON object has lost the order of its names.
-func toJSON(_ *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-	if in.IsError() {
-		return in
-	}
-	if !in.IsString() {
-		return exec.AsValue(fmt.Errorf("tojson of anything but texts is not supported, and not of %s",
-			quote.Text(in.String())))
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range in.String() {
-		if escaped, ok := escapes[r]; ok {
-			b.WriteString(escaped)
-		} else if r < ' ' {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
+		if ok {
+			a = named.Named()
 		}
 	}
-	return exec.AsValue(b.String() + `"`)
+	var written string
+	if json.Unmarshal(tools, &written) == nil {
+		tools = json.RawMessage(written)
+	}
+	if len(tools) > 0 {
+		v, err := jinja.FromJSON(tools)
+		if _, ok := v.(*jinja.List); err != nil || !ok && v != nil {
+			return nil, fmt.Errorf("tools is %s, want a list", quote.Raw(tools))
+		}
+		a["tools"] = v
+	}
+	return a, nil
 }
-
-var escapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`}
 
 // Render writes a conversation. prompt adds what stands before the model's next turn.
-func (t *Template) Render(messages []Message, prompt bool) (text string, err error) {
-	defer recovered(&err)
-	list := make(turns, len(messages))
-	for i, m := range messages {
-		turn := make(map[string]any, len(m))
-		for name, value := range m {
-			if turn[name], err = shown(value); err != nil {
-				return "", fmt.Errorf("message %d: %q %w", i+1, name, err)
-			}
-		}
-		list[i] = turn
+func (t *Template) Render(messages []Message, prompt bool, more Arguments) (string, error) {
+	list := jinja.NewList()
+	for _, m := range messages {
+		list.Items = append(list.Items, m.fields)
 	}
 	var refused error
-	values := map[string]any{"messages": list, "add_generation_prompt": prompt, "tools": nil, "documents": nil,
-		"raise_exception": func(reason string) (string, error) {
+	values := map[string]jinja.Value{"messages": list, "add_generation_prompt": prompt, "tools": nil, "documents": nil,
+		"strftime_now": function("strftime_now", func(format string) (jinja.Value, error) {
+			return timefmt.Format(Today, format), nil
+		}),
+		"raise_exception": function("raise_exception", func(reason string) (jinja.Value, error) {
 			refused = fmt.Errorf("the chat template %s refuses the conversation: %s", t.path, quote.Text(reason))
-			return "", refused
-		}}
-	for name, token := range t.tokens {
-		values[name] = token
+			return nil, refused
+		})}
+	for _, named := range []map[string]jinja.Value{t.tokens, more} {
+		maps.Copy(values, named)
 	}
-	text, err = t.parsed.ExecuteToString(exec.NewContext(values))
+	text, err := t.parsed.Render(values)
 	switch {
 	case refused != nil:
 		return "", refused
@@ -215,49 +203,14 @@ func (t *Template) Render(messages []Message, prompt bool) (text string, err err
 	return text, nil
 }
 
-// shown is a field of a message as a template sees it: whole numbers are such, as in Python. An object is refused: Go's
-// has lost the order of the file, in which transformers writes the arguments of a tool's call.
-func shown(value any) (any, error) {
-	switch v := value.(type) {
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return int(v), nil
-		}
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			var err error
-			if list[i], err = shown(v[i]); err != nil {
-				return nil, err
+// function is one of a text.
+func function(name string, of func(text string) (jinja.Value, error)) *jinja.Function {
+	return &jinja.Function{Name: name, Call: func(args []jinja.Value) (jinja.Value, error) {
+		if len(args) == 1 {
+			if text, ok := args[0].(string); ok {
+				return of(text)
 			}
 		}
-		return list, nil
-	case map[string]any:
-		return nil, errors.New("holds an object, as calls of tools do, which popri does not write yet: leave the " +
-			"field or the conversation out")
-	}
-	return value, nil
-}
-
-// turns is the list of messages that a template sees.
-type turns []any
-
-// GetItem implements exec.ItemGetter: an index counts from the end if it is negative. gonja by itself does not find the
-// first element in this way, which is the last one of a single message.
-func (t turns) GetItem(key any) (*exec.Value, bool) {
-	i, ok := key.(int)
-	if i < 0 {
-		i += len(t)
-	}
-	if !ok || i < 0 || i >= len(t) {
-		return exec.AsValue(nil), false
-	}
-	return exec.ToValue(t[i]), true
-}
-
-// recovered turns a panic of the library into an error.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("the template's program stopped: %v", r)
-	}
+		return nil, fmt.Errorf("%s takes one text", name)
+	}}
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func folder(t *testing.T, files map[string]string) string {
 func TestLoad(t *testing.T) {
 	config := `{"bos_token": "<s>", "eos_token": {"content": "</s>"}, "chat_template": [{"name": "tool_use", "template": "no"},
 		{"name": "default", "template": "{{ bos_token }}{% for m in messages %}{{ m.content + eos_token }}{% endfor %}"}]}`
-	hello := []Message{{"role": "user", "content": "<b>'hi' & \u2028"}}
+	hello := []Message{Turn("user", "<b>'hi' & \u2028")}
 	for _, c := range []struct {
 		files map[string]string
 		want  string
@@ -35,13 +36,13 @@ func TestLoad(t *testing.T) {
 		{map[string]string{configFile: config, templateFile: "{{ messages[0].content | tojson }}"},
 			"\"<b>'hi' & \u2028\""},
 		{map[string]string{configFile: `{"chat_template": "{% if add_generation_prompt %}go{% endif %}"}`}, "go"},
-		{map[string]string{templateFile: "{%- if strftime_now is defined %}today{% else %}then{% endif %}"}, "then"},
+		{map[string]string{templateFile: "{{ strftime_now('%d %b %Y') }}"}, "26 Jul 2024"},
 	} {
 		template, err := Load(folder(t, c.files))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := template.Render(hello, true); err != nil || got != c.want {
+		if got, err := template.Render(hello, true, nil); err != nil || got != c.want {
 			t.Errorf("%v: %q, %v, want %q", c.files, got, err, c.want)
 		}
 	}
@@ -67,13 +68,12 @@ func TestLoad(t *testing.T) {
 func TestRenderRefuses(t *testing.T) {
 	for source, want := range map[string]string{
 		"{{ raise_exception('no system role') }}": "chat_template.jinja refuses the conversation: \"no system role\"",
-		"{{ messages | tojson }}":                 "tojson of anything but texts",
 		"{{ messages[0].content() }}":             "chat_template.jinja cannot write the conversation",
-		"{% include '/etc/hostname' %}":           "cannot",
+		"{% include '/etc/hostname' %}":           "\"include\" is not supported",
 	} {
 		template, err := Load(folder(t, map[string]string{templateFile: source}))
 		if err == nil {
-			_, err = template.Render([]Message{{"role": "user", "content": "hi"}}, false)
+			_, err = template.Render([]Message{Turn("user", "hi")}, false, nil)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", source, err, want)
@@ -81,45 +81,21 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// Whole numbers stay whole, and what would lose its order is refused.
+// Numbers and the order of fields are those of the file.
 func TestFieldsOfMessages(t *testing.T) {
-	template, err := Load(folder(t, map[string]string{templateFile: "{{ messages[0].n }} {{ messages[0].list[1] }}"}))
+	template, err := Load(folder(t, map[string]string{templateFile: "{{ messages[0].n }} {{ messages[0].tool_calls | tojson }}"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Message{"role": "user", "content": "hi", "n": 2.0, "list": []any{"a", 0.5}}
-	if text, err := template.Render([]Message{m}, false); err != nil || text != "2 0.5" {
+	var m Message
+	const calls = `[{"function": {"name": "get", "arguments": {"z": 1, "a": 2.0}}}]`
+	if err := json.Unmarshal([]byte(`{"role": "user", "content": "hi", "n": 2, "tool_calls": `+calls+`}`), &m); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := template.Render([]Message{m}, false, nil); err != nil || text != "2 "+calls {
 		t.Errorf("%q, %v", text, err)
 	}
-	m["tool_calls"] = []any{map[string]any{"function": map[string]any{"name": "get"}}}
-	if _, err := template.Render([]Message{m}, false); err == nil ||
-		!strings.Contains(err.Error(), `message 1: "tool_calls" holds an object`) {
-		t.Error(err)
+	if err := json.Unmarshal([]byte(`["user"]`), &m); err == nil {
+		t.Error("a list is a message")
 	}
-}
-
-// FuzzTemplate: whatever a template says, it is carried out or refused. Calls of macros, numbers from range and
-// products are left out, for a template may run for as long as it likes.
-func FuzzTemplate(f *testing.F) {
-	for _, source := range []string{
-		"{% for m in messages %}{{ '<|' + m['role'] + '|>' + m.content | trim + eos_token }}{% endfor %}",
-		"{%- set x = namespace(n=0) -%}{% if messages[-1].role == 'user' and not tools %}{{ raise_exception('no') " +
-			"}}{% endif %}",
-		"{% generation %}{{ messages | length }}{{ messages[0].content | tojson }}{% endgeneration %}{# a #}",
-	} {
-		f.Add(source)
-	}
-	f.Fuzz(func(t *testing.T, source string) {
-		if len(source) > 1000 || strings.ContainsAny(source, "*") || strings.Contains(source, "macro") ||
-			strings.Contains(source, "range") {
-			return
-		}
-		parsed, err := parse(source)
-		if err != nil {
-			return
-		}
-		template := &Template{path: "a.jinja", parsed: parsed, tokens: map[string]any{"eos_token": "</s>"}}
-		_, _ = template.Render([]Message{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}},
-			true)
-	})
 }

@@ -87,7 +87,7 @@ func (p *Prompt) parse(line []byte, tok *tokenizer.Tokenizer, folder string) err
 	case v.Messages != nil:
 		template, err := chat.Load(folder)
 		if err == nil {
-			p.Text, err = template.Render(v.Messages, true)
+			p.Text, err = template.Render(v.Messages, true, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("messages need the model's chat template: %w", err)
