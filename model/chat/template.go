@@ -14,7 +14,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/itchyny/timefmt-go"
@@ -23,6 +22,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/quote"
 	"popri/model/chat/jinja"
+	"popri/model/tokenizer"
 )
 
 // Message is one turn: role and content, and what else a data set gives the template (name, tool_calls, …), in the order
@@ -58,7 +58,7 @@ var ErrNone = errors.New("no chat template")
 type Template struct {
 	path   string
 	parsed *jinja.Template
-	tokens map[string]jinja.Value // special ones, by the names in tokenizer_config.json
+	tokens map[string]string // special ones, by their names
 }
 
 // Files of a model's folder.
@@ -85,10 +85,13 @@ func Load(dir string) (*Template, error) {
 }
 
 // Source returns the template of a model's folder as it is written, "" if there is none, the file that it stands in, and
-// the special tokens by their names in tokenizer_config.json.
-func Source(dir string) (source, path string, tokens map[string]jinja.Value, err error) {
-	path, tokens = filepath.Join(dir, configFile), map[string]jinja.Value{}
-	if source, err = fromConfig(path, tokens); err != nil {
+// the special tokens by their names ([tokenizer.SpecialTokens]).
+func Source(dir string) (source, path string, tokens map[string]string, err error) {
+	path = filepath.Join(dir, configFile)
+	if tokens, _, err = tokenizer.SpecialTokens(dir); err != nil {
+		return "", path, nil, fault.Userf("chat: %w", err)
+	}
+	if source, err = fromConfig(path); err != nil {
 		return "", path, nil, fault.Userf("chat: %s: %w", path, err)
 	}
 	own := filepath.Join(dir, templateFile)
@@ -101,9 +104,8 @@ func Source(dir string) (source, path string, tokens map[string]jinja.Value, err
 	return source, path, tokens, nil
 }
 
-// fromConfig returns the template in a tokenizer_config.json, "" if there is none, and puts the names of special tokens
-// into tokens.
-func fromConfig(path string, tokens map[string]jinja.Value) (string, error) {
+// fromConfig returns the template in a tokenizer_config.json, "" if there is none.
+func fromConfig(path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -111,25 +113,17 @@ func fromConfig(path string, tokens map[string]jinja.Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var fields map[string]json.RawMessage
+	var fields struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
 	if err := json.Unmarshal(exactjson.TrimBOM(content), &fields); err != nil {
 		return "", quote.JSON(err)
 	}
-	for name, raw := range fields {
-		var token struct{ Content string }
-		if strings.HasSuffix(name, "_token") &&
-			(json.Unmarshal(raw, &token.Content) == nil || json.Unmarshal(raw, &token) == nil) &&
-			token.Content != "" {
-			tokens[name] = token.Content
-		}
-	}
 	var one string
 	var named []struct{ Name, Template string }
-	raw, ok := fields["chat_template"]
-	if !ok || json.Unmarshal(raw, &one) == nil {
+	if raw := fields.Template; raw == nil || json.Unmarshal(raw, &one) == nil {
 		return one, nil
-	}
-	if err := json.Unmarshal(raw, &named); err != nil {
+	} else if err := json.Unmarshal(raw, &named); err != nil {
 		return "", fmt.Errorf("chat_template is %s, want a text or a list of named ones", quote.Raw(raw))
 	}
 	for _, t := range named {
@@ -190,9 +184,10 @@ func (t *Template) Render(messages []Message, prompt bool, more Arguments) (stri
 			refused = fmt.Errorf("the chat template %s refuses the conversation: %s", t.path, quote.Text(reason))
 			return nil, refused
 		})}
-	for _, named := range []map[string]jinja.Value{t.tokens, more} {
-		maps.Copy(values, named)
+	for name, token := range t.tokens {
+		values[name] = token
 	}
+	maps.Copy(values, more)
 	text, err := t.parsed.Render(values)
 	switch {
 	case refused != nil:

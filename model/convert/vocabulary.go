@@ -69,7 +69,7 @@ func (c *codec) vocabulary() (v *exported, err error) {
 		}
 		v.pre = splits[i].pre
 	}
-	var special map[string]any
+	var special map[string]string
 	if v.template, _, special, err = chat.Source(f.Dir); err != nil {
 		return nil, err
 	}
@@ -88,10 +88,10 @@ func (v *exported) likePhi3(t *tokenizer.Tokenizer) bool {
 }
 
 // roles finds the tokens with a role, and whether a text begins and ends with one.
-func (v *exported) roles(c *codec, t *tokenizer.Tokenizer, special map[string]any) error {
+func (v *exported) roles(c *codec, t *tokenizer.Tokenizer, special map[string]string) error {
 	f := c.folder
 	for _, n := range named {
-		name, ok := special[n.config].(string)
+		name, ok := special[n.config]
 		if id, is := t.ID(name); is {
 			v.ids[n.role] = id
 		} else if ok {

@@ -33,8 +33,9 @@ func (e *FormatError) Error() string { return fmt.Sprintf("tokenizer: %s: %s", e
 // UserFault tells that the user can correct it.
 func (e *FormatError) UserFault() bool { return true }
 
-// Load reads a tokenizer.json, or the one in a folder. A tokenizer_config.json next to it names the tokens for
-// [Tokenizer.EOS] and [Tokenizer.BOS], and its settings replace those of the tokenizer.json ([overrides]). Content that is damaged or not supported gives a [*FormatError].
+// Load reads a tokenizer.json, or the one in a folder. Files next to it name the tokens for
+// [Tokenizer.EOS] and [Tokenizer.BOS] ([SpecialTokens]), and settings of a tokenizer_config.json replace those of the
+// tokenizer.json ([overrides]). Content that is damaged or not supported gives a [*FormatError].
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)
@@ -56,7 +57,7 @@ func Load(path string) (*Tokenizer, error) {
 	if err != nil {
 		return nil, &FormatError{Path: path, Problem: err.Error()}
 	}
-	if err := t.readNames(path, config, settings); err != nil {
+	if err := t.readNames(path); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -73,21 +74,19 @@ func otherForm(dir string) string {
 	return ""
 }
 
-// readNames reads which tokens the tokenizer_config.json next to a file names, of which content is nil if there is none.
-func (t *Tokenizer) readNames(path, config string, content []byte) error {
-	if content == nil {
-		return nil
+// readNames reads which tokens the files next to a tokenizer.json name.
+func (t *Tokenizer) readNames(path string) error {
+	tokens, named, err := SpecialTokens(filepath.Dir(path))
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(exactjson.TrimBOM(content), &t.defaults); err != nil {
-		return &FormatError{Path: config, Problem: quote.JSON(err).Error()}
-	}
-	for key, name := range map[string]specialName{"eos_token": t.defaults.EOS, "bos_token": t.defaults.BOS,
-		"pad_token": t.defaults.Pad} {
-		if _, ok := t.ID(string(name)); name != "" && !ok {
-			return &FormatError{Path: config,
-				Problem: quote.Sprintf("%s %q is not a token of %s", key, string(name), path)}
+	for _, key := range []string{"eos_token", "bos_token", "pad_token"} {
+		if _, ok := t.ID(tokens[key]); named[key] != "" && !ok {
+			return &FormatError{Path: filepath.Join(filepath.Dir(path), named[key]),
+				Problem: quote.Sprintf("%s %q is not a token of %s", key, tokens[key], path)}
 		}
 	}
+	t.special = tokens
 	return nil
 }
 
@@ -110,13 +109,6 @@ func Parse(content []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	return t, nil
-}
-
-// specialNames is the part of tokenizer_config.json that is read.
-type specialNames struct {
-	EOS specialName `json:"eos_token"`
-	BOS specialName `json:"bos_token"`
-	Pad specialName `json:"pad_token"`
 }
 
 // specialName is a token's content: a string, or an object that holds it.

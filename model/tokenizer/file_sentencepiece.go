@@ -71,7 +71,7 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 					"to %q", id, token.Content, quote.Raw(path), t.Token(id))}
 		}
 	}
-	if err := t.readNames(path, configPath, raw); err != nil {
+	if err := t.readNames(path); err != nil {
 		return nil, err
 	}
 	return t, nil

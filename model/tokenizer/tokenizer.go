@@ -12,11 +12,11 @@ type Tokenizer struct {
 	vocab        *vocabulary
 	normalizer   normalizer // or nil
 	model        model
-	joiner       joiner   // nil joins bytes
-	first, then  *matcher // added tokens that are not normalized, and those that are
-	prefix, suff []int32  // the template's ids around a text
-	defaults     specialNames
-	source       []byte // the tokenizer.json
+	joiner       joiner            // nil joins bytes
+	first, then  *matcher          // added tokens that are not normalized, and those that are
+	prefix, suff []int32           // the template's ids around a text
+	special      map[string]string // by their names in the files next to it
+	source       []byte            // the tokenizer.json
 }
 
 // A model turns a part of a text without added tokens into ids. start says that the part begins the text.
@@ -117,20 +117,20 @@ func (t *Tokenizer) Template() (prefix, suffix []int32) {
 	return slices.Clone(t.prefix), slices.Clone(t.suff)
 }
 
-// EOS returns the id that ends a text: what tokenizer_config.json next to the tokenizer names, else the first of the
+// EOS returns the id that ends a text: what the files next to the tokenizer name ([SpecialTokens]), else the first of the
 // customary names that is a special token.
 func (t *Tokenizer) EOS() (int32, bool) {
-	return t.named(t.defaults.EOS, "<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>", "<|eot_id|>", "[SEP]")
+	return t.named(t.special["eos_token"], "<|endoftext|>", "<|end_of_text|>", "</s>", "<|im_end|>", "<|eot_id|>", "[SEP]")
 }
 
 // BOS returns the id that begins a text, found as [Tokenizer.EOS] is.
 func (t *Tokenizer) BOS() (int32, bool) {
-	return t.named(t.defaults.BOS, "<|begin_of_text|>", "<s>", "<|endoftext|>", "[CLS]")
+	return t.named(t.special["bos_token"], "<|begin_of_text|>", "<s>", "<|endoftext|>", "[CLS]")
 }
 
-func (t *Tokenizer) named(configured specialName, customary ...string) (int32, bool) {
-	if configured != "" {
-		return t.ID(string(configured))
+func (t *Tokenizer) named(configured string, customary ...string) (int32, bool) {
+	if id, ok := t.ID(configured); ok && configured != "" {
+		return id, true
 	}
 	for _, name := range customary {
 		if id, ok := t.vocab.added[name]; ok && t.vocab.special[id] {

@@ -1,0 +1,128 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"popri/internal/exactjson"
+	"popri/internal/quote"
+)
+
+// SpecialFile has names of special tokens too; what it says goes before tokenizer_config.json, as in transformers.
+const SpecialFile = "special_tokens_map.json"
+
+// classTokens are the special tokens of transformers' classes of tokenizers, for what the files do not name.
+var classTokens = map[string]map[string]string{
+	"GPT2Tokenizer":    same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
+	"CodeGenTokenizer": same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
+	"WhisperTokenizer": same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
+	"Qwen2Tokenizer":   same("<|endoftext|>", "eos_token", "unk_token", "pad_token"),
+	"GPTNeoXTokenizer": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>",
+		"pad_token": "<|padding|>"},
+	"LlamaTokenizer": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
+	"CodeLlamaTokenizer": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "prefix_token": "▁<PRE>",
+		"middle_token": "▁<MID>", "suffix_token": "▁<SUF>", "eot_token": "▁<EOT>", "fill_token": "<FILL_ME>"},
+	"GemmaTokenizer": {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>",
+		"mask_token": "<mask>"},
+	"CohereTokenizer": {"bos_token": "<BOS_TOKEN>", "eos_token": "<|END_OF_TURN_TOKEN|>", "unk_token": "<UNK>",
+		"pad_token": "<PAD>", "sep_token": "<SEP>", "cls_token": "<CLS>", "mask_token": "<MASK_TOKEN>"},
+	"BertTokenizer": {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]",
+		"mask_token": "[MASK]"},
+}
+
+// classOf is the class of a model_type, where tokenizer_config.json names none.
+var classOf = map[string]string{"gpt2": "GPT2Tokenizer", "qwen2": "Qwen2Tokenizer"}
+
+func same(token string, names ...string) map[string]string {
+	of := map[string]string{}
+	for _, n := range names {
+		of[n] = token
+	}
+	return of
+}
+
+// SpecialTokens are the special tokens of a folder by their names (bos_token, …), as transformers 5 has them: those of the
+// class, of tokenizer_config.json and of [SpecialFile]. Of files that are not there, nothing is read. named says which ones
+// the files name themselves, and in which file.
+func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
+	tokens, named = map[string]string{}, map[string]string{}
+	config, err := fields(dir, configName)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := fields(dir, "config.json")
+	if err != nil {
+		return nil, nil, err
+	}
+	var class, kind string
+	_ = json.Unmarshal(config["tokenizer_class"], &class) // another type names no class
+	_ = json.Unmarshal(model["model_type"], &kind)
+	if class == "" {
+		class = classOf[kind]
+	}
+	class = strings.TrimSuffix(class, "Fast")
+	if class != "LlamaTokenizer" || (kind == "" || kind == "llama") && hasByteFallback(dir) {
+		maps.Copy(tokens, classTokens[class])
+	}
+	special, err := fields(dir, SpecialFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, source := range []struct {
+		file   string
+		fields map[string]json.RawMessage
+	}{{configName, config}, {SpecialFile, special}} {
+		for _, n := range slices.Sorted(maps.Keys(source.fields)) {
+			var token specialName
+			switch raw := source.fields[n]; {
+			case n == "extra_special_tokens" || n == "model_specific_special_tokens":
+				var further map[string]specialName
+				if json.Unmarshal(raw, &further) == nil { // else a list, of tokens without names
+					for n, token := range further {
+						tokens[n] = string(token)
+					}
+				}
+			case !strings.HasSuffix(n, "_token"):
+			case string(raw) == "null":
+				delete(tokens, n)
+			case string(raw) == "true", string(raw) == "false": // a setting, such as add_bos_token
+			case json.Unmarshal(raw, &token) != nil:
+				return nil, nil, &FormatError{Path: filepath.Join(dir, source.file), Problem: quote.Sprintf("%s is %s, want a text",
+					n, quote.Raw(raw))}
+			case token != "":
+				tokens[n], named[n] = string(token), source.file
+			}
+		}
+	}
+	return tokens, named, nil
+}
+
+// fields reads a file of a folder that holds a JSON object; nil where there is none.
+func fields(dir, name string) (of map[string]json.RawMessage, err error) {
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(exactjson.TrimBOM(content), &of); err != nil {
+		return nil, &FormatError{Path: filepath.Join(dir, name), Problem: quote.JSON(err).Error()}
+	}
+	return of, nil
+}
+
+// hasByteFallback reports whether a folder's tokenizer.json is one of SentencePiece's, as LlamaTokenizer needs it.
+func hasByteFallback(dir string) bool {
+	file, err := fields(dir, FileName)
+	var model struct {
+		Bytes bool `json:"byte_fallback"`
+	}
+	return err == nil && json.Unmarshal(file["model"], &model) == nil && model.Bytes
+}
