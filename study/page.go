@@ -27,6 +27,7 @@ var ablationFigures = []report.GridFigure{
 	{Key: "accuracy", Name: "Accuracy", Unit: "%", Scale: 100, Decimals: 2, Better: 1},
 	{Key: "perplexity", Name: "Perplexity", Scale: 1, Decimals: 1, Better: -1},
 	{Key: "macro_f1", Name: "Macro F1", Unit: "%", Scale: 100, Decimals: 1, Better: 1},
+	{Key: validationKey, Name: "Validation loss", Scale: 1, Decimals: 4, Better: -1},
 	{Key: distanceKey, Name: "Released distance", Scale: 1, Decimals: 3, Better: -1},
 	{Key: "fid", Name: "FID", Scale: 1, Decimals: 4, Better: -1},
 	{Key: "epsilon", Name: "ε spent", Scale: 1, Decimals: 3, Better: -1, Bound: true},
@@ -38,6 +39,8 @@ var ablationFigures = []report.GridFigure{
 const (
 	distanceKey = "distance" // of the samples' mean embedding to the released one
 	sentKey     = "sent"     // bytes that a client sends in all rounds
+
+	validationKey = "validation" // of the small model, by which settings are chosen
 )
 
 // writeReport writes the page with the grid, the guarantee of the first run, and what all runs spend together.
@@ -54,14 +57,14 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	g := report.Grid{Title: cmp.Or(o.Title, title), Command: o.Command,
 		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %s",
 			quote.Count(len(a.Rows), "setting", ""), quote.Count(len(a.Seeds), "seed", "")),
-		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
+		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds, Choice: validationKey,
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own "+
 				"budget on the same clients: publishing all of them, or choosing the best one, spends more than one "+
 				"of them states.", a.Rows[0].Runs[0]),
 			"Accuracy, perplexity or macro F1, and the gap closed are those of the small model that was trained on a " +
-				"run's text, on the test clients. The choice of a setting by these figures uses the test clients, " +
-				"who are not protected. FID is the Fréchet distance of the newest round's samples from the " +
+				"run's text, on the test clients. The best setting is chosen by its loss on the validation clients, " +
+				"who are not protected either. FID is the Fréchet distance of the newest round's samples from the " +
 				"validation clients; the released distance is that of their mean embedding from the clients' noised one. " +
 				"The time is that of a run's stages without its evaluation, of which runs share parts."}}
 	for _, c := range a.Composed {
@@ -176,7 +179,7 @@ func (a *Ablation) row(c grid.Cell) *Row {
 // figures adds those of the run with the number i of its seeds.
 func (r *Row) figures(i int, to map[string]float64) {
 	for key, s := range map[string]*Summary{"gap_closed": r.GapClosed, "accuracy": &r.Accuracy,
-		"perplexity": r.Perplexity, "macro_f1": r.MacroF1, "fid": r.FID, "epsilon": &r.Epsilon} {
+		"perplexity": r.Perplexity, "macro_f1": r.MacroF1, "fid": r.FID, validationKey: r.Validation, "epsilon": &r.Epsilon} {
 		if s != nil {
 			to[key] = s.Values[i]
 		}

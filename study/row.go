@@ -45,6 +45,9 @@ type Row struct {
 	MacroF1    *Summary `json:"macro_f1,omitempty"` // of a classification, instead of the perplexity
 	Public     Summary  `json:"public"`             // accuracy at ε = 0
 	Private    *Summary `json:"private,omitempty"`  // accuracy at ε = ∞; nil without eval.reference_private
+	// Validation is the loss of a token on the validation clients, by which the best weights of each small model were
+	// chosen, and by which a setting should be: the test clients are not for choices.
+	Validation *Summary `json:"validation_loss,omitempty"`
 	// GapClosed is nil where the gap of a seed is empty, and without eval.reference_private.
 	GapClosed *Summary `json:"gap_closed,omitempty"`
 	// FID is the distance of the runs' newest samples from the validation clients; nil where a run has none.
@@ -83,6 +86,7 @@ func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, 
 		if popri.MacroF1 == nil {
 			add("perplexity", &popri.Perplexity)
 		}
+		add("validation", lossAt(popri))
 		add("public", &zero.Accuracy)
 		if infinite != nil {
 			add("private", &infinite.Accuracy)
@@ -100,8 +104,18 @@ func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, 
 	}
 	row.Accuracy, row.Public, row.Epsilon = *all("accuracy"), *all("public"), *all("epsilon")
 	row.Perplexity, row.MacroF1, row.Private = all("perplexity"), all("macro_f1"), all("private")
-	row.GapClosed, row.FID = all("gap_closed"), all("fid")
+	row.GapClosed, row.FID, row.Validation = all("gap_closed"), all("fid"), all("validation")
 	return row, nil
+}
+
+// lossAt is the loss on the validation clients of the weights that were kept; nil if it was not measured.
+func lossAt(r *downstream.Result) *float64 {
+	for _, p := range r.Curve {
+		if p.Step == r.BestStep {
+			return &p.Loss
+		}
+	}
+	return nil
 }
 
 // distanceOf is the Fréchet distance of a run's newest samples from the validation clients, nil if it is not known.

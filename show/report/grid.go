@@ -45,6 +45,7 @@ type Grid struct {
 	Axes                     []GridAxis
 	Seeds                    []uint64
 	Figures                  []GridFigure // the first is shown first
+	Choice                   string       // the key of the figure by which a combination is chosen
 	Cells                    []GridCell   // each combination of values, also one without a result
 	Rungs                    *GridRungs   // nil for a plain order
 	Settings                 []Setting
@@ -292,7 +293,10 @@ func (p *gridPage) table() {
 		p.Head = append(p.Head, f.head())
 	}
 	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
-	best := g.best()
+	best := -1
+	if f, ok := g.choice(); ok && g.best(f, g.best(f, -1)) >= 0 {
+		best = g.best(f, -1)
+	}
 	for i, c := range g.Cells {
 		row := gridRow{Values: g.valuesOf(c), Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
 		for _, f := range known {
@@ -313,26 +317,28 @@ func (p *gridPage) table() {
 	}
 }
 
+// paired are the differences of a figure between two combinations, of the seeds that have both, as they are shown.
+func paired(c, base GridCell, f GridFigure) (list []float64) {
+	for _, r := range c.Runs {
+		for _, o := range base.Runs {
+			v, ok := r.Figures[f.Key]
+			was, known := o.Figures[f.Key]
+			if r.Seed == o.Seed && ok && known && finite(v) && finite(was) {
+				list = append(list, f.Scale*(v-was))
+			}
+		}
+	}
+	return list
+}
+
 // against is the difference of a figure to that of the default combination, paired by seed: its mean and, of two seeds
 // or more, its standard deviation. It is "" if a seed lacks one of the two.
 func against(c, base GridCell, f GridFigure) string {
-	var list []float64
-	for _, r := range c.Runs {
-		i := slices.IndexFunc(base.Runs, func(o GridRun) bool { return o.Seed == r.Seed })
-		if i < 0 {
-			return ""
-		}
-		v, ok := r.Figures[f.Key]
-		was, known := base.Runs[i].Figures[f.Key]
-		if !ok || !known {
-			return ""
-		}
-		list = append(list, f.Scale*(v-was))
-	}
-	mean, sd := spread(list)
-	if !finite(mean) {
+	list := paired(c, base, f)
+	if len(list) == 0 || len(list) < len(c.Runs) {
 		return ""
 	}
+	mean, sd := spread(list)
 	text := signed(mean, f.Decimals)
 	if len(list) > 1 {
 		text += " ± " + fixed(sd, f.Decimals)
@@ -340,56 +346,69 @@ func against(c, base GridCell, f GridFigure) string {
 	return text
 }
 
-// best is the number of the combination with the best mean of the first figure, −1 of none or of only one.
-func (g Grid) best() int {
-	best, at, found := 0.0, -1, 0
-	if len(g.Figures) == 0 || g.Figures[0].Better == 0 {
-		return -1
-	}
+// best is the number of the combination with the best mean of a figure besides one, −1 of none.
+func (g Grid) best(f GridFigure, besides int) int {
+	best, at := 0.0, -1
 	for i, c := range g.Cells {
-		mean, _ := spread(c.values(g.Figures[0].Key))
-		if !finite(mean) {
-			continue
-		}
-		found++
-		if v := mean * float64(g.Figures[0].Better); at < 0 || v > best {
+		mean, _ := spread(c.values(f.Key))
+		if v := mean * float64(f.Better); i != besides && finite(mean) && (at < 0 || v > best) {
 			best, at = v, i
 		}
-	}
-	if found < 2 {
-		return -1
 	}
 	return at
 }
 
-// headline says which combination has the best mean of the first figure, and how the default does.
+// choice is the figure by which combinations are chosen. Without [Grid.Choice], it is the first one.
+func (g Grid) choice() (f GridFigure, ok bool) {
+	for _, f := range g.Figures {
+		if f.Key == g.Choice && f.Better != 0 {
+			return f, true
+		}
+	}
+	return GridFigure{}, false
+}
+
+// headline says which combination is the best by the figure of choice, and whether seeds tell it from the default, or
+// from the second best.
 func (p *gridPage) headline() string {
 	g := p.Grid
-	i := g.best()
-	if i < 0 {
+	f, ok := g.choice()
+	i, rival := -1, -1
+	if ok {
+		i = g.best(f, -1)
+		if rival = slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default }); rival == i || rival < 0 ||
+			len(g.Cells[rival].values(f.Key)) == 0 {
+			rival = g.best(f, i)
+		}
+	}
+	if i < 0 || rival < 0 {
 		return "No two combinations of settings have a result yet, so there is nothing to compare."
 	}
-	f := g.Figures[0]
-	show := func(c GridCell) string {
-		values := c.values(f.Key)
-		mean, sd := spread(values)
-		text := f.show(mean)
-		if len(values) > 1 {
-			text += " ± " + fixed(sd*f.Scale, f.Decimals)
+	name := func(i int) string {
+		if g.Cells[i].Default {
+			return "the default (" + p.words(g.Cells[i]) + ")"
 		}
-		if f.Unit != "" {
-			text += thinSpace + f.Unit
-		}
-		return text
+		return p.words(g.Cells[i])
 	}
-	text := fmt.Sprintf("Best %s: %s with %s", Lowered(f.Name), show(g.Cells[i]), p.words(g.Cells[i]))
-	switch base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default }); {
-	case base == i:
-		return text + ", the default."
-	case base >= 0 && len(g.Cells[base].values(f.Key)) > 0:
-		return text + "; the default has " + show(g.Cells[base]) + "."
+	list := paired(g.Cells[i], g.Cells[rival], f)
+	mean, sd := spread(list)
+	by := fmt.Sprintf("%s, %s than %s", signed(mean, f.Decimals), map[bool]string{true: "more", false: "less"}[mean >= 0], name(rival))
+	if mean == 0 {
+		by = "no other than " + name(rival)
 	}
-	return text + "."
+	half := 0.0
+	if n := len(list); n > 1 {
+		half = sd * halfWidths(n)[n]
+		by += fmt.Sprintf(" (95 %% interval over %d seeds: ± %s)", n, fixed(half, f.Decimals))
+	}
+	text := fmt.Sprintf("Best %s: %s; %s.", Lowered(f.Name), name(i), by)
+	switch {
+	case len(list) < 2:
+		return text + " Fewer than two seeds have both, so nothing tells the difference from chance."
+	case math.Abs(mean) <= half:
+		return "Not distinguishable: the difference may be chance. " + text
+	}
+	return text
 }
 
 func (p *gridPage) tiles(runs int) {

@@ -17,7 +17,7 @@ import (
 func someGrid() Grid {
 	g := Grid{Title: "Ablation over dpo.beta, dpo.loss", Statement: []string{"All releases are private."},
 		Together: "ε = 12.5", Composed: []string{"8 runs on the same private data, together: ε = 12.5."},
-		Seeds: []uint64{1, 2},
+		Seeds: []uint64{1, 2}, Choice: "accuracy",
 		Axes: []GridAxis{{Key: "dpo.beta", Values: []string{"0.1", "0.4"}},
 			{Key: "dpo.loss", Values: []string{"sigmoid", "ipo"}}},
 		Figures: []GridFigure{{Key: "accuracy", Name: "Accuracy", Unit: "%", Scale: 100, Decimals: 2, Better: 1},
@@ -108,8 +108,8 @@ func TestGrid(t *testing.T) {
 		"7.000<small>",                 // a bound is rounded up
 		`href="./a/report.html">1</a>`, // the runs
 		"the disk is full", "2 failed", "2 dropped", "1 of 8 runs failed", "together: ε = 12.5",
-		"Best accuracy: 25.00 ± 0.00\u202f% with dpo.beta = 0.4, dpo.loss = sigmoid; the default has 21.00 ± " +
-			"1.41\u202f%.",
+		"Not distinguishable: the difference may be chance. Best accuracy: dpo.beta = 0.4, dpo.loss = sigmoid; &#43;4.00, " +
+			"more than the default (dpo.beta = 0.1, dpo.loss = sigmoid) (95 % interval over 2 seeds: ± 12.71).",
 		"went on", "Loss on validation clients.", `class="drawn"><figure`,
 	} {
 		if !strings.Contains(page, want) {
@@ -118,6 +118,45 @@ func TestGrid(t *testing.T) {
 	}
 	if strings.Count(page, "<small>default</small>") != 1 || strings.Count(page, `<tr class="main">`) != 2 {
 		t.Error("not one row is the default and one the best")
+	}
+}
+
+// TestGridHeadline: only a difference that seeds tell from chance makes a best setting, by the figure of choice.
+func TestGridHeadline(t *testing.T) {
+	headline := func(choice string, accuracies, losses [2][]float64) string {
+		g := Grid{Choice: choice, Axes: []GridAxis{{Key: "a", Values: []string{"1", "2"}}}, Figures: []GridFigure{
+			{Key: "accuracy", Name: "Accuracy", Scale: 100, Decimals: 1, Better: 1},
+			{Key: "validation", Name: "Validation loss", Scale: 1, Decimals: 2, Better: -1}}}
+		for i := range accuracies {
+			c := GridCell{At: []int{i}, Default: i == 0}
+			for k, v := range accuracies[i] {
+				c.Runs = append(c.Runs, GridRun{Seed: uint64(k), Figures: map[string]float64{"accuracy": v, "validation": losses[i][k]}})
+			}
+			g.Cells = append(g.Cells, c)
+		}
+		p, err := newGridPage(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Headline
+	}
+	better := [2][]float64{{0.20, 0.22, 0.21}, {0.30, 0.32, 0.31}}
+	for _, c := range []struct {
+		choice     string
+		losses     [2][]float64
+		begins, in string
+	}{
+		{"validation", [2][]float64{{3, 3.1, 3.2}, {3.5, 3.61, 3.7}}, "Best validation loss: the default (a = 1); −0.50, less than a = 2", "± 0.01"},
+		{"validation", [2][]float64{{3, 3.1, 3.2}, {2.9, 3.2, 3.1}}, "Not distinguishable", "a = 2; −0.03, less than the default"},
+		{"accuracy", [2][]float64{{3, 3, 3}, {3, 3, 3}}, "Best accuracy: a = 2; +10.0, more than the default (a = 1)", "± 0.0"},
+		{"none", [2][]float64{{3, 3, 3}, {3, 3, 3}}, "No two combinations", ""},
+	} {
+		if got := headline(c.choice, better, c.losses); !strings.HasPrefix(got, c.begins) || !strings.Contains(got, c.in) {
+			t.Errorf("%s %v: %s", c.choice, c.losses, got)
+		}
+	}
+	if got := headline("accuracy", [2][]float64{{0.2}, {0.3}}, [2][]float64{{3}, {3}}); !strings.Contains(got, "Fewer than two seeds") {
+		t.Error(got)
 	}
 }
 
