@@ -26,7 +26,7 @@ import (
 )
 
 // File is the file of an ablation's figures.
-const File = "ablation.json"
+const File = rundir.Ablation
 
 // Ablation is the result of an ablation.
 type Ablation struct {
@@ -107,6 +107,11 @@ func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options)
 	for _, c := range cells {
 		if !slices.Contains(a.Seeds, c.Seed) {
 			a.Seeds = append(a.Seeds, c.Seed)
+		}
+	}
+	if !rundir.Has(o.Dir, File) { // its runs say from the first one on that they are among others
+		if err := atomicfile.WriteJSON(filepath.Join(o.Dir, File), a); err != nil {
+			return nil, err
 		}
 	}
 	going := cells
@@ -203,27 +208,16 @@ func Compose(runs []string) ([]ledger.Composed, error) {
 // compose computes what all runs in the folder spent together: also those that were dropped or failed after a release, and
 // those of earlier grids, because whoever chose this grid may have seen them.
 func (a *Ablation) compose(dir string) error {
-	runs, err := runsIn(dir)
+	runs, err := rundir.RunsIn(dir)
 	if err == nil {
 		a.Composed, err = Compose(runs)
 	}
 	return err
 }
 
-// runsIn are the folders in dir that have a ledger.
-func runsIn(dir string) (runs []string, err error) {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if run := filepath.Join(dir, e.Name()); e.IsDir() && rundir.Has(run, rundir.Ledger) {
-			runs = append(runs, run)
-		}
-	}
-	return runs, err
-}
-
 // Earlier is the number of runs in an ablation's folder that are none of its cells. They count in what all runs spend.
 func Earlier(dir string, cells []grid.Cell) (n int, err error) {
-	runs, err := runsIn(dir)
+	runs, err := rundir.RunsIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}

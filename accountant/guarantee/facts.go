@@ -114,6 +114,9 @@ type Facts struct {
 	Refused *Refusals
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
+	// Together is what all runs of the ablation spent that this run is one of; nil outside of an ablation. Whoever chose the run
+	// may have seen the others.
+	Together *ledger.Composed
 	// Corpus is a warning about weights and data; "" for none.
 	Corpus string
 }
@@ -167,7 +170,39 @@ func Read(dir string) (Facts, error) {
 	if rundir.Has(dir, rundir.Rungs) {
 		f.Validation += "+" + Halving
 	}
-	return f, nil
+	f.Together, err = together(dir, record)
+	return f, err
+}
+
+// together is what the runs of the ablation spent that a run is one of, as far as they are on its private data; nil where it
+// is the only one, or outside of an ablation.
+func together(dir string, own ledger.Record) (*ledger.Composed, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil || !rundir.Has(filepath.Dir(dir), rundir.Ablation) {
+		return nil, err
+	}
+	runs, err := rundir.RunsIn(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	var records []ledger.Record
+	for _, run := range runs {
+		r, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
+		if err != nil {
+			return nil, err
+		}
+		if r.Budget.Data == own.Budget.Data {
+			records = append(records, r)
+		}
+	}
+	if len(records) < 2 {
+		return nil, nil
+	}
+	composed, err := ledger.Compose(records)
+	if err != nil {
+		return nil, err
+	}
+	return &composed[0], nil
 }
 
 // Planned are the facts of a run that will have this configuration, with its provenance, and this ledger.

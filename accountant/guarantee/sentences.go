@@ -83,6 +83,10 @@ func (f Facts) Statement() []string {
 			say("δ is %s times smaller than 1/clients.", accountant.RoundDown(limit/b.Delta, 2))
 		}
 	}
+	if t := f.Together; t != nil {
+		say("This run is one of an ablation. Whoever chose it by what other runs released spent what all of them did: %s.",
+			t.Words("runs"))
+	}
 	out = append(out, f.validation())
 	if f.selected() {
 		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d "+
@@ -303,7 +307,11 @@ func (f Facts) Headline() string {
 	case math.IsInf(f.Spent, 1):
 		return "nobody is protected: the noise gives no bound"
 	}
-	return figures + fmt.Sprintf(", for %s (%s)", f.who(), b.Unit)
+	figures += fmt.Sprintf(", for %s (%s)", f.who(), b.Unit)
+	if t := f.Together; t != nil {
+		figures += ". Of the run's ablation: " + t.Words("runs")
+	}
+	return figures
 }
 
 // Spending says in a sentence how much of the budget was spent, and by what.

@@ -136,6 +136,13 @@ func TestAblate(t *testing.T) {
 	if !strings.Contains(out, "4 runs on the same private data, together: ε = ") {
 		t.Errorf("the table lacks what the runs spend together:\n%s", out)
 	}
+	// What is published of one of the runs says what all of them spent.
+	published := filepath.Join(t.TempDir(), "published")
+	code, _, errs = popri(t, "data", "push-ready", got.Rows[1].Runs[0], "--out", published, "--unprotected")
+	card, err := os.ReadFile(filepath.Join(published, "README.md"))
+	if code != 0 || err != nil || !strings.Contains(string(card), "4 runs on the same private data, together: ε = ") {
+		t.Errorf("push-ready: exit code %d, %v, %s\n%s", code, err, errs, card)
+	}
 	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
 	if err != nil || !strings.Contains(string(page), "dpo.rejected_rank") || !strings.Contains(string(page), "<svg") ||
 		!strings.Contains(string(page), "4 runs on the same private data, together") ||

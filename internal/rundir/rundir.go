@@ -58,6 +58,7 @@ const (
 	Ended         = "ended.json"
 	Stop          = "STOP"
 	Rungs         = "rungs.json"
+	Ablation      = "ablation.json" // of a folder of runs
 	Rung          = "rung"
 	TensorBoard   = "tensorboard"
 	MLflow        = "mlflow.json"
@@ -105,4 +106,15 @@ func Complete(dir string) bool { return Has(dir, Synthetic) || Has(dir, Small) }
 // Round is the folder of a round, from 1.
 func Round(dir string, round int) string {
 	return filepath.Join(dir, Rounds, fmt.Sprintf("%04d", round))
+}
+
+// RunsIn are the folders in dir that have a ledger.
+func RunsIn(dir string) (runs []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if run := filepath.Join(dir, e.Name()); e.IsDir() && Has(run, Ledger) {
+			runs = append(runs, run)
+		}
+	}
+	return runs, err
 }
