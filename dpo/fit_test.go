@@ -132,7 +132,7 @@ func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float6
 		t.Fatal(err)
 	}
 	err = tensor.Parallel(1, func(_ int, s *tensor.Scope) error {
-		var m Metrics
+		var m part
 		grads, err := tr.pass(pairs, values, everyPair(pairs), &m)(s)
 		if err != nil {
 			return err

@@ -22,6 +22,31 @@ type Metrics struct {
 	Pairs           int     `json:"pairs"`
 }
 
+// part is what one pass adds to a step's figures: to means over pairs, and to sums over tokens, of which the mean is taken
+// once all are known. So no figure depends on the passes. TRL logs what its one pass of all pairs would.
+type part struct {
+	Metrics
+	entropy float64
+	logits  [2]float64 // of chosen and rejected
+	tokens  [2]int
+}
+
+// whole adds up the passes of a step.
+func (m *Metrics) whole(parts []part) {
+	var all part
+	for _, p := range parts {
+		m.addPart(p.Metrics)
+		all.entropy += p.entropy
+		for side := range all.tokens {
+			all.logits[side] += p.logits[side]
+			all.tokens[side] += p.tokens[side]
+		}
+	}
+	m.Entropy = all.entropy / float64(max(1, all.tokens[0]+all.tokens[1]))
+	m.LogitsChosen = all.logits[0] / float64(max(1, all.tokens[0]))
+	m.LogitsRejected = all.logits[1] / float64(max(1, all.tokens[1]))
+}
+
 // addPart adds the figures of one pass, each of which is that pass's part of the step's mean.
 func (m *Metrics) addPart(p Metrics) {
 	m.Loss += p.Loss
@@ -31,9 +56,6 @@ func (m *Metrics) addPart(p Metrics) {
 	m.Accuracy += p.Accuracy
 	m.LogpsChosen += p.LogpsChosen
 	m.LogpsRejected += p.LogpsRejected
-	m.LogitsChosen += p.LogitsChosen
-	m.LogitsRejected += p.LogitsRejected
-	m.Entropy += p.Entropy
 }
 
 func (m *Metrics) add(loss float64, e Example, beta, n float64) {
@@ -49,20 +71,13 @@ func (m *Metrics) add(loss float64, e Example, beta, n float64) {
 	m.LogpsRejected += e.PolicyRejected / n
 }
 
-// addDistribution adds the mean entropy and the mean logits of a pass with the given fraction of the update's pairs. They
-// are averaged over the tokens of each pass and then over the passes, as TRL logs them.
-func (m *Metrics) addDistribution(sc *lm.Scored, fraction float64) {
-	entropy := 0.0
+// addDistribution adds the entropies and the mean logits of a pass's tokens.
+func (p *part) addDistribution(sc *lm.Scored) {
 	for _, h := range sc.Entropy {
-		entropy += float64(h)
+		p.entropy += float64(h)
 	}
-	var sum [2]float64
-	var tokens [2]int
 	for i, l := range sc.Mean {
-		sum[sc.Row[i]%2] += float64(l)
-		tokens[sc.Row[i]%2]++
+		p.logits[sc.Row[i]%2] += float64(l)
+		p.tokens[sc.Row[i]%2]++
 	}
-	m.Entropy = fraction * entropy / float64(max(1, len(sc.Entropy)))
-	m.LogitsChosen = fraction * sum[0] / float64(max(1, tokens[0]))
-	m.LogitsRejected = fraction * sum[1] / float64(max(1, tokens[1]))
 }

@@ -10,7 +10,13 @@ import (
 
 // TestEntropyAndTokens compares with the logits of each completion in a row of its own.
 func TestEntropyAndTokens(t *testing.T) {
-	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
+	for _, micro := range []int{1, 3, 8} {
+		testEntropy(t, micro)
+	}
+}
+
+func testEntropy(t *testing.T, micro int) {
+	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, micro)
 	pairs := referenced(t, tr, testPairs(7, 21))
 	disturb(tr)
 	want, positions, tokens := 0.0, 0, int64(0)
@@ -48,7 +54,7 @@ func TestEntropyAndTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		if step == 1 && !(math.Abs(m.Entropy-want) <= 1e-5*want) {
-			t.Errorf("the entropy is %g, want %g", m.Entropy, want)
+			t.Errorf("passes of %d: the entropy is %g, want %g", micro, m.Entropy, want)
 		}
 		if m.NumTokens != step*tokens {
 			t.Errorf("step %d: %d tokens are counted, want %d", step, m.NumTokens, step*tokens)

@@ -22,18 +22,16 @@ func (t *Tuner) batch(pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
 		return trainer.Batch{}, err
 	}
 	passes := t.passes(pairs, 1)
-	parts := make([]Metrics, len(passes))
+	parts := make([]part, len(passes))
 	b := trainer.Batch{Tokens: countTokens(pairs), Examples: len(pairs), What: "pair"}
 	for i, indices := range passes {
 		b.Passes = append(b.Passes, t.pass(pairs, values, indices, &parts[i]))
 	}
-	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, values, []int{i}, new(Metrics)) }
+	b.Alone = func(i int) trainer.Pass { return t.pass(pairs, values, []int{i}, new(part)) }
 	b.Done = func(u trainer.Update) {
 		m := Metrics{Step: u.Step, Epoch: u.Epoch, LearningRate: u.LearningRate, GradNorm: u.GradNorm,
 			NumTokens: u.Tokens, Pairs: len(pairs)}
-		for _, s := range parts {
-			m.addPart(s)
-		}
+		m.whole(parts)
 		done(m)
 	}
 	return b, nil
@@ -41,7 +39,7 @@ func (t *Tuner) batch(pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
 
 // pass is the forward and backward pass of the pairs at indices, among all of an update. values are those of a
 // [BatchLoss], or none. It adds their part of the update's figures to m.
-func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *Metrics) trainer.Pass {
+func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
@@ -73,7 +71,7 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *Metrics) trai
 				err = &refused
 				return
 			}
-			m.addDistribution(sc, float64(len(pairs))/n)
+			m.addDistribution(sc)
 			weights := make([]float32, len(sc.LogProbs))
 			for i, r := range sc.Row {
 				weights[i] = float32(byRow[r])
