@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -218,7 +219,24 @@ func (asked quantity) print(w io.Writer, q question, r answers) {
 		}
 		fmt.Fprintf(w, "%s\t%s\n", n.name, asked.text(n.value))
 	}
+	if k := r.excess(); asked.name == "sigma" && k >= 3 {
+		fmt.Fprintf(w, "\nThe noise of rdp is an upper bound, which is of no use here: %s times the noise of pld.\n", strconv.FormatFloat(k, 'g', 2, 64))
+	}
 	q.statement(w)
+}
+
+// excess is how many times the figure of rdp is that of pld; 0 where one of them is missing.
+func (r answers) excess() float64 {
+	var of [2]float64
+	for _, n := range r.byName {
+		if i := slices.Index([]string{"rdp", "pld"}, n.name); i >= 0 {
+			of[i] = n.value
+		}
+	}
+	if of[1] == 0 {
+		return 0
+	}
+	return of[0] / of[1]
 }
 
 // digits is the number of significant digits that the account verbs print.

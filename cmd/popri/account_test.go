@@ -183,3 +183,15 @@ func FuzzAccount(f *testing.F) {
 		}
 	})
 }
+
+// TestExcess: the table says where the bound of rdp is of no use.
+func TestExcess(t *testing.T) {
+	for _, c := range []struct {
+		of   []named
+		want float64
+	}{{nil, 0}, {[]named{{"pld", 2}}, 0}, {[]named{{"exact", 1}, {"pld", 2}, {"rdp", 8}}, 4}} {
+		if got := (answers{byName: c.of}).excess(); got != c.want {
+			t.Errorf("%v: %g, want %g", c.of, got, c.want)
+		}
+	}
+}
