@@ -40,7 +40,7 @@ func (s *Session) begin(began inputs.Inputs, o Options) error {
 		inputs.Origin{Inputs: began, Public: s.Data.Public.Name, Private: s.Data.Private.Name,
 			Clients: s.budget.Clients, Unit: s.Data.Private.Unit,
 			Validation: len(s.Data.Private.Split(clients.Validation)),
-			Sigma:      s.Sigma, Title: o.Title, Command: o.Command})
+			Sigma:      s.Sigma, Title: o.Title, Command: o.Command, Shortened: o.Shortened})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods/sampling"
 	"popri/run/judging"
+	"popri/run/reporting"
 	"popri/show/datacard"
 	"popri/testkit/testworld"
 )
@@ -23,8 +24,11 @@ func TestJudging(t *testing.T) {
 	c := w.Config
 	testworld.AskOnce(&c)
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+	if err := train(t.Context(), Options{Config: c, Dir: dir, Shortened: "1 round instead of 9"}); err != nil {
 		t.Fatal(err)
+	}
+	if page, err := reporting.Of(dir); err != nil || !strings.HasSuffix(page.Subtitle, "; shortened: 1 round instead of 9") {
+		t.Errorf("the report of a shortened run: %q, %v", page.Subtitle, err)
 	}
 	r, page, err := judging.Judge(t.Context(), judging.Options{Run: dir})
 	if err != nil {

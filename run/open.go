@@ -33,6 +33,8 @@ type Options struct {
 	Listen func([]series.Series) rounds.Events
 	// Title is the report's title, and Command the command for the same run; "" takes the folder and popri run.
 	Title, Command string
+	// Shortened says what was left out of the run so that it takes less time; "" for nothing.
+	Shortened string
 	// Device, if not "", replaces the configuration's device, also for a resumed run.
 	Device string
 	// AcceptChanges resumes a run with changed inputs. The changes are recorded.

@@ -146,8 +146,9 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	if o.minutes < 0 {
 		return usage(fmt.Errorf("demo: --minutes %d, want 0 (no bound) or more", o.minutes))
 	}
+	shortened := ""
 	if o.minutes > 0 && !resume {
-		if *c, err = a.fitted(*c, o.rows, o.minutes); err != nil {
+		if *c, shortened, err = a.fitted(*c, o.rows, o.minutes); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
 	}
@@ -175,7 +176,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	}
 	defer func() { stop(err) }()
 	return a.complete(cmd, o.rows, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
-		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Trackers: o.track.names})
+		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Shortened: shortened, Trackers: o.track.names})
 }
 
 // embeddedModel is the name of the generator that comes with the program.
@@ -210,33 +211,37 @@ func demoPreset(model string) (string, error) {
 	return configs.DefaultPreset + "-" + model, nil
 }
 
-// fitted returns the configuration of a run with so few rounds and texts that it takes about so many minutes.
-func (a *app) fitted(c configs.Config, rows []string, minutes int) (configs.Config, error) {
+// fitted returns the configuration of a run with so few rounds and texts that it takes about so many minutes, and what that
+// changed, "" for nothing.
+func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted configs.Config, shortened string, err error) {
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	if err := assembly.SetCompute(c); err != nil {
-		return c, err
+		return c, "", err
 	}
 	_, seconds, err := speed(c)
 	if err != nil {
-		return c, err
+		return c, "", err
 	}
 	fitted, flops, err := cost.Fit(c, rows, 60*float64(minutes)/seconds(1))
 	if err != nil {
-		return c, err
+		return c, "", err
 	}
 	size := func(c configs.Config) string {
 		return fmt.Sprintf("%s and %d texts", quote.Count(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts)
 	}
+	if size(fitted) != size(c) {
+		shortened = fmt.Sprintf("%s instead of %s (--minutes %d)", size(fitted), size(c), minutes)
+	}
 	switch took := roughly(seconds(flops)); {
 	case seconds(flops) > 60*float64(minutes):
 		a.say("about %s on this machine for %s, the least that --minutes allows", took, size(fitted))
-	case fitted.Trainer.Rounds == c.Trainer.Rounds && fitted.Synthetic.Texts == c.Synthetic.Texts:
+	case shortened == "":
 		a.say("about %s on this machine for %s", took, size(c))
 	default:
 		a.say("about %s on this machine for %s; all %s would take longer than --minutes %d", took, size(fitted),
 			size(c), minutes)
 	}
-	return fitted, nil
+	return fitted, shortened, nil
 }
 
 // complete trains, evaluates, writes the report and prints the results.

@@ -104,6 +104,9 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 		for _, text := range out.Warnings {
 			fmt.Fprintf(w, "note:      %s\n", text)
 		}
+		if r.Shortened != "" {
+			fmt.Fprintf(w, "shortened: %s\n", r.Shortened)
+		}
 		if r.Convergence != "" {
 			fmt.Fprintf(w, "rounds:    %s\n", r.Convergence)
 		}

@@ -23,7 +23,11 @@ type Origin struct {
 	Validation      int    // number of validation clients
 	Sigma           float64
 	Title, Command  string // "" if the user gave none
+	Shortened       string // what was left out so that the run takes less time; "" for nothing
 }
+
+// ShortenedKey is the name of [Origin.Shortened] in the configuration.
+const ShortenedKey = "shortened"
 
 // Provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin of model and
 // data, by the names under which the configuration keeps them for reports and citations.
@@ -46,7 +50,7 @@ func Provenance(c configs.Config, r Origin) (map[string]string, error) {
 	}
 	validation := guarantee.ValidationUse(used, r.Validation)
 	p[guarantee.ValidationKey] = string(validation)
-	for key, value := range map[string]string{"title": r.Title, "command": r.Command} {
+	for key, value := range map[string]string{"title": r.Title, "command": r.Command, ShortenedKey: r.Shortened} {
 		if value != "" {
 			p[key] = value
 		}

@@ -21,6 +21,7 @@ import (
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/run/evaluation"
+	"popri/run/inputs"
 	"popri/show/datacard"
 	"popri/show/report"
 )
@@ -35,6 +36,9 @@ func Of(dir string) (report.Report, error) {
 	d := methods.Of(*c)
 	r.Main, r.Series = d.Name, d.Series.WithPrivacy()
 	r.Title, r.Subtitle = titles(dir, c)
+	if r.Shortened = c.Provenance[inputs.ShortenedKey]; r.Shortened != "" {
+		r.Subtitle += "; shortened: " + r.Shortened
+	}
 	r.Folder = filepath.Base(dir)
 	r.Command = cmp.Or(c.Provenance["command"], quote.Shell("popri", "run", "--config", filepath.Join(dir, rundir.Config)))
 	r.Finished = time.Now().UTC().Truncate(time.Second)

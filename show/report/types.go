@@ -9,11 +9,13 @@ import (
 // Report is the content of a page. Zero values and nil pointers mean "not known"; the page leaves them out or says that
 // they are missing. It can be stored as JSON and shown again.
 type Report struct {
-	Title    string    `json:"title"`
-	Folder   string    `json:"folder,omitempty"` // the name of the run's, by which runs of one title are told apart
-	Subtitle string    `json:"subtitle,omitempty"`
-	Command  string    `json:"command,omitempty"` // what made the run, to be typed again
-	Finished time.Time `json:"finished,omitzero"`
+	Title    string `json:"title"`
+	Folder   string `json:"folder,omitempty"` // the name of the run's, by which runs of one title are told apart
+	Subtitle string `json:"subtitle,omitempty"`
+	Command  string `json:"command,omitempty"` // what made the run, to be typed again
+	// Shortened says what was left out of the run so that it takes less time; it stands in the subtitle, too.
+	Shortened string    `json:"shortened,omitempty"`
+	Finished  time.Time `json:"finished,omitzero"`
 	// Interrupted says where an unfinished run stopped ("after round 2 of 3"); empty for a complete one.
 	Interrupted string `json:"interrupted,omitempty"`
 
