@@ -27,6 +27,7 @@ func readLines(in *input, o Options, do func(Record) error) error {
 		if err == io.EOF {
 			return nil
 		}
+		content = exactjson.TrimBOM(content) // where files were joined
 		if err != nil {
 			return &Error{position: fmt.Sprintf("line %d", number), err: err}
 		}
@@ -45,6 +46,11 @@ func readLines(in *input, o Options, do func(Record) error) error {
 // object reads the record, or the records of a list of texts, of one object.
 func object(content []byte, columns Columns, position Position, do func(Record) error) error {
 	fields, err := exactjson.Fields(content)
+	if err != nil {
+		if plain := withoutNaN(content); plain != nil {
+			fields, err = exactjson.Fields(plain)
+		}
+	}
 	if err != nil {
 		return badAt(position, "%w", unquoted(err))
 	}
@@ -81,6 +87,26 @@ func object(content []byte, columns Columns, position Position, do func(Record) 
 		return badAt(position, "%w", unquoted(err))
 	}
 	return do(r)
+}
+
+// notNumbers are strings, and what Python's json writes for floats that are no numbers.
+var notNumbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b`)
+
+// withoutNaN is JSON with null for NaN and the infinities, which Python writes and JSON has not; nil if there are none. An ID
+// or a text must be something else.
+func withoutNaN(content []byte) []byte {
+	found := false
+	out := notNumbers.ReplaceAllFunc(content, func(b []byte) []byte {
+		if b[0] == '"' {
+			return b
+		}
+		found = true
+		return []byte("null")
+	})
+	if !found {
+		return nil
+	}
+	return out
 }
 
 // elements reads the texts of a list up to its end. An empty list has one text, which is missing.

@@ -2,6 +2,7 @@ package records
 
 import (
 	"fmt"
+	"strings"
 
 	"popri/internal/parquetio"
 )
@@ -31,8 +32,9 @@ func readParquet(path string, o Options, do func(Record) error) error {
 		// Dates and labels of other programs are often dates and numbers. Elsewhere a number is a mistake, unless the
 		// user named the column.
 		convert := role == date || role == label || role == client && o.Columns.Client != ""
-		columns = append(columns, parquetio.Column{Name: name, Convert: convert, Floats: role == label})
+		columns = append(columns, parquetio.Column{Name: name, Convert: convert, Floats: role == label || role == client})
 	}
+	numbers := names[client] != "" && f.IsFloat(names[client]) // as pandas has whole ones with gaps
 	list, total := f.IsList(names[text]), f.Rows()
 	return f.Scan(columns, func(row int64, cells [][]Cell) error {
 		if row%1024 == 0 || row == total-1 {
@@ -45,6 +47,10 @@ func readParquet(path string, o Options, do func(Record) error) error {
 			if at[role] >= 0 {
 				*cell = cells[at[role]][0]
 			}
+		}
+		if numbers && strings.ContainsAny(r.Client.Value, ".eEI") {
+			return &Error{path: path, position: r.Position.String(),
+				err: fmt.Errorf("client is %s, want a whole number of at most 15 digits or a text", r.Client.Value)}
 		}
 		texts := cells[at[text]]
 		if len(texts) == 0 {

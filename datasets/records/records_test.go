@@ -91,6 +91,38 @@ func TestParquetColumns(t *testing.T) {
 	}
 }
 
+// TestParquetIDs: whole numbers of any type are IDs; what pandas makes of whole numbers with gaps, too.
+func TestParquetIDs(t *testing.T) {
+	type row struct {
+		Number float64  `parquet:"number"`
+		Gap    *float64 `parquet:"gap,optional"`
+		Half   float32  `parquet:"half"`
+		Price  int64    `parquet:"price,decimal(0:9)"`
+		Cents  int64    `parquet:"cents,decimal(2:9)"`
+		Text   string   `parquet:"text"`
+	}
+	var b bytes.Buffer
+	twelve := 12.0
+	if err := parquetio.Write(&b, []row{{3, &twelve, 0.5, -4, 1, "x"}, {1 << 52, nil, 1, 99, 1, "y"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	path := save(t, "a.parquet", b.Bytes())
+	for client, want := range map[string]string{
+		"number": "row 0|3|-|-|-|x\nrow 1|4503599627370496|-|-|-|y", "gap": "row 0|12|-|-|-|x\nrow 1|-|-|-|-|y",
+		"price": "row 0|-4|-|-|-|x\nrow 1|99|-|-|-|y"} {
+		got, err := list(path, Options{Columns: Columns{Client: client}})
+		if err != nil || strings.Join(got, "\n") != want {
+			t.Errorf("%s: %q, %v", client, got, err)
+		}
+	}
+	for client, want := range map[string]string{"half": "row 0: client is 0.5, want a whole number", "cents": "DECIMAL"} {
+		if _, err := list(path, Options{Columns: Columns{Client: client}}); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", client, err, want)
+		}
+	}
+}
+
 // A record that never ends is refused before it fills the memory.
 func TestRecordsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), mostBytes+1<<20)
@@ -213,6 +245,9 @@ func TestDialects(t *testing.T) {
 		{"a.csv", "text\nx\\", `line 2|-|-|-|-|x\`, Options{Dialect: Dialect{Backslash: true}}},
 		{"a.csv", "\"text\"\n\"a \\\"b\\\" \\\\ c\\d\"\n", `line 2|-|-|-|-|a "b" \ c\d`,
 			Options{Dialect: Dialect{Backslash: true}}},
+		{"a.jsonl", "\ufeff{\"text\": \"x\", \"n\": NaN}\n\ufeff{\"text\": \"NaN, -Infinity\", \"n\": [-Infinity]}",
+			"line 1|-|-|-|-|x\nline 2|-|-|-|-|NaN, -Infinity", Options{}},
+		{"a.csv", "\ufeffclient_id,text\nann,x\n\ufeffclient_id,text\nbob,y\n", "line 2|ann|-|-|-|x\nline 4|bob|-|-|-|y", Options{}},
 		{"a.jsonl", `{"a": {"b": {"id": 7}, "n": null}, "a.c": "x"}`, "line 1|7|-|-|-|x",
 			Options{Columns: Columns{Client: "a.b.id", Text: "a.c", Date: "a.n.y"}}},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/quote"
 )
@@ -28,7 +29,7 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 	r := csv.NewReader(content)
 	r.ReuseRecord = true
 	r.Comma = rune(in.delimiter)
-	at, err := readHeader(r, o.Columns)
+	at, header, err := readHeader(r, o.Columns)
 	if err != nil {
 		return err
 	}
@@ -47,6 +48,9 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 				continue
 			}
 			return tableError(end+1, err)
+		}
+		if fields[0] = string(exactjson.TrimBOM([]byte(fields[0]))); slices.Equal(fields, header) { // files were joined
+			continue
 		}
 		last := len(fields) - 1
 		end, _ = r.FieldPos(last)
@@ -69,32 +73,32 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 
 // readHeader reads the first line: at which index of a line each role's column is, -1 for none. A line "sep=;" before
 // it, with which Excel names its delimiter, is no header.
-func readHeader(r *csv.Reader, c Columns) (at [roles]int, err error) {
-	header, err := r.Read()
+func readHeader(r *csv.Reader, c Columns) (at [roles]int, header []string, err error) {
+	header, err = r.Read()
 	if err == nil && len(header) <= 2 && strings.HasPrefix(strings.Join(header, ""), "sep=") {
 		r.FieldsPerRecord = 0
 		header, err = r.Read()
 	}
 	if err == io.EOF {
-		return at, bad("it is empty: want a first line with the columns' names")
+		return at, nil, bad("it is empty: want a first line with the columns' names")
 	}
 	if err != nil {
-		return at, tableError(1, err)
+		return at, nil, tableError(1, err)
 	}
 	if len(header) > mostColumns {
-		return at, bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
+		return at, nil, bad("line 1: it names %d columns, want at most %d", len(header), mostColumns)
 	}
 	header = slices.Clone(header)
 	column := map[string]int{}
 	for i, name := range header {
 		if first, twice := column[name]; twice {
-			return at, bad("line 1: columns %d and %d have the same name", first+1, i+1)
+			return at, nil, bad("line 1: columns %d and %d have the same name", first+1, i+1)
 		}
 		column[name] = i
 	}
 	names, err := c.find(func(name string) bool { _, ok := column[name]; return ok }, func() []string { return header })
 	if err != nil {
-		return at, err
+		return at, nil, err
 	}
 	for role, name := range names {
 		at[role] = -1
@@ -102,7 +106,7 @@ func readHeader(r *csv.Reader, c Columns) (at [roles]int, err error) {
 			at[role] = column[name]
 		}
 	}
-	return at, nil
+	return at, header, nil
 }
 
 // ErrQuotes marks quotation marks that are not doubled.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/big"
 	"strconv"
 	"time"
 
@@ -291,6 +292,25 @@ func floats(t parquet.Type) func(parquet.Value) string {
 	return nil
 }
 
+// wholeOf writes a whole number in two's complement, the highest byte first.
+func wholeOf(b []byte) string {
+	n := new(big.Int).SetBytes(b)
+	if len(b) > 0 && b[0] >= 0x80 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), 8*uint(len(b))))
+	}
+	return n.String()
+}
+
+// IsFloat reports whether the column of this name holds floating-point numbers.
+func (f *File) IsFloat(name string) bool {
+	path := f.column(name)
+	if path == nil || !path[len(path)-1].Leaf() {
+		return false
+	}
+	k := path[len(path)-1].Type().Kind()
+	return k == parquet.Float || k == parquet.Double
+}
+
 // converted returns how values of a type become text, or nil if they cannot.
 func converted(t parquet.Type) func(parquet.Value) string {
 	day := func(at time.Time) string { return at.UTC().Format(time.DateOnly) }
@@ -316,6 +336,13 @@ func converted(t parquet.Type) func(parquet.Value) string {
 					}
 					return strconv.FormatUint(v.Uint64(), 10)
 				}
+			}
+		case *format.DecimalType:
+			if l.Scale != 0 {
+				return nil
+			}
+			if k := t.Kind(); k == parquet.ByteArray || k == parquet.FixedLenByteArray {
+				return func(v parquet.Value) string { return wholeOf(v.ByteArray()) }
 			}
 		case *format.UUIDType:
 			return func(v parquet.Value) string {
