@@ -256,6 +256,10 @@ func TestRefusedSettings(t *testing.T) {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}
+	ahead := `{"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": "^(?!.*head).*proj$"}`
+	if _, err := parseConfig([]byte(ahead)); err == nil || !strings.Contains(err.Error(), "list the names") {
+		t.Errorf("a lookahead: %v", err)
+	}
 	m, _ := kinds()
 	model, err := lm.New(m["llama"], lm.Options{}, func() float64 { return 0 })
 	if err != nil {

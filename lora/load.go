@@ -146,6 +146,10 @@ func parseConfig(raw []byte) (Config, error) {
 		}
 		var err error
 		if c.targets, err = regexp.Compile(`^(?:` + one + `)$`); err != nil {
+			if strings.Contains(one, "(?=") || strings.Contains(one, "(?!") || strings.Contains(one, "(?<") {
+				return Config{}, quote.Errorf("target_modules: %q looks ahead or behind, which popri's regular expressions cannot: "+
+					"list the names of the modules instead", one)
+			}
 			return Config{}, quote.Errorf("target_modules: %q is not a regular expression: %w", one, err)
 		}
 		c.Targets = []string{one}

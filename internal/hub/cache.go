@@ -147,7 +147,12 @@ func Find(cache, name, revision string, role Role) (string, error) {
 	folder := Folder(cache, name)
 	commit := commitOf(folder, revision)
 	if commit == "" {
-		return "", fmt.Errorf("%s is %w %s", name, ErrNotCached, cache)
+		err := fmt.Errorf("%s is %w %s", name, ErrNotCached, cache)
+		if known, _ := filepath.Glob(Snapshot(folder, "*")); len(known) > 0 {
+			err = fmt.Errorf("%w: it has commits of the model, of which none is said to be %s: name the folder %s", err, revision,
+				known[0])
+		}
+		return "", err
 	}
 	dir := Snapshot(folder, commit)
 	missing, err := missingFiles(dir, role)

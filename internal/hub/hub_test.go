@@ -145,3 +145,19 @@ func TestResolve(t *testing.T) {
 		t.Errorf("an encoder: %v", err)
 	}
 }
+
+// TestNoRef: a cache that holds a commit, but not which one main is, says so.
+func TestNoRef(t *testing.T) {
+	dir := cached(t, "org/model", map[string]string{"config.json": "{}"})
+	cache, err := Cache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(Folder(cache, "org/model"), "refs", DefaultRevision)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Find(cache, "org/model", DefaultRevision, Decoder); !errors.Is(err, ErrNotCached) ||
+		!strings.Contains(err.Error(), "none is said to be main: name the folder "+dir) {
+		t.Errorf("%v", err)
+	}
+}

@@ -338,6 +338,13 @@ func TestWindow(t *testing.T) {
 			4096},
 		{`{"model_type": "qwen2", "max_position_embeddings": 32768, "sliding_window": 4096, "use_sliding_window": false}`,
 			32768},
+		// No layer has the window.
+		{`{"model_type": "qwen2", "num_hidden_layers": 24, "max_position_embeddings": 32768, "sliding_window": 4096, ` +
+			`"use_sliding_window": true, "max_window_layers": 24}`, 32768},
+		{`{"model_type": "qwen3", "num_hidden_layers": 2, "max_position_embeddings": 32768, "sliding_window": 4096, ` +
+			`"use_sliding_window": true, "max_window_layers": 0, "layer_types": ["full_attention", "full_attention"]}`, 32768},
+		{`{"model_type": "qwen3", "num_hidden_layers": 2, "max_position_embeddings": 32768, "sliding_window": 4096, ` +
+			`"use_sliding_window": true, "layer_types": ["full_attention", "sliding_attention"]}`, 4096},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(k.config), 0o644); err != nil {

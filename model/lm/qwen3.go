@@ -5,9 +5,9 @@ var qwen3 = architecture{config: qwen3Config, fields: llamaFields("Qwen3ForCausa
 	rename: llamaName, residual: llamaResidual}
 
 func qwen3Config(raw []byte) (Config, error) {
-	f := llamaLike{Vocab: 151936, Context: 32768, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, Dim: 128,
-		Inner: 22016, Eps: 1e-6, Act: "silu", Window: new(4096), rotaryFields: rotaryFields{Theta: 10000}}
-	return f.config(raw, false, "max_window_layers")
+	f := qwenLike{llamaLike{Vocab: 151936, Context: 32768, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, Dim: 128,
+		Inner: 22016, Eps: 1e-6, Act: "silu", Window: new(4096), rotaryFields: rotaryFields{Theta: 10000}}, 28}
+	return f.config(raw)
 }
 
 func qwen3Build(b *builder) {
