@@ -15,6 +15,24 @@ func (list normalizers) normalize(text string) string {
 	return text
 }
 
+// normalized normalizes a text. kept says that what begins the outcome is what began the text: where [strip] takes white
+// space away there, the rest begins behind it, and Metaspace's scheme first puts no mark before the rest.
+func normalized(n normalizer, text string) (out string, kept bool) {
+	steps, ok := n.(normalizers)
+	if !ok {
+		steps = normalizers{n}
+	}
+	kept = true
+	for _, step := range steps {
+		out = step.normalize(text)
+		if s, ok := step.(strip); ok && s.left && strings.TrimLeftFunc(text, unicode.IsSpace) != text {
+			kept = false
+		}
+		text = out
+	}
+	return text, kept
+}
+
 // replace puts content for a string, or with runs for each run of two or more spaces.
 type replace struct {
 	old, content string

@@ -40,7 +40,9 @@ func (t *Tokenizer) Encode(text string) []int32 {
 func (t *Tokenizer) parts(text string, plain func(part string, start bool), token func(AddedToken)) {
 	t.first.cut(text, func(between string, begins bool) {
 		if t.normalizer != nil {
-			between = t.normalizer.normalize(between)
+			var kept bool
+			between, kept = normalized(t.normalizer, between)
+			begins = begins && kept
 		}
 		t.then.cut(between, func(part string, first bool) { plain(part, begins && first) }, token)
 	}, token)

@@ -3,9 +3,11 @@ package tokenizer
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -147,5 +149,33 @@ func TestAddedTokensTakeWhiteSpace(t *testing.T) {
 	}
 	if text := tok.Decode(tok.Encode("a \t<extra_id_0>\u3000 a"), true); text != "a a" {
 		t.Errorf("decoded %q", text)
+	}
+}
+
+// TestStrippedStart: where Strip takes the white space that begins a text, Metaspace's scheme first puts no mark before the
+// rest. The ids are those of tokenizers 0.23.
+func TestStrippedStart(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "unigram-xlmr", FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	if err := json.Unmarshal(content, &file); err != nil {
+		t.Fatal(err)
+	}
+	steps := file["normalizer"].(map[string]any)
+	steps["normalizers"] = append(steps["normalizers"].([]any), map[string]any{"type": "Strip", "strip_left": true, "strip_right": false})
+	if content, err = json.Marshal(file); err != nil {
+		t.Fatal(err)
+	}
+	tok, err := Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]int32{" the": {73}, "the": {36}, "\ta": {4}, "\u00a0x1": {20, 49}, " the<s>\tZ": {73, 1, 0},
+		"\n.": {86}} {
+		if got := tok.Encode(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
 	}
 }
