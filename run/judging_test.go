@@ -2,11 +2,13 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -30,7 +32,15 @@ func TestJudging(t *testing.T) {
 	if page, err := reporting.Of(dir); err != nil || !strings.HasSuffix(page.Subtitle, "; shortened: 1 round instead of 9") {
 		t.Errorf("the report of a shortened run: %q, %v", page.Subtitle, err)
 	}
+	// A process that was killed as it wrote the figures, which have no noise, left a part of them.
+	left := filepath.Join(dir, judging.Folder, atomicfile.TempPrefix+judging.Figures+"-999999999-1")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	r, page, err := judging.Judge(t.Context(), judging.Options{Run: dir})
+	if _, err := os.Stat(left); err == nil {
+		t.Errorf("%s is still there", left)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

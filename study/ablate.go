@@ -99,6 +99,11 @@ func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options)
 	if err := Unused(o.Dir, cells); err != nil { // before hours are spent on the first
 		return nil, err
 	}
+	for _, name := range []string{File, rundir.Report} { // which also removes what a killed process left
+		if err := atomicfile.Check(filepath.Join(o.Dir, name)); err != nil {
+			return nil, fault.Userf("%w", err)
+		}
+	}
 	o.common = new(assembly.Common)
 	if !o.AskEach {
 		o.asking = cells

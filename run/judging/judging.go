@@ -81,6 +81,11 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 	if err := os.MkdirAll(o.Out, 0o700); err != nil {
 		return nil, "", fault.Userf("judge: the folder of the figures cannot be made: %w", err)
 	}
+	for _, name := range []string{Figures, Page} { // which also removes what a killed process left: figures without noise
+		if err := atomicfile.Check(filepath.Join(o.Out, name)); err != nil {
+			return nil, "", fault.Userf("judge: %w", err)
+		}
+	}
 	if err := o.texts(&in); err != nil {
 		return nil, "", err
 	}
