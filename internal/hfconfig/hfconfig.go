@@ -67,15 +67,24 @@ func Decode(raw []byte, into any, alsoHarmless ...string) error {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
 		known[f.Tag.Get("json")] = true
 	}
+	var refused, keys []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if known[name] || slices.Contains(alsoHarmless, name) || passes(name) || empty(all[name]) ||
 			slices.Contains(switches, name) && Off(all[name]) {
 			continue
 		}
-		return fmt.Errorf("%[1]s: %[2]s is not supported (where it does not change what the model computes, "+
-			"accept it with --accept-key %[1]s)", quote.Raw(name), quote.Raw(all[name]))
+		refused = append(refused, quote.Raw(name)+": "+quote.Raw(all[name]))
+		keys = append(keys, "--accept-key "+quote.Raw(name))
 	}
-	return nil
+	switch len(refused) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%s is not supported (where it does not change what the model computes, accept it with %s)",
+			refused[0], keys[0])
+	}
+	return fmt.Errorf("%s are not supported (those that do not change what the model computes are accepted with %s)",
+		strings.Join(refused, ", "), strings.Join(keys, " "))
 }
 
 func passes(name string) bool {

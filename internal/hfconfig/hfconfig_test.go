@@ -22,7 +22,7 @@ func TestDecode(t *testing.T) {
 		`{"use_qk_norm": true}`:                           "use_qk_norm: true is not supported",
 		`{"layers_kept": 0}`:                              "layers_kept: 0 is not supported",
 		`{"unknown": "` + strings.Repeat("x", 200) + `"}`: "x… (202 bytes) is not supported",
-		`{"second": 2, "third": 3}`:                       "--accept-key second",
+		`{"second": 2, "third": 3}`:                       "second: 2, third: 3 are not supported (those that do not change what the model computes are accepted with --accept-key second --accept-key third)",
 		`{"quantization_config": {"a": 1}}`:               "quantization_config",
 		`{"size": "x"}`:                                   "size",
 		`[]`:                                              "array",
