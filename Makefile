@@ -44,7 +44,7 @@ client: ## build/popri-client, pure Go: answers a run's question near the client
 # BF16, and smaller where it would take long.
 SPEECHES := --world speeches --model smollm2 --encoder minilm --small smollm2 --rows untrained,popri --rounds 3 \
 	--set synthetic.texts=1200 --set synthetic.public_texts=1200 --set synthetic.mix=fixed --set downstream.steps=60 \
-	--set downstream.eval_every=20 --set eval.reference_private=false --set optimizer.batch=5 --set optimizer.schedule=constant --minutes 20
+	--set downstream.eval_every=20 --set eval.reference_private=false --minutes 20
 
 demo: build ## the whole loop on speeches with SmolLM2 (fetched, 177 MB), or MODEL=embedded on what comes with popri; DEMO='--epsilon 1' passes flags on
 ifeq ($(MODEL)$(ENCODER),)
