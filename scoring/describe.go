@@ -109,11 +109,3 @@ func (q Question) query(dim int, compact func(Options) (Compact, error),
 	}
 	return other(q.Name)
 }
-
-// Dim is the length of the embeddings that clients are asked about.
-func (q Question) Dim() int {
-	if q.Samples.Dim > 0 {
-		return q.Samples.Dim
-	}
-	return len(q.Centre)
-}

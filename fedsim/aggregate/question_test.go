@@ -107,7 +107,7 @@ func TestQuestion(t *testing.T) {
 			q, m := question(t, func(q *Question) { q.Question, q.Since = described, "1945-06" })
 			ids = append(ids, q.ID)
 			if q.Round != 3 || q.Clients != 40 || q.Since != "1945-06" || m.Name() != asked.Name() ||
-				m.Key() != asked.Key() || m.Bound() != asked.Bound() || m.Len() != asked.Len() || q.Dim() != dim {
+				m.Key() != asked.Key() || m.Bound() != asked.Bound() || m.Len() != asked.Len() || max(q.Samples.Dim, len(q.Centre)) != dim {
 				t.Errorf("%s is read as %+v", name, q)
 			}
 			if m.NeedsTexts() {

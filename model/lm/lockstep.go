@@ -90,17 +90,6 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	return l, nil
 }
 
-// kept is the number of prompts whose keys and values stay in memory.
-func (l *Lockstep) kept() int {
-	n := 0
-	for _, p := range l.crews {
-		if p.keep {
-			n += len(p.which)
-		}
-	}
-	return n
-}
-
 // Free releases the memory of keys and values. The next Step reads the prompts again.
 func (l *Lockstep) Free() {
 	for _, p := range l.crews {

@@ -166,3 +166,14 @@ func TestLockstepRefuses(t *testing.T) {
 		t.Error("no room is taken")
 	}
 }
+
+// kept is the number of prompts whose keys and values stay in memory.
+func (l *Lockstep) kept() int {
+	n := 0
+	for _, p := range l.crews {
+		if p.keep {
+			n += len(p.which)
+		}
+	}
+	return n
+}
