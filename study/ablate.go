@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
@@ -198,24 +199,12 @@ func spentBy(dir string) (float64, error) {
 	return ledger.Spent(budget, entries)
 }
 
-// Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
-func Compose(runs []string) ([]ledger.Composed, error) {
-	records := make([]ledger.Record, len(runs))
-	for i, dir := range runs {
-		var err error
-		if records[i], err = ledger.Inspect(filepath.Join(dir, rundir.Ledger)); err != nil {
-			return nil, err
-		}
-	}
-	return ledger.Compose(records)
-}
-
 // compose computes what all runs in the folder spent together: also those that were dropped or failed after a release, and
 // those of earlier grids, because whoever chose this grid may have seen them.
 func (a *Ablation) compose(dir string) error {
 	runs, err := rundir.RunsIn(dir)
 	if err == nil {
-		a.Composed, err = Compose(runs)
+		a.Composed, err = guarantee.Compose(runs)
 	}
 	return err
 }

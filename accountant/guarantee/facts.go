@@ -114,8 +114,8 @@ type Facts struct {
 	Refused *Refusals
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
-	// Together is what all runs of the ablation spent that this run is one of; nil outside of an ablation. Whoever chose the run
-	// may have seen the others.
+	// Together is what the runs of the ablation spent that this run is one of, on its private data; nil where it is the only
+	// one, outside of an ablation, and after [Read]. Whoever chose the run may have seen the others.
 	Together *ledger.Composed
 	// Corpus is a warning about weights and data; "" for none.
 	Corpus string
@@ -170,39 +170,42 @@ func Read(dir string) (Facts, error) {
 	if rundir.Has(dir, rundir.Rungs) {
 		f.Validation += "+" + Halving
 	}
-	f.Together, err = together(dir, record)
-	return f, err
+	return f, nil
 }
 
-// together is what the runs of the ablation spent that a run is one of, as far as they are on its private data; nil where it
-// is the only one, or outside of an ablation.
-func together(dir string, own ledger.Record) (*ledger.Composed, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil || !rundir.Has(filepath.Dir(dir), rundir.Ablation) {
-		return nil, err
+// ReadChosen is [Read] with [Facts.Together], which reads and composes the ledgers of all runs of the ablation: for what states
+// the guarantee of a run that somebody may have chosen among them.
+func ReadChosen(dir string) (Facts, error) {
+	f, err := Read(dir)
+	if err != nil {
+		return f, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil || !rundir.Has(filepath.Dir(dir), rundir.Ablation) {
+		return f, err
 	}
 	runs, err := rundir.RunsIn(filepath.Dir(dir))
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	var records []ledger.Record
-	for _, run := range runs {
-		r, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
-		if err != nil {
+	composed, err := Compose(runs)
+	for _, c := range composed {
+		if c.Data == f.Record.Budget.Data && !c.IfShared && len(c.Ledgers) > 1 {
+			f.Together = &c
+		}
+	}
+	return f, err
+}
+
+// Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
+func Compose(runs []string) ([]ledger.Composed, error) {
+	records := make([]ledger.Record, len(runs))
+	for i, dir := range runs {
+		var err error
+		if records[i], err = ledger.Inspect(filepath.Join(dir, rundir.Ledger)); err != nil {
 			return nil, err
 		}
-		if r.Budget.Data == own.Budget.Data {
-			records = append(records, r)
-		}
 	}
-	if len(records) < 2 {
-		return nil, nil
-	}
-	composed, err := ledger.Compose(records)
-	if err != nil {
-		return nil, err
-	}
-	return &composed[0], nil
+	return ledger.Compose(records)
 }
 
 // Planned are the facts of a run that will have this configuration, with its provenance, and this ledger.

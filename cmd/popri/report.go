@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/accountant/guarantee"
 	"popri/run/reporting"
 	"popri/show/report"
-	"popri/study"
 )
 
 func (a *app) report() *cobra.Command {
@@ -76,7 +76,7 @@ func (a *app) runCompare(runs []string, out string) error {
 	if err := report.Compare(out, list); err != nil {
 		return err
 	}
-	composed, err := study.Compose(runs)
+	composed, err := guarantee.Compose(runs)
 	if err != nil {
 		return err
 	}

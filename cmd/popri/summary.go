@@ -49,7 +49,7 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 	if err != nil {
 		return err
 	}
-	facts, err := guarantee.Read(dir)
+	facts, err := guarantee.ReadChosen(dir)
 	if err != nil {
 		return err
 	}

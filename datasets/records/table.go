@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/quote"
 )
@@ -49,7 +48,7 @@ func readTable(in *input, tabs bool, o Options, do func(Record) error) error {
 			}
 			return tableError(end+1, err)
 		}
-		if fields[0] = string(exactjson.TrimBOM([]byte(fields[0]))); slices.Equal(fields, header) { // files were joined
+		if fields[0] = strings.TrimPrefix(fields[0], "\ufeff"); slices.Equal(fields, header) { // files were joined
 			continue
 		}
 		last := len(fields) - 1

@@ -108,7 +108,7 @@ func Run(dir string, o Options) (*Report, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	r.Record, r.Head = record, record.Head()
-	if r.Facts, err = guarantee.Read(dir); err != nil {
+	if r.Facts, err = guarantee.ReadChosen(dir); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	if o.Head != "" && !slices.ContainsFunc(record.Hashes,

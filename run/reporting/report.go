@@ -78,7 +78,7 @@ func Of(dir string) (report.Report, error) {
 			r.Interrupted += ": the budget covers no more"
 		}
 	}
-	facts, err := guarantee.Read(dir)
+	facts, err := guarantee.ReadChosen(dir)
 	if err != nil {
 		return r, err
 	}

@@ -64,7 +64,7 @@ func Write(run, out string, o Options) (r Result, err error) {
 	if !rundir.Exists(run) {
 		return r, fault.Userf("%s is no run: it has no %s", run, rundir.Config)
 	}
-	facts, err := guarantee.Read(run)
+	facts, err := guarantee.ReadChosen(run)
 	if err != nil {
 		return r, err
 	}

@@ -41,7 +41,7 @@ type SmallResult struct{ Name, Accuracy, Perplexity, Bits string }
 
 // WriteModelCard writes the card of the small model into its folder in the run.
 func WriteModelCard(run string, small Small, program string) error {
-	facts, err := guarantee.Read(run)
+	facts, err := guarantee.ReadChosen(run)
 	if err != nil {
 		return err
 	}
