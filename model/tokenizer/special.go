@@ -67,9 +67,6 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 		class = classOf[kind]
 	}
 	class = strings.TrimSuffix(class, "Fast")
-	if class != "LlamaTokenizer" || (kind == "" || kind == "llama") && hasByteFallback(dir) {
-		maps.Copy(tokens, classTokens[class])
-	}
 	special, err := fields(dir, SpecialFile)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +87,7 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 				}
 			case !strings.HasSuffix(n, "_token"):
 			case string(raw) == "null":
-				delete(tokens, n)
+				tokens[n] = "" // and not that of the class
 			case string(raw) == "true", string(raw) == "false": // a setting, such as add_bos_token
 			case json.Unmarshal(raw, &token) != nil:
 				return nil, nil, &FormatError{Path: filepath.Join(dir, source.file), Problem: quote.Sprintf("%s is %s, want a text",
@@ -100,6 +97,12 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 			}
 		}
 	}
+	for n, token := range classTokens[class] {
+		if _, stated := tokens[n]; !stated && (class != "LlamaTokenizer" || (kind == "" || kind == "llama") && hasByteFallback(dir)) {
+			tokens[n] = token
+		}
+	}
+	maps.DeleteFunc(tokens, func(_, token string) bool { return token == "" })
 	return tokens, named, nil
 }
 

@@ -293,10 +293,7 @@ func (p *gridPage) table() {
 		p.Head = append(p.Head, f.head())
 	}
 	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
-	best := -1
-	if f, ok := g.choice(); ok && g.best(f, g.best(f, -1)) >= 0 {
-		best = g.best(f, -1)
-	}
+	best, _, _ := g.chosen()
 	for i, c := range g.Cells {
 		row := gridRow{Values: g.valuesOf(c), Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
 		for _, f := range known {
@@ -358,30 +355,30 @@ func (g Grid) best(f GridFigure, besides int) int {
 	return at
 }
 
-// choice is the figure by which combinations are chosen. Without [Grid.Choice], it is the first one.
-func (g Grid) choice() (f GridFigure, ok bool) {
-	for _, f := range g.Figures {
-		if f.Key == g.Choice && f.Better != 0 {
-			return f, true
-		}
+// chosen is the best combination by the figure of [Grid.Choice], and the one that it is compared with: the default, or the
+// second best where the default is the best or has no figure. −1 of both where there are no two with the figure.
+func (g Grid) chosen() (best, rival int, f GridFigure) {
+	at := slices.IndexFunc(g.Figures, func(f GridFigure) bool { return f.Key == g.Choice && f.Better != 0 })
+	if at < 0 {
+		return -1, -1, f
 	}
-	return GridFigure{}, false
+	f = g.Figures[at]
+	best = g.best(f, -1)
+	rival = slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
+	if rival == best || rival < 0 || len(g.Cells[rival].values(f.Key)) == 0 {
+		rival = g.best(f, best)
+	}
+	if rival < 0 {
+		best = -1
+	}
+	return best, rival, f
 }
 
-// headline says which combination is the best by the figure of choice, and whether seeds tell it from the default, or
-// from the second best.
+// headline says which combination is the best by the figure of choice, and whether seeds tell it from its rival.
 func (p *gridPage) headline() string {
 	g := p.Grid
-	f, ok := g.choice()
-	i, rival := -1, -1
-	if ok {
-		i = g.best(f, -1)
-		if rival = slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default }); rival == i || rival < 0 ||
-			len(g.Cells[rival].values(f.Key)) == 0 {
-			rival = g.best(f, i)
-		}
-	}
-	if i < 0 || rival < 0 {
+	i, rival, f := g.chosen()
+	if i < 0 {
 		return "No two combinations of settings have a result yet, so there is nothing to compare."
 	}
 	name := func(i int) string {

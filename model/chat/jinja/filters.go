@@ -37,8 +37,8 @@ func init() {
 	filters = map[string]func(in *state, v Value, a args) Value{
 		"abs": absolute, "attr": attr, "capitalize": textFilter("capitalize", capitalized), "count": lengthFilter,
 		"d": defaultFilter, "default": defaultFilter, "dictsort": dictSort, "e": escape, "escape": escape,
-		"first": end1("first", 0), "float": toFloat, "format": formatFilter, "indent": indent, "int": toInt,
-		"items": itemsFilter, "join": joinFilter, "last": end1("last", -1), "length": lengthFilter, "list": listFilter,
+		"first": oneOf("first", 0), "float": toFloat, "format": formatFilter, "indent": indent, "int": toInt,
+		"items": itemsFilter, "join": joinFilter, "last": oneOf("last", -1), "length": lengthFilter, "list": listFilter,
 		"lower": textFilter("lower", lower), "map": mapFilter, "max": extreme("max", 1), "min": extreme("min", -1),
 		"reject": selecting("reject", false, false), "rejectattr": selecting("rejectattr", true, false),
 		"replace": replaceFilter, "reverse": reverse, "round": round, "safe": safeFilter,
@@ -121,8 +121,8 @@ func stringFilter(in *state, v Value, a args) Value {
 	return in.str(v)
 }
 
-// end1 is the filter first or last.
-func end1(n string, at int) func(in *state, v Value, a args) Value {
+// oneOf is the filter first or last.
+func oneOf(n string, at int) func(in *state, v Value, a args) Value {
 	return func(in *state, v Value, a args) Value {
 		a.given(n)
 		if l, ok := v.(*List); ok && !l.sized() {

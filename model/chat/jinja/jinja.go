@@ -111,22 +111,22 @@ func (in *state) write(s string) {
 	in.out.WriteString(s)
 }
 
-// inner runs a part that macros or loops may repeat in themselves.
-func (in *state) inner(f func()) {
+// captured is what statements write.
+func (in *state) captured(list []stmt, s *scope) string {
+	return in.written(func() { run(list, in, s) })
+}
+
+// written is what a part writes that macros or loops may repeat in themselves.
+func (in *state) written(part func()) string {
 	if in.depth++; in.depth > maxDepth {
 		fail("more than %d macros or loops in each other", maxDepth)
 	}
-	f()
-	in.depth--
-}
-
-// captured is what statements write.
-func (in *state) captured(list []stmt, s *scope) string {
 	outer := in.out
 	in.out = &strings.Builder{}
-	in.inner(func() { run(list, in, s) })
+	part()
 	text := in.out.String()
 	in.out = outer
+	in.depth--
 	return text
 }
 
@@ -296,12 +296,7 @@ func (l *loopState) again(in *state, a args) Value {
 		fail("the loop is not recursive")
 	}
 	of, _ := a.given("loop", "items")
-	outer := in.out
-	in.out = &strings.Builder{}
-	in.inner(func() { l.of.run(in, l.around, of[0], l.depth+1) })
-	text := in.out.String()
-	in.out = outer
-	return text
+	return in.written(func() { l.of.run(in, l.around, of[0], l.depth+1) })
 }
 
 // attribute is a member of loop.

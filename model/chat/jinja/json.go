@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"popri/internal/quote"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"popri/internal/quote"
 )
 
 // toJSON is transformers' tojson: Python's json.dumps, without escapes for HTML.
@@ -139,11 +140,7 @@ func (w *jsonWriter) text(s string) {
 		switch escaped, ok := jsonEscapes[r]; {
 		case ok:
 			w.WriteString(escaped)
-		case r < ' ' || w.ascii && r >= 0x7f && r < 0x10000:
-			if r == 0x7f {
-				w.WriteRune(r)
-				continue
-			}
+		case r < ' ' || w.ascii && r > 0x7f && r < 0x10000:
 			fmt.Fprintf(w, `\u%04x`, r)
 		case w.ascii && r >= 0x10000:
 			high, low := utf16.EncodeRune(r)

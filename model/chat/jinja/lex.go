@@ -118,7 +118,7 @@ func (l *lexer) root() {
 	switch rest[i+1] {
 	case '#':
 		l.advance(2)
-		l.until("#}", true)
+		l.comment()
 	case '{':
 		l.add(beginOutput, "{{")
 		l.advance(2 + len(sign))
@@ -154,18 +154,18 @@ func (l *lexer) stripped(before, sign string, block bool) string {
 	return before
 }
 
-// until goes to the end of a tag whose content is no matter, or whose content was read.
-func (l *lexer) until(closing string, search bool) {
-	i := strings.Index(l.source[l.at:], closing)
+// comment goes to the end of a comment.
+func (l *lexer) comment() {
+	i := strings.Index(l.source[l.at:], "#}")
 	if i < 0 {
-		failAt(l.line(), "a tag has no end, %q", closing)
+		failAt(l.line(), "a tag has no end, %q", "#}")
 	}
 	sign := byte(0)
-	if search && i > 0 {
+	if i > 0 {
 		sign = l.source[l.at+i-1]
 	}
 	l.advance(i)
-	l.close(closing, sign)
+	l.close("#}", sign)
 }
 
 // close goes over the end of a tag and the white space that it removes.
@@ -175,10 +175,8 @@ func (l *lexer) close(closing string, sign byte) {
 	switch {
 	case sign == '-':
 		n += len(rest) - len(strings.TrimLeftFunc(rest, isSpace))
-	case sign == 0 || sign != '+':
-		if closing != "}}" && strings.HasPrefix(rest, "\n") {
-			n++
-		}
+	case sign != '+' && closing != "}}" && strings.HasPrefix(rest, "\n"):
+		n++
 	}
 	l.advance(n)
 }

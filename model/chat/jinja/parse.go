@@ -154,10 +154,6 @@ func (p *parser) tuple(conditions bool) expr {
 	if !p.now().is(",") {
 		return first
 	}
-	return p.tupleAfter(first, read)
-}
-
-func (p *parser) tupleAfter(first expr, read func() expr) expr {
 	list := []expr{first}
 	for p.skip(",") && p.begins() {
 		list = append(list, read())
