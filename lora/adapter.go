@@ -187,16 +187,56 @@ func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 	return m.Copy(o, a.merged)
 }
 
-// MergeInPlace makes the weights of m, which was loaded from a folder, W + s·B·A, without a copy of the model. They are
-// rounded as those of [Adapter.Merge] to the same type. undo reads the folder's weights again; until it has, nothing
-// else may use m's weights. If it fails, m is unusable.
+// MergeInPlace makes the weights of m W + s·B·A, without a copy of the model. They are rounded as those of
+// [Adapter.Merge] to the same type. undo makes them what they were: from copies on the GPU, where these and all else
+// leave half of it free, or from the folder that m was loaded from, which is read again. Until it has, nothing else may
+// use m's weights. If it fails, m is unusable.
 func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
-	var names []string
+	bytes := int64(0)
 	for _, name := range a.Names() {
-		names = append(names, name+".weight")
+		w := m.Linears()[name].Weight()
+		bytes += w.NumElements() * int64(w.DType().Size())
 	}
-	m.Unpack()
+	return a.mergeInPlace(m, tensor.GPUUsed()+bytes < tensor.GPUMemory()/2)
+}
+
+func (a *Adapter) mergeInPlace(m *lm.Model, copied bool) (undo func() error, err error) {
+	if !copied {
+		var names []string
+		for _, name := range a.Names() {
+			names = append(names, name+".weight")
+		}
+		return func() error { return m.Reload(names...) }, a.MergeInto(m)
+	}
+	before := map[string]tensor.Tensor{}
 	err = tensor.Run(func(s *tensor.Scope) error {
+		for _, name := range a.Names() {
+			w := m.Linears()[name].Weight()
+			before[name] = s.Keep(s.Empty(w.DType(), w.Shape()...))
+			s.Copy_(before[name], w)
+		}
+		return nil
+	})
+	undo = func() error {
+		m.Unpack()
+		return tensor.Run(func(s *tensor.Scope) error {
+			for name, w := range before {
+				s.Own(w)
+				s.Copy_(m.Linears()[name].Weight(), w)
+			}
+			return nil
+		})
+	}
+	if err == nil {
+		err = a.MergeInto(m)
+	}
+	return undo, err
+}
+
+// MergeInto is [Adapter.MergeInPlace] for good.
+func (a *Adapter) MergeInto(m *lm.Model) error {
+	m.Unpack()
+	return tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range a.Names() {
 			s.Do(func() {
 				l := m.Linears()[name]
@@ -205,10 +245,6 @@ func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return m.Reload(names...) }, nil
 }
 
 // merged is the float32 weight w of l with the adapter's change, or the zero Tensor if it changes nothing.

@@ -356,6 +356,12 @@ func TestMergeInPlace(t *testing.T) {
 			if !same(weights(m), before) {
 				t.Errorf("%s %v: the weights are not as before", arch, d)
 			}
+			if undo, err = a.mergeInPlace(m, true); err != nil || !same(weights(m), weights(merged)) {
+				t.Errorf("%s %v: with copies, the weights in place are not those of the merged copy (%v)", arch, d, err)
+			}
+			if err := undo(); err != nil || !same(weights(m), before) {
+				t.Errorf("%s %v: with copies, the weights are not as before (%v)", arch, d, err)
+			}
 			if undo, err = a.MergeInPlace(m); err != nil {
 				t.Fatal(err)
 			}

@@ -392,7 +392,7 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Free()
-	if _, err := a.MergeInPlace(m); err != nil {
+	if err := a.MergeInto(m); err != nil {
 		t.Fatal(err)
 	}
 	e, err := u.encoder()

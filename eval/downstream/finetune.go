@@ -86,7 +86,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.A
 		return best, nil, fmt.Errorf("downstream: %w", err)
 	}
 	if adapter != nil {
-		if _, err := adapter.MergeInPlace(m); err != nil {
+		if err := adapter.MergeInto(m); err != nil {
 			return best, nil, fmt.Errorf("downstream: %w", err)
 		}
 	}

@@ -182,6 +182,16 @@ func (s *Scope) Full(d DType, v float64, shape ...int64) Tensor {
 	return s.own("Full", out)
 }
 
+// Normal draws a tensor of type d from a normal distribution with mean 0, where the scope's tensors are, by libtorch's
+// generator, which a seed begins anew.
+func (s *Scope) Normal(d DType, std float64, seed int64, shape ...int64) Tensor {
+	x := s.Empty(d, shape...)
+	var out C.tensor
+	C.at_manual_seed(C.int64_t(seed))
+	C.atg_normal_(&out, x.c, 0, C.double(std))
+	return s.own("Normal", out, x)
+}
+
 // Arange makes the int64 vector from, from+1, …, to-1.
 func (s *Scope) Arange(from, to int64) Tensor {
 	var out C.tensor

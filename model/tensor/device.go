@@ -124,6 +124,13 @@ func CUDADevices() int {
 	return int(C.atc_cuda_device_count())
 }
 
+// Synchronize waits until the GPU has done what was begun on it.
+func Synchronize() {
+	if d := DefaultDevice(); d != CPU {
+		C.atc_synchronize(C.int64_t(d))
+	}
+}
+
 // CuDNN reports whether libtorch can use cuDNN.
 func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 

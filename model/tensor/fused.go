@@ -167,14 +167,11 @@ var (
 	softmaxKernel     = kernel{C.popri_range(C.popri_softmax_rows), C.CString("popri::softmax"), C.GPU_softmax_rows}
 	softmaxGradKernel = kernel{C.popri_range(C.popri_softmax_grad), C.CString("popri::softmax_grad"),
 		C.GPU_softmax_grad}
-	lowRankKernel = kernel{C.popri_range(C.popri_low_rank_rows), C.CString("popri::low_rank"),
-		C.GPU_low_rank_rows}
-	lowRankGradKernel = kernel{C.popri_range(C.popri_low_rank_grad), C.CString("popri::low_rank_grad"),
-		C.GPU_low_rank_grad}
-	lowRankSumsKernel = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::low_rank_sums"),
-		C.GPU_low_rank_sums}
-	attendKernel     = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train"), none}
-	attendGradKernel = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad"), none}
+	lowRankKernel     = kernel{C.popri_range(C.popri_low_rank_rows), C.CString("popri::low_rank"), none}
+	lowRankGradKernel = kernel{C.popri_range(C.popri_low_rank_grad), C.CString("popri::low_rank_grad"), none}
+	lowRankSumsKernel = kernel{C.popri_range(C.popri_low_rank_sums), C.CString("popri::low_rank_sums"), none}
+	attendKernel      = kernel{C.popri_range(C.popri_attend_train), C.CString("popri::attend_train"), none}
+	attendGradKernel  = kernel{C.popri_range(C.popri_attend_train_grad), C.CString("popri::attend_train_grad"), none}
 )
 
 type kernel struct {
@@ -189,11 +186,7 @@ const none = -1
 // result does not depend on how many they are.
 func (s *Scope) shared(k kernel, p unsafe.Pointer, n, width int64) {
 	if s.gpu {
-		blocks := n
-		if k.gpu == C.GPU_low_rank_rows || k.gpu == C.GPU_low_rank_grad {
-			blocks = (n + C.GPU_ROWS - 1) / C.GPU_ROWS
-		}
-		launch(k, p, n, blocks, width)
+		launch(k, p, n, n, width)
 		return
 	}
 	threads := s.threads

@@ -150,5 +150,13 @@ int popri_gpu_launch(const char *shown, int kernel, const void *p, int64_t n, in
 // popri_gpu_generation is the first number of the compute capability.
 int popri_gpu_generation(void) { return generation; }
 
+// popri_gpu_used is the memory of the GPU that is taken, or 0.
+int64_t popri_gpu_used(void) {
+  size_t left, all;
+  context now = NULL;
+  if (cuda.current(&now) || (now != at && cuda.set(at)) || cuda.memory(&left, &all)) return 0;
+  return (int64_t)(all - left);
+}
+
 // popri_gpu_memory is the memory of the GPU, or 0.
 int64_t popri_gpu_memory(void) { return memory; }

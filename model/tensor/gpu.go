@@ -67,6 +67,14 @@ func GPUMemory() int64 {
 	return int64(C.popri_gpu_memory())
 }
 
+// GPUUsed returns how many bytes of the GPU are taken, by this program and by others; 0 without one.
+func GPUUsed() int64 {
+	if emulated || !onGPU() {
+		return 0
+	}
+	return int64(C.popri_gpu_used())
+}
+
 // Kernels that a GPU alone takes by their struct, and their names in a profile.
 var (
 	rotateKernel       = kernel{name: C.CString("popri::rotate"), gpu: C.GPU_rotate}

@@ -1,4 +1,4 @@
-// Kernels for a GPU: those of norm.h, heads.h, lowrank.h, logprobs.h, attend.h and sample.h, with the same arithmetic.
+// Kernels for a GPU: those of norm.h, heads.h, logprobs.h, attend.h and sample.h, with the same arithmetic.
 // gpu.c compiles them, behind params.h, when a GPU is first used. A block does a row unless its kernel says otherwise,
 // and n is how many there are; sums have an order of their own, so that a result never changes. On a CPU,
 // gpu_emulated.cpp runs them with blocks of one thread: no loop here depends on how many threads a block has.
@@ -39,24 +39,10 @@ __device__ twin load2(const void *x, int64_t i, int bf16, int both) {
   return t;
 }
 
-__device__ void store2(void *y, int64_t i, twin t, int bf16, int both) {
-  store(y, i, t.a, bf16);
-  if (both) store(y, i + 1, t.b, bf16);
-}
-
-// One value of each of the rows or queries that a block handles together.
+// One value of each of the queries that a block handles together.
 struct __align__(16) column {
-  float v[GPU_ROWS];
+  float v[GPU_QUERIES];
 };
-
-// sums[r] += l.v[r]·v.
-__device__ void add(twin *sums, column l, twin v) {
-#pragma unroll
-  for (int r = 0; r < GPU_ROWS; r++) {
-    sums[r].a += l.v[r] * v.a;
-    sums[r].b += l.v[r] * v.b;
-  }
-}
 
 // What a warp and a block have of their threads' values, of which join makes one of two. All threads get it.
 #define OF_BLOCK(type, name, a, b, join)                                                                              \
@@ -289,106 +275,6 @@ KERNEL(softmax_grad, popri_softmax) {
     store(p.dx, at + i, load(p.y, at + i, p.bf16) * (load(p.dy, at + i, p.bf16) - dot) * p.scale, p.bf16);
 }
 
-// Products of low rank: a block does GPU_ROWS rows.
-
-// Σ x[r][i]·a[i] over width values of each row, by a warp.
-__device__ column dots(int64_t rows, const void *x, int64_t at, int64_t stride, int bf16, const float *a,
-                       int64_t width) {
-  column sums = {};
-  for (int64_t i = 2 * (threadIdx.x % WARP); i < width; i += 2 * WARP) {
-    int both = i + 1 < width;
-    twin b = load2(a, i, 0, both);
-#pragma unroll
-    for (int r = 0; r < GPU_ROWS; r++)
-      if (r < rows) {
-        twin v = load2(x, at + r * stride + i, bf16, both);
-        sums.v[r] += v.a * b.a + v.b * b.b;
-      }
-  }
-#pragma unroll
-  for (int r = 0; r < GPU_ROWS; r++) sums.v[r] = sum_of_warp(sums.v[r]);
-  return sums;
-}
-
-// y[r][i] += Σ low[k].v[r]·a[k][i] over the factors.
-__device__ void spread(int64_t rows, int64_t factors, const column *low, const float *a, int64_t width, void *y,
-                       int64_t at, int64_t stride, int bf16) {
-  for (int64_t i = 2 * threadIdx.x; i < width; i += 2 * blockDim.x) {
-    int both = i + 1 < width;
-    twin sums[GPU_ROWS];
-#pragma unroll
-    for (int r = 0; r < GPU_ROWS; r++) sums[r] = r < rows ? load2(y, at + r * stride + i, bf16, both) : twin{0, 0};
-    for (int64_t k = 0; k < factors; k++) add(sums, low[k], load2(a, k * width + i, 0, both));
-#pragma unroll
-    for (int r = 0; r < GPU_ROWS; r++)
-      if (r < rows) store2(y, at + r * stride + i, sums[r], bf16, both);
-  }
-}
-
-// Keeps what a warp found for factor k, for the block and in memory.
-__device__ void keep(column found, int64_t k, int64_t rows, column *block, float *low, int64_t ranks) {
-  if (threadIdx.x % WARP) return;
-  block[k] = found;
-  for (int r = 0; r < rows; r++) low[r * ranks + k] = found.v[r];
-}
-
-KERNEL(low_rank_rows, popri_low_rank) {
-  __shared__ column low[GPU_RANKS];
-  int64_t row = ROW * GPU_ROWS, rows = n - row < GPU_ROWS ? n - row : GPU_ROWS;
-  for (int64_t k = threadIdx.x / WARP; k < p.ranks; k += blockDim.x / WARP)
-    keep(dots(rows, p.x, row * p.in, p.in, p.bf16, p.down + k * p.in, p.in), k, rows, low, p.low + row * p.ranks,
-         p.ranks);
-  __syncthreads();
-  const float *up = p.up;
-  const column *part = low;
-  for (int i = 0; i < p.parts; up += p.rank[i] * p.width[i], part += p.rank[i], i++)
-    spread(rows, p.rank[i], part, up, p.width[i], p.y, row * p.out + p.offset[i], p.out, p.bf16);
-}
-
-KERNEL(low_rank_grad, popri_low_rank) {
-  __shared__ column low[GPU_RANKS];
-  int64_t row = ROW * GPU_ROWS, rows = n - row < GPU_ROWS ? n - row : GPU_ROWS;
-  for (int64_t k = threadIdx.x / WARP; k < p.ranks; k += blockDim.x / WARP) {
-    const float *up = p.up;
-    int64_t first = 0;
-    int i = 0;
-    for (; k >= first + p.rank[i]; i++) { // the part that the factor belongs to
-      up += p.rank[i] * p.width[i];
-      first += p.rank[i];
-    }
-    keep(dots(rows, p.y, row * p.out + p.offset[i], p.out, p.bf16, up + (k - first) * p.width[i], p.width[i]), k, rows,
-         low, p.dlow + row * p.ranks, p.ranks);
-  }
-  __syncthreads();
-  if (p.dx) spread(rows, p.ranks, low, p.down, p.in, p.dx, row * p.in, p.in, p.bf16);
-}
-
-// A block does GPU_COLUMNS columns of GPU_SUMMED rows: sums [parts of the rows, rank, width].
-KERNEL(low_rank_sums, popri_low_rank_sum) {
-  int64_t blocks = (p.width + GPU_COLUMNS - 1) / GPU_COLUMNS, part = ROW / blocks;
-  int64_t column = ROW % blocks * GPU_COLUMNS, from = part * GPU_SUMMED;
-  int64_t to = from + GPU_SUMMED < p.rows ? from + GPU_SUMMED : p.rows;
-  int64_t columns = p.width - column < GPU_COLUMNS ? p.width - column : GPU_COLUMNS;
-  for (int64_t i = 2 * threadIdx.x; i < columns; i += 2 * blockDim.x)
-    for (int64_t k = 0; k < p.rank; k += 4) {
-      int both = i + 1 < columns;
-      twin sums[4] = {};
-      for (int64_t t = from; t < to; t++) {
-        twin v = load2(p.m, t * p.stride + p.offset + column + i, p.bf16, both);
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-          if (k + j < p.rank) {
-            float l = p.low[t * p.ranks + k + j];
-            sums[j].a += l * v.a;
-            sums[j].b += l * v.b;
-          }
-      }
-#pragma unroll
-      for (int j = 0; j < 4; j++)
-        if (k + j < p.rank) store2(p.sums, (part * p.rank + k + j) * p.width + column + i, sums[j], 0, both);
-    }
-}
-
 // AdamW, as popri_adamw does it, and sums of squares: a block does GPU_ELEMENTS elements.
 
 KERNEL(adamw, popri_gpu_adamw) {
@@ -411,26 +297,52 @@ KERNEL(squares, popri_gpu_adamw) {
   if (threadIdx.x == 0) p.squares[ROW] = sum;
 }
 
-// Decoding: a block does a run and a head of keys.
+// Decoding: a block of one warp does a run and a head of keys. For the scores, a lane takes tokens that follow each
+// other, for the outputs dimensions, and a value that is read serves all queries.
+
+// Four values that follow each other, from a multiple of four on.
+struct four {
+  float v[4];
+};
+
+struct __align__(8) words {
+  word a, b;
+};
+
+struct __align__(16) floats {
+  float v[4];
+};
+
+__device__ four load4(const void *x, int64_t i, int bf16) {
+  if (!bf16) {
+    const floats *f = (const floats *)((const float *)x + i);
+    return four{f->v[0], f->v[1], f->v[2], f->v[3]};
+  }
+  words u = *(const words *)((const uint16_t *)x + i);
+  return four{__uint_as_float(u.a << 16), __uint_as_float(u.a & 0xffff0000u), __uint_as_float(u.b << 16),
+              __uint_as_float(u.b & 0xffff0000u)};
+}
+
+// The queries from and up to of a run are those of one of its rows.
+#define EACH_QUERY _Pragma("unroll") for (int j = 0; j < GPU_QUERIES; j++)
+#define OF_ROW(j) ((j) >= from && (j) < to)
 
 KERNEL(attend, popri_gpu_step) {
   const popri_cache &c = p.cache;
   int64_t kv = ROW % c.kv_heads, each = c.heads / c.kv_heads, dim = c.dim, width = (c.heads + 2 * c.kv_heads) * dim;
   const int64_t *run = p.runs + ROW / c.kv_heads * 3;
-  int64_t row = run[0], first = run[1], queries = run[2];
-  int64_t shared = (p.prefix[row] * c.kv_heads + kv) * dim * c.prefix_room, before = p.prefix_len[row];
+  int64_t first = run[1], queries = run[2];
+  int row = (int)run[0];
+  int64_t shared = (p.prefix[row] * c.kv_heads + kv) * dim * c.prefix_room;
+  int before = (int)p.prefix_len[row];
   column *scores = (column *)p.scores + ROW * p.room;
-  __shared__ column q[GPU_DIM];
-  __shared__ float inverse[GPU_QUERIES], outputs[GPU_THREADS * 2 * GPU_QUERIES];
-  // Where the own keys and values of a query's row begin.
-#define OWN(j) ((p.slot[row + (first + (j)) / each] * c.kv_heads + kv) * dim * c.suffix_room)
-#define LENGTH(j) p.suffix_len[row + (first + (j)) / each]
+  __shared__ column q[GPU_DIM]; // the queries, later the outputs
 
   EACH(i, GPU_QUERIES * dim) {
     int64_t j = i / dim, d = i % dim, h = first + j;
     q[d].v[j] = j < queries ? p.qkv[(row + h / each) * width + (kv * each + h % each) * dim + d] * c.scale : 0;
   }
-  int64_t last = row + (first + queries - 1) / each; // the last row of which there is a query
+  int last = row + (int)((first + queries - 1) / each); // the last row of which there is a query
   EACH(i, (last - row + 1) * dim) {
     int64_t r = row + i / dim, d = i % dim, own = (p.slot[r] * c.kv_heads + kv) * dim * c.suffix_room;
     const float *key = p.qkv + r * width + (c.heads + kv) * dim, *value = key + c.kv_heads * dim;
@@ -439,71 +351,98 @@ KERNEL(attend, popri_gpu_step) {
   }
   __syncthreads();
 
-  EACH(t, before) {
-    column sums = {};
-    for (int64_t d = 0; d < dim; d++) {
-      float k = load(c.prefix_k, shared + d * c.prefix_room + t, c.bf16);
+  for (int t = 4 * threadIdx.x; t < before; t += 4 * WARP) {
+    column sums[4] = {};
+#pragma unroll 4
+    for (int d = 0; d < dim; d++) {
+      four k = load4(c.prefix_k, shared + d * c.prefix_room + t, c.bf16);
       column l = q[d];
 #pragma unroll
-      for (int j = 0; j < GPU_QUERIES; j++) sums.v[j] += l.v[j] * k;
+      for (int i = 0; i < 4; i++) EACH_QUERY sums[i].v[j] += l.v[j] * k.v[i];
     }
-    scores[t] = sums;
-  }
-  EACH(i, queries * (int64_t)c.suffix_room) { // a row has few tokens of its own: those of all queries at once
-    int64_t j = i / c.suffix_room, t = i % c.suffix_room, own = OWN(j);
-    if (t > LENGTH(j)) continue;
-    float sum = 0;
-    for (int64_t d = 0; d < dim; d++) sum += q[d].v[j] * load(c.suffix_k, own + d * c.suffix_room + t, c.bf16);
-    scores[before + t].v[j] = sum;
-  }
-  __syncthreads();
-
-  for (int64_t j = threadIdx.x / WARP; j < queries; j += blockDim.x / WARP) {
-    float top = -INFINITY, sum = 0;
-    int64_t seen = before + LENGTH(j) + 1;
-    for (int64_t t = threadIdx.x % WARP; t < seen; t += WARP) {
-      float s = scores[t].v[j];
-      if (c.cap > 0) scores[t].v[j] = s = c.cap * tanhf(s / c.cap);
-      top = s > top ? s : top;
-    }
-    top = most_of_warp(top);
-    for (int64_t t = threadIdx.x % WARP; t < seen; t += WARP) {
-      float e = expf(scores[t].v[j] - top);
-      scores[t].v[j] = e;
-      sum += e;
-    }
-    sum = sum_of_warp(sum);
-    if (threadIdx.x % WARP == 0) inverse[j] = 1 / sum;
-  }
-  __syncthreads();
-
-  // A thread takes two dimensions of each token that is a multiple of every away from its first.
-  int64_t pairs = dim / 2, every = blockDim.x / pairs > 1 ? blockDim.x / pairs : 1;
-  EACH(i, pairs * every) {
-    int64_t d = i % pairs * 2;
-    twin sums[GPU_QUERIES] = {};
-    for (int64_t t = i / pairs; t < before; t += every)
-      add(sums, scores[t], load2(c.prefix_v, shared + t * dim + d, c.bf16, 1));
 #pragma unroll
-    for (int j = 0; j < GPU_QUERIES; j++)
-      if (j < queries) {
-        int64_t own = OWN(j), length = LENGTH(j);
-        for (int64_t t = i / pairs; t <= length; t += every) {
-          twin v = load2(c.suffix_v, own + t * dim + d, c.bf16, 1);
-          float s = scores[before + t].v[j];
-          sums[j].a += s * v.a;
-          sums[j].b += s * v.b;
-        }
-        outputs[(i * GPU_QUERIES + j) * 2] = sums[j].a;
-        outputs[(i * GPU_QUERIES + j) * 2 + 1] = sums[j].b;
+    for (int i = 0; i < 4; i++)
+      if (t + i < before) scores[t + i] = sums[i];
+  }
+  int longest = 0; // tokens of a row of its own, at most
+  int seen[GPU_QUERIES] = {};
+  for (int r = row; r <= last; r++) {
+    int64_t own = (p.slot[r] * c.kv_heads + kv) * dim * c.suffix_room;
+    int length = (int)p.suffix_len[r] + 1;
+    int from = (int)((r - row) * each - first), to = from + (int)each;
+    longest = length > longest ? length : longest;
+    EACH_QUERY if (OF_ROW(j) && j < queries) seen[j] = (int)(before + length);
+    for (int t = 2 * threadIdx.x; t < length; t += 2 * WARP) {
+      column a = {}, b = {};
+#pragma unroll 4
+      for (int d = 0; d < dim; d++) {
+        twin k = load2(c.suffix_k, own + d * c.suffix_room + t, c.bf16, 1);
+        column l = q[d];
+        EACH_QUERY a.v[j] += l.v[j] * k.a, b.v[j] += l.v[j] * k.b;
       }
+      EACH_QUERY if (OF_ROW(j)) {
+        scores[before + t].v[j] = a.v[j];
+        if (t + 1 < length) scores[before + t + 1].v[j] = b.v[j];
+      }
+    }
   }
   __syncthreads();
+
+#define CAPPED(s) (c.cap > 0 ? c.cap * tanhf((s) / c.cap) : (s))
+  column top, sum = {};
+  EACH_QUERY top.v[j] = -INFINITY;
+  EACH(t, before + longest) {
+    column s = scores[t];
+    EACH_QUERY if (t < seen[j]) {
+      float v = CAPPED(s.v[j]);
+      top.v[j] = v > top.v[j] ? v : top.v[j];
+    }
+  }
+  EACH_QUERY top.v[j] = most_of_warp(top.v[j]);
+  EACH(t, before + longest) {
+    column s = scores[t];
+    EACH_QUERY sum.v[j] += s.v[j] = t < seen[j] ? expf(CAPPED(s.v[j]) - top.v[j]) : 0;
+    scores[t] = s;
+  }
+  EACH_QUERY sum.v[j] = sum_of_warp(sum.v[j]);
+  __syncthreads();
+
+  // Where a head is narrow, groups of lanes take every so manieth token.
+  int lanes = (int)dim / 4, groups = WARP / lanes > 1 ? WARP / lanes : 1;
+  for (int begin = 0; begin < dim; begin += 4 * WARP) {
+    int group = threadIdx.x / lanes, d = begin + 4 * (threadIdx.x % lanes);
+    column sums[4] = {};
+    if (group < groups && d < dim) {
+#pragma unroll 4
+      for (int t = group; t < before; t += groups) {
+        four v = load4(c.prefix_v, shared + t * dim + d, c.bf16);
+        column s = scores[t];
+#pragma unroll
+        for (int i = 0; i < 4; i++) EACH_QUERY sums[i].v[j] += s.v[j] * v.v[i];
+      }
+      for (int r = row; r <= last; r++) {
+        int64_t own = (p.slot[r] * c.kv_heads + kv) * dim * c.suffix_room;
+        int from = (int)((r - row) * each - first), to = from + (int)each;
+#pragma unroll 4
+        for (int t = group; t <= p.suffix_len[r]; t += groups) {
+          four v = load4(c.suffix_v, own + t * dim + d, c.bf16);
+          column s = scores[before + t];
+#pragma unroll
+          for (int i = 0; i < 4; i++) EACH_QUERY sums[i].v[j] += OF_ROW(j) ? s.v[j] * v.v[i] : 0;
+        }
+      }
+    }
+    for (int g = 0; g < groups; g++) {
+      if (group == g && d < dim) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) EACH_QUERY q[d + i].v[j] = sums[i].v[j] / sum.v[j] + (g ? q[d + i].v[j] : 0);
+      }
+      __syncthreads();
+    }
+  }
   EACH(i, queries * dim) {
     int64_t j = i / dim, d = i % dim, h = first + j;
-    float sum = 0;
-    for (int64_t k = 0; k < every; k++) sum += outputs[((k * pairs + d / 2) * GPU_QUERIES + j) * 2 + d % 2];
-    p.out[((row + h / each) * c.heads + kv * each + h % each) * dim + d] = sum * inverse[j];
+    p.out[((row + h / each) * c.heads + kv * each + h % each) * dim + d] = q[d].v[j];
   }
 }
 

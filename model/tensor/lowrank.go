@@ -137,10 +137,10 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank, residual Tensor) Tensor {
 		return s.Projected(x, w.Matrix, w.Bias, w.InOut)
 	}
 	if !s.fused("Adapted", x, w.Matrix, l.Down, l.Up) || len(l.Parts) > lowRankParts ||
-		s.gpu && l.Down.Size(0) > C.GPU_RANKS || x.DType() != Float32 && x.DType() != BFloat16 {
+		x.DType() != Float32 && x.DType() != BFloat16 {
 		return s.portableAdapted(x, w, l)
 	}
-	low := s.Empty(Float32, x.Size(0), l.Down.Size(0))
+	var low Tensor
 	down, up := s.Contiguous(l.Down), s.Contiguous(l.Up)
 	numbers := make([]float64, 2+3*lowRankParts)
 	if w.InOut {
@@ -150,6 +150,11 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank, residual Tensor) Tensor {
 	var y Tensor
 	s.NoGrad(func() {
 		y = s.Projected(x, w.Matrix, w.Bias, w.InOut)
+		if s.gpu {
+			low = s.factored(down, up, l.Parts, y.Size(1), x.DType()).add(y, x)
+			return
+		}
+		low = s.Empty(Float32, x.Size(0), down.Size(0))
 		c := lowRank(x, down, up, y.Size(1), l.Parts)
 		c.y, c.low = y.pointer(), low.floats()
 		s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
@@ -260,12 +265,17 @@ func lowRank(x, down, up Tensor, out int64, parts []lowRankPart) C.popri_low_ran
 
 func adaptedGradient(b backward) []Tensor {
 	x, weight := b.saved[0], b.saved[1]
-	dy := b.Contiguous(b.outGrads[0])
-	c := b.change(x, b.saved[2:], partsOf(b.numbers[1:]))
+	dy, parts := b.Contiguous(b.outGrads[0]), partsOf(b.numbers[1:])
 	grads := make([]Tensor, 3)
 	if b.wanted[0] {
 		grads[0] = b.Projected(dy, weight, Tensor{}, b.numbers[0] == outInWeight)
 	}
+	if b.gpu {
+		f := b.factored(b.saved[2], b.saved[3], parts, dy.Size(1), x.DType())
+		grads[1], grads[2] = f.gradients(grads[0], x, dy, b.saved[4], b.wanted[1], b.wanted[2])
+		return grads
+	}
+	c := b.change(x, b.saved[2:], parts)
 	c.lowGrads(dy, grads[0])
 	grads[1], grads[2] = c.factors(x, dy, b.wanted[1], b.wanted[2])
 	return grads
@@ -325,24 +335,14 @@ func (c *changeGradient) factors(x, dy Tensor, wantDown, wantUp bool) (down, up 
 	return down, up
 }
 
-// sums computes lowᵀ·m for rank columns of low, from first on, and width columns of m, from offset on. On a GPU, blocks of
-// rows are added up first.
+// sums computes lowᵀ·m for rank columns of low, from first on, and width columns of m, from offset on.
 func (b backward) sums(m, low Tensor, first, offset, rank, width int64, to Tensor) {
 	rows := m.Size(0)
-	blocks, parts, of := (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, int64(1), to
-	work := C.LOW_RANK_COLUMNS * rows
-	if b.gpu {
-		blocks, work = (width+C.GPU_COLUMNS-1)/C.GPU_COLUMNS, C.GPU_COLUMNS/2
-		parts = (rows + C.GPU_SUMMED - 1) / C.GPU_SUMMED
-		of = b.Empty(Float32, parts, rank*width)
-	}
 	p := C.popri_low_rank_sum{bf16: cbool(m.DType() == BFloat16), rows: C.int64_t(rows), ranks: C.int64_t(low.Size(1)),
 		rank: C.int64_t(rank), low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
-		stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: of.floats()}
-	b.shared(lowRankSumsKernel, unsafe.Pointer(&p), blocks*parts, work)
-	if b.gpu {
-		b.Copy_(to, b.View(b.sumColumns(of), to.Shape()...))
-	}
+		stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: to.floats()}
+	b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS,
+		C.LOW_RANK_COLUMNS*rows)
 }
 
 func (s *Scope) portableAdapted(x Tensor, w Weight, l LowRank) Tensor {

@@ -91,9 +91,8 @@ typedef struct {
 } popri_low_rank_sum;
 
 // The rest is for a GPU alone: there, what the CPU's kernels take as arguments is one struct, too.
-// Queries, rows and summed rows that a block takes together, and the widest head of decoding.
-enum { GPU_QUERIES = 8, GPU_ROWS = GPU_QUERIES, GPU_SUMMED = 128, GPU_DIM = 256 };
-enum { GPU_RANKS = 256, GPU_COLUMNS = 128, GPU_ELEMENTS = 4096, GPU_THREADS = 128 }; // GPU_THREADS: of decoding
+// Queries that a block of decoding takes together, the widest head, and its threads; elements that a block of AdamW takes.
+enum { GPU_QUERIES = 8, GPU_DIM = 256, GPU_THREADS = 32, GPU_ELEMENTS = 4096 };
 
 // A step of decoding. A run is a row, the first of the queries from that row on, and how many queries share a prompt
 // and a head of keys with it: those of the row's heads, then those of the next row.
@@ -156,9 +155,6 @@ typedef struct {
   X(split_heads_grad, popri_heads)                                                                                    \
   X(softmax_rows, popri_softmax)                                                                                      \
   X(softmax_grad, popri_softmax)                                                                                      \
-  X(low_rank_rows, popri_low_rank)                                                                                    \
-  X(low_rank_grad, popri_low_rank)                                                                                    \
-  X(low_rank_sums, popri_low_rank_sum)                                                                                \
   X(adamw, popri_gpu_adamw)                                                                                           \
   X(squares, popri_gpu_adamw)                                                                                         \
   X(rotate, popri_gpu_rotate)                                                                                         \
