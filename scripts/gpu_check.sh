@@ -3,7 +3,10 @@
 # and a table of speeds beside transformers, TRL and vLLM on the same device. Ends with the table's path.
 #
 #   scripts/gpu_check.sh [WORK]       default folder: build/gpu; what is there is used again
+#   scripts/gpu_check.sh --round llama-3-8b [WORK]    only a round of that shape (popri bench round), whole and with a profile
 #
+#   POPRI=FILE                        a program that was built with CUDA elsewhere, for a machine without a network:
+#                                     it finds libtorch by LD_LIBRARY_PATH
 #   PYTHON=python3.11 TORCH=2.11.0    the interpreter and the libtorch that popri is built with; 2.11.0 has CUDA 13 and
 #                                     needs a driver from 580 on, 2.1.2 has CUDA 12.1
 #   PEERS=2.8.0                       the torch of the peers
@@ -12,7 +15,10 @@
 #   DEVICE=cpu                        a rehearsal on a machine without a GPU, with build/popri as it is and models of one layer
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+shape=
+[ "${1:-}" != --round ] || { shape=$2; shift 2; }
 work=${1:-build/gpu}
+popri=${POPRI:-build/popri}
 device=${DEVICE:-cuda}
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
@@ -31,15 +37,26 @@ venv() { # FOLDER PACKAGE…: a virtual environment with these packages
 	"$dir/bin/pip" install --quiet "$@"
 }
 
-if [ "$device" = cuda ]; then
+if [ "$device" = cuda ] && [ -z "${POPRI:-}" ]; then
 	say "popri with CUDA"
 	venv "$work/torch" "torch==${TORCH:-2.11.0}" "numpy<2"
 	LIBTORCH=$("$work/torch/bin/python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')
 	export LIBTORCH
 	make build
 	build/popri doctor
-	say "tests on the device"
-	make cuda
+	[ -n "$shape" ] || { say "tests on the device"; make cuda; }
+fi
+
+if [ -n "$shape" ]; then
+	size=()
+	[ "$device" = cuda ] || size=(--layers 1 --k 2 --clients 1000)
+	say "a round of $shape"
+	"$popri" bench round --device "$device" --shape "$shape" "${size[@]}" | tee "$work/round-$shape.txt"
+	say "its profile"
+	CUDA_LAUNCH_BLOCKING=1 "$popri" bench round --device "$device" --shape "$shape" --k 64 "${size[@]}" --profile --json \
+		> "$work/round-$shape.json"
+	say "the table is $work/round-$shape.txt, the profile $work/round-$shape.json"
+	exit
 fi
 
 say "peers"
@@ -58,7 +75,7 @@ if [ "$device" = cpu ]; then
 fi
 bench() { # FLAG…: rows of the table
 	python3 scripts/bench_table.py --device "$device" --rounds "${ROUNDS:-3}" --python "$work/peers/bin/python" \
-		--popri build/popri --work "$work/shapes" "$@" | tee -a "$table"
+		--popri "$popri" --work "$work/shapes" "$@" | tee -a "$table"
 }
 {
 	echo "# Speeds on $([ "$device" = cuda ] && nvidia-smi --query-gpu=name --format=csv,noheader || echo the CPU)"

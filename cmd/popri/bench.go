@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"popri/eval/benchmark"
@@ -18,9 +19,9 @@ import (
 func (a *app) bench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time sampling, preference training, fine-tuning, evaluation, embedding and scoring",
+		Short: "Time sampling, preference training, fine-tuning, evaluation, embedding, scoring and a whole round",
 		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
-Loading is not timed. All but score do a first part of the work, which also fetches memory, before they time it.
+Loading is not timed. All but score and round do a first part of the work, which also fetches memory, before they time it.
 --profile also says where the time went: the lines add up to the wall clock times the threads.
 
   python3 scripts/peers.py work --arch gpt2 --out work
@@ -29,7 +30,8 @@ Loading is not timed. All but score do a first part of the work, which also fetc
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
 	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEvaluate(), a.benchEmbed(), a.benchScore())
+	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEvaluate(), a.benchEmbed(), a.benchScore(),
+		a.benchRound())
 	return cmd
 }
 
@@ -48,13 +50,19 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 			fmt.Fprintf(w, "products\t%.0f GFLOP/s\n", r.Flops/r.Seconds/1e9)
 		}
 		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
-		if p := r.Profile; p != nil {
-			fmt.Fprintf(w, "threads\t%.2f s, %.2f s of a processor\n", p.Whole, p.CPU)
-			for _, l := range p.Lines {
-				fmt.Fprintf(w, "%s\t%.2f s, %.1f %%\n", l.Class, l.Seconds, 100*l.Share)
-			}
-		}
+		printProfile(w, r.Profile)
 	})
+}
+
+// printProfile prints where the time went, if it was recorded.
+func printProfile(w io.Writer, p *benchmark.Profile) {
+	if p == nil {
+		return
+	}
+	fmt.Fprintf(w, "threads\t%.2f s, %.2f s of a processor\n", p.Whole, p.CPU)
+	for _, l := range p.Lines {
+		fmt.Fprintf(w, "%s\t%.2f s, %.1f %%\n", l.Class, l.Seconds, 100*l.Share)
+	}
 }
 
 // dtypes are the values of --dtype.
@@ -196,4 +204,70 @@ any samples follow).`,
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
 	return cmd
+}
+
+func (a *app) benchRound() *cobra.Command {
+	o := benchmark.PaperRound()
+	var dtype string
+	cmd := &cobra.Command{
+		Use:   "round",
+		Short: "A whole round with a model of random weights, stage by stage",
+		Long: `Times a round from prompts to saved adapters by the code of a run. The model has the shape of a published one and random
+weights, which are made where the model computes, so no weights are fetched. Prompts and clients are made up. The default is a round of
+the paper. utilisation is the rate of the matrix products over that of large products alone on this machine.`,
+		Example: "  popri bench round --json\n  popri bench round --shape llama-3.2-1b --k 256\n" +
+			"  popri bench round --device cpu --shape smollm2-135m --layers 2 --k 8 --clients 1000",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.DType, err = benchType(dtype); err != nil {
+				return err
+			}
+			if o.Encoder != "" {
+				if o.Encoder, err = assembly.EncoderDir(o.Encoder); err != nil {
+					return err
+				}
+			}
+			o.Done = func(s benchmark.Stage) { fmt.Fprintf(cmd.ErrOrStderr(), "%s: %.2f s\n", s.Name, s.Seconds) }
+			r, err := benchmark.MeasureRound(cmd.Context(), o)
+			if fault.IsUser(err) {
+				return fmt.Errorf("bench: %w", err)
+			}
+			if err != nil {
+				return err
+			}
+			return a.emit(r, func(w io.Writer) { printRound(w, r) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Shape, "shape", o.Shape, "folder with a config.json, or "+strings.Join(benchmark.Shapes(), ", "))
+	f.IntVar(&o.Layers, "layers", 0, "blocks (0: all)")
+	f.IntVar(&o.K, "k", o.K, "prompts")
+	f.IntVar(&o.J, "j", o.J, "samples of each")
+	f.IntVar(&o.Prompt, "prompt", o.Prompt, "tokens of a prompt")
+	f.IntVar(&o.New, "new", o.New, "tokens of each sample")
+	f.IntVar(&o.Clients, "clients", o.Clients, "clients")
+	f.IntVar(&o.Rejected, "rejected-rank", o.Rejected, "rank of the rejected sample")
+	f.IntVar(&o.Rank, "lora-rank", o.Rank, "rank of the adapters")
+	f.IntVar(&o.Batch, "batch", o.Batch, "pairs of an update")
+	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
+	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
+	f.StringVar(&o.Encoder, "encoder", "", "sentence encoder, folder or name (none: random vectors)")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, prompts and clients")
+	f.StringVar(&dtype, "dtype", "auto", "auto, float32 or bfloat16")
+	profileFlag(cmd, &o.Profile)
+	return cmd
+}
+
+func printRound(w io.Writer, r *benchmark.Round) {
+	fmt.Fprintf(w, "%s, %d layers, %s parameters\t%s, %s, large products at %.3g TFLOP/s\n", r.Shape, r.Layers,
+		humanize.Comma(r.Parameters), r.DType, r.Device, r.Rate/1e12)
+	for _, s := range r.Stages {
+		utilisation := ""
+		if s.Flops > 0 {
+			utilisation = fmt.Sprintf(", utilisation %.0f %%", 100*s.Utilisation)
+		}
+		fmt.Fprintf(w, "%s\t%.2f s, %s at most%s\n", s.Name, s.Seconds, humanize.IBytes(uint64(s.Peak)), utilisation)
+		printProfile(w, s.Profile)
+	}
+	fmt.Fprintf(w, "round\t%.2f s (%.2f s predicted), %d pairs\n", r.Seconds, r.Predicted, r.Pairs)
 }

@@ -1,7 +1,6 @@
 package benchmark
 
 import (
-	"cmp"
 	"context"
 
 	"popri/dpo"
@@ -10,7 +9,6 @@ import (
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/trainer"
 )
 
 // DPOOptions are the size of the benchmark. The other settings are those of the peer's script for TRL: LoRA of rank 4
@@ -50,56 +48,36 @@ func DPO(ctx context.Context, o DPOOptions) (*Result, error) {
 		return nil, err
 	}
 	defer a.Free()
-	const β = 0.01
-	loss, err := dpo.NewLoss("sigmoid", dpo.Params{Beta: β})
+	t, err := newTuner(m, a, pairs, o.Batch, o.Micro)
 	if err != nil {
 		return nil, err
 	}
-	steps := (len(pairs) + o.Batch - 1) / o.Batch
-	longest, scored := 0, 0
-	for _, p := range pairs {
-		longest = max(longest, len(p.Prompt)+len(p.Chosen)+len(p.Rejected))
-		scored = max(scored, len(p.Chosen)+len(p.Rejected))
-	}
-	bytes := m.Config.Activations(int64(longest), int64(scored), m.Compute, m.Recompute)
-	micro := cmp.Or(o.Micro, trainer.PassSize(bytes, int64(longest), o.Batch))
-	t, err := dpo.NewTuner(m, a,
-		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
-			BatchPairs: o.Batch, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999,
-				Epsilon: 1e-8, MaxNorm: 1}})
-	if err != nil {
-		return nil, err
-	}
-	epoch := func(pairs []dpo.Pair) (int, error) {
-		if err := t.Reference(ctx, pairs); err != nil {
-			return 0, err
-		}
-		for from := 0; from < len(pairs); from += o.Batch {
-			if _, err := t.Step(pairs[from:min(from+o.Batch, len(pairs))]); err != nil {
-				return 0, err
-			}
-		}
-		return len(pairs), nil
-	}
+	defer t.Optimizer.Free()
 	// A run has hundreds of updates; the first one, which also fetches memory, is not timed.
-	if _, err := epoch(pairs[:min(o.Batch, len(pairs))]); err != nil {
+	if err := epoch(ctx, t, pairs[:min(o.Batch, len(pairs))]); err != nil {
 		return nil, err
 	}
-	r, err := measure("dpo", o.DType.String(), "pairs", o.Profile, func() (int, error) { return epoch(pairs) })
+	r, err := measure("dpo", o.DType.String(), "pairs", o.Profile,
+		func() (int, error) { return len(pairs), epoch(ctx, t, pairs) })
 	if err != nil {
 		return nil, err
 	}
-	// Three products a weight and token: the forward pass, the forward pass of the reference, and the gradients of the
-	// activations, which are the only gradients that need the frozen weights. The prompt counts once, and not in what
-	// follows the last block's attention.
+	r.Flops = preferenceFlops(m, pairs)
+	return r, nil
+}
+
+// preferenceFlops is the work of preference training on pairs, once. Three products a weight and token: the forward
+// pass, the forward pass of the reference, and the gradients of the activations, which are the only gradients that need
+// the frozen weights. The prompt counts once, and not in what follows the last block's attention.
+func preferenceFlops(m *lm.Model, pairs []dpo.Pair) (flops float64) {
 	projections, head := inProducts(m)
 	c := m.Config
 	behind := projections/int64(c.Layers) - int64(c.Hidden)*int64(c.Heads+2*c.KVHeads)*int64(c.HeadDim())
 	for _, p := range pairs {
 		completions := len(p.Chosen) + len(p.Rejected)
-		r.Flops += 3 * 2 * float64(projections) * float64(len(p.Prompt)+completions)
-		r.Flops -= 3 * 2 * float64(behind) * float64(len(p.Prompt))
-		r.Flops += 3 * 2 * float64(head) * float64(completions)
+		flops += 3 * 2 * float64(projections) * float64(len(p.Prompt)+completions)
+		flops -= 3 * 2 * float64(behind) * float64(len(p.Prompt))
+		flops += 3 * 2 * float64(head) * float64(completions)
 	}
-	return r, nil
+	return flops
 }

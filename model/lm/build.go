@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,7 +34,32 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("lm: %w", err)
 	}
-	return assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+	return assemble(config, o, arch.initial(config, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
+		data := make([]float32, shape[0]*shape[1])
+		for i := range data {
+			data[i] = float32(std * normal())
+		}
+		return s.FromFloat32(data, shape...)
+	}))
+}
+
+// Random is [New] with weights that libtorch draws where the model is: of billions of parameters in seconds, to measure
+// speed with.
+func Random(config Config, o Options, seed int64) (*Model, error) {
+	arch, ok := architectures[config.Type]
+	if !ok {
+		return nil, quote.Errorf("lm: model type %q is not supported", config.Type)
+	}
+	return assemble(config, o, arch.initial(config, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
+		seed++
+		return s.Normal(cmp.Or(o.Weights, tensor.Float32), std, seed, shape...)
+	}))
+}
+
+// initial gives the first weights of a model: matrices of a standard deviation are drawn.
+func (a architecture) initial(config Config,
+	drawn func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor) source {
+	return func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
 		if len(shape) == 1 {
 			if strings.HasSuffix(name, ".bias") {
 				return s.Zeros(tensor.Float32, shape...), nil
@@ -41,17 +67,13 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 			return s.Full(tensor.Float32, 1, shape...), nil
 		}
 		std := initialStd
-		for _, end := range arch.residual {
+		for _, end := range a.residual {
 			if strings.HasSuffix(name, end+".weight") {
 				std /= math.Sqrt(2 * float64(config.Layers))
 			}
 		}
-		data := make([]float32, shape[0]*shape[1])
-		for i := range data {
-			data[i] = float32(std * normal())
-		}
-		return s.FromFloat32(data, shape...), nil
-	})
+		return drawn(s, std, shape), nil
+	}
 }
 
 // initialStd is the standard deviation of GPT-2's and BERT's first weights.

@@ -121,6 +121,19 @@ func readAnyConfig(dir string) (Config, error) {
 	return c, nil
 }
 
+// ParseConfig reads the content of a config.json, which must be complete and make sense.
+func ParseConfig(raw []byte) (Config, error) {
+	c, err := parseConfig(raw)
+	if err == nil {
+		c = c.complete()
+		err = c.check()
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("lm: %w", err)
+	}
+	return c, nil
+}
+
 // parseConfig reads the content of a config.json.
 func parseConfig(raw []byte) (Config, error) {
 	name, err := Family(raw)
