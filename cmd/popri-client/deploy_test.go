@@ -95,7 +95,7 @@ func TestDeployment(t *testing.T) {
 		{"source: leader-seal", "source: leader-seals"}, {"target: client}", "target: clients}"},
 		{"federation.json, helper]", "federation.json, trainer, helper]"},
 		{"create_host_path: false", "create_host_path: true"}, {"runAsNonRoot: true", "runAsNonRoot: false"},
-		{"path: /healthz", "path: /health"}, {"defaultMode: 0440", "defaultMode: 0444"}, {"--yes, ", ""},
+		{"path: /healthz", "path: /health"}, {"defaultMode: 0440", "defaultMode: 0444"}, {"--yes, --announced-encoder, ", ""},
 		{"name: state, mountPath", "name: states, mountPath"}, {"limits: {cpu", "limit: {cpu"}, {"port: 7402, scheme",
 			"port: 7401, scheme"},
 		{"replicas: 1", "replicas: 2"}, {"healthcheck:", "healthchecks:"}, {`"127.0.0.1:7401:7401"`, `"7401:7401"`},

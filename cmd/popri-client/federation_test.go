@@ -153,6 +153,7 @@ func TestPrograms(t *testing.T) {
 	_, question, err := answer(0, "no\n")
 	if !errors.Is(err, client.ErrNotConfirmed) || !strings.Contains(question, urls[0]) ||
 		!strings.Contains(question, urls[1]) || !strings.Contains(question, "of 3") ||
+		!strings.Contains(question, "came with the question (SHA-256 ") ||
 		!strings.Contains(question, "A proof that no number is larger") {
 		t.Errorf("%v, after\n%s", err, question)
 	}
@@ -160,14 +161,14 @@ func TestPrograms(t *testing.T) {
 		stdin, more := "y\n", []string{}
 		switch i {
 		case 2:
-			more = []string{"--client", "me", "--yes"}
+			more = []string{"--client", "me", "--yes", "--announced-encoder"}
 		case 3:
 			carried := filepath.Join(dir, "carried")
 			if _, _, err := run("", "aggregate", "fetch", "--federation", filepath.Join(fed, identity.FederationFile),
 				"--out", carried); err != nil {
 				t.Fatal(err)
 			}
-			stdin, more = texts[3]+"\n", []string{"--yes", "--folder", carried}
+			stdin, more = texts[3]+"\n", []string{"--yes", "--announced-encoder", "--folder", carried}
 		}
 		out, _, err := answer(i, stdin, more...)
 		var said struct {

@@ -220,7 +220,8 @@ func (a *Aggregator) Accept(content []byte) error {
 	if err := decode(content, r); err != nil || r.Version != Version || len(r.Announcement) != sha256.Size {
 		return refuse(Malformed, "%d bytes are no report of version %d", len(content), Version)
 	}
-	b, err := a.taking(ID(r.Announcement))
+	hash := sha256.Sum256(content)
+	b, err := a.taking(ID(r.Announcement), r.Client, hash)
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (a *Aggregator) Accept(content []byte) error {
 	if _, err := r.open(b.Announcement, a.Role, a.Key); err != nil {
 		return refuse(Malformed, "%w", err)
 	}
-	id, hash := reportID(b.id, r.Client), sha256.Sum256(content)
+	id := reportID(b.id, r.Client)
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if _, err := a.open(b.id); err != nil { // the deadline came meanwhile
@@ -260,10 +261,14 @@ func (a *Aggregator) CountRefusal(o Outcome) {
 	}
 }
 
-// taking is the batch of an announcement that takes reports.
-func (a *Aggregator) taking(id ID) (*batch, error) {
+// taking is the batch of an announcement that takes reports. One that is held is not late, whenever it comes again: a
+// client that died between its two uploads must not stop at the first one.
+func (a *Aggregator) taking(id ID, client ed25519.PublicKey, hash [sha256.Size]byte) (*batch, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	if b := a.batches[id]; b != nil && b.held[reportID(id, client)].sum == hash {
+		return nil, refuse(Repeated, "the report is held already")
+	}
 	return a.open(id)
 }
 

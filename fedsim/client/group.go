@@ -81,8 +81,12 @@ func (g *Group) Close() {
 	}
 }
 
-// Next waits for an announcement of both aggregators that the clients have not answered.
+// Next waits for an announcement of both aggregators that the clients have not answered. One that some of them have
+// answered comes first, until its deadline.
 func (g *Group) Next(ctx context.Context, every time.Duration) (*aggregate.Announcement, error) {
+	if a := unfinished(g.Keys); a != nil {
+		return a, nil
+	}
 	return next(ctx, g.remotes, every, func(a *aggregate.Announcement) bool {
 		_, err := os.Stat(g.done(a))
 		return err != nil
@@ -110,11 +114,14 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, e
 	if err := g.allHaveKeys(); err != nil {
 		return tally, err
 	}
+	begun := filepath.Join(g.Keys, a.ID().String()+begunEnd)
 	err = eachTrainClient(g.Private, q.Since, func(c clients.Client) error {
 		err := g.answer(ctx, a, c)
 		switch {
 		case err == nil:
-			tally.Answered++
+			if tally.Answered++; tally.Answered == 1 {
+				return errors.Join(atomicfile.WriteBytes(begun, a.Encode()), ctx.Err())
+			}
 		case errors.Is(err, ledger.ErrBudget):
 			tally.Refused++
 		default:
@@ -123,6 +130,9 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, e
 		return ctx.Err()
 	})
 	if err != nil {
+		return tally, err
+	}
+	if err := os.Remove(begun); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tally, err
 	}
 	return tally, atomicfile.WriteBytes(g.done(a), nil)
@@ -149,8 +159,8 @@ func (g *Group) answer(ctx context.Context, a *aggregate.Announcement, c clients
 	if !r.sent(a) {
 		err = r.Answer(ctx, a)
 	}
-	if err == nil {
-		g.Confirm = nil // the first client's owner agreed for all
+	if err == nil && g.Confirm != nil { // the first client's owner agreed for all
+		g.Confirm, g.agreed = nil, r.agreed
 	}
 	return errors.Join(err, r.Close())
 }

@@ -8,8 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"popri/accountant"
@@ -18,6 +20,7 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
 	"popri/fedsim/noise"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
@@ -35,17 +38,23 @@ type ResponderOptions struct {
 	Files string
 	// Epsilon and Delta are the client's own budget, over all questions of all runs.
 	Epsilon, Delta float64
-	// Encoder is the folder of a sentence encoder, for questions that come without one.
+	// Encoder is the folder of a sentence encoder, which answers all questions.
 	Encoder string
-	Open    func(path string) (embedding.Encoder, error)
-	// Texts reads the client's texts, those from before since left out.
+	// AnnouncedEncoder accepts encoders that come with questions, for a client without one of its own. Else Confirm
+	// must agree to each.
+	AnnouncedEncoder bool
+	Open             func(path string) (embedding.Encoder, error)
+	// Texts reads the client's texts, those from before since left out. An error counts as no texts.
 	Texts func(since string) ([]string, error)
-	// Confirm is asked before the first answer; an error ends the work. It is not asked again.
+	// Confirm is asked before the first answer, and before another encoder is used that came with a question; an error
+	// ends the work.
 	Confirm func(Offer) error
 	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
 	InsecureSeeds bool
 	// carriers reach the aggregators; nil opens new ones, which [Responder.Close] closes.
 	carriers map[aggregate.Role]carrier
+	// agreed is the hash of the announced encoder that Confirm has agreed to.
+	agreed []byte
 	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another
 	// carrier than HTTPS.
 	Folder string
@@ -55,6 +64,7 @@ type ResponderOptions struct {
 type Offer struct {
 	*aggregate.Announcement
 	Question       aggregate.Question
+	Encoder        string  // SHA-256 of the encoder that came with the question, "" for the client's own
 	Leader, Helper string  // to whom
 	Texts          int     // from which the vector is computed
 	Bytes          int     // of both reports
@@ -113,9 +123,38 @@ func (r *Responder) Close() error {
 // Spent is the ε of all answers so far.
 func (r *Responder) Spent() (float64, error) { return r.ledger.Spent() }
 
-// Next waits for an announcement that this client has not answered. Both aggregators must announce it.
+// Next waits for an announcement that this client has not answered. Both aggregators must announce it. One whose reports
+// this client has made and not sent comes first, until its deadline, whatever is announced now.
 func (r *Responder) Next(ctx context.Context, every time.Duration) (*aggregate.Announcement, error) {
+	if a := unfinished(r.Dir); a != nil {
+		return a, nil
+	}
 	return next(ctx, r.remotes, every, func(a *aggregate.Announcement) bool { return !r.sent(a) })
+}
+
+// begunEnd is the end of the name of an announcement's file while its answer is not sent.
+const begunEnd = ".announcement"
+
+// unfinished is an announcement in dir whose answer was begun and is not sent, and whose deadline has not come; nil for
+// none.
+func unfinished(dir string) *aggregate.Announcement {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // [next] waits for what is announced
+	}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), begunEnd) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			continue
+		}
+		if a, err := aggregate.ParseAnnouncement(content); err == nil && time.Now().Before(a.Ends()) {
+			return a
+		}
+	}
+	return nil
 }
 
 // next waits for an announcement of both aggregators that is wanted.
@@ -165,18 +204,30 @@ func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, a.Ends(), fmt.Errorf("the deadline of round %d is past", a.Round))
 	defer cancel()
+	var refused error
 	for _, role := range aggregate.Roles {
 		if err := r.remotes[role].Report(ctx, reports[role]); err != nil {
-			return fmt.Errorf("client: upload to the %s: %w", role, errors.Join(context.Cause(ctx), err))
+			refused = errors.Join(refused, fmt.Errorf("client: upload to the %s: %w", role,
+				errors.Join(context.Cause(ctx), err)))
 		}
+	}
+	if final := new(service.Refused); errors.As(refused, &final) && ctx.Err() == nil {
+		return errors.Join(refused, r.remove(a, begunEnd[1:])) // it would be refused again
+	}
+	if refused != nil {
+		return refused
 	}
 	if err := atomicfile.WriteBytes(r.path(a, "sent"), nil); err != nil {
 		return err
 	}
-	for _, role := range aggregate.Roles {
-		if err := os.Remove(r.path(a, string(role))); err != nil {
-			return err
-		}
+	return errors.Join(r.remove(a, string(aggregate.Leader)), r.remove(a, string(aggregate.Helper)),
+		r.remove(a, begunEnd[1:]))
+}
+
+// remove removes a file of an announcement, if it is there.
+func (r *Responder) remove(a *aggregate.Announcement, name string) error {
+	if err := os.Remove(r.path(a, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
@@ -199,10 +250,11 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map
 	if err != nil {
 		return nil, err
 	}
-	if !r.confirmed && r.Confirm != nil {
+	if r.Confirm != nil && (!r.confirmed || !r.mayUse(a.Encoder)) {
 		if err := r.Confirm(*offer); err != nil {
 			return nil, err
 		}
+		r.agreed = a.Encoder
 	}
 	r.confirmed = true
 	shares := map[aggregate.Role][]byte{}
@@ -224,7 +276,7 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, atomicfile.WriteBytes(r.path(a, begunEnd[1:]), a.Encode())
 }
 
 // own is what an answer costs this client, for its own record.
@@ -282,8 +334,8 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 		return fail(err)
 	}
 	texts, err := r.Texts(q.Since)
-	if err != nil {
-		return fail(err)
+	if err != nil { // the owner was told at the start; here, nothing that can be seen may depend on the texts
+		texts = nil
 	}
 	grid, err := a.Grid()
 	if err != nil {
@@ -300,7 +352,11 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	if err != nil {
 		return fail(err)
 	}
-	offer := &Offer{Announcement: a, Question: q, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL,
+	announced := ""
+	if r.Encoder == "" {
+		announced = hex.EncodeToString(a.Encoder)
+	}
+	offer := &Offer{Announcement: a, Question: q, Encoder: announced, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL,
 		Texts: len(texts), Epsilon: r.Epsilon, Delta: r.Delta,
 		Bytes: int(aggregate.MaxReport(a, aggregate.Leader) + aggregate.MaxReport(a, aggregate.Helper))}
 	if offer.Cost, err = ledger.Spent(r.ledger.Budget(), []ledger.Entry{entry}); err != nil {
@@ -312,9 +368,25 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	return steps, offer, nil
 }
 
-// Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero.
+// Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero, and where the
+// encoder fails on them: an announced encoder could fail for chosen words, and whoever fails would be known by not
+// reporting.
 func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
 	grid noise.Grid) ([]int64, error) {
+	steps, err := vector(ctx, asked, encoder, texts, grid)
+	if err == nil || ctx.Err() != nil {
+		return steps, err
+	}
+	return make([]int64, asked.Len()), nil
+}
+
+func vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
+	grid noise.Grid) (steps []int64, err error) {
+	defer func() {
+		if failed := recover(); failed != nil {
+			err = fmt.Errorf("client: %v", failed)
+		}
+	}()
 	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}},
 		encoder, asked.NeedsTexts(), nil)
 	if err != nil {
@@ -344,20 +416,32 @@ func fetch(ctx context.Context, from carrier, dir string, hash []byte) (string, 
 	if err != nil {
 		return "", err
 	}
+	if sum := sha256.Sum256(content); !bytes.Equal(sum[:], hash) {
+		return "", fault.Userf("the file that was announced as %x has the hash %x", hash, sum)
+	}
 	return path, atomicfile.WriteBytes(path, content)
+}
+
+// mayUse reports whether an encoder that came with a question was agreed to, or the client has one of its own.
+func (r *Responder) mayUse(announced []byte) bool {
+	return r.Encoder != "" || len(announced) == 0 || r.AnnouncedEncoder || bytes.Equal(announced, r.agreed)
 }
 
 func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q aggregate.Question) (embedding.Encoder,
 	error) {
 	path := r.Encoder
-	if len(a.Encoder) > 0 {
+	switch {
+	case path != "":
+	case len(a.Encoder) == 0:
+		return nil, fault.Userf("the question is for the encoder %s, of which no folder is given", q.Encoder)
+	case !r.mayUse(a.Encoder) && r.Confirm == nil:
+		return nil, fault.Userf("the question comes with the encoder %s (SHA-256 %x), to which nobody has agreed: "+
+			"name a folder with --encoder, or accept what comes with --announced-encoder", q.Encoder, a.Encoder)
+	default:
 		var err error
 		if path, err = r.fetch(ctx, a.Encoder); err != nil {
 			return nil, err
 		}
-	}
-	if path == "" {
-		return nil, fault.Userf("the question is for the encoder %s, of which no folder is given", q.Encoder)
 	}
 	encoder, err := r.Open(path)
 	if err != nil {

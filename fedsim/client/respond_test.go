@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,7 +92,7 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 		w.Fatal(err)
 	}
 	o := ResponderOptions{Federation: w.Federation.Federation, Key: key, Dir: dir, Epsilon: 4, Delta: 1e-3,
-		Open:  embedding.LoadSaved,
+		AnnouncedEncoder: true, Open: embedding.LoadSaved,
 		Texts: func(string) ([]string, error) { return []string{"rain in the north", "snow at night"}, nil }}
 	if change != nil {
 		change(&o)
@@ -127,8 +129,13 @@ func TestAnsweredOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	w.Start(aggregate.Helper)
+	w.Kill(aggregate.Leader)
 	r = w.responder(dir, nil)
+	if unfinished, err := r.Next(t.Context(), time.Millisecond); err != nil || unfinished.ID() != a.ID() {
+		t.Fatalf("what was begun does not come first, whatever is announced: %v", err)
+	}
+	w.Start(aggregate.Leader)
+	w.Start(aggregate.Helper)
 	if again, err := r.reports(t.Context(), a); err != nil || !bytes.Equal(again[aggregate.Leader], sent) {
 		t.Errorf("other bytes are sent: %v", err)
 	}
@@ -205,6 +212,112 @@ func TestOwnerDecides(t *testing.T) {
 	}
 	if _, held, _, _ := w.Aggregator(aggregate.Leader).Counts(); held != 1 {
 		t.Errorf("%d reports", held)
+	}
+}
+
+// failing is an encoder that gives NaN for the texts with a word, panics at another one and fails at a third.
+type failing struct{ *embedding.Hashing }
+
+func (f failing) Encode(texts []string) (embedding.Matrix, error) {
+	m, err := f.Hashing.Encode(texts)
+	switch all := strings.Join(texts, " "); {
+	case strings.Contains(all, "harbour"):
+		m.Data[0] = float32(math.NaN())
+	case strings.Contains(all, "wolf"):
+		panic("wolf")
+	case strings.Contains(all, "boat"):
+		err = errors.New("boat")
+	}
+	return m, err
+}
+
+// TestNothingDependsOnTexts: whatever a client has written, and whether its texts can be read, it answers, is charged and
+// sends as many bytes, though the encoder was made to fail at a word.
+func TestNothingDependsOnTexts(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	open := func(path string) (embedding.Encoder, error) {
+		e, err := embedding.LoadSaved(path)
+		return failing{e.(*embedding.Hashing)}, err
+	}
+	var sizes []int
+	for name, texts := range map[string]func(string) ([]string, error){
+		"no such word": func(string) ([]string, error) { return []string{"rain in the north"}, nil },
+		"NaN":          func(string) ([]string, error) { return []string{"rain", "a quiet harbour"}, nil },
+		"panic":        func(string) ([]string, error) { return []string{"a wolf"}, nil },
+		"error":        func(string) ([]string, error) { return []string{"a boat"}, nil },
+		"unreadable":   func(string) ([]string, error) { return nil, errors.New("the mailbox is damaged") },
+	} {
+		r := w.responder(t.TempDir(), func(o *ResponderOptions) { o.Open, o.Texts = open, texts })
+		reports, err := r.reports(t.Context(), w.asked)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, role := range aggregate.Roles {
+			sizes = append(sizes, len(reports[role]))
+		}
+		if err := r.charge(w.asked); err != nil || len(r.ledger.Entries()) != 1 {
+			t.Errorf("%s: %v, %d charges", name, err, len(r.ledger.Entries()))
+		}
+	}
+	slices.Sort(sizes)
+	if len(slices.Compact(sizes)) != 2 {
+		t.Errorf("the reports have the sizes %v", sizes)
+	}
+}
+
+// TestAnnouncedEncoder: an encoder that comes with a question is used where the owner agrees to it, by name or by being
+// asked, and not in place of the client's own.
+func TestAnnouncedEncoder(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	own := func(o *ResponderOptions) { o.AnnouncedEncoder = false }
+	if _, err := w.responder(t.TempDir(), own).reports(t.Context(), w.asked); !fault.IsUser(err) ||
+		!strings.Contains(err.Error(), "--announced-encoder") {
+		t.Errorf("without anybody's agreement: %v", err)
+	}
+	var offered []string
+	r := w.responder(t.TempDir(), func(o *ResponderOptions) {
+		own(o)
+		o.Confirm = func(offer Offer) error {
+			offered = append(offered, offer.Encoder)
+			return nil
+		}
+	})
+	other := *w.asked
+	other.Nonce = "again"
+	for _, a := range []*aggregate.Announcement{w.asked, &other} {
+		if _, err := r.reports(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := hex.EncodeToString(w.asked.Encoder); !slices.Equal(offered, []string{want}) {
+		t.Errorf("the owner was asked about the encoders %q, want %s once", offered, want)
+	}
+	opened := ""
+	r = w.responder(t.TempDir(), func(o *ResponderOptions) {
+		own(o)
+		o.Encoder = "mine"
+		o.Open = func(path string) (embedding.Encoder, error) { opened = path; return w.encoder, nil }
+	})
+	if _, err := r.reports(t.Context(), w.asked); err != nil || opened != "mine" {
+		t.Errorf("%q was opened: %v", opened, err)
+	}
+}
+
+// TestCarriedFiles: what another carrier brings is compared with the hash that was announced.
+func TestCarriedFiles(t *testing.T) {
+	dir := t.TempDir()
+	hash := sha256.Sum256([]byte("a question"))
+	if err := os.WriteFile(filepath.Join(dir, hex.EncodeToString(hash[:])), []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(t.Context(), folder{dir, aggregate.Leader}, t.TempDir(), hash[:]); !fault.IsUser(err) {
+		t.Errorf("another file is taken: %v", err)
 	}
 }
 

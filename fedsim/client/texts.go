@@ -28,6 +28,8 @@ type Source struct {
 	Client string
 	// Most is how many texts count, the last ones of the source; 0 for all.
 	Most int
+	// Damaged, where not nil, is told of each message of a mailbox that cannot be read, and that is left out.
+	Damaged func(error)
 }
 
 // Read returns the texts, those with a date before since left out.
@@ -43,7 +45,7 @@ func (s Source) Read(since string) ([]string, error) {
 	case s.Path == "-":
 		err = paragraphs(s.In, func(text string) { add(text, "") })
 	case strings.EqualFold(filepath.Ext(s.Path), ".mbox"):
-		err = mailbox(s.Path, add)
+		err = s.mailbox(add)
 	default:
 		err = records.Read(s.Path, records.Options{}, func(r records.Record) error {
 			if s.Client == "" || r.Client.Value == s.Client {
@@ -82,40 +84,43 @@ func paragraphs(in io.Reader, add func(string)) error {
 const maxMessage = 1 << 24
 
 // mailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, without quoted lines.
-func mailbox(path string, add func(text, date string)) error {
-	f, err := os.Open(path)
+func (s Source) mailbox(add func(text, date string)) error {
+	f, err := os.Open(s.Path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := messages(f, add); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	damaged := func(err error) {
+		if s.Damaged != nil {
+			s.Damaged(fmt.Errorf("%s: %w", s.Path, err))
+		}
+	}
+	if err := messages(f, add, damaged); err != nil {
+		return fmt.Errorf("%s: %w", s.Path, err)
 	}
 	return nil
 }
 
-func messages(f io.Reader, add func(text, date string)) error {
+// messages calls add with each message, and damaged for each that cannot be read.
+func messages(f io.Reader, add func(text, date string), damaged func(error)) error {
 	in := bufio.NewReaderSize(f, 1<<16)
 	var message bytes.Buffer
 	inside, number := false, 0
-	flush := func() error {
+	flush := func() {
 		if !inside {
-			return nil
+			return
 		}
 		number++
-		text, date, err := plainText(message.Bytes())
-		if err != nil {
-			return fmt.Errorf("message %d cannot be read: %w", number, err)
+		if text, date, err := plainText(message.Bytes()); err != nil {
+			damaged(fmt.Errorf("message %d cannot be read: %w", number, err))
+		} else {
+			add(text, date)
 		}
-		add(text, date)
-		return nil
 	}
 	for {
 		line, err := in.ReadBytes('\n')
 		if bytes.HasPrefix(line, []byte("From ")) {
-			if err := flush(); err != nil {
-				return err
-			}
+			flush()
 			message.Reset()
 			inside = true
 		} else if !inside && len(bytes.TrimSpace(line)) > 0 {
@@ -124,7 +129,8 @@ func messages(f io.Reader, add func(text, date string)) error {
 			message.Write(line)
 		}
 		if errors.Is(err, io.EOF) {
-			return flush()
+			flush()
+			return nil
 		}
 		if err != nil {
 			return err

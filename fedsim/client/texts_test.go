@@ -85,12 +85,31 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// A damaged message is left out and told of, without what it says.
+func TestDamagedMessage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mail.mbox")
+	content := "From a\nno header: secret\nsecret\n\nFrom b\n\tbroken secret\n\nFrom c\nSubject: x\n\nRain.\n"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	s := Source{Path: path, Damaged: func(err error) { told = append(told, err.Error()) }}
+	texts, err := s.Read("")
+	if err != nil || !slices.Equal(texts, []string{"Rain."}) {
+		t.Errorf("%q, %v", texts, err)
+	}
+	if all := strings.Join(told, "\n"); len(told) != 2 || strings.Contains(all, "secret") ||
+		!strings.Contains(all, "message 2 cannot be read") {
+		t.Errorf("told is %q", told)
+	}
+}
+
 func FuzzMailbox(f *testing.F) {
 	f.Add([]byte(mails))
 	f.Add([]byte("From x\n\nhello\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		total := 0
-		err := messages(bytes.NewReader(b), func(text, _ string) { total += len(text) })
+		err := messages(bytes.NewReader(b), func(text, _ string) { total += len(text) }, func(error) {})
 		if err == nil && total > 3*len(b) { // a byte that is no UTF-8 becomes three
 			t.Errorf("%d bytes of texts in %d", total, len(b))
 		}

@@ -63,7 +63,7 @@ func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, li
 		}
 		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key,
 			Dir:     filepath.Join(t.TempDir(), "client"),
-			Epsilon: 1000, Delta: 1e-3, Open: embedding.LoadSaved, InsecureSeeds: true,
+			Epsilon: 1000, Delta: 1e-3, AnnouncedEncoder: true, Open: embedding.LoadSaved, InsecureSeeds: true,
 			Texts: func(string) ([]string, error) { return c.Texts, nil }})
 		if err != nil {
 			t.Fatal(err)

@@ -5,7 +5,7 @@ sees none of what they say.
 The program is $POPRI (popri, or popri-client with "answer" for "client"), $POPRI_FEDERATION is federation.json. A
 node's folder is its node-config "home", or for simulated nodes $POPRI_HOMES/PARTITION: it holds client.key, the folder
 texts, and record, which the client makes. $POPRI_BUDGET is "--epsilon E --delta D"; whoever runs a node agrees
-beforehand (--yes).
+beforehand (--yes --announced-encoder).
 """
 
 import os
@@ -63,6 +63,6 @@ def answer(message, context):
     with tempfile.TemporaryDirectory() as work:
         folder = unpack(message, pathlib.Path(work, "asked"))
         popri("client", "--federation", os.environ["POPRI_FEDERATION"], "--key", home / "client.key", "--texts",
-              home / "texts", "--record", home / "record", "--folder", folder, "--yes",
+              home / "texts", "--record", home / "record", "--folder", folder, "--yes", "--announced-encoder",
               *os.environ["POPRI_BUDGET"].split())
         return Message(packed(folder, "*.report"), reply_to=message)

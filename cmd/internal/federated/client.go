@@ -28,7 +28,7 @@ type clientFlags struct {
 	folder                                         string
 	texts                                          client.Source
 	epsilon, delta                                 float64
-	yes, once, insecure                            bool
+	yes, once, insecure, announced                 bool
 	every                                          time.Duration
 }
 
@@ -84,7 +84,9 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
 	c.Flags().StringVar(&f.encoder, "encoder", "",
-		"folder of the sentence encoder, for questions that come without an encoder")
+		"folder of the sentence encoder; without it, an encoder that comes with a question is used if the owner agrees")
+	c.Flags().BoolVar(&f.announced, "announced-encoder", false,
+		"agree to encoders that come with questions (--yes alone does not)")
 	c.Flags().StringVar(&f.record, "record", "",
 		"folder of what the client, or each of many, has spent (default: popri/clients/ in the user's configuration folder, by key)")
 	c.Flags().StringVar(&f.folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
@@ -122,7 +124,7 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	}
 	in := bufio.NewReader(cmd.InOrStdin())
 	o := client.ResponderOptions{Federation: federation, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
-		Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder}
+		AnnouncedEncoder: f.announced, Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder}
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return ask(offer, f.keys != "", in, cmd.ErrOrStderr()) }
 	}
@@ -167,8 +169,8 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 		if !f.once {
 			return fault.Userf("client: --texts - can be read once: give --once, or a file")
 		}
-	} else if _, err := os.Stat(f.texts.Path); err != nil {
-		return fault.Userf("client: --texts: %w", err)
+	} else if err := f.readable(cmd.ErrOrStderr()); err != nil {
+		return err
 	}
 	o.Texts = f.texts.Read
 	r, err := client.NewResponder(o)
@@ -183,6 +185,17 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 		return answered{a.Round, a.Query, a.ID().String(), spent}, err
 	})
 	return errors.Join(err, r.Close())
+}
+
+// readable reads the texts before any question is known, and says what cannot be read: what is said or done later does
+// not depend on them.
+func (f *clientFlags) readable(w io.Writer) error {
+	s := f.texts
+	s.Damaged = func(err error) { fmt.Fprintf(w, "left out: %v\n", err) }
+	if _, err := s.Read(""); err != nil {
+		return fmt.Errorf("client: --texts: %w", err)
+	}
+	return nil
 }
 
 // runGroup answers for each client of a file.
@@ -258,18 +271,22 @@ func ask(o client.Offer, many bool, in *bufio.Reader, out io.Writer) error {
 	if o.Rate > 0 {
 		coin = fmt.Sprintf("With probability %.4g that vector is yours, otherwise zeros; nobody sees which.\n", o.Rate)
 	}
+	encoder := ""
+	if o.Encoder != "" {
+		encoder = fmt.Sprintf("The encoder that computes it came with the question (SHA-256 %s).\n", o.Encoder)
+	}
 	proof := ""
 	if o.Proof == aggregate.RangeProof {
 		proof = "A proof that no number is larger than that goes with it, and says nothing else.\n"
 	}
 	fmt.Fprintf(out, `Round %d asks %q.
 %s a vector of %d numbers is computed, of length %g at most. It is split into two shares; each alone is random.
-%s%sOne share goes to %s,
+%s%s%sOne share goes to %s,
 the other to %s: %s in all. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, whose, o.Values, o.Bound, coin, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta,
+		o.Round, o.Query, whose, o.Values, o.Bound, coin, encoder, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta,
 		o.Spent, o.Epsilon,
 		o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')
