@@ -327,7 +327,7 @@ func (b *roundBench) write(ctx context.Context) (err error) {
 func (b *roundBench) embed() (err error) {
 	n := b.K * b.J
 	if b.encoder == nil {
-		b.vectors = b.unit(n)
+		b.vectors = unit(b.random, n)
 		return nil
 	}
 	words := strings.Fields("the of and to in a is that for it as was with be by on not he this are or his from at which but")
@@ -341,15 +341,6 @@ func (b *roundBench) embed() (err error) {
 	}
 	b.vectors, err = b.encoder.Encode(texts)
 	return err
-}
-
-// unit makes random vectors of length 1.
-func (b *roundBench) unit(n int) embedding.Matrix {
-	m := embedding.NewMatrix(n, scoreDim)
-	for i := range m.Data {
-		m.Data[i] = float32(b.random.NormFloat64())
-	}
-	return scoring.Unit(m)
 }
 
 func (b *roundBench) score() error {

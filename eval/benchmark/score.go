@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"popri/internal/fault"
@@ -21,14 +22,7 @@ func Score(name string, samples, population int) (*Result, error) {
 		return nil, fault.Userf("%d samples, %d clients: want at least 1", samples, population)
 	}
 	random := rng.New(1, "benchmark")
-	unit := func(n int) embedding.Matrix {
-		m := embedding.NewMatrix(n, scoreDim)
-		for i := range m.Data {
-			m.Data[i] = float32(random.NormFloat64())
-		}
-		return scoring.Unit(m)
-	}
-	vectors := unit(samples)
+	vectors := unit(random, samples)
 	var spent time.Duration
 	timed := func(f func() error) error {
 		begun := time.Now()
@@ -44,7 +38,7 @@ func Score(name string, samples, population int) (*Result, error) {
 			for i := range offsets[1:] {
 				offsets[i+1] = offsets[i] + 1 + random.IntN(11)
 			}
-			texts := unit(offsets[len(offsets)-1])
+			texts := unit(random, offsets[len(offsets)-1])
 			if err := timed(func() error {
 				means, err := query.MeanEmbeddings(texts, offsets)
 				all.Data = append(all.Data, means.Data...)
@@ -67,6 +61,15 @@ func Score(name string, samples, population int) (*Result, error) {
 	r.Seconds = spent.Seconds()
 	r.Rate = float64(population) / r.Seconds
 	return r, nil
+}
+
+// unit makes random vectors of length 1.
+func unit(random *rand.Rand, n int) embedding.Matrix {
+	m := embedding.NewMatrix(n, scoreDim)
+	for i := range m.Data {
+		m.Data[i] = float32(random.NormFloat64())
+	}
+	return scoring.Unit(m)
 }
 
 // askable is the question of that name, which clients answer by their mean embedding.

@@ -22,6 +22,7 @@ import (
 	"popri/fedsim/aggregate/rangeproof"
 	"popri/fedsim/noise"
 	"popri/fedsim/sealing"
+	"popri/internal/fault"
 	"popri/internal/rng"
 )
 
@@ -508,8 +509,12 @@ func TestOneShareOfABatch(t *testing.T) {
 			w.upload(i, vector(i))
 		}
 		w.open(Leader) // killed while reports came
+		early := w.report(8, Leader, vector(8))
+		want(t, "a report", w.sides[Leader].Accept(early), Accepted)
 		w.now = deadline
 		ids := w.must(w.sides[Helper].IDs(w.asked.ID())).([]ReportID)
+		own := w.must(w.sides[Leader].IDs(w.asked.ID())).([]ReportID)
+		want(t, "a report that is held, after the deadline", w.sides[Leader].Accept(early), Repeated)
 		var pending []byte
 		for _, stage := range stages {
 			w.sides[Leader].crash = func(at string) error {
@@ -550,13 +555,31 @@ func TestOneShareOfABatch(t *testing.T) {
 			t.Errorf("%d charges", n)
 		}
 		want(t, "a report after that", w.sides[Leader].Accept(w.report(9, Leader, vector(9))), Late)
-		if again := w.must(w.sides[Leader].IDs(w.asked.ID())).([]ReportID); !slices.Equal(again, ids) {
+		if again := w.must(w.sides[Leader].IDs(w.asked.ID())).([]ReportID); !slices.Equal(again, own) {
 			t.Error("the identifiers changed")
 		}
 		want(t, "the announcement again", w.sides[Leader].Announce(w.asked.Encode()), Accepted)
 		if w.sides[Leader].Current() != nil {
 			t.Error("it is asked again")
 		}
+	}
+}
+
+// TestLostLedger: an aggregator whose ledger does not have the share that it published does not begin again at ε = 0.
+func TestLostLedger(t *testing.T) {
+	w := newWorld(t, true)
+	w.announce()
+	for i := range testClients {
+		w.upload(i, vector(i))
+	}
+	if _, _, err := w.finish(); err != nil {
+		t.Fatal(err)
+	}
+	c := w.configs[Leader]
+	c.Ledger = w.must(ledger.Create(filepath.Join(t.TempDir(), "ledger"), c.Ledger.Budget())).(*ledger.Ledger)
+	defer c.Ledger.Close()
+	if _, err := Open(c); !errors.Is(err, ledger.ErrUncharged) || !fault.IsUser(err) {
+		t.Errorf("with an empty ledger: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"popri/fedsim/noise"
 	"popri/fedsim/sealing"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 )
 
 // Config has what an aggregator is made of.
@@ -50,53 +51,8 @@ type Aggregator struct {
 	late, invalid uint64
 }
 
-// Outcome says in a word what became of a message. Metrics count outcomes, and clients decide by them whether to try
-// again.
-type Outcome string
-
-// The outcomes of a message.
-const (
-	Accepted    Outcome = "accepted"
-	Repeated    Outcome = "repeated"    // it is held already: the same bytes
-	Malformed   Outcome = "malformed"   // no message, a share of another length, or sealed to another key or announcement
-	Unannounced Outcome = "unannounced" // it answers what was not announced
-	NotEnrolled Outcome = "not_enrolled"
-	Forged      Outcome = "forged"   // the signature is not the client's
-	Replaced    Outcome = "replaced" // another report of the client is held
-	Late        Outcome = "late"     // after the deadline
-	Busy        Outcome = "busy"     // another batch is open
-	Few         Outcome = "few"      // fewer reports than the announced least number: there will be no share
-	Waiting     Outcome = "waiting"  // the deadline is ahead, or the other aggregator is not ready
-)
-
-// Refusal is the error of a message that is not taken.
-type Refusal struct {
-	Outcome Outcome
-	err     error
-}
-
-func (r *Refusal) Error() string { return fmt.Sprintf("%s: %v", r.Outcome, r.err) }
-
-// Unwrap returns the reason.
-func (r *Refusal) Unwrap() error { return r.err }
-
-func refuse(o Outcome, format string, args ...any) error {
-	return &Refusal{o, fmt.Errorf("aggregate: "+format, args...)}
-}
-
-// OutcomeOf is the outcome of an error; "" for a failure.
-func OutcomeOf(err error) Outcome {
-	var r *Refusal
-	switch {
-	case err == nil:
-		return Accepted
-	case errors.As(err, &r):
-		return r.Outcome
-	}
-	return ""
-}
-
-// Open opens an aggregator, with the batches that an earlier process left.
+// Open opens an aggregator, with the batches that an earlier process left. A share that the ledger does not know is
+// [ledger.ErrUncharged].
 func Open(c Config) (*Aggregator, error) {
 	if c.Role != Leader && c.Role != Helper {
 		return nil, fmt.Errorf("aggregate: the role %q, want %q or %q", c.Role, Leader, Helper)
@@ -131,6 +87,13 @@ func Open(c Config) (*Aggregator, error) {
 		b, err := openBatch(a.folder(number))
 		if errors.Is(err, fs.ErrNotExist) {
 			return a, nil
+		}
+		if err == nil && b.has(shareFile) {
+			_, _, err = a.Ledger.Release(a.release(b)) // it is there, and must be charged
+		}
+		if errors.Is(err, ledger.ErrUncharged) {
+			return nil, fault.Userf("aggregate: %w: it was published, so the ledger is another one or has lost entries; "+
+				"put its newest copy back, for a fresh one would not know what was spent", err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("aggregate: %w", err)
@@ -326,15 +289,9 @@ func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) erro
 	if done {
 		return nil
 	}
-	_, _, err = a.Ledger.Release(ledger.Release{Final: b.path(shareFile), Pending: b.path(pendingFile), Crash: a.crash,
-		Charge: func(content []byte) (ledger.Entry, error) {
-			share, err := ParseShare(content)
-			if err != nil {
-				return ledger.Entry{}, err
-			}
-			return b.Charge(int(share.Reports))
-		},
-		Draw: func() ([]byte, error) { return a.share(ctx, b, own, peer) }})
+	release := a.release(b)
+	release.Draw = func() ([]byte, error) { return a.share(ctx, b, own, peer) }
+	_, _, err = a.Ledger.Release(release)
 	if errors.Is(err, ledger.ErrBudget) || OutcomeOf(err) == Few {
 		return a.abandon(b, err)
 	}
@@ -342,6 +299,18 @@ func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) erro
 		return fmt.Errorf("aggregate: round %d: %w", b.Round, err)
 	}
 	return a.finish(b, true)
+}
+
+// release is that of a batch's share, without what draws it.
+func (a *Aggregator) release(b *batch) ledger.Release {
+	return ledger.Release{Final: b.path(shareFile), Pending: b.path(pendingFile), Crash: a.crash,
+		Charge: func(content []byte) (ledger.Entry, error) {
+			share, err := ParseShare(content)
+			if err != nil {
+				return ledger.Entry{}, err
+			}
+			return b.Charge(int(share.Reports))
+		}}
 }
 
 // share draws the noised share of the reports that both aggregators hold, those whose proofs do not hold left out.
