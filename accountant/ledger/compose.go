@@ -119,19 +119,30 @@ type budgeted struct {
 }
 
 // union joins the charges of several ledgers. If ledgers share a charge, the result holds it as often as the ledger
-// that holds it most often: a run that was copied has not asked twice.
+// that holds it most often: a run that was copied has not asked twice. The nodes of a tree are counted over all ledgers
+// that hold a part of it, which copies of a run do that each went on: those whose tree begins with the same charge,
+// since a tree's clients are put in their leaves when it begins.
 func union(records []Record) []budgeted {
 	var out []budgeted
-	have := map[Entry]int{}
+	have, trees := map[Entry]int{}, map[Entry]*nodes{}
 	for _, r := range records {
 		seen := map[Entry]int{}
-		counts := releases(r.Entries)
-		for i, e := range r.Entries {
+		var first, last Entry
+		for _, e := range r.Entries {
+			begins := e.begins(last)
+			last = e
 			e.Inherited = false
-			if seen[e]++; seen[e] > have[e] {
-				have[e]++
-				out = append(out, budgeted{e, r.Budget, counts[i]})
+			if begins {
+				first = e
 			}
+			if seen[e]++; seen[e] <= have[e] {
+				continue
+			}
+			have[e]++
+			if trees[first] == nil {
+				trees[first] = &nodes{}
+			}
+			out = append(out, budgeted{e, r.Budget, trees[first].add(e)})
 		}
 	}
 	return out

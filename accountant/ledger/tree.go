@@ -84,23 +84,41 @@ func Releases(e Entry, rounds int, b Budget) int {
 // which has noise of its own, so that a charge costs only what it adds to that number.
 func releases(entries []Entry) []int {
 	counts := make([]int, len(entries))
-	var above []int // of the current tree: the nodes charged so far above each leaf
-	most, last := 0, Entry{}
+	var tree nodes
+	last := Entry{}
 	for i, e := range entries {
-		if e.Sampling != Tree {
-			counts[i] = 1
-			continue
+		if e.begins(last) {
+			tree = nodes{}
 		}
-		if e.Tree != last.Tree || e.Leaf < last.Leaf || e.Leaves != last.Leaves || e.Inherited != last.Inherited {
-			above, most = make([]int, e.Leaves), 0
-		}
-		last = e
-		before := most
-		for leaf := accountant.NodeStart(e.Leaf); leaf <= e.Leaf; leaf++ {
-			above[leaf-1]++
-			most = max(most, above[leaf-1])
-		}
-		counts[i] = most - before
+		last, counts[i] = e, tree.add(e)
 	}
 	return counts
+}
+
+// begins reports whether a charge is the first one of a tree, given the charge before it in its ledger.
+func (e Entry) begins(last Entry) bool {
+	return e.Sampling == Tree && (last.Sampling != Tree || e.Tree != last.Tree || e.Leaf < last.Leaf ||
+		e.Leaves != last.Leaves || e.Inherited != last.Inherited)
+}
+
+// nodes counts those of a tree that were charged.
+type nodes struct {
+	above []int // each leaf
+	most  int   // of them
+}
+
+// add counts a charge and returns by how many releases it costs more.
+func (n *nodes) add(e Entry) int {
+	if e.Sampling != Tree {
+		return 1
+	}
+	if n.above == nil {
+		n.above = make([]int, e.Leaves)
+	}
+	before := n.most
+	for leaf := accountant.NodeStart(e.Leaf); leaf <= e.Leaf; leaf++ {
+		n.above[leaf-1]++
+		n.most = max(n.most, n.above[leaf-1])
+	}
+	return n.most - before
 }

@@ -94,6 +94,48 @@ func TestTreeCountsAgreeWithEnumeration(t *testing.T) {
 	}
 }
 
+// Copies of a run that was interrupted within a tree, each of which went on, release a node of one leaf several times:
+// together they spend what that many releases do. Trees that begin with different charges have their clients in other
+// leaves, so they add up.
+func TestForkedTreesAddUp(t *testing.T) {
+	b := budget()
+	b.Clients, b.Data, b.Epsilon = 1000, "data", math.Inf(1)
+	again := func(round, copied int) Entry { // the leaf of a copy
+		e := leaf(round, b, 4, 250)
+		e.ReleaseHash = fmt.Sprintf("%064x", 1000*copied+round)
+		return e
+	}
+	common := []Entry{leaf(1, b, 4, 250), leaf(2, b, 4, 250)}
+	for _, c := range []struct {
+		name    string
+		copies  int
+		entries func(copied int) []Entry
+		want    int // releases
+	}{
+		{"one", 1, func(k int) []Entry { return append(common[:2:2], again(3, k)) }, 2},
+		{"two", 2, func(k int) []Entry { return append(common[:2:2], again(3, k)) }, 2},
+		{"six", 6, func(k int) []Entry { return append(common[:2:2], again(3, k)) }, 6},
+		{"six to the end", 6, func(k int) []Entry { return append(common[:2:2], again(3, k), again(4, k)) }, 12},
+		{"six that begin another tree", 6, func(k int) []Entry {
+			return append(common[:2:2], again(3, k), again(4, k), again(5, k))
+		}, 18},
+		{"no copies", 3, func(k int) []Entry { return []Entry{again(1, k), again(2, k)} }, 6},
+	} {
+		var records []Record
+		for k := range c.copies {
+			records = append(records, Record{Budget: b, Entries: c.entries(k + 1)})
+		}
+		composed, err := Compose(records)
+		if err != nil || len(composed) != 1 {
+			t.Fatal(composed, err)
+		}
+		want, err := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(4, c.want)}, b.Delta)
+		if err != nil || math.Abs(composed[0].Epsilon-want) > 1e-9 {
+			t.Errorf("%s: ε = %g, want %g of %d releases (%v)", c.name, composed[0].Epsilon, want, c.want, err)
+		}
+	}
+}
+
 // A leaf out of its order, or more leaves than the clients fill, would let a client join a second one.
 func TestSecondLeafIsRefused(t *testing.T) {
 	b := budget()
