@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/internal/rundir"
 	"popri/internal/version"
+	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/show/datacard"
 )
@@ -27,6 +29,7 @@ func (a *app) dataPushReady() *cobra.Command {
 		Long: `Writes ` + datacard.Data +
 			` and README.md, a dataset card with the guarantee, the settings and the hashes. --model writes the run's small
 model instead, with a model card that says the same, which transformers opens.
+A run that "popri account audit" finds a problem in is refused (without the measurement for which samples are encoded again).
 datasets.load_dataset(DIR) opens the folder. The card counts what a model wrote and what is public text, word for word, capitals aside: a licence must suit both. The
 folder of another run is replaced with --force only. Nothing is uploaded. The card holds the whole configuration, paths
 included: read it before you publish it.`,
@@ -51,6 +54,15 @@ func (a *app) runPushReady(run string, o pushOptions) error {
 	}
 	o.Program = version.Program()
 	var err error
+	if rundir.Exists(run) { // else it is no run, as Write says
+		var audited auditing.Result
+		if audited, err = auditing.Runs([]string{run}, auditing.Options{SkipNoise: true}); err == nil {
+			err = audited.Verdict()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("data push-ready: %w", err)
+	}
 	if o.Small, err = reporting.SmallCard(run); err != nil {
 		return fmt.Errorf("data push-ready: %w", err)
 	}

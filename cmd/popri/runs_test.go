@@ -127,6 +127,10 @@ func TestAuditVerbs(t *testing.T) {
 		!strings.Contains(out, "has no charge") || !strings.Contains(errs, "audit") {
 		t.Errorf("a changed release: exit code %d, %s, %s", code, out, errs)
 	}
+	if code, _, errs := popri(t, "data", "push-ready", first, "--unprotected", "--out",
+		filepath.Join(t.TempDir(), "hub")); code == 0 || !strings.Contains(errs, "does not pass the audit") {
+		t.Errorf("a run that fails its audit is given away: exit code %d, %s", code, errs)
+	}
 	if err := os.Remove(w.Public); err != nil {
 		t.Fatal(err)
 	}

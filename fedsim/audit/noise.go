@@ -14,6 +14,8 @@ import (
 	"popri/internal/quote"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/ensemble"
+	"popri/scoring/update"
 )
 
 // Round is what a round's clients were asked about.
@@ -96,6 +98,7 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 		r.Noise = append(r.Noise, n)
 	}
 	r.NoiseUntested = untested.words()
+	r.wholeCounts()
 	pooled := NoiseTest{}
 	for i := range r.Noise {
 		n := &r.Noise[i]
@@ -147,6 +150,9 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	} else if ok {
 		return outside(found, checked)
 	}
+	if update.Named(found.Query) {
+		return n, r.nearZero(f), nil
+	}
 	round, err := rounds(found.Round)
 	if err != nil {
 		return n, err.Error(), nil
@@ -157,8 +163,7 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	}
 	samples, ok := asked.(spanned)
 	if !ok {
-		return n, fmt.Sprintf("sums of the query %s fill the whole space, so that no part is noise alone",
-			found.Query), nil
+		return n, r.nearZero(f), nil
 	}
 	if why := r.otherKey(f, round); why != "" {
 		return n, why, nil
@@ -186,6 +191,60 @@ func outside(found *release.Release, q spanned) (n NoiseTest, why string, err er
 		n.Statistic += outside * outside
 	}
 	return n, "", nil
+}
+
+// nearZero looks for a lack of noise in a release whose true sum may be anything, and says what it can see. Whatever is
+// added to normal noise, it is nowhere nearer to zero more often than alone (Anderson 1955), so the number of values
+// within a distance has at most a binomial distribution. Less noise on a sum most of whose values are small shows.
+func (r *Report) nearZero(f foundRelease) string {
+	n, std, least := float64(len(f.release.Sum)), f.release.NoiseStd(), 1.0
+	distances := []float64{1.0 / 64, 1.0 / 8, 0.6745} // of the standard deviation; noise is within the last with probability 1/2
+	for _, d := range distances {
+		near := 0.0
+		for _, y := range f.release.Sum {
+			if math.Abs(y) <= d*std {
+				near++
+			}
+		}
+		p := atLeast(near, n, math.Erf(d/math.Sqrt2)+f.release.Step/std)
+		if least = min(least, p*float64(len(distances))); p < falseAlarms/float64(2*len(distances)*len(r.found)) {
+			r.problem("%s has less noise than was charged: %.3g of its %d values are within %.3g standard deviations of "+
+				"zero, of which the charged noise alone gives %.3g at most (p = %.2g).", f.name, near/n,
+				len(f.release.Sum), d, math.Erf(d/math.Sqrt2), p)
+			break
+		}
+	}
+	return fmt.Sprintf("sums of the query %s fill the whole space, so that only a lack of noise on small values could be "+
+		"seen (p = %.2g)", f.release.Query, least)
+}
+
+// wholeCounts looks at counts that were released with the choice that they decided: true counts are whole, those with
+// noise hardly ever.
+func (r *Report) wholeCounts() {
+	whole, n, step := 0.0, 0.0, 0.0
+	for _, f := range r.found {
+		if c := f.release; ensemble.Named(c.Query) && len(c.Sum) == 2 && c.Sigma > 0 {
+			n, step = n+1, max(step, c.Step)
+			if c.Sum[1] == math.Round(c.Sum[1]) {
+				whole++
+			}
+		}
+	}
+	if p := atLeast(whole, n, min(1, 2*step)); n > 0 && p < falseAlarms/2 {
+		r.problem("Of %g released counts, %g are whole numbers: the charged noise is on a grid of %g, and so many have a "+
+			"probability of %.2g.", n, whole, step, p)
+	}
+}
+
+// atLeast is the probability of k or more of n, each with probability p.
+func atLeast(k, n, p float64) float64 {
+	switch {
+	case k == 0 || p >= 1:
+		return 1
+	case p <= 0:
+		return 0
+	}
+	return mathext.RegIncBeta(k, n-k+1, p)
 }
 
 // otherKey compares the samples and the encoder with those of the release. Other samples are a contradiction; another

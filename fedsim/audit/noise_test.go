@@ -102,6 +102,52 @@ func scaled(by float64) func([]float64) {
 	}
 }
 
+// TestNoNoiseWhereSumsFillTheSpace: of updates of a model and of votes for tokens, no part of a release is noise alone.
+// Noise that is missing or halved shows all the same, and charged noise does not, whatever the true sum is.
+func TestNoNoiseWhereSumsFillTheSpace(t *testing.T) {
+	random := rng.New(1, t.Name())
+	const step = 1.0 / 1024
+	made := func(query string, values int, std float64, sum func() float64) foundRelease {
+		c := &release.Release{Query: query, Sigma: 2, Sensitivity: 1.5, Bound: 1.5, Clients: 100, Step: step, Round: 1}
+		for range values {
+			c.Sum = append(c.Sum, math.Round((sum()+std*random.NormFloat64())/step)*step)
+		}
+		return foundRelease{"release", c}
+	}
+	small := func() float64 { return 0.01 * random.NormFloat64() }
+	large := func() float64 { return 100 * random.NormFloat64() }
+	zero := func() float64 { return 0 }
+	for _, c := range []struct {
+		name  string
+		found foundRelease
+		sound bool
+	}{
+		{"charged noise alone", made("update/l2", 20000, 3, zero), true},
+		{"on small values", made("update/l2", 20000, 3, small), true},
+		{"on large values", made("update/l2", 20000, 3, large), true},
+		{"no noise", made("update/l2", 20000, 0, small), false},
+		{"half of it", made("update/l2", 20000, 1.5, small), false},
+		{"nine tenths of it", made("update/l2", 200000, 2.7, small), false},
+		{"few values without noise", made("update/l2", 40, 0, small), false},
+	} {
+		r := &Report{found: []foundRelease{c.found}}
+		if err := r.testNoise(nil); err != nil || r.Sound() != c.sound || len(r.NoiseUntested) != 1 {
+			t.Errorf("%s: %v, %q, %q", c.name, err, r.Problems, r.NoiseUntested)
+		}
+	}
+	for _, noise := range []float64{0, 3} {
+		r := &Report{}
+		for range 38 {
+			f := made("ensemble/homogeneous/coordinated temperature 1", 2, noise, func() float64 { return 17 })
+			f.release.Chosen = true
+			r.found = append(r.found, f)
+		}
+		if err := r.testNoise(nil); err != nil || r.Sound() != (noise > 0) {
+			t.Errorf("counts with noise of %g: %v, %q", noise, err, r.Problems)
+		}
+	}
+}
+
 func TestNoiseIsMeasured(t *testing.T) {
 	for _, sampling := range []ledger.Sampling{ledger.Full, ledger.Poisson, ledger.Fixed} {
 		dir := made(t, 3, sampling, "")
