@@ -212,6 +212,9 @@ func (a *Aggregator) Accept(content []byte) error {
 	return b.append(id, content)
 }
 
+// IsEnrolled reports whether reports of a client's key are taken.
+func (a *Aggregator) IsEnrolled(key ed25519.PublicKey) bool { return a.enrolled[string(key)] }
+
 // CountRefusal counts an upload that was refused, and will be if it is sent again: the next share says how many there
 // were.
 func (a *Aggregator) CountRefusal(o Outcome) {

@@ -246,6 +246,12 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map
 	if err := r.affordable(a); err != nil {
 		return nil, err
 	}
+	for _, role := range aggregate.Roles {
+		if !r.remotes[role].Enrolled(ctx, r.Key.Public().(ed25519.PublicKey)) {
+			return nil, fault.Userf("client: the %s does not know this client's key: whoever runs the federation must add "+
+				"its line to enrolled.txt. Nothing was charged", role)
+		}
+	}
 	vector, offer, err := r.vector(ctx, a)
 	if err != nil {
 		return nil, err

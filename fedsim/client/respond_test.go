@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -306,6 +307,23 @@ func TestAnnouncedEncoder(t *testing.T) {
 	})
 	if _, err := r.reports(t.Context(), w.asked); err != nil || opened != "mine" {
 		t.Errorf("%q was opened: %v", opened, err)
+	}
+}
+
+// TestNotEnrolled: a client whose key is not enrolled is told so before it is charged.
+func TestNotEnrolled(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.responder(t.TempDir(), func(o *ResponderOptions) { o.Key = key })
+	if err := r.Answer(t.Context(), w.asked); !fault.IsUser(err) || !strings.Contains(err.Error(), "enrolled.txt") ||
+		len(r.ledger.Entries()) != 0 {
+		t.Errorf("%v, charges %+v", err, r.ledger.Entries())
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *Server) metrics(out http.ResponseWriter, _ *http.Request) {
 	one("popri_aggregate_reports_unproved", "gauge",
 		"Reports for it that were refused because their proofs do not hold.", float64(refused))
 	one("popri_aggregate_batches_total", "counter", "Announcements so far.", float64(batches))
-	one("popri_aggregate_requests_in_flight", "gauge", "Requests that are being answered.", float64(len(s.slots)))
+	one("popri_aggregate_requests_in_flight", "gauge", "Requests that are being answered.", float64(s.places.inUse()))
 	if spent, err := s.Aggregator.Ledger.Spent(); err == nil {
 		one("popri_aggregate_epsilon_spent", "gauge", "ε that the shares so far have spent.", spent)
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
@@ -157,6 +158,14 @@ func (r *Remote) File(ctx context.Context, hash []byte) ([]byte, error) {
 		return nil, fmt.Errorf("service: %s gives a file with the hash %.6x for %.6x", r.url, sum, hash)
 	}
 	return content, nil
+}
+
+// Enrolled asks once whether reports of a client's key are taken. It is false only if the aggregator says so: one that
+// does not answer may be back when the report is ready.
+func (r *Remote) Enrolled(ctx context.Context, key ed25519.PublicKey) bool {
+	_, err := r.once(ctx, http.MethodGet, "/v1/clients/"+hex.EncodeToString(key), nil)
+	var refused *Refused
+	return !errors.As(err, &refused) || refused.Outcome != aggregate.NotEnrolled
 }
 
 // Report uploads a report. One that is held already is no error.

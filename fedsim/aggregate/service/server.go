@@ -28,7 +28,7 @@ type Options struct {
 	Aggregator *aggregate.Aggregator
 	Peer       *Remote       // the other aggregator
 	Dir        string        // of questions and encoders
-	InFlight   int           // requests that are answered at once; more are told to come again
+	InFlight   int           // requests of anybody that are answered at once; more are told to come again
 	Rate       float64       // requests a second from one address, after a burst of ten seconds' worth; 0 for no limit
 	MaxFile    int64         // bytes of a question or an encoder
 	Patience   time.Duration // that a caller has to send its request
@@ -41,34 +41,15 @@ type Options struct {
 type Server struct {
 	Options
 	role   aggregate.Role
-	slots  chan struct{}
+	places *places
 	limits *limits
 	counts *counts
 	wake   chan struct{} // a batch may be ready
 }
 
-// outcomeHeader has the outcome of an answer.
-const outcomeHeader = "Popri-Outcome"
-
-// The outcomes of requests that reach no aggregator.
-const (
-	overloaded = aggregate.Outcome("overloaded") // too many requests at once, or from one address
-	forbidden  = aggregate.Outcome("forbidden")  // the caller's certificate is not that of the one who may ask
-	tooLarge   = aggregate.Outcome("too_large")
-	cutShort   = aggregate.Outcome("cut_short") // the request did not arrive in time, or its connection broke
-	Missing    = aggregate.Outcome("missing")   // a file that the caller must send first
-	failed     = aggregate.Outcome("failed")
-)
-
-var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
-	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409,
-	aggregate.Late: 410, aggregate.Busy: 409,
-	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408,
-	Missing: 404, failed: 500}
-
 // New makes a server. Its batches go on when [Server.Serve] is called.
 func New(o Options) *Server {
-	return &Server{Options: o, role: o.Aggregator.Role, slots: make(chan struct{}, o.InFlight),
+	return &Server{Options: o, role: o.Aggregator.Role, places: &places{most: o.InFlight, taken: map[string]int{}},
 		limits: newLimits(o.Rate), counts: newCounts(), wake: make(chan struct{}, 1)}
 }
 
@@ -105,9 +86,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 	return fmt.Errorf("service: %w", err)
 }
 
-// answering makes the body of an answer; nil is an answer without one.
-type answering func(*http.Request) ([]byte, error)
-
 // Handler answers requests.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -118,110 +96,26 @@ func (s *Server) Handler() http.Handler {
 			s.answer(out, in, route, caller, answer)
 		})
 	}
-	handle("POST /v1/announcements", identity.Trainer, s.announce)
-	handle("GET /v1/announcements/current", "", s.current)
-	handle("PUT /v1/files/{hash}", identity.Trainer, s.takeFile)
 	handle("GET /v1/files/{hash}", "", s.file)
-	handle("POST /v1/reports", "", s.report)
-	handle("GET /v1/batches/{id}/reports", string(s.role.Peer()), s.reports)
-	handle("GET /v1/batches/{id}/verify", string(s.role.Peer()), s.verifyHalf)
-	handle("GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), s.records)
-	handle("GET /v1/batches/{id}/share", identity.Trainer, s.share)
+	for _, r := range []struct {
+		pattern, caller string
+		answer          func(*http.Request) ([]byte, error)
+	}{
+		{"POST /v1/announcements", identity.Trainer, s.announce},
+		{"GET /v1/announcements/current", "", s.current},
+		{"PUT /v1/files/{hash}", identity.Trainer, s.takeFile},
+		{"GET /v1/clients/{key}", "", s.enrolled},
+		{"POST /v1/reports", "", s.report},
+		{"GET /v1/batches/{id}/reports", string(s.role.Peer()), s.reports},
+		{"GET /v1/batches/{id}/verify", string(s.role.Peer()), s.verifyHalf},
+		{"GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), s.records},
+		{"GET /v1/batches/{id}/share", identity.Trainer, s.share},
+	} {
+		handle(r.pattern, r.caller, inMemory(r.answer))
+	}
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { fmt.Fprintln(out, "ok") })
 	mux.HandleFunc("GET /metrics", s.metrics)
 	return mux
-}
-
-// errOutcome is an error with an outcome of the server's own.
-type errOutcome struct {
-	outcome aggregate.Outcome
-	text    string
-}
-
-func (e *errOutcome) Error() string { return e.text }
-
-// outcomeOf is the outcome of an error of the aggregator or of the server; "" for a failure.
-func outcomeOf(err error) aggregate.Outcome {
-	if own := (*errOutcome)(nil); errors.As(err, &own) {
-		return own.outcome
-	}
-	return aggregate.OutcomeOf(err)
-}
-
-// answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must
-// have.
-func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer answering) {
-	began := time.Now()
-	body, err := s.bounded(out, in, caller, answer)
-	outcome := outcomeOf(err)
-	level := slog.LevelDebug
-	if outcome == "" {
-		outcome, level = failed, slog.LevelError
-	}
-	status := statuses[outcome]
-	if err == nil && in.Method == http.MethodGet {
-		status = http.StatusOK
-		if body == nil {
-			status = http.StatusNoContent
-		}
-	}
-	out.Header().Set(outcomeHeader, string(outcome))
-	out.Header().Set("Content-Type", "application/octet-stream")
-	if outcome == overloaded || outcome == aggregate.Waiting {
-		out.Header().Set("Retry-After", "1")
-	}
-	if err != nil {
-		body = nil // an error of the machine may name a path
-		if outcome != failed {
-			body = []byte(err.Error() + "\n")
-		}
-	}
-	if s.Tap != nil {
-		s.Tap(in.URL.Path, body)
-	}
-	out.WriteHeader(status)
-	_, _ = out.Write(body)
-	s.counts.add(route, outcome, in.ContentLength, time.Since(began))
-	attributes := []any{"method", in.Method, "route", route, "outcome", string(outcome), "status", status, "bytes",
-		len(body), "seconds", time.Since(began).Seconds()}
-	if outcome == failed {
-		attributes = append(attributes, "error", err.Error())
-	}
-	s.Log.Log(in.Context(), level, "request", attributes...)
-}
-
-func (s *Server) bounded(out http.ResponseWriter, in *http.Request, caller string, answer answering) ([]byte, error) {
-	if caller != "" && identity.Caller(in.TLS) != caller {
-		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
-	}
-	if host, _, err := net.SplitHostPort(in.RemoteAddr); caller == "" && err == nil &&
-		!s.limits.allow(host, time.Now()) {
-		return nil, &errOutcome{overloaded, "too many requests from this address"}
-	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
-		return nil, &errOutcome{overloaded, "too many requests at once"}
-	}
-	_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(s.Patience)) // a recorder in a test has none
-	in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
-	return answer(in)
-}
-
-// read reads a body of at most limit bytes.
-func read(in *http.Request, limit int64) ([]byte, error) {
-	if in.ContentLength > limit {
-		return nil, &errOutcome{tooLarge, fmt.Sprintf("%d bytes, want at most %d", in.ContentLength, limit)}
-	}
-	content, err := io.ReadAll(io.LimitReader(in.Body, limit+1))
-	if int64(len(content)) > limit {
-		return nil, &errOutcome{tooLarge, fmt.Sprintf("more than %d bytes", limit)}
-	}
-	if err != nil {
-		return nil, &errOutcome{cutShort, "the request was cut short"}
-	}
-	return content, nil
 }
 
 func (s *Server) announce(in *http.Request) ([]byte, error) {
@@ -290,16 +184,29 @@ func (s *Server) takeFile(in *http.Request) ([]byte, error) {
 	return nil, atomicfile.WriteBytes(s.path(hash), content)
 }
 
-func (s *Server) file(in *http.Request) ([]byte, error) {
+// file answers from the disk: callers who do not read take no memory.
+func (s *Server) file(in *http.Request) (io.Reader, error) {
 	hash, err := hashOf(in, "hash")
 	if err != nil {
 		return nil, err
 	}
-	content, err := os.ReadFile(s.path(hash))
+	file, err := os.Open(s.path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &errOutcome{Missing, "there is no such file"}
 	}
-	return content, err
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// enrolled tells a client whether its report would be taken, before it is charged for one.
+func (s *Server) enrolled(in *http.Request) ([]byte, error) {
+	key, err := hex.DecodeString(in.PathValue("key"))
+	if err == nil && s.Aggregator.IsEnrolled(key) {
+		return nil, nil
+	}
+	return nil, &errOutcome{aggregate.NotEnrolled, "the client is not enrolled"}
 }
 
 func (s *Server) report(in *http.Request) ([]byte, error) {

@@ -10,9 +10,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,6 +119,70 @@ func TestTLS(t *testing.T) {
 	if get(foreign) == nil {
 		t.Error("the trainer of another federation is let in")
 	}
+}
+
+// TestCallersWhoDoNotRead: callers who ask for a large file and do not read it take no memory for it, and not the places
+// of the trainer, the other aggregator and other addresses.
+func TestCallersWhoDoNotRead(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	dir := t.TempDir()
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: dir, InFlight: 8,
+		MaxFile: 1 << 30, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	const size = 64 << 20
+	hash := strings.Repeat("ab", 32)
+	if err := os.WriteFile(filepath.Join(dir, hash), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, hash), size); err != nil {
+		t.Fatal(err)
+	}
+	h := server.Handler()
+	ask := func(address string, out http.ResponseWriter, path string) {
+		in := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		in.RemoteAddr = address + ":1"
+		h.ServeHTTP(out, in)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begun, end := make(chan bool), make(chan bool)
+	var asked sync.WaitGroup
+	for range 4 {
+		asked.Go(func() { ask("10.0.0.1", &stuck{httptest.NewRecorder(), begun, end}, "/v1/files/"+hash) })
+	}
+	for range 4 {
+		<-begun
+	}
+	runtime.ReadMemStats(&after)
+	if more := after.TotalAlloc - before.TotalAlloc; more > size/8 {
+		t.Errorf("four callers who do not read take %d bytes", more)
+	}
+	for address, want := range map[string]int{"10.0.0.1": 503, "10.0.0.2": 204} {
+		out := httptest.NewRecorder()
+		if ask(address, out, "/v1/announcements/current"); out.Code != want {
+			t.Errorf("%s gets %d, want %d", address, out.Code, want)
+		}
+	}
+	close(end)
+	asked.Wait()
+	out := httptest.NewRecorder()
+	if ask("10.0.0.1", out, "/v1/announcements/current"); out.Code != 204 {
+		t.Errorf("after they have ended, they get %d", out.Code)
+	}
+}
+
+// stuck is a caller who does not read before end is closed.
+type stuck struct {
+	*httptest.ResponseRecorder
+	begun, end chan bool
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	select {
+	case s.begun <- true:
+		<-s.end
+	case <-s.end:
+	}
+	return len(b), nil
 }
 
 // TestLimits: requests beyond the slots, and beyond an address's rate, are told to come again, and the metrics and the

@@ -1,0 +1,155 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
+	"strings"
+	"time"
+)
+
+// outcomeHeader has the outcome of an answer.
+const outcomeHeader = "Popri-Outcome"
+
+// The outcomes of requests that reach no aggregator.
+const (
+	overloaded = aggregate.Outcome("overloaded") // too many requests at once, or from one address
+	forbidden  = aggregate.Outcome("forbidden")  // the caller's certificate is not that of the one who may ask
+	tooLarge   = aggregate.Outcome("too_large")
+	cutShort   = aggregate.Outcome("cut_short") // the request did not arrive in time, or its connection broke
+	Missing    = aggregate.Outcome("missing")   // a file that the caller must send first
+	failed     = aggregate.Outcome("failed")
+)
+
+var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
+	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409,
+	aggregate.Late: 410, aggregate.Busy: 409,
+	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408,
+	Missing: 404, failed: 500}
+
+// answering makes the body of an answer; nil is an answer without one. A body that is a file is closed.
+type answering func(*http.Request) (io.Reader, error)
+
+// inMemory answers with the bytes that f makes.
+func inMemory(f func(*http.Request) ([]byte, error)) answering {
+	return func(in *http.Request) (io.Reader, error) {
+		content, err := f(in)
+		if content == nil || err != nil {
+			return nil, err
+		}
+		return bytes.NewReader(content), nil
+	}
+}
+
+// errOutcome is an error with an outcome of the server's own.
+type errOutcome struct {
+	outcome aggregate.Outcome
+	text    string
+}
+
+func (e *errOutcome) Error() string { return e.text }
+
+// outcomeOf is the outcome of an error of the aggregator or of the server; "" for a failure.
+func outcomeOf(err error) aggregate.Outcome {
+	if own := (*errOutcome)(nil); errors.As(err, &own) {
+		return own.outcome
+	}
+	return aggregate.OutcomeOf(err)
+}
+
+// answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must
+// have.
+func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer answering) {
+	began := time.Now()
+	free, err := s.enter(in, caller)
+	var body io.Reader
+	if err == nil {
+		defer free()
+		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(s.Patience)) // a recorder in a test has none
+		in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
+		body, err = answer(in)
+	}
+	if file, ok := body.(io.Closer); ok {
+		defer file.Close()
+	}
+	outcome := outcomeOf(err)
+	level := slog.LevelDebug
+	if outcome == "" {
+		outcome, level = failed, slog.LevelError
+	}
+	status := statuses[outcome]
+	if err == nil && in.Method == http.MethodGet {
+		status = http.StatusOK
+		if body == nil {
+			status = http.StatusNoContent
+		}
+	}
+	out.Header().Set(outcomeHeader, string(outcome))
+	out.Header().Set("Content-Type", "application/octet-stream")
+	if outcome == overloaded || outcome == aggregate.Waiting {
+		out.Header().Set("Retry-After", "1")
+	}
+	if body == nil { // an error of the machine may name a path
+		text := ""
+		if err != nil && outcome != failed {
+			text = err.Error() + "\n"
+		}
+		body = strings.NewReader(text)
+	}
+	if s.Tap != nil {
+		content, _ := io.ReadAll(body)
+		s.Tap(in.URL.Path, content)
+		body = bytes.NewReader(content)
+	}
+	out.WriteHeader(status)
+	sent, _ := io.Copy(out, body)
+	s.counts.add(route, outcome, in.ContentLength, time.Since(began))
+	attributes := []any{"method", in.Method, "route", route, "outcome", string(outcome), "status", status, "bytes", sent,
+		"seconds", time.Since(began).Seconds()}
+	if outcome == failed {
+		attributes = append(attributes, "error", err.Error())
+	}
+	s.Log.Log(in.Context(), level, "request", attributes...)
+}
+
+// enter takes a place for a request whose caller may ask.
+func (s *Server) enter(in *http.Request, caller string) (free func(), err error) {
+	if caller != "" && identity.Caller(in.TLS) != caller {
+		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
+	}
+	host, _, err := net.SplitHostPort(in.RemoteAddr)
+	switch {
+	case caller != "":
+		host = ""
+	case err != nil:
+		host = in.RemoteAddr
+	case !s.limits.allow(host, time.Now()):
+		return nil, &errOutcome{overloaded, "too many requests from this address"}
+	}
+	free, ok := s.places.take(host)
+	if !ok {
+		return nil, &errOutcome{overloaded, "too many requests at once"}
+	}
+	return free, nil
+}
+
+// read reads a body of at most limit bytes.
+func read(in *http.Request, limit int64) ([]byte, error) {
+	if in.ContentLength > limit {
+		return nil, &errOutcome{tooLarge, fmt.Sprintf("%d bytes, want at most %d", in.ContentLength, limit)}
+	}
+	content, err := io.ReadAll(io.LimitReader(in.Body, limit+1))
+	if int64(len(content)) > limit {
+		return nil, &errOutcome{tooLarge, fmt.Sprintf("more than %d bytes", limit)}
+	}
+	if err != nil {
+		return nil, &errOutcome{cutShort, "the request was cut short"}
+	}
+	return content, nil
+}
