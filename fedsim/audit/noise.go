@@ -223,7 +223,7 @@ func (r *Report) nearZero(f foundRelease) string {
 func (r *Report) wholeCounts() {
 	whole, n, step := 0.0, 0.0, 0.0
 	for _, f := range r.found {
-		if c := f.release; ensemble.Named(c.Query) && len(c.Sum) == 2 && c.Sigma > 0 {
+		if c := f.release; ensemble.Named(c.Query) && len(c.Sum) == 2 && c.Sum[0] != ensemble.None && c.Sigma > 0 {
 			n, step = n+1, max(step, c.Step)
 			if c.Sum[1] == math.Round(c.Sum[1]) {
 				whole++

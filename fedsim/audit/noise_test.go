@@ -140,7 +140,9 @@ func TestNoNoiseWhereSumsFillTheSpace(t *testing.T) {
 		for range 38 {
 			f := made("ensemble/homogeneous/coordinated temperature 1", 2, noise, func() float64 { return 17 })
 			f.release.Chosen = true
-			r.found = append(r.found, f)
+			none := f // a vote without a result, of which 0 is released
+			none.release = &release.Release{Query: f.release.Query, Sigma: 2, Step: step, Sum: []float64{-1, 0}, Chosen: true}
+			r.found = append(r.found, f, none)
 		}
 		if err := r.testNoise(nil); err != nil || r.Sound() != (noise > 0) {
 			t.Errorf("counts with noise of %g: %v, %q", noise, err, r.Problems)

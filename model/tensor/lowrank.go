@@ -142,6 +142,7 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank, residual Tensor) Tensor {
 	}
 	var low Tensor
 	down, up := s.Contiguous(l.Down), s.Contiguous(l.Up)
+	kept := []Tensor{down, up} // in the form that the backward pass takes
 	numbers := make([]float64, 2+3*lowRankParts)
 	if w.InOut {
 		numbers[0] = inOutWeight
@@ -151,7 +152,8 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank, residual Tensor) Tensor {
 	s.NoGrad(func() {
 		y = s.Projected(x, w.Matrix, w.Bias, w.InOut)
 		if s.gpu {
-			low = s.factored(down, up, l.Parts, y.Size(1), x.DType()).add(y, x)
+			f := s.factored(down, up, l.Parts, y.Size(1), x.DType())
+			low, kept = f.add(y, x), []Tensor{f.down, f.up}
 			return
 		}
 		low = s.Empty(Float32, x.Size(0), down.Size(0))
@@ -159,7 +161,7 @@ func (s *Scope) Adapted(x Tensor, w Weight, l LowRank, residual Tensor) Tensor {
 		c.y, c.low = y.pointer(), low.floats()
 		s.shared(lowRankKernel, unsafe.Pointer(&c), x.Size(0), x.Size(1)+y.Size(1))
 	})
-	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, w.Matrix, down, up, low},
+	s.record(step{op: stepAdapted, numbers: numbers, saved: []Tensor{x, w.Matrix, kept[0], kept[1], low},
 		inputs: []Tensor{x, down, up}, outputs: []Tensor{y}})
 	return y
 }
@@ -271,7 +273,7 @@ func adaptedGradient(b backward) []Tensor {
 		grads[0] = b.Projected(dy, weight, Tensor{}, b.numbers[0] == outInWeight)
 	}
 	if b.gpu {
-		f := b.factored(b.saved[2], b.saved[3], parts, dy.Size(1), x.DType())
+		f := factored{b.Scope, b.saved[2], b.saved[3], b.saved[4].Size(1), parts, x.DType()}
 		grads[1], grads[2] = f.gradients(grads[0], x, dy, b.saved[4], b.wanted[1], b.wanted[2])
 		return grads
 	}

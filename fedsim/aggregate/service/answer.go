@@ -8,10 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"popri/fedsim/aggregate"
-	"popri/fedsim/aggregate/identity"
 	"strings"
 	"time"
+
+	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/identity"
 )
 
 // outcomeHeader has the outcome of an answer.
