@@ -106,6 +106,10 @@ TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float",
 LITERALS = ["1", "0", "-3", "2.5", "1e3", "10", "'a'", '"b\\n"', "'é'", "''", "[]", "[1, 'a', none]", "{}", "{'k': 1, 'b': [2]}",
             "true", "False", "none", "(1, 2)", "()", "('x',)", "'%s-%d'", "'{} {x}'", "nope", "range(4)", "0x1f", "1_000"]
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"]
+RARE = ["{% for x in [1] %}{% break %}{% else %}else{% endfor %}", "{% for x in l %}{% continue %}{% else %}else{% endfor %}",
+        "{% for x in l %}{% if x == 1 %}{% break %}{% endif %}{% else %}else{% endfor %}", "{% for x in [] %}{% else %}else{% endfor %}",
+        "{{ '1e400'|float }}", "{{ '1e400'|int(3) }}", "{{ 01 }}", "{{ 007.5 }}", "{{ 0_0 }}", "{% for v, loop in [[1, 2]] %}{% endfor %}",
+        "{% if z %}{% macro g(a=1|nofilter) %}{% endmacro %}{% endif %}", "{% if z %}{{ 1|nofilter }}{% endif %}"]
 
 
 def expression(r, depth):
@@ -183,6 +187,8 @@ def drawn(seed, n):
         c = case(source, VALUES, "drawn")
         if i % 10 == 0 or "error" not in c and not (" at 0x" in c["text"] or "__class__" in source):
             yield c
+    for source in RARE:
+        yield case(source, VALUES, "rare")
 
 
 with open(a.out, "w", encoding="utf-8") as out:

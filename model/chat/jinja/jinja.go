@@ -274,17 +274,19 @@ func (l *looping) run(in *state, s *scope, over Value, depth int) flow {
 		items = kept
 	}
 	state := &loopState{of: l, around: s, items: items, depth: depth}
+	whole := false // whether the body came to its end for an item, without break or continue
 	for i, v := range items {
 		in.step(1)
 		state.at = i
 		inner := l.frame.scope(s)
 		inner.vars["loop"] = state
 		l.set(in, inner, v)
-		if run(l.body, in, inner) == ended {
+		to := run(l.body, in, inner)
+		if whole = whole || to == onward; to == ended {
 			break
 		}
 	}
-	if len(items) == 0 {
+	if !whole {
 		return run(l.otherwise, in, l.otherFrame.scope(s))
 	}
 	return onward
@@ -355,7 +357,7 @@ var functions = map[string]*Function{
 	"namespace": {Name: "namespace", call: func(in *state, a args) Value {
 		return namespace{dictOf(a)}
 	}},
-	"joiner": absent("joiner"), "lipsum": absent("lipsum"), "cycler": absent("cycler"),
+	"joiner": absent("joiner"), "lipsum": absent("lipsum"), "cycler": absent("cycler"), "self": absent("self"),
 }
 
 // absent is a function that Jinja has.

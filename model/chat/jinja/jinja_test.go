@@ -151,6 +151,8 @@ func TestErrors(t *testing.T) {
 		"{{ ''.__class__ }}":                   "unsafe",
 		"{{ 99999999999999999999 }}":           "64 bits",
 		"{{ 9223372036854775807 + 1 }}":        "64 bits",
+		"{{ '١٢'|int }}":                       `int of "١٢" is not supported`,
+		"{{ self }}":                           "an object is not written",
 		"{% if 1 %}{{ 1|nothing }}{% endif %}": "the filter nothing is unknown",
 	} {
 		parsed, err := Parse(source)

@@ -313,6 +313,9 @@ func (l *lexer) number() {
 				n, k = m+d, decimal
 			}
 		}
+		if k == integer && rest[0] == '0' && strings.Trim(rest[:n], "0_") != "" {
+			failAt(l.line(), "the number %s begins with 0", rest[:n])
+		}
 	}
 	l.add(k, strings.ReplaceAll(rest[:n], "_", ""))
 	l.advance(n)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 func toInt(in *state, v Value, a args) Value {
@@ -31,12 +32,9 @@ func toInt(in *state, v Value, a args) Value {
 		}
 		fail("the number %v is larger than 64 bits", x)
 	case string:
-		s := strings.TrimFunc(x, isSpace)
+		s := numeral("int", x)
 		if base != 10 {
 			fail("int with the base %d is not supported", base)
-		}
-		if strings.Contains(s, "_") {
-			fail("int of %q is not supported", s)
 		}
 		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 			return i
@@ -48,13 +46,22 @@ func toInt(in *state, v Value, a args) Value {
 	return of[0]
 }
 
+// numeral is a text that a filter reads as a number. Python reads more than Go: digits of other scripts, and underscores.
+func numeral(filter, s string) string {
+	s = strings.TrimFunc(s, isSpace)
+	if strings.ContainsFunc(s, func(r rune) bool { return r == '_' || r >= 0x80 && unicode.IsDigit(r) }) {
+		fail("%s of %q is not supported", filter, s)
+	}
+	return s
+}
+
 // parseFloat reads a number as Python's float does.
 func parseFloat(s string) (float64, bool) {
-	if strings.ContainsAny(s, "xXpP_") {
+	if strings.ContainsAny(s, "xXpP") {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return f, err == nil
+	return f, err == nil || math.IsInf(f, 0)
 }
 
 func toFloat(_ *state, v Value, a args) Value {
@@ -63,7 +70,7 @@ func toFloat(_ *state, v Value, a args) Value {
 		of[0] = 0.0
 	}
 	if s, ok := plain(v).(string); ok {
-		if f, ok := parseFloat(strings.TrimFunc(s, isSpace)); ok {
+		if f, ok := parseFloat(numeral("float", s)); ok {
 			return f
 		}
 		return of[0]

@@ -128,6 +128,9 @@ func (p *parser) target() (set target, names []string) {
 
 func (p *parser) loop() stmt {
 	set, names := p.target()
+	if slices.Contains(names, "loop") {
+		p.fail("loop cannot be set by a loop")
+	}
 	if !p.skipName("in") {
 		p.fail(`%s stands where "in" must`, p.now())
 	}
@@ -244,6 +247,8 @@ func (p *parser) inMacro(names []string, until string) (list []stmt, f *frame) {
 
 // parameters reads those of a macro, with their defaults.
 func (p *parser) parameters(m *macro) {
+	defer func(soft bool) { p.soft = soft }(p.soft)
+	p.soft = false
 	p.want("(")
 	for !p.skip(")") {
 		if len(m.names) > 0 {
