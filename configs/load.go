@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/quote"
 )
 
@@ -106,7 +107,7 @@ func (l *loader) load(opt LoadOptions) Config {
 	preset, where, key := opt.Preset, "preset", ""
 	if opt.File != "" {
 		var err error
-		if content, err = os.ReadFile(opt.File); err != nil {
+		if content, err = fault.ReadFile(opt.File); err != nil {
 			l.add(opt.File, "", "%s", quote.Raw(err.Error()))
 		}
 		content = exactjson.TrimBOM(content)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"popri/datasets/records"
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/internal/quote"
 )
@@ -89,7 +89,7 @@ func readRecords(path, format string, labelled bool, bad func(string, ...any) er
 }
 
 func readLines(path string, bad func(string, ...any) error) (texts []Text, err error) {
-	content, err := os.ReadFile(path)
+	content, err := fault.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func clean(text, source string) (Text, error) {
 // FirstKeys returns the keys of the first object of a JSON lines file, sorted, or none if its first line is not an
 // object.
 func FirstKeys(path string) ([]string, error) {
-	file, err := os.Open(path)
+	file, err := fault.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 )
 
 // Read reads pairs in the forms of TRL's preference data sets: Parquet if the file is named so, otherwise JSON lines,
@@ -45,7 +45,7 @@ func Read(path string, o ReadOptions) ([]Pair, Cut, error) {
 }
 
 func (x *texts) readJSONL(path string) ([]Pair, error) {
-	f, err := os.Open(path)
+	f, err := fault.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
 	"popri/model/lm"
@@ -32,7 +32,7 @@ var plainInits = []any{nil, true, false, "gaussian", "eva", "orthogonal"}
 // Load reads an adapter for m from a folder in PEFT's format. Settings that cannot be represented are refused by name.
 func Load(dir string, m *lm.Model) (*Adapter, error) {
 	path := filepath.Join(dir, ConfigFile)
-	raw, err := os.ReadFile(path)
+	raw, err := fault.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("lora: %w", err)
 	}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"popri/internal/fault"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/textgen"
@@ -199,7 +199,7 @@ func (o *generateOptions) readPrompts(stdin io.Reader, tok *tokenizer.Tokenizer,
 	if o.prompts == "-" {
 		return textgen.ReadPrompts(stdin, o.prompts, tok, dir)
 	}
-	f, err := os.Open(o.prompts)
+	f, err := fault.Open(o.prompts)
 	if err != nil {
 		return nil, usage(fmt.Errorf("generate: reading prompts: %w", err))
 	}

@@ -49,7 +49,7 @@ type input struct {
 }
 
 func open(path string, o Options) (*input, error) {
-	file, err := os.Open(path)
+	file, err := fault.Open(path)
 	if err != nil {
 		return nil, err
 	}

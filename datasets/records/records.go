@@ -101,15 +101,10 @@ const (
 var Formats = []string{Parquet, JSONL, CSV, TSV, JSON, Folder}
 
 // FormatOf returns the format of a file, which is given or follows from its name.
-//
-// A pipe or a device is refused: to open a pipe is to wait for a writer, and no signal ends this wait.
 func FormatOf(path, given string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
-	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s: %w: it is a pipe or a device, want a file or a folder", path, parquetio.ErrFormat)
 	}
 	if given != "" {
 		if !slices.Contains(Formats, given) {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -330,18 +329,4 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("the error does not name the file: %v", err)
 		}
 	})
-}
-
-// A pipe into which nobody writes is refused, and not waited for.
-func TestPipes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.csv")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Skip(err)
-	}
-	for _, format := range []string{"", CSV} {
-		if _, err := FormatOf(path, format); !errors.Is(err, parquetio.ErrFormat) || !strings.Contains(err.Error(),
-			"it is a pipe") {
-			t.Errorf("format %q: %v", format, err)
-		}
-	}
 }

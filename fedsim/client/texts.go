@@ -11,7 +11,6 @@ import (
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net/mail"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -85,7 +84,7 @@ const maxMessage = 1 << 24
 
 // mailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, without quoted lines.
 func (s Source) mailbox(add func(text, date string)) error {
-	f, err := os.Open(s.Path)
+	f, err := fault.Open(s.Path)
 	if err != nil {
 		return err
 	}

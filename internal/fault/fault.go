@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 )
@@ -72,4 +74,24 @@ func Endings() []os.Signal {
 		list = append(list, syscall.SIGHUP)
 	}
 	return list
+}
+
+// Open is os.Open of an input file. A pipe or a device is refused, unless a shell opened it, as in <(zcat pairs.gz): to open
+// a pipe is to wait for a writer, and no signal ends this wait.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() && !info.Mode().IsRegular() && filepath.Dir(path) != "/dev/fd" {
+		return nil, Userf("%s is a pipe or a device, want a file", path)
+	}
+	return os.Open(path)
+}
+
+// ReadFile is os.ReadFile of what [Open] opens.
+func ReadFile(path string) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }

@@ -60,7 +60,7 @@ func (f *File) Group(i int) *File {
 
 // Open opens a Parquet file and reads its schema.
 func Open(path string) (f *File, err error) {
-	handle, err := os.Open(path)
+	handle, err := fault.Open(path)
 	if err != nil {
 		return nil, err // names the path
 	}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -95,7 +94,7 @@ func Source(dir string) (source, path string, tokens map[string]string, err erro
 		return "", path, nil, fault.Userf("chat: %s: %w", path, err)
 	}
 	own := filepath.Join(dir, templateFile)
-	switch content, err := os.ReadFile(own); {
+	switch content, err := fault.ReadFile(own); {
 	case err == nil:
 		path, source = own, string(exactjson.TrimBOM(content))
 	case !errors.Is(err, fs.ErrNotExist):
@@ -106,7 +105,7 @@ func Source(dir string) (source, path string, tokens map[string]string, err erro
 
 // fromConfig returns the template in a tokenizer_config.json, "" if there is none.
 func fromConfig(path string) (string, error) {
-	content, err := os.ReadFile(path)
+	content, err := fault.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

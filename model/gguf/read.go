@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"unicode/utf8"
 
+	"popri/internal/fault"
 	"popri/internal/quote"
 )
 
@@ -61,7 +61,7 @@ type File struct {
 
 // Open opens a file and checks its header. Content that is not valid gives a [*FormatError].
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := fault.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}

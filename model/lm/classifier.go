@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/quote"
 	"popri/model/tensor"
 )
@@ -81,7 +81,7 @@ func ClassifierLabels(dir string) ([]string, error) {
 		return nil, nil
 	}
 	path := filepath.Join(dir, "config.json")
-	raw, err := os.ReadFile(path)
+	raw, err := fault.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("lm: %w", err)
 	}

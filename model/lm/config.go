@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/hfconfig"
 	"popri/internal/quote"
 	"popri/model/tensor"
@@ -92,7 +92,7 @@ func readConfig(dir string) (Config, error) {
 // readAnyConfig is readConfig, also of families that only predict masked tokens.
 func readAnyConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, configFile)
-	raw, err := os.ReadFile(path)
+	raw, err := fault.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("lm: %w", err)
 	}
@@ -101,7 +101,7 @@ func readAnyConfig(dir string) (Config, error) {
 		return Config{}, fmt.Errorf("lm: %s: %w", path, err)
 	}
 	generation := filepath.Join(dir, "generation_config.json")
-	if raw, err := os.ReadFile(generation); err == nil {
+	if raw, err := fault.ReadFile(generation); err == nil {
 		var g struct {
 			EOS tokenIDs `json:"eos_token_id"`
 		}

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/quote"
 )
 
@@ -60,7 +60,7 @@ func Generators() []string {
 // [Load] to find.
 func CheckGenerator(dir string) error {
 	path := filepath.Join(dir, configFile)
-	raw, err := os.ReadFile(path)
+	raw, err := fault.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("lm: %w", err)
 	}

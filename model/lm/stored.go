@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/model/safetensors"
 )
 
@@ -36,7 +36,7 @@ func OpenStored(dir string) (*Stored, error) {
 		return nil, err
 	}
 	s := &Stored{Config: f.config.fields(), Tensors: f.tensors, Close: f.files.Close}
-	raw, err := os.ReadFile(filepath.Join(dir, configFile))
+	raw, err := fault.ReadFile(filepath.Join(dir, configFile))
 	if err == nil {
 		err = json.Unmarshal(exactjson.TrimBOM(raw), &s.Stated)
 	}

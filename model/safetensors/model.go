@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"popri/internal/fault"
 )
 
 // The names that model folders use.
@@ -50,7 +51,7 @@ func OpenModel(dir string) (*Model, error) {
 
 func (m *Model) openShards() error {
 	path := filepath.Join(m.dir, ModelIndex)
-	content, err := os.ReadFile(path)
+	content, err := fault.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("safetensors: %s holds neither %s nor %s: %w", m.dir, ModelFile, ModelIndex, fs.ErrNotExist)
 	} else if err != nil {

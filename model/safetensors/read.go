@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"unicode/utf8"
+
+	"popri/internal/fault"
 )
 
 // maxHeader bounds the header's length in bytes, as in the reference: a wrong length field must not make a reader
@@ -53,7 +54,7 @@ type File struct {
 // The values are read when they are used: if another process cuts the file meanwhile, reading faults, as with any
 // mapping. popri replaces its files and never changes them in place.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := fault.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/quote"
 )
 
@@ -40,12 +41,12 @@ func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)
 	}
-	content, err := os.ReadFile(path)
+	content, err := fault.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w%s", err, otherForm(filepath.Dir(path)))
 	}
 	config := filepath.Join(filepath.Dir(path), configName)
-	settings, err := os.ReadFile(config)
+	settings, err := fault.ReadFile(config)
 	if err == nil {
 		if content, err = obey(content, settings); err != nil {
 			return nil, &FormatError{Path: config, Problem: err.Error()}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/quote"
 )
 
@@ -34,7 +34,7 @@ const defaultExtraIDs = 100
 // transformers converts it to tokenizer.json. [Tokenizer.JSON] returns that file. tokenizer_config.json next to the
 // model is read as by [Load], and its extra_ids.
 func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
-	content, err := os.ReadFile(path)
+	content, err := fault.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
@@ -45,7 +45,7 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 		Prefix *bool                              `json:"add_prefix_space"`
 		Added  map[int32]struct{ Content string } `json:"added_tokens_decoder"`
 	}
-	raw, err := os.ReadFile(configPath)
+	raw, err := fault.ReadFile(configPath)
 	if err == nil {
 		if err := json.Unmarshal(exactjson.TrimBOM(raw), &config); err != nil {
 			return nil, &FormatError{Path: configPath, Problem: quote.JSON(err).Error()}

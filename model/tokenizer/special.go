@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/internal/quote"
 )
 
@@ -108,7 +108,7 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 
 // fields reads a file of a folder that holds a JSON object; nil where there is none.
 func fields(dir, name string) (of map[string]json.RawMessage, err error) {
-	content, err := os.ReadFile(filepath.Join(dir, name))
+	content, err := fault.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

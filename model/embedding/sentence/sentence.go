@@ -18,6 +18,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/exactjson"
+	"popri/internal/fault"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
 )
@@ -97,7 +98,7 @@ func (f *Folder) open() error {
 // readJSON reads an optional file; a missing one leaves into unchanged.
 func (f *Folder) readJSON(name string, decode func([]byte) error) (found bool, err error) {
 	path := filepath.Join(f.Dir, name)
-	raw, err := os.ReadFile(path)
+	raw, err := fault.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
