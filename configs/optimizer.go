@@ -27,8 +27,8 @@ type Optimizer struct {
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for
 	// other schedules.
 	MinLearningRate float64 `yaml:"min_learning_rate" range:"[0, 10]"`
-	// WarmupSteps is the number of first steps over which the learning rate rises from 0; below 1, it is their share of
-	// the schedule's steps, rounded up. Default 5; 0 for none.
+	// WarmupSteps is the number of first steps over which the learning rate rises from 0, at most half of all; below 1,
+	// their share, rounded up. Default 5; 0 for none.
 	WarmupSteps float64 `yaml:"warmup_steps" range:"[0, 2^30]"`
 	// WeightDecay is AdamW's decoupled weight decay of the adapters. Default 0, because adapters are small already.
 	WeightDecay float64 `yaml:"weight_decay" range:"[0, 10]"`

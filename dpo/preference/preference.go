@@ -5,7 +5,9 @@ package preference
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"popri/configs"
@@ -29,8 +31,24 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 	if warmup < 1 {
 		warmup = math.Ceil(warmup * float64(steps))
 	}
-	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate, Warmup: int(warmup),
-		Total: steps}
+	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate,
+		Warmup: min(int(warmup), steps/2), Total: steps}
+}
+
+// leastMove is the difference of the log-ratios of chosen and rejected samples, in nats, below which training did nothing.
+const leastMove = 1e-3
+
+// Idle warns of updates that moved nothing; "" of others. Figures of an update are those before it, so the first ones are
+// always 0.
+func Idle(c configs.Config, steps []dpo.Metrics) string {
+	last := steps[len(steps)-1]
+	still := !slices.ContainsFunc(steps, func(m dpo.Metrics) bool { return m.LearningRate > 0 })
+	if !still && (len(steps) < 3 || math.Abs(last.RewardsMargins)/c.DPO.Beta >= leastMove) {
+		return ""
+	}
+	return fmt.Sprintf("the %d updates moved nothing (loss %.4f, margin %.2g): optimizer.learning_rate is %g, "+
+		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g", len(steps), last.Loss,
+		last.RewardsMargins, c.Optimizer.LearningRate, last.LearningRate, c.Optimizer.WarmupSteps)
 }
 
 // Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.

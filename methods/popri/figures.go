@@ -2,11 +2,8 @@ package popri
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"strconv"
 
-	"popri/configs"
 	"popri/dpo"
 	"popri/internal/rng"
 	"popri/methods/policy"
@@ -14,21 +11,6 @@ import (
 	"popri/methods/sampling"
 	"popri/model/tensor"
 )
-
-// leastMove is the difference of the log-ratios of chosen and rejected samples, in nats, below which training did nothing.
-const leastMove = 1e-3
-
-// idle warns of a round whose updates moved nothing; "" of others. Figures of an update are those before it, so the first
-// ones are always 0.
-func idle(c configs.Config, steps []dpo.Metrics) string {
-	if len(steps) < 3 || math.Abs(steps[len(steps)-1].RewardsMargins)/c.DPO.Beta >= leastMove {
-		return ""
-	}
-	last := steps[len(steps)-1]
-	return fmt.Sprintf("warning: the round's %d updates moved nothing (loss %.4f, margin %.2g): optimizer.learning_rate is %g, "+
-		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g", len(steps), last.Loss,
-		last.RewardsMargins, c.Optimizer.LearningRate, last.LearningRate, c.Optimizer.WarmupSteps)
-}
 
 // referenceEvent describes the reference log-probabilities in the log.
 func referenceEvent(c dpo.Cached) map[string]any {

@@ -83,8 +83,8 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		return err
 	}
 	m.note(r, f, o, len(held))
-	if text := idle(c, o.Steps); text != "" {
-		stage.Say(text)
+	if text := preference.Idle(c, o.Steps); text != "" {
+		stage.Say("warning: " + text)
 	}
 	if len(o.Evals) > 0 {
 		if err := rows.WriteLines(filepath.Join(r.Dir, preference.EvalsFile), o.Evals); err != nil {

@@ -61,7 +61,7 @@ type Options struct {
 	Eval      func(dpo.Evaluation)
 	Prepared  func(p Prepared) // called when everything has been read
 	// Trackers are the programs that show the steps' figures (trackers.Names); Warn is called with a sentence for each
-	// that fails.
+	// that fails, and of a training that moved nothing.
 	Trackers []string
 	Warn     func(text string)
 }
@@ -169,6 +169,9 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	tracked.Close()
 	if err != nil {
 		return nil, l.failed(err, o.Out)
+	}
+	if text := preference.Idle(o.Config, outcome.Steps); text != "" && o.Warn != nil {
+		o.Warn(text)
 	}
 	r := newResult(f, outcome, cached)
 	r.Truncated, r.Dropped = cut.Truncated, cut.Dropped
