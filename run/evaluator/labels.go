@@ -56,6 +56,11 @@ func Check(c configs.Config, population *clients.Population) error {
 		}
 		name = "in " + dir
 	}
+	return checkContext(c, name, shape)
+}
+
+// checkContext returns the user's mistake if rows are longer than what a model of this shape attends to.
+func checkContext(c configs.Config, name string, shape lm.Shape) error {
 	if most := shape.Config.Context; c.Downstream.Length > most {
 		return fault.Userf("downstream.length is %d, must be at most %d: the small model %s attends to no more tokens",
 			c.Downstream.Length, most, name)

@@ -47,6 +47,9 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	if err != nil {
 		return downstream.Suite{}, fault.User(err)
 	}
+	if err := checkContext(c, "in "+dir, shape); err != nil {
+		return downstream.Suite{}, err
+	}
 	micro, recompute := assembly.SmallPasses(d, shape)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: micro, Recompute: recompute,
 		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule,

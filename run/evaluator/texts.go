@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -135,8 +136,8 @@ func readSource(c configs.Config, file string) (downstream.Source, error) {
 				c.Downstream.Task)
 		}
 		src.Model = file
-		_, err := lm.Inspect(file)
-		return src, err
+		shape, err := lm.Inspect(file)
+		return src, cmp.Or(err, checkContext(c, "in "+file, shape))
 	}
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
 		f, err := parquetio.Open(file)

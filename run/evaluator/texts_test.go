@@ -1,13 +1,17 @@
 package evaluator
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/methods/sampling"
+	"popri/model/shipped"
+	"popri/run/assembly"
 )
 
 // TestJudgeOwnSamples: a run's product can hold empty samples, and is readSource without them; any other file with an
@@ -29,5 +33,17 @@ func TestJudgeOwnSamples(t *testing.T) {
 	}
 	if _, err := readSource(configs.Default(), path); err == nil {
 		t.Error("an empty text of another file is no error")
+	}
+}
+
+// Rows that are longer than what the model attends to would give other figures, or end the program.
+func TestLength(t *testing.T) {
+	c := configs.Default()
+	c.Downstream.Length = 10_000
+	dir, _ := assembly.ModelDir(c.Downstream.Model, shipped.Device)
+	_, trained := newSuite(c, nil, nil)
+	_, tested := readSource(c, dir)
+	if text := fmt.Sprint(trained, tested); strings.Count(text, "downstream.length is 10000") != 2 {
+		t.Error(text)
 	}
 }
