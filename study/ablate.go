@@ -21,6 +21,7 @@ import (
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
+	"popri/run/reporting"
 	"popri/show/series"
 	"popri/study/cost"
 	"popri/study/grid"
@@ -199,12 +200,17 @@ func spentBy(dir string) (float64, error) {
 	return ledger.Spent(budget, entries)
 }
 
-// compose computes what all runs in the folder spent together: also those that were dropped or failed after a release, and
+// compose computes what all runs in the folder spent together, and writes it into their reports: also those that were dropped or failed after a release, and
 // those of earlier grids, because whoever chose this grid may have seen them.
 func (a *Ablation) compose(dir string) error {
 	runs, err := rundir.RunsIn(dir)
 	if err == nil {
 		a.Composed, err = guarantee.Compose(runs)
+	}
+	for _, run := range runs { // what it says of all runs, it said before the later ones were
+		if err == nil && rundir.Has(run, rundir.Report) {
+			_, err = reporting.Write(run)
+		}
 	}
 	return err
 }
