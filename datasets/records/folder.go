@@ -79,6 +79,9 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 // paragraphs calls do with the paragraphs of a text file, separated by blank lines, their white space as single spaces.
 func paragraphs(path string, o Options, do func(number int, text string) error) error {
 	o.Progress = func(int64, int64) {}
+	if strings.EqualFold(filepath.Ext(path), ".mbox") {
+		return &Error{path: path, err: errors.New("it is a mailbox: save its messages as text files")}
+	}
 	in, err := open(path, o)
 	if err != nil {
 		return err
