@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"popri/internal/exactjson"
@@ -110,6 +111,9 @@ func readAnyConfig(dir string) (Config, error) {
 		}
 		if len(g.EOS) > 0 {
 			c.EOS = g.EOS
+			if least, most := slices.Min(g.EOS), slices.Max(g.EOS); least < 0 || int(most) >= c.Vocab {
+				return Config{}, fmt.Errorf("lm: %s: eos_token_id: %v: the vocabulary has %d tokens", generation, g.EOS, c.Vocab)
+			}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return Config{}, fmt.Errorf("lm: %w", err)
