@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"popri/datasets/records"
-	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/internal/quote"
@@ -94,11 +93,11 @@ func readLines(path string, bad func(string, ...any) error) (texts []Text, err e
 		return nil, err
 	}
 	number := 0
-	for line := range strings.Lines(string(exactjson.TrimBOM(content))) {
+	for line := range strings.Lines(string(content)) {
 		if number++; strings.TrimSpace(line) == "" {
 			continue
 		}
-		t, err := clean(line, "")
+		t, err := clean(strings.TrimPrefix(line, "\ufeff"), "") // files with marks are joined
 		if err != nil {
 			return nil, bad("line %d: %w", number, err)
 		}

@@ -46,7 +46,7 @@ func TestReadPublic(t *testing.T) {
 		want    []Text
 		fault   string
 	}{
-		{"a.txt", []byte("\ufeffone  line\r\n\n two\n"), []Text{{"one line", "", "", ""}, {"two", "", "", ""}}, ""},
+		{"a.txt", []byte("\ufeffone  line\r\n\n\ufeff two\n"), []Text{{"one line", "", "", ""}, {"two", "", "", ""}}, ""},
 		{"b.jsonl", []byte(`{"text": "a\nb", "source": "s", "other": 1}` + "\n\n" + `{"text": "c"}`),
 			[]Text{{"a b", "s", "", ""}, {"c", "", "", ""}}, ""},
 		{"c.parquet", table(func(b *bytes.Buffer) error {

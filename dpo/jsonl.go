@@ -59,16 +59,13 @@ func (x *texts) readJSONL(path string) ([]Pair, error) {
 
 func (x *texts) parseJSONL(r io.Reader) ([]Pair, error) {
 	reader := bufio.NewReader(r)
-	if mark, _ := reader.Peek(3); len(exactjson.TrimBOM(mark)) < len(mark) {
-		_, _ = reader.Discard(len(mark)) // the peeked byte is there
-	}
 	var pairs []Pair
 	for number := 1; ; number++ {
 		line, err := reader.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		if line = bytes.TrimSpace(exactjson.TrimBOM(line)); len(line) > 0 { // files with marks are joined
 			r, bad := parseRow(line)
 			if bad == nil {
 				pairs, bad = x.add(pairs, r)

@@ -33,7 +33,7 @@ func TestReadJSONL(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pairs.jsonl")
 	long := strings.TrimSpace(strings.Repeat("the cat ", 40))
 	content := fmt.Sprintf("\ufeff{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": "+
-		"1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n{\"prompt\": %q, \"chosen\": \" a\", "+
+		"1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n\ufeff{\"prompt\": %q, \"chosen\": \" a\", "+
 		"\"rejected\": \" b\"}", long)
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func lines(t *testing.T, content string) (out []textgen.Sample) {
 
 func TestGenerate(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
-	prompts := write(t, dir, "prompts.jsonl", "{\"prompt\": \"the cat\"}\n\n{\"ids\": [3, 4, 5]}\n")
+	prompts := write(t, dir, "prompts.jsonl", "{\"prompt\": \"the cat\"}\n\n\ufeff{\"ids\": [3, 4, 5]}\n")
 	command := func(more ...string) []string {
 		return append([]string{"generate", "--model", model, "--prompts", prompts, "--samples", "3", "--max-new-tokens",
 			"8", "--quiet"}, more...)

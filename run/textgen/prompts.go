@@ -34,13 +34,13 @@ func ReadPrompts(r io.Reader, name string, tok *tokenizer.Tokenizer, folder stri
 	}
 	var prompts []Prompt
 	number := 0
-	for line := range bytes.Lines(exactjson.TrimBOM(content)) {
+	for line := range bytes.Lines(content) {
 		number++
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		p := Prompt{Where: fmt.Sprintf("%s:%d", name, number)}
-		if err := p.parse(line, tok, folder); err != nil {
+		if err := p.parse(exactjson.TrimBOM(line), tok, folder); err != nil {
 			return nil, fault.Userf("%s: %w", p.Where, err)
 		}
 		prompts = append(prompts, p)
