@@ -48,7 +48,13 @@ func Load(path string) (*Tokenizer, error) {
 	config := filepath.Join(filepath.Dir(path), configName)
 	settings, err := fault.ReadFile(config)
 	if err == nil {
-		if content, err = obey(content, settings); err != nil {
+		var kind string
+		model, err := fields(filepath.Dir(path), "config.json")
+		if err != nil {
+			return nil, err
+		}
+		_ = json.Unmarshal(model["model_type"], &kind) // another type names no model
+		if content, err = obey(content, settings, kind); err != nil {
 			return nil, &FormatError{Path: config, Problem: err.Error()}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"popri/internal/exactjson"
 	"popri/internal/quote"
@@ -18,13 +19,18 @@ type overrides struct {
 	Lower   *bool `json:"do_lower_case"`
 	Accents *bool `json:"strip_accents"`
 	CJK     *bool `json:"tokenize_chinese_chars"`
-	// Of ByteLevel.
-	Prefix *bool `json:"add_prefix_space"`
+	// Of ByteLevel, and of LLaMA's classes, whose normalizer writes ▁ before a text.
+	Prefix *bool  `json:"add_prefix_space"`
+	Class  string `json:"tokenizer_class"`
 }
 
-// obey returns the content of a tokenizer.json with what a tokenizer_config.json says otherwise. Content that is damaged comes
-// back as it is: whoever parses it says why.
-func obey(content, config []byte) ([]byte, error) {
+// ofLlama are the model types, "" of none, for which transformers makes a tokenizer of LLaMA's class where
+// tokenizer_config.json names it. For others it goes by the tokenizer.json alone.
+var ofLlama = []string{"", "llama", "gemma2", "smollm3"}
+
+// obey returns the content of a tokenizer.json with what a tokenizer_config.json says otherwise, of a model of that type.
+// Content that is damaged comes back as it is: whoever parses it says why.
+func obey(content, config []byte, kind string) ([]byte, error) {
 	var o overrides
 	if err := json.Unmarshal(exactjson.TrimBOM(config), &o); err != nil {
 		return nil, quote.JSON(err)
@@ -52,10 +58,40 @@ func obey(content, config []byte) ([]byte, error) {
 	set("normalizer", "BertNormalizer", map[string]*bool{"lowercase": o.Lower, "strip_accents": o.Accents,
 		"handle_chinese_chars": o.CJK})
 	set("pre_tokenizer", "ByteLevel", map[string]*bool{"add_prefix_space": o.Prefix})
+	if strings.TrimSuffix(o.Class, "Fast") == "LlamaTokenizer" && slices.Contains(ofLlama, kind) && o.Prefix != nil && !*o.Prefix {
+		for _, c := range [][3]string{{"normalizer", "normalizers", "Prepend"}, {"decoder", "decoders", "Strip"}} {
+			changed = without(file, c[0], c[1], c[2]) || changed
+		}
+	}
 	if err != nil || !changed {
 		return content, err
 	}
 	return json.Marshal(file)
+}
+
+// without takes the steps of a type out of a part of a tokenizer.json, and reports whether there was one.
+func without(file map[string]json.RawMessage, part, list, kind string) bool {
+	typeOf := func(step json.RawMessage) string {
+		var s struct{ Type string }
+		_ = json.Unmarshal(step, &s) // whoever parses it says what is wrong
+		return s.Type
+	}
+	if typeOf(file[part]) == kind {
+		file[part] = json.RawMessage("null")
+		return true
+	}
+	var fields map[string]json.RawMessage
+	var steps []json.RawMessage
+	if json.Unmarshal(file[part], &fields) != nil || json.Unmarshal(fields[list], &steps) != nil {
+		return false
+	}
+	left := slices.DeleteFunc(slices.Clone(steps), func(step json.RawMessage) bool { return typeOf(step) == kind })
+	if len(left) == len(steps) {
+		return false
+	}
+	fields[list], _ = json.Marshal(left)
+	file[part], _ = json.Marshal(fields)
+	return true
 }
 
 // add adds the tokens that a tokenizer.json lacks, in the order of their ids.
