@@ -313,12 +313,17 @@ func (a *app) cost(flags ablateFlags, cells []grid.Cell) ([]ledger.Composed, err
 	for _, c := range composed {
 		a.say("%s.", c.Words("runs"))
 	}
-	earlier, err := study.Earlier(flags.out, cells)
+	return composed, a.sayEarlier(flags.out, cells)
+}
+
+// sayEarlier names the runs in an ablation's folder that are none of its own.
+func (a *app) sayEarlier(dir string, cells []grid.Cell) error {
+	earlier, err := study.Earlier(dir, cells)
 	if err == nil && earlier > 0 {
 		a.say("%s holds %s of earlier grids, which count as well: the result states what all of them spent together.",
-			flags.out, quote.Count(earlier, "run", ""))
+			dir, quote.Count(earlier, "run", ""))
 	}
-	return composed, err
+	return err
 }
 
 func (a *app) ablateOptions(dir string, track trackFlag) study.Options {

@@ -48,6 +48,10 @@ func TestAblate(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &one); err != nil {
 		t.Fatal(err)
 	}
+	if code, _, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.beta=0.3", "--out",
+		dir, "--plan"); code != 0 || !strings.Contains(errs, "2 runs of earlier grids") {
+		t.Errorf("a plan beside earlier runs: exit code %d, %s", code, errs)
+	}
 	// A second seed adds to what is there; the interrupted run goes on.
 	name := filepath.Base(one.Rows[1].Runs[0])
 	if err := os.Remove(filepath.Join(dir, name, rundir.Eval)); err != nil {

@@ -187,6 +187,9 @@ func (a *app) planAblation(flags ablateFlags, base configs.Config, cells []grid.
 		plan = append(plan, w)
 	}
 	rate, seconds, err := speed(base)
+	if err == nil && flags.out != "" {
+		err = a.sayEarlier(flags.out, cells)
+	}
 	if err != nil {
 		return err
 	}
