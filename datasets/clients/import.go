@@ -311,6 +311,8 @@ func (i *importer) unit() string {
 		return "a client is one file, or one folder with all its files," + of
 	case records.JSON:
 		return "a client is one key" + of
+	case records.Mailbox:
+		return "a client is one sender" + of
 	}
 	return "a client is one " + cmp.Or(i.o.Columns.Client, "client_id") + of
 }

@@ -318,6 +318,7 @@ func FuzzImport(f *testing.F) {
 	f.Add("json", []byte(`[{"client_id": 3, "text": "x"}, "y"]`))
 	f.Add("jsonl", []byte(`{"client_id": 1.0, "text": "x", "date": 1627812774}`+"\n{\n"+
 		`{"client_id": 1, "text": "y", "date": "2001-02"}`))
+	f.Add("mbox", []byte("From x\nFrom: a@b.example\n\nhello\n\nFrom y\n\n> x\nbye\n"))
 	f.Add("csv", []byte("client_id;text;date\nann;x;20010203\nann\n;\"y\"z\n"))
 	f.Fuzz(func(t *testing.T, format string, content []byte) {
 		if format == records.Folder {

@@ -26,7 +26,7 @@ type importedText struct {
 	position          records.Position
 }
 
-var units = []string{"row", "line", "entry", "key", "file"}
+var units = []string{"row", "line", "entry", "key", "file", "message"}
 
 // encode appends a text in the form that [decodeText] reads.
 func (t *importedText) encode(b []byte) []byte {

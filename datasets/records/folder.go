@@ -80,7 +80,7 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 func paragraphs(path string, o Options, do func(number int, text string) error) error {
 	o.Progress = func(int64, int64) {}
 	if strings.EqualFold(filepath.Ext(path), ".mbox") {
-		return &Error{path: path, err: errors.New("it is a mailbox: save its messages as text files")}
+		return &Error{path: path, err: errors.New("it is a mailbox: import it by itself")}
 	}
 	in, err := open(path, o)
 	if err != nil {

@@ -5,9 +5,10 @@
 //	.jsonl, .ndjson   an object a line
 //	.csv, .tsv        quoted as in RFC 4180, a first line with the columns' names; the sign between cells is found in it
 //	.json             an object that maps clients to lists of texts, a list of texts, or a list of objects
+//	.mbox             a message for each text, whose sender is the client, without the lines that it quotes
 //	a folder          a client for each file and each subfolder; paragraphs are its texts, those of .html without its tags
 //
-// All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
+// All but Parquet, mailboxes and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
 // named by its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the position,
 // wrap parquetio.ErrFormat, and quote no cell: where columns are swapped, any of them may be somebody's text.
 package records
@@ -40,7 +41,7 @@ type Record struct {
 
 // Position says where in a file a record is.
 type Position struct {
-	Unit   string // "row" or "entry", which count from 0; "line", from 1; "key", from 0; "file"
+	Unit   string // "row" or "entry", which count from 0; "line" and "message", from 1; "key", from 0; "file"
 	Number int64
 	List   bool // the record is one of a list of texts
 	Text   int  // its index there
@@ -94,11 +95,12 @@ const (
 	CSV     = "csv"
 	TSV     = "tsv"
 	JSON    = "json"
+	Mailbox = "mbox"
 	Folder  = "folder"
 )
 
 // Formats lists the formats.
-var Formats = []string{Parquet, JSONL, CSV, TSV, JSON, Folder}
+var Formats = []string{Parquet, JSONL, CSV, TSV, JSON, Mailbox, Folder}
 
 // FormatOf returns the format of a file, which is given or follows from its name.
 func FormatOf(path, given string) (string, error) {
@@ -117,7 +119,7 @@ func FormatOf(path, given string) (string, error) {
 		return Folder, nil
 	}
 	switch ext := strings.ToLower(filepath.Ext(strings.TrimSuffix(path, compressed))); ext {
-	case ".parquet", ".csv", ".tsv", ".json", ".jsonl":
+	case ".parquet", ".csv", ".tsv", ".json", ".jsonl", ".mbox":
 		return ext[1:], nil
 	case ".ndjson":
 		return JSONL, nil
@@ -142,6 +144,12 @@ func Read(path string, o Options, do func(Record) error) error {
 		return readParquet(path, o, do)
 	case Folder:
 		return readFolder(path, o, do)
+	case Mailbox:
+		err = readMailbox(path, o, do)
+		if bad, ok := err.(*Error); ok {
+			bad.path = path
+		}
+		return err
 	}
 	in, err := open(path, o)
 	if err != nil {

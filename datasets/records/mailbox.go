@@ -1,0 +1,134 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"strings"
+
+	"popri/internal/fault"
+)
+
+// maxMessage bounds a message of a mailbox.
+const maxMessage = 1 << 24
+
+// readMailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, without quoted lines, its date
+// and the sender's address, which is the client.
+func readMailbox(path string, o Options, do func(Record) error) error {
+	f, err := fault.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return readMessages(f, o, do)
+}
+
+func readMessages(f io.Reader, o Options, do func(Record) error) error {
+	in := bufio.NewReaderSize(f, 1<<16)
+	var content bytes.Buffer
+	inside, p := false, Position{Unit: "message"}
+	flush := func() error {
+		if !inside {
+			return nil
+		}
+		p.Number++
+		m, err := readMessage(content.Bytes())
+		if err != nil {
+			return o.passes(p, badAt(p, "%v", err))
+		}
+		m.Position = p
+		return do(m)
+	}
+	for {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case bytes.HasPrefix(line, []byte("From ")):
+			if err := flush(); err != nil {
+				return err
+			}
+			content.Reset()
+			inside = true
+		case !inside && len(bytes.TrimSpace(line)) > 0:
+			return bad("it does not begin with a line \"From …\", as a mailbox does")
+		case content.Len() < maxMessage:
+			content.Write(line)
+		}
+		if errors.Is(err, io.EOF) {
+			return flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readMessage is a message as a record. Its errors quote nothing.
+func readMessage(content []byte) (r Record, err error) {
+	m, err := mail.ReadMessage(bytes.NewReader(content))
+	if err != nil {
+		return r, errors.New("its header is damaged") // the error may quote it
+	}
+	r = Record{Client: missing, Split: missing, Date: missing, Label: missing, Source: missing, HasClient: true}
+	if when, err := m.Header.Date(); err == nil {
+		r.Date = Cell{Value: when.Format("2006-01-02")}
+	}
+	if from, err := m.Header.AddressList("From"); err == nil && len(from) > 0 {
+		r.Client = Cell{Value: strings.ToLower(from[0].Address)}
+	}
+	body, err := part(m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), m.Body, 0)
+	if err != nil {
+		return r, errors.New("its body is damaged")
+	}
+	var own []string
+	for line := range strings.Lines(body) {
+		if !strings.HasPrefix(line, ">") {
+			own = append(own, strings.TrimSpace(line))
+		}
+	}
+	r.Text = Cell{Value: strings.TrimSpace(strings.Join(own, " "))}
+	return r, nil
+}
+
+// part is the plain text of a message or of a part of one. Parts of other kinds are left out.
+func part(kind, encoding string, body io.Reader, depth int) (string, error) {
+	media, parameters, err := mime.ParseMediaType(kind)
+	if kind == "" || err != nil {
+		media = "text/plain"
+	}
+	if strings.HasPrefix(media, "multipart/") && depth < 8 {
+		var all []string
+		for parts := multipart.NewReader(body, parameters["boundary"]); ; {
+			p, err := parts.NextRawPart()
+			if errors.Is(err, io.EOF) {
+				return strings.Join(all, "\n"), nil
+			}
+			if err != nil {
+				return "", err
+			}
+			text, err := part(p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p, depth+1)
+			if err != nil {
+				return "", err
+			}
+			if text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	if media != "text/plain" {
+		return "", nil
+	}
+	switch strings.ToLower(encoding) {
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	}
+	content, err := io.ReadAll(io.LimitReader(body, maxMessage))
+	return strings.ToValidUTF8(string(content), "�"), err
+}

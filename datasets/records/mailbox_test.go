@@ -1,0 +1,67 @@
+package records
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+const mails = `From a@example Mon Jan  1 00:00:00 2024
+From: Ann <Ann@Example.org>
+Date: Mon, 1 Jan 2024 10:00:00 +0000
+Subject: none
+
+> what did you see?
+The train was late.
+
+From b@example Tue Jan  2 00:00:00 2024
+Subject: no sender, no date
+Content-Type: text/plain
+Content-Transfer-Encoding: quoted-printable
+
+Rain =
+again.
+`
+
+// Messages are records of their senders, quoted lines left out; a damaged one is passed over, and its error quotes nothing.
+func TestMailbox(t *testing.T) {
+	var got []Record
+	var told []string
+	o := Options{Bad: func(_ Position, err *Error) error {
+		told = append(told, err.Error())
+		return nil
+	}}
+	keep := func(r Record) error {
+		got = append(got, r)
+		return nil
+	}
+	if err := readMessages(strings.NewReader(mails+"From c\n\tbroken secret\n"), o, keep); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Client.Value != "ann@example.org" || got[0].Date.Value != "2024-01-01" ||
+		got[0].Text.Value != "The train was late." || !got[1].Client.Null || !got[1].Date.Null ||
+		got[1].Text.Value != "Rain again." || got[1].Position.String() != "message 2" {
+		t.Errorf("%+v", got)
+	}
+	if all := strings.Join(told, ""); len(told) != 1 || !strings.Contains(all, "message 3") || strings.Contains(all, "secret") {
+		t.Errorf("told is %q", told)
+	}
+	if err := readMessages(strings.NewReader("my secret\n"), o, keep); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("no mailbox: %v", err)
+	}
+}
+
+func FuzzMailbox(f *testing.F) {
+	f.Add([]byte(mails))
+	f.Add([]byte("From x\n\nhello\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		total := 0
+		err := readMessages(bytes.NewReader(b), Options{}, func(r Record) error {
+			total += len(r.Text.Value)
+			return nil
+		})
+		if err == nil && total > 3*len(b) { // a byte that is no UTF-8 becomes three
+			t.Errorf("%d bytes of texts in %d", total, len(b))
+		}
+	})
+}
