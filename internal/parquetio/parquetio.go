@@ -146,6 +146,10 @@ func (f *File) checkExtents(size int64) error {
 				return fmt.Errorf("row group %d, column %d claims %d values, more than a file of %d bytes may "+
 					"hold (%d)", i, j, m.NumValues, size, f.limit/valueBytes)
 			}
+			if m.TotalUncompressedSize > 2*f.limit { // with headers, whose statistics repeat values; before a codec is called
+				return fmt.Errorf("row group %d, column %d decodes to %d bytes, more than twice the limit of %d (%d MiB and %d "+
+					"times the file's size)", i, j, m.TotalUncompressedSize, f.limit, spareBytes>>20, expansion)
+			}
 			if m.DataPageOffset < 0 || m.TotalCompressedSize < 0 || m.DataPageOffset > size ||
 				m.TotalCompressedSize > size || m.NumValues < 0 {
 				return fmt.Errorf("row group %d, column %d: %d bytes at %d lie outside a file of %d bytes", i, j,

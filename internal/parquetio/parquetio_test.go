@@ -96,6 +96,20 @@ func TestClaimsAreBounded(t *testing.T) {
 	if err := lists.checkExtents(1000); err == nil || !strings.Contains(err.Error(), "claims 1000 values") {
 		t.Errorf("1000 values where 999 are possible: %v", err)
 	}
+	// A page of repeated text is small in the file, and is not decoded to find out.
+	b.Reset()
+	if err := Write(&b, []struct{ Text string }{{strings.Repeat("x", 1<<20)}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	long, err := Open(file(t, b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	long.limit = 1 << 19
+	if err := long.checkExtents(int64(b.Len())); err == nil || !strings.Contains(err.Error(), "decodes to ") {
+		t.Errorf("a page of a MiB where half of it is possible: %v", err)
+	}
 }
 
 func TestListsAreBounded(t *testing.T) {
