@@ -36,11 +36,8 @@ Loading is not timed. All but score and round do a first part of the work, which
 }
 
 func (a *app) emitBench(r *benchmark.Result, err error) error {
-	if fault.IsUser(err) {
-		return fmt.Errorf("bench: %w", err)
-	}
 	if err != nil {
-		return err
+		return benchError(err)
 	}
 	return a.emit(r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%.4g %s/s\n", r.Stage, r.Rate, r.Unit)
@@ -52,6 +49,14 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
 		printProfile(w, r.Profile)
 	})
+}
+
+// benchError names the verb in an error of the user.
+func benchError(err error) error {
+	if fault.IsUser(err) {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return err
 }
 
 // printProfile prints where the time went, if it was recorded.
@@ -229,11 +234,8 @@ the paper. utilisation is the rate of the matrix products over that of large pro
 			}
 			o.Done = func(s benchmark.Stage) { fmt.Fprintf(cmd.ErrOrStderr(), "%s: %.2f s\n", s.Name, s.Seconds) }
 			r, err := benchmark.MeasureRound(cmd.Context(), o)
-			if fault.IsUser(err) {
-				return fmt.Errorf("bench: %w", err)
-			}
 			if err != nil {
-				return err
+				return benchError(err)
 			}
 			return a.emit(r, func(w io.Writer) { printRound(w, r) })
 		},

@@ -38,8 +38,8 @@ func (a *app) dataImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [SPLIT=]FILE… --out FILE",
 		Short: "Make a client file from other formats",
-		Long: `Reads Parquet, JSON lines, CSV, TSV, JSON (an object that maps clients to lists of texts, or a list), a mailbox (mbox) or a folder of texts,
-and writes one client file and a manifest next to it (FILE.manifest.json: hashes, options, counts, what was left out and
+		Long: `Reads Parquet, JSON lines, CSV, TSV, JSON (an object that maps clients to lists of texts, or a list), a mailbox (mbox) or a
+folder of texts, and writes one client file and a manifest next to it (FILE.manifest.json: hashes, options, counts, what was left out and
 why). The format follows from the file's name. SPLIT= (train=, validation=, test=) says what a file's texts are for.
 
 Splits come from SPLIT=, from the column --split, from dates (--validation-from, --test-from), or are drawn by client

@@ -1,7 +1,6 @@
 package benchmark
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"popri/dpo"
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/memory"
 	"popri/internal/rng"
@@ -35,30 +35,28 @@ import (
 //go:embed shapes.json
 var shapesJSON []byte
 
-// Shapes are the names of models whose shapes are known.
-func Shapes() []string {
-	var all map[string]json.RawMessage
+// shapes are the configurations by the models' names.
+func shapes() (all map[string]json.RawMessage) {
 	if err := json.Unmarshal(shapesJSON, &all); err != nil {
 		panic(err)
 	}
-	return slices.Sorted(maps.Keys(all))
+	return all
 }
+
+// Shapes are the names of models whose shapes are known.
+func Shapes() []string { return slices.Sorted(maps.Keys(shapes())) }
 
 // shapeOf is the configuration of a model that is known by name, or whose folder has a config.json.
 func shapeOf(name string) (lm.Config, error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(shapesJSON, &all); err != nil {
-		return lm.Config{}, err
-	}
-	raw, ok := all[name]
+	raw, ok := shapes()[name]
 	if !ok {
 		var err error
-		if raw, err = os.ReadFile(filepath.Join(name, "config.json")); err != nil {
+		if raw, err = fault.ReadFile(filepath.Join(name, "config.json")); err != nil {
 			return lm.Config{}, fault.Userf("--shape is %q, want a folder with a config.json, or %s", name,
 				strings.Join(Shapes(), ", "))
 		}
 	}
-	c, err := lm.ParseConfig(bytes.TrimPrefix(raw, []byte("\uFEFF")))
+	c, err := lm.ParseConfig(exactjson.TrimBOM(raw))
 	return c, fault.User(err)
 }
 
@@ -215,28 +213,17 @@ func (b *roundBench) free() {
 // stage times f, which ends when the device has done its work.
 func (b *roundBench) stage(name string, flops float64, f func() error) error {
 	peak, end := peakMemory()
-	var recorded []tensor.Operation
-	work := f
-	if b.Profile {
-		work = func() (err error) {
-			recorded, err = tensor.Record(f)
-			return err
-		}
-	}
-	begun, used := time.Now(), processorTime()
-	err := work()
-	tensor.Synchronize()
-	s := Stage{Name: name, Seconds: time.Since(begun).Seconds(), Flops: flops}
+	r, err := measure(name, b.result.DType, "", b.Profile, func() (int, error) {
+		err := f()
+		tensor.Synchronize()
+		return 0, err
+	})
 	end()
-	if b.Profile {
-		s.Profile = newProfile(recorded, s.Seconds, tensor.Threads())
-		s.Profile.CPU = processorTime() - used
-	}
-	s.Peak = *peak
-	s.Utilisation = flops / s.Seconds / b.result.Rate
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	s := Stage{Name: name, Seconds: r.Seconds, Flops: flops, Utilisation: flops / r.Seconds / b.result.Rate, Peak: *peak,
+		Profile: r.Profile}
 	b.result.Stages = append(b.result.Stages, s)
 	if b.Done != nil {
 		b.Done(s)

@@ -114,13 +114,13 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, e
 	if err := g.allHaveKeys(); err != nil {
 		return tally, err
 	}
-	begun := filepath.Join(g.Keys, a.ID().String()+begunEnd)
+	unsent := filepath.Join(g.Keys, a.ID().String()+"."+begun)
 	err = eachTrainClient(g.Private, q.Since, func(c clients.Client) error {
 		err := g.answer(ctx, a, c)
 		switch {
 		case err == nil:
 			if tally.Answered++; tally.Answered == 1 {
-				return errors.Join(atomicfile.WriteBytes(begun, a.Encode()), ctx.Err())
+				return errors.Join(atomicfile.WriteBytes(unsent, a.Encode()), ctx.Err())
 			}
 		case errors.Is(err, ledger.ErrBudget):
 			tally.Refused++
@@ -132,7 +132,7 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, e
 	if err != nil {
 		return tally, err
 	}
-	if err := os.Remove(begun); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(unsent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tally, err
 	}
 	return tally, atomicfile.WriteBytes(g.done(a), nil)

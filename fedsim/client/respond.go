@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"popri/accountant"
@@ -132,8 +131,8 @@ func (r *Responder) Next(ctx context.Context, every time.Duration) (*aggregate.A
 	return next(ctx, r.remotes, every, func(a *aggregate.Announcement) bool { return !r.sent(a) })
 }
 
-// begunEnd is the end of the name of an announcement's file while its answer is not sent.
-const begunEnd = ".announcement"
+// begun names the file with an announcement whose answer is not sent.
+const begun = "announcement"
 
 // unfinished is an announcement in dir whose answer was begun and is not sent, and whose deadline has not come; nil for
 // none.
@@ -143,7 +142,7 @@ func unfinished(dir string) *aggregate.Announcement {
 		return nil // [next] waits for what is announced
 	}
 	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), begunEnd) {
+		if filepath.Ext(f.Name()) != "."+begun {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(dir, f.Name()))
@@ -212,7 +211,7 @@ func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error
 		}
 	}
 	if final := new(service.Refused); errors.As(refused, &final) && ctx.Err() == nil {
-		return errors.Join(refused, r.remove(a, begunEnd[1:])) // it would be refused again
+		return errors.Join(refused, r.remove(a, begun)) // it would be refused again
 	}
 	if refused != nil {
 		return refused
@@ -221,7 +220,7 @@ func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error
 		return err
 	}
 	return errors.Join(r.remove(a, string(aggregate.Leader)), r.remove(a, string(aggregate.Helper)),
-		r.remove(a, begunEnd[1:]))
+		r.remove(a, begun))
 }
 
 // remove removes a file of an announcement, if it is there.
@@ -282,7 +281,7 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map
 			return nil, err
 		}
 	}
-	return out, atomicfile.WriteBytes(r.path(a, begunEnd[1:]), a.Encode())
+	return out, atomicfile.WriteBytes(r.path(a, begun), a.Encode())
 }
 
 // own is what an answer costs this client, for its own record.

@@ -26,6 +26,27 @@ type Options struct {
 // New makes a model with random weights: normal with standard deviation 0.02, that of the projections onto the residual
 // stream divided by √(2·layers), norms at one and biases at zero, as GPT-2 was initialised.
 func New(config Config, o Options, normal func() float64) (*Model, error) {
+	return initial(config, o, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
+		data := make([]float32, shape[0]*shape[1])
+		for i := range data {
+			data[i] = float32(std * normal())
+		}
+		return s.FromFloat32(data, shape...)
+	})
+}
+
+// Random is [New] with weights that libtorch draws where the model is: of billions of parameters in seconds, to measure
+// speed with.
+func Random(config Config, o Options, seed int64) (*Model, error) {
+	return initial(config, o, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
+		seed++
+		return s.Normal(cmp.Or(o.Weights, tensor.Float32), std, seed, shape...)
+	})
+}
+
+// initial makes a model with first weights, whose matrices are drawn with a standard deviation.
+func initial(config Config, o Options,
+	drawn func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor) (*Model, error) {
 	arch, ok := architectures[config.Type]
 	if !ok {
 		return nil, quote.Errorf("lm: model type %q is not supported", config.Type)
@@ -34,32 +55,7 @@ func New(config Config, o Options, normal func() float64) (*Model, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("lm: %w", err)
 	}
-	return assemble(config, o, arch.initial(config, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
-		data := make([]float32, shape[0]*shape[1])
-		for i := range data {
-			data[i] = float32(std * normal())
-		}
-		return s.FromFloat32(data, shape...)
-	}))
-}
-
-// Random is [New] with weights that libtorch draws where the model is: of billions of parameters in seconds, to measure
-// speed with.
-func Random(config Config, o Options, seed int64) (*Model, error) {
-	arch, ok := architectures[config.Type]
-	if !ok {
-		return nil, quote.Errorf("lm: model type %q is not supported", config.Type)
-	}
-	return assemble(config, o, arch.initial(config, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
-		seed++
-		return s.Normal(cmp.Or(o.Weights, tensor.Float32), std, seed, shape...)
-	}))
-}
-
-// initial gives the first weights of a model: matrices of a standard deviation are drawn.
-func (a architecture) initial(config Config,
-	drawn func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor) source {
-	return func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
+	return assemble(config, o, func(s *tensor.Scope, name string, shape []int64) (tensor.Tensor, error) {
 		if len(shape) == 1 {
 			if strings.HasSuffix(name, ".bias") {
 				return s.Zeros(tensor.Float32, shape...), nil
@@ -67,13 +63,13 @@ func (a architecture) initial(config Config,
 			return s.Full(tensor.Float32, 1, shape...), nil
 		}
 		std := initialStd
-		for _, end := range a.residual {
+		for _, end := range arch.residual {
 			if strings.HasSuffix(name, end+".weight") {
 				std /= math.Sqrt(2 * float64(config.Layers))
 			}
 		}
 		return drawn(s, std, shape), nil
-	}
+	})
 }
 
 // initialStd is the standard deviation of GPT-2's and BERT's first weights.
