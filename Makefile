@@ -83,8 +83,8 @@ lint: setup ## gofmt, go vet, staticcheck
 	go vet $(PACKAGES)
 	go tool staticcheck $(PACKAGES)
 
-docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
-	go test -count=1 -run '^TestReferencePage' ./methods ./cmd/popri -rewrite-docs
+docs: setup ## docs/settings.md, commands.md and run-folder.md, written again from comments, help and the list of files
+	go test -count=1 -run '^TestReferencePage' ./methods ./cmd/popri ./internal/rundir -rewrite-docs
 
 # Everything is shown but the lines that say that a test ran and passed.
 golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -122,7 +123,7 @@ func (a *app) auditedAll(r *study.Ablation) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := result.Verdict(); err != nil {
+	if err := result.Verdict(); err != nil && !errors.Is(err, auditing.ErrUnmeasured) {
 		return nil, err
 	}
 	text := fmt.Sprintf("Audited: the ledgers and releases of %s agree, and the noise in them is that which was "+
