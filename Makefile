@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build client demo test portable cuda pure lint docs golden bench size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
+.PHONY: help setup build client demo test portable cuda pure lint docs site golden bench prose size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
 	trackers clients clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -99,14 +99,17 @@ golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what 
 bench: setup ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 
+prose: ## the length of sentences, paragraphs and tables of the pages, beside their bounds in .ci/prose.txt
+	@go run ./internal/size prose
+
 size: ## lines, packages, settings, the longest function and file, pages, beside their bounds in .ci/size.txt
 	@go run ./internal/size
 
 fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives so many inputs to all together, most to the fast ones
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(INPUTS)
 
-attack: setup ## the attacks that docs/security.md lists: on what is shared, the ledger, the noise; kills, hostile files
-	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/security.md | sort -u | paste -sd '|'))$$" $(PACKAGES)
+attack: setup ## the attacks that docs/attacks.md lists: on what is shared, the ledger, the noise; kills, hostile files
+	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/attacks.md | sort -u | paste -sd '|'))$$" $(PACKAGES)
 
 # What ends a test is printed, and how many trials there were; what merely passed is not.
 faults: setup ## kills and failing system calls, TRIALS (2) times as many as in the tests, and full disks; ten minutes at most

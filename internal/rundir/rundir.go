@@ -1,30 +1,30 @@
-// Package rundir names the files of a run's folder. Whatever reads or writes such a file takes its name from here.
-// README.md has the same list.
+// Package rundir names the files of a run's folder. Code that reads or writes such a file takes its name
+// from here. docs/run-folder.md has the same list.
 //
 //	RUN/
-//	  config.yaml          every key with its value, and the versions of program and libraries; it makes the folder a run's
-//	  inputs.json          settings and hashes that the run began with; --resume compares them
-//	  ledger.jsonl         what was released, with which noise, and the running total; only grows
+//	  config.yaml          every setting with its value, and the versions of program and libraries; marks the folder as a run's
+//	  inputs.json          settings and hashes at the start; --resume compares them
+//	  ledger.jsonl         the releases with their noise, and the running total; it only grows (its head: ledger.jsonl.head)
 //	  events.jsonl         every event, one object a line
 //	  LATEST               names the newest complete round
-//	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin (hot_pate: one a vote),
+//	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin (hot_pate: one for each vote),
 //	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json, view.json, kinds.json, form.json,
-//	                       SHA256SUMS
-//	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
-//	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
-//	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
-//	  small/               the small model that was trained on the product, or at the clients, as a Hugging Face folder with a model card
-//	  untuned.parquet      what the untuned model wrote, to compare with
-//	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
+//	                       reference.safetensors, written.parquet, SHA256SUMS
+//	  encoder.safetensors  embeds the texts of remote clients (fed.clients above 0)
+//	  mixes.parquet        the sets from which validation clients choose (synthetic.mix=validated)
+//	  synthetic.parquet    the synthetic set: weighted public text (finish=public) and the trained model's text
+//	  small/               the small model, trained on the synthetic set or by the clients: a Hugging Face folder with a model card
+//	  untuned.parquet      text of the untuned model, for comparison
+//	  untrained.parquet    text of the untuned model for the synthetic set's prompts and weights, for comparison
 //	  eval.json            small models on private test clients
-//	  in-context.json      the product as demonstrations for a language model (popri eval --task in-context)
-//	  protected-eval/      accuracies of protected test clients, noised, with a ledger of their own (popri eval --protect-test)
-//	  for-the-data-owner/  what popri judge found, without noise; not to be published
-//	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
-//	  ended.json           where trainer.max_hours ended the rounds
-//	  STOP                 made by popri watch or by hand: the run ends after its round; --resume goes on
-//	  rungs.json, rung/    the run's figures in an adaptive ablation, and what is made of it while it is measured
-//	  tensorboard/         the figures for TensorBoard (--report-to tensorboard)
+//	  in-context.json      the synthetic set as demonstrations for a language model (popri eval --task in-context)
+//	  protected-eval/      noised accuracies of protected test clients, with their own ledger (popri eval --protect-test)
+//	  for-the-data-owner/  figures of popri judge without noise; not to be published
+//	  report.html          the report in one file, with every sample (many samples: report-texts.html)
+//	  ended.json           says that trainer.max_hours ended the rounds
+//	  STOP                 made by popri watch or by hand: the run ends after its round, and --resume continues
+//	  rungs.json, rung/    figures and files of an adaptive ablation
+//	  tensorboard/         figures for TensorBoard (--report-to tensorboard)
 //	  mlflow.json          the run's identifier on an MLflow server (--report-to mlflow)
 //	  otel.json            the identifier of its trace (--report-to otel)
 //	  unsafe_diagnostics/  figures without noise (privacy.unsafe_diagnostics)

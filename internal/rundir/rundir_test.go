@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The package comment lists every file at the top of a run's folder, and README.md has that list.
+// The package comment lists every file at the top of a run's folder, and docs/run-folder.md has that list.
 func TestListOfFiles(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "rundir.go", nil, parser.ParseComments)
 	if err != nil {
@@ -25,11 +25,11 @@ func TestListOfFiles(t *testing.T) {
 			t.Errorf("the list lacks %s", name)
 		}
 	}
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/run-folder.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "```\nRUN/\n" + strings.ReplaceAll(list, "\t", "") + "```\n"; !strings.Contains(string(readme), want) {
-		t.Errorf("README.md has another list of a run's files than the comment of package rundir:\n%s", want)
+	if want := "```\nRUN/\n" + strings.ReplaceAll(list, "\t", "") + "```\n"; !strings.Contains(string(page), want) {
+		t.Errorf("docs/run-folder.md has another list of a run's files than the comment of package rundir:\n%s", want)
 	}
 }
