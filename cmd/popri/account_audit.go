@@ -73,7 +73,7 @@ func (a *app) accountAudit() *cobra.Command {
 		Short: "Check runs against their ledgers, measure their noise, play a canary game, and say what is guaranteed",
 		Long: `The audit compares a run's releases with its ledger and its configuration, computes ε again with every accountant, and
 says in plain words what is guaranteed. For several runs on the same private data it also prints the ε that they spend
-together; for several data sets, also that of a client who would be in all of them.
+together; for several data sets, also the ε of a client who would be in all of them.
 
 It measures the noise in the part of the releases that no true sum reaches, where they hold noise alone. This needs the run's
 encoder and no client's text. --head takes the hash that an earlier audit printed, or at least its first 12 digits: if the

@@ -61,10 +61,11 @@ length is bounded all the same.
 --folder answers for another carrier than HTTPS, such as Flower: the announcement and its files, which "popri aggregate fetch"
 wrote there, are answered, and both reports are left there for "popri aggregate send".
 
---keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.
+--keygen makes the client's key and prints the line that the federation's operator adds to enrolled.txt.
 
---keys answers for many clients, such as a hospital's: --texts is then a Parquet file of clients ("popri data build" or "popri data
-import" writes it), and each of its train clients has a key in this folder, a record of its own and its own report. --keygen with
+--keys answers for many clients, such as a hospital's. --texts is then a Parquet file of clients ("popri data build"
+or "popri data import" writes it). Each of its train clients has a key in this folder, a record of its own and its own
+report. --keygen with
 a folder's name and --texts makes the keys that are missing and prints a line for each client.`,
 		Example: "  " + command + " --keygen me.key\n" +
 			"  " + command + " --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6\n" +
@@ -73,7 +74,7 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
+	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from the federation's operator")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
 	c.Flags().StringVar(&f.keys, "keys", "", "folder with a key for each train client of --texts, a Parquet file of clients")
 	c.Flags().StringVar(&f.keygen, "keygen", "",
