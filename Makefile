@@ -86,6 +86,11 @@ lint: setup ## gofmt, go vet, staticcheck
 docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
 	go test -count=1 -run '^TestReferencePage' ./methods ./cmd/popri -rewrite-docs
 
+# mkdocs of docs/requirements.txt, in a folder of its own unless Python has it.
+site: ## the documentation site at build/site
+	@python3 -c 'import material' 2>/dev/null || test -x build/site-env/bin/mkdocs || { python3 -m venv build/site-env && build/site-env/bin/pip install -q -r docs/requirements.txt; }
+	@if test -x build/site-env/bin/mkdocs; then PATH=$$PWD/build/site-env/bin:$$PATH; fi; NO_MKDOCS_2_WARNING=1 python3 -m mkdocs build --strict --quiet && echo "build/site/index.html"
+
 # Everything is shown but the lines that say that a test ran and passed.
 golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet
 	@echo "golden: $${POPRI_GOLDEN:-testdata/golden}"
