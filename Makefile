@@ -83,7 +83,7 @@ lint: setup ## gofmt, go vet, staticcheck
 	go vet $(PACKAGES)
 	go tool staticcheck $(PACKAGES)
 
-docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
+docs: setup ## docs/settings.md, docs/commands.md and the tables of docs/figures, written again from comments, help and figures
 	go test -count=1 -run '^TestReferencePage' ./methods ./cmd/popri -rewrite-docs
 
 # mkdocs of docs/requirements.txt, in a folder of its own unless Python has it.
