@@ -112,8 +112,8 @@ type Privacy struct {
 	// run's budget, and the earlier ledger accepts no more charges. Default "", an unspent budget.
 	Continues string `yaml:"continues"`
 	// NoiseMultiplier is σ, the noise's standard deviation in units of scoring.clip_norm; 0, the default, uses the
-	// smallest that keeps trainer.rounds rounds within the budget. Any other value leaves the budget as it is: a round
-	// that would exceed it does not start.
+	// smallest that keeps trainer.rounds rounds within the budget. Any other value leaves the budget as it is: a release
+	// that would exceed it is refused when it is charged (exit code 3).
 	NoiseMultiplier float64 `yaml:"noise_multiplier" range:"[0, 1e6]"`
 	// InsecureSeededNoise draws the noise from the seed instead of the system's generator, so that tests can repeat a
 	// run. Anybody who knows the seed can subtract the noise: no privacy is left, and every report says so. Default
