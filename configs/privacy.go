@@ -111,7 +111,7 @@ type Privacy struct {
 	// Continues is the folder or the ledger of an earlier run on the same private data. Its charges count against this
 	// run's budget, and the earlier ledger accepts no more charges. Default "", an unspent budget.
 	Continues string `yaml:"continues"`
-	// NoiseMultiplier is σ, the noise's standard deviation in units of scoring.clip_norm; 0, the default, uses the
+	// NoiseMultiplier is the noise's standard deviation σ in units of scoring.clip_norm; 0, the default, uses the
 	// smallest that keeps trainer.rounds rounds within the budget. Any other value leaves the budget as it is: a release
 	// that would exceed it is refused when it is charged (exit code 3).
 	NoiseMultiplier float64 `yaml:"noise_multiplier" range:"[0, 1e6]"`
