@@ -90,7 +90,8 @@ docs: setup ## docs/settings.md, docs/commands.md and the tables of docs/figures
 # mkdocs of docs/requirements.txt, in a folder of its own unless Python has it.
 site: ## the documentation site at build/site
 	@python3 -c 'import material' 2>/dev/null || test -x build/site-env/bin/mkdocs || { python3 -m venv build/site-env && build/site-env/bin/pip install -q -r docs/requirements.txt; }
-	@if test -x build/site-env/bin/mkdocs; then PATH=$$PWD/build/site-env/bin:$$PATH; fi; NO_MKDOCS_2_WARNING=1 python3 -m mkdocs build --strict --quiet && echo "build/site/index.html"
+	@PATH=$$PWD/build/site-env/bin:$$PATH; export PATH NO_MKDOCS_2_WARNING=1; mkdir -p build; \
+	python3 -m mkdocs build --strict >build/site.log 2>&1 || { cat build/site.log; exit 1; }; echo build/site/index.html
 	@if command -v $(CHROMIUM) >/dev/null; then for page in build/site/index.html build/site/results.html build/site/lab/index.html; do \
 		$(CHROMIUM) --headless=new --no-sandbox --disable-gpu --virtual-time-budget=3000 --dump-dom "file://$$PWD/$$page" 2>/dev/null | grep -q '<html[^>]* class="js' || \
 		{ echo "$$page: its script does not run in $(CHROMIUM)"; exit 1; }; done; fi
