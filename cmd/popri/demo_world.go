@@ -48,7 +48,7 @@ func (f *worldFlags) add(cmd *cobra.Command) {
 
 // smallFlag adds the flag of the small model.
 func smallFlag(cmd *cobra.Command, small *string) {
-	cmd.Flags().StringVar(small, "small", "", "small model that is trained on the product, with the recipe that suits its "+
+	cmd.Flags().StringVar(small, "small", "", "small model that is trained on the synthetic set, with the recipe for its "+
 		"size (default: the configuration's): embedded, trained, smollm2, a model folder, or a name on the hub")
 }
 

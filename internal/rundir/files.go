@@ -37,8 +37,8 @@ type File struct {
 
 // Files are all files of runs. A path has the row of the first Name that fits it.
 var Files = []File{
-	{Config, "every key with its value, and the versions of program and libraries. It makes a folder that of a run. Has the " +
-		"number of clients, which is public, and the paths that the operator typed", Everybody},
+	{Config, "every key with its value, and the versions of program and libraries. It marks the folder as a run's. It has " +
+		"the number of clients, which is public, and the operator's paths", Everybody},
 	{Inputs, "settings and hashes that the run began with, which `--resume` compares; a tag of the validation and test " +
 		"clients under the user's key", Everybody},
 	{Ledger, "what was released, with which noise, and the running total. It only grows. By its tag, the owner of the key " +
@@ -82,7 +82,7 @@ var Files = []File{
 	{MLflow, "the run's identifier on an MLflow server, which has the times of events", Operator},
 	{OTel, "the identifier of the run's trace, which has times and memory", Operator},
 	{Ended, "where `trainer.max_hours` ended the rounds", Operator},
-	{Stop, "the request to end after the round; `--resume` goes on", Operator},
+	{Stop, "the request to end after the round; `--resume` continues", Operator},
 }
 
 // Find is the row of a path in a run's folder, with slashes. A path that no row names is not a run's.

@@ -6,20 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"popri/testkit/golden"
 )
-
-// TestReferencePageOfRunFolder: docs/run-folder.md is made from the list of files.
-func TestReferencePageOfRunFolder(t *testing.T) {
-	page := "# A run's folder\n`make docs` writes this page from the list in `internal/rundir`. `popri publish RUN --to DIR` " +
-		"copies what everybody may read; with `--evaluated` also what has figures of validation and test clients. What " +
-		"everybody may read tells of the train clients what ε allows.\n\n| file | holds | who may read it |\n|---|---|---|\n"
-	for _, f := range Files {
-		page += "| `" + f.Name + "` | " + f.Holds + " | " + string(f.Reader) + " |\n"
-	}
-	golden.Page(t, "run-folder.md", []byte(page))
-}
 
 // TestFind: the first row that fits decides, folders have what is in them, and other files belong to nobody.
 func TestFind(t *testing.T) {

@@ -46,20 +46,21 @@ func read(path string) ([]byte, error) {
 	return b, err
 }
 
-// Program is the program's version as the build knows it.
+// Release is the version of the program; CHANGELOG.md says what is in it.
+const Release = "0.4.0"
+
+// Program is the release with the revision that the build recorded.
 func Program() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version, dirty := info.Main.Version, ""
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-			version = s.Value[:min(12, len(s.Value))]
-		}
-		if s.Key == "vcs.modified" && s.Value == "true" {
-			dirty = " (modified)"
+	version := Release
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				version += "+" + s.Value[:min(12, len(s.Value))]
+			}
+			if s.Key == "vcs.modified" && s.Value == "true" {
+				version += " (modified)"
+			}
 		}
 	}
-	return version + dirty
+	return version
 }

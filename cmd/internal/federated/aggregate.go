@@ -190,8 +190,8 @@ func aggregator(role aggregate.Role) *cobra.Command {
 		Use:   string(role) + " --identity DIR --enrolled FILE --state DIR",
 		Short: "Run the aggregator that gets " + gets,
 		Long: `Serves until it is interrupted: takes the trainer's announcements and the clients' reports, and gives its noised sum to the
-trainer. All that it holds is in --state, from which it goes on after a kill. --epsilon and --delta are what its own ledger
-allows, whatever the trainer asks; the ledger and the list of enrolled clients cannot change afterwards.
+trainer. Its state is in --state, from which it continues after a kill. Its own ledger allows --epsilon and --delta,
+whatever the trainer asks; the ledger and the list of enrolled clients cannot change afterwards.
 
 It listens at the port of its address in federation.json, with TLS 1.3; /metrics has its figures for Prometheus, and the log on
 standard error has no payloads. The other aggregator must be run by somebody else: both together can read every vector.`,
@@ -213,8 +213,8 @@ func both() *cobra.Command {
 		Use:   "both --identity DIR --enrolled FILE --state DIR",
 		Short: "Run both aggregators on one machine that all clients trust",
 		Long: `Runs the leader and the helper in one process, each with its folder of --identity and of --state. Both together can read every
-vector, so whoever runs this machine can: it is for clients who trust one machine with their sums, such as hospitals that trust one
-of them, and for tests. Clients and trainer notice no difference.`,
+vector, and so can the operator of this machine. It is for clients who trust one machine with their sums, such as
+hospitals that trust one of them, and for tests. Clients and trainer notice no difference.`,
 		Example: "  popri aggregate both --identity fed --enrolled fed/enrolled.txt --state state --epsilon 7 --delta 1e-5",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -26,12 +26,13 @@ func authority() *cobra.Command {
 		Long: `Makes the authority of a federation and signs the certificates of leader, helper and trainer, who made their keys themselves:
 "popri aggregate keygen" writes request.json, and --leader, --helper and --trainer name these files. The authority holds nothing
 that opens a report. federation.json is public, has the keys that reports are sealed to, and goes to everybody; leader/, helper/
-and trainer/ each have the certificate for one of them. Whoever has authority.key can make further certificates.
+and trainer/ each have the certificate for one of them. The owner of authority.key can make
+further certificates.
 
 enrolled.txt, which both aggregators need, lists the clients' public keys, one a line: a client that makes its own key (popri
 client --keygen) sends the line that this prints. "revoked " before a line ends it.
 
-With addresses in place of files, all keys are made here, for tests: whoever has the folder reads every report.`,
+With addresses in place of files, all keys are made here, for tests. A reader of that folder reads every report.`,
 		Example: "  popri aggregate ca --out fed --leader leader.json --helper helper.json --trainer trainer.json\n" +
 			"  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper https://127.0.0.1:7402",
 		Args: cobra.NoArgs,
@@ -58,7 +59,7 @@ func found(cmd *cobra.Command, out, trainer string, o identity.Options) (err err
 		if trainer != "" {
 			return fault.Userf("--trainer %s is a request: then --leader and --helper name requests, too", trainer)
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "all keys are made here, for tests: whoever has this folder reads every report")
+		fmt.Fprintln(cmd.ErrOrStderr(), "all keys are made here, for tests: a reader of this folder reads every report")
 	} else if o.Requests, err = readRequests(map[string]string{string(aggregate.Leader): o.Leader,
 		string(aggregate.Helper): o.Helper, identity.Trainer: trainer}); err != nil {
 		return err
@@ -126,8 +127,8 @@ func renew() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "renew --authority DIR REQUEST…",
 		Short: "Sign new certificates, for the same keys or for new ones",
-		Long: `Signs certificates for requests again, before the old ones end. The folder is that of "popri aggregate ca"; the certificates lie
-in leader/, helper/ and trainer/ of it. A request of new keys (popri aggregate keygen into a new folder) takes the place of
+		Long: `Signs certificates for requests again, before the old ones end, in the folder of "popri aggregate ca": leader/, helper/ and
+trainer/ there get the certificates. A request of new keys (popri aggregate keygen into a new folder) takes the place of
 the old one: federation.json then has the new key, and goes to every client between two runs.`,
 		Example: "  popri aggregate renew --authority fed leader/request.json helper/request.json",
 		Args:    cobra.MinimumNArgs(1),

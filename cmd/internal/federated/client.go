@@ -54,8 +54,8 @@ leave this machine.
 Before the first answer it says what it will send, to whom and what that costs, and asks; --yes agrees beforehand. --record keeps
 the ε that all answers have spent, of whatever run, and no question is answered beyond --epsilon at --delta.
 
-When an upload is sent does not tell how much this client wrote: the vector has half of the time until the round's deadline, and
-is zeros if it is not ready then; the reports are sent at a random time of the other half.
+The time of an upload does not depend on the texts. The vector has half of the time until the round's deadline, and is zeros if
+it is not ready then. The reports are sent at a random time of the other half.
 
 --texts is a file of client texts (Parquet, JSON lines, CSV), a folder of text files, a mailbox (.mbox), or - for paragraphs on
 standard input. The newest 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
@@ -64,10 +64,11 @@ length is bounded all the same.
 --folder answers for another carrier than HTTPS, such as Flower: the announcement and its files, which "popri aggregate fetch"
 wrote there, are answered, and both reports are left there for "popri aggregate send".
 
---keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.
+--keygen makes the client's key and prints the line that the federation's operator adds to enrolled.txt.
 
---keys answers for many clients, such as a hospital's: --texts is then a Parquet file of clients ("popri data build" or "popri data
-import" writes it), and each of its train clients has a key in this folder, a record of its own and its own report. --keygen with
+--keys answers for many clients, such as a hospital's. --texts is then a Parquet file of clients ("popri data build"
+or "popri data import" writes it). Each of its train clients has a key in this folder, a record of its own and its own
+report. --keygen with
 a folder's name and --texts makes the keys that are missing and prints a line for each client.`,
 		Example: "  " + command + " --keygen me.key\n" +
 			"  " + command + " --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6\n" +
@@ -76,7 +77,7 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
+	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from the federation's operator")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
 	c.Flags().StringVar(&f.keys, "keys", "", "folder with a key for each train client of --texts, a Parquet file of clients")
 	c.Flags().StringVar(&f.keygen, "keygen", "",
