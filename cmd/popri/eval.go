@@ -160,7 +160,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 // evalTexts trains the small model on texts of a file.
 func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
 	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
-	of, err := smallSettings(o.small)
+	of, err := smallSettings(o.small, o.flags.set...)
 	if err != nil {
 		return err
 	}
@@ -191,8 +191,12 @@ func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
 func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
 	dir := o.run
 	options := a.evaluating()
+	others := o.flags.set
+	if c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)}); err == nil {
+		others = append(slices.Clone(others), "downstream.task="+c.Downstream.Task)
+	}
 	var err error
-	if options.By, err = smallSettings(o.small); err != nil {
+	if options.By, err = smallSettings(o.small, others...); err != nil {
 		return err
 	}
 	for _, setting := range o.flags.set {

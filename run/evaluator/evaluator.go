@@ -13,6 +13,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/eval/downstream"
+	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/fault"
 	"popri/run/assembly"
@@ -95,6 +96,7 @@ func (o Options) suite(c configs.Config, population *clients.Population, public 
 		return suite, err
 	}
 	if o.Cache != "" {
+		atomicfile.RemoveAbandoned(o.Cache)
 		if suite.CacheKey, err = datakey.Load(); err != nil {
 			return suite, fault.Userf("%w", err)
 		}
