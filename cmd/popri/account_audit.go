@@ -175,7 +175,10 @@ func (out audited) print(w io.Writer) {
 	}
 	budget := ledger.Budget{}
 	if r.Record.Budget != budget {
-		fmt.Fprintf(w, "\ncharges\t%d\nreleases on disk, each with its charge\t%d\n", out.Charges, out.Releases)
+		fmt.Fprintf(w, "\ncharges\t%d\n", out.Charges)
+		if !r.Alone || out.Releases > 0 {
+			fmt.Fprintf(w, "releases on disk, each with its charge\t%d\n", out.Releases)
+		}
 		fmt.Fprintf(w, "head of the ledger\t%s\t(keep it elsewhere; a later audit with --head checks that this "+
 			"line is still there)\n", out.Head)
 	}

@@ -298,7 +298,23 @@ func (i *importer) name() string {
 	return cmp.Or(i.o.Name, strings.SplitN(base, ".", 2)[0])
 }
 
+// unit says what a client is, and which filters decide the number of clients: that number is published without noise.
 func (i *importer) unit() string {
+	unit, filters := i.unfiltered(), []string{}
+	if i.o.MinTexts > 1 {
+		filters = append(filters, fmt.Sprintf("clients with fewer than %d texts", i.o.MinTexts))
+	}
+	if d := i.o.Deduplicate; d != "" && d != NoDeduplication {
+		filters = append(filters, d+" duplicates")
+	}
+	if len(filters) == 0 {
+		return unit
+	}
+	return unit + "; the import left out " + strings.Join(filters, " and ") + ", so the number of clients, which is published " +
+		"without noise, depends on texts"
+}
+
+func (i *importer) unfiltered() string {
 	switch {
 	case i.o.Unit != "":
 		return i.o.Unit

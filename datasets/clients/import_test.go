@@ -387,3 +387,19 @@ func TestExactCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestFilteredUnit: filters that decide how many clients there are, which is published, are part of the unit of privacy.
+func TestFilteredUnit(t *testing.T) {
+	const rows = "client_id,text\na,one text\na,another text\nb,one text\n"
+	for want, o := range map[string]ImportOptions{
+		"a client is one client_id of x.csv": {},
+		"the import left out clients with fewer than 2 texts, so the number of clients, which is published without noise, " +
+			"depends on texts": {Shape: Shape{MinTexts: 2}},
+		"the import left out clients with fewer than 2 texts and near duplicates, so": {Shape: Shape{MinTexts: 2}, Deduplicate: NearDuplicates},
+	} {
+		p, m, err := importText(t, "x.csv", rows, o)
+		if err != nil || !strings.Contains(p.Unit, want) || m.Unit != p.Unit || (o.MinTexts == 0) != (p.Unit == want) {
+			t.Errorf("%+v: %q, %q (%v), want %q", o, p.Unit, m.Unit, err, want)
+		}
+	}
+}

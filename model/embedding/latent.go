@@ -79,8 +79,8 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 	l.chooseTerms(public)
 	if len(l.idf) < config.Dim || len(public) < config.Dim {
 		return nil, fault.Userf("embedding: %d public texts with %d features in more than one of them are too few "+
-			"for %d dimensions",
-			len(public), len(l.idf), config.Dim)
+			"for %d dimensions: give more public text, or set scoring.dim to %d or less",
+			len(public), len(l.idf), config.Dim, min(len(public), len(l.idf)))
 	}
 	texts := public
 	if len(public) > config.Texts {

@@ -88,7 +88,7 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 
 func loadPrivate(c configs.Config) (*clients.Population, error) {
 	if c.Data.Private == configs.None {
-		return &clients.Population{Name: "the enrolled clients"}, nil
+		return &clients.Population{Name: "the list of enrolled clients"}, nil
 	}
 	if c.Data.Private == embedded {
 		g, err := Embedded()
