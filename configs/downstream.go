@@ -13,8 +13,8 @@ type Downstream struct {
 	// name that popri model get has fetched. It was trained on public text and is the ε = 0 point of next_token. For
 	// classification it gets a new head, unless the folder has a trained one. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
-	// Adapter is "none" to train all weights of the small model, or "lora" to train adapters of the shape of lora.rank,
-	// lora.alpha and lora.targets. RUN/small/adapter then has the change alone, in PEFT's format, for devices that have
+	// Adapter is "none" to train all weights of the small model, or "lora" to train adapters of rank 8 on all its
+	// projections. RUN/small/adapter then has the change alone, in PEFT's format, for devices that have
 	// the model already; RUN/small is the model with it. It needs a higher learning rate. Default "none".
 	Adapter string `yaml:"adapter" oneof:"none|lora"`
 	// Steps is the number of updates. Default 500, the same for every training set that is compared; unused with
