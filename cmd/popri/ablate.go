@@ -165,6 +165,11 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
+	if !flags.resume {
+		if err := evaluable(base); err != nil {
+			return fmt.Errorf("%s: %w", cmd.Name(), err)
+		}
+	}
 	if !flags.resume && !flags.plan {
 		if base, err = a.prepared(cmd, base); err != nil {
 			return fmt.Errorf("%s: %w", cmd.Name(), err)

@@ -166,6 +166,11 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	if resume {
 		a.say("%s holds a run already; going on with it and its configuration", o.out)
 	}
+	if !resume {
+		if err := evaluable(*c); err != nil {
+			return fmt.Errorf("demo: %w", err)
+		}
+	}
 	ready, err := a.prepared(cmd, *c)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)

@@ -13,6 +13,7 @@ import (
 	"popri/configs"
 	"popri/configs/worlds"
 	"popri/run/assembly"
+	"popri/run/evaluator"
 	"popri/trainer/pretrain"
 )
 
@@ -167,6 +168,19 @@ func (a *app) prepareProgress() assembly.Pretraining {
 					false: "from the cache"}[made])
 		},
 	}
+}
+
+// evaluable refuses, before first models are trained for minutes, clients or a small model that no run could be evaluated
+// with.
+func evaluable(c configs.Config) error {
+	if c.Fed.Elsewhere() {
+		return nil
+	}
+	population, err := assembly.LoadPrivate(c)
+	if err != nil {
+		return err
+	}
+	return evaluator.Check(c, population)
 }
 
 // prepared is the configuration with the device of the command line, and with models that are trained on public text in

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"popri/configs"
+	"popri/datasets/clients"
 	"popri/internal/rundir"
 	"popri/testkit/testworld"
 	"popri/trainer/pretrain"
@@ -159,6 +161,15 @@ func TestDemoWorldMistakes(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("POPRI_CACHE", cache)
 	nowhere := t.TempDir()
+	unchosen := filepath.Join(nowhere, "unchosen.parquet") // no validation clients
+	p, err := clients.Read(w.Private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Clients = slices.DeleteFunc(p.Clients, func(c clients.Client) bool { return c.Split == clients.Validation })
+	if err := clients.Write(unchosen, p); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
@@ -172,6 +183,7 @@ func TestDemoWorldMistakes(t *testing.T) {
 		{[]string{"--private", w.Private, "--public", filepath.Join(nowhere, "none.jsonl")}, "none.jsonl"},
 		{[]string{"--private", w.Private, "--public", w.Public, "--set", "data.since=1945"}, "data.since is 1945"},
 		{[]string{"--private", w.Private, "--public", w.Public, "--set", "privacy.delta=0.5"}, "delta"},
+		{[]string{"--private", unchosen, "--public", w.Public}, "no validation clients"},
 	} {
 		out := filepath.Join(t.TempDir(), "demo")
 		code, _, errs := popri(t, append([]string{"demo", "--quiet", "--out", out}, c.args...)...)
