@@ -17,7 +17,7 @@ func Libtorch() string {
 	if err != nil {
 		return "unknown"
 	}
-	m := regexp.MustCompile(`(/\S+)/libtorch_cpu\.so`).FindSubmatch(maps)
+	m := regexp.MustCompile(`(?m)\s(/.*)/libtorch_cpu\.so$`).FindSubmatch(maps)
 	if m == nil {
 		return "unknown"
 	}
@@ -46,19 +46,20 @@ func read(path string) ([]byte, error) {
 	return b, err
 }
 
-// Program is the program's version as the build knows it.
+// Number is the version of the next release: the one place that says it, also for what is distributed.
+const Number = "0.4.0"
+
+// Program is the program's version: its number and, where the build knows it, the revision of the source.
 func Program() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	version, dirty := info.Main.Version, ""
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-			version = s.Value[:min(12, len(s.Value))]
-		}
-		if s.Key == "vcs.modified" && s.Value == "true" {
-			dirty = " (modified)"
+	version, dirty := Number, ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				version += "+" + s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				dirty = " (modified)"
+			}
 		}
 	}
 	return version + dirty
