@@ -248,11 +248,29 @@ func (c Columns) find(has func(string) bool, there func() []string) (names [role
 		}
 		if names[i] == "" || !has(names[i]) {
 			if role.given != "" || i == text {
-				return names, bad("it has no column %s for the %s; it has %s", quote.Text(names[i]), role.flag,
-					cmp.Or(parquetio.DescribeNames(there()), "none"))
+				return names, &Error{err: &lacking{fmt.Errorf("it has no column %s for the %s; it has %s",
+					quote.Text(names[i]), role.flag, cmp.Or(parquetio.DescribeNames(there()), "none")), there()}}
 			}
 			names[i] = ""
 		}
 	}
 	return names, nil
+}
+
+// lacking says that a file does not have a column. names are those that it has.
+type lacking struct {
+	error
+	names []string
+}
+
+// Names returns the columns of a file, or the fields of its first object; nil for a format without columns.
+func Names(path string, d Dialect) ([]string, error) {
+	first := errors.New("the first record")
+	err := Read(path, Options{Dialect: d, Columns: Columns{Text: "\x00"}}, func(Record) error { return first })
+	if none, ok := errors.AsType[*lacking](err); ok {
+		return none.names, nil
+	} else if errors.Is(err, first) {
+		return nil, nil
+	}
+	return nil, err
 }
