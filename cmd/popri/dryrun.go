@@ -34,7 +34,6 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 	}
 	p := a.progress()
 	p.begin("plan")
-	defer p.stop()
 	d, err := cost.Dry(c, evaluation, rows, a.warn)
 	if err != nil {
 		return err

@@ -94,12 +94,3 @@ func TestInitMistakes(t *testing.T) {
 		}
 	}
 }
-
-// Of δ, a power of ten below 1/clients is taken.
-func TestDelta(t *testing.T) {
-	for n, want := range map[int]float64{0: 1e-4, 1: 1e-4, 5000: 1e-4, 9999: 1e-4, 10000: 1e-5, 133000: 1e-6} {
-		if got := deltaOf(n); got != want || n > 0 && got >= 1/float64(n) {
-			t.Errorf("δ of %d clients is %g", n, got)
-		}
-	}
-}

@@ -33,8 +33,8 @@ func (a *app) run() *cobra.Command {
 		Long: `Runs the rounds of a method (POPri by default) and writes the synthetic set and the report into the run's folder. "popri
 eval --run" then trains small models on the set and tests them.
 
-Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, popri.yaml
-of the working directory is used, which "popri init" writes, and the folder runs/first; without that file, the preset demo.
+Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, from popri.yaml of the
+working directory ("popri init"), and the run's folder is runs/first; without that file, from the preset demo.
 --world, or --private and --public, choose clients and public text, --model and --encoder what writes and compares, as for
 "popri demo".
 

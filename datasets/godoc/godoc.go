@@ -46,11 +46,11 @@ func Load(goroot string) (*Corpus, error) {
 		return nil, err
 	}
 	files, err := readTree(filepath.Join(root, "src"))
-	return (&shipped{version(root), files}).corpus(root, err)
+	return shipped{version(root), files}.corpus(root, err)
 }
 
 // corpus splits the texts that stand at root, unless reading them failed.
-func (s *shipped) corpus(root string, err error) (*Corpus, error) {
+func (s shipped) corpus(root string, err error) (*Corpus, error) {
 	if err != nil {
 		return nil, err
 	}

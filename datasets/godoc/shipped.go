@@ -1,7 +1,6 @@
 package godoc
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,25 +15,17 @@ type shipped struct {
 
 // shippedPath is where the file lies that was installed with the program.
 func shippedPath() string {
-	program, _ := os.Executable()
-	real, _ := filepath.EvalSymlinks(program) // "", and no file, where that is not known
-	return filepath.Join(filepath.Dir(filepath.Dir(real)), "share/popri/godoc.json.gz")
+	program, _ := os.Executable() // without symbolic links, on Linux
+	return filepath.Join(filepath.Dir(filepath.Dir(program)), "share/popri/godoc.json")
 }
 
-// readShipped reads such a file.
-func readShipped(path string) (*shipped, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("godoc: %w", err)
-	}
-	defer f.Close()
-	s := new(shipped)
-	in, err := gzip.NewReader(f)
+func readShipped(path string) (s shipped, err error) {
+	b, err := os.ReadFile(path)
 	if err == nil {
-		err = json.NewDecoder(in).Decode(s)
+		err = json.Unmarshal(b, &s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("godoc: %s: %w", path, err)
+		err = fmt.Errorf("godoc: %s: %w", path, err)
 	}
-	return s, nil
+	return s, err
 }

@@ -51,16 +51,15 @@ const Number = "0.4.0"
 
 // Program is the program's version: its number and, where the build knows it, the revision of the source.
 func Program() string {
-	version, dirty := Number, ""
+	version := Number
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
+			if s.Key == "vcs.revision" {
 				version += "+" + s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				dirty = " (modified)"
+			} else if s.Key == "vcs.modified" && s.Value == "true" {
+				version += " (modified)"
 			}
 		}
 	}
-	return version + dirty
+	return version
 }

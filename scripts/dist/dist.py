@@ -138,7 +138,7 @@ def stage(folder, version):
     # The number stands in a file, as popri version finds it in the folder of libtorch.
     (folder / "lib/build-version").write_text(of_torch.name.split("-")[1] + "\n")
     run("go", "test", "-count=1", "-run", "^TestShipped$", "./datasets/godoc", "-args", "-write-shipped",
-        folder / "share/popri/godoc.json.gz", env={**os.environ, "CGO_ENABLED": "0"})
+        folder / "share/popri/godoc.json", env={**os.environ, "CGO_ENABLED": "0"})
     licences(folder / "licenses", of_torch)
     said = output(folder / "bin/popri", "--version").split()[1]
     if said.split("+")[0] != version:
