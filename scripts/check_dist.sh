@@ -41,7 +41,8 @@ mkdir "$work/some where" "$work/path"
 tar -xzf "${tarball[0]}" -C "$work/some where"
 ln -s "$work/some where"/popri-*/bin/popri "$work/path/popri"
 echo "unpacked after $((SECONDS - begun)) s"
-bare tarball "$work/path/popri" version
+bare tarball "$work/path/popri" version | tee "$work/version"
+! grep -q unknown "$work/version"
 bare tarball "$work/path/popri" "${demo[@]}" --out "$work/tarball"
 echo "report after $((SECONDS - begun)) s"
 compare tarball

@@ -107,8 +107,9 @@ class Verbs(Case):
         self.assertIn("trainer.rounds=2", self.asked()[0])
 
     def test_evaluate_and_ablate(self):
-        self.answer(result={"accuracy": {"popri": 0.3}})
-        self.assertEqual(popri.evaluate(popri.Run(self.made_run()), small="smollm2", progress=False)["accuracy"], {"popri": 0.3})
+        self.answer(result={"results": [{"key": "popri", "accuracy": 0.3}]})
+        found = popri.evaluate(popri.Run(self.made_run()), small="smollm2", progress=False)
+        self.assertEqual(found["results"][0]["accuracy"], 0.3)
         self.assertIn("--small", self.asked()[0])
         popri.ablate(over={"dpo.rejected_rank": [2, 5]}, seeds=2, out="grid", progress=False)
         self.assertEqual(self.asked()[0][:7], ["ablate", "--out", "grid", "--over", "dpo.rejected_rank=2,5", "--seeds", "2"])

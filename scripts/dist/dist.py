@@ -135,8 +135,8 @@ def stage(folder, version):
         relocate(folder / "lib" / library.name, "$ORIGIN")
     relocate(folder / "bin/popri", "$ORIGIN/../lib")
     check([folder / "bin/popri", *folder.glob("lib/*")])
-    # The number stands in a file, as popri version finds it in the folder of libtorch.
-    (folder / "lib/build-version").write_text(of_torch.name.split("-")[1] + "\n")
+    # Where popri version looks for the version of libtorch, unless the folder's name has it.
+    (folder / "build-version").write_text(of_torch.name.split("-")[1] + "\n")
     run("go", "test", "-count=1", "-run", "^TestShipped$", "./datasets/godoc", "-args", "-write-shipped",
         folder / "share/popri/godoc.json", env={**os.environ, "CGO_ENABLED": "0"})
     licences(folder / "licenses", of_torch)
