@@ -41,7 +41,8 @@ def torch():
     """The folder of the libtorch that the bindings of this checkout are for."""
     bindings = re.search(r"gotch \S+ => (.+)", (ROOT / "go.work").read_text())[1]
     lib = Path(re.search(r"-L(\S+)", Path(bindings, "libtch/lib.go").read_text())[1])
-    shutil.copytree(bindings, BUILD / "gotch", dirs_exist_ok=True)
+    (BUILD / "gotch").unlink(missing_ok=True)
+    (BUILD / "gotch").symlink_to(bindings)
     if (lib / "libtorch_cuda.so").exists() or not (lib / "libcudart.so.12").exists():
         sys.exit(f"dist: the bindings are for {lib}; a distribution is made of the libtorch that make setup fetches")
     return lib.parent
