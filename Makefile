@@ -3,7 +3,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build client demo test portable cuda pure lint docs golden bench size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
+.PHONY: help setup build client demo test portable cuda pure lint docs site golden bench prose size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
 	trackers clients python dist clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
@@ -15,6 +15,7 @@ ENCODER   ?=
 PACKAGES  ?= ./...
 FUZZTIME  ?=
 INPUTS    ?=
+CHROMIUM  ?= chromium
 TESTFLAGS ?=
 TRIALS    ?= 2
 CLIENTS   ?= 1000
@@ -83,8 +84,17 @@ lint: setup ## gofmt, go vet, staticcheck
 	go vet $(PACKAGES)
 	go tool staticcheck $(PACKAGES)
 
-docs: setup ## docs/settings.md and docs/commands.md, written again from comments and help
+docs: setup ## docs/settings.md, docs/commands.md and the tables of docs/figures, written again from comments, help and figures
 	go test -count=1 -run '^TestReferencePage' ./methods ./cmd/popri -rewrite-docs
+
+# mkdocs of docs/requirements.txt, in a folder of its own unless Python has it.
+site: ## the documentation site at build/site
+	@python3 -c 'import material' 2>/dev/null || test -x build/site-env/bin/mkdocs || { python3 -m venv build/site-env && build/site-env/bin/pip install -q -r docs/requirements.txt; }
+	@PATH=$$PWD/build/site-env/bin:$$PATH; export PATH NO_MKDOCS_2_WARNING=1; mkdir -p build; \
+	python3 -m mkdocs build --strict >build/site.log 2>&1 || { cat build/site.log; exit 1; }; echo build/site/index.html
+	@if command -v $(CHROMIUM) >/dev/null; then for page in build/site/index.html build/site/results.html build/site/lab/index.html; do \
+		$(CHROMIUM) --headless=new --no-sandbox --disable-gpu --virtual-time-budget=3000 --dump-dom "file://$$PWD/$$page" 2>/dev/null | grep -q '<html[^>]* class="js' || \
+		{ echo "$$page: its script does not run in $(CHROMIUM)"; exit 1; }; done; fi
 
 # Everything is shown but the lines that say that a test ran and passed.
 golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what is not built yet
@@ -99,14 +109,17 @@ golden: setup ## the reference vectors of $POPRI_GOLDEN: what was checked, what 
 bench: setup ## Go benchmarks
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)
 
+prose: ## the length of sentences, paragraphs and tables of the pages, beside their bounds in .ci/prose.txt
+	@go run ./internal/size prose
+
 size: ## lines, packages, settings, the longest function and file, pages, beside their bounds in .ci/size.txt
 	@go run ./internal/size
 
 fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives so many inputs to all together, most to the fast ones
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(INPUTS)
 
-attack: setup ## the attacks that docs/security.md lists: on what is shared, the ledger, the noise; kills, hostile files
-	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/security.md | sort -u | paste -sd '|'))$$" $(PACKAGES)
+attack: setup ## the attacks that docs/attacks.md lists: on what is shared, the ledger, the noise; kills, hostile files
+	go test -count=1 -run "^($$(grep -o '\bTest[A-Za-z]*' docs/attacks.md | sort -u | paste -sd '|'))$$" $(PACKAGES)
 
 # What ends a test is printed, and how many trials there were; what merely passed is not.
 faults: setup ## kills and failing system calls, TRIALS (2) times as many as in the tests, and full disks; ten minutes at most

@@ -45,16 +45,13 @@ type Trainer struct {
 	// "rounds", the noise of a round grows as √T. "auto" stands for 32 with a Patience of 3 and Select "distance":
 	// rounds go on as long as the samples come nearer.
 	Rounds int `yaml:"rounds" range:"[1, 2^20]"`
-	// Select says which adapters write the product: those of the "last" round; those whose samples have the least
-	// released distance from the clients' mean embedding ("distance"); or those whose samples have the least Fréchet
-	// distance from the validation clients' texts ("fid", as in the paper). The released distance follows from the
-	// release of scoring.release "once", which it needs, so it costs no privacy and no validation text. The Fréchet
-	// distance is computed without noise, so validation clients are not protected; reports say so. A round's samples
-	// measure the adapters before the round; the last adapters are measured on the samples that one more round would
-	// begin with. Distances of a few hundred samples differ by chance. Methods that train the small model itself
-	// (dp_fedavg, dp_ftrl) have "last" and "validation": the model of the round, or before the first, with the least
-	// loss on the validation clients; "fid" stands for "validation" there. Default "last". Other methods that train no
-	// adapters have none to choose from and leave it, and Patience, aside.
+	// Select says which adapters write the synthetic set. "last" is the last round. "distance" is the round whose
+	// samples have the least released distance from the clients' mean embedding; it needs scoring.release "once" and
+	// costs no privacy. "fid" is the round with the least Fréchet distance from the validation clients' texts, as in
+	// the paper; it is computed without noise, so validation clients are not protected, and reports say so. Distances
+	// are measured before a round, for the last adapters on samples of one more. dp_fedavg and dp_ftrl have "last"
+	// and "validation", the model with the least loss on the validation clients; "fid" means "validation" there.
+	// Methods without adapters ignore it, and Patience. Default "last".
 	Select string `yaml:"select" oneof:"last|distance|fid|validation"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that
 	// Select goes by did not fall below its last fall by more than chance. Rounds is then the most that are done, and
@@ -62,9 +59,9 @@ type Trainer struct {
 	// rounds go up and down.
 	Patience int `yaml:"patience" range:"[0, 2^20]"`
 	// MaxHours bounds the time that rounds take: no round begins that would end later, if it took as long as the one
-	// before. One round is done in any case. A process that resumes the run counts anew, unless the bound had ended the
-	// rounds. Default 0: no bound. Rounds is then the most that are done, as with Patience. Where a run stops depends
-	// on the machine's speed, so that a seed does not repeat it.
+	// before. One round is done in any case. A process that resumes the run starts its own count, unless the bound
+	// had ended the rounds. Default 0: no bound. Rounds is then the most that are done, as with Patience. The end of
+	// a run depends on the machine's speed, so that a seed does not repeat it.
 	MaxHours float64 `yaml:"max_hours" range:"[0, 1e6]"`
 }
 
@@ -105,10 +102,10 @@ type Synthetic struct {
 	// texts by weights with which their mean embedding comes near the clients', and Kept is the least effective share
 	// of texts that these weights leave. It needs scoring.release "once". Default 1, which takes each text once.
 	Kept float64 `yaml:"kept" range:"(0, 1]"`
-	// Mix says which rows are the set: "fixed", those named above; or "validated", the best of these, of the written
-	// ones alone and of 16000 public texts alone, by the accuracy of a small model (section downstream) on the
-	// validation clients, who are not protected. It takes three trainings of the small model. Far public text dilutes
-	// what the model writes, and near public text is better than that. Default "fixed".
+	// Mix says which rows are the set: "fixed", the rows named above; or "validated", the best of these, of the
+	// written rows alone and of 16000 public texts alone. The accuracy of a small model (section downstream) on the
+	// validation clients decides; they are not protected. It takes three trainings of the small model. Far public
+	// text dilutes the model's text, and near public text is better than it. Default "fixed".
 	Mix string `yaml:"mix" oneof:"fixed|validated"`
 	// Samples is the number of texts of each prompt. Default 4: reading a prompt costs about as much as writing a text,
 	// so 1 takes twice the time and gives slightly more variety.

@@ -9,8 +9,8 @@ type Data struct {
 	// date or its beginning: 1945, 1945-06 or 1945-06-30. Texts without a date are left out too. "", the default, takes
 	// all.
 	Since string `yaml:"since"`
-	// TrainClients keeps so many train clients, drawn by the seed; fewer are a subset of more. Runs on parts of the
-	// same clients spend on the same clients. Default 0: all.
+	// TrainClients keeps this number of train clients, drawn by the seed; fewer are a subset of more. Runs on parts
+	// of the same clients spend on the same clients. Default 0: all.
 	TrainClients int `yaml:"train_clients" range:"[0, 2^30]"`
 	// Public is the public text, from which prompts are made: "godoc"; "godoc-without-domain", which lacks the public
 	// files of the clients' own folders; or the path of a Parquet, JSON lines or plain text file, or several, separated
@@ -26,8 +26,9 @@ type Data struct {
 	// paper's span. Longer texts cost generation and training time in proportion; texts below 8 tokens are too short to
 	// compare.
 	MaxTokens int `yaml:"max_tokens" range:"[8, 2^20]"`
-	// LongTexts says what happens to public texts of more than MaxTokens tokens: "drop" leaves them out, because a text
-	// that is cut teaches the model to end there; "cut" keeps as many of their first words as fit, as the paper does,
-	// and suits data with few short texts, such as web pages. A run says how many texts it uses. Default "drop".
+	// LongTexts says what happens to public texts of more than MaxTokens tokens. "drop" leaves them out, because a
+	// text that is cut teaches the model to end there. "cut" keeps as many of their first words as fit, as the paper
+	// does, and suits data with few short texts, such as web pages. A run says how many texts it uses. Default
+	// "drop".
 	LongTexts string `yaml:"long_texts" oneof:"drop|cut"`
 }

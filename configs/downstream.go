@@ -3,15 +3,15 @@ package configs
 // Downstream says how the synthetic set is evaluated: a small model is trained on it and tested on the private test
 // clients.
 type Downstream struct {
-	// Task is what the small model learns: "next_token", to write text like its training text; or "classification", to
-	// give a text its label, judged by accuracy and macro F1. The latter needs labelled texts: the column label of
-	// data.private and data.public, and generate.by_label for those of the product. Its ε = 0 point is the same model
+	// Task is what the small model learns: "next_token", to write text like its training text; or "classification",
+	// to give a text its label, judged by accuracy and macro F1. The latter needs labelled texts: the column label of
+	// data.private and data.public, and generate.by_label for the synthetic set. Its ε = 0 point is the same model
 	// trained on the public text. Default "next_token".
 	Task string `yaml:"task" oneof:"next_token|classification"`
-	// Model is "embedded" for the small model that comes with the program; "trained" for one that is trained on the
-	// texts that prompts quote and kept in the user's cache folder; a Hugging Face folder; or a name that popri model
-	// get has fetched. It was trained on public text and is the ε = 0 point of next_token. For classification it gets a
-	// new head, unless the folder has a trained one. Default "embedded"; "" is refused.
+	// Model is "embedded" for the small model that comes with the program, or "trained" for one that is trained on
+	// the texts that prompts quote and kept in the user's cache folder. Otherwise it is a Hugging Face folder, or a
+	// name that popri model get has fetched. It was trained on public text and is the ε = 0 point of next_token. For
+	// classification it gets a new head, unless the folder has a trained one. Default "embedded"; "" is refused.
 	Model string `yaml:"model"`
 	// Adapter is "none" to train all weights of the small model, or "lora" to train adapters of the shape of lora.rank,
 	// lora.alpha and lora.targets. RUN/small/adapter then has the change alone, in PEFT's format, for devices that have
@@ -32,16 +32,13 @@ type Downstream struct {
 	MicroTexts int `yaml:"micro_texts" range:"[0, 2^30]"`
 	// Length is the number of tokens to which texts are cut in training and test. Default 64.
 	Length int `yaml:"length" range:"[2, 2^20]"`
-	// Recipe says how the small model is trained otherwise. "brief" suits few passes over the texts: rows as those on
-	// which the models that come with the program were trained (the end-of-text token, the text and a line's end), a
-	// warm-up of 6 % of the updates, a cosine, weight decay 0.01, gradients clipped to a norm of 1. "pretrained" suits a
-	// model that somebody has pretrained: rows of the token that begins texts, the text and the end-of-text token, a warm-up
-	// of 10 % of the updates, a cosine, weight decay 0.01, clipping to 1; 256 validation texts choose the step, 1000 test texts judge the model, and
-	// training ends after three measurements without a better one. "distilgpt2" is that of the
-	// POPri paper's DistilGPT2: rows of the begin-of-text token, the text and the end-of-text token, a constant
-	// learning rate, no decay, no clipping, dropout 0.1. "bert" is that of Aug-PE's BERT: the same rows and dropout, a
-	// linear schedule to 0, decay 0.01, clipping to 1. Every token after the first one of a row counts; for
-	// classification, the last one is read (of BERT, the first one). Default "brief".
+	// Recipe says how the small model is trained otherwise. "brief", for few passes over the texts: rows of
+	// end-of-text, text and line end, a warm-up of 6 % and a cosine, decay 0.01, clipping to 1. "pretrained", for a
+	// pretrained model: rows of begin-of-text, text and end-of-text, a warm-up of 10 %, otherwise as before. There
+	// 256 validation texts choose the step, 1000 test texts judge, and three measurements without improvement end the
+	// training. "distilgpt2", as in the POPri paper: a constant rate, no decay, no clipping, dropout 0.1. "bert", as
+	// in Aug-PE: the same dropout, a linear schedule, decay 0.01, clipping to 1. Tokens after a row's first count;
+	// classification reads the last one (BERT: the first). Default "brief".
 	Recipe string `yaml:"recipe"`
 	// LearningRates are AdamW's peak learning rates, above 0. Of several, each is tried for each training set, and the
 	// validation clients choose. Default [5e-4].

@@ -15,19 +15,18 @@ type LoRA struct {
 // DPO says how the model learns from pairs.
 type DPO struct {
 	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an
-	// accelerate launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order, the
-	// reference log-probabilities and the learning rates, and compares the loss under the adapter that comes back. TRL
+	// accelerate launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order,
+	// the reference log-probabilities and the learning rates, and compares the loss under the returned adapter. TRL
 	// has no losses cdpo, ipo_sum, cpo, simpo, orpo and kto_pair, sorts parts of an update instead of all of it (aot,
-	// aot_unpaired), keeps no moments between rounds and measures after the last step only. An interrupted round trains
-	// anew; no equal bytes are promised. Default "local".
+	// aot_unpaired), keeps no moments between rounds and measures after the last step only. An interrupted round
+	// trains again and may give other bytes. Default "local".
 	Engine string `yaml:"engine" oneof:"local|trl"`
-	// Loss is the preference loss, under TRL's names where it has one: "sigmoid" (DPO), "sigmoid_norm" (on averages
-	// over tokens), "cdpo" and "robust" (for flipped labels), "hinge", "ipo" (averaged over tokens, as in TRL),
-	// "ipo_sum", "exo_pair", "discopop"; "nca_pair", "bco_pair", "sppo_hard", "apo_zero" and "apo_down" (on each
-	// completion by itself); "aot" and "aot_unpaired" (on sorted log-ratios of all optimizer.batch pairs of an update,
-	// for a further forward pass); "kto_pair" (KTO on both completions of each pair, against the means of the update,
-	// for a further forward pass); "cpo", "simpo" and "orpo" (without a reference); or "sft", which trains on the
-	// chosen samples alone. Default "sigmoid".
+	// Loss is the preference loss, under TRL's names if it has one. The losses are "sigmoid" (DPO), "sigmoid_norm"
+	// and "ipo" (on averages over tokens), "ipo_sum", "cdpo" and "robust" (for flipped labels), "hinge", "exo_pair"
+	// and "discopop". "nca_pair", "bco_pair", "sppo_hard", "apo_zero" and "apo_down" judge each completion alone.
+	// "aot" and "aot_unpaired" sort the log-ratios of all optimizer.batch pairs of an update, and "kto_pair" is KTO
+	// on both completions against the means of the update; each needs a further forward pass. "cpo", "simpo" and
+	// "orpo" have no reference. "sft" trains on the chosen samples alone. Default "sigmoid".
 	Loss string `yaml:"loss"`
 	// Beta is the weight of staying close to the reference: a larger one moves the model less for a pair that it
 	// already ranks correctly. Default 0.1; above 0.
@@ -46,18 +45,18 @@ type DPO struct {
 	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of
 	// 10, the best in the paper: samples of the last ranks are odd texts rather than texts unlike the clients'.
 	RejectedRank int `yaml:"rejected_rank" range:"[2, 2^30]"`
-	// MicroPairs is the number of pairs in one pass, which bounds the memory; a CPU computes as many passes at once as
-	// it has threads. 0, the default, means about 768 tokens on a CPU, but an eighth of the update's pairs at most, as
-	// many as fit into half of a GPU's memory, and 8 in TRL; more than optimizer.batch means all pairs of an update. It
-	// changes results by rounding only: an update's loss is the mean over all its pairs. The method "grpo" computes two
+	// MicroPairs is the number of pairs in one pass, which bounds the memory; a CPU computes as many passes at once
+	// as it has threads. 0, the default, means about 768 tokens on a CPU (at most an eighth of the update's pairs),
+	// half of a GPU's memory by an estimate, and 8 in TRL. More than optimizer.batch means all pairs of an update. It
+	// changes results by rounding only: an update's loss is the mean over all its pairs. The method grpo computes two
 	// samples for each pair, or 20 with 0.
 	MicroPairs int `yaml:"micro_pairs" range:"[0, 2^30]"`
 	// EvalShare is the fraction of a round's prompts whose pairs are held out for measurements. Default 0, below 1; fewer
 	// than about fifty pairs give an imprecise loss.
 	EvalShare float64 `yaml:"eval_share" range:"[0, 1)"`
-	// Best says which adapters a round keeps: those of its "last" step, those with the least loss on held-out "pairs",
-	// or those with the least Fréchet distance between new samples and the validation clients' texts ("fid", as in the
-	// paper). The distance is computed without noise, so validation clients are not protected; reports say so. Default
-	// "last".
+	// Best says which adapters a round keeps: "last", after the last step; "pairs", with the least loss on held-out
+	// pairs; or "fid", with the least Fréchet distance between new samples and the validation clients' texts, as in
+	// the paper. The distance is computed without noise, so validation clients are not protected; reports say so.
+	// Default "last".
 	Best string `yaml:"best" oneof:"last|pairs|fid"`
 }

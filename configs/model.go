@@ -2,10 +2,10 @@ package configs
 
 // Model says which language model generates the samples.
 type Model struct {
-	// Path is "embedded" for the small GPT that comes with the program; "trained" for a small GPT that is trained on
-	// the public text alone and kept in the user's cache folder; "smollm2" for the model that make demo MODEL=smollm2
-	// fetches; a Hugging Face folder (config.json, safetensors, tokenizer.json); or the name of a model on Hugging
-	// Face's hub that popri model get has fetched. Default "embedded"; "" is refused.
+	// Path is "embedded" for the small GPT that comes with the program, or "trained" for a small GPT that is trained
+	// on the public text alone and kept in the user's cache folder. "smollm2" is the model that make demo
+	// MODEL=smollm2 fetches. Otherwise it is a Hugging Face folder (config.json, safetensors, tokenizer.json), or a
+	// name on Hugging Face's hub that popri model get has fetched. Default "embedded"; "" is refused.
 	Path string `yaml:"path"`
 	// DType is the type in which the model computes: float32, or bfloat16, which is faster on some processors and
 	// rounds more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512
@@ -27,17 +27,17 @@ type Model struct {
 
 // Generate says how samples are drawn in each round.
 type Generate struct {
-	// Engine is what draws samples: "local", this program; or "vllm:URL", a vLLM server that holds the model of
-	// model.path, such as vllm:https://host:8000. The server is started with --enable-lora, a --max-lora-rank of
-	// lora.rank or more and VLLM_ALLOW_RUNTIME_LORA_UPDATING=True, and reads the run's folder under the same path;
-	// VLLM_API_KEY in the environment is its key. Each round's adapter is loaded under a new name and must show its
-	// effect on the first prompts. Samples are stored, so a finished stage needs no server; no equal samples are
-	// promised. Default "local".
+	// Engine is what draws samples: "local", this program; or "vllm:URL", a vLLM server with the model of model.path,
+	// such as vllm:https://host:8000. Start the server with --enable-lora, a --max-lora-rank of lora.rank or more and
+	// VLLM_ALLOW_RUNTIME_LORA_UPDATING=True. It must read the run's folder under the same path; VLLM_API_KEY in the
+	// environment is its key. Each round's adapter is loaded under a new name and must show its effect on the first
+	// prompts. Samples are stored, so a finished stage needs no server. A repeated run may draw other samples.
+	// Default "local".
 	Engine string `yaml:"engine"`
-	// Weights is what the copy of the model that draws samples is rounded to: "compute", the type in which the model
-	// computes; or "int8", bytes, with one scale for each output of a projection and one for each token of its input
-	// (W8A8), while head and attention stay as they are. It draws faster and from a slightly different distribution. It
-	// needs model.weights "float32", and a CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
+	// Weights is the type to which the sampling copy of the model is rounded. "compute" is the type in which the
+	// model computes. "int8" is bytes, with one scale for each output of a projection and one for each token of its
+	// input (W8A8); head and attention stay as they are. It draws faster and from a slightly different distribution.
+	// It needs model.weights "float32", and a CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
 	Weights string `yaml:"weights" oneof:"compute|int8"`
 	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the
 	// noise that the projection leaves grows as 1/√(K·J); more cost time in proportion.
@@ -48,22 +48,22 @@ type Generate struct {
 	// Examples is the number of public texts in a prompt. Default 2, which fits the embedded model's context; 0 leaves
 	// the header alone. More leave less room for the sample.
 	Examples int `yaml:"examples" range:"[0, 1000]"`
-	// Quote says which texts the prompts of the rounds and of the synthetic set quote: "public", all public texts, as
-	// in the paper; "relevant", those that are most relevant to the clients (public_selection), which needs
-	// scoring.release "once"; or "scored", the tenth of all earlier rounds' samples with the highest noised scores, and
-	// in round 1 "relevant" or "public" texts. Quoting samples costs no privacy, because their scores are already
+	// Quote says which texts the prompts of the rounds and of the synthetic set quote. "public" is all public texts,
+	// as in the paper. "relevant" is the public texts most relevant to the clients (public_selection), which needs
+	// scoring.release "once". "scored" is the tenth of all earlier rounds' samples with the highest noised scores,
+	// and in round 1 "relevant" or "public" texts. Quoting samples costs no privacy, because their scores are already
 	// charged; the texts become more like them and less varied. Default "relevant".
 	Quote string `yaml:"quote" oneof:"public|relevant|scored"`
-	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and what is written for it bears
-	// that label; public texts of the product bear their own. data.public then needs a column label. The first text of
-	// a prompt is drawn from all that may be quoted, so that labels come in the proportion of the public text, because
-	// the clients' are private. Default false; downstream.task "classification" needs true.
+	// ByLabel makes labelled text: each prompt quotes public texts of one label alone, and the text written for it
+	// gets that label. Public texts of the synthetic set keep their own. data.public then needs a column label. The
+	// first text of a prompt is drawn from all that may be quoted. So labels have the proportions of the public text,
+	// because the clients' are private. Default false; downstream.task "classification" needs true.
 	ByLabel bool `yaml:"by_label"`
-	// Kinds names kinds of text, such as "political speeches", for which the model is asked before round 1: "general",
-	// the list that comes with the program, or a file of yours with one on each line. What the model writes for each is
-	// compared with the clients' release; the prompts of all rounds ask for the kinds that come nearest, in the place
-	// {kind} of template_header, and those of round 1 quote what was written. It costs no privacy: the list must be
-	// public. It needs quote "scored" and scoring.release "once". Default "", which asks for no kind.
+	// Kinds names kinds of text, such as "political speeches", for which the model is asked before round 1. "general"
+	// is the list that comes with the program; otherwise it is a file of yours with one kind on each line. The
+	// model's text of each kind is compared with the clients' release. The prompts of all rounds ask for the nearest
+	// kinds, in {kind} of template_header, and round 1 quotes the text that was written. It costs no privacy: the
+	// list must be public. It needs quote "scored" and scoring.release "once". Default "", which asks for no kind.
 	Kinds string `yaml:"kinds"`
 	// TemplateHeader is the prompt's first line, in which {label} stands for the prompt's label (by_label) and {kind}
 	// for the kind of text that is asked for, or the word text where none is known; "", the default, leaves it out.

@@ -19,17 +19,17 @@ type Scoring struct {
 	Normalize string `yaml:"normalize" oneof:"none|standardize"`
 	// ClipNorm is the largest L2 norm of a client's vector: the sensitivity, to which the noise is proportional.
 	// Default 1. With "standardize" it only sets the scale; with "none", a value above the vectors' norms adds noise
-	// without need. It bounds the votes of "private_evolution", too (times √k where a text has k votes): at 1 no
-	// client's votes are below the bound; at the most texts of a client nothing is clipped, and the noise is that of
-	// PrE-Text. For "wasp", it is in norms of one text's votes, 1.633 for eight.
+	// without need. It bounds the votes of private_evolution, too (times √k if a text has k votes). At 1 no client's
+	// votes are below the bound. At the most texts of a client nothing is clipped, and the noise equals PrE-Text's.
+	// For wasp, it is in norms of one text's votes, 1.633 for eight.
 	ClipNorm float64 `yaml:"clip_norm" range:"(0, 1e6]"`
 	// Release says how often clients are asked. "rounds" asks in each round for the scores of its samples, as in the
 	// paper. "compact" asks for the same scores in as few numbers as the embedding has dimensions: its noise is
-	// distributed as that of "rounds" after the projection, and clients send less. "votes" asks in each round for the
+	// distributed as in "rounds" after the projection, and clients send less. "votes" asks in each round for the
 	// samples nearest to the clients' texts, as Private Evolution does (the paper's Figure 6). "once" asks in round 1
-	// for the mean embedding, from which the scores of all samples follow: one release has far less noise than the T
-	// releases of the same budget, and rounds, prompts and samples cost no privacy. Each client's vector then has the
-	// length clip_norm. Default "once".
+	// for the mean embedding, from which all scores follow. One release has far less noise than T releases of the
+	// same budget; rounds, prompts and samples then cost no privacy. Each client's vector has the length clip_norm.
+	// Default "once".
 	Release string `yaml:"release" oneof:"rounds|compact|votes|once"`
 	// Form is the weight of a text's form, next to its embedding, which has weight 1, under release "once": capitals,
 	// digits, signs, line breaks and lengths, which an encoder of meanings hardly sees (docs/preference.md). It is part
@@ -47,8 +47,8 @@ type Scoring struct {
 	// LengthRegression removes from the released scores what the samples' lengths explain, so that texts do not shrink
 	// from round to round. Default true.
 	LengthRegression bool `yaml:"length_regression"`
-	// Duplicates says how equal texts among the samples are ranked: "skip" ranks only the first one of a prompt, so
-	// that no pair prefers a text to itself; "index" ranks each by its own score; "published" gives each the score of
+	// Duplicates says how equal texts among the samples are ranked. "skip" ranks only the first one of a prompt, so
+	// that no pair prefers a text to itself. "index" ranks each by its own score. "published" gives each the score of
 	// the first equal text of all prompts, as the published code does by looking scores up by text. Default "skip".
 	Duplicates string `yaml:"duplicates" oneof:"skip|index|published"`
 }
@@ -56,9 +56,9 @@ type Scoring struct {
 // Fed says where the clients are and which of them take part in a round.
 type Fed struct {
 	// Clients is the number of train clients that are enrolled at two aggregators ("popri run --clients"); it is
-	// public. 0, the default, means that the train clients are those of data.private, which the run reads, counts and
-	// asks itself. Above 0, the run reads none of their texts: data.private holds validation and test clients at most,
-	// or is "none", and aggregate.least is above 0.
+	// public. 0, the default, means the train clients of data.private, which the run reads, counts and asks itself.
+	// Above 0, the run reads none of their texts: data.private holds validation and test clients at most, or is
+	// "none", and aggregate.least is above 0.
 	Clients int `yaml:"clients" range:"[0, 2^30]"`
 	// ClientsPerRound is the size of a round's cohort: exact under "fixed", expected under "poisson". 0, the default,
 	// means all clients and is the only value for "full".
@@ -85,11 +85,11 @@ type Aggregate struct {
 	// clients. Default 1: all arrive. Clients have hours of their own: a client's chance rises and falls with a period
 	// of 24 rounds, from another round on for each, by as much as the probability allows.
 	Available float64 `yaml:"available" range:"(0, 1]"`
-	// Proof is what clients prove of their vectors. "none", the default: nothing; honest clients bound their vectors,
-	// and one liar can add anything. "range": that no value is larger than the bound of the vector's norm, so that a
-	// liar adds at most √d times what an honest client can (twice that, if the bound is no power of two); reports grow
-	// by a factor of about 60 (docs/federation.md). The sum is the same to the last bit. Simulated clients are honest,
-	// so the simulation makes no proofs.
+	// Proof says what clients prove about their vectors. "none", the default: nothing; honest clients bound their
+	// vectors, and one liar can add anything. "range": no value exceeds the bound of the vector's norm. A liar then
+	// adds at most √d times as much as an honest client (twice that, if the bound is no power of two), and reports
+	// grow by a factor of about 60 (docs/federation.md). The sum is the same to the last bit. Simulated clients are
+	// honest, so the simulation makes no proofs.
 	Proof string `yaml:"proof" oneof:"none|range"`
 }
 
@@ -111,9 +111,9 @@ type Privacy struct {
 	// Continues is the folder or the ledger of an earlier run on the same private data. Its charges count against this
 	// run's budget, and the earlier ledger accepts no more charges. Default "", an unspent budget.
 	Continues string `yaml:"continues"`
-	// NoiseMultiplier is σ, the noise's standard deviation in units of scoring.clip_norm; 0, the default, uses the
-	// smallest that keeps trainer.rounds rounds within the budget. Any other value leaves the budget as it is: a round
-	// that would exceed it does not start.
+	// NoiseMultiplier is the noise's standard deviation σ in units of scoring.clip_norm; 0, the default, uses the
+	// smallest that keeps trainer.rounds rounds within the budget. Any other value leaves the budget as it is: a release
+	// that would exceed it is refused when it is charged (exit code 3).
 	NoiseMultiplier float64 `yaml:"noise_multiplier" range:"[0, 1e6]"`
 	// InsecureSeededNoise draws the noise from the seed instead of the system's generator, so that tests can repeat a
 	// run. Anybody who knows the seed can subtract the noise: no privacy is left, and every report says so. Default
@@ -122,8 +122,8 @@ type Privacy struct {
 	// UnsafeDiagnostics writes figures computed from the clients' texts without noise, for experiments on public data.
 	// The guarantee does not cover them, and every report says so. Default false.
 	UnsafeDiagnostics bool `yaml:"unsafe_diagnostics"`
-	// UnsafeCeiling warms the adapters up on the train clients' texts themselves (warmup.steps), without noise: the
-	// product then shows what a perfect reading of the clients could reach with this generator. For experiments on
-	// public data; it protects nobody, and every report says so. Default false.
+	// UnsafeCeiling warms the adapters up on the train clients' texts themselves (warmup.steps), without noise. The
+	// synthetic set then shows what a perfect reading of the clients could reach with this generator. For experiments
+	// on public data; it protects nobody, and every report says so. Default false.
 	UnsafeCeiling bool `yaml:"unsafe_ceiling"`
 }

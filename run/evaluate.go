@@ -142,7 +142,7 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		}
 	}
 	err = s.timed(evaluator.Stage, func() error {
-		e, err = evaluator.Compare(ctx, config, s.Data.Private, s.Data.Public.Generator, product, sources, o)
+		e, err = evaluator.Compare(ctx, config, s.Data.Private, s.Data.Public.Generator, s.Dir, product, sources, o)
 		return err
 	})
 	if err == nil && len(only) == 0 {

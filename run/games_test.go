@@ -1,19 +1,35 @@
 package run
 
 import (
+	"io/fs"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"popri/configs"
 	"popri/fedsim"
+	"popri/internal/rundir"
 	"popri/methods/evolution"
 	"popri/run/auditing"
 	"popri/testkit/testworld"
 )
 
-// played audits a run, game included.
+// played audits a run, game included, whose files must all be known: what popri publish leaves out is left out by choice.
 func played(t *testing.T, dir string, o auditing.Options) auditing.Audited {
 	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if _, ok := rundir.Find(filepath.ToSlash(name)); !ok {
+			t.Errorf("internal/rundir lists no %s", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, err := auditing.Runs([]string{dir}, o)
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,14 @@ cat "$(go env GOROOT)"/src/net/http/*.go | sed -n 's#^// \(.\{40,\}\)#\1#p' > "$
 "$popri" account audit "$work/run" --quiet
 grep -q '<title>' "$work/run/report.html"
 
+say "the next steps of the quickstart"
+"$popri" demo --epsilon 1 --dry-run --out "$work/dry" --quiet
+[ ! -e "$work/dry" ]
+cp -r "$work/run" "$work/again"
+"$popri" compare "$work/run" "$work/again" --out "$work/compare.html" --quiet
+"$popri" data push-ready "$work/run" --out "$work/hub" --quiet
+[ -s "$work/hub/README.md" ]
+
 if python3 -c 'import peft' 2>/dev/null; then
 	say "PEFT loads the adapter"
 	python3 -c 'import sys; from peft import AutoPeftModelForCausalLM as M; print(M.from_pretrained(sys.argv[1]).peft_config)' \

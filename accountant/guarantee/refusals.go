@@ -12,7 +12,6 @@ import (
 // both the larger one is taken.
 type Refusals struct {
 	Unproved int `json:"unproved"` // reports whose proof did not hold
-	Late     int `json:"late"`     // uploads after a deadline
 	Invalid  int `json:"invalid"`  // uploads that were no valid report of an enrolled client
 }
 
@@ -28,17 +27,17 @@ func readRefusals(dir string) (*Refusals, error) {
 		if err := readJSON(path, &r); err != nil {
 			return nil, err
 		}
-		sum.Unproved, sum.Late, sum.Invalid = sum.Unproved+r.Unproved, sum.Late+r.Late, sum.Invalid+r.Invalid
+		sum.Unproved, sum.Invalid = sum.Unproved+r.Unproved, sum.Invalid+r.Invalid
 	}
 	return sum, nil
 }
 
 // String says in a sentence how much was refused.
 func (r Refusals) String() string {
-	n := r.Unproved + r.Late + r.Invalid
+	n := r.Unproved + r.Invalid
 	if n == 0 {
 		return "The aggregators refused no upload."
 	}
 	return fmt.Sprintf("The aggregators refused %s, of which no sum has anything: %d whose proofs did not hold, %d "+
-		"after a deadline, %d that were no valid reports.", quote.Count(n, "upload", ""), r.Unproved, r.Late, r.Invalid)
+		"that were no valid reports.", quote.Count(n, "upload", ""), r.Unproved, r.Invalid)
 }

@@ -48,6 +48,23 @@ func (f Facts) Bound() string {
 		f.Record.Budget.Delta)
 }
 
+// Charged says what a ledger alone guarantees, without the run that it is of.
+func (f Facts) Charged() []string {
+	b := f.Record.Budget
+	own, inherited := f.Releases()
+	switch {
+	case own+inherited == 0:
+		return []string{"Nothing was charged."}
+	case !f.Protects():
+		return []string{"The noise came from a seed, or there was too little for any bound: nobody is protected."}
+	}
+	return []string{
+		fmt.Sprintf("What was charged, %s of %s, is %s together. The budget is ε = %g.",
+			quote.Count(own+inherited, "answer", ""), quote.Count(b.Clients, "client", ""), f.Bound(), b.Epsilon),
+		fmt.Sprintf("The unit of privacy: %s.", b.Unit), f.neighbours(),
+		"This is a ledger without a run: what was asked, and the noise, cannot be checked here."}
+}
+
 // Statement says what is guaranteed, to whom and how, a sentence or two each.
 func (f Facts) Statement() []string {
 	b := f.Record.Budget

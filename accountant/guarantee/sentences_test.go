@@ -60,9 +60,9 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("without rounds: %v, %v", r, err)
 	}
 	want := map[int]string{1: "refused no upload", 2: "refused 1 upload, of which",
-		3: "refused 7 uploads, of which no sum has anything: " +
-			"1 whose proofs did not hold, 2 after a deadline, 4 that were no valid reports"}
-	for round, one := range []Refusals{{}, {Unproved: 1}, {Late: 2, Invalid: 4}} {
+		3: "refused 5 uploads, of which no sum has anything: " +
+			"1 whose proofs did not hold, 4 that were no valid reports"}
+	for round, one := range []Refusals{{}, {Unproved: 1}, {Invalid: 4}} {
 		folder := rundir.Round(dir, round+1)
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			t.Fatal(err)

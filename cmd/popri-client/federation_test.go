@@ -146,7 +146,7 @@ func TestPrograms(t *testing.T) {
 		return run(stdin, append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile),
 			"--key", identity.ClientKeyPath(fed, i+1),
 			"--texts", sources[i], "--record", filepath.Join(dir, "records",
-				fmt.Sprint(i)), "--epsilon", "3", "--delta", "1e-3", "--once", "--every", "10ms",
+				fmt.Sprint(i)), "--epsilon", "3", "--delta", "1e-3", "--once", "--at-once", "--every", "10ms",
 			"--insecure-seeds"}, more...)...)
 	}
 	// The first is asked, and says no before it says yes. It is told of the proof.

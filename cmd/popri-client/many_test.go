@@ -72,7 +72,7 @@ func TestManyClients(t *testing.T) {
 	answer := func(more ...string) (client.Tally, error) {
 		out, _, err := run("y\n", append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile),
 			"--keys", keys, "--texts", private, "--record", filepath.Join(dir, "records"), "--epsilon", "3", "--delta",
-			"1e-3", "--once", "--every", "10ms", "--insecure-seeds", "--encoder", folder}, more...)...)
+			"1e-3", "--once", "--at-once", "--every", "10ms", "--insecure-seeds", "--encoder", folder}, more...)...)
 		var said client.Tally
 		if err == nil {
 			err = json.Unmarshal([]byte(out), &said)

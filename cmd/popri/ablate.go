@@ -68,19 +68,20 @@ the seeds. The folder also gets ablation.json and report.html, a page that shows
 All configurations are checked before the first run starts. --plan prints the runs, their work, time, memory and privacy budget,
 and ends.
 
-The clients and the public text are those of --world, or of --private and --public, generator and encoder those of --model and
---encoder, as for "popri demo"; --config names them itself.
+--world, or --private and --public, name the clients and the public text, --model and --encoder the generator and the
+encoder, as for "popri demo"; --config names them itself.
 
 Repeating the command resumes an interrupted ablation or extends a finished one; finished runs are read back. Runs of one seed
 that ask the clients once (scoring.release "once"), and the same, read one release, which counts once; --ask-each lets each ask.
 What all runs spend together is printed before the first one starts.
 
---adaptive drops bad settings early (successive halving, Jamieson and Talwalkar 2016): all settings are run for a part of
-their rounds, the best 1/--eta of them go on to --eta times as many rounds, and so forth to the end. The small model judges: it
-is trained on the text that a run would publish if it ended there, and measured on the validation clients; test clients have
-no part in it. The noise of a release stays that of the whole plan, so a run that is dropped has spent less than its budget;
-what was released counts. Every setting must have as many rounds. Settings whose texts serve the small model equally are not
-dropped by chance: if all of them do, the command ends and says what helps.
+--adaptive drops bad settings early (successive halving, Jamieson and Talwalkar 2016): all settings run for a part of
+their rounds, and the best 1/--eta of them continue to --eta times as many rounds, and so forth. The small model
+judges: it is trained on the text that a run would publish if it ended there, and measured on the validation clients.
+Every setting must have as many rounds. Settings with equal results are not dropped by chance: if all are equal, the
+command ends and says what helps.
+
+The noise of a release is planned for the whole run, so a dropped run has spent less than its budget; its releases count.
 
 --on does the runs as jobs of a cluster whose machines share the folder: an array of Slurm, a job of Ray for each run, or
 an Indexed Job of Kubernetes. The command follows them until all are done, submits lost ones again, and gathers the results as
@@ -127,7 +128,7 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 	cmd.Flags().BoolVar(&flags.adaptive, "adaptive", false,
 		"drop the settings that do worst on the validation clients early")
 	cmd.Flags().IntVar(&flags.halving.Eta, "eta", 3,
-		"with --adaptive: one of ETA settings goes on, to ETA times the rounds")
+		"with --adaptive: one of ETA settings continues, to ETA times the rounds")
 	cmd.Flags().IntVar(&flags.halving.MinRounds, "min-rounds", 1,
 		"with --adaptive: the least number of rounds before a setting is dropped")
 	cmd.Flags().BoolVar(&flags.resume, "resume", false, "go on with the ablation that --on planned in --out")

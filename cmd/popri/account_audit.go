@@ -31,6 +31,7 @@ type audited struct {
 	Problems  []string          `json:"problems"`
 	Warnings  []string          `json:"warnings"`
 	Canary    *fedsim.Outcome   `json:"canary,omitempty"`
+	Protected *audited          `json:"protected_test,omitempty"` // the run's protected test clients
 
 	report auditing.Audited
 }
@@ -48,6 +49,10 @@ func newAudited(r auditing.Audited) audited {
 		if s.Unknown == "" {
 			out.Epsilon[s.Name] = figure(s.Epsilon)
 		}
+	}
+	if r.Protected != nil {
+		p := newAudited(*r.Protected)
+		out.Protected, out.Sound = &p, out.Sound && p.Sound
 	}
 	return out
 }
@@ -73,11 +78,14 @@ func (a *app) accountAudit() *cobra.Command {
 		Short: "Check runs against their ledgers, measure their noise, play a canary game, and say what is guaranteed",
 		Long: `The audit compares a run's releases with its ledger and its configuration, computes ε again with every accountant, and
 says in plain words what is guaranteed. For several runs on the same private data it also prints the ε that they spend
-together; for several data sets, also that of a client who would be in all of them.
+together; for several data sets, also the ε of a client who would be in all of them. The audit
+reads a run's protected-eval too. A folder that holds a ledger alone is audited as far as the ledger goes: an aggregator's
+--state, or a client's record.
 
 It measures the noise in the part of the releases that no true sum reaches, where they hold noise alone. This needs the run's
-encoder and no client's text. --head takes the hash that an earlier audit printed, or at least its first 12 digits: if the
-ledger was rolled back together with its head file, that line is missing.
+encoder and no client's text. The exit code is 5 if the audit found nothing wrong but could not measure some noise. --head takes
+the hash that an earlier audit printed, or at least its first 12 digits: if the ledger was rolled back together with its head
+file, that line is missing.
 
 The canary game runs the mechanism, on the code path that scores clients, some thousand times on made-up clients, with and
 without one of them. The errors of the best test bound ε from below. A bound above the claimed ε means that the mechanism
@@ -190,7 +198,11 @@ func (out audited) print(w io.Writer) {
 			fmt.Fprintf(w, "- %s\n", l)
 		}
 	}
-	if out.Sound {
+	if len(out.Problems) == 0 {
 		fmt.Fprintf(w, "\n%s\n", r.Report.Verdict())
+	}
+	if out.Protected != nil {
+		fmt.Fprintf(w, "\n== %s (protected test clients)\n\n", out.Protected.Dir)
+		out.Protected.print(w)
 	}
 }

@@ -22,6 +22,7 @@ type question struct {
 	relation       string
 	clients        int
 	forceDelta     bool
+	part           string // who takes part in a tree's leaves; "" for rounds, of which event says it
 }
 
 // samplingFlags are the flags that say who takes part and who is protected.
@@ -90,6 +91,8 @@ func (q question) events() []accountant.Event { return []accountant.Event{q.even
 // taking says who takes part in a round.
 func (q question) taking() string {
 	switch {
+	case q.part != "":
+		return q.part
 	case q.event.Cohort > 0:
 		return fmt.Sprintf("%d of %d clients in a round, drawn without replacement", q.event.Cohort, q.event.Population)
 	case q.event.SamplingRate < 1:

@@ -109,7 +109,8 @@ func TestAccountTree(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	if v := decode(t, out); v["sum_of_squares"] != 240.0 || number(t, v, "exact") > number(t, v, "rdp") {
+	if v := decode(t, out); v["sum_of_squares"] != 240.0 || number(t, v, "exact") > number(t, v, "rdp") ||
+		v["mechanism"] != "gaussian" || v["taking_part"] != "a client in 8 leaves of a tree at most, 1 or more apart" {
 		t.Errorf("tree: %v", v)
 	}
 }

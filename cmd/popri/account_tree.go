@@ -40,6 +40,18 @@ func (a *app) accountTree() *cobra.Command {
 	return cmd
 }
 
+// taking says who takes part: nobody is sampled.
+func (o treeOptions) taking() string {
+	text := fmt.Sprintf("a client in %d leaves of a tree at most", o.MaxParticipation)
+	switch {
+	case o.MaxParticipation == 1:
+		return "a client in one leaf of a tree at most"
+	case o.Periodic:
+		return text + fmt.Sprintf(", every %d leaves", o.MinSeparation)
+	}
+	return text + fmt.Sprintf(", %d or more apart", max(1, o.MinSeparation))
+}
+
 // runTree prints the ε of a tree's releases.
 func (a *app) runTree(cmd *cobra.Command, o treeOptions) error {
 	fail := func(err error) error { return usage(fmt.Errorf("account tree: %w", err)) }
@@ -54,7 +66,8 @@ func (a *app) runTree(cmd *cobra.Command, o treeOptions) error {
 		return fail(err)
 	}
 	sum := one * o.trees
-	r := answers{asked: question{relation: string(accountant.ZeroOut)},
+	r := answers{asked: question{relation: string(accountant.ZeroOut), part: o.taking(),
+		event: accountant.Event{Mechanism: "gaussian"}},
 		given: map[string]float64{"sum_of_squares": float64(sum), "delta": o.delta, "noise-multiplier": o.sigma}}
 	for _, acc := range []accountant.Accountant{accountant.Exact{}, accountant.RDP{}} {
 		epsilon, err := acc.Epsilon([]accountant.Event{accountant.TreeEvent(o.sigma, sum)}, o.delta)

@@ -219,7 +219,7 @@ func (a *app) benchRound() *cobra.Command {
 		Short: "A whole round with a model of random weights, stage by stage",
 		Long: `Times a round from prompts to saved adapters by the code of a run. The model has the shape of a published one and random
 weights, which are made where the model computes, so no weights are fetched. Prompts and clients are made up. The default is a round of
-the paper. utilisation is the rate of the matrix products over that of large products alone on this machine.`,
+the paper. utilisation is the rate of the matrix products over the rate of large products alone on this machine.`,
 		Example: "  popri bench round --json\n  popri bench round --shape llama-3.2-1b --k 256\n" +
 			"  popri bench round --device cpu --shape smollm2-135m --layers 2 --k 8 --clients 1000",
 		Args: cobra.NoArgs,

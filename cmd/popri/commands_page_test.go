@@ -15,7 +15,7 @@ import (
 
 const commandsHead = "# Commands\n" +
 	"All verbs and flags. `make docs` writes this page from the help of the commands, which `popri VERB --help` " +
-	"prints. [README.md](../README.md#your-own-data-and-model) has the exit codes.\n\n"
+	"prints. [Run folder](run-folder.md#exit-codes) has the exit codes.\n\n"
 
 // commandsPage returns the page about all verbs under root.
 func commandsPage(root *cobra.Command) []byte {

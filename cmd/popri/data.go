@@ -22,7 +22,7 @@ func (a *app) warnOfSplits(file string, splits map[clients.Split]clients.Counts)
 }
 
 func (a *app) data() *cobra.Command {
-	return group("data", "Look at, check, import and build client data; publish the product",
+	return group("data", "Look at, check, import and build client data; publish the synthetic set",
 		"  popri data info godoc\n  popri data check clients.parquet\n"+
 			"  popri data import posts.jsonl --client author --text body --out clients.parquet\n"+
 			"  popri data push-ready runs/mine --out hub/mine",

@@ -54,7 +54,7 @@ func (a *app) dataCheck() *cobra.Command {
 count from 0. No cell is quoted, because a cell may hold a client's text if columns are swapped. The exit code is 2 if a
 row is bad or the file cannot be read. A warning is a problem that a run tolerates.
 
-If rows have labels, warnings name the rows without one (those of train only if other train rows have one), and of each
+If rows have labels, warnings name the rows without one (in train only if other train rows have one), and of each
 label that validation or test has and train lacks, the first row.`, shownRows),
 		Example: "  popri data check clients.parquet\n  popri data check clients.parquet --all --json",
 		Args:    cobra.ExactArgs(1),

@@ -38,9 +38,9 @@ func (a *app) dataImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [SPLIT=]FILE… --out FILE",
 		Short: "Make a client file from other formats",
-		Long: `Reads Parquet, JSON lines, CSV, TSV, JSON (an object that maps clients to lists of texts, or a list), a mailbox (mbox) or a
-folder of texts, and writes one client file and a manifest next to it (FILE.manifest.json: hashes, options, counts, what was left out and
-why). The format follows from the file's name. SPLIT= (train=, validation=, test=) says what a file's texts are for.
+		Long: `Reads Parquet, JSON lines, CSV, TSV, JSON (an object that maps clients to lists of texts, or a list), a mailbox (mbox)
+or a folder of texts. It writes one client file, and a manifest next to it (FILE.manifest.json) with hashes, options,
+counts, and what was left out and why. The format follows from the file's name. SPLIT= (train=, validation=, test=) says what a file's texts are for.
 
 Splits come from SPLIT=, from the column --split, from dates (--validation-from, --test-from), or are drawn by client
 (--split-shares; 0.7,0.1,0.2 where nothing names a split). A client whose texts straddle dates is in the split of its
@@ -50,9 +50,9 @@ a time and an offset), seconds or milliseconds since 1970, or of --date-format.
 A field of an object in JSON, or of a struct in Parquet, is named by its path: --client author.name. Ids may be texts, whole
 numbers or UUIDs.
 
---deduplicate takes texts out of test that are public, out of validation those that are public or in test, and out of
-train those that are in any of them: "exact" but for case and white space, "near" where a MinHash estimate of the share
-of common five-word runs is 0.8 or more.
+--deduplicate takes texts out of test that are public, out of validation if they are public or in test, and out of
+train if they are in any of these. "exact" ignores case and white space; "near" means that a MinHash estimate of the
+share of common five-word runs is 0.8 or more.
 
 Files of any size are read as a stream and sorted on disk, next to --out. A record may have 64 MiB, a client 1048576 texts.
 A bad row ends the import, and the error names it; no cell is quoted. --skip-bad counts bad rows by what is wrong with them

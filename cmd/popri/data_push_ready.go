@@ -42,7 +42,7 @@ included: read it before you publish it.`,
 	cmd.Flags().StringVar(&o.License, "license", "", "the data set's licence as the hub names it, such as cc-by-4.0")
 	cmd.Flags().StringVar(&o.Language, "language", "", "the texts' language, such as en")
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the folder of another run")
-	cmd.Flags().BoolVar(&o.Unprotected, "unprotected", false, "allow the product of a run that protects nobody")
+	cmd.Flags().BoolVar(&o.Unprotected, "unprotected", false, "allow the texts of a run that protects nobody")
 	cmd.Flags().BoolVar(&o.Model, "model", false, "write the small model that was trained on the texts, in place of these")
 	return cmd
 }

@@ -48,8 +48,8 @@ func (a *app) demo() *cobra.Command {
 		Long: `Tunes the small model that comes with popri to write like the clients of the embedded default, whose texts it never
 sees, then trains small models on what it wrote and tests them on private test clients.
 
-The clients are stretches of comments of Go's compiler, linker and assembler, read from the installed toolchain. A demo
-that was interrupted goes on where it stopped when it is called again with the same --out.
+The clients are stretches of comments of Go's compiler, linker and assembler, read from the installed toolchain. An interrupted
+demo continues where it stopped when it is called again with the same --out.
 
 --model smollm2 takes SmolLM2-135M-Instruct as the generator, with the preset demo-smollm2; make demo MODEL=smollm2 fetches
 it first. --encoder minilm compares texts by all-MiniLM-L6-v2, the paper's encoder, which make demo ENCODER=minilm fetches;

@@ -49,7 +49,7 @@ func (f *worldFlags) add(cmd *cobra.Command) {
 
 // smallFlag adds the flag of the small model.
 func smallFlag(cmd *cobra.Command, small *string) {
-	cmd.Flags().StringVar(small, "small", "", "small model that is trained on the product, with the recipe that suits its "+
+	cmd.Flags().StringVar(small, "small", "", "small model that is trained on the synthetic set, with the recipe for its "+
 		"size (default: the configuration's): embedded, trained, smollm2, a model folder, or a name on the hub")
 }
 
@@ -62,12 +62,16 @@ func (f *worldFlags) addModels(cmd *cobra.Command) {
 	smallFlag(cmd, &f.small)
 }
 
-// smallSettings are the settings that --small stands for.
-func smallSettings(small string) ([]string, error) {
+// smallSettings are the settings that --small stands for; others come after them. A classifier, and whoever asks for all
+// weights, gets the learning rate of all weights.
+func smallSettings(small string, others ...string) ([]string, error) {
 	if small == "" {
 		return nil, nil
 	}
-	return assembly.SmallSettings(small)
+	whole := slices.ContainsFunc(others, func(set string) bool {
+		return set == "downstream.task="+configs.Classification || set == "downstream.adapter=none"
+	})
+	return assembly.SmallSettings(small, !whole)
 }
 
 // options are those of a configuration with the flags' world, generator and encoder; preset and settings are the user's.
@@ -76,7 +80,7 @@ func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOp
 	if err != nil {
 		return o, w, err
 	}
-	of, err := smallSettings(f.small)
+	of, err := smallSettings(f.small, slices.Concat(layer.Set, settings)...)
 	if err != nil {
 		return o, w, err
 	}

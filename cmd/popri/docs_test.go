@@ -216,6 +216,20 @@ func anchor(heading string) string {
 // Links between the pages lead to files and headings that exist.
 func TestLinksInPages(t *testing.T) {
 	pages := markdown(t)
+	more, err := filepath.Glob(golden.Repository("docs", "lab", "*.md"))
+	if err != nil || len(more) == 0 {
+		t.Fatal(more, err)
+	}
+	for i, path := range more {
+		more[i] = "docs/lab/" + filepath.Base(path)
+	}
+	for _, name := range append(more, "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md") {
+		b, err := os.ReadFile(golden.Repository(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[name] = string(b)
+	}
 	headings := map[string][]string{}
 	for name, page := range pages {
 		for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fenced.ReplaceAllString(page, ""),

@@ -34,6 +34,10 @@ func planMemory(c configs.Config) (*memoryPlan, error) {
 		return nil, usage(err)
 	}
 	p := &memoryPlan{Folder: dir, Parameters: shape.Parameters, Plan: assembly.MemoryPlan(c, shape)}
+	if shape.Untied {
+		p.Advice = append(p.Advice, "lm_head.weight differs from the token embedding: it is used, as in transformers, though "+
+			"config.json says tie_word_embeddings: true")
+	}
 	p.Stage, p.Bytes = assembly.Most(p.Plan)
 	if tensor.DefaultDevice() == tensor.CPU {
 		if _, p.Available, err = memory(); err != nil {

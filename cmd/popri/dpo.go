@@ -37,7 +37,7 @@ func (a *app) dpo() *cobra.Command {
 format. Pairs are JSON lines or Parquet in TRL's forms (prompt, chosen and rejected, as texts or as lists of messages, with the
 prompt apart from the completions or at their beginning), or a run's pairs.parquet. Longer pairs than dpo.max_length are cut and
 counted. The keys dpo.*, optimizer.*, lora.* and seed of the configuration apply. steps.jsonl next to the adapter gets the metrics of each step under
-TRL's names; evals.jsonl gets those of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs).
+TRL's names; evals.jsonl gets the metrics of held-out pairs (--eval-pairs, or dpo.eval_share of the pairs).
 
 --resume continues a training that was interrupted or killed; it ends with the same bytes as an uninterrupted one. Of a
 training that is done it shows the result again. The reference log-probabilities are written to reference.safetensors, or to the file that --reference names; other trainings

@@ -41,8 +41,8 @@ labels of texts instead: accuracy and macro F1 on the test clients' labels, and 
 
 --run evaluates a finished run's synthetic set and compares it with the untuned model's text and with public text; the
 figures go into the run's eval.json and report.html. --synthetic evaluates any file with one text per row or line: Parquet
-(column text, and label for a classification), JSON lines or plain text. A folder is a trained model, such as the product of
-a method that trains the small model, which is tested as it is. With --out, the figures go into eval.json in that
+(column text, and label for a classification), JSON lines or plain text. A folder is a trained model, such as the result
+of a method that trains the small model, which is tested as it is. With --out, the figures go into eval.json in that
 folder. The configuration's downstream.* keys set steps and learning rate.
 
 --protect-test E protects the test clients, too: each answers with the accuracies of the models on its own texts, and only their
@@ -50,8 +50,8 @@ sum is seen, with noise for ε = E. It spends that once, in a ledger of its own,
 ` + inContextHelp + `
 
 ` + trackHelp + `
-The small models' figures are named downstream/accuracy/… and downstream/perplexity/… (macro_f1 for a classification); those
-of the private text itself are left out. With --synthetic the flag needs --out.`,
+The small models' figures are named downstream/accuracy/… and downstream/perplexity/… (macro_f1 for a classification);
+the private text's own row is left out. With --synthetic the flag needs --out.`,
 		Example: "  popri eval --run runs/eps1\n  popri eval --run runs/eps1 --report-to mlflow\n" +
 			"  popri eval --synthetic texts.parquet --private clients.parquet " +
 			"--model small --set downstream.steps=300 --json\n" +
@@ -160,7 +160,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 // evalTexts trains the small model on texts of a file.
 func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
 	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
-	of, err := smallSettings(o.small)
+	of, err := smallSettings(o.small, o.flags.set...)
 	if err != nil {
 		return err
 	}
@@ -191,8 +191,12 @@ func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
 func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
 	dir := o.run
 	options := a.evaluating()
+	others := o.flags.set
+	if c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)}); err == nil {
+		others = append(slices.Clone(others), "downstream.task="+c.Downstream.Task)
+	}
 	var err error
-	if options.By, err = smallSettings(o.small); err != nil {
+	if options.By, err = smallSettings(o.small, others...); err != nil {
 		return err
 	}
 	for _, setting := range o.flags.set {

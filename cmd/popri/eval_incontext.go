@@ -19,9 +19,9 @@ import (
 )
 
 const inContextHelp = `
---task in-context trains nothing. The language model of model.path (or --model) is shown labelled texts as demonstrations and
-asked for the labels of test clients' texts: without demonstrations, with those of the product, of labelled public text
-(data.public), and of the train clients where eval.reference_private allows it. Each row has the mean and the standard deviation
+--task in-context trains nothing. The language model of model.path (or --model) sees labelled texts as demonstrations
+and is asked for the labels of test clients' texts. Rows have no demonstrations, the synthetic set's, labelled public
+text's (data.public), and the train clients' if eval.reference_private allows it. Each row has the mean and the standard deviation
 over --draws sets of demonstrations. The calibrated accuracy takes away which labels the model prefers whatever the text is. The
 figures go into in-context.json in the run's folder or --out.`
 

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"popri/internal/datakey"
+	"popri/internal/rundir"
 	"popri/testkit/testworld"
 )
 
@@ -14,6 +18,7 @@ func TestEvalProtected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv(datakey.Variable, filepath.Join(t.TempDir(), "data.key")) // next to it is the record of who is protected
 	dir := filepath.Join(t.TempDir(), "run")
 	if code, _, errs := popri(t, "run", "--config", w.File, "--quiet", "--out", dir, "--set",
 		"trainer.rounds=1"); code != 0 {
@@ -38,11 +43,66 @@ func TestEvalProtected(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", flags, code, errs)
 		}
 	}
-	if code, _, errs := popri(t, "eval", "--run", dir, "--quiet"); code != 0 {
+	audit := func(runs ...string) (code int, errs string, out map[string]any) {
+		code, printed, errs := popri(t, append([]string{"account", "audit", "--json", "--trials", "0"}, runs...)...)
+		return code, errs, decode(t, printed)
+	}
+	code, errs, one := audit(dir)
+	test, ok := one["protected_test"].(map[string]any)
+	if code != 0 || !ok || test["sound"] != true || test["budget"] != 3.0 || test["releases"] != 1.0 {
+		t.Errorf("an audit of the run: exit code %d, %s, protected test clients %v", code, errs, test)
+	}
+	// A second release about the same test clients adds up with the first, and figures without noise are refused.
+	second := filepath.Join(t.TempDir(), "second")
+	if code, _, errs := popri(t, "eval", "--config", w.File, "--quiet", "--synthetic", w.Public, "--out", second,
+		"--protect-test", "3"); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, _, errs := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3"); code != 2 ||
-		!strings.Contains(errs, "without noise") {
-		t.Errorf("after an evaluation without noise: exit code %d, %s", code, errs)
+	_, _, both := audit(dir, second)
+	var together float64
+	for _, c := range both["composed"].([]any) {
+		if c := c.(map[string]any); len(c["ledgers"].([]any)) == 2 && c["if_shared"] != true {
+			together = number(t, c, "epsilon")
+		}
+	}
+	if together < 4 || together > 6 {
+		t.Errorf("two releases of ε = 3 on the same test clients come to %g: %v", together, both["composed"])
+	}
+	ledger := filepath.Join(second, rundir.Ledger)
+	if b, err := os.ReadFile(ledger); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(ledger, bytes.Replace(b, []byte(`"epsilon":3`), []byte(`"epsilon":4`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, _ := audit(second); code != 1 {
+		t.Errorf("a ledger without a run that was changed: exit code %d", code)
+	}
+	if code, _, errs := popri(t, "eval", "--run", dir, "--quiet"); code != 2 || !strings.Contains(errs, "are protected") {
+		t.Errorf("figures without noise of protected clients: exit code %d, %s", code, errs)
+	}
+	if code, _, errs := popri(t, "judge", "--run", dir, "--quiet"); code != 2 || !strings.Contains(errs, "are protected") {
+		t.Errorf("judge: exit code %d, %s", code, errs)
+	}
+}
+
+// TestProtectedTooLate: clients whose figures without noise exist are not protected, in whichever folder the figures lie.
+func TestProtectedTooLate(t *testing.T) {
+	w, err := testworld.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(datakey.Variable, filepath.Join(t.TempDir(), "data.key"))
+	dir := filepath.Join(t.TempDir(), "run")
+	for _, args := range [][]string{{"run", "--config", w.File, "--out", dir, "--set", "trainer.rounds=1"},
+		{"eval", "--run", dir}} {
+		if code, _, errs := popri(t, append(args, "--quiet")...); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	for _, args := range [][]string{{"--run", dir}, {"--config", w.File, "--synthetic", w.Public, "--out", t.TempDir()}} {
+		if code, _, errs := popri(t, append([]string{"eval", "--quiet", "--protect-test", "3"}, args...)...); code != 2 ||
+			!strings.Contains(errs, "without noise") {
+			t.Errorf("%v: exit code %d, %s", args, code, errs)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,7 +148,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 			return err
 		}
 	}
-	prompts, err := o.readPrompts(cmd.InOrStdin(), tok, dir)
+	prompts, err := o.readPrompts(cmd.Context(), cmd.InOrStdin(), tok, dir)
 	if err != nil {
 		return err
 	}
@@ -187,8 +188,19 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	return textgen.WriteLines(a.out, drawn.Samples)
 }
 
+// interruptible reads r until ctx ends. A read from a terminal that is under way then goes on for nobody.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
+	return out
+}
+
 // readPrompts reads the file of prompts, or standard input.
-func (o *generateOptions) readPrompts(stdin io.Reader, tok *tokenizer.Tokenizer, dir string) ([]textgen.Prompt, error) {
+func (o *generateOptions) readPrompts(ctx context.Context, stdin io.Reader, tok *tokenizer.Tokenizer, dir string) ([]textgen.Prompt, error) {
 	if o.prompt != "" {
 		line, err := json.Marshal(map[string]string{"prompt": o.prompt})
 		if err != nil {
@@ -197,7 +209,7 @@ func (o *generateOptions) readPrompts(stdin io.Reader, tok *tokenizer.Tokenizer,
 		return textgen.ReadPrompts(bytes.NewReader(line), "--prompt", tok, dir)
 	}
 	if o.prompts == "-" {
-		return textgen.ReadPrompts(stdin, o.prompts, tok, dir)
+		return textgen.ReadPrompts(interruptible(ctx, stdin), o.prompts, tok, dir)
 	}
 	f, err := fault.Open(o.prompts)
 	if err != nil {

@@ -25,13 +25,13 @@ func (a *app) judge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "judge --run DIR | --product FILE --against CLIENTS",
 		Short: "Ask of synthetic texts whether they are like the clients', and whether they repeat anybody",
-		Long: `Judges a run's product, or synthetic texts that any program made, for the owner of the data: how like the clients' texts it is
-(MAUVE, precision and recall, Fréchet distance, divergences of lengths, words, patterns and labels, topics side by side); which
-clients' words it repeats; whether it can be told who took part; what in it looks like personal data.
+		Long: `Judges a run's synthetic set, or texts of any program, for the owner of the data. Is it like the clients'
+texts (MAUVE, precision and recall, Fréchet distance, divergences of lengths, words, patterns and labels, topics side
+by side)? Does it repeat clients' words, reveal who took part, or contain what looks like personal data?
 
-The clients whose texts are behind the product (train clients) are compared with clients who were held out, so that chance is
-told from leaks: validation and test clients, or those of --controls. The held-out clients must have been drawn as the others
-were; the page says where they differ.
+Train clients are compared with clients who were held out, so that chance and leaks can be separated: validation and
+test clients, or the clients of --controls. The held-out clients must have been drawn as the others were; the page
+says if they differ.
 
 It writes judge.json and the page quality-and-privacy.html into --out, by default for-the-data-owner in the run's folder. They are
 made of clients' texts without noise, and they are outside of ε: data push-ready leaves them out.
@@ -57,7 +57,7 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.Run, "run", "", "folder of a finished run")
 	f.StringVar(&o.Product, "product", "", "file of synthetic texts: Parquet, JSON lines or plain lines")
 	f.StringVar(&o.against, "against", "",
-		"with --product: Parquet file of the clients; train clients are behind the product")
+		"with --product: Parquet file of the clients; the texts were made from train clients")
 	f.StringVar(&o.Controls, "controls", "",
 		"Parquet file of clients who were held out (default: validation and test clients)")
 	f.StringVar(&o.Canaries, "canaries", "", "file of planted texts, one on each line")

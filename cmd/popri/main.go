@@ -23,6 +23,7 @@ import (
 	"popri/internal/version"
 	"popri/methods/rounds"
 	"popri/model/tensor"
+	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/federated"
 )
@@ -33,6 +34,7 @@ const (
 	exitUsage       = 2
 	exitRefused     = 3
 	exitWaiting     = 4
+	exitUnmeasured  = 5
 	exitInterrupted = 130
 )
 
@@ -110,6 +112,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitRefused
 	case errors.As(err, new(*federated.FewError)):
 		return exitWaiting
+	case errors.Is(err, auditing.ErrUnmeasured):
+		return exitUnmeasured
 	}
 	return exitFailed
 }

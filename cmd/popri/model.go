@@ -24,9 +24,9 @@ func (a *app) modelImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE.gguf --out DIR",
 		Short: "Turn a GGUF file into a model folder",
-		Long: `Reads a GGUF file (LLaMA with Mistral and SmolLM, Qwen2, Qwen3, Gemma 2 and 3, SmolLM3, OLMo 2, Phi-3, Granite, or
-GPT-2; F32, F16, BF16, Q4_0 to Q8_0, IQ4_NL or
-K-quants) with its tokenizer, and writes a Hugging Face folder: config.json, model.safetensors, tokenizer.json and their settings.
+		Long: `Reads a GGUF file with its tokenizer, and writes a Hugging Face folder: config.json, model.safetensors,
+tokenizer.json and their settings. Families: LLaMA with Mistral and SmolLM, Qwen2, Qwen3, Gemma 2 and 3, SmolLM3, OLMo
+2, Phi-3, Granite, GPT-2. Types: F32, F16, BF16, Q4_0 to Q8_0, IQ4_NL, K-quants.
 The folder appears when it is complete; an import that was interrupted leaves none.
 
 A metadata key or a tensor that is not known is refused by name; --accept-key NAME ignores a key. --dtype auto changes no

@@ -20,8 +20,8 @@ func (a *app) modelExport() *cobra.Command {
 		Use:   "export DIR --gguf TYPE --out FILE.gguf",
 		Short: "Turn a model folder into a GGUF file for llama.cpp",
 		Long: `Writes one file that llama.cpp and its relatives open, of a Hugging Face folder or a model's name: weights, tokenizer, the
-tokens that begin and end texts, chat template, and the name, licence and base model that README.md states. The families are those of
-popri model import. The file appears when it is complete; an export that was interrupted leaves none.
+tokens that begin and end texts, chat template, and the name, licence and base model that README.md states. The families are
+the same as for popri model import. The file appears when it is complete; an export that was interrupted leaves none.
 
 --gguf is the type of the projections. f16, bf16 and f32 round as their names say. q8_0 and q4_0 have one scale for 32 values of 8 and 4
 bits, rounded as llama-quantize rounds them. Vectors, and GPT-2's positions, stay float32. With q4_0, the output projection is q8_0, also

@@ -23,10 +23,10 @@ func (a *app) modelGet() *cobra.Command {
 		Use:   "get NAME",
 		Short: "Fetch a model from Hugging Face's hub",
 		Long: `Fetches the files of a model that popri reads: config.json, the tokenizer, the settings of an encoder, and safetensors.
-Their sizes and checksums are compared with those that the hub states. What is there is not fetched again, and an interrupted
-download goes on where it ended.
+Their sizes and checksums are compared with those that the hub states. Finished files are not fetched again, and an
+interrupted download continues where it ended.
 
-The files lie where the hub's own programs keep them ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub), and serve
+The files are stored as the hub's own programs store them ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub), and serve
 those, too. The name can then be given for model.path, scoring.encoder and downstream.model, and to --model. A model that such a
 program has fetched is used in the same way. No other command fetches a model.
 

@@ -205,9 +205,9 @@ func TestRelationInDocuments(t *testing.T) {
 	}
 }
 
-// The page about security names tests that exist.
+// The page about attacks names tests that exist.
 func TestSecurityPageNamesTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "attacks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

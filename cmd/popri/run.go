@@ -51,8 +51,8 @@ estimate from the number of floating-point operations.
 stays after the run's end, until Ctrl-C; elsewhere it ends with the run, and "popri watch" shows it again.
 
 With fed.clients and aggregate.least above 0, the run reads no train client. --clients names the two aggregators to which the
-clients report, and --identity the trainer's folder of "popri aggregate ca": the run announces each question to both, waits for
-aggregate.minutes and goes on with their sums. If too few clients reported, it ends with exit code 4, and --resume asks again.
+clients report, and --identity the trainer's folder of "popri aggregate ca": the run announces each question to both,
+waits for aggregate.minutes and continues with their sums. If too few clients reported, it ends with exit code 4, and --resume asks again.
 
 ` + trackersHelp,
 		Example: "  popri run --preset demo --set privacy.epsilon=1 --out runs/eps1\n  popri run --resume --out " +

@@ -26,5 +26,5 @@ const trackersHelp = `--report-to shows the figures in other programs while they
   mlflow       sends them to the server MLFLOW_TRACKING_URI, for the experiment MLFLOW_EXPERIMENT_NAME (default popri)
   otel         sends the times of rounds and stages as a trace of OpenTelemetry to the collector OTEL_EXPORTER_OTLP_ENDPOINT
                (OTLP over HTTP, default http://localhost:4318)
-A server that is slow or away costs a warning. Give the flag again when a run goes on: it stays the same run there, and
-figures that are missing are added.`
+A server that is slow or away costs a warning. Give the flag again when a run is resumed: it stays the same run there,
+and missing figures are added.`

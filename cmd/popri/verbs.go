@@ -19,7 +19,7 @@ func (a *app) groups() []heading {
 	return []heading{
 		{"Runs", []*cobra.Command{a.demo(), a.initialize(), a.run(), a.eval(), a.watch(), a.try()}},
 		{"Clients elsewhere", []*cobra.Command{federated.Client("client"), federated.Aggregate()}},
-		{"Results", []*cobra.Command{a.report(), a.judge(), a.compare(), a.ablate(), a.compareMethods(),
+		{"Results", []*cobra.Command{a.report(), a.publish(), a.judge(), a.compare(), a.ablate(), a.compareMethods(),
 			a.reproduce()}},
 		{"Privacy", []*cobra.Command{a.account()}},
 		{"Data and models", []*cobra.Command{a.data(), a.model(), a.pretrain()}},

@@ -12,7 +12,7 @@ import (
 )
 
 type versions struct {
-	Version  string `json:"version"`            // of the module, or the revision
+	Version  string `json:"version"`            // the release, with the revision
 	Revision string `json:"revision,omitempty"` // of the source, where the build recorded it
 	Time     string `json:"time,omitempty"`     // of that revision
 	Modified bool   `json:"modified"`           // the source differed from that revision

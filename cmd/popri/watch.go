@@ -42,9 +42,9 @@ rounds, the privacy budget, the newest texts with the highest and lowest scores,
 it works for a run of another process, across interruptions and --resume, and for a finished run. /metrics has the figures for
 Prometheus.
 
-The page is served to this machine alone, unless --addr says otherwise; whoever opens it sees what a reader of the run's folder
-sees. With --allow-stop the printed address has a token, and the page a button that ends the run after the round under way, as
-an interruption does; popri run --resume goes on. Until that round has ended, the same button withdraws the request.`,
+The page is served to this machine alone, unless --addr says otherwise; anyone who opens it sees what a reader of the
+run's folder sees. With --allow-stop the printed address has a token, and the page a button that ends the run after the round under way, as an interruption
+does; popri run --resume continues. Until that round has ended, the same button withdraws the request.`,
 		Example: "  popri watch runs/eps1\n  popri watch runs/eps1 --addr 127.0.0.1:8700 --allow-stop",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runWatch(cmd.Context(), args[0], f) },

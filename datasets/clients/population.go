@@ -112,6 +112,24 @@ func (p *Population) Tag(key []byte, splits ...Split) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Sketch is a sample of a split's clients by which the owner of the key finds out whether two splits share clients: the
+// least n of their clients' hex HMAC-SHA-256, over the texts. Of a part of a population, it is that of the whole.
+func (p *Population) Sketch(key []byte, split Split, n int) []string {
+	if p.whole != nil {
+		return p.whole.Sketch(key, split, n)
+	}
+	var out []string
+	for _, c := range p.Split(split) {
+		h := hmac.New(sha256.New, key)
+		for _, t := range c.Texts {
+			fmt.Fprintf(h, "%d %s\n", len(t), t)
+		}
+		out = append(out, hex.EncodeToString(h.Sum(nil)[:8]))
+	}
+	slices.Sort(out)
+	return out[:min(n, len(out))]
+}
+
 func (c Counts) String() string {
 	return fmt.Sprintf("%d clients, %d texts, %d words", c.Clients, c.Texts, c.Words)
 }

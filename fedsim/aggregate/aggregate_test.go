@@ -290,6 +290,12 @@ func TestReportsAreRefused(t *testing.T) {
 	stranger := *w
 	stranger.clients = []ed25519.PrivateKey{ed25519.NewKeyFromSeed(make([]byte, 32))}
 	want(t, "a stranger", leader.Accept(stranger.report(0, Leader, vector(1))), NotEnrolled)
+	revoking := w.configs[Helper]
+	revoking.Revoked = revoking.Enrolled[3:4]
+	w.configs[Helper] = revoking
+	w.open(Helper)
+	want(t, "a revoked client", w.sides[Helper].Accept(w.report(3, Helper, vector(3))), NotEnrolled)
+	want(t, "another client", w.sides[Helper].Accept(w.report(4, Helper, vector(4))), Accepted)
 	var parsed Report
 	if err := decode(w.report(2, Leader, vector(2)), &parsed); err != nil {
 		t.Fatal(err)

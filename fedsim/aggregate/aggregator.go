@@ -26,6 +26,8 @@ type Config struct {
 	Key  sealing.PrivateKey
 	// Enrolled are the public keys of all clients. Their number is that of the ledger's budget.
 	Enrolled []ed25519.PublicKey
+	// Revoked are those of them whose reports are not taken any more.
+	Revoked []ed25519.PublicKey
 	// Ledger is this aggregator's own: it is charged for each noised share before that can be seen.
 	Ledger *ledger.Ledger
 	// Dir has one folder for each batch.
@@ -47,8 +49,8 @@ type Aggregator struct {
 	mutex    sync.Mutex
 	batches  map[ID]*batch
 	current  *batch // the newest; nil if there is none
-	// late and invalid count refused uploads until a share says how many there were. They are not on disk.
-	late, invalid uint64
+	// invalid counts refused uploads until a share says how many there were. It is not on disk.
+	invalid uint64
 }
 
 // Open opens an aggregator, with the batches that an earlier process left. A share that the ledger does not know is
@@ -72,6 +74,9 @@ func Open(c Config) (*Aggregator, error) {
 	a := &Aggregator{Config: c, enrolled: map[string]bool{}, batches: map[ID]*batch{}}
 	for _, key := range c.Enrolled {
 		a.enrolled[string(key)] = true
+	}
+	for _, key := range c.Revoked {
+		a.enrolled[string(key)] = false
 	}
 	if len(a.enrolled) != len(c.Enrolled) {
 		return nil, fmt.Errorf("aggregate: of %d enrolled keys, %d are different: a client with two keys counts twice",
@@ -216,13 +221,11 @@ func (a *Aggregator) Accept(content []byte) error {
 func (a *Aggregator) IsEnrolled(key ed25519.PublicKey) bool { return a.enrolled[string(key)] }
 
 // CountRefusal counts an upload that was refused, and will be if it is sent again: the next share says how many there
-// were.
+// were. How many were late is not told: which clients are slow may depend on what they wrote.
 func (a *Aggregator) CountRefusal(o Outcome) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if o == Late {
-		a.late++
-	} else {
+	if o != Late {
 		a.invalid++
 	}
 }
@@ -380,7 +383,7 @@ func (a *Aggregator) draw(ctx context.Context, b *batch, ids []ReportID, refused
 		Reports: uint64(len(ids)), Values: values, Refused: uint64(refused)}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	share.Late, share.Invalid, a.late, a.invalid = a.late, a.invalid, 0, 0
+	share.Invalid, a.invalid = a.invalid, 0
 	return share.Encode(), nil
 }
 

@@ -109,13 +109,13 @@ type Share struct {
 	Reports      uint64
 	Values       []uint64 // with a range proof, two for each value: an element of the field, the low word first
 	Refused      uint64   // reports whose proof did not hold
-	// Late and Invalid are the uploads that were refused since the share before, or since the aggregator was started:
-	// after a deadline, or because they were no valid report ([Aggregator.CountRefusal]).
-	Late, Invalid uint64
+	// Invalid are the uploads since the share before, or since the aggregator was started, that were no valid report
+	// ([Aggregator.CountRefusal]). Unused is 0.
+	Unused, Invalid uint64
 }
 
 func (s *Share) fields() []any {
-	return []any{&s.Version, &s.Role, &s.Announcement, &s.Batch, &s.Reports, &s.Values, &s.Refused, &s.Late, &s.Invalid}
+	return []any{&s.Version, &s.Role, &s.Announcement, &s.Batch, &s.Reports, &s.Values, &s.Refused, &s.Unused, &s.Invalid}
 }
 
 // Encode is the message.

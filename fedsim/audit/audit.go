@@ -45,6 +45,11 @@ type Report struct {
 	Noise         []NoiseTest
 	NoisePooled   *NoiseTest
 	NoiseUntested []string
+	// Unmeasured says that nothing at all could be said about the noise of a release that states noise.
+	Unmeasured bool
+	// Alone says that the folder holds a ledger without a run: that of an aggregator, of a client, or of protected test
+	// clients. What was asked is then not known here.
+	Alone bool
 	// Problems are the contradictions that were found: with any, the statement cannot be signed.
 	Problems []string
 	// Warnings name who or what is outside of the guarantee.
@@ -52,6 +57,7 @@ type Report struct {
 
 	options Options
 	found   []foundRelease
+	looked  string // the release in which a lack of noise was looked for last
 	// unreleased has a file of each round that was made after a release and has none next to it.
 	unreleased []string
 }
@@ -67,6 +73,8 @@ type Options struct {
 	// Expect gives what a configuration's clients are asked, to compare with the releases; nil leaves the comparison
 	// out.
 	Expect func(configs.Config) Expected
+	// Alone audits a ledger without a run: its lines, its totals, and releases in the folder rounds if there is one.
+	Alone bool
 }
 
 // Expected is what a run asks its clients.
@@ -108,7 +116,13 @@ func Run(dir string, o Options) (*Report, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	r.Record, r.Head = record, record.Head()
-	if r.Facts, err = guarantee.ReadChosen(dir); err != nil {
+	if r.Alone = o.Alone; r.Alone {
+		r.Facts = guarantee.Facts{Record: record}
+		r.Facts.Spent, err = ledger.Spent(record.Budget, record.Entries)
+	} else {
+		r.Facts, err = guarantee.ReadChosen(dir)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	if o.Head != "" && !slices.ContainsFunc(record.Hashes,
@@ -119,8 +133,13 @@ func Run(dir string, o Options) (*Report, error) {
 	if err := r.recompute(); err != nil {
 		return nil, fmt.Errorf("audit: %s: %w", path, err)
 	}
-	if err := r.releases(); err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
+	if !r.Alone || rundir.Has(dir, rundir.Rounds) {
+		if err := r.releases(); err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+	}
+	if r.Alone {
+		return r, nil
 	}
 	r.configuration()
 	for _, name := range r.unreleased {
@@ -130,7 +149,27 @@ func Run(dir string, o Options) (*Report, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	r.Warnings = append(r.Warnings, r.Facts.Warnings()...)
-	return r, nil
+	return r, r.uncovered()
+}
+
+// uncovered names what lies in the folder and is not for everybody.
+func (r *Report) uncovered() error {
+	_, kept, err := rundir.Split(r.Dir, rundir.Everybody, rundir.Evaluated)
+	var names []string
+	for _, k := range kept {
+		name, _, _ := strings.Cut(k.Path, "/")
+		if f, ok := rundir.Find(k.Path); ok {
+			name = f.Name
+		}
+		if name != rundir.Ledger+".lock" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("The folder holds what the guarantee does not cover (%s): give away "+
+			"what popri publish copies.", strings.Join(names, ", ")))
+	}
+	return err
 }
 
 func (r *Report) problem(format string, args ...any) {
@@ -293,11 +332,17 @@ func (r *Report) Statement() []string {
 	if r.Record.Budget.Clients == 0 {
 		return []string{"The ledger cannot be trusted, so nothing can be said."}
 	}
+	if r.Alone {
+		return r.Facts.Charged()
+	}
 	return r.Facts.Statement()
 }
 
 // Verdict is the last line of an audit without problems.
 func (r *Report) Verdict() string {
+	if r.Alone {
+		return "The ledger is whole, and its totals are right."
+	}
 	if !r.Facts.Protects() {
 		return "The files fit together, but this run protects nobody."
 	}

@@ -93,6 +93,7 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 		}
 		if why != "" {
 			untested.add(why, f.release.Round)
+			r.Unmeasured = r.Unmeasured || !f.release.Chosen && r.looked != f.name
 			continue
 		}
 		r.Noise = append(r.Noise, n)
@@ -197,6 +198,7 @@ func outside(found *release.Release, q spanned) (n NoiseTest, why string, err er
 // added to normal noise, it is nowhere nearer to zero more often than alone (Anderson 1955), so the number of values
 // within a distance has at most a binomial distribution. Less noise on a sum most of whose values are small shows.
 func (r *Report) nearZero(f foundRelease) string {
+	r.looked = f.name
 	n, std, least := float64(len(f.release.Sum)), f.release.NoiseStd(), 1.0
 	distances := []float64{1.0 / 64, 1.0 / 8, 0.6745} // of the standard deviation; noise is within the last with probability 1/2
 	for _, d := range distances {

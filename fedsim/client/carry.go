@@ -130,14 +130,17 @@ func connect(f *identity.Federation) (map[aggregate.Role]*service.Remote, error)
 	return remotes, nil
 }
 
-// carriers reach both aggregators by HTTPS, or by a folder if one is named.
-func carriers(f *identity.Federation, dir string) (map[aggregate.Role]carrier, error) {
+// carriers reach both aggregators by HTTPS, or by a folder if one is named. tell, if not nil, hears what is waited for.
+func carriers(f *identity.Federation, dir string, tell func(string)) (map[aggregate.Role]carrier, error) {
 	out := map[aggregate.Role]carrier{}
 	remotes, err := connect(f)
 	if err != nil {
 		return nil, err
 	}
 	for role, remote := range remotes {
+		if tell != nil {
+			remote.Waits = func(err error) { tell(fmt.Sprintf("waiting for the %s: %v", role, err)) }
+		}
 		if out[role] = remote; dir != "" {
 			out[role] = folder{dir, role}
 		}

@@ -57,7 +57,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 	if err := atomicfile.RemoveTemporary(o.Record); err != nil {
 		return nil, err
 	}
-	remotes, err := carriers(o.Federation, "")
+	remotes, err := carriers(o.Federation, "", o.Tell)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +100,17 @@ func (g *Group) done(a *aggregate.Announcement) string {
 }
 
 // Answer has every train client answer an announcement. Called again, after a crash too, it goes on with the clients
-// who have not. A client without a key is an error before anybody answers; one whose own budget is spent is counted.
-func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, error) {
-	var tally Tally
+// who have not. A client without a key is an error before anybody answers; one whose own budget is spent is counted. What
+// is sent when does not depend on the texts: all keys are asked about first, then all vectors are made, and after a
+// random time ([Responder.Answer]) all reports are sent.
+func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Tally, err error) {
+	unsent := filepath.Join(g.Keys, a.ID().String()+"."+begun)
+	_, err = os.Stat(unsent)
+	marked := err == nil
+	t, err := g.times(a, marked)
+	if err != nil {
+		return tally, err
+	}
 	path, err := fetch(ctx, g.remotes[aggregate.Leader], g.Record, a.Question)
 	if err != nil {
 		return tally, fmt.Errorf("client: %w", err)
@@ -114,22 +122,54 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, e
 	if err := g.allHaveKeys(); err != nil {
 		return tally, err
 	}
-	unsent := filepath.Join(g.Keys, a.ID().String()+"."+begun)
-	err = eachTrainClient(g.Private, q.Since, func(c clients.Client) error {
-		err := g.answer(ctx, a, c)
-		switch {
-		case err == nil:
-			if tally.Answered++; tally.Answered == 1 {
-				return errors.Join(atomicfile.WriteBytes(unsent, a.Encode()), ctx.Err())
+	each := func(use func(*Responder) error) error {
+		return eachTrainClient(g.Private, q.Since, func(c clients.Client) error {
+			r, err := g.responder(c)
+			if err != nil {
+				return err
 			}
-		case errors.Is(err, ledger.ErrBudget):
-			tally.Refused++
-		default:
-			return err
+			if !r.sent(a) {
+				err = use(r)
+			}
+			return errors.Join(err, r.Close(), ctx.Err())
+		})
+	}
+	if err := each(func(r *Responder) error { return r.checkEnrolled(ctx) }); err != nil {
+		return tally, err
+	}
+	refused := map[string]bool{}
+	err = each(func(r *Responder) error {
+		r.enrolled = true
+		err := r.prepare(ctx, a, t.ready)
+		if errors.Is(err, ledger.ErrBudget) {
+			refused[r.Dir] = true
+			return nil
 		}
-		return ctx.Err()
+		if err == nil && g.Confirm != nil { // the first client's owner agreed for all
+			g.Confirm, g.agreed = nil, r.agreed
+		}
+		if err == nil && !marked {
+			marked, err = true, atomicfile.WriteBytes(unsent, a.Encode())
+		}
+		return err
 	})
+	if err == nil {
+		err = t.wait(ctx)
+	}
+	if err == nil {
+		err = each(func(r *Responder) error {
+			if refused[r.Dir] {
+				return nil
+			}
+			return r.send(ctx, a)
+		})
+	}
 	if err != nil {
+		return tally, err
+	}
+	tally.Refused = len(refused)
+	err = eachTrainClient(g.Private, "", func(clients.Client) error { tally.Answered++; return nil })
+	if tally.Answered -= tally.Refused; err != nil {
 		return tally, err
 	}
 	if err := os.Remove(unsent); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,11 +178,11 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (Tally, e
 	return tally, atomicfile.WriteBytes(g.done(a), nil)
 }
 
-// answer answers for one client.
-func (g *Group) answer(ctx context.Context, a *aggregate.Announcement, c clients.Client) error {
+// responder answers for one client.
+func (g *Group) responder(c clients.Client) (*Responder, error) {
 	key, err := identity.ReadClientKey(keyPath(g.Keys, c.ID))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	texts := c.Texts
 	if g.Most > 0 && len(texts) > g.Most {
@@ -152,17 +192,7 @@ func (g *Group) answer(ctx context.Context, a *aggregate.Announcement, c clients
 	o.Key, o.Files, o.carriers = key, g.Record, g.remotes
 	o.Dir = filepath.Join(g.Record, fmt.Sprintf("%x", key.Public())[:16])
 	o.Texts = func(string) ([]string, error) { return texts, nil }
-	r, err := NewResponder(o)
-	if err != nil {
-		return err
-	}
-	if !r.sent(a) {
-		err = r.Answer(ctx, a)
-	}
-	if err == nil && g.Confirm != nil { // the first client's owner agreed for all
-		g.Confirm, g.agreed = nil, r.agreed
-	}
-	return errors.Join(err, r.Close())
+	return NewResponder(o)
 }
 
 func (g *Group) allHaveKeys() error {

@@ -15,8 +15,6 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
-	"popri/datasets/clients"
-	"popri/fedsim"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
@@ -24,7 +22,6 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/model/embedding"
-	"popri/scoring/query"
 )
 
 // ResponderOptions say who a client of two aggregators is and what it agrees to.
@@ -48,12 +45,19 @@ type ResponderOptions struct {
 	// Confirm is asked before the first answer, and before another encoder is used that came with a question; an error
 	// ends the work.
 	Confirm func(Offer) error
+	// AtOnce sends reports as soon as they are made, so that their time tells how much a client wrote. Otherwise they are
+	// sent at a random time of the second half of what the round leaves, ready or not ([Responder.Answer]).
+	AtOnce bool
+	// Tell is told what the owner of the texts alone may know; nil tells nobody.
+	Tell func(string)
 	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
 	InsecureSeeds bool
 	// carriers reach the aggregators; nil opens new ones, which [Responder.Close] closes.
 	carriers map[aggregate.Role]carrier
 	// agreed is the hash of the announced encoder that Confirm has agreed to.
 	agreed []byte
+	// enrolled says that both aggregators know the key.
+	enrolled bool
 	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another
 	// carrier than HTTPS.
 	Folder string
@@ -96,7 +100,7 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 	}
 	var err error
 	if r.remotes = o.carriers; r.remotes == nil {
-		if r.remotes, err = carriers(o.Federation, o.Folder); err != nil {
+		if r.remotes, err = carriers(o.Federation, o.Folder, o.Tell); err != nil {
 			return nil, err
 		}
 	}
@@ -186,19 +190,43 @@ func (r *Responder) path(a *aggregate.Announcement, name string) string {
 }
 
 // sent reports whether both reports were uploaded.
-func (r *Responder) sent(a *aggregate.Announcement) bool {
-	_, err := os.Stat(r.path(a, "sent"))
+func (r *Responder) sent(a *aggregate.Announcement) bool { return r.has(a, "sent") }
+
+// has reports whether a file of an announcement is there.
+func (r *Responder) has(a *aggregate.Announcement, name string) bool {
+	_, err := os.Stat(r.path(a, name))
 	return err == nil
 }
 
 // Answer computes the client's vector, charges the client's own record and uploads a share to each aggregator.
-// Answering again, after a crash too, charges nothing more and sends the same bytes.
+// Answering again, after a crash too, charges nothing more and sends the same bytes. When it uploads does not depend on
+// the texts: a vector that takes more than half of the time that the round leaves is replaced by zeros.
 func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error {
-	reports, err := r.reports(ctx, a)
+	t, err := r.times(a, r.has(a, begun))
+	if err == nil {
+		err = r.prepare(ctx, a, t.ready)
+	}
+	if err == nil {
+		err = t.wait(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	if err := r.charge(a); err != nil {
+	return r.send(ctx, a)
+}
+
+// prepare makes the reports, writes them to the client's disk and charges the client's own record.
+func (r *Responder) prepare(ctx context.Context, a *aggregate.Announcement, ready time.Time) error {
+	if _, err := r.reports(ctx, a, ready); err != nil {
+		return err
+	}
+	return r.charge(a)
+}
+
+// send uploads the reports that [Responder.prepare] made.
+func (r *Responder) send(ctx context.Context, a *aggregate.Announcement) error {
+	reports, err := r.reports(ctx, a, time.Time{})
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, a.Ends(), fmt.Errorf("the deadline of round %d is past", a.Round))
@@ -231,8 +259,21 @@ func (r *Responder) remove(a *aggregate.Announcement, name string) error {
 	return nil
 }
 
-// reports are the reports of an announcement to both aggregators: those on disk, or new ones.
-func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map[aggregate.Role][]byte, error) {
+// checkEnrolled refuses a client whose key the aggregators do not know, before it is charged.
+func (r *Responder) checkEnrolled(ctx context.Context) error {
+	for _, role := range aggregate.Roles {
+		if !r.enrolled && !r.remotes[role].Enrolled(ctx, r.Key.Public().(ed25519.PublicKey)) {
+			return fault.Userf("client: the %s does not know this client's key: whoever runs the federation must add "+
+				"its line to enrolled.txt. Nothing was charged", role)
+		}
+	}
+	return nil
+}
+
+// reports are the reports of an announcement to both aggregators: those on disk, or new ones of a vector that is zeros if
+// it is not ready in time.
+func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement,
+	ready time.Time) (map[aggregate.Role][]byte, error) {
 	out := map[aggregate.Role][]byte{}
 	for _, role := range aggregate.Roles {
 		if content, err := os.ReadFile(r.path(a, string(role))); err == nil {
@@ -245,13 +286,10 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement) (map
 	if err := r.affordable(a); err != nil {
 		return nil, err
 	}
-	for _, role := range aggregate.Roles {
-		if !r.remotes[role].Enrolled(ctx, r.Key.Public().(ed25519.PublicKey)) {
-			return nil, fault.Userf("client: the %s does not know this client's key: whoever runs the federation must add "+
-				"its line to enrolled.txt. Nothing was charged", role)
-		}
+	if err := r.checkEnrolled(ctx); err != nil {
+		return nil, err
 	}
-	vector, offer, err := r.vector(ctx, a)
+	vector, offer, err := r.vector(ctx, a, ready)
 	if err != nil {
 		return nil, err
 	}
@@ -317,8 +355,8 @@ func (r *Responder) charge(a *aggregate.Announcement) error {
 	return r.ledger.Pay(entry)
 }
 
-// vector is the client's vector in steps of the grid, and what is offered for it.
-func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]int64, *Offer, error) {
+// vector is the client's vector in steps of the grid, or zeros if it is not ready in time, and what is offered for it.
+func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement, ready time.Time) ([]int64, *Offer, error) {
 	fail := func(err error) ([]int64, *Offer, error) { return nil, nil, fmt.Errorf("client: %w", err) }
 	path, err := r.fetch(ctx, a.Question)
 	if err != nil {
@@ -338,15 +376,18 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 	if err != nil {
 		return fail(err)
 	}
-	texts, err := r.Texts(q.Since)
-	if err != nil { // the owner was told at the start; here, nothing that can be seen may depend on the texts
-		texts = nil
-	}
 	grid, err := a.Grid()
 	if err != nil {
 		return fail(err)
 	}
-	steps, err := Vector(ctx, asked, encoder, texts, grid)
+	steps, texts, err := r.inTime(ctx, a, ready, func(ctx context.Context) ([]int64, int, error) {
+		texts, err := r.Texts(q.Since)
+		if err != nil { // the owner was told at the start; here, nothing that can be seen may depend on the texts
+			texts = nil
+		}
+		steps, err := Vector(ctx, asked, encoder, texts, grid)
+		return steps, len(texts), err
+	})
 	if err != nil {
 		return fail(err)
 	}
@@ -362,7 +403,7 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 		announced = hex.EncodeToString(a.Encoder)
 	}
 	offer := &Offer{Announcement: a, Question: q, Encoder: announced, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL,
-		Texts: len(texts), Epsilon: r.Epsilon, Delta: r.Delta,
+		Texts: texts, Epsilon: r.Epsilon, Delta: r.Delta,
 		Bytes: int(aggregate.MaxReport(a, aggregate.Leader) + aggregate.MaxReport(a, aggregate.Helper))}
 	if offer.Cost, err = ledger.Spent(r.ledger.Budget(), []ledger.Entry{entry}); err != nil {
 		return fail(err)
@@ -371,37 +412,6 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement) ([]in
 		return fail(err)
 	}
 	return steps, offer, nil
-}
-
-// Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero, and where the
-// encoder fails on them: an announced encoder could fail for chosen words, and whoever fails would be known by not
-// reporting.
-func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
-	grid noise.Grid) ([]int64, error) {
-	steps, err := vector(ctx, asked, encoder, texts, grid)
-	if err == nil || ctx.Err() != nil {
-		return steps, err
-	}
-	return make([]int64, asked.Len()), nil
-}
-
-func vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
-	grid noise.Grid) (steps []int64, err error) {
-	defer func() {
-		if failed := recover(); failed != nil {
-			err = fmt.Errorf("client: %v", failed)
-		}
-	}()
-	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}},
-		encoder, asked.NeedsTexts(), nil)
-	if err != nil {
-		return nil, err
-	}
-	v, err := asked.Vector(embedded, 0)
-	if err != nil {
-		return nil, err
-	}
-	return grid.RoundBounded(v, asked.Bound())
 }
 
 // fetch is the path of a file that was announced by its hash.

@@ -93,7 +93,7 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 		w.Fatal(err)
 	}
 	o := ResponderOptions{Federation: w.Federation.Federation, Key: key, Dir: dir, Epsilon: 4, Delta: 1e-3,
-		AnnouncedEncoder: true, Open: embedding.LoadSaved,
+		AnnouncedEncoder: true, Open: embedding.LoadSaved, AtOnce: true,
 		Texts: func(string) ([]string, error) { return []string{"rain in the north", "snow at night"}, nil }}
 	if change != nil {
 		change(&o)
@@ -137,7 +137,7 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 	w.Start(aggregate.Leader)
 	w.Start(aggregate.Helper)
-	if again, err := r.reports(t.Context(), a); err != nil || !bytes.Equal(again[aggregate.Leader], sent) {
+	if again, err := r.reports(t.Context(), a, time.Now().Add(time.Hour)); err != nil || !bytes.Equal(again[aggregate.Leader], sent) {
 		t.Errorf("other bytes are sent: %v", err)
 	}
 	if err := r.Answer(t.Context(), a); err != nil || !r.sent(a) {
@@ -252,7 +252,7 @@ func TestNothingDependsOnTexts(t *testing.T) {
 		"unreadable":   func(string) ([]string, error) { return nil, errors.New("the mailbox is damaged") },
 	} {
 		r := w.responder(t.TempDir(), func(o *ResponderOptions) { o.Open, o.Texts = open, texts })
-		reports, err := r.reports(t.Context(), w.asked)
+		reports, err := r.reports(t.Context(), w.asked, time.Now().Add(time.Hour))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -277,7 +277,7 @@ func TestAnnouncedEncoder(t *testing.T) {
 		w.announce(role, w.asked)
 	}
 	own := func(o *ResponderOptions) { o.AnnouncedEncoder = false }
-	if _, err := w.responder(t.TempDir(), own).reports(t.Context(), w.asked); !fault.IsUser(err) ||
+	if _, err := w.responder(t.TempDir(), own).reports(t.Context(), w.asked, time.Now().Add(time.Hour)); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "--announced-encoder") {
 		t.Errorf("without anybody's agreement: %v", err)
 	}
@@ -292,7 +292,7 @@ func TestAnnouncedEncoder(t *testing.T) {
 	other := *w.asked
 	other.Nonce = "again"
 	for _, a := range []*aggregate.Announcement{w.asked, &other} {
-		if _, err := r.reports(t.Context(), a); err != nil {
+		if _, err := r.reports(t.Context(), a, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -305,7 +305,7 @@ func TestAnnouncedEncoder(t *testing.T) {
 		o.Encoder = "mine"
 		o.Open = func(path string) (embedding.Encoder, error) { opened = path; return w.encoder, nil }
 	})
-	if _, err := r.reports(t.Context(), w.asked); err != nil || opened != "mine" {
+	if _, err := r.reports(t.Context(), w.asked, time.Now().Add(time.Hour)); err != nil || opened != "mine" {
 		t.Errorf("%q was opened: %v", opened, err)
 	}
 }
@@ -382,7 +382,7 @@ func TestOwnCoin(t *testing.T) {
 	zeros := 0
 	const tosses = 200
 	for range tosses {
-		v, _, err := r.vector(t.Context(), &a)
+		v, _, err := r.vector(t.Context(), &a, time.Now().Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestDependencies: ARCHITECTURE.md gives the version of each module that go.mod requires directly.
+// TestDependencies: docs/building.md gives the version of each module that go.mod requires directly.
 func TestDependencies(t *testing.T) {
 	read := func(name string) string {
 		content, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -18,16 +18,16 @@ func TestDependencies(t *testing.T) {
 		}
 		return string(content)
 	}
-	page := read("ARCHITECTURE.md")
+	page := read("docs/building.md")
 	_, table, found := strings.Cut(page, "## Dependencies\n")
 	major := regexp.MustCompile(`/v\d+$`)
 	direct := regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)$`).FindAllStringSubmatch(read("go.mod"), -1)
 	if !found || len(direct) == 0 {
-		t.Fatalf("ARCHITECTURE.md has no dependencies, or go.mod none: %d", len(direct))
+		t.Fatalf("docs/building.md has no dependencies, or go.mod none: %d", len(direct))
 	}
 	for _, m := range direct {
 		if want := path.Base(major.ReplaceAllString(m[1], "")) + " " + m[2]; !strings.Contains(table, want) {
-			t.Errorf("ARCHITECTURE.md lacks %q, which go.mod requires", want)
+			t.Errorf("docs/building.md lacks %q, which go.mod requires", want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func Check(path string) error {
 	if err := check(path); err != nil {
 		return fmt.Errorf("%s cannot be written: %w", path, err)
 	}
-	removeAbandoned(path)
+	removeAbandoned(filepath.Dir(path), filepath.Base(path))
 	return nil
 }
 

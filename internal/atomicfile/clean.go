@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,22 +32,25 @@ func RemoveTemporary(dir string) error {
 	})
 }
 
-// removeAbandoned removes the temporary files of path whose processes are gone from this machine. One that cannot be
+// temporary is the name of a temporary file: of the file that it was to become, of a process, and a number.
+var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(TempPrefix) + `(.+)-(\d+)-\d+$`)
+
+// RemoveAbandoned removes the temporary files in a folder whose processes are gone from this machine. One that cannot be
 // removed stays: it is in nobody's way.
-func removeAbandoned(path string) {
-	dir, prefix := filepath.Dir(path), TempPrefix+filepath.Base(path)+"-"
+func RemoveAbandoned(dir string) { removeAbandoned(dir, "") }
+
+// removeAbandoned removes those of one file, or of all ("").
+func removeAbandoned(dir, name string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		rest, ours := strings.CutPrefix(e.Name(), prefix)
-		number, serial, _ := strings.Cut(rest, "-")
-		pid, err := strconv.Atoi(number)
-		if _, bad := strconv.ParseUint(serial, 10, 64); !ours || err != nil || bad != nil || !e.Type().IsRegular() {
+		m := temporary.FindStringSubmatch(e.Name())
+		if m == nil || name != "" && m[1] != name || !e.Type().IsRegular() {
 			continue // of another file, or of no process
 		}
-		if !alive(pid) {
+		if pid, err := strconv.Atoi(m[2]); err == nil && !alive(pid) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

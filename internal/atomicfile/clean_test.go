@@ -60,4 +60,13 @@ func TestCheckRemovesWhatIsAbandoned(t *testing.T) {
 			t.Errorf("%s: %v, want it to stay: %v", name, err, stays)
 		}
 	}
+	RemoveAbandoned(dir)
+	for _, name := range []string{fmt.Sprintf("%sout-5-%d-1", TempPrefix, dead), fmt.Sprintf("%sother-%d-1", TempPrefix, dead)} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s stays in a folder that is cleaned", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, fmt.Sprintf("%sout-%d-1", TempPrefix, living))); err != nil {
+		t.Error("a living process's file is gone")
+	}
 }

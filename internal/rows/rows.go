@@ -34,14 +34,37 @@ func Read[T any](path string) (rows []T, err error) {
 			err = fmt.Errorf("%s: damaged Parquet: %v", path, r)
 		}
 	}()
-	if _, err := os.Stat(path); err != nil {
+	file, stored, err := open(path)
+	if err != nil {
 		return nil, err
 	}
-	rows, err = parquet.ReadFile[T](path)
+	defer file.Close()
+	schema := parquet.SchemaOf(new(T))
+	if columns := foreign(stored.Schema(), schema); columns != nil {
+		rows, err = readForeign[T](stored, schema, columns)
+	} else {
+		rows, err = parquet.ReadFile[T](path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return rows, nil
+}
+
+// open opens a Parquet file, whose metadata it reads.
+func open(path string) (*os.File, *parquet.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil {
+		var stored *parquet.File
+		if stored, err = parquet.OpenFile(file, info.Size()); err == nil {
+			return file, stored, nil
+		}
+	}
+	return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 }
 
 // Optional is [Read] for a file that may be missing: it then has no rows.
@@ -93,19 +116,11 @@ func Columns(path string) (names []string, err error) {
 			err = fmt.Errorf("%s: damaged Parquet: %v", path, r)
 		}
 	}()
-	file, err := os.Open(path)
+	file, stored, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	stored, err := parquet.OpenFile(file, info.Size())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	for _, column := range stored.Schema().Columns() {
 		names = append(names, strings.Join(column, "."))
 	}

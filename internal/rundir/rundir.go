@@ -1,33 +1,5 @@
 // Package rundir names the files of a run's folder. Whatever reads or writes such a file takes its name from here.
-// README.md has the same list.
-//
-//	RUN/
-//	  config.yaml          every key with its value, and the versions of program and libraries; it makes the folder a run's
-//	  inputs.json          settings and hashes that the run began with; --resume compares them
-//	  ledger.jsonl         what was released, with which noise, and the running total; only grows
-//	  events.jsonl         every event, one object a line
-//	  LATEST               names the newest complete round
-//	  rounds/0001/         prompts, samples, scores, pairs, selection (Parquet), release.bin (hot_pate: one a vote),
-//	                       adapter/ (PEFT), optimizer.safetensors, steps.jsonl, metrics.json, view.json, kinds.json, form.json,
-//	                       SHA256SUMS
-//	  encoder.safetensors  embeds the clients' texts where they are (fed.clients above 0)
-//	  mixes.parquet        what the product was chosen from (synthetic.mix=validated)
-//	  synthetic.parquet    the product under the guarantee: weighted public text (finish=public) and the tuned model's text
-//	  small/               the small model that was trained on the product, or at the clients, as a Hugging Face folder with a model card
-//	  untuned.parquet      what the untuned model wrote, to compare with
-//	  untrained.parquet    what it wrote for the product's prompts, with the product's weights, to compare with
-//	  eval.json            small models on private test clients
-//	  in-context.json      the product as demonstrations for a language model (popri eval --task in-context)
-//	  protected-eval/      accuracies of protected test clients, noised, with a ledger of their own (popri eval --protect-test)
-//	  for-the-data-owner/  what popri judge found, without noise; not to be published
-//	  report.html          all of it in one file that needs nothing else, with every sample to search (very many: report-texts.html)
-//	  ended.json           where trainer.max_hours ended the rounds
-//	  STOP                 made by popri watch or by hand: the run ends after its round; --resume goes on
-//	  rungs.json, rung/    the run's figures in an adaptive ablation, and what is made of it while it is measured
-//	  tensorboard/         the figures for TensorBoard (--report-to tensorboard)
-//	  mlflow.json          the run's identifier on an MLflow server (--report-to mlflow)
-//	  otel.json            the identifier of its trace (--report-to otel)
-//	  unsafe_diagnostics/  figures without noise (privacy.unsafe_diagnostics)
+// [Files] lists them, and docs/run-folder.md is made from that list.
 package rundir
 
 import (

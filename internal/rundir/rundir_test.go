@@ -1,35 +1,60 @@
 package rundir
 
 import (
-	"go/parser"
-	"go/token"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The package comment lists every file at the top of a run's folder, and README.md has that list.
-func TestListOfFiles(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "rundir.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, list, found := strings.Cut(file.Doc.Text(), "\tRUN/\n")
-	if !found {
-		t.Fatal("the package comment has no list")
-	}
-	for _, name := range []string{Config, Inputs, Ledger, Events, Latest, Rounds, Encoder, Mixes, Synthetic, Small,
-		Untuned, Untrained, Eval, InContext, ProtectedEval, Judged, Report, Stop,
-		Rungs, Rung, TensorBoard, MLflow, OTel, Unsafe} {
-		if !strings.Contains(list, "  "+name) && !strings.Contains(list, ", "+name) {
-			t.Errorf("the list lacks %s", name)
+// TestFind: the first row that fits decides, folders have what is in them, and other files belong to nobody.
+func TestFind(t *testing.T) {
+	for name, want := range map[string]Reader{
+		Config: Everybody, "rounds/0001/release.bin": Everybody, "rounds/0001/release-7.bin": Everybody,
+		"rounds/0001/release.pending": Operator, "rounds/0012/metrics.json": Evaluated, "rounds/0012/kinds.json": Everybody,
+		"rounds/0001/adapter/adapter_model.safetensors": Everybody, "small/model.safetensors": Everybody,
+		"for-the-data-owner/judge.json": Owner, "unsafe_diagnostics/0001.json": Owner, Events: Operator,
+		"notes.txt": "", "rounds/0001/notes.txt": "", "rounds": "", "synthetic.parquet.bak": "", ".tmp-x": "",
+		"rounds/0001/deeper/x.json": "",
+	} {
+		if f, ok := Find(name); f.Reader != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, f.Reader, ok, want)
 		}
 	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestPublish copies the files of some readers, byte by byte, and says why the others stay.
+func TestPublish(t *testing.T) {
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "a", "public")
+	for _, name := range []string{Config, "rounds/0001/release.bin", Eval, Events, "for-the-data-owner/x", "mine.txt"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if want := "```\nRUN/\n" + strings.ReplaceAll(list, "\t", "") + "```\n"; !strings.Contains(string(readme), want) {
-		t.Errorf("README.md has another list of a run's files than the comment of package rundir:\n%s", want)
+	published, kept, err := Publish(dir, to, Everybody)
+	if want := []string{Config, "rounds/0001/release.bin"}; err != nil || !slices.Equal(published, want) {
+		t.Fatalf("published %v (%v), want %v", published, err, want)
+	}
+	for _, name := range published {
+		if b, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(b) != name {
+			t.Errorf("%s: %q (%v)", name, b, err)
+		}
+	}
+	for _, want := range []string{"eval.json it is for everybody, if", "events.jsonl it is for the operator",
+		"for-the-data-owner/x it is for the owner of the data", "mine.txt popri did not make it"} {
+		if !slices.ContainsFunc(kept, func(k Kept) bool { return strings.HasPrefix(k.Path+" "+k.Why, want) }) {
+			t.Errorf("kept %v: lacks %s", kept, want)
+		}
+	}
+	if found, _, err := Split(to, Everybody, Evaluated, Operator, Owner); err != nil || len(found) != 2 {
+		t.Errorf("the copy has %v (%v)", found, err)
+	}
+	if _, _, err := Publish(dir, to, Everybody); err == nil {
+		t.Error("a folder that is there was replaced")
 	}
 }

@@ -46,17 +46,18 @@ func read(path string) ([]byte, error) {
 	return b, err
 }
 
-// Number is the version of the next release: the one place that says it, also for what is distributed.
-const Number = "0.4.0"
+// Release is the version of the program; CHANGELOG.md says what is in it.
+const Release = "0.4.0"
 
-// Program is the program's version: its number and, where the build knows it, the revision of the source.
+// Program is the release with the revision that the build recorded.
 func Program() string {
-	version := Number
+	version := Release
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
 				version += "+" + s.Value[:min(12, len(s.Value))]
-			} else if s.Key == "vcs.modified" && s.Value == "true" {
+			}
+			if s.Key == "vcs.modified" && s.Value == "true" {
 				version += " (modified)"
 			}
 		}

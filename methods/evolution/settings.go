@@ -7,11 +7,11 @@ import "popri/configs"
 // votes are bounded by scoring.clip_norm, in texts: PrE-Text as published has the most texts of a client there, a
 // number that must be public.
 type Settings struct {
-	// Variant is "pre_text" (Hou et al. 2024), for short texts: the population is resampled in proportion to the votes
-	// and replaced by a variation of each, in which a model writes dropped words anew, and clients vote on the mean
-	// embedding of four such variations of each text; or "aug_pe" (Xie et al. 2024), for long ones: the texts with the
-	// most votes stay in the population together with variations of each, and the model must follow instructions.
-	// Default "pre_text".
+	// Variant is "pre_text" (Hou et al. 2024), for short texts, or "aug_pe" (Xie et al. 2024), for long ones. Under
+	// "pre_text", the population is resampled in proportion to the votes and replaced by a variation of each, in
+	// which a model rewrites dropped words; clients vote on the mean embedding of four such variations of each text.
+	// Under "aug_pe", the texts with the most votes stay in the population together with variations of each, and the
+	// model must follow instructions. Default "pre_text".
 	Variant string `yaml:"variant" oneof:"pre_text|aug_pe"`
 	// Population is N, the number of texts that are selected in a round. Default 1000. More texts share the same votes,
 	// so that each text's count is small compared with the noise; fewer are less varied. Clients vote on N texts under
@@ -21,15 +21,15 @@ type Settings struct {
 	// which takes 3 for GPT-3.5 on reviews. More explore faster and share the votes among more texts. "pre_text" makes
 	// one.
 	Variations int `yaml:"variations" range:"[1, 1000]"`
-	// Variation says how a text is varied. "fill" writes dropped words anew: 30 % of the tokens, twice, or under
-	// "aug_pe" half of them, once. "rephrase" asks the model to say the text in a style that is drawn for each; "blank"
-	// shows it half of the words and asks it to fill in the others. Default "", which is "fill" under "pre_text" and
-	// "rephrase" under "aug_pe".
+	// Variation says how a text is varied. "fill" rewrites dropped words: 30 % of the tokens, twice, or under
+	// "aug_pe" half of them, once. "rephrase" asks the model to say the text in a style that is drawn for each;
+	// "blank" shows it half of the words and asks it to fill in the others. Default "", which is "fill" under
+	// "pre_text" and "rephrase" under "aug_pe".
 	Variation string `yaml:"variation" oneof:"|fill|rephrase|blank"`
 	// MaskedModel is the folder or the name of an encoder that fills masked tokens in "fill", BERT or RoBERTa, which
-	// reads what stands on both sides of a blank; PrE-Text takes RoBERTa-large. One that does not tell capitals from
-	// small letters gives texts without capitals. Default "": the generator writes the ends of texts anew, behind a
-	// beginning of random length.
+	// reads both sides of a blank; PrE-Text takes RoBERTa-large. One that does not tell capitals from small letters
+	// gives texts without capitals. Default "": the generator rewrites the ends of texts, after a beginning of random
+	// length.
 	MaskedModel string `yaml:"masked_model"`
 	// Threshold is H, in votes: it is subtracted from each released count, and negative results count as 0. Default 1,
 	// about half the standard deviation of the preset's noise. Smaller lets samples survive by noise alone; larger

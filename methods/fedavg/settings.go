@@ -8,8 +8,8 @@ import (
 // the server applies their updates. A client trains on its own texts as rows of begin, tokens and end, cut to
 // downstream.length, and answers with the change of all weights, as one vector that is clipped to a norm.
 type Settings struct {
-	// LearningRate is that of a client's plain stochastic gradient descent. Default 0.03, in the middle of the 0.01 to
-	// 0.06 that the POPri paper tunes over; choose it on validation clients.
+	// LearningRate is the rate of a client's plain stochastic gradient descent. Default 0.03, in the middle of the
+	// 0.01 to 0.06 that the POPri paper tunes over; choose it on validation clients.
 	LearningRate float64 `yaml:"learning_rate" range:"(0, 100]"`
 	// LocalEpochs is the number of passes of a client over its texts in a round. Default 1; more let the update grow
 	// and let clients drift apart.

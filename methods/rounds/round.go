@@ -71,7 +71,6 @@ func (r *Round) collect(q query.Question, round int) (answer *release.Release, e
 		return nil, err
 	} else if there {
 		r.Figures.Set("refused_unproved", float64(refused.Unproved))
-		r.Figures.Set("refused_late", float64(refused.Late))
 		r.Figures.Set("refused_invalid", float64(refused.Invalid))
 	}
 	return answer, r.NoteSpent()

@@ -80,7 +80,7 @@ func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 }
 
 // headWeight is the weight of the most relevant candidates before weights are matched, 3500 of the default's 9000.
-// Weight and number were chosen by prototypes on the embedded default's test clients (docs/experiments.md).
+// Weight and number were chosen by prototypes on the embedded default's test clients (docs/lab).
 const headWeight = 3
 
 // weigh weights candidates, of which the most relevant are first.

@@ -7,16 +7,16 @@ import (
 )
 
 // Settings says which public texts are taken to be the most relevant to the clients, and how often each: as the
-// product of the method "public_selection", and in "popri" for prompts, warm-up and a part of the product. The clients
-// are asked once, for their mean embedding (norm bound scoring.clip_norm).
+// synthetic set of the method "public_selection", and in "popri" for prompts, warm-up and a part of the set. The
+// clients are asked once, for their mean embedding (norm bound scoring.clip_norm).
 type Settings struct {
 	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like
 	// the clients' texts, and fewer repeat more often in the small model's training.
 	Texts int `yaml:"texts" range:"[1, 2^30]"`
 	// Weights says how candidates are weighted. "matched" changes the weights as little as possible so that the
-	// candidates' mean embedding agrees with the clients' up to the noise, or as closely as weights can that stay
-	// spread over 1000 texts; "prior" leaves them as they are before: the most relevant 7 of 18 candidates have three
-	// times the weight of the others. Default "matched".
+	// candidates' mean embedding agrees with the clients' up to the noise. If weights that stay spread over 1000
+	// texts cannot agree, they come as close as they can. "prior" changes nothing: the most relevant 7 of 18
+	// candidates have three times the weight of the others. Default "matched".
 	Weights string `yaml:"weights" oneof:"matched|prior"`
 }
 

@@ -9,13 +9,13 @@ import (
 
 // Settings says how several generators write labelled text that the clients' votes compare (Zou et al. 2025), in the method
 // "wasp". trainer.rounds is T: synthetic.texts / T texts are written in each of T parts, of which all but the last are
-// voted on. Texts are drawn as the section generate says. The labels are those of data.public, and a client votes
-// within the labels of its texts.
+// voted on. Texts are drawn as the section generate says. data.public names the labels, and a client votes within
+// the labels of its texts.
 type Settings struct {
-	// Generators are the models that write besides that of model.path: folders or names as there, or servers with a
+	// Generators are further models that write besides model.path: folders or names as there, or servers with a
 	// completions API like OpenAI's, "https://host/#model", whose key is OPENAI_API_KEY in the environment; with
-	// generate.chat they are asked by chats. A server gets what prompts are made of: public words and texts that models
-	// wrote. Default [], one generator.
+	// generate.chat they are asked by chats. A server gets the contents of prompts: public words and texts that
+	// models wrote. Default [], one generator.
 	Generators []string `yaml:"generators"`
 	// Item is what a text is called in prompts, such as "movie review". Default "text".
 	Item string `yaml:"item"`
@@ -25,10 +25,10 @@ type Settings struct {
 	// Attributes are what texts may be about besides their label, such as kinds of films; each prompt names one, drawn
 	// at random. Default [], none.
 	Attributes []string `yaml:"attributes"`
-	// VotesFrom is "private", the clients' votes; "public", those of the labelled public texts; or "written", those of
-	// the texts that were written so far, so that generators agree on what is good without any data, in the manner of
-	// FuseGen (Zou et al. 2024, which compares small models instead). The latter two ask no client and cost no privacy.
-	// Default "private".
+	// VotesFrom is "private", the clients' votes; "public", votes of the labelled public texts; or "written", votes
+	// of the texts written so far. The latter make generators agree on what is good without any data, like FuseGen
+	// (Zou et al. 2024, which compares small models instead). Neither "public" nor "written" asks a client or costs
+	// privacy. Default "private".
 	VotesFrom string `yaml:"votes_from" oneof:"private|public|written"`
 	// Votes is Q: a text votes 1, 1/2, 1/4, … for the Q nearest texts of its label, and the same for the Q furthest.
 	// Default 8, its paper's. 1 is the vote of Private Evolution. More let few clients tell more texts apart, at hardly

@@ -405,7 +405,7 @@ func TestOwnHead(t *testing.T) {
 			t.Fatal(err)
 		}
 		shape, err := Inspect(dir)
-		if err != nil || loaded.Config.TiedHead == differs || shape.Config.TiedHead == differs {
+		if err != nil || loaded.Config.TiedHead == differs || shape.Config.TiedHead == differs || shape.Untied != differs {
 			t.Errorf("the head differs: %v; tied: %v, %v (%v)", differs, loaded.Config.TiedHead, shape.Config.TiedHead, err)
 		}
 		loaded.Free()

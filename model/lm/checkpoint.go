@@ -105,6 +105,7 @@ type folder struct {
 	config  Config // with the head that the files have
 	files   *safetensors.Model
 	tensors map[string]safetensors.Tensor // by the names of the model's parameters
+	untied  bool                          // the files have a head of their own, and the configuration ties it
 }
 
 func openFolder(dir string, config Config) (*folder, error) {
@@ -119,7 +120,8 @@ func openFolder(dir string, config Config) (*folder, error) {
 			c.tensors[as] = t
 		}
 	}
-	if c.config.TiedHead = config.TiedHead && !c.ownHead(); c.config.TiedHead {
+	c.untied = config.TiedHead && c.ownHead()
+	if c.config.TiedHead = config.TiedHead && !c.untied; c.config.TiedHead {
 		delete(c.tensors, headName) // a copy of the embedding
 	}
 	return c, nil

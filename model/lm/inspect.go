@@ -11,6 +11,8 @@ type Shape struct {
 	Parameters int64 // a tied head counts once
 	// Projections are the inputs and outputs of the projections in blocks, by name without ".weight".
 	Projections map[string][2]int64
+	// Untied says that the files have an output projection of their own though tie_word_embeddings is true. It counts.
+	Untied bool
 }
 
 // Inspect reads the shape of the model in a Hugging Face directory, without its weights.
@@ -24,7 +26,7 @@ func Inspect(dir string) (Shape, error) {
 		return Shape{}, err
 	}
 	defer c.close()
-	s := Shape{Config: c.config, Projections: map[string][2]int64{}}
+	s := Shape{Config: c.config, Projections: map[string][2]int64{}, Untied: c.untied}
 	for name, t := range c.tensors {
 		n := int64(1)
 		for _, side := range t.Shape {

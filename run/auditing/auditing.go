@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"popri/accountant"
@@ -40,14 +41,26 @@ type Options struct {
 type Audited struct {
 	*audit.Report
 	Canary *fedsim.Outcome // nil where no game was played
+	// Protected is the audit of the run's protected test clients, who have a ledger of their own; nil if there are none.
+	Protected *Audited
+	skipped   bool // the noise was not to be measured
 }
 
-// Verdict returns an error if the audit found problems.
+// ErrUnmeasured marks an audit that found nothing wrong and could not measure the noise of some release.
+var ErrUnmeasured = errors.New("nothing was found wrong, and the noise could not be measured")
+
+// Verdict returns an error if the audit found problems, and one of ErrUnmeasured where it was to measure noise and could
+// not.
 func (a Audited) Verdict() error {
-	if a.Sound() {
-		return nil
+	switch {
+	case !a.Sound():
+		return fmt.Errorf("account audit: %s does not pass the audit: %d problems", a.Dir, len(a.Problems))
+	case a.Protected != nil && a.Protected.Verdict() != nil:
+		return a.Protected.Verdict()
+	case a.Unmeasured && !a.skipped:
+		return fmt.Errorf("account audit: %s: %w", a.Dir, ErrUnmeasured)
 	}
-	return fmt.Errorf("account audit: %s does not pass the audit: %d problems", a.Dir, len(a.Problems))
+	return nil
 }
 
 // Result is the audit of several runs.
@@ -73,13 +86,17 @@ func Runs(dirs []string, o Options) (Result, error) {
 		return result, fault.Userf("account audit: --head is the hash of one run's ledger, and there are %d runs",
 			len(dirs))
 	}
-	records, common := make([]ledger.Record, len(dirs)), new(assembly.Common)
-	for i, dir := range dirs {
+	var records []ledger.Record
+	common := new(assembly.Common)
+	for _, dir := range dirs {
 		one, err := auditRun(dir, o, common)
 		if err != nil {
 			return result, err
 		}
-		result.Runs, records[i] = append(result.Runs, one), one.Record
+		result.Runs, records = append(result.Runs, one), append(records, one.Record)
+		if one.Protected != nil {
+			records = append(records, one.Protected.Record)
+		}
 	}
 	if len(dirs) == 1 {
 		return result, nil
@@ -90,17 +107,21 @@ func Runs(dirs []string, o Options) (Result, error) {
 }
 
 func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
-	if !rundir.Exists(dir) {
-		return Audited{}, fault.Userf("account audit: %s holds no run: there is no %s", dir, rundir.Config)
+	alone := !rundir.Exists(dir)
+	if alone && !rundir.Has(dir, rundir.Ledger) {
+		return Audited{}, fault.Userf("account audit: %s holds no run and no ledger: there is no %s and no %s", dir,
+			rundir.Config, rundir.Ledger)
 	}
-	options := audit.Options{Head: strings.ToLower(o.Head), Expect: Expected}
+	options := audit.Options{Head: strings.ToLower(o.Head), Expect: Expected, Alone: alone}
 	if err := options.Validate(); err != nil {
 		return Audited{}, fault.Userf("account audit: --head: %w", err)
 	}
 	untested := func(format string, args ...any) {
 		options.Rounds = func(int) (audit.Round, error) { return audit.Round{}, fmt.Errorf(format, args...) }
 	}
-	if o.SkipNoise {
+	if alone {
+		untested("there is no run")
+	} else if o.SkipNoise {
 		untested("--skip-noise leaves it out")
 	} else if rounds, free, err := RoundVectors(dir, common); err != nil {
 		untested("the encoder cannot be opened: %w", err)
@@ -115,7 +136,17 @@ func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
 	if err != nil {
 		return Audited{}, err
 	}
-	a := Audited{Report: report}
+	a := Audited{Report: report, skipped: o.SkipNoise}
+	if alone {
+		return a, nil
+	}
+	if protected := filepath.Join(dir, rundir.ProtectedEval); rundir.Has(protected, rundir.Ledger) {
+		test, err := auditRun(protected, Options{}, common)
+		if err != nil {
+			return a, err
+		}
+		a.Protected = &test
+	}
 	return a, a.play(o.Game)
 }
 

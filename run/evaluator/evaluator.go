@@ -13,8 +13,10 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/eval/downstream"
+	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/fault"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 )
 
@@ -41,10 +43,14 @@ type Options struct {
 	By []string
 }
 
-// Compare compares texts by what the configuration's small model learns from them; main is the key of the source that
-// the others are compared with, "" for none. A classification's ε = 0 point learns from the public text.
-func Compare(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, main string,
-	sources []downstream.Source, o Options) (*evaluation.Outcome, error) {
+// Compare compares texts by what the configuration's small model learns from them; dir is where the figures go, main the
+// key of the source that the others are compared with, "" for none. A classification's ε = 0 point learns from the
+// public text. Protected test clients are refused.
+func Compare(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text, dir,
+	main string, sources []downstream.Source, o Options) (*evaluation.Outcome, error) {
+	if err := assembly.ExactFigures(population, dir); err != nil {
+		return nil, err
+	}
 	suite, err := o.suite(c, population, public)
 	if err != nil {
 		return nil, err
@@ -90,6 +96,7 @@ func (o Options) suite(c configs.Config, population *clients.Population, public 
 		return suite, err
 	}
 	if o.Cache != "" {
+		atomicfile.RemoveAbandoned(o.Cache)
 		if suite.CacheKey, err = datakey.Load(); err != nil {
 			return suite, fault.Userf("%w", err)
 		}

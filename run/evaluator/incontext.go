@@ -75,6 +75,9 @@ func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file s
 	if err := assembly.CheckLabels(c, population); err != nil {
 		return nil, err
 	}
+	if err := assembly.ExactFigures(population, o.Out); err != nil {
+		return nil, err
+	}
 	sources := []downstream.Source{product}
 	if assembly.PublicIsFile(c) {
 		public, err := assembly.LoadPublic(c)

@@ -43,6 +43,9 @@ func Check(c configs.Config, population *clients.Population) error {
 				"model's step, and test clients judge it", population.Name, split)
 		}
 	}
+	if err := assembly.MayShow(population); err != nil {
+		return err
+	}
 	name, shape := "that is trained on the public text", lm.Shape{}
 	if c.Downstream.Model == configs.Trained {
 		shape, _ = pretrain.Small(datasets.Public{}, pretrain.Device, tensor.Float32).Shape() // whatever the text

@@ -86,6 +86,9 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err != nil {
 		return nil, err
 	}
+	if err := assembly.ProtectFigures(population, dir); err != nil {
+		return nil, err
+	}
 	suite.Kept = src.Key
 	round := rundir.Round(dir, 1)
 	if err := os.MkdirAll(round, 0o755); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"popri/accountant/ledger"
+	"popri/internal/datakey"
 	"popri/internal/rundir"
 	"popri/testkit/testworld"
 )
@@ -22,6 +23,8 @@ func TestProtect(t *testing.T) {
 	}
 	c := w.Config
 	dir := t.TempDir()
+	key := filepath.Join(dir, "data.key")
+	t.Setenv(datakey.Variable, key) // next to it is the record of who is protected
 	ask := func(file, dir string, epsilon float64) (*Protected, error) {
 		return Protect(context.Background(), c, file, dir, epsilon, Options{})
 	}
@@ -29,10 +32,19 @@ func TestProtect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := Texts(context.Background(), c, w.Public, TextsOptions{}); err == nil || !strings.Contains(err.Error(), "are protected") ||
+		!strings.Contains(err.Error(), filepath.Join(dir, "near")) {
+		t.Errorf("figures without noise of protected clients: %v", err)
+	}
+	t.Setenv(datakey.Variable, filepath.Join(dir, "elsewhere", "data.key")) // another user's, who has protected nobody
 	exact, err := Texts(context.Background(), c, w.Public, TextsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := ask(w.Public, filepath.Join(dir, "late"), 2); err == nil || !strings.Contains(err.Error(), "without noise") {
+		t.Errorf("protection after figures without noise: %v", err)
+	}
+	t.Setenv(datakey.Variable, key)
 	if len(near.Rows) != len(exact.Results) || near.Clients != exact.Clients {
 		t.Fatalf("%d rows, %d clients; want %d, %d", len(near.Rows), near.Clients, len(exact.Results), exact.Clients)
 	}

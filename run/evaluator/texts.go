@@ -85,7 +85,7 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
 	}
 	t.Begin(Stage, 0)
-	e, err := Compare(ctx, c, population, public, "", []downstream.Source{src}, o.Options)
+	e, err := Compare(ctx, c, population, public, o.Out, "", []downstream.Source{src}, o.Options)
 	if err == nil && o.Out != "" {
 		err = e.Write(o.Out)
 	}

@@ -69,6 +69,11 @@ func (e *FewError) Resumable() bool { return true }
 // round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
 	to *Aggregators, tell func(string)) func(release.Request) ([]int64, int, error) {
+	if tell != nil {
+		for role, remote := range to.of() {
+			remote.Waits = func(err error) { tell(fmt.Sprintf("waiting for the %s: %v", role, err)) }
+		}
+	}
 	return func(r release.Request) (steps []int64, reports int, err error) {
 		g := gathering{r, c, sigma, clients, filepath.Join(r.Dir, rundir.Announcement)}
 		asked, err := ask(r, dir, c, clients, encoder)
@@ -119,7 +124,7 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 // refusals are what both aggregators refused.
 func refusals(leader, helper *aggregate.Share) guarantee.Refusals {
 	return guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)),
-		Late: int(max(leader.Late, helper.Late)), Invalid: int(max(leader.Invalid, helper.Invalid))}
+		Invalid: int(max(leader.Invalid, helper.Invalid))}
 }
 
 // gathering is a round that is asked.

@@ -183,6 +183,8 @@ func (o Options) clients(c configs.Config, in *judge.Input) error {
 			return fault.User(err)
 		}
 		in.Controls = of(held.Clients)
+	} else if err := assembly.ExactFigures(population, o.Out); err != nil {
+		return err
 	}
 	if len(in.Members) == 0 {
 		return fault.Userf("judge: %s has no train clients, whose words could be repeated", c.Data.Private)

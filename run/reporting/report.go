@@ -172,6 +172,7 @@ func Write(dir string) (string, error) {
 			return "", err
 		}
 	}
+	atomicfile.RemoveAbandoned(dir)
 	path := filepath.Join(dir, rundir.Report)
 	return path, report.Write(path, r)
 }

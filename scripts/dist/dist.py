@@ -104,6 +104,8 @@ def licences(folder, of_torch):
                          if re.search(r"\.dist-info/(LICENSE|NOTICE)$", n)]
     if len(found) != 2:
         sys.exit(f"dist: LICENSE and NOTICE of libtorch: found {found}")
+    for name in ("LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, folder / f"popri-{name}.txt")
     for f in found:
         shutil.copy(f, folder / f"libtorch-{f.name}.txt")
     gomp = [p for p in map(Path, LICENCES_OF_LIBGOMP) if p.exists()]
@@ -201,7 +203,7 @@ def metadata(version):
 
 
 def main():
-    version = re.search(r'Number = "(.*)"', (ROOT / "internal/version/version.go").read_text())[1]
+    version = re.search(r'Release = "(.*)"', (ROOT / "internal/version/version.go").read_text())[1]
     BUILD.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()

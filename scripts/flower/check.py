@@ -100,7 +100,7 @@ def main(nodes):
                             ",".join(urls), "--identity", fed / "trainer")
             environment = {
                 **os.environ, "POPRI": str(POPRI), "POPRI_FEDERATION": str(fed / "federation.json"),
-                "POPRI_HOMES": str(work / "homes"), "POPRI_BUDGET": budget + " --insecure-seeds",
+                "POPRI_HOMES": str(work / "homes"), "POPRI_BUDGET": budget + " --insecure-seeds --at-once",
                 "PYTHONPATH": str(HERE), "RAY_DEDUP_LOGS": "0"
             }
             while subprocess.run(

@@ -92,7 +92,7 @@ func (f *Federation) Start(role aggregate.Role) {
 
 func (f *Federation) start(role aggregate.Role) error {
 	folder := filepath.Join(f.Dir, string(role))
-	enrolled, err := identity.ReadEnrolled(filepath.Join(f.Dir, identity.EnrolledFile))
+	enrolled, revoked, err := identity.ReadEnrolled(filepath.Join(f.Dir, identity.EnrolledFile))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (f *Federation) start(role aggregate.Role) error {
 	if err != nil {
 		return err
 	}
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l,
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Revoked: revoked, Ledger: l,
 		Dir: filepath.Join(folder, "batches"), InsecureSeed: f.Seed, Now: f.Now})
 	if err != nil {
 		return err

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,43 +42,7 @@ docs/federation.md says who runs what and who is trusted with what.`,
 			"https://127.0.0.1:7402\n  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt " +
 			"--state leader --epsilon 7 --delta 1e-5",
 	}
-	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), both(), authority(), fetch(), send(), health())
-	return c
-}
-
-func authority() *cobra.Command {
-	var o identity.Options
-	var out string
-	days := 90
-	c := &cobra.Command{
-		Use:   "ca --out DIR --leader URL --helper URL",
-		Short: "Make the certificates and keys of a federation, and enrol clients",
-		Long: `Makes a folder with all that a federation for tests or a pilot needs. federation.json is public and goes to every client.
-leader/, helper/ and trainer/ each hold the certificate and the keys of one of them and go to its machine alone; the files of
-clients/ go to one client each. enrolled.txt, which both aggregators need, lists the clients' public keys, one a line: a client
-that makes its own key (popri client --keygen) sends the line that this prints. Whoever has authority.key can make further
-certificates.`,
-		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper " +
-			"https://127.0.0.1:7402",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if days < 1 {
-				return fault.Userf("--days is %d, want 1 or more", days)
-			}
-			o.Valid = time.Duration(days) * 24 * time.Hour
-			if err := identity.Create(out, o); err != nil {
-				return err
-			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"federation": filepath.Join(out,
-				identity.FederationFile), "enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
-		},
-	}
-	c.Flags().StringVar(&out, "out", "", "new folder of the federation")
-	c.Flags().StringVar(&o.Leader, "leader", "", "the leader's address: https://host:port")
-	c.Flags().StringVar(&o.Helper, "helper", "", "the helper's address")
-	c.Flags().IntVar(&o.Clients, "clients", 0, "number of clients to make keys for and to enrol")
-	c.Flags().IntVar(&days, "days", days, "how long the certificates are valid")
-	required(c, "out", "leader", "helper")
+	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), both(), keygen(), authority(), renew(), fetch(), send(), health())
 	return c
 }
 
@@ -139,12 +105,12 @@ func health() *cobra.Command {
 		Use:   "health --federation FILE leader|helper",
 		Short: "Ask an aggregator whether it answers",
 		Long: `Asks the aggregator once, as a client would, for at most ten seconds, and fails if it does not answer: for the health checks
-of containers.`,
+of containers. Says when its certificate ends in less than two weeks.`,
 		Example:   "  popri aggregate health --federation fed/federation.json leader",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: []string{string(aggregate.Leader), string(aggregate.Helper)},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHealth(cmd.Context(), federation, args[0])
+			return askHealth(cmd.Context(), cmd.ErrOrStderr(), federation, args[0])
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
@@ -153,7 +119,7 @@ of containers.`,
 }
 
 // askHealth asks the aggregator of that role whether it answers.
-func askHealth(ctx context.Context, federation, name string) error {
+func askHealth(ctx context.Context, out io.Writer, federation, name string) error {
 	role := aggregate.Role(name)
 	if !slices.Contains(aggregate.Roles, role) {
 		return fault.Userf("aggregate health: %q, want %s or %s", role, aggregate.Leader, aggregate.Helper)
@@ -170,7 +136,28 @@ func askHealth(ctx context.Context, federation, name string) error {
 	defer remote.Close()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return remote.Health(ctx)
+	ends, err := remote.Health(ctx)
+	if left := time.Until(ends); err == nil && left < certificateNotice {
+		fmt.Fprintf(out, "the certificate of the %s ends on %s: popri aggregate renew\n", role, ends.Format(time.DateOnly))
+	}
+	return err
+}
+
+// certificateNotice is how long before its end a certificate is spoken of.
+const certificateNotice = 14 * 24 * time.Hour
+
+// warnOfEnd logs once a day that the certificate ends soon.
+func warnOfEnd(ctx context.Context, log *slog.Logger, ends time.Time) {
+	for {
+		if time.Until(ends) < certificateNotice {
+			log.Warn("the certificate ends soon: popri aggregate renew", "ends", ends.Format(time.RFC3339))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(24 * time.Hour):
+		}
+	}
 }
 
 // required marks flags that must be given.
@@ -184,6 +171,7 @@ func required(c *cobra.Command, names ...string) {
 
 // aggregatorFlags are the flags of a leader or helper.
 type aggregatorFlags struct {
+	metrics                           string // file
 	identity, enrolled, state, listen string
 	epsilon, delta, rate              float64
 	inFlight, group                   int
@@ -202,8 +190,8 @@ func aggregator(role aggregate.Role) *cobra.Command {
 		Use:   string(role) + " --identity DIR --enrolled FILE --state DIR",
 		Short: "Run the aggregator that gets " + gets,
 		Long: `Serves until it is interrupted: takes the trainer's announcements and the clients' reports, and gives its noised sum to the
-trainer. All that it holds is in --state, from which it goes on after a kill. --epsilon and --delta are what its own ledger
-allows, whatever the trainer asks; the ledger and the list of enrolled clients cannot change afterwards.
+trainer. Its state is in --state, from which it continues after a kill. Its own ledger allows --epsilon and --delta,
+whatever the trainer asks; the ledger and the list of enrolled clients cannot change afterwards.
 
 It listens at the port of its address in federation.json, with TLS 1.3; /metrics has its figures for Prometheus, and the log on
 standard error has no payloads. The other aggregator must be run by somebody else: both together can read every vector.`,
@@ -225,8 +213,8 @@ func both() *cobra.Command {
 		Use:   "both --identity DIR --enrolled FILE --state DIR",
 		Short: "Run both aggregators on one machine that all clients trust",
 		Long: `Runs the leader and the helper in one process, each with its folder of --identity and of --state. Both together can read every
-vector, so whoever runs this machine can: it is for clients who trust one machine with their sums, such as hospitals that trust one
-of them, and for tests. Clients and trainer notice no difference.`,
+vector, and so can the operator of this machine. It is for clients who trust one machine with their sums, such as
+hospitals that trust one of them, and for tests. Clients and trainer notice no difference.`,
 		Example: "  popri aggregate both --identity fed --enrolled fed/enrolled.txt --state state --epsilon 7 --delta 1e-5",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -260,6 +248,8 @@ func (f *aggregatorFlags) add(c *cobra.Command) {
 	c.Flags().Float64Var(&f.rate, "rate", f.rate, "requests a second from one address; 0 for no limit")
 	c.Flags().Int64Var(&f.maxFile, "max-file", f.maxFile, "MiB of a question or an encoder at most")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "log every request")
+	c.Flags().StringVar(&f.metrics, "metrics-token", "",
+		"file with the token that readers of /metrics show (Authorization: Bearer …); without it, nobody reads them")
 	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0,
 		"take the noise from this seed, as a simulation with it does: for tests, protects nobody")
 	required(c, "identity", "enrolled", "state", "delta")
@@ -283,7 +273,7 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 	if own := federation.Party(role).Key; string(own) != string(key.Public().Bytes()) {
 		return fault.Userf("%s holds another key than that of the %s in %s", f.identity, role, identity.FederationFile)
 	}
-	enrolled, err := identity.ReadEnrolled(f.enrolled)
+	enrolled, revoked, err := identity.ReadEnrolled(f.enrolled)
 	if err != nil {
 		return err
 	}
@@ -292,6 +282,10 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 		return err
 	}
 	secrets, err := federation.ClientTLS(f.identity)
+	if err != nil {
+		return err
+	}
+	token, err := f.metricsToken()
 	if err != nil {
 		return err
 	}
@@ -306,25 +300,15 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Ledger: l,
+	a, err := aggregate.Open(aggregate.Config{Role: role, Key: key, Enrolled: enrolled, Revoked: revoked, Ledger: l,
 		Dir: filepath.Join(f.state, "batches"), InsecureSeed: seed})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	u, err := url.Parse(federation.Party(role).URL)
+	listener, err := f.listener(federation.Party(role).URL)
 	if err != nil {
-		return fault.User(err)
-	}
-	if f.listen == "" {
-		f.listen = ":" + portOf(u)
-		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
-			f.listen = u.Host
-		}
-	}
-	listener, err := net.Listen("tcp", f.listen)
-	if err != nil {
-		return fault.Userf("--listen: %w", err)
+		return err
 	}
 	level := slog.LevelInfo
 	if f.verbose {
@@ -336,11 +320,52 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 		log.Warn("the noise comes from a seed: this protects nobody")
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
+	ends, err := identity.CertificateEnd(f.identity)
+	if err != nil {
+		return err
+	}
+	go warnOfEnd(ctx, log, ends)
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
+	peer.Waits = func(err error) { log.Warn("the other aggregator is tried again", "reason", err.Error()) }
 	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"),
 		InFlight: max(1, f.inFlight), Rate: f.rate, MaxFile: f.maxFile << 20, Patience: 30 * time.Second,
-		Log: log}).Serve(ctx, listener,
+		Log: log, MetricsToken: token, Certificate: ends}).Serve(ctx, listener,
 		server)
+}
+
+// listener listens on --listen, or on the address that others know.
+func (f *aggregatorFlags) listener(address string) (net.Listener, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	if f.listen == "" {
+		f.listen = ":" + portOf(u)
+		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
+			f.listen = u.Host
+		}
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return nil, fault.Userf("--listen: %w", err)
+	}
+	return l, nil
+}
+
+// metricsToken is the content of --metrics-token.
+func (f *aggregatorFlags) metricsToken() (string, error) {
+	if f.metrics == "" {
+		return "", nil
+	}
+	content, err := os.ReadFile(f.metrics)
+	token := strings.TrimSpace(string(content))
+	if err == nil && len(token) < 16 {
+		err = fmt.Errorf("%s has %d characters, want 16 or more", f.metrics, len(token))
+	}
+	if err != nil {
+		return "", fault.Userf("--metrics-token: %w", err)
+	}
+	return token, nil
 }
 
 // portOf is the port of an address.

@@ -28,7 +28,7 @@ type clientFlags struct {
 	folder                                         string
 	texts                                          client.Source
 	epsilon, delta                                 float64
-	yes, once, insecure, announced                 bool
+	yes, once, insecure, announced, atOnce         bool
 	every                                          time.Duration
 }
 
@@ -54,6 +54,9 @@ leave this machine.
 Before the first answer it says what it will send, to whom and what that costs, and asks; --yes agrees beforehand. --record keeps
 the ε that all answers have spent, of whatever run, and no question is answered beyond --epsilon at --delta.
 
+The time of an upload does not depend on the texts. The vector has half of the time until the round's deadline, and is zeros if
+it is not ready then. The reports are sent at a random time of the other half.
+
 --texts is a file of client texts (Parquet, JSON lines, CSV), a folder of text files, a mailbox (.mbox), or - for paragraphs on
 standard input. The newest 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
 length is bounded all the same.
@@ -61,10 +64,11 @@ length is bounded all the same.
 --folder answers for another carrier than HTTPS, such as Flower: the announcement and its files, which "popri aggregate fetch"
 wrote there, are answered, and both reports are left there for "popri aggregate send".
 
---keygen makes the client's key and prints the line that whoever runs the federation adds to enrolled.txt.
+--keygen makes the client's key and prints the line that the federation's operator adds to enrolled.txt.
 
---keys answers for many clients, such as a hospital's: --texts is then a Parquet file of clients ("popri data build" or "popri data
-import" writes it), and each of its train clients has a key in this folder, a record of its own and its own report. --keygen with
+--keys answers for many clients, such as a hospital's. --texts is then a Parquet file of clients ("popri data build"
+or "popri data import" writes it). Each of its train clients has a key in this folder, a record of its own and its own
+report. --keygen with
 a folder's name and --texts makes the keys that are missing and prints a line for each client.`,
 		Example: "  " + command + " --keygen me.key\n" +
 			"  " + command + " --federation federation.json --key me.key --texts notes/ --epsilon 2 --delta 1e-6\n" +
@@ -73,7 +77,7 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from whoever runs the federation")
+	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from the federation's operator")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
 	c.Flags().StringVar(&f.keys, "keys", "", "folder with a key for each train client of --texts, a Parquet file of clients")
 	c.Flags().StringVar(&f.keygen, "keygen", "",
@@ -94,6 +98,8 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().BoolVar(&f.yes, "yes", false, "agree to what would be asked")
 	c.Flags().BoolVar(&f.once, "once", false, "answer one question and end")
+	c.Flags().BoolVar(&f.atOnce, "at-once", false,
+		"send as soon as the vector is ready: for tests, because the time of the upload tells how much this client wrote")
 	c.Flags().DurationVar(&f.every, "every", f.every, "how often to look for a question")
 	c.Flags().BoolVar(&f.insecure, "insecure-seeds", false,
 		"accept questions whose noise comes from a seed: for tests, protects nobody")
@@ -124,7 +130,8 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	}
 	in := bufio.NewReader(cmd.InOrStdin())
 	o := client.ResponderOptions{Federation: federation, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
-		AnnouncedEncoder: f.announced, Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder}
+		AnnouncedEncoder: f.announced, Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder, AtOnce: f.atOnce,
+		Tell: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) }}
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return ask(offer, f.keys != "", in, cmd.ErrOrStderr()) }
 	}

@@ -8,15 +8,12 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"math/big"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"popri/fedsim/aggregate"
-	"popri/fedsim/sealing"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 )
@@ -24,16 +21,25 @@ import (
 // Options say who a federation consists of.
 type Options struct {
 	Clients int // keys to make and enrol; 0 for clients that make their own
-	// URLs of the aggregators: https://host:port.
+	// URLs of the aggregators: https://host:port. Their keys, and the trainer's, are made here, for tests: whoever has the
+	// folder reads every vector.
 	Leader, Helper string
-	Valid          time.Duration // of the certificates
+	// Requests are those of the trainer and of both aggregators, which made their keys themselves ([CreateIdentity]), in
+	// place of the addresses.
+	Requests []*Request
+	Valid    time.Duration // of the certificates
 }
+
+// authorityYears is how long an authority's certificate is valid. Clients trust it by the file federation.json.
+const authorityYears = 10
 
 // Create makes a federation in a new or empty folder.
 func Create(dir string, o Options) error {
-	for role, u := range map[aggregate.Role]string{aggregate.Leader: o.Leader, aggregate.Helper: o.Helper} {
-		if err := CheckURL(u); err != nil {
-			return fault.Userf("the %s: %w", role, err)
+	if o.Requests == nil {
+		for role, u := range map[aggregate.Role]string{aggregate.Leader: o.Leader, aggregate.Helper: o.Helper} {
+			if err := CheckURL(u); err != nil {
+				return fault.Userf("the %s: %w", role, err)
+			}
 		}
 	}
 	if o.Clients < 0 || o.Clients > 1<<20 {
@@ -45,33 +51,23 @@ func Create(dir string, o Options) error {
 	if err := os.MkdirAll(filepath.Join(dir, clientsDir), 0o700); err != nil {
 		return fault.User(err)
 	}
-	authority, err := newAuthority(o.Valid)
+	requests := o.Requests
+	for _, party := range []struct{ role, url string }{{Trainer, ""}, {string(aggregate.Leader), o.Leader},
+		{string(aggregate.Helper), o.Helper}} {
+		if o.Requests != nil {
+			break
+		}
+		r, err := CreateIdentity(filepath.Join(dir, party.role), party.role, party.url)
+		if err != nil {
+			return err
+		}
+		requests = append(requests, r)
+	}
+	authority, err := newAuthority()
 	if err != nil {
 		return err
 	}
 	if err := authority.writeKey(filepath.Join(dir, authorityFile)); err != nil {
-		return err
-	}
-	f := &Federation{Authority: string(encodePEM("CERTIFICATE", authority.certificate.Raw))}
-	for role, party := range map[aggregate.Role]*Party{aggregate.Leader: &f.Leader, aggregate.Helper: &f.Helper} {
-		if party.URL = o.Leader; role == aggregate.Helper {
-			party.URL = o.Helper
-		}
-		u, _ := url.Parse(party.URL) // checked above
-		if err := authority.issue(filepath.Join(dir, string(role)), string(role), u.Hostname(), o.Valid); err != nil {
-			return err
-		}
-		path := filepath.Join(dir, string(role), SealFile)
-		if err := sealing.GenerateKey(path); err != nil {
-			return err
-		}
-		key, err := sealing.ReadPublicKey(path + sealing.PublicSuffix)
-		if err != nil {
-			return err
-		}
-		party.Key = key.Bytes()
-	}
-	if err := authority.issue(filepath.Join(dir, Trainer), Trainer, "", o.Valid); err != nil {
 		return err
 	}
 	var enrolled strings.Builder
@@ -85,8 +81,48 @@ func Create(dir string, o Options) error {
 	if err := atomicfile.WriteBytes(filepath.Join(dir, EnrolledFile), []byte(enrolled.String())); err != nil {
 		return err
 	}
+	f := &Federation{Authority: string(encodePEM("CERTIFICATE", authority.certificate.Raw))}
+	return authority.admit(dir, f, requests, o.Valid)
+}
+
+// Renew signs new certificates for requests of a federation's parties. An address or a sealing key that is new takes the
+// place of the old one in federation.json, which clients then need again.
+func Renew(dir string, requests []*Request, valid time.Duration) error {
+	f, err := ReadFederation(filepath.Join(dir, FederationFile))
+	if err != nil {
+		return err
+	}
+	a, err := readAuthority(dir, f)
+	if err != nil {
+		return err
+	}
+	return a.admit(dir, f, requests, valid)
+}
+
+// admit signs the certificates of requests and writes them, and federation.json, into a folder for each party.
+func (a *authority) admit(dir string, f *Federation, requests []*Request, valid time.Duration) error {
+	for _, r := range requests {
+		certificate, err := a.certify(r, valid)
+		if err != nil {
+			return err
+		}
+		folder := filepath.Join(dir, r.Role)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return fault.User(err)
+		}
+		if err := atomicfile.WriteBytes(filepath.Join(folder, certFile), certificate); err != nil {
+			return err
+		}
+		if r.Role != Trainer {
+			*map[string]*Party{string(aggregate.Leader): &f.Leader, string(aggregate.Helper): &f.Helper}[r.Role] =
+				Party{r.URL, r.Key}
+		}
+	}
 	for _, folder := range []string{string(aggregate.Leader), string(aggregate.Helper), Trainer,
 		""} { // last: it makes the folder a federation
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			return fault.User(err)
+		}
 		if err := atomicfile.WriteJSON(filepath.Join(dir, folder, FederationFile), f); err != nil {
 			return err
 		}
@@ -105,16 +141,35 @@ type authority struct {
 	certificate *x509.Certificate
 }
 
-func newAuthority(valid time.Duration) (*authority, error) {
+func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	t := template("popri federation", valid)
+	t := template("popri federation", authorityYears*365*24*time.Hour)
 	t.IsCA, t.BasicConstraintsValid, t.KeyUsage = true, true, x509.KeyUsageCertSign
 	a := &authority{key: key}
-	a.certificate, err = a.sign(t, t, key)
+	a.certificate, err = a.sign(t, t, key.Public())
 	return a, err
+}
+
+// readAuthority reads the authority of a federation in a folder.
+func readAuthority(dir string, f *Federation) (*authority, error) {
+	path := filepath.Join(dir, authorityFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	key, err := parsePEM(content, x509.ParsePKCS8PrivateKey)
+	private, ok := key.(*ecdsa.PrivateKey)
+	if err != nil || !ok {
+		return nil, fault.Userf("%s holds no key of an authority", path)
+	}
+	certificate, err := parsePEM([]byte(f.Authority), x509.ParseCertificate)
+	if err != nil || !private.PublicKey.Equal(certificate.PublicKey) {
+		return nil, fault.Userf("%s is not the key of the authority in %s", path, FederationFile)
+	}
+	return &authority{private, certificate}, nil
 }
 
 func template(name string, valid time.Duration) *x509.Certificate {
@@ -123,8 +178,8 @@ func template(name string, valid time.Duration) *x509.Certificate {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid), KeyUsage: x509.KeyUsageDigitalSignature}
 }
 
-func (a *authority) sign(t, parent *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	raw, err := x509.CreateCertificate(rand.Reader, t, parent, key.Public(), a.key)
+func (a *authority) sign(t, parent *x509.Certificate, key any) (*x509.Certificate, error) {
+	raw, err := x509.CreateCertificate(rand.Reader, t, parent, key, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("identity: certificate of %s: %w", t.Subject.CommonName, err)
 	}
@@ -139,33 +194,4 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 		return err
 	}
 	return atomicfile.CreateBytes(path, encodePEM("PRIVATE KEY", raw), 0o600)
-}
-
-// issue makes a key and its certificate in a folder. host is a server's name or IP address; "" for the trainer.
-func (a *authority) issue(dir, name, host string, valid time.Duration) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	t := template(name, valid)
-	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if host != "" {
-		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-		if ip := net.ParseIP(host); ip != nil {
-			t.IPAddresses = []net.IP{ip}
-		} else {
-			t.DNSNames = []string{host}
-		}
-	}
-	certificate, err := a.sign(t, a.certificate, key)
-	if err != nil {
-		return err
-	}
-	if err := writeKey(filepath.Join(dir, keyFile), key); err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, certFile), encodePEM("CERTIFICATE", certificate.Raw))
 }

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"popri/fedsim/aggregate"
 	"popri/fedsim/sealing"
@@ -132,6 +133,20 @@ func (f *Federation) ServerTLS(dir string) (*tls.Config, error) {
 	return c, nil
 }
 
+// CertificateEnd is when the certificate in dir ends.
+func CertificateEnd(dir string) (time.Time, error) {
+	path := filepath.Join(dir, certFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return time.Time{}, fault.User(err)
+	}
+	certificate, err := parsePEM(content, x509.ParseCertificate)
+	if err != nil {
+		return time.Time{}, fault.Userf("%s: %w", path, err)
+	}
+	return certificate.NotAfter, nil
+}
+
 // Caller is the name in a verified client certificate; "" without one.
 func Caller(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 {
@@ -171,28 +186,33 @@ func ReadClientKey(path string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
+// revokedPrefix begins the line of a client whose reports are not taken any more.
+const revokedPrefix = "revoked "
+
 // ReadEnrolled reads the list of enrolled clients: a public key a line; empty lines and those that begin with # do not
-// count.
-func ReadEnrolled(path string) ([]ed25519.PublicKey, error) {
+// count. A client whose line begins with "revoked" stays among the keys, because what was released depends on it.
+func ReadEnrolled(path string) (keys, revoked []ed25519.PublicKey, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fault.User(err)
+		return nil, nil, fault.User(err)
 	}
 	defer f.Close()
-	var keys []ed25519.PublicKey
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		key, err := base64.StdEncoding.DecodeString(line)
+		text, out := strings.CutPrefix(line, revokedPrefix)
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
 		if err != nil || len(key) != ed25519.PublicKeySize {
-			return nil, fault.Userf("%s: line %d is %.60q, want the base64 of a client's public key", path, n, line)
+			return nil, nil, fault.Userf("%s: line %d is %.60q, want the base64 of a client's public key", path, n, line)
 		}
-		keys = append(keys, key)
+		if keys = append(keys, key); out {
+			revoked = append(revoked, key)
+		}
 	}
-	return keys, lines.Err()
+	return keys, revoked, lines.Err()
 }
 
 // Tag identifies a list of enrolled clients, in whatever order, for the ledger that counts what they spend.

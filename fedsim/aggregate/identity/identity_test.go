@@ -31,7 +31,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}
-	enrolled, err := ReadEnrolled(filepath.Join(dir, EnrolledFile))
+	enrolled, _, err := ReadEnrolled(filepath.Join(dir, EnrolledFile))
 	if err != nil || len(enrolled) != o.Clients {
 		t.Fatalf("%d clients, %v", len(enrolled), err)
 	}
@@ -75,7 +75,7 @@ func FuzzEnrolled(f *testing.F) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		keys, err := ReadEnrolled(path)
+		keys, _, err := ReadEnrolled(path)
 		for _, key := range keys {
 			if err == nil && len(key) != ed25519.PublicKeySize {
 				t.Errorf("a key of %d bytes", len(key))

@@ -9,7 +9,8 @@
 //	GET  /v1/batches/ID/verify        aggregator  its half of the key by which proofs are checked
 //	GET  /v1/batches/ID/proofs/N      aggregator  its records about the proofs of the reports that both hold, from the N-th on
 //	GET  /v1/batches/ID/share         trainer     the noised share
-//	GET  /metrics, /healthz           anybody
+//	GET  /healthz                     anybody
+//	GET  /metrics                     who shows the operator's token
 //
 // Trainer and aggregators show a certificate, clients do not, so that clients can come through a load balancer. The
 // header Popri-Outcome of an answer has the [aggregate.Outcome]. A [Server] answers, a [Remote] asks.

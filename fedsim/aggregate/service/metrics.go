@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/subtle"
 	"fmt"
 	"maps"
 	"net/http"
@@ -30,8 +31,14 @@ func (c *counts) add(route string, o aggregate.Outcome, bytes int64, took time.D
 	c.seconds += took.Seconds()
 }
 
-// metrics writes the figures in Prometheus' text format.
-func (s *Server) metrics(out http.ResponseWriter, _ *http.Request) {
+// metrics writes the figures in Prometheus' text format, for the operator alone: when counts change tells when single
+// clients report.
+func (s *Server) metrics(out http.ResponseWriter, in *http.Request) {
+	shown := []byte(strings.TrimPrefix(in.Header.Get("Authorization"), "Bearer "))
+	if s.MetricsToken == "" || subtle.ConstantTimeCompare(shown, []byte(s.MetricsToken)) != 1 {
+		http.NotFound(out, in)
+		return
+	}
 	var b strings.Builder
 	metric := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind) }
 	one := func(name, kind, help string, v float64) {
@@ -55,6 +62,10 @@ func (s *Server) metrics(out http.ResponseWriter, _ *http.Request) {
 		"Reports for it that were refused because their proofs do not hold.", float64(refused))
 	one("popri_aggregate_batches_total", "counter", "Announcements so far.", float64(batches))
 	one("popri_aggregate_requests_in_flight", "gauge", "Requests that are being answered.", float64(s.places.inUse()))
+	if !s.Certificate.IsZero() {
+		one("popri_aggregate_certificate_ends_seconds", "gauge", "When the certificate ends, in seconds since 1970.",
+			float64(s.Certificate.Unix()))
+	}
 	if spent, err := s.Aggregator.Ledger.Spent(); err == nil {
 		one("popri_aggregate_epsilon_spent", "gauge", "ε that the shares so far have spent.", spent)
 	}

@@ -11,17 +11,24 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"popri/fedsim/aggregate"
+	"popri/internal/fault"
 )
 
 // Remote is an aggregator that is asked over HTTP. Its methods are safe for concurrent use.
 type Remote struct {
 	url  string
 	http *http.Client
+	// Waits, if not nil, is told why a request is tried again, when a reason is new. It may be called by several
+	// goroutines. Set it before the first request.
+	Waits func(error)
+	told  sync.Map // the reasons that were told
 }
 
 // Ping is the time without an answer after which a connection is asked whether it lives: it may die unheard, as when a
@@ -33,7 +40,7 @@ func NewRemote(url string, secrets *tls.Config) *Remote {
 	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 20 * time.Second, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: Ping, PingTimeout: Ping}}
-	return &Remote{strings.TrimRight(url, "/"), &http.Client{Timeout: 2 * time.Minute, Transport: transport,
+	return &Remote{url: strings.TrimRight(url, "/"), http: &http.Client{Timeout: 2 * time.Minute, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
@@ -105,12 +112,37 @@ func again(err error) bool {
 	return r.Status/100 == 5
 }
 
+// mostCertificates is how often a certificate that is not accepted is tried: a clock may be set, or a server restarted
+// with a new one.
+const mostCertificates = 3
+
+// distrusted explains an error of certificates, of which no waiting rids.
+func distrusted(err error) (why string, ok bool) {
+	var refused *net.OpError // crypto/tls exports no type of a peer's alert
+	switch {
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return "its certificate is not that of the federation's authority, or has expired", true
+	case errors.As(err, &refused) && refused.Op == "remote error":
+		return "it does not accept the certificate shown to it, which may have expired", true
+	}
+	return "", false
+}
+
 // do asks until there is an answer, with growing pauses, as long as ctx allows.
 func (r *Remote) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	certificates := 0
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
 		content, err := r.once(ctx, method, path, body)
 		if err == nil || !again(err) {
 			return content, err
+		}
+		if why, ok := distrusted(err); ok {
+			if certificates++; certificates == mostCertificates {
+				return nil, fault.Userf("%s: %s (popri aggregate renew): %w", r.url, why, err)
+			}
+		}
+		if _, known := r.told.LoadOrStore(err.Error(), true); !known && r.Waits != nil && ctx.Err() == nil {
+			r.Waits(fmt.Errorf("%s: %w", r.url, err))
 		}
 		select {
 		case <-ctx.Done():
@@ -120,10 +152,21 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 }
 
-// Health asks once whether the aggregator answers.
-func (r *Remote) Health(ctx context.Context) error {
-	_, err := r.once(ctx, http.MethodGet, "/healthz", nil)
-	return err
+// Health asks once whether the aggregator answers, and when its certificate ends.
+func (r *Remote) Health(ctx context.Context) (ends time.Time, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/healthz", nil)
+	if err != nil {
+		return ends, fmt.Errorf("service: %w", err)
+	}
+	answer, err := r.http.Do(request)
+	if err != nil {
+		return ends, fmt.Errorf("service: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return ends, fmt.Errorf("service: %s answers %s", r.url, answer.Status)
+	}
+	return answer.TLS.PeerCertificates[0].NotAfter, nil
 }
 
 // Announce opens a batch about files that the aggregator has.

@@ -33,6 +33,10 @@ type Options struct {
 	MaxFile    int64         // bytes of a question or an encoder
 	Patience   time.Duration // that a caller has to send its request
 	Log        *slog.Logger
+	// Certificate is when the server's own certificate ends; zero where there is none.
+	Certificate time.Time
+	// MetricsToken is what a reader of /metrics must show ("Authorization: Bearer …"); "" answers nobody.
+	MetricsToken string
 	// Tap, if not nil, is shown each answer before it leaves; tests look there for what must not leave.
 	Tap func(path string, body []byte)
 }

@@ -191,12 +191,15 @@ func TestLimits(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	var log bytes.Buffer
 	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 1,
-		Rate: 0.3, MaxFile: 1 << 20,
+		Rate: 0.3, MaxFile: 1 << 20, MetricsToken: "a secret token",
 		Patience: time.Minute, Log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	h := server.Handler()
 	ask := func(address, method, path string, body io.Reader) *httptest.ResponseRecorder {
 		in := httptest.NewRequestWithContext(t.Context(), method, path, body)
 		in.RemoteAddr = address + ":1"
+		if address == "10.0.0.5" { // the operator's
+			in.Header.Set("Authorization", "Bearer a secret token")
+		}
 		out := httptest.NewRecorder()
 		h.ServeHTTP(out, in)
 		return out
@@ -226,6 +229,14 @@ func TestLimits(t *testing.T) {
 	if code := <-first; code != 400 {
 		t.Errorf("the slow request: %d", code)
 	}
+	if out := ask("10.0.0.6", "GET", "/metrics", nil); out.Code != 404 || strings.Contains(out.Body.String(), "popri_") {
+		t.Errorf("anybody reads the metrics: %d, %s", out.Code, out.Body)
+	}
+	server.MetricsToken = ""
+	if out := ask("10.0.0.6", "GET", "/metrics", nil); out.Code != 404 {
+		t.Errorf("metrics without a token: %d", out.Code)
+	}
+	server.MetricsToken = "a secret token"
 	page := ask("10.0.0.5", "GET", "/metrics", nil).Body.String()
 	for _, want := range []string{`popri_aggregate_requests_total{route="/v1/announcements/current",outcome="overloaded"} 3`,
 		`popri_aggregate_requests_total{route="/v1/reports",outcome="malformed"} 1`,
