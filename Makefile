@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build client demo test portable cuda pure lint docs site golden bench prose size fuzz attack faults federation flower race leak engines engines-models engines-jobs \
-	trackers clients clean
+	trackers clients python dist clean
 
 # Tests run in their packages' folders, so a relative path is made absolute. Empty means testdata/golden.
 export POPRI_GOLDEN := $(abspath $(POPRI_GOLDEN))
@@ -36,7 +36,7 @@ setup: ## libtorch and its bindings, once for all checkouts of a user (seconds w
 	@go run ./internal/setup
 
 build: setup ## build/popri
-	go build -o build/popri ./cmd/popri
+	@scripts/counted.sh "go build (minutes the first time)" go build -o build/popri ./cmd/popri
 
 client: ## build/popri-client, pure Go: answers a run's question near the clients' data; GOOS and GOARCH choose the platform
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o build/popri-client ./cmd/popri-client
@@ -161,6 +161,12 @@ engines-jobs: setup ## Ray and Slurm on this machine (Slurm: Debian, as root), a
 trackers: build ## --report-to with TensorBoard, MLflow and Trackio themselves, which it installs once
 	python3 scripts/trackers.py
 
+python: ## tests of the package in python/; those of a library that is not installed are skipped
+	python3 -m unittest discover -s python/tests
+
+dist: setup ## dist/popri-VERSION-linux-x86_64.tar.gz and the wheel, for machines without Go, from glibc 2.28 on
+	python3 scripts/dist/dist.py
+
 clean: ## build/ and Go's test cache; what setup made stays
-	rm -rf build
+	rm -rf build dist
 	go clean -testcache

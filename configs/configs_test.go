@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,6 +64,12 @@ func TestPresets(t *testing.T) {
 		if model, ok := strings.CutPrefix(name, DefaultPreset+"-"); ok { // the demo with another generator
 			if err != nil || c.Model.Path != model && model != "model" || c.Data.Private != Default().Data.Private ||
 				!c.Eval.ReferencePrivate {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if slices.Contains([]string{"smoke", "laptop", "gpu", "gpus"}, name) { // for a user's clients, on a machine of that kind
+			if err != nil || c.Model.Path == Default().Model.Path || c.Downstream.Model == Default().Downstream.Model {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/records"
+	"popri/internal/hub"
 	"popri/internal/version"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
@@ -171,7 +171,13 @@ func importFiles(args, published []string) ([]clients.ImportFile, error) {
 		if name, path, ok := strings.Cut(arg, "="); ok && clients.Split(name).Valid() {
 			file = clients.ImportFile{Path: path, Split: clients.Split(name)}
 		}
-		files = append(files, file)
+		paths, err := hub.Data(file.Path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file.Path = range paths {
+			files = append(files, file)
+		}
 	}
 	return files, nil
 }
@@ -237,31 +243,9 @@ func skipBadFlag(f *pflag.FlagSet, o *clients.ImportOptions) {
 
 func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile,
 	o clients.ImportOptions) error {
-	if err := checkOut(verb, out); err != nil {
-		return err
-	}
-	for _, f := range files {
-		if assembly.SameFile(out, f.Path) {
-			return usage(fmt.Errorf("%s: --out %s is one of the files to import", verb, out))
-		}
-	}
-	bar, stage := a.progress(), ""
-	o.Progress = func(name string, done, total int64) {
-		if name != stage {
-			if stage != "" {
-				bar.end()
-			}
-			stage = name
-			bar.begin(name)
-		}
-		bar.update(int(min(done, math.MaxInt)), int(min(total, math.MaxInt)))
-	}
-	m, err := clients.Import(ctx, out, files, o)
-	if stage != "" {
-		bar.end()
-	}
+	m, err := a.imported(ctx, verb, out, files, o)
 	if err != nil {
-		return usageUnlessCancelled(fmt.Errorf("%s: %w", verb, err))
+		return err
 	}
 	a.warnOfSplits(out, m.Splits)
 	all := clients.Counts{}
@@ -284,6 +268,28 @@ func (a *app) importData(ctx context.Context, verb, out string, files []clients.
 		}
 		fmt.Fprintf(w, "manifest\t%s\n", out+clients.ManifestSuffix)
 	})
+}
+
+// imported makes a client file and shows how far it is.
+func (a *app) imported(ctx context.Context, verb, out string, files []clients.ImportFile,
+	o clients.ImportOptions) (*clients.Manifest, error) {
+	if err := checkOut(verb, out); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if assembly.SameFile(out, f.Path) {
+			return nil, usage(fmt.Errorf("%s: --out %s is one of the files to import", verb, out))
+		}
+	}
+	bar := a.progress()
+	show := bar.stages()
+	o.Progress = func(name string, done, total int64) { show(name, int(done), int(total)) }
+	m, err := clients.Import(ctx, out, files, o)
+	bar.stop()
+	if err != nil {
+		return nil, usageUnlessCancelled(fmt.Errorf("%s: %w", verb, err))
+	}
+	return m, nil
 }
 
 // usageUnlessCancelled marks an error about input files as the user's, but not an interruption.

@@ -12,6 +12,7 @@ import (
 
 	"popri/configs"
 	"popri/configs/worlds"
+	"popri/internal/hub"
 	"popri/run/assembly"
 	"popri/run/evaluator"
 	"popri/trainer/pretrain"
@@ -111,6 +112,11 @@ func (f *worldFlags) world() (worlds.World, configs.World, error) {
 	case f.private != "" && len(f.public) == 0:
 		return w, configs.World{}, usage(errors.New("--private needs --public: a file of public text"))
 	case f.private != "":
+		files, err := hub.Data(f.private)
+		if err != nil || len(files) > 1 {
+			return w, configs.World{}, usage(cmp.Or(err, fmt.Errorf("--private: popri init %s makes one file of it", f.private)))
+		}
+		f.private = files[0]
 		w = worlds.Own(f.private, f.public...)
 	default:
 		if w, err = worlds.Find(f.name); err != nil {

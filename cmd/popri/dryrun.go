@@ -32,6 +32,8 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 	if err := assembly.SetCompute(c); err != nil {
 		return err
 	}
+	p := a.progress()
+	p.begin("plan")
 	d, err := cost.Dry(c, evaluation, rows, a.warn)
 	if err != nil {
 		return err
@@ -40,6 +42,7 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 	if err != nil {
 		return err
 	}
+	p.stop()
 	time := seconds(d.Work.Flops)
 	return a.emit(struct {
 		*cost.DryRun

@@ -33,7 +33,8 @@ func (a *app) run() *cobra.Command {
 		Long: `Runs the rounds of a method (POPri by default) and writes the synthetic set and the report into the run's folder. "popri
 eval --run" then trains small models on the set and tests them.
 
-Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, the preset demo is used.
+Settings come from --preset or --config, then from POPRI_… variables, then from --set. Without either, from popri.yaml of the
+working directory ("popri init"), and the run's folder is runs/first; without that file, from the preset demo.
 --world, or --private and --public, choose clients and public text, --model and --encoder what writes and compares, as for
 "popri demo".
 
@@ -81,6 +82,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 // runRounds runs the rounds of a method and writes the report.
 func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	var c configs.Config
+	ownRun(&o, cmd)
 	if o.resume {
 		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set"}, worldNames)...); other != "" {
 			return usage(fmt.Errorf("run: --resume uses the run's own configuration; do not combine it with --%s",

@@ -17,7 +17,7 @@ type heading struct {
 
 func (a *app) groups() []heading {
 	return []heading{
-		{"Runs", []*cobra.Command{a.demo(), a.run(), a.eval(), a.watch(), a.try()}},
+		{"Runs", []*cobra.Command{a.demo(), a.initialize(), a.run(), a.eval(), a.watch(), a.try()}},
 		{"Clients elsewhere", []*cobra.Command{federated.Client("client"), federated.Aggregate()}},
 		{"Results", []*cobra.Command{a.report(), a.publish(), a.judge(), a.compare(), a.ablate(), a.compareMethods(),
 			a.reproduce()}},

@@ -3,7 +3,9 @@ package godoc
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"strings"
@@ -30,20 +32,30 @@ type Corpus struct {
 	Root      string // where that source is
 }
 
-// Load reads the corpus from goroot, or if that is empty, from the toolchain that built the program or that the go
-// command names. It takes a few seconds and is deterministic for a Go release. A missing tree gives an error that is
-// [errNoSource].
+// Load reads the corpus from goroot, or if that is empty, from what was installed with the program ([shipped]) or the
+// toolchain that built it or that the go command names. It takes a few seconds and is deterministic for a Go release. A
+// missing tree gives an error that is [errNoSource].
 func Load(goroot string) (*Corpus, error) {
+	if path := shippedPath(); goroot == "" {
+		if s, err := readShipped(path); !errors.Is(err, fs.ErrNotExist) {
+			return s.corpus(path, err)
+		}
+	}
 	root, err := findRoot(goroot)
 	if err != nil {
 		return nil, err
 	}
 	files, err := readTree(filepath.Join(root, "src"))
+	return shipped{version(root), files}.corpus(root, err)
+}
+
+// corpus splits the texts that stand at root, unless reading them failed.
+func (s shipped) corpus(root string, err error) (*Corpus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := split(files)
-	c.GoVersion, c.Root = version(root), root
+	c := split(s.Files)
+	c.GoVersion, c.Root = s.Version, root
 	c.Public.Name = "Go comments (" + c.GoVersion + ")"
 	c.Private.Name = "Comments of Go's compiler, linker and assembler (" + c.GoVersion + ")"
 	if len(c.Private.Clients) == 0 || len(c.Public.Prompts) == 0 {
@@ -72,7 +84,7 @@ func (c *Corpus) WithoutDomain() datasets.Public {
 func split(files []file) *Corpus {
 	parts := map[clients.Split][]file{}
 	for _, f := range files {
-		s := assign(f.path)
+		s := assign(f.Path)
 		parts[s] = append(parts[s], f)
 	}
 	border := newBorder()
@@ -83,7 +95,7 @@ func split(files []file) *Corpus {
 	for _, s := range clients.Splits {
 		parts[s] = dedupe(parts[s], border.Shares)
 		for _, f := range parts[s] {
-			for _, t := range f.texts {
+			for _, t := range f.Texts {
 				border.Add(t)
 			}
 			population.Clients = append(population.Clients, cut(f, s)...)
@@ -109,7 +121,7 @@ func dedupe(files []file, forbidden func(string) bool) []file {
 	var out []file
 	for _, f := range files {
 		var kept []string
-		for _, t := range f.texts {
+		for _, t := range f.Texts {
 			if forbidden(t) || seen.Repeats(t) {
 				continue
 			}
@@ -117,7 +129,7 @@ func dedupe(files []file, forbidden func(string) bool) []file {
 			kept = append(kept, t)
 		}
 		if len(kept) > 0 {
-			out = append(out, file{f.path, kept})
+			out = append(out, file{f.Path, kept})
 		}
 	}
 	return out
@@ -125,14 +137,14 @@ func dedupe(files []file, forbidden func(string) bool) []file {
 
 // cut makes clients of a file's texts, of nearly equal size.
 func cut(f file, s clients.Split) []clients.Client {
-	n := (len(f.texts) + textsPerClient - 1) / textsPerClient
+	n := (len(f.Texts) + textsPerClient - 1) / textsPerClient
 	out := make([]clients.Client, n)
 	for i := range out {
 		out[i] = clients.Client{
-			ID:    fmt.Sprintf("%s#%03d", f.path, i),
+			ID:    fmt.Sprintf("%s#%03d", f.Path, i),
 			Split: s,
-			Label: path.Dir(f.path),
-			Texts: f.texts[i*len(f.texts)/n : (i+1)*len(f.texts)/n],
+			Label: path.Dir(f.Path),
+			Texts: f.Texts[i*len(f.Texts)/n : (i+1)*len(f.Texts)/n],
 		}
 	}
 	return out

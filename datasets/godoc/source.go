@@ -69,8 +69,8 @@ func version(root string) string {
 
 // file is one source file's texts, in order of their position.
 type file struct {
-	path  string // below src, with slashes
-	texts []string
+	Path  string // below src, with slashes
+	Texts []string
 }
 
 // readTree reads the comments of every wanted Go file, sorted by package folder and file name, so that texts of one
@@ -114,8 +114,8 @@ func readTree(src string) ([]file, error) {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(paths); i = int(next.Add(1)) - 1 {
-				files[i].path = paths[i]
-				files[i].texts, failures[i] = readFile(filepath.Join(src, filepath.FromSlash(paths[i])))
+				files[i].Path = paths[i]
+				files[i].Texts, failures[i] = readFile(filepath.Join(src, filepath.FromSlash(paths[i])))
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func readTree(src string) ([]file, error) {
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(files, func(f file) bool { return len(f.texts) == 0 }), nil
+	return slices.DeleteFunc(files, func(f file) bool { return len(f.Texts) == 0 }), nil
 }
 
 var generated = regexp.MustCompile(
@@ -156,8 +156,8 @@ func readFile(name string) ([]string, error) {
 func toTexts(files []file) []datasets.Text {
 	var out []datasets.Text
 	for _, f := range files {
-		for _, t := range f.texts {
-			out = append(out, datasets.Text{Text: t, Source: f.path})
+		for _, t := range f.Texts {
+			out = append(out, datasets.Text{Text: t, Source: f.Path})
 		}
 	}
 	return out

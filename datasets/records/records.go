@@ -65,7 +65,8 @@ type Columns struct {
 	// Source is read where the file has it; empty reads none.
 	Source string `json:"-"`
 	// Unread are parts that are not looked for, whatever the file has under their names: of split, date and label.
-	Unread []string `json:"-"`
+	Unread []string  `json:"-"`
+	names  *[]string // set by find, which then finds nothing
 }
 
 // Dialect says how files are written. The zero value follows from each file's name and beginning.
@@ -232,6 +233,10 @@ const (
 // find returns the names of the columns for the parts of a record, "" for those that the file does not have. Columns
 // that are named must be there. there lists all names, for the error.
 func (c Columns) find(has func(string) bool, there func() []string) (names [roles]string, err error) {
+	if c.names != nil {
+		*c.names = there()
+		return names, bad("the names of its columns are read alone")
+	}
 	for i, role := range []struct{ flag, given, usual string }{{"client", c.Client, "client_id"},
 		{"split", c.Split, "split"},
 		{"date", c.Date, "date"}, {"label", c.Label, "label"}, {"source", "", c.Source}, {"text", c.Text, "text"}} {
@@ -255,4 +260,14 @@ func (c Columns) find(has func(string) bool, there func() []string) (names [role
 		}
 	}
 	return names, nil
+}
+
+// Names returns the columns of a file, or the fields of its first object; nil for a format without columns.
+func Names(path string, d Dialect) (names []string, err error) {
+	first := errors.New("the first record")
+	err = Read(path, Options{Dialect: d, Columns: Columns{names: &names}}, func(Record) error { return first })
+	if names != nil || errors.Is(err, first) {
+		err = nil
+	}
+	return names, err
 }

@@ -12,6 +12,9 @@ import (
 //go:embed *.parquet
 var files embed.FS
 
+// Public is the content of the file of public text.
+func Public() ([]byte, error) { return files.ReadFile("public.parquet") }
+
 // Files unpacks the two files into the user's cache folder and returns their paths.
 func Files() (clients, public string, err error) {
 	dir, err := cachedir.Unpack(files, "worlds", "speeches")

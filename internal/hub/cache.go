@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"popri/internal/quote"
@@ -163,4 +164,27 @@ func Find(cache, name, revision string, role Role) (string, error) {
 		return "", fmt.Errorf("%s is incomplete, %w: %s has no %s", name, ErrNotCached, dir, missing)
 	}
 	return dir, nil
+}
+
+var dataFile = regexp.MustCompile(`\.(parquet|(jsonl|ndjson|csv|tsv)(\.gz)?)$`)
+
+// Data returns the path or, where nothing is there, the files of the main revision of the data set ORG/NAME in the cache.
+func Data(path string) (files []string, err error) {
+	_, err = os.Stat(path)
+	if err == nil || strings.Count(path, "/") != 1 || CheckName(path) != nil || dataFile.MatchString(path) {
+		return []string{path}, nil // its reader says what is wrong with it
+	}
+	cache, err := Cache()
+	folder := filepath.Join(cache, "datasets--"+strings.ReplaceAll(path, "/", "--"))
+	if commit := commitOf(folder, DefaultRevision); commit != "" {
+		for _, pattern := range []string{"*", "*/*"} {
+			found, _ := filepath.Glob(filepath.Join(Snapshot(folder, commit), pattern))
+			files = append(files, slices.DeleteFunc(found, func(f string) bool { return !dataFile.MatchString(f) })...)
+		}
+	}
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("there is no file %s, and no data set with Parquet, JSON lines or CSV of that name in the hub's cache %s: hf "+
+			"download --repo-type dataset %[1]s fetches it; without network, bring its files and name them", path, cache)
+	}
+	return files, err
 }

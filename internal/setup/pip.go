@@ -57,7 +57,7 @@ func pip(tmp, requirement, size, sha string, flags ...string) (string, error) {
 					strings.TrimSpace(said.String()), "check the network or the pip configuration and run it again"}
 			}
 			waiting = false
-		case <-time.After(10 * time.Second):
+		case <-time.After(5 * time.Second):
 			step("fetch", "still downloading, %.0f s", time.Since(begun).Seconds())
 		}
 	}

@@ -162,7 +162,7 @@ func fetchWheel(cache, dir string) error {
 	return os.Rename(made, dir)
 }
 
-var wanted = regexp.MustCompile(`^torch/(lib/(libtorch_cpu\.so|libc10\.so|libgomp-[^/]+)|include/.+)$`)
+var wanted = regexp.MustCompile(`^torch/(lib/(libtorch_cpu\.so|libc10\.so|libgomp-[^/]+)|include/.+)$|^torch-[^/]+\.dist-info/(LICENSE|NOTICE)$`)
 
 // standIns builds empty libraries under the names of the CUDA ones that libtorch_cpu.so is linked against but never
 // needs on a machine without a GPU. Every function answers cudaErrorNoDevice (100).

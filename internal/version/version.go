@@ -17,7 +17,7 @@ func Libtorch() string {
 	if err != nil {
 		return "unknown"
 	}
-	m := regexp.MustCompile(`(/\S+)/libtorch_cpu\.so`).FindSubmatch(maps)
+	m := regexp.MustCompile(`(?m)\s(/.*)/libtorch_cpu\.so$`).FindSubmatch(maps)
 	if m == nil {
 		return "unknown"
 	}
