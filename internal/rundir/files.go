@@ -65,7 +65,8 @@ var Files = []File{
 	{"model/", "the model that `dp_fedavg` and `dp_ftrl` train at the clients", Everybody},
 	{Mixes, "the sets that the synthetic set was chosen from (`synthetic.mix=validated`, by validation clients)", Everybody},
 	{Synthetic, "the synthetic set: weighted public text (`finish` is `public`) and what the tuned model wrote", Everybody},
-	{Small + "/", "the small model as a Hugging Face folder with a model card", Everybody},
+	{Small + "/README.md", "the small model's card, with its accuracy on test clients", Evaluated},
+	{Small + "/", "the small model as a Hugging Face folder", Everybody},
 	{Untuned, "what the model wrote before training, to compare with", Everybody},
 	{Untrained, "what it wrote for the same prompts, with the same weights of texts, to compare with", Everybody},
 	{ProtectedEval + "/", "noised accuracies of protected test clients, with a ledger of their own (`popri eval " +

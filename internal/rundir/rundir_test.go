@@ -13,7 +13,7 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]Reader{
 		Config: Everybody, "rounds/0001/release.bin": Everybody, "rounds/0001/release-7.bin": Everybody,
 		"rounds/0001/release.pending": Operator, "rounds/0012/metrics.json": Evaluated, "rounds/0012/kinds.json": Everybody,
-		"rounds/0001/adapter/adapter_model.safetensors": Everybody, "small/model.safetensors": Everybody,
+		"rounds/0001/adapter/adapter_model.safetensors": Everybody, "small/model.safetensors": Everybody, "small/README.md": Evaluated,
 		"for-the-data-owner/judge.json": Owner, "unsafe_diagnostics/0001.json": Owner, Events: Operator,
 		"notes.txt": "", "rounds/0001/notes.txt": "", "rounds": "", "synthetic.parquet.bak": "", ".tmp-x": "",
 		"rounds/0001/deeper/x.json": "",
