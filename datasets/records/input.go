@@ -59,12 +59,10 @@ func open(path string, o Options) (*input, error) {
 		return nil, err
 	}
 	i := &input{file: file, size: info.Size(), progress: o.Progress}
-	var content io.Reader = file
-	if strings.HasSuffix(strings.ToLower(path), compressed) {
-		if content, err = gzip.NewReader(file); err != nil {
-			file.Close()
-			return nil, &Error{path: path, err: err}
-		}
+	content, err := unpacked(file, path)
+	if err != nil {
+		file.Close()
+		return nil, err
 	}
 	i.in = bufio.NewReaderSize(content, 64<<10)
 	if err := i.decode(o.Encoding); err != nil {
@@ -75,6 +73,18 @@ func open(path string, o Options) (*input, error) {
 		i.in.Discard(3)
 	}
 	return i, nil
+}
+
+// unpacked is the text of a file that may be compressed, as its name says.
+func unpacked(file io.Reader, path string) (io.Reader, error) {
+	if !strings.HasSuffix(strings.ToLower(path), compressed) {
+		return file, nil
+	}
+	content, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, &Error{path: path, err: err}
+	}
+	return content, nil
 }
 
 // decode makes UTF-8 of another encoding, which is named or follows from the mark of UTF-16.

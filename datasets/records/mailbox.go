@@ -26,7 +26,31 @@ func readMailbox(path string, o Options, do func(Record) error) error {
 		return err
 	}
 	defer f.Close()
-	return readMessages(f, o, do)
+	info, err := f.Stat()
+	if err != nil {
+		return fault.User(err)
+	}
+	read := &told{f, 0, info.Size(), o.Progress}
+	content, err := unpacked(read, path)
+	if err != nil {
+		return err
+	}
+	return readMessages(content, o, do)
+}
+
+// told tells how much of a file is read.
+type told struct {
+	io.Reader
+	done, total int64
+	progress    func(done, total int64)
+}
+
+func (t *told) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	if t.done += int64(n); t.progress != nil {
+		t.progress(t.done, t.total)
+	}
+	return n, err
 }
 
 func readMessages(f io.Reader, o Options, do func(Record) error) error {

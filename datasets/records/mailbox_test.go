@@ -2,6 +2,10 @@ package records
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,6 +52,30 @@ func TestMailbox(t *testing.T) {
 	}
 	if err := readMessages(strings.NewReader("my secret\n"), o, keep); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("no mailbox: %v", err)
+	}
+}
+
+// TestCompressedMailbox: a mailbox is read through gzip, and how much of the file is read is told to its end.
+func TestCompressedMailbox(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "Mail.MBOX.gz")
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write([]byte(mails))
+	if err := errors.Join(err, w.Close(), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var done, total int64
+	records := 0
+	o := Options{Progress: func(d, of int64) { done, total = d, of }}
+	if err := Read(path, o, func(Record) error { records++; return nil }); err != nil || records != 2 ||
+		done != total || total != int64(b.Len()) {
+		t.Errorf("%d records, %d of %d bytes: %v", records, done, total, err)
+	}
+	if err := os.WriteFile(path, []byte("no gzip"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Read(path, Options{}, func(Record) error { return nil }); err == nil || !strings.Contains(err.Error(), "Mail.MBOX.gz") {
+		t.Errorf("no gzip: %v", err)
 	}
 }
 

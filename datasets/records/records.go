@@ -8,7 +8,7 @@
 //	.mbox             a message for each text, whose sender is the client, without the lines that it quotes
 //	a folder          a client for each file and each subfolder; paragraphs are its texts, those of .html without its tags
 //
-// All but Parquet, mailboxes and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
+// All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
 // named by its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the position,
 // wrap parquetio.ErrFormat, and quote no cell: where columns are swapped, any of them may be somebody's text.
 package records
