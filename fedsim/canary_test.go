@@ -92,7 +92,7 @@ func TestCanaryOfSelections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := Game{Picks: 1, Slack: 1e-7, Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: 1500, Confidence: 1 - 1e-5}
+	g := Game{Picks: 1, Slack: 1e-7, Sigma: sigma, Rounds: rounds, Delta: 1e-5, Trials: 6000, Confidence: 1 - 1e-5}
 	if o, err := g.Play(); err != nil || !o.Holds() || !(o.LowerBound() > 0) || o.Claimed > 2 {
 		t.Errorf("%+v (%v)", o, err)
 	}
