@@ -117,7 +117,7 @@ func (f *Federation) start(role aggregate.Role) error {
 	}
 	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)),
 		Dir: filepath.Join(folder, "files"), InFlight: 256,
-		MaxFile: 1 << 28, Patience: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+		MaxFile: 1 << 28, Patience: 2 * time.Second, MetricsToken: metricsToken, Log: slog.New(slog.DiscardHandler),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()
 			f.left[role][path] = body
@@ -180,6 +180,9 @@ func (f *Federation) OnReport(role aggregate.Role, do func()) {
 	f.reported[role] = do
 }
 
+// metricsToken is what the aggregators' operator shows to read their metrics.
+const metricsToken = "a token of tests"
+
 // Await waits for a line of an aggregator's metrics.
 func (f *Federation) Await(role aggregate.Role, line string) {
 	f.t.Helper()
@@ -188,7 +191,9 @@ func (f *Federation) Await(role aggregate.Role, line string) {
 	f.mutex.Unlock()
 	for f.t.Context().Err() == nil {
 		out := httptest.NewRecorder()
-		h.ServeHTTP(out, httptest.NewRequestWithContext(f.t.Context(), "GET", "/metrics", nil))
+		in := httptest.NewRequestWithContext(f.t.Context(), "GET", "/metrics", nil)
+		in.Header.Set("Authorization", "Bearer "+metricsToken)
+		h.ServeHTTP(out, in)
 		if strings.Contains(out.Body.String(), line+"\n") {
 			return
 		}
