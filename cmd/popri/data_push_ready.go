@@ -10,7 +10,6 @@ import (
 
 	"popri/internal/rundir"
 	"popri/internal/version"
-	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/show/datacard"
 )
@@ -55,10 +54,7 @@ func (a *app) runPushReady(run string, o pushOptions) error {
 	o.Program = version.Program()
 	var err error
 	if rundir.Exists(run) { // else it is no run, as Write says
-		var audited auditing.Result
-		if audited, err = auditing.Runs([]string{run}, auditing.Options{SkipNoise: true}); err == nil {
-			err = audited.Verdict()
-		}
+		err = mayLeave(run)
 	}
 	if err != nil {
 		return fmt.Errorf("data push-ready: %w", err)

@@ -57,7 +57,6 @@ type Report struct {
 
 	options Options
 	found   []foundRelease
-	looked  string // the release in which a lack of noise was looked for last
 	// unreleased has a file of each round that was made after a release and has none next to it.
 	unreleased []string
 }

@@ -45,6 +45,8 @@ type NoiseTest struct {
 	// Finds is the power of the test: it detects noise of this ratio to the charged noise, or less, with a probability
 	// of 99 %.
 	Finds float64 `json:"finds_ratio"`
+	// seen says that the noise was looked at without such a measurement: for a lack of it.
+	seen bool
 }
 
 const (
@@ -93,7 +95,7 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 		}
 		if why != "" {
 			untested.add(why, f.release.Round)
-			r.Unmeasured = r.Unmeasured || !f.release.Chosen && r.looked != f.name
+			r.Unmeasured = r.Unmeasured || !n.seen
 			continue
 		}
 		r.Noise = append(r.Noise, n)
@@ -143,7 +145,7 @@ type spanned interface {
 func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) (n NoiseTest, why string, err error) {
 	found := f.release
 	if found.Chosen {
-		return n, "only a choice was released, which does not show the noise of the sum that it was made by", nil
+		return NoiseTest{seen: true}, "only a choice was released, which does not show the noise of the sum that it was made by", nil
 	}
 	if checked, ok, err := scoring.CheckedOf(found.Query, len(found.Sum)); err != nil {
 		r.problem("%s: %v.", f.name, err)
@@ -152,7 +154,7 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 		return outside(found, checked)
 	}
 	if update.Named(found.Query) {
-		return n, r.nearZero(f), nil
+		return NoiseTest{seen: true}, r.nearZero(f), nil
 	}
 	round, err := rounds(found.Round)
 	if err != nil {
@@ -164,7 +166,7 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	}
 	samples, ok := asked.(spanned)
 	if !ok {
-		return n, r.nearZero(f), nil
+		return NoiseTest{seen: true}, r.nearZero(f), nil
 	}
 	if why := r.otherKey(f, round); why != "" {
 		return n, why, nil
@@ -198,7 +200,6 @@ func outside(found *release.Release, q spanned) (n NoiseTest, why string, err er
 // added to normal noise, it is nowhere nearer to zero more often than alone (Anderson 1955), so the number of values
 // within a distance has at most a binomial distribution. Less noise on a sum most of whose values are small shows.
 func (r *Report) nearZero(f foundRelease) string {
-	r.looked = f.name
 	n, std, least := float64(len(f.release.Sum)), f.release.NoiseStd(), 1.0
 	distances := []float64{1.0 / 64, 1.0 / 8, 0.6745} // of the standard deviation; noise is within the last with probability 1/2
 	for _, d := range distances {

@@ -139,7 +139,7 @@ func carriers(f *identity.Federation, dir string, tell func(string)) (map[aggreg
 	}
 	for role, remote := range remotes {
 		if tell != nil {
-			remote.Waits = func(err error) { tell(fmt.Sprintf("waiting for the %s: %v", role, err)) }
+			remote.Tell(role, tell)
 		}
 		if out[role] = remote; dir != "" {
 			out[role] = folder{dir, role}

@@ -119,7 +119,8 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 	if err != nil {
 		return tally, fmt.Errorf("client: %w", err)
 	}
-	if err := g.allHaveKeys(); err != nil {
+	all, err := g.allHaveKeys()
+	if err != nil {
 		return tally, err
 	}
 	each := func(use func(*Responder) error) error {
@@ -167,11 +168,7 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 	if err != nil {
 		return tally, err
 	}
-	tally.Refused = len(refused)
-	err = eachTrainClient(g.Private, "", func(clients.Client) error { tally.Answered++; return nil })
-	if tally.Answered -= tally.Refused; err != nil {
-		return tally, err
-	}
+	tally = Tally{Answered: all - len(refused), Refused: len(refused)}
 	if err := os.Remove(unsent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tally, err
 	}
@@ -195,9 +192,11 @@ func (g *Group) responder(c clients.Client) (*Responder, error) {
 	return NewResponder(o)
 }
 
-func (g *Group) allHaveKeys() error {
+// allHaveKeys counts the train clients, each of whom must have a key.
+func (g *Group) allHaveKeys() (all int, err error) {
 	missing := 0
-	err := eachTrainClient(g.Private, "", func(c clients.Client) error {
+	err = eachTrainClient(g.Private, "", func(c clients.Client) error {
+		all++
 		if _, err := os.Stat(keyPath(g.Keys, c.ID)); err != nil {
 			missing++
 		}
@@ -207,7 +206,7 @@ func (g *Group) allHaveKeys() error {
 		err = fault.Userf("client: %d train clients of %s have no key in %s: make their keys with --keygen, and enrol "+
 			"them", missing, g.Private, g.Keys)
 	}
-	return err
+	return all, err
 }
 
 // EnrolGroup makes a key for each train client of a file that has none in the folder, and calls line with the line that

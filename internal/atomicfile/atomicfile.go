@@ -73,6 +73,19 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	return syncDir(dir)
 }
 
+// Copy replaces the file at path by the content of another, as [Write] does.
+func Copy(path, from string) error {
+	content, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	err = Write(path, func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
+	return errors.Join(err, content.Close())
+}
+
 // WriteBytes replaces the file at path by content, as [Write] does.
 func WriteBytes(path string, content []byte) error {
 	return Write(path, func(w io.Writer) error {

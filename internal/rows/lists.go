@@ -8,19 +8,17 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// leaf is a column of a file that is read into the field of its name.
-type leaf struct{ column, defined, repeated int }
-
 // foreign finds the columns of a file that has lists as other programs write them (pyarrow, DuckDB, Spark): within a
-// group "list". parquet-go reads such a list into no []T. It returns nil for a file whose columns are those of the schema.
-func foreign(file, want *parquet.Schema) map[int]leaf {
-	found, nested := map[int]leaf{}, false
+// group "list". parquet-go reads such a list into no []T. It gives the
+// file's column for each of the schema, or nil for a file whose columns are those of the schema.
+func foreign(file, want *parquet.Schema) map[int]int {
+	found, nested := map[int]int{}, false
 	for _, path := range want.Columns() {
 		to, _ := want.Lookup(path...)
 		for _, from := range file.Columns() {
 			if from[0] == path[0] && len(path) == 1 {
 				c, _ := file.Lookup(from...)
-				found[to.ColumnIndex] = leaf{c.ColumnIndex, c.MaxDefinitionLevel, c.MaxRepetitionLevel}
+				found[to.ColumnIndex] = c.ColumnIndex
 				nested = nested || len(from) > 1
 			}
 		}
@@ -32,7 +30,7 @@ func foreign(file, want *parquet.Schema) map[int]leaf {
 }
 
 // readForeign reads the rows of such a file.
-func readForeign[T any](file *parquet.File, want *parquet.Schema, columns map[int]leaf) (out []T, err error) {
+func readForeign[T any](file *parquet.File, want *parquet.Schema, columns map[int]int) (out []T, err error) {
 	reader := parquet.NewReader(file)
 	defer reader.Close()
 	buffer := make([]parquet.Row, 64)
@@ -59,11 +57,11 @@ func readForeign[T any](file *parquet.File, want *parquet.Schema, columns map[in
 }
 
 // convert gives a row's values the levels of the schema. A list that is null is empty; a null within one is refused.
-func convert(row parquet.Row, want *parquet.Schema, columns map[int]leaf) (out parquet.Row, err error) {
+func convert(row parquet.Row, want *parquet.Schema, columns map[int]int) (out parquet.Row, err error) {
 	for _, path := range want.Columns() {
 		to, _ := want.Lookup(path...)
 		from, ok := columns[to.ColumnIndex]
-		values := slices.DeleteFunc(slices.Clone(row), func(v parquet.Value) bool { return !ok || v.Column() != from.column })
+		values := slices.DeleteFunc(slices.Clone(row), func(v parquet.Value) bool { return !ok || v.Column() != from })
 		if to.MaxRepetitionLevel > 0 && len(values) == 1 && values[0].IsNull() {
 			values = nil
 		}

@@ -43,7 +43,14 @@ func Read[T any](path string) (rows []T, err error) {
 	if columns := foreign(stored.Schema(), schema); columns != nil {
 		rows, err = readForeign[T](stored, schema, columns)
 	} else {
-		rows, err = parquet.ReadFile[T](path)
+		reader := parquet.NewGenericReader[T](stored)
+		defer reader.Close()
+		rows = make([]T, stored.NumRows())
+		var n int
+		if n, err = reader.Read(rows); err == io.EOF {
+			err = nil
+		}
+		rows = rows[:n]
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -150,11 +150,7 @@ func Publish(dir, to string, readers ...Reader) (published []string, kept []Kept
 			if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 				return err
 			}
-			content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				return err
-			}
-			if err := atomicfile.WriteBytes(target, content); err != nil {
+			if err := atomicfile.Copy(target, filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 				return err
 			}
 		}

@@ -30,16 +30,21 @@ type seenLine struct {
 	Exact   bool     `json:"exact"`   // figures without noise
 }
 
+// seenPath is the record.
+func seenPath() (string, error) {
+	key, err := datakey.Path()
+	return filepath.Join(filepath.Dir(key), testClients), fault.User(err)
+}
+
 // MayShow refuses, before a run spends anything, clients whose figures without noise [ExactFigures] would refuse. It writes
 // nothing.
 func MayShow(p *clients.Population) error {
-	path, err := datakey.Path()
+	path, err := seenPath()
 	if err != nil {
-		return fault.User(err)
+		return err
 	}
-	path = filepath.Join(filepath.Dir(path), testClients)
 	if _, err := os.Stat(path); err != nil {
-		return nil
+		return nil // nor is a key made
 	}
 	key, err := datakey.Load()
 	if err != nil {
@@ -73,11 +78,10 @@ func seen(p *clients.Population, line seenLine) error {
 	if err != nil {
 		return fault.User(err)
 	}
-	path, err := datakey.Path()
+	path, err := seenPath()
 	if err != nil {
-		return fault.User(err)
+		return err
 	}
-	path = filepath.Join(filepath.Dir(path), testClients)
 	if line.Clients = p.Sketch(key, clients.Test, sketched); len(line.Clients) == 0 {
 		return nil
 	}

@@ -71,7 +71,7 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 	to *Aggregators, tell func(string)) func(release.Request) ([]int64, int, error) {
 	if tell != nil {
 		for role, remote := range to.of() {
-			remote.Waits = func(err error) { tell(fmt.Sprintf("waiting for the %s: %v", role, err)) }
+			remote.Tell(role, tell)
 		}
 	}
 	return func(r release.Request) (steps []int64, reports int, err error) {

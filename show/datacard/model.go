@@ -3,9 +3,7 @@ package datacard
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,15 +88,7 @@ func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Re
 		return r, err
 	}
 	for _, e := range entries {
-		content, err := os.Open(filepath.Join(folder, e.Name()))
-		if err != nil {
-			return r, err
-		}
-		err = atomicfile.Write(filepath.Join(out, e.Name()), func(w io.Writer) error {
-			_, err := io.Copy(w, content)
-			return err
-		})
-		if err = errors.Join(err, content.Close()); err != nil {
+		if err := atomicfile.Copy(filepath.Join(out, e.Name()), filepath.Join(folder, e.Name())); err != nil {
 			return r, err
 		}
 	}

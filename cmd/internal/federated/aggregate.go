@@ -320,10 +320,7 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 		log.Warn("the noise comes from a seed: this protects nobody")
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
-	ends, err := identity.CertificateEnd(f.identity)
-	if err != nil {
-		return err
-	}
+	ends := server.Certificates[0].Leaf.NotAfter
 	go warnOfEnd(ctx, log, ends)
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
 	peer.Waits = func(err error) { log.Warn("the other aggregator is tried again", "reason", err.Error()) }

@@ -52,16 +52,15 @@ func Create(dir string, o Options) error {
 		return fault.User(err)
 	}
 	requests := o.Requests
-	for _, party := range []struct{ role, url string }{{Trainer, ""}, {string(aggregate.Leader), o.Leader},
-		{string(aggregate.Helper), o.Helper}} {
-		if o.Requests != nil {
-			break
+	if requests == nil {
+		for role, url := range map[string]string{Trainer: "", string(aggregate.Leader): o.Leader,
+			string(aggregate.Helper): o.Helper} {
+			r, err := CreateIdentity(filepath.Join(dir, role), role, url)
+			if err != nil {
+				return err
+			}
+			requests = append(requests, r)
 		}
-		r, err := CreateIdentity(filepath.Join(dir, party.role), party.role, party.url)
-		if err != nil {
-			return err
-		}
-		requests = append(requests, r)
 	}
 	authority, err := newAuthority()
 	if err != nil {
@@ -113,9 +112,11 @@ func (a *authority) admit(dir string, f *Federation, requests []*Request, valid 
 		if err := atomicfile.WriteBytes(filepath.Join(folder, certFile), certificate); err != nil {
 			return err
 		}
-		if r.Role != Trainer {
-			*map[string]*Party{string(aggregate.Leader): &f.Leader, string(aggregate.Helper): &f.Helper}[r.Role] =
-				Party{r.URL, r.Key}
+		switch r.Role {
+		case string(aggregate.Leader):
+			f.Leader = Party{r.URL, r.Key}
+		case string(aggregate.Helper):
+			f.Helper = Party{r.URL, r.Key}
 		}
 	}
 	for _, folder := range []string{string(aggregate.Leader), string(aggregate.Helper), Trainer,

@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"popri/fedsim/aggregate"
 	"popri/fedsim/sealing"
@@ -131,20 +130,6 @@ func (f *Federation) ServerTLS(dir string) (*tls.Config, error) {
 	c.ClientAuth = tls.VerifyClientCertIfGiven
 	c.NextProtos = []string{"h2", "http/1.1"}
 	return c, nil
-}
-
-// CertificateEnd is when the certificate in dir ends.
-func CertificateEnd(dir string) (time.Time, error) {
-	path := filepath.Join(dir, certFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return time.Time{}, fault.User(err)
-	}
-	certificate, err := parsePEM(content, x509.ParseCertificate)
-	if err != nil {
-		return time.Time{}, fault.Userf("%s: %w", path, err)
-	}
-	return certificate.NotAfter, nil
 }
 
 // Caller is the name in a verified client certificate; "" without one.

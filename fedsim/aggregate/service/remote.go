@@ -44,6 +44,11 @@ func NewRemote(url string, secrets *tls.Config) *Remote {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
+// Tell has tell hear what is waited for, in words.
+func (r *Remote) Tell(role aggregate.Role, tell func(string)) {
+	r.Waits = func(err error) { tell(fmt.Sprintf("waiting for the %s: %v", role, err)) }
+}
+
 // Close ends idle connections.
 func (r *Remote) Close() { r.http.CloseIdleConnections() }
 
@@ -74,8 +79,8 @@ func OutcomeOf(err error) aggregate.Outcome {
 // maxAnswer bounds what an aggregator can make its caller read.
 const maxAnswer = 1 << 30
 
-// once asks once.
-func (r *Remote) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+// request sends a request once. The caller closes the answer's body.
+func (r *Remote) request(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
@@ -83,6 +88,15 @@ func (r *Remote) once(ctx context.Context, method, path string, body []byte) ([]
 	answer, err := r.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
+	}
+	return answer, nil
+}
+
+// once asks once.
+func (r *Remote) once(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	answer, err := r.request(ctx, method, path, body)
+	if err != nil {
+		return nil, err
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
@@ -154,13 +168,9 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte) ([]by
 
 // Health asks once whether the aggregator answers, and when its certificate ends.
 func (r *Remote) Health(ctx context.Context) (ends time.Time, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+"/healthz", nil)
+	answer, err := r.request(ctx, http.MethodGet, "/healthz", nil)
 	if err != nil {
-		return ends, fmt.Errorf("service: %w", err)
-	}
-	answer, err := r.http.Do(request)
-	if err != nil {
-		return ends, fmt.Errorf("service: %w", err)
+		return ends, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
