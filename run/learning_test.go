@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rundir"
+	"popri/lora"
 	"popri/methods"
 	"popri/methods/rounds"
 	"popri/model/lm"
@@ -120,6 +122,60 @@ func TestLearningRun(t *testing.T) {
 	}
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || !r.Sound() || r.Releases != 4 {
+		t.Errorf("the audit finds %q (%v)", r.Problems, err)
+	}
+}
+
+// TestAdapterRun: clients train an adapter. An interrupted run ends with the same bytes. The published model is the one
+// that training began with and the adapter in its folder, and is better on validation clients. A release has as many
+// values as the adapter's matrices B.
+func TestAdapterRun(t *testing.T) {
+	c := testworld.Shared(t).Config
+	c.Method, c.Trainer.Rounds, c.Trainer.Select, c.Privacy.Epsilon = "dp_fedavg", 3, "validation", 5000
+	testworld.Set(&c, "fedavg.lora_rank=2", "fedavg.learning_rate=0.02", "fedavg.clip_norm=0.5", "fedavg.local_epochs=2")
+	dir := trained(t, c)
+	sameInterrupted(t, c, dir, rounds.Stage{Name: rounds.StageCollect, Round: 2})
+	figures, err := rounds.ReadMetrics(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, ok := rounds.Best(figures, configs.ValidationLoss)
+	if began := figures[0].Get(configs.ValidationLoss); !ok || began == nil || !(chosen.Value < *began-.01) {
+		t.Errorf("chosen %+v, began with %v", chosen, began)
+	}
+	small := filepath.Join(dir, rundir.Small)
+	began, err := lm.Load(c.Downstream.Model, lm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer began.Free()
+	adapter, err := lora.Load(filepath.Join(small, "adapter"), began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer adapter.Free()
+	published, err := lm.Load(small, lm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer published.Free()
+	r, err := release.Read(filepath.Join(rundir.Round(dir, 1), release.File))
+	if want := 2 * 2 * began.Config.Layers * began.Config.Hidden; err != nil || len(r.Sum) != want {
+		t.Errorf("a release of %d values, want %d (%v)", len(r.Sum), want, err)
+	}
+	if err := adapter.MergeInto(began); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range began.Names() {
+		if !slices.Equal(began.Param(name).Host(), published.Param(name).Host()) {
+			t.Errorf("%s of the published model is not what the adapter makes of it", name)
+		}
+	}
+	if cost, err := reporting.CostOf(dir); err != nil ||
+		cost.Received != 3*4*int64(len(r.Sum))+4*began.Parameters() || cost.Sent != 3*8*int64(len(r.Sum)) {
+		t.Errorf("costs %+v (%v)", cost, err)
+	}
+	if r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || !r.Sound() || r.Releases != 3 {
 		t.Errorf("the audit finds %q (%v)", r.Problems, err)
 	}
 }

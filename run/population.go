@@ -11,6 +11,7 @@ import (
 	"popri/fedsim/local"
 	"popri/internal/fault"
 	"popri/internal/rng"
+	"popri/lora"
 	"popri/methods"
 	"popri/methods/method"
 	"popri/model/lm"
@@ -81,10 +82,12 @@ func (s *Session) small() (*method.Small, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &method.Small{Dir: dir}
+	m := &method.Small{Dir: dir, Open: s.trained(dir)}
 	validation := rows.Encode(clients.Texts(s.Data.Private.Split(clients.Validation)))
 	if len(validation) > 0 {
-		m.Validate = func(m *lm.Model) (loss, accuracy float64, err error) { return downstream.Measure(m, validation) }
+		m.Validate = func(p *lora.Part) (loss, accuracy float64, err error) {
+			return downstream.Measure(p.Model, p.Passes(), validation)
+		}
 	}
 	return m, nil
 }
@@ -96,10 +99,37 @@ func (s *Session) learners(ctx context.Context) (population, error) {
 	if err != nil {
 		return population{}, err
 	}
-	learner, err := local.NewLearners(ctx, s.Data.Private.Split(clients.Train), rows.Encode, func() (*lm.Model, error) {
-		return lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	})
+	learner, err := local.NewLearners(ctx, s.Data.Private.Split(clients.Train), rows.Encode, s.trained(dir))
 	return population{fedsim.Learning{Learner: learner}, learner.Close}, err
+}
+
+// trained opens what clients train of the small model in dir: all weights, in float32, or an adapter. Adapters that are
+// opened after the first share its model.
+func (s *Session) trained(dir string) func() (*lora.Part, error) {
+	c, rank := s.Config, methods.Of(s.Config).NeedsOf(s.Config).Rank
+	var first *lora.Part
+	return func() (*lora.Part, error) {
+		if first != nil && rank > 0 {
+			return first.Another()
+		}
+		o := lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}
+		if rank > 0 {
+			o.Compute = assembly.ComputeType(c.Model.DType)
+		}
+		m, err := lm.Load(dir, o)
+		if err != nil {
+			return nil, err
+		}
+		if rank == 0 {
+			first, err = lora.Whole(m)
+		} else if err = m.Freeze(); err == nil {
+			first, err = lora.Ups(m, rank, rng.Seed(c.Seed, "fedavg", "adapter"))
+		}
+		if err != nil {
+			m.Free()
+		}
+		return first, err
+	}
 }
 
 // voters makes the train clients teachers, whose prompts quote their texts as those of the method quote public ones,

@@ -28,7 +28,7 @@ func Evaluate(o EvaluateOptions) (*Result, error) {
 	flops := 2 * float64(projections+head) * float64(tokens) / float64(len(rows))
 	rows = rows[:min(o.N, len(rows))]
 	r, err := measureAgain("evaluate", o.DType.String(), "rows", o.Profile, func() (int, error) {
-		_, _, err := downstream.Measure(m, rows)
+		_, _, err := downstream.Measure(m, nil, rows)
 		return len(rows), err
 	})
 	if err == nil {

@@ -71,11 +71,11 @@ func (set Set) draw(most int, seed uint64) Set {
 	return out
 }
 
-// Measure returns the model's mean loss over all counted tokens of rows, in nats, and the fraction of them that it
-// predicts exactly.
-func Measure(m *lm.Model, rows []lm.Row) (loss, accuracy float64, err error) {
+// Measure returns the mean loss of the model, with an adapter or nil, over all counted tokens of rows, in nats, and the
+// fraction of them that it predicts exactly.
+func Measure(m *lm.Model, a lm.Adapter, rows []lm.Row) (loss, accuracy float64, err error) {
 	err = tensor.Run(func(s *tensor.Scope) error {
-		loss, accuracy, err = m.Evaluate(s, rows, nil, evalTokens, nil)
+		loss, accuracy, err = m.Evaluate(s, rows, a, evalTokens, nil)
 		return err
 	})
 	return loss, accuracy, err

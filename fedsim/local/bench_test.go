@@ -7,6 +7,7 @@ import (
 	"popri/datasets/godoc"
 	"popri/eval/downstream"
 	"popri/fedsim/local"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -30,8 +31,12 @@ func BenchmarkClients(b *testing.B) {
 	}
 	end, _ := tok.EOS()
 	e := downstream.Encoder{Tokenizer: tok, Rows: downstream.Document, Begin: end, End: end, Length: 64}
-	load := func() (*lm.Model, error) {
-		return lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+	load := func() (*lora.Part, error) {
+		m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+		if err != nil {
+			return nil, err
+		}
+		return lora.Whole(m)
 	}
 	all := corpus.Private.Split(clients.Train)
 	c, err := local.NewLearners(b.Context(), all, e.Encode, load)
@@ -44,10 +49,7 @@ func BenchmarkClients(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Free()
-	w, err := m.Flat()
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := m.Flat()
 	q := update.Question{Training: update.Training{Rate: 0.03, Epochs: 1, Batch: 2, Clip: 0.1}, Weights: w, Round: 1}
 	which := make([]int, 64)
 	for i := range which {

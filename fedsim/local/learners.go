@@ -7,6 +7,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/internal/rng"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/scoring/update"
@@ -20,25 +21,25 @@ import (
 // L is the mean next-token loss of the batch's counted tokens, as eval/downstream has it, without dropout and weight
 // decay. Learners implement fedsim.Learner.
 type Learners struct {
-	ctx    context.Context // of the process: training ends between two clients when it does
-	rows   [][]lm.Row      // of each client
-	models []*worker
-	idle   chan *worker
+	ctx     context.Context // of the process: training ends between two clients when it does
+	rows    [][]lm.Row      // of each client
+	workers []*worker
+	idle    chan *worker
 }
 
 // worker trains one client at a time.
 type worker struct {
 	number int
-	model  *lm.Model
+	part   *lora.Part
 	params []tensor.Tensor
 	change []float64
 }
 
-// NewLearners encodes the clients' texts and loads a model, with float32 weights, for each of the clients that are trained at
-// once: one a thread, each on one thread, so that a client's update does not depend on how many there are. Training
-// ends between two clients when ctx ends. Close frees the models.
+// NewLearners encodes the clients' texts and opens what is trained for each of the clients that are trained at once: one
+// a thread, each on one thread, so that a client's update does not depend on how many there are. Training ends between
+// two clients when ctx ends. Close frees what was opened.
 func NewLearners(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row,
-	load func() (*lm.Model, error)) (*Learners, error) {
+	open func() (*lora.Part, error)) (*Learners, error) {
 	c := &Learners{ctx: ctx}
 	for _, client := range train {
 		c.rows = append(c.rows, encode(client.Texts))
@@ -46,15 +47,14 @@ func NewLearners(ctx context.Context, train []clients.Client, encode func(texts 
 	n := max(1, min(tensor.Threads(), len(train)))
 	c.idle = make(chan *worker, n)
 	for i := range n {
-		m, err := load()
+		p, err := open()
 		if err != nil {
 			c.Close()
 			return nil, fmt.Errorf("local: %w", err)
 		}
-		w := &worker{number: i, model: m, change: make([]float64, m.Parameters())}
-		c.models = append(c.models, w)
-		m.Compute = tensor.Float32
-		if w.params, err = m.Trainable(); err != nil {
+		w := &worker{number: i, part: p, change: make([]float64, p.Len())}
+		c.workers = append(c.workers, w)
+		if w.params, err = p.Trainable(); err != nil {
 			c.Close()
 			return nil, fmt.Errorf("local: %w", err)
 		}
@@ -63,22 +63,22 @@ func NewLearners(ctx context.Context, train []clients.Client, encode func(texts 
 	return c, nil
 }
 
-// Close frees the models. nil has none.
+// Close frees what the clients trained. nil has none.
 func (c *Learners) Close() {
 	if c == nil {
 		return
 	}
-	for _, w := range c.models {
-		w.model.Free()
+	for _, w := range c.workers {
+		w.part.Free()
 	}
-	c.models = nil
+	c.workers = nil
 }
 
 // Clients implements fedsim.Learner.
 func (c *Learners) Clients() int { return len(c.rows) }
 
 // Workers implements fedsim.Learner.
-func (c *Learners) Workers() int { return len(c.models) }
+func (c *Learners) Workers() int { return len(c.workers) }
 
 // Each implements fedsim.Learner.
 func (c *Learners) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
@@ -101,7 +101,7 @@ func (c *Learners) Each(q update.Question, which []int, use func(worker, client 
 
 // train leaves the client's change of the weights in w.change.
 func (w *worker) train(s *tensor.Scope, q update.Question, client int, rows []lm.Row) error {
-	if err := w.model.SetFlat(q.Weights); err != nil {
+	if err := w.part.Set(q.Weights); err != nil {
 		return err
 	}
 	for epoch := range q.Epochs {
@@ -127,12 +127,13 @@ func (w *worker) train(s *tensor.Scope, q update.Question, client int, rows []lm
 
 // step is one step of gradient descent. A batch without a counted token changes nothing.
 func (w *worker) step(s *tensor.Scope, batch []lm.Row, rate float64) {
-	total := w.model.Counted(batch)
+	m := w.part.Model
+	total := m.Counted(batch)
 	if total == 0 {
 		return
 	}
 	s.Do(func() {
-		_, grads := w.model.LossGradients(s, batch, nil, w.params, total, lm.Dropout{})
+		_, grads := m.LossGradients(s, batch, w.part.Passes(), w.params, total, lm.Dropout{})
 		s.NoGrad(func() {
 			for i, p := range w.params {
 				if grads[i].Defined() { // positions beyond the rows have none

@@ -12,6 +12,7 @@ import (
 	"popri/eval/downstream"
 	"popri/fedsim/local"
 	"popri/internal/numeric"
+	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/scoring/update"
@@ -25,6 +26,7 @@ type world struct {
 	*testing.T
 	rows  [][]lm.Row
 	all   *local.Learners
+	part  *lora.Part
 	model *lm.Model
 	start []float32
 }
@@ -32,22 +34,26 @@ type world struct {
 func open(t *testing.T) world {
 	t.Helper()
 	dir := testworld.Shared(t).Config.Downstream.Model
-	load := func() (*lm.Model, error) {
-		return lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+	load := func() (*lora.Part, error) {
+		m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+		if err != nil {
+			return nil, err
+		}
+		return lora.Whole(m)
 	}
 	m, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
-	w := world{T: t, model: m}
+	w := world{T: t, part: m, model: m.Model}
 	var train []clients.Client
 	for i := range 5 {
 		var rows []lm.Row
 		for k := range 3 {
 			row := make([]int32, 9)
 			for p := range row {
-				row[p] = int32((7*i + 5*k + p*p) % m.Config.Vocab)
+				row[p] = int32((7*i + 5*k + p*p) % m.Model.Config.Vocab)
 			}
 			rows = append(rows, lm.Row{Tokens: row})
 		}
@@ -62,9 +68,7 @@ func open(t *testing.T) world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.all.Close)
-	if w.start, err = m.Flat(); err != nil {
-		t.Fatal(err)
-	}
+	w.start = m.Flat()
 	return w
 }
 
@@ -87,7 +91,7 @@ func (w world) changes(t update.Training, which ...int) map[int][]float64 {
 // gradient is that of the mean loss of rows, at the first weights, as the trainings of eval/downstream compute it.
 func (w world) gradient(rows []lm.Row) (flat []float32) {
 	w.Helper()
-	if err := w.model.SetFlat(w.start); err != nil {
+	if err := w.part.Set(w.start); err != nil {
 		w.Fatal(err)
 	}
 	params, err := w.model.Trainable()
@@ -129,7 +133,7 @@ func TestOneClientIsOneStep(t *testing.T) {
 	}
 	// Independent of the gradient's code: the loss falls by rate·‖g‖² to the first order.
 	small := w.changes(update.Training{Rate: 1e-3, Epochs: 1, Batch: 100}, 2)[2]
-	before, _, err := downstream.Measure(w.model, w.rows[2])
+	before, _, err := downstream.Measure(w.model, nil, w.rows[2])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +141,10 @@ func TestOneClientIsOneStep(t *testing.T) {
 	for i := range after {
 		after[i] = float32(float64(after[i]) + small[i])
 	}
-	if err := w.model.SetFlat(after); err != nil {
+	if err := w.part.Set(after); err != nil {
 		t.Fatal(err)
 	}
-	loss, _, err := downstream.Measure(w.model, w.rows[2])
+	loss, _, err := downstream.Measure(w.model, nil, w.rows[2])
 	squares := 0.0
 	for _, v := range g {
 		squares += float64(v) * float64(v)

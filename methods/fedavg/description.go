@@ -5,6 +5,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/modelcache"
+	"popri/lora"
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/model/lm"
@@ -27,7 +28,7 @@ func describe(m configs.Method, title, how, product string) method.Description {
 	return method.Description{
 		Method:  m,
 		Clients: method.Clients{Query: query, Traffic: traffic},
-		Needs:   func(configs.Config) method.Needs { return method.Needs{Small: true} },
+		Needs:   func(c configs.Config) method.Needs { return method.Needs{Small: true, Rank: settings.Of(c).LoRARank} },
 		New:     newMethod,
 		Series:  figures,
 		Cost:    func(configs.Config) method.Cost { return method.Cost{} }, // the training is the clients' work
@@ -58,32 +59,58 @@ var figures = series.Set{
 	},
 }
 
-// parameters is the number of weights of the small model; 0 if its folder is not there.
-func parameters(c configs.Config) int {
+// shape is that of the small model; ok is false if its folder is not there.
+func shape(c configs.Config) (s lm.Shape, ok bool) {
 	dir, err := modelcache.Dir(c.Downstream.Model, shipped.Device)
-	if err != nil {
-		return 0
+	if err == nil {
+		s, err = lm.Inspect(dir)
 	}
-	shape, err := lm.Inspect(dir)
-	if err != nil {
-		return 0
-	}
-	return int(shape.Parameters)
+	return s, err == nil
 }
 
-// traffic is all weights each way: float32 to the client, and steps of the grid, of 8 bytes, back.
+// values is the length of a client's vector; 0 if the small model's folder is not there.
+func values(c configs.Config) int {
+	s, ok := shape(c)
+	rank := settings.Of(c).LoRARank
+	switch {
+	case !ok:
+		return 0
+	case rank == 0:
+		return int(s.Parameters)
+	}
+	n := int64(0)
+	for name, size := range s.Projections {
+		for _, end := range s.Config.Residual() {
+			if lora.Targets(end, name) {
+				n += size[1] * int64(rank)
+			}
+		}
+	}
+	return int(n)
+}
+
+// traffic is the vector each way: float32 to the client, and steps of the grid, of 8 bytes, back. A client of an adapter
+// gets the model once.
 func traffic(c configs.Config) method.Traffic {
-	n := parameters(c) * c.Trainer.Rounds
-	return method.Traffic{Sent: n, Received: n}
+	n := values(c) * c.Trainer.Rounds
+	t := method.Traffic{Sent: n, Received: n}
+	if s, ok := shape(c); ok && settings.Of(c).LoRARank > 0 {
+		t.Received += int(s.Parameters)
+	}
+	return t
 }
 
 func notes(c configs.Config) []string {
 	f := settings.Of(c)
-	out := []string{fmt.Sprintf("A client's vector is the change of all weights of the small model by its own "+
+	what := "all weights of the small model"
+	if f.LoRARank > 0 {
+		what = fmt.Sprintf("an adapter of the small model (rank %d, %d values)", f.LoRARank, values(c))
+	}
+	out := []string{fmt.Sprintf("A client's vector is the change of %s by its own "+
 		"training (%s over its texts, %d texts a step, rate %g), scaled down to a norm of %g at most: all its texts "+
 		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
 		"The product is the model: it, its answers and all that is computed from it are within ε.",
-		epochs(f.LocalEpochs), batch, f.LearningRate, f.ClipNorm)}
+		what, epochs(f.LocalEpochs), training(c).Batch, f.LearningRate, f.ClipNorm)}
 	switch c.Fed.Sampling {
 	case "tree":
 		out = append(out,
@@ -104,8 +131,8 @@ func notes(c configs.Config) []string {
 			"does not count those runs.")
 	if traffic(c).Sent > 0 {
 		out = append(out,
-			fmt.Sprintf("Over all rounds, a client that is asked every time sends and receives %s: the weights, in "+
-				"both directions.", traffic(c)))
+			fmt.Sprintf("Over all rounds, a client that is asked every time sends and receives %s: its vector, and "+
+				"the weights that it begins with.", traffic(c)))
 	}
 	return out
 }

@@ -13,28 +13,29 @@ package fedavg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"popri/configs"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/internal/rundir"
+	"popri/lora"
 	"popri/methods/method"
 	"popri/methods/rounds"
-	"popri/model/lm"
 	"popri/model/safetensors"
-	"popri/model/tensor"
 	"popri/scoring/update"
 )
 
 // Method does the rounds of both forms.
 type Method struct {
 	method.Env
-	model   *lm.Model // holds whichever weights are measured or written
+	part    *lora.Part // holds whichever weights are measured or written
 	initial []float32
 	key     string
 	server  *server
@@ -49,18 +50,18 @@ func newMethod(e method.Env) (rounds.Method, error) {
 	if m.key, err = atomicfile.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {
 		return nil, err
 	}
-	if m.model, err = lm.Load(e.Given.Small.Dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}); err != nil {
+	if m.part, err = e.Given.Small.Open(); err != nil {
 		return nil, err
 	}
-	if m.initial, err = m.model.Flat(); err != nil {
-		m.model.Free()
-		return nil, err
+	if a := m.part.Adapter; a != nil {
+		m.key += fmt.Sprintf(" with an adapter of rank %d of %s", a.Config.Rank, strings.Join(a.Config.Targets, ", "))
 	}
+	m.initial = m.part.Flat()
 	return m, nil
 }
 
 // Close implements rounds.Method.
-func (m *Method) Close() { m.model.Free() }
+func (m *Method) Close() { m.part.Free() }
 
 // Prune implements rounds.Method: a round's release is all that later rounds and the product need.
 func (m *Method) Prune(int) error { return nil }
@@ -144,10 +145,10 @@ func (m *Method) measure(r *rounds.Round, weights []float32, when string) error 
 		return nil
 	}
 	return r.Stage("measure", func(rounds.Stage) error {
-		if err := m.model.SetFlat(weights); err != nil {
+		if err := m.part.Set(weights); err != nil {
 			return err
 		}
-		loss, accuracy, err := m.Given.Small.Validate(m.model)
+		loss, accuracy, err := m.Given.Small.Validate(m.part)
 		if err != nil {
 			return err
 		}
@@ -170,17 +171,33 @@ func distance(a, b []float32) float64 {
 }
 
 // Model implements rounds.ModelMethod: the weights in float32, with the tokenizer of the model that training began
-// with.
+// with. An adapter is merged into them, and is in the folder adapter, too.
 func (m *Method) Model(_ rounds.Stage, dir string) error {
-	if err := m.model.SetFlat(m.server.weights); err != nil {
+	if err := m.part.Set(m.server.weights); err != nil {
 		return err
 	}
-	return m.model.SaveLike(m.Given.Small.Dir, dir, safetensors.F32)
+	a, small := m.part.Adapter, m.part.Model
+	if a == nil {
+		return small.SaveLike(m.Given.Small.Dir, dir, safetensors.F32)
+	}
+	undo, err := a.MergeInPlace(small)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(small.SaveLike(m.Given.Small.Dir, dir, safetensors.F32), undo())
+	if err != nil {
+		return err
+	}
+	return a.Save(filepath.Join(dir, "adapter"))
 }
 
 func training(c configs.Config) update.Training {
 	f := settings.Of(c)
-	return update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: batch, Clip: f.ClipNorm}
+	t := update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: batch, Clip: f.ClipNorm}
+	if f.LoRARank > 0 {
+		t.Batch = adapterBatch
+	}
+	return t
 }
 
 // query is the name and the norm bound of the clients' question.

@@ -99,7 +99,7 @@ func TestServerSteps(t *testing.T) {
 func TestNoiseNorm(t *testing.T) {
 	demo := configs.Default()
 	demo.Downstream.Model = "embedded"
-	demoSize := parameters(demo)
+	demoSize := values(demo)
 	if demoSize != 953856 {
 		t.Errorf("the demo's small model has %d weights, want 953856", demoSize)
 	}

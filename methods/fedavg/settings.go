@@ -6,11 +6,11 @@ import (
 
 // Settings says how clients train the small model (downstream.model) in the methods "dp_fedavg" and "dp_ftrl", and how
 // the server applies their updates. A client trains on its own texts as rows of begin, tokens and end, cut to
-// downstream.length, and answers with the change of all weights, as one vector that is clipped to a norm.
+// downstream.length, and answers with the change of all weights or of an adapter, as one vector that is clipped to a norm.
 type Settings struct {
 	// LearningRate is the rate of a client's plain stochastic gradient descent. Default 0.03, in the middle of the
 	// 0.01 to 0.06 that the POPri paper tunes over; choose it on validation clients.
-	LearningRate float64 `yaml:"learning_rate" range:"(0, 100]"`
+	LearningRate float64 `yaml:"learning_rate" range:"(0, 1000]"`
 	// LocalEpochs is the number of passes of a client over its texts in a round. Default 1; more let the update grow
 	// and let clients drift apart.
 	LocalEpochs int `yaml:"local_epochs" range:"[1, 1000]"`
@@ -21,13 +21,20 @@ type Settings struct {
 	// Momentum is the server's: the part of its last step (dp_ftrl: of its sum of steps) that is added to the next.
 	// Default 0. It is computed from releases and costs no privacy.
 	Momentum float64 `yaml:"momentum" range:"[0, 1)"`
+	// LoRARank is the rank of an adapter that clients train in place of all weights: of the projections onto the residual
+	// stream, with alpha = 16·rank, the matrices A as they were drawn and the matrices B as the vector (FFA-LoRA, Sun et al.
+	// 2024). The norm of the noise grows with the square root of the vector's length, so a pretrained model learns under
+	// noise by a short vector alone. A client's step has up to 16 texts. Learning rate and clip norm are other ones then:
+	// preset adapter-at-clients. Default 0: all weights.
+	LoRARank int `yaml:"lora_rank" range:"[0, 256]"`
 }
 
 var settings = configs.Register("fedavg", Settings{LearningRate: 0.03, LocalEpochs: 1, ClipNorm: 0.1}, nil)
 
-// The constants of both methods: the number of texts of a client's step, the paper's; and what multiplies the mean of
-// the updates before it is added to the weights, plain averaging.
+// The constants of both methods: the number of texts of a client's step, the paper's, and of one that trains an adapter;
+// and what multiplies the mean of the updates before it is added to the weights, plain averaging.
 const (
-	batch      = 2
-	serverRate = 1
+	batch        = 2
+	adapterBatch = 16
+	serverRate   = 1
 )

@@ -71,6 +71,7 @@ type Needs struct {
 	Labels   bool      // and by their texts' labels
 	Meaning  bool      // embeddings have no measures of form, whatever scoring.form is
 	Small    bool      // [Given].Small: clients train the small model
+	Rank     int       // of the adapter that they train in place of all its weights; 0 for none
 	Kinds    bool      // [Given].Kinds
 	Ceiling  bool      // [Given].Ceiling
 	Teachers *Teachers // clients' texts are prompts of teachers who vote for tokens; nil if not

@@ -11,6 +11,7 @@ import (
 	"popri/datasets/ceiling"
 	"popri/eval/metrics"
 	"popri/internal/atomicfile"
+	"popri/lora"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
@@ -48,9 +49,11 @@ type Given struct {
 // Small is the small model (downstream.model) of methods that train it at the clients.
 type Small struct {
 	Dir string // its folder
-	// Validate measures such a model on the validation clients, who are not protected: nats a token, and the fraction of
-	// tokens that are predicted exactly. nil where there are none.
-	Validate func(*lm.Model) (loss, accuracy float64, err error)
+	// Open opens what the clients train of it.
+	Open func() (*lora.Part, error)
+	// Validate measures it on the validation clients, who are not protected: nats a token, and the fraction of tokens that
+	// are predicted exactly. nil where there are none.
+	Validate func(*lora.Part) (loss, accuracy float64, err error)
 }
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.

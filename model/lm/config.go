@@ -236,3 +236,6 @@ func (c *Config) Activations(tokens, scored int64, compute tensor.DType, recompu
 	}
 	return kept + 12*int64(c.Vocab)*scored
 }
+
+// Residual lists the ends of the names of projections onto the residual stream: the last ones of attention and MLP.
+func (c Config) Residual() []string { return architectures[c.Type].residual }

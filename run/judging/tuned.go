@@ -173,11 +173,11 @@ func small(c configs.Config, run string) (*trained, error) {
 	}
 	t := &trained{name: SmallModel, rows: encoder.Encode, free: func() { before.Free(); after.Free() }}
 	t.gained = func(rows []lm.Row) (float64, error) {
-		was, _, err := downstream.Measure(before, rows)
+		was, _, err := downstream.Measure(before, nil, rows)
 		if err != nil {
 			return 0, err
 		}
-		is, _, err := downstream.Measure(after, rows)
+		is, _, err := downstream.Measure(after, nil, rows)
 		return was - is, err
 	}
 	return t, nil
