@@ -123,7 +123,7 @@ func (a *app) root() *cobra.Command {
 		Use:     "popri",
 		Version: version.Program(),
 		Short:   "Tune a language model on federated private text with differentially private preferences",
-		Long: `Tunes a language model to write text like that of federated clients, from public text and a noised sum of the clients' vectors.
+		Long: `Tunes a language model to write text like federated clients' own, from public text and a noised sum of the clients' vectors.
 What it writes trains small models, under a stated (ε, δ). popri simulates the clients: it reads their file.
 
 Start here:
