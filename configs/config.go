@@ -68,7 +68,7 @@ type Trainer struct {
 // ValidationLoss is the figure of a round that the methods which train the small model are chosen by: nats a token.
 const ValidationLoss = "validation_loss"
 
-// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the product; "" for the
+// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the synthetic set; "" for the
 // last ones and where the method trains none.
 func (c Config) SelectsBy() string {
 	if c.Learns() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {

@@ -103,7 +103,7 @@ type Part int
 const (
 	Nothing Part = iota
 	Generator
-	SmallModel // at the clients; it is the product, and no text is
+	SmallModel // at the clients; the run publishes it, and no text
 )
 
 var methods []Method

@@ -201,7 +201,7 @@ func TestEvolutionAsPublished(t *testing.T) {
 				t.Errorf("%d public texts more were selected than are marked as such", public)
 			}
 			if !slices.Equal(sampling.Texts(product), selected) || len(selected) != 12 {
-				t.Errorf("the product is %q, round 2 selected %q", sampling.Texts(product), selected)
+				t.Errorf("the synthetic set is %q, round 2 selected %q", sampling.Texts(product), selected)
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func selection(t *testing.T, dir string, round int) []genetic.Row {
 	return out
 }
 
-// TestGeneticRun: selections are charged as such, the product has the parents' texts, and report, audit and game cover
+// TestGeneticRun: selections are charged as such, the synthetic set has the parents' texts, and report, audit and game cover
 // the run.
 func TestGeneticRun(t *testing.T) {
 	for _, decoder := range []string{"lookup", "prompt"} {
@@ -77,7 +77,7 @@ func TestGeneticRun(t *testing.T) {
 		}
 		product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 		if err != nil || len(product) != len(want) {
-			t.Errorf("%d texts in the product, %d of the parents (%v)", len(product), len(want), err)
+			t.Errorf("%d texts in the synthetic set, %d of the parents (%v)", len(product), len(want), err)
 		}
 		boats := 0
 		for _, row := range product {
@@ -135,7 +135,7 @@ func TestGeneticInterrupted(t *testing.T) {
 }
 
 // TestEmptySelectionEnds: a selection of nothing is charged and ends the rounds, whether the run is interrupted there
-// or not; the product has no text then.
+// or not; the synthetic set has no text then.
 func TestEmptySelectionEnds(t *testing.T) {
 	c := evolvingEmbeddings(t)
 	c.Privacy.Epsilon = 1

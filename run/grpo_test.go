@@ -87,7 +87,7 @@ func TestForeignCheckpoint(t *testing.T) {
 	}
 }
 
-// TestSelectByDistance: the product is written by the adapters whose samples were nearest, whichever these are, and a
+// TestSelectByDistance: the synthetic set is written by the adapters whose samples were nearest, whichever these are, and a
 // run that is interrupted while it measures or writes chooses the same.
 func TestSelectByDistance(t *testing.T) {
 	w := testworld.Shared(t)
@@ -178,7 +178,7 @@ func TestSelectByDistance(t *testing.T) {
 	}
 }
 
-// TestSelectByFID: the product is written by the adapters whose samples lie nearest to the validation clients' texts,
+// TestSelectByFID: the synthetic set is written by the adapters whose samples lie nearest to the validation clients' texts,
 // in runs that release in each round, and a run that was interrupted chooses the same.
 func TestSelectByFID(t *testing.T) {
 	w := testworld.Shared(t)

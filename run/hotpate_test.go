@@ -83,13 +83,13 @@ func TestHotPATERun(t *testing.T) {
 				continue
 			}
 			if at >= len(product) || product[at].Text != want {
-				t.Fatalf("round %d: the product %+v lacks %q", round, product, want)
+				t.Fatalf("round %d: the synthetic set %+v lacks %q", round, product, want)
 			}
 			at++
 		}
 	}
 	if at != len(product) || at == 0 {
-		t.Errorf("%d texts in the product, %d of votes", len(product), at)
+		t.Errorf("%d texts in the synthetic set, %d of votes", len(product), at)
 	}
 	budget, entries := testworld.Charges(t, dir)
 	spent, err := ledger.Spent(budget, entries)

@@ -447,7 +447,7 @@ func TestLedgerTellsNothingOfTheData(t *testing.T) {
 	}
 }
 
-// TestBudgetEndsBeforeTheRounds: the rounds that the budget covers write the product.
+// TestBudgetEndsBeforeTheRounds: the rounds that the budget covers write the synthetic set.
 func TestBudgetEndsBeforeTheRounds(t *testing.T) {
 	w, run := copied(t), filepath.Join(t.TempDir(), "run")
 	b := ledger.Budget{Epsilon: w.Config.Privacy.Epsilon, Delta: w.Config.Privacy.Delta, Clients: 30}

@@ -17,7 +17,7 @@ import (
 )
 
 // TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part
-// of the product is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
+// of the synthetic set is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
 func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -73,12 +73,12 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
 	if err != nil || len(product) != 70 {
-		t.Fatalf("%d texts in the product (%v)", len(product), err)
+		t.Fatalf("%d texts in the synthetic set (%v)", len(product), err)
 	}
 	texts, different := sampling.Texts(written), map[string]bool{}
 	for _, row := range product[10:] {
 		if row.Finish == sampling.Public || !slices.Contains(texts, row.Text) {
-			t.Errorf("the product has %+v", row)
+			t.Errorf("the synthetic set has %+v", row)
 		}
 		different[row.Text] = true
 	}

@@ -106,7 +106,7 @@ func TestKinds(t *testing.T) {
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
 	if err != nil || slices.ContainsFunc(product, func(r sampling.Row) bool { return asked[r.Kind] == 0 }) {
-		t.Errorf("the product has texts of no kind (%v)", err)
+		t.Errorf("the synthetic set has texts of no kind (%v)", err)
 	}
 
 	page, err := reporting.Of(want)

@@ -33,7 +33,7 @@ func labelled(t *testing.T, c *configs.Config) {
 	c.Generate.ByLabel, c.Downstream.Task = true, configs.Classification
 }
 
-// TestLabelledRuns: with every method, each row of the product has a label, public texts their own, and the evaluation
+// TestLabelledRuns: with every method, each row of the synthetic set has a label, public texts their own, and the evaluation
 // compares classifiers. Labels of written texts come in the proportion of those that prompts could quote.
 func TestLabelledRuns(t *testing.T) {
 	w, runs := testworld.Shared(t), 0
@@ -83,11 +83,11 @@ func TestLabelledRuns(t *testing.T) {
 					t.Errorf("%.2f of %d written texts are of half of the public text", share, written)
 				}
 				if once && (public == 0 || written == 0) || m.Name == "public_selection" && public == 0 {
-					t.Errorf("the product has %d public and %d written texts", public, written)
+					t.Errorf("the synthetic set has %d public and %d written texts", public, written)
 				}
 
 				if !once && !slices.Contains([]string{"private_evolution", "public_selection"}, m.Name) {
-					return // what follows sees the product's rows alone
+					return // what follows sees the synthetic set's rows alone
 				}
 				e, err := s.Evaluate(t.Context(), evaluator.Options{})
 				if err != nil {
@@ -223,7 +223,7 @@ func TestLabelMistakes(t *testing.T) {
 	}
 }
 
-// TestTrainLabelsStayPrivate: other labels of train clients change neither the product nor, without the ε = ∞ row, a
+// TestTrainLabelsStayPrivate: other labels of train clients change neither the synthetic set nor, without the ε = ∞ row, a
 // figure.
 func TestTrainLabelsStayPrivate(t *testing.T) {
 	w := testworld.Shared(t)
@@ -260,7 +260,7 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 		}
 	}
 	if !reflect.DeepEqual(products[0], products[1]) {
-		t.Error("the product follows the labels of train clients")
+		t.Error("the synthetic set follows the labels of train clients")
 	}
 	a, _ := json.Marshal(results[0])
 	b, _ := json.Marshal(results[1])

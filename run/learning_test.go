@@ -85,7 +85,7 @@ func TestLearningRun(t *testing.T) {
 	}
 	product, public := e.Result("dp_fedavg"), e.Result(downstream.Public)
 	if product == nil || product.Texts != 0 || product.BestStep != 0 || !(product.Perplexity < public.Perplexity) {
-		t.Errorf("the product has %+v, ε = 0 has %+v", product, public)
+		t.Errorf("the synthetic set has %+v, ε = 0 has %+v", product, public)
 	}
 	c.Eval.ReferencePrivate = false
 	again, err := evaluator.Texts(t.Context(), c, filepath.Join(dir, rundir.Small), evaluator.TextsOptions{})

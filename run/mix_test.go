@@ -22,7 +22,7 @@ import (
 	"popri/testkit/testworld"
 )
 
-// TestValidatedMix: the product is the set that teaches most about the validation clients, the table keeps a row for
+// TestValidatedMix: the synthetic set is the set that teaches most about the validation clients, the table keeps a row for
 // each part, the guarantee says what validation clients were used for, and a run that was killed ends the same.
 func TestValidatedMix(t *testing.T) {
 	w := testworld.Shared(t)
@@ -50,7 +50,7 @@ func TestValidatedMix(t *testing.T) {
 	best := slices.MaxFunc(mixed.Mixes, func(a, b evaluator.Mix) int { return cmp.Compare(a.Accuracy, b.Accuracy) })
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil || len(product) != best.Rows || mixed.Chosen != best.Name {
-		t.Errorf("the product has %d rows, and %+v was the best (%v)", len(product), best, err)
+		t.Errorf("the synthetic set has %d rows, and %+v was the best (%v)", len(product), best, err)
 	}
 	if !slices.ContainsFunc(said, func(s string) bool {
 		return strings.Contains(s, mixed.Chosen) &&

@@ -137,7 +137,7 @@ func TestFamilies(t *testing.T) {
 			}
 			product, err := rows.Read[sampling.Row](filepath.Join(out, rundir.Synthetic))
 			if err != nil || len(product) != c.Synthetic.Texts {
-				t.Errorf("%d rows of the product (%v)", len(product), err)
+				t.Errorf("%d rows of the synthetic set (%v)", len(product), err)
 			}
 			loaded, err := lm.Load(dir, lm.Options{})
 			if err != nil {

@@ -113,7 +113,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil || len(product) != 30+c.Synthetic.Texts {
-		t.Fatalf("%d texts in the product (%v)", len(product), err)
+		t.Fatalf("%d texts in the synthetic set (%v)", len(product), err)
 	}
 	for i, row := range product {
 		if public := row.Finish == sampling.Public; public != (i < 30) || public && !slices.Contains(texts, row.Text) {
@@ -173,7 +173,7 @@ func TestForm(t *testing.T) {
 	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 2}, rounds.Stage{Name: "pairs", Round: 2})
 }
 
-// TestStyle: where the clients write in capitals, so do the public and the written rows of the product.
+// TestStyle: where the clients write in capitals, so do the public and the written rows of the synthetic set.
 func TestStyle(t *testing.T) {
 	w := testworld.Shared(t)
 	type row struct {
@@ -220,11 +220,11 @@ func TestStyle(t *testing.T) {
 	kinds := map[bool]int{}
 	for _, r := range product {
 		if kinds[r.Finish == sampling.Public]++; r.Text != strings.ToUpper(r.Text) {
-			t.Fatalf("a row of the product (%s): %q", r.Finish, r.Text)
+			t.Fatalf("a row of the synthetic set (%s): %q", r.Finish, r.Text)
 		}
 	}
 	if kinds[true] == 0 || kinds[false] == 0 {
-		t.Errorf("the product has %d public and %d written rows", kinds[true], kinds[false])
+		t.Errorf("the synthetic set has %d public and %d written rows", kinds[true], kinds[false])
 	}
 }
 

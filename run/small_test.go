@@ -21,7 +21,7 @@ import (
 	"popri/testkit/testworld"
 )
 
-// TestSmallModel: an evaluation leaves the small model that was trained on the product. It scores as the table says,
+// TestSmallModel: an evaluation leaves the small model that was trained on the synthetic set. It scores as the table says,
 // an evaluation that was interrupted anywhere leaves the same one, and its card states the guarantee. Another small
 // model takes its place when it is asked for.
 func TestSmallModel(t *testing.T) {

@@ -143,7 +143,7 @@ func TestSamplesOnVLLM(t *testing.T) {
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if len(proofs) != 4 { // two rounds, one of them twice, and the product
+	if len(proofs) != 4 { // two rounds, one of them twice, and the synthetic set
 		t.Errorf("%d proofs", len(proofs))
 	}
 	for i, p := range proofs {
@@ -156,7 +156,7 @@ func TestSamplesOnVLLM(t *testing.T) {
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil || len(product) != c.Synthetic.Texts {
-		t.Errorf("%d texts in the product (%v)", len(product), err)
+		t.Errorf("%d texts in the synthetic set (%v)", len(product), err)
 	}
 }
 

@@ -37,7 +37,7 @@ func wasped(t *testing.T) configs.Config {
 	return c
 }
 
-// waspRow is a text of the product.
+// waspRow is a text of the synthetic set.
 type waspRow struct {
 	Text      string `parquet:"text"`
 	Label     string `parquet:"label"`
@@ -63,7 +63,7 @@ func productOf(t *testing.T, dir string) []waspRow {
 	return product
 }
 
-// TestWASP: all parts are in the product with label and generator, there is a release less than parts, the audit finds
+// TestWASP: all parts are in the synthetic set with label and generator, there is a release less than parts, the audit finds
 // it sound, and a run that is stopped gives the same.
 func TestWASP(t *testing.T) {
 	c := wasped(t)
@@ -81,7 +81,7 @@ func TestWASP(t *testing.T) {
 	}
 	product := productOf(t, dir)
 	if n := len(product) + int(blank); n > 61 || n < 55 {
-		t.Errorf("the product has %d texts and %g are blank", len(product), blank)
+		t.Errorf("the synthetic set has %d texts and %g are blank", len(product), blank)
 	}
 	by, labels := map[string]int{}, map[string]int{}
 	for _, p := range product {
@@ -92,7 +92,7 @@ func TestWASP(t *testing.T) {
 		}
 	}
 	if len(by) != 2 || len(labels) != 2 || labels["alive"] < 20 || labels["thing"] < 20 {
-		t.Errorf("the product is by %v and has the labels %v", by, labels)
+		t.Errorf("the synthetic set is by %v and has the labels %v", by, labels)
 	}
 	_, charges := testworld.Charges(t, dir)
 	if len(charges) != 2 {
@@ -164,7 +164,7 @@ func TestWASPAblations(t *testing.T) {
 				by[p.Generator]++
 			}
 			if alone := name == "one generator"; (len(by) == 1) != alone || len(by) > 2 {
-				t.Errorf("the product is by %v", by)
+				t.Errorf("the synthetic set is by %v", by)
 			}
 			for name, n := range by {
 				if weights, _ := c.Get("wasp.weights"); weights == false && (n > 30 || n < 25) {
@@ -274,7 +274,7 @@ func withoutClients(t *testing.T, voters string) {
 		t.Errorf("the audit: %v, %+v", err, r)
 	}
 	if len(productOf(t, dir)) < 55 {
-		t.Error("the product is too small")
+		t.Error("the synthetic set is too small")
 	}
 }
 
@@ -329,7 +329,7 @@ func TestWASPWithServer(t *testing.T) {
 			}
 		}
 		if theirs == 0 || int64(theirs) != asked.Load() {
-			t.Errorf("the product has %d texts of a server that was asked for %d", theirs, asked.Load())
+			t.Errorf("the synthetic set has %d texts of a server that was asked for %d", theirs, asked.Load())
 		}
 		refusing.Store(1)
 		if err := train(t.Context(), Options{Config: c, Dir: t.TempDir()}); err == nil ||

@@ -60,7 +60,7 @@ func restoreCompact(samples embedding.Matrix, root []float64, options Options, k
 		difference = math.Max(difference, math.Abs(v-s.gram[j]))
 	}
 	if !(difference <= 1e-9*s.trace) {
-		return Compact{}, fmt.Errorf("scoring: the root is not that of the samples: their Gram matrices differ by %g",
+		return Compact{}, fmt.Errorf("scoring: the root does not belong to the samples: their Gram matrices differ by %g",
 			difference)
 	}
 	return compact(s, root, key), nil

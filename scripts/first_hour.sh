@@ -31,16 +31,16 @@ import struct-int.parquet --client user.name --text post --date at
 say "from a folder of files and lines of public text to a report"
 "$popri" data build docs --out "$work/clients.parquet" --test 0.3 --quiet --skip-bad 50%
 cat "$(go env GOROOT)"/src/net/http/*.go | sed -n 's#^// \(.\{40,\}\)#\1#p' > "$work/public.txt"
-"$popri" demo --private "$work/clients.parquet" --public "$work/public.txt" --out "$work/run" --rounds 1 \
-	--set generate.prompts=10 --set synthetic.texts=50 --set synthetic.public_texts=50 --set downstream.steps=20 --quiet
+small=(--rounds 1 --set generate.prompts=10 --set synthetic.texts=50 --set synthetic.public_texts=50 --set downstream.steps=20 --quiet)
+"$popri" demo --private "$work/clients.parquet" --public "$work/public.txt" --epsilon 1 --set privacy.delta=1e-5 --out "$work/run" "${small[@]}"
 "$popri" account audit "$work/run" --quiet
 grep -q '<title>' "$work/run/report.html"
 
 say "the next steps of the quickstart"
 "$popri" demo --epsilon 1 --dry-run --out "$work/dry" --quiet
 [ ! -e "$work/dry" ]
-cp -r "$work/run" "$work/again"
-"$popri" compare "$work/run" "$work/again" --out "$work/compare.html" --quiet
+"$popri" demo --epsilon 1 --out "$work/eps1" "${small[@]}"
+"$popri" compare "$work/run" "$work/eps1" --out "$work/compare.html" --quiet
 "$popri" data push-ready "$work/run" --out "$work/hub" --quiet
 [ -s "$work/hub/README.md" ]
 

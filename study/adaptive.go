@@ -85,7 +85,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 			if same(judged[order[0]], judged[order[n-1]]) {
 				return nil, fault.Userf("--adaptive: after %s, the texts of all settings serve the small model "+
 					"equally: it learns from none of them, or the settings do not differ yet. Repeat the command "+
-					"with more --min-rounds, which goes on with the same runs, or begin anew with more texts "+
+					"with more --min-rounds, which continues the same runs, or begin again with more texts "+
 					"(synthetic.texts) or more updates (downstream.steps)", roundsOf(rung.Rounds))
 			}
 			if done.Tied = same(judged[order[rung.Keep-1]], judged[order[rung.Keep]]); done.Tied {

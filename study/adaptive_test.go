@@ -33,7 +33,7 @@ func TestHalving(t *testing.T) {
 func testHalving(t *testing.T, releases int) {
 	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
 	if releases == 1 {
-		testworld.AskOnce(&w.Config) // the product has public texts, and the model's part is a file of a round
+		testworld.AskOnce(&w.Config) // the synthetic set has public texts, and the model's part is a file of a round
 		w.Config.Trainer.Select = "distance"
 		axes = []grid.Axis{{Key: "synthetic.temperature", Values: []string{"0.5", "0.9", "1.3"}}}
 	}

@@ -59,14 +59,14 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 			quote.Count(len(a.Rows), "setting", ""), quote.Count(len(a.Seeds), "seed", "")),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds, Choice: validationKey,
 		Notes: []string{
-			fmt.Sprintf("The guarantee and the settings shown are those of the run %s. Every run spends its own "+
+			fmt.Sprintf("The guarantee and the settings shown belong to the run %s. Every run spends its own "+
 				"budget on the same clients: publishing all of them, or choosing the best one, spends more than one "+
 				"of them states.", a.Rows[0].Runs[0]),
-			"Accuracy, perplexity or macro F1, and the gap closed are those of the small model that was trained on a " +
+			"Accuracy, perplexity or macro F1, and the gap closed belong to the small model that was trained on a " +
 				"run's text, on the test clients. The best setting is chosen by its loss on the validation clients, " +
 				"who are not protected either. FID is the Fréchet distance of the newest round's samples from the " +
-				"validation clients; the released distance is that of their mean embedding from the clients' noised one. " +
-				"The time is that of a run's stages without its evaluation, of which runs share parts."}}
+				"validation clients; the released distance is from their mean embedding to the clients' noised one. " +
+				"The time is of a run's stages without its evaluation, of which runs share parts."}}
 	for _, c := range a.Composed {
 		g.Composed = append(g.Composed, c.Words("runs")+".")
 	}
@@ -205,7 +205,7 @@ func (a *Ablation) rungs() *report.GridRungs {
 	h := a.Adaptive
 	g := &report.GridRungs{Figure: "Next-token accuracy in % of the small model on the validation clients, ± " +
 		"standard deviation over seeds. It was trained on the text that a run would publish if it ended after those " +
-		"rounds. Equal accuracies are told apart by loss."}
+		"rounds. Among equal accuracies, the lower loss comes first."}
 	for _, rung := range h.Rungs {
 		g.Heads = append(g.Heads, "after "+roundsOf(rung.Rounds))
 		if rung.Tied {
@@ -246,7 +246,7 @@ func (a *Ablation) rungs() *report.GridRungs {
 // adaptiveNote says what an adaptive order means for the total.
 func (a *Ablation) adaptiveNote() string {
 	note := "The validation clients decided which settings went on; they are not protected, and test clients had no " +
-		"part in it. The releases of dropped runs count: their noise is that of the full plan, of which they made the first rounds."
+		"part in it. The releases of dropped runs count: their noise follows the full plan, of which they made the first rounds."
 	if a.Adaptive.Fixed {
 		return note +
 			" All settings spend alike, so the number of releases was fixed before the first run, whichever settings went on."

@@ -85,7 +85,7 @@ func (l *Loop) resume(best *State) (found bool, err error) {
 		return false, fmt.Errorf("%s: %w", f.Path(), ErrForeignCheckpoint)
 	}
 	if err := l.read(f, best); err != nil {
-		return false, fmt.Errorf("%w (remove the file to begin this training anew)", err)
+		return false, fmt.Errorf("%w (remove the file to begin this training again)", err)
 	}
 	return true, nil
 }

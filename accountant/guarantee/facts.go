@@ -17,24 +17,24 @@ import (
 )
 
 // Use says what the validation clients' texts were used for, which are read without noise: one of the constants, or
-// several of those on which the product depends, joined by "+".
+// several, on which what is published depends, joined by "+".
 type Use string
 
 // The uses.
 const (
 	NotUsed    Use = "none"
-	Evaluation Use = "evaluation" // measurements that nothing of the product depends on
+	Evaluation Use = "evaluation" // measurements that nothing published depends on
 	Selection  Use = "selection"  // which step's adapters a round keeps (dpo.best=fid)
-	Rounds     Use = "rounds"     // which round's adapters write the product (trainer.select=fid)
+	Rounds     Use = "rounds"     // which round's adapters write the synthetic set (trainer.select=fid)
 	Halving    Use = "halving"    // whether the run went on (popri ablate --adaptive)
-	Validated  Use = "validated"  // which round's model is the product (trainer.select=validation)
-	Mixing     Use = "mixing"     // whether the product has public texts, written ones or both (synthetic.mix=validated)
+	Validated  Use = "validated"  // which round's model is published (trainer.select=validation)
+	Mixing     Use = "mixing"     // whether the synthetic set has public texts, written ones or both (synthetic.mix=validated)
 )
 
 // Has reports whether a use is among those of u.
 func (u Use) Has(use Use) bool { return slices.Contains(strings.Split(string(u), "+"), string(use)) }
 
-// choices say how the product depends on the validation clients, where it does.
+// choices say how what is published depends on the validation clients, where it does.
 var choices = []struct {
 	use    Use
 	words  string
@@ -42,18 +42,18 @@ var choices = []struct {
 }{
 	{Halving, "an adaptive ablation decided whether this run went on by what a small model learns about their texts",
 		nil},
-	{Selection, "each round keeps the adapters whose samples lie nearest to their texts (dpo.best=fid)",
+	{Selection, "each round keeps the adapters whose samples are nearest to their texts (dpo.best=fid)",
 		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.Learns() }},
-	{Rounds, "the product is of the round whose samples lie nearest to their texts (trainer.select=fid)",
+	{Rounds, "the synthetic set is of the round whose samples are nearest to their texts (trainer.select=fid)",
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
-	{Validated, "the product is the model of the round with the least loss on their texts (trainer.select)",
+	{Validated, "the published model is of the round with the least loss on their texts (trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
-	{Mixing, "whether the product is public text, written text or both was chosen by what a small model learns about " +
+	{Mixing, "whether the synthetic set is public text, written text or both was chosen by what a small model learns about " +
 		"their texts (synthetic.mix=validated)",
 		func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},
 }
 
-// chooses says what of the product depends on the validation clients; nil if nothing.
+// chooses says what is published that depends on the validation clients; nil if nothing.
 func (u Use) chooses() (out []string) {
 	for _, c := range choices {
 		if u.Has(c.use) {

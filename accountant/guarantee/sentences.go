@@ -101,7 +101,7 @@ func (f Facts) Statement() []string {
 		}
 	}
 	if t := f.Together; t != nil {
-		say("This run is one of an ablation. Whoever chose it by what other runs released spent what all of them did: %s.",
+		say("This run is one of an ablation. Choosing it by what other runs released spends what all of them did: %s.",
 			t.Words("runs"))
 	}
 	out = append(out, f.validation())
@@ -181,7 +181,7 @@ func (f Facts) whose() string {
 func (f Facts) validation() string {
 	switch chosen := f.Validation.chooses(); {
 	case len(chosen) > 0:
-		return "Validation clients are not protected: their texts are read without noise, and the product depends on " +
+		return "Validation clients are not protected: their texts are read without noise, and the result depends on " +
 			"them: " + strings.Join(chosen, "; ") + ". Test clients are measured without noise in evaluations."
 	case f.Validation == Evaluation && f.Evaluated:
 		return "Validation and test clients are not protected: their texts are read without noise for the " +
@@ -231,8 +231,8 @@ func (f Facts) sampling() []string {
 				f.Record.Budget.Clients)
 		case ledger.Tree:
 			s = fmt.Sprintf("asked %d clients each, in a shuffled order in which each of %d clients comes once at "+
-				"most; every %d of these rounds are a tree, and a sum is that of a node. A client's vectors are in "+
-				"at most %d released nodes of a tree, which is counted as so many sums", e.Cohort,
+				"most; every %d of these rounds are a tree, and a sum belongs to a node. A client's vectors are in "+
+				"at most %d released nodes of a tree, and each node counts as a sum", e.Cohort,
 				f.Record.Budget.Clients, e.Leaves, accountant.PrefixSquares(e.Leaves))
 		}
 		if kinds[s]++; kinds[s] == 1 {
@@ -252,7 +252,7 @@ func (f Facts) Warnings() []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if b.InsecureSeededNoise {
-		warn("The privacy noise came from the seed (privacy.insecure_seeded_noise). Whoever knows the seed can " +
+		warn("The privacy noise came from the seed (privacy.insecure_seeded_noise). Anybody who knows the seed can " +
 			"subtract it: this run protects nobody and is good for tests only.")
 	}
 	if f.UnsafeCeiling {
@@ -272,7 +272,7 @@ func (f Facts) Warnings() []string {
 	}
 	if f.AllowOverlap {
 		warn("Public text was allowed to be text of clients (data.allow_overlap). What prompts quote of it, and what " +
-			"the product repeats of it as public rows or in written texts, is outside of ε.")
+			"the synthetic set repeats of it as public rows or in written texts, is outside of ε.")
 	}
 	if f.Elsewhere {
 		warn("The train clients were elsewhere (fed.clients above 0), so nobody compared their texts with the public " +
@@ -284,21 +284,21 @@ func (f Facts) Warnings() []string {
 			bounded = "Clients proved that no value is larger than the bound; that the whole vector is bounded is " +
 				"each client's own work."
 		}
-		warn("Clients reported to two aggregators. Both together, or whoever has the keys and the reports of both, "+
+		warn("Clients reported to two aggregators. Both together, or anybody with the keys and the reports of both, "+
 			"see each client's vector, outside of ε. %s", bounded)
 	}
 	if f.Reference {
 		warn(Reference)
 	}
 	if chosen := f.Validation.chooses(); len(chosen) > 0 {
-		warn("Validation clients are not protected: the product depends on their texts, read without noise: %s.",
+		warn("Validation clients are not protected: the result depends on their texts, read without noise: %s.",
 			strings.Join(chosen, "; "))
 	}
 	if len(f.Changes) > 0 {
 		warn("The run went on with other inputs than it began with: %s.", strings.Join(f.Changes, "; "))
 	}
 	if f.Record.ContinuedBy != "" {
-		warn("The ledger is continued by that of another run: what is spent on these clients in all stands there.")
+		warn("The ledger is continued by another run's ledger, which has all that is spent on these clients.")
 	}
 	if f.Corpus != "" {
 		out = append(out, f.Corpus)

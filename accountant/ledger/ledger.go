@@ -189,7 +189,7 @@ func (l *Ledger) Charge(e Entry) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.broken != nil {
-		return fmt.Errorf("ledger: %s: an earlier charge failed (%w); open it anew", l.path, l.broken)
+		return fmt.Errorf("ledger: %s: an earlier charge failed (%w); open it again", l.path, l.broken)
 	}
 	if l.content.by != "" {
 		return fmt.Errorf("ledger: %s: %w", l.path, ErrContinued)
@@ -227,16 +227,16 @@ func (l *Ledger) check() error {
 	}
 	found, err := os.Stat(l.path)
 	if err != nil {
-		return fmt.Errorf("ledger: %w: it was removed or moved while the run was going on, so nothing can be released",
+		return fmt.Errorf("ledger: %w: it was removed or moved during the run, so nothing can be released",
 			err)
 	}
 	if !os.SameFile(opened, found) {
-		return fmt.Errorf("ledger: %s is another file than the one that was opened: it was replaced while the run "+
-			"was going on, so nothing can be released", l.path)
+		return fmt.Errorf("ledger: %s is another file than the one that was opened: it was replaced during the "+
+			"run, so nothing can be released", l.path)
 	}
 	if found.Size() != l.size {
-		return fmt.Errorf("ledger: %s: %w: it has %d bytes and had %d: something else wrote to it while the run was "+
-			"going on", l.path, ErrDamaged, found.Size(), l.size)
+		return fmt.Errorf("ledger: %s: %w: it has %d bytes and had %d: something else wrote to it during the "+
+			"run", l.path, ErrDamaged, found.Size(), l.size)
 	}
 	if err := checkHead(l.path, l.content); err != nil {
 		return fmt.Errorf("ledger: %s: %w", l.path, err)

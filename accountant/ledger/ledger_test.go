@@ -320,7 +320,7 @@ func TestFailedWriteIsNotAcknowledged(t *testing.T) {
 	if err := l.Charge(charge(2, 10)); err == nil || errors.Is(err, ErrBudget) {
 		t.Errorf("charge: %v", err)
 	}
-	if err := l.Charge(charge(2, 10)); err == nil || !strings.Contains(err.Error(), "open it anew") {
+	if err := l.Charge(charge(2, 10)); err == nil || !strings.Contains(err.Error(), "open it again") {
 		t.Errorf("next charge: %v", err)
 	}
 	l.Close()

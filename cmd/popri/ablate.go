@@ -206,7 +206,7 @@ func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axi
 	options.Command = cmp.Or(options.Command, typedLine(cmd))
 	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
-		a.say("interrupted; the same command goes on")
+		a.say("interrupted; the same command continues")
 	}
 	if err != nil {
 		return err
@@ -310,10 +310,10 @@ func (a *app) cost(flags ablateFlags, cells []grid.Cell) ([]ledger.Composed, err
 	if flags.shares() && slices.ContainsFunc(cells, func(c grid.Cell) bool { return cost.Question(c) != "" }) {
 		a.say("Runs of one seed that ask the clients once, and the same, read one release, which counts once.")
 	}
-	a.say("Each run has a budget of its own. Whoever publishes all of them, or chooses among them by their results, " +
+	a.say("Each run has a budget of its own. Publishing all of them, or choosing among them by their results, " +
 		"spends what they spend together. As planned:")
 	if h != nil && !fixed {
-		a.say("(Settings spend differently, so the total depends on which of them go on. This is the bound of all to " +
+		a.say("(Settings spend differently, so the total depends on which of them continue. This is the bound of all to " +
 			"their end.)")
 	}
 	for _, c := range composed {

@@ -96,7 +96,7 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 		return usage(fmt.Errorf("ablate: %w", err))
 	}
 	if err := flags.track.check(); err != nil { // what this machine lacks must not end the run
-		a.warn(err.Error() + "; the run goes on without trackers")
+		a.warn(err.Error() + "; the run continues without trackers")
 		flags.track.names = nil
 	}
 	options := a.ablateOptions(flags.out, flags.track)
@@ -135,7 +135,7 @@ func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, e
 	planned, err := grid.ReadPlan(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, v,
-			usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on goes on by "+
+			usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on continues by "+
 				"repeating its command", flags.out))
 	}
 	if err != nil {

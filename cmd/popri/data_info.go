@@ -37,7 +37,7 @@ type publicPart struct {
 // seenBy says who sees the texts of each split in the clear.
 var seenBy = map[clients.Split]string{
 	clients.Train: "nobody in training: noised sums alone leave the clients; the ε = ∞ comparison is trained " +
-		"on it and is no product",
+		"on it and is not published",
 	clients.Validation: "the evaluation, without noise: it chooses a small model's best step",
 	clients.Test:       "the evaluation, without noise: it gives the figures of the report",
 }

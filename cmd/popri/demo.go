@@ -164,7 +164,7 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		return err
 	}
 	if resume {
-		a.say("%s holds a run already; going on with it and its configuration", o.out)
+		a.say("%s has a run already; continuing it with its configuration", o.out)
 	}
 	if !resume {
 		if err := evaluable(*c); err != nil {

@@ -257,3 +257,52 @@ func TestLinksInPages(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintedCommandsRun: scripts/first_hour.sh, which .ci/run calls, runs each command line that README and quickstart print,
+// with all of its flags, or the line is listed here with the reason.
+func TestPrintedCommandsRun(t *testing.T) {
+	elsewhere := map[string]string{
+		"make demo": "fetches 850 MB and runs for a quarter of an hour; the script runs the same verb on a small world",
+		"popri try": "serves until it is stopped; the tests of package tryout ask its page",
+	}
+	script, err := os.ReadFile(golden.Repository("scripts", "first_hour.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ci, err := os.ReadFile(golden.Repository(".ci", "run"))
+	if err != nil || !strings.Contains(string(ci), "scripts/first_hour.sh") {
+		t.Fatal(".ci/run does not call scripts/first_hour.sh: ", err)
+	}
+	// parts are the verb of a line and its flags.
+	parts := func(line string) (verb string, flags []string) {
+		all := strings.Fields(line)
+		verb = all[0]
+		for _, word := range all[1:] {
+			if strings.HasPrefix(word, "--") {
+				flags = append(flags, word)
+			} else if len(flags) == 0 && !strings.ContainsAny(word, "./$\"") {
+				verb += " " + word
+			}
+		}
+		return verb, flags
+	}
+	lines := strings.ReplaceAll(strings.ReplaceAll(string(script), "\\\n", " "), `"$popri"`, "popri")
+	for _, name := range []string{"README.md", "docs/quickstart.md"} {
+		blocks := strings.Join(fenced.FindAllString(markdown(t)[name], -1), "")
+		for _, line := range append(commandLines(blocks), regexp.MustCompile(`(?m)^make \w+`).FindAllString(blocks, -1)...) {
+			verb, flags := parts(line)
+			if elsewhere[verb] != "" {
+				continue
+			}
+			if !slices.ContainsFunc(strings.Split(lines, "\n"), func(l string) bool {
+				if !strings.HasPrefix(l, "popri ") {
+					return false
+				}
+				v, has := parts(l)
+				return v == verb && !slices.ContainsFunc(flags, func(f string) bool { return !slices.Contains(has, f) })
+			}) {
+				t.Errorf("%s: nothing runs %s", name, line)
+			}
+		}
+	}
+}

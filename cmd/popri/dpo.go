@@ -143,7 +143,7 @@ func (a *app) runDPO(cmd *cobra.Command, o dpoOptions) error {
 		p.end()
 	}
 	if r.Stale != "" {
-		a.say("reference log-probabilities were computed anew: %s", r.Stale)
+		a.say("reference log-probabilities were computed again: %s", r.Stale)
 	}
 	return a.emit(r, func(w io.Writer) { trainingTable(w, r) })
 }

@@ -59,7 +59,7 @@ func wordsOf(names []string) (map[string]string, error) {
 	return words, nil
 }
 
-// evalInContext evaluates the product of a run, or a file of texts with labels, as demonstrations.
+// evalInContext evaluates the synthetic set of a run, or a file of texts with labels, as demonstrations.
 func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFlags, run, file, private, model,
 	out string) error {
 	o := x.InContextOptions

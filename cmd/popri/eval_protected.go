@@ -15,7 +15,7 @@ import (
 	"popri/run/evaluator"
 )
 
-// evalProtected evaluates the product of a run, or a file of texts, on test clients who are protected.
+// evalProtected evaluates the synthetic set of a run, or a file of texts, on test clients who are protected.
 func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float64, run, file, private, model,
 	out string) error {
 	if !(epsilon > 0) {

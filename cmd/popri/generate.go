@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/internal/fault"
+	"popri/model/lm"
 	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/textgen"
@@ -141,7 +142,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return usage(err)
+		return usage(errors.Join(err, lm.Check(dir)))
 	}
 	if o.out != "" {
 		if err := checkOut("generate", o.out); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"popri/configs"
 	"popri/internal/fault"
@@ -67,7 +68,22 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	a := &app{out: os.Stdout, err: os.Stderr, evaluations: evaluator.CacheDir}
+	a.warnOfLimit()
 	os.Exit(a.execute(ctx, os.Args[1:]))
+}
+
+// leastSpace is the address space in bytes that Go, libtorch and the smallest models need.
+const leastSpace = 3 << 30
+
+// warnOfLimit says before the work what a limit of the address space leads to: Go's runtime ends the program without asking
+// it, with a trace.
+func (a *app) warnOfLimit() {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &limit); err == nil && limit.Cur < leastSpace {
+		a.warn(fmt.Sprintf("this shell allows %.1f GiB of memory (ulimit -v), and popri needs at least %d. If it is used up, popri "+
+			"ends with \"out of memory\" and a list of functions. Raise the limit; popri run --resume continues a run",
+			float64(limit.Cur)/(1<<30), leastSpace>>30))
+	}
 }
 
 // execute runs one command line, prints its error and returns its exit code.
@@ -123,7 +139,7 @@ func (a *app) root() *cobra.Command {
 		Use:     "popri",
 		Version: version.Program(),
 		Short:   "Tune a language model on federated private text with differentially private preferences",
-		Long: `Tunes a language model to write text like that of federated clients, from public text and a noised sum of the clients' vectors.
+		Long: `Tunes a language model to write text like federated clients' own, from public text and a noised sum of the clients' vectors.
 What it writes trains small models, under a stated (ε, δ). popri simulates the clients: it reads their file.
 
 Start here:

@@ -199,3 +199,11 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitOfMemory: a shell's limit is named before the work, not only by the trace of Go's runtime.
+func TestLimitOfMemory(t *testing.T) {
+	out, _ := limitedTo(t, "-v 3000000", "data", "check", filepath.Join(t.TempDir(), "none.parquet")).CombinedOutput()
+	if !strings.Contains(string(out), "this shell allows 2.9 GiB of memory (ulimit -v), and popri needs at least 3.") {
+		t.Errorf("%s", out)
+	}
+}

@@ -98,7 +98,7 @@ func TestPagesAgreeWithTheProduct(t *testing.T) {
 	comparisonAgrees(t, dirs, products)
 }
 
-// cardAgrees compares the counts of the data card, in its words and as JSON, with the product.
+// cardAgrees compares the counts of the data card, in its words and as JSON, with the synthetic set.
 func cardAgrees(t *testing.T, dir string, p productCounts) {
 	t.Helper()
 	hub := filepath.Join(t.TempDir(), "hub")
@@ -129,7 +129,7 @@ func cardAgrees(t *testing.T, dir string, p productCounts) {
 	says(t, "the card", card, "keep their own licence", p.public > 0)
 }
 
-// reportAgrees compares what the report calls the product, and the texts that it shows of each kind, with the product.
+// reportAgrees compares what the report calls the synthetic set, and the texts that it shows of each kind, with the synthetic set.
 func reportAgrees(t *testing.T, dir string, p productCounts) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, "report.html"))
@@ -157,7 +157,7 @@ func reportAgrees(t *testing.T, dir string, p productCounts) {
 	}
 }
 
-// resultsAgree compares the names and the rows of the small models' training sets with the product.
+// resultsAgree compares the names and the rows of the small models' training sets with the synthetic set.
 func resultsAgree(t *testing.T, dir string, p productCounts) {
 	t.Helper()
 	outcome, err := evaluation.Read(dir)
@@ -176,12 +176,12 @@ func resultsAgree(t *testing.T, dir string, p productCounts) {
 			t.Errorf("the row %q of the table: %+v, the file has %+v", key, r, p)
 		}
 		if share := fmt.Sprintf("%d %% public text", 100*p.public/p.rows); key == c.Method {
-			says(t, "the product's row", r.Name, share, both)
+			says(t, "the synthetic set's row", r.Name, share, both)
 		}
 	}
 }
 
-// comparisonAgrees checks that the comparison of runs has a row for the product that fits all of them, and the product
+// comparisonAgrees checks that the comparison of runs has a row for the synthetic set that fits all of them, and the synthetic set
 // of each in words.
 func comparisonAgrees(t *testing.T, dirs []string, products []productCounts) {
 	t.Helper()
@@ -194,7 +194,7 @@ func comparisonAgrees(t *testing.T, dirs []string, products []productCounts) {
 		t.Fatal(err)
 	}
 	page := html.UnescapeString(string(content))
-	says(t, "the comparison", page, "the run's product", true)
+	says(t, "the comparison", page, "what the run publishes", true)
 	says(t, "the comparison", page, "% public text", false) // it is true of one of the runs alone
 	for _, p := range products {
 		if p.written > 0 {
@@ -207,7 +207,7 @@ func comparisonAgrees(t *testing.T, dirs []string, products []productCounts) {
 	}
 }
 
-// says reports where a page has a sentence that the product contradicts, or lacks one.
+// says reports where a page has a sentence that the synthetic set contradicts, or lacks one.
 func says(t *testing.T, page, text, sentence string, want bool) {
 	t.Helper()
 	if strings.Contains(text, sentence) != want {

@@ -105,7 +105,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		return usage(errors.New("run: --accept-changes needs --resume"))
 	}
 	if o.dry && o.resume {
-		return usage(errors.New("run: --resume goes on with the plan that the run has; do not combine it " +
+		return usage(errors.New("run: --resume follows the plan that the run has; do not combine it " +
 			"with --dry-run"))
 	}
 	if !o.dry {

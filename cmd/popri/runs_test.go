@@ -107,7 +107,7 @@ func TestAuditVerbs(t *testing.T) {
 		t.Errorf("the second run: exit code %d, %v, %s", code, v, errs)
 	}
 	if code, out, _ := popri(t, "account", "audit", first, "--trials", "0"); code != 0 ||
-		!strings.Contains(out, "continued by that of another run") {
+		!strings.Contains(out, "continued by another run's ledger") {
 		t.Errorf("the first run afterwards: exit code %d, %s", code, out)
 	}
 	if code, _, errs := popri(t, append(again, "--set", more, "--out", second+"2")...); code != exitUsage ||

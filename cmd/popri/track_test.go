@@ -96,7 +96,7 @@ func TestReportToWithoutServer(t *testing.T) {
 		"--set", "optimizer.batch=2", "--set", "model.dtype=float32", "--report-to", "mlflow,tensorboard,otel",
 		"--quiet")
 	if code != 0 || strings.Count(errs, "warning: ") != 2 || !strings.Contains(errs, "warning: mlflow: ") ||
-		!strings.Contains(errs, "warning: otel: ") || !strings.HasSuffix(errs, "; the run goes on without\n") {
+		!strings.Contains(errs, "warning: otel: ") || !strings.HasSuffix(errs, "; the run continues without\n") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	files, err := filepath.Glob(filepath.Join(out, rundir.TensorBoard, "events.out.tfevents.*"))

@@ -35,7 +35,7 @@ type Distance struct {
 // String says it in a sentence.
 func (d *Distance) String() string {
 	return fmt.Sprintf("Distance of public text from the clients: the Fréchet distance of %d public texts to the "+
-		"validation clients' texts is %.3f, that of the test clients' texts %.3f (encoder %s). A linear classifier of "+
+		"validation clients' texts is %.3f, and to the test clients' texts %.3f (encoder %s). A linear classifier of "+
 		"the vectors tells public text from validation clients' with AUC %.3f (0.5: not at all; 1: always).",
 		d.PublicTexts, d.Frechet, d.FrechetTest, d.Encoder, d.DomainAUC)
 }

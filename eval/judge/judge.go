@@ -1,7 +1,7 @@
 // Package judge asks of any synthetic texts what their readers ask: are they like the clients' texts, do they repeat
 // anybody's words, and can it be told from them who took part?
 //
-// The clients come in two groups. Members' texts are behind the product; controls were held out of everything. What the
+// The clients come in two groups. Members' texts are behind the synthetic set; controls were held out of everything. What the
 // product has in common with controls is chance, so each figure of the members stands next to the controls'. This needs
 // controls that were drawn as the members were; [Result].GroupsAUC says how far the groups differ.
 //
@@ -32,14 +32,14 @@ type Client struct {
 // Input is what is judged.
 type Input struct {
 	Product  []string
-	Labels   []string // of the product's texts, or none
-	Members  []Client // whose texts are behind the product
+	Labels   []string // of the synthetic set's texts, or none
+	Members  []Client // whose texts are behind the synthetic set
 	Controls []Client // who were held out
 	Public   []string // may be empty
 	Canaries []string // texts that were planted among the members'
 	Names    []string // names of people to look for
 	Encoder  embedding.Encoder
-	Epsilon  float64 // stated for the product; 0 if unknown
+	Epsilon  float64 // stated for the synthetic set; 0 if unknown
 	Delta    float64
 	Seed     uint64
 	Guesses  []Guess                             // further scores of clients, by which members may be told
@@ -68,15 +68,15 @@ type Result struct {
 // Least numbers of clients that the comparisons need.
 const leastControls = 10
 
-// Judge compares the product with both groups of clients.
+// Judge compares the synthetic set with both groups of clients.
 func Judge(in Input) (*Result, error) {
 	if len(in.Members) == 0 || len(in.Controls) < leastControls {
-		return nil, fmt.Errorf("judge: %d clients behind the product and %d held out, at least 1 and %d are needed",
+		return nil, fmt.Errorf("judge: %d clients behind the synthetic set and %d held out, at least 1 and %d are needed",
 			len(in.Members), len(in.Controls), leastControls)
 	}
 	in.Product = slices.DeleteFunc(slices.Clone(in.Product), func(text string) bool { return len(words(text)) == 0 })
 	if len(in.Product) < 2*neighbours {
-		return nil, fmt.Errorf("judge: the product has %d texts with words, at least %d are needed", len(in.Product),
+		return nil, fmt.Errorf("judge: the synthetic set has %d texts with words, at least %d are needed", len(in.Product),
 			2*neighbours)
 	}
 	if in.Tell == nil {
@@ -108,7 +108,7 @@ func Judge(in Input) (*Result, error) {
 // embedded are the embeddings of all texts, those of clients in order, each of length 1.
 type embedded struct {
 	product           embedding.Matrix
-	productOf         []int // the product's text of each row
+	productOf         []int // the synthetic set's text of each row
 	members, controls embedding.Matrix
 	memberOf          []int // the client of each row
 	controlOf         []int
@@ -189,7 +189,7 @@ func (e embedded) groups() (float64, error) {
 	return auc, err
 }
 
-// halves draws two halves of the controls: what the product is compared with, and other real clients to compare with.
+// halves draws two halves of the controls: what the synthetic set is compared with, and other real clients to compare with.
 func (in Input) halves() (first, second []int) {
 	order := in.random("halves").Perm(len(in.Controls))
 	return order[:len(order)/2], order[len(order)/2:]

@@ -59,7 +59,7 @@ func world(t *testing.T) Input {
 	return in
 }
 
-// TestPlantedLeak: where ten members' texts were copied into the product, each of them is found and told from chance;
+// TestPlantedLeak: where ten members' texts were copied into the synthetic set, each of them is found and told from chance;
 // an honest product shows none above its controls.
 func TestPlantedLeak(t *testing.T) {
 	in := world(t)
@@ -121,7 +121,7 @@ func TestPlantedLeak(t *testing.T) {
 	}
 }
 
-// TestAttack: where all of the product is the members' own text, membership is guessed and the bound is above 0.
+// TestAttack: where all of the synthetic set is the members' own text, membership is guessed and the bound is above 0.
 func TestAttack(t *testing.T) {
 	in := world(t)
 	in.Product = nil
@@ -138,7 +138,7 @@ func TestAttack(t *testing.T) {
 		}
 	}
 	if r.Memory.NearerCI[0] <= 0.5 {
-		t.Errorf("the product is not nearer to members: %g, %v", r.Memory.Nearer, r.Memory.NearerCI)
+		t.Errorf("the synthetic set is not nearer to members: %g, %v", r.Memory.Nearer, r.Memory.NearerCI)
 	}
 }
 
@@ -171,11 +171,11 @@ func TestLikeness(t *testing.T) {
 		share += topic.Product
 	}
 	if share < 0.999 || share > 1.001 {
-		t.Errorf("the topics hold %g of the product", share)
+		t.Errorf("the topics hold %g of the synthetic set", share)
 	}
 }
 
-// TestPatternsAndCanaries: personal data in the product is counted, and what only members have is told from what others
+// TestPatternsAndCanaries: personal data in the synthetic set is counted, and what only members have is told from what others
 // have, too.
 func TestPatternsAndCanaries(t *testing.T) {
 	in := world(t)

@@ -14,7 +14,7 @@ import (
 // Likeness says how like some texts are to those of half of the controls. All sets have as many texts, cut to as many
 // words.
 type Likeness struct {
-	Name      string  `json:"name"`  // the product; public text; the other half of the controls
+	Name      string  `json:"name"`  // the synthetic set; public text; the other half of the controls
 	Texts     int     `json:"texts"` // compared
 	Words     int     `json:"words"` // to which texts were cut
 	Mauve     float64 `json:"mauve"` // mean over [seeds] draws of texts and clusters

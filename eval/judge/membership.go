@@ -9,7 +9,7 @@ import (
 	"popri/internal/numeric"
 )
 
-// Attack guesses from the product which clients are members. It is a lower bound of what can be learnt; the stated ε is
+// Attack guesses from the synthetic set which clients are members. It is a lower bound of what can be learnt; the stated ε is
 // an upper one.
 type Attack struct {
 	Name    string  `json:"name"`
@@ -23,7 +23,7 @@ type Guess struct {
 	Members, Controls []float64
 }
 
-// attacks scores clients by how near the product is to their texts, and by their longest run of words in it.
+// attacks scores clients by how near the synthetic set is to their texts, and by their longest run of words in it.
 func (in Input) attacks(found runs, e embedded) []Attack {
 	near := func(cosines []float64, of []int) (means []float64) {
 		for i := 0; i < len(of); {
@@ -47,8 +47,8 @@ func (in Input) attacks(found runs, e embedded) []Attack {
 		return out
 	}
 	out := []Attack{
-		in.attack("nearest text of the product", near(members, e.memberOf), near(controls, e.controlOf)),
-		in.attack("longest run of words in the product", lengths(found.members), lengths(found.controls)),
+		in.attack("nearest text of the synthetic set", near(members, e.memberOf), near(controls, e.controlOf)),
+		in.attack("longest run of words in the synthetic set", lengths(found.members), lengths(found.controls)),
 	}
 	for _, g := range in.Guesses {
 		out = append(out, in.attack(g.Name, g.Members, g.Controls))

@@ -12,21 +12,21 @@ import (
 	"popri/model/embedding"
 )
 
-// Memory says what of the members' words stands in the product, with the same for controls.
+// Memory says what of the members' words stands in the synthetic set, with the same for controls.
 type Memory struct {
 	WordsLooked int     `json:"words_looked"` // first words of each client that were compared
 	Runs        []Runs  `json:"runs"`
 	Found       []Found `json:"found"` // runs of members that chance does not explain
-	// Nearer is the fraction of the product's texts whose nearest text of a client is a member's, where as many members as
+	// Nearer is the fraction of the synthetic set's texts whose nearest text of a client is a member's, where as many members as
 	// controls are asked; 0.5 is chance. Its interval is over clients.
 	Nearer   float64    `json:"nearer"`
 	NearerCI [2]float64 `json:"nearer_ci"`
-	// Copies are the product's texts whose nearest text of a client is nearer than any two texts of different controls
+	// Copies are the synthetic set's texts whose nearest text of a client is nearer than any two texts of different controls
 	// are, without those that are public texts.
 	Copies []Copy `json:"copies"`
 }
 
-// Runs counts clients with a run of so many words in common with the product, which public text does not have.
+// Runs counts clients with a run of so many words in common with the synthetic set, which public text does not have.
 type Runs struct {
 	Words    int     `json:"words"` // at least
 	Members  int     `json:"members"`
@@ -34,7 +34,7 @@ type Runs struct {
 	P        float64 `json:"p"` // probability of as many members or more, if both groups were alike (Fisher's exact test)
 }
 
-// Found is a run of words of a member in the product.
+// Found is a run of words of a member in the synthetic set.
 type Found struct {
 	Client   string  `json:"client"`
 	Words    int     `json:"words"`
@@ -43,7 +43,7 @@ type Found struct {
 	Product  int     `json:"product_row"`
 }
 
-// Copy is a text of the product that is near a member's.
+// Copy is a text of the synthetic set that is near a member's.
 type Copy struct {
 	Client  string  `json:"client"`
 	Cosine  float64 `json:"cosine"`
@@ -121,7 +121,7 @@ func fisher(k, n, c, m int) float64 {
 	return min(1, p)
 }
 
-// near compares the distances of the product's texts from members' with those from controls'.
+// near compares the distances of the synthetic set's texts from members' with those from controls'.
 func (in Input) near(e embedded, m *Memory) {
 	// As many members as controls, or the other way round: with more clients, one of them is nearer by chance.
 	members, controls := distinct(e.memberOf), distinct(e.controlOf)

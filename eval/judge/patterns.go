@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Pattern counts what looks like personal data in the product, and how much of it clients have, too.
+// Pattern counts what looks like personal data in the synthetic set, and how much of it clients have, too.
 type Pattern struct {
 	Name string `json:"name"`
-	// Product is how often it occurs in the product, Different how many different ones do.
+	// Product is how often it occurs in the synthetic set, Different how many different ones do.
 	Product   int `json:"product"`
 	Different int `json:"different"`
 	// Members, Controls and Public are how many of the different ones occur in their texts, letter for letter. Members
@@ -172,11 +172,11 @@ func one(b bool) int {
 	return 0
 }
 
-// Canary is a planted text and the longest run of its words in the product.
+// Canary is a planted text and the longest run of its words in the synthetic set.
 type Canary struct {
 	Text    string `json:"text"`
 	Words   int    `json:"words"` // of the canary
-	Run     int    `json:"run"`   // of them, in succession, in a text of the product
+	Run     int    `json:"run"`   // of them, in succession, in a text of the synthetic set
 	Product int    `json:"product_row"`
 }
 

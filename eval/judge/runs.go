@@ -8,11 +8,11 @@ import (
 // leastRun is the length in words from which a run of words in common counts. Shorter ones are common phrases.
 const leastRun = 8
 
-// run is the longest run of words that a client's texts have in common with the product.
+// run is the longest run of words that a client's texts have in common with the synthetic set.
 type run struct {
 	Words   int // 0 for fewer than leastRun
 	Text    string
-	Product int  // the index of the product's text
+	Product int  // the index of the synthetic set's text
 	Public  bool // the words stand in public text, too
 }
 

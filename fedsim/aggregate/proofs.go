@@ -361,7 +361,7 @@ func (a *Aggregator) checkRecords(p *Proofs, id ID, batch [sha256.Size]byte, at,
 	switch n := len(p.Records) / size; {
 	case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||
 		p.First != uint64(at):
-		return refuse(Malformed, "the records of the %q from %d on about %.6x, want those of the %q from %d on about %.6x",
+		return refuse(Malformed, "records of the %q from %d on about %.6x, want records of the %q from %d on about %.6x",
 			p.Role, p.First, p.Announcement, a.Role.Peer(), at, id)
 	case string(p.Batch) != string(batch[:]):
 		return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch, batch)

@@ -319,7 +319,7 @@ func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b 
 	}
 	for i, v := range found.Sum {
 		if found.Step > 0 && math.Mod(v, found.Step) != 0 {
-			r.problem("%s: value %d, %g, does not lie on the grid of %g: it is no output of the noise.", name, i, v,
+			r.problem("%s: value %d, %g, is not on the grid of %g: it is no output of the noise.", name, i, v,
 				found.Step)
 			break
 		}

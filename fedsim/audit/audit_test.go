@@ -266,7 +266,7 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 		Clients: e.Clients, Cohort: e.Cohort, Sampling: e.Sampling, Bound: 1, Step: 0.25,
 		Sum: []float64{0.5, 0.3}}
 	r.compare("x", made, e, r.Record.Budget)
-	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "does not lie on the grid") {
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "is not on the grid") {
 		t.Errorf("off the grid: %q", r.Problems)
 	}
 	r.Problems = nil

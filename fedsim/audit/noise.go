@@ -234,7 +234,7 @@ func (r *Report) wholeCounts() {
 		}
 	}
 	if p := atLeast(whole, n, min(1, 2*step)); n > 0 && p < falseAlarms/2 {
-		r.problem("Of %g released counts, %g are whole numbers: the charged noise is on a grid of %g, and so many have a "+
+		r.problem("Of %g released counts, %g are whole numbers: the charged noise is on a grid of %g, and this count has a "+
 			"probability of %.2g.", n, whole, step, p)
 	}
 }

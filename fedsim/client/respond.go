@@ -263,7 +263,7 @@ func (r *Responder) remove(a *aggregate.Announcement, name string) error {
 func (r *Responder) checkEnrolled(ctx context.Context) error {
 	for _, role := range aggregate.Roles {
 		if !r.enrolled && !r.remotes[role].Enrolled(ctx, r.Key.Public().(ed25519.PublicKey)) {
-			return fault.Userf("client: the %s does not know this client's key: whoever runs the federation must add "+
+			return fault.Userf("client: the %s does not know this client's key: the federation's operator must add "+
 				"its line to enrolled.txt. Nothing was charged", role)
 		}
 	}

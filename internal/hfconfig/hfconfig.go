@@ -67,24 +67,42 @@ func Decode(raw []byte, into any, alsoHarmless ...string) error {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
 		known[f.Tag.Get("json")] = true
 	}
-	var refused, keys []string
+	var refused, keys, names []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if known[name] || slices.Contains(alsoHarmless, name) || passes(name) || empty(all[name]) ||
 			slices.Contains(switches, name) && Off(all[name]) {
 			continue
 		}
 		refused = append(refused, quote.Raw(name)+": "+quote.Raw(all[name]))
-		keys = append(keys, "--accept-key "+quote.Raw(name))
+		keys, names = append(keys, "--accept-key "+quote.Raw(name)), append(names, name)
 	}
+	unknown := &Unknown{known: maps.Clone(all)}
+	maps.DeleteFunc(unknown.known, func(name string, _ json.RawMessage) bool { return slices.Contains(names, name) })
 	switch len(refused) {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("%s is not supported (where it does not change what the model computes, accept it with %s)",
+		unknown.text = fmt.Sprintf("%s is not supported (if it does not change what the model computes, accept it with %s)",
 			refused[0], keys[0])
+	default:
+		unknown.text = fmt.Sprintf("%s are not supported (those that do not change what the model computes are accepted with %s)",
+			strings.Join(refused, ", "), strings.Join(keys, " "))
 	}
-	return fmt.Errorf("%s are not supported (those that do not change what the model computes are accepted with %s)",
-		strings.Join(refused, ", "), strings.Join(keys, " "))
+	return unknown
+}
+
+// Unknown is the error of fields that [Decode] does not know.
+type Unknown struct {
+	text  string
+	known map[string]json.RawMessage
+}
+
+func (u *Unknown) Error() string { return u.text }
+
+// Rest returns the object without these fields, whose other problems a caller reports with them.
+func (u *Unknown) Rest() []byte {
+	raw, _ := json.Marshal(u.known) // they were read from JSON
+	return raw
 }
 
 func passes(name string) bool {

@@ -136,8 +136,8 @@ func Resolve(path string, role Role) (string, error) {
 	dir, err := Find(cache, path, DefaultRevision, role)
 	if err != nil {
 		return "",
-			fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without network, bring "+
-				"%[3]s of %[4]s/%[1]s in a folder and name that folder", path, err, needs[role], Endpoint())
+			fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without network, copy "+
+				"%[3]s of %[4]s/%[1]s to a folder and name that folder", path, err, needs[role], Endpoint())
 	}
 	return dir, nil
 }
@@ -184,7 +184,7 @@ func Data(path string) (files []string, err error) {
 	}
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("there is no file %s, and no data set with Parquet, JSON lines or CSV of that name in the hub's cache %s: hf "+
-			"download --repo-type dataset %[1]s fetches it; without network, bring its files and name them", path, cache)
+			"download --repo-type dataset %[1]s fetches it; without network, copy its files and name them", path, cache)
 	}
 	return files, err
 }

@@ -152,7 +152,7 @@ func (f *File) checkExtents(size int64) error {
 			}
 			if m.DataPageOffset < 0 || m.TotalCompressedSize < 0 || m.DataPageOffset > size ||
 				m.TotalCompressedSize > size || m.NumValues < 0 {
-				return fmt.Errorf("row group %d, column %d: %d bytes at %d lie outside a file of %d bytes", i, j,
+				return fmt.Errorf("row group %d, column %d: %d bytes at %d are not inside a file of %d bytes", i, j,
 					m.TotalCompressedSize, m.DataPageOffset, size)
 			}
 		}

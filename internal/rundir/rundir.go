@@ -49,7 +49,7 @@ const (
 	Scores    = "scores.parquet"  // the samples' scores
 	Pairs     = "pairs.parquet"   // preference pairs of samples
 	Chosen    = "chosen.parquet"  // samples that the adapters were trained on
-	Written   = "written.parquet" // all texts that the model wrote, where the product is not just these
+	Written   = "written.parquet" // all texts that the model wrote, where the synthetic set is not just these
 	Form      = "form.json"       // what the release tells of the form of the clients' texts
 	Kinds     = "kinds.json"      // kinds of text that round 1 asks for
 	View      = "view.json"       // the samples and the validation texts in two dimensions
@@ -72,7 +72,7 @@ func Has(dir, name string) bool {
 	return err == nil
 }
 
-// Complete reports whether the product of the run in dir is there: a synthetic set, or a small model alone.
+// Complete reports whether what the run in dir publishes is there: a synthetic set, or a small model alone.
 func Complete(dir string) bool { return Has(dir, Synthetic) || Has(dir, Small) }
 
 // Round is the folder of a round, from 1.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io"
 	"io/fs"
 	"os"
@@ -80,9 +82,36 @@ func (p *page) block(line int, text string) {
 		}
 		p.check(line, n > p.sentence, "a sentence of %d words: %s", n, sentence)
 	}
+	p.plain(line, text)
+}
+
+// plain checks a text for banned words.
+func (p *page) plain(line int, text string) {
 	for _, b := range p.banned {
 		if found := b.FindString(text); found != "" {
 			p.check(line, true, "%q: %s", found, text)
+		}
+	}
+}
+
+// output checks the words of a Go file's texts or of a template's lines, which users read in output, errors and reports.
+func (p *page) output(content []byte) {
+	if filepath.Ext(p.name) == ".html" {
+		for i, line := range strings.Split(string(content), "\n") {
+			p.plain(i+1, line)
+		}
+		return
+	}
+	var tokens scanner.Scanner
+	file := token.NewFileSet().AddFile(p.name, -1, len(content))
+	tokens.Init(file, content, nil, 0)
+	for {
+		at, kind, text := tokens.Scan()
+		switch kind {
+		case token.EOF:
+			return
+		case token.STRING:
+			p.plain(file.Line(at), text)
 		}
 	}
 }
@@ -134,7 +163,7 @@ func (p *page) read(content string) {
 	end()
 }
 
-// prose checks every page in dir and prints what is long in it.
+// prose checks every page in dir and prints what is long in it. Of Go files and templates, it checks the banned words.
 func prose(dir string, out io.Writer) error {
 	content, err := os.ReadFile(filepath.Join(dir, proseFile))
 	if err != nil {
@@ -150,14 +179,19 @@ func prose(dir string, out io.Writer) error {
 		if err == nil && entry.IsDir() && path != dir && (name[0] == '.' || name == "testdata" || name == "build" || name == "runs") {
 			return filepath.SkipDir
 		}
-		if err != nil || filepath.Ext(name) != ".md" {
+		ext := filepath.Ext(name)
+		if err != nil || ext != ".md" && ext != ".html" && ext != ".go" || strings.HasSuffix(name, "_test.go") {
 			return err
 		}
 		content, err := os.ReadFile(path)
 		p := page{style: s, name: path}
-		p.read(string(content))
-		fmt.Fprintf(out, "%s: %d words, %d of %d sentences over %d words, %d paragraphs over %d\n", path, p.words,
-			p.longish, p.sentences, s.usualSentence, p.wordy, s.usualParagraph)
+		if ext == ".md" {
+			p.read(string(content))
+			fmt.Fprintf(out, "%s: %d words, %d of %d sentences over %d words, %d paragraphs over %d\n", path, p.words,
+				p.longish, p.sentences, s.usualSentence, p.wordy, s.usualParagraph)
+		} else {
+			p.output(content)
+		}
 		for _, w := range p.wrong {
 			fmt.Fprintln(out, w)
 		}

@@ -26,4 +26,13 @@ func TestProse(t *testing.T) {
 	if !slices.EqualFunc(p.wrong, want, strings.HasPrefix) || p.wordy != 2 {
 		t.Errorf("%q, %d", p.wrong, p.wordy)
 	}
+	for name, content := range map[string]string{
+		"x.go":   "package x // anew\n\nconst y = `\n` + \"told apart\"\n",
+		"x.html": "<p>\n\n<b>Anew</b>",
+	} {
+		p := page{style: s, name: name}
+		if p.output([]byte(content)); len(p.wrong) != 1 || !strings.HasPrefix(p.wrong[0], name+map[string]string{"x.go": ":4: ", "x.html": ":3: "}[name]) {
+			t.Errorf("%q", p.wrong)
+		}
+	}
 }

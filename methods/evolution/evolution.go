@@ -32,7 +32,7 @@ type rules struct {
 	// does so. A smaller share hardly varies the texts, a larger one loses what was selected.
 	share  float64
 	passes int
-	// ends says that the selected texts of the last round are the product, instead of texts by prompts that quote all
+	// ends says that the selected texts of the last round are the synthetic set, instead of texts by prompts that quote all
 	// survivors.
 	ends bool
 }

@@ -109,7 +109,7 @@ func notes(c configs.Config) []string {
 	out := []string{fmt.Sprintf("A client's vector is the change of %s by its own "+
 		"training (%s over its texts, %d texts a step, rate %g), scaled down to a norm of %g at most: all its texts "+
 		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
-		"The product is the model: it, its answers and all that is computed from it are within ε.",
+		"The run publishes the model: it, its answers and all that is computed from it are within ε.",
 		what, epochs(f.LocalEpochs), training(c).Batch, f.LearningRate, f.ClipNorm)}
 	switch c.Fed.Sampling {
 	case "tree":

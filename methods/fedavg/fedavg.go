@@ -1,5 +1,5 @@
 // Package fedavg is private federated averaging in its two forms: clients train the small model themselves, and the
-// server adds up their clipped changes of the weights with noise. Neither writes text; the product is the model.
+// server adds up their clipped changes of the weights with noise. Neither writes text: the run publishes the model.
 //
 //	client i      v_i = clip(SGD(w; its rows) − w)           package scoring/update, computed by fedsim/local
 //	DP-FedAvg     w ← w + rate/m · (Σ v_i + N(0, σ²C²))      all clients, or a cohort (McMahan et al. 2018)
@@ -63,7 +63,7 @@ func newMethod(e method.Env) (rounds.Method, error) {
 // Close implements rounds.Method.
 func (m *Method) Close() { m.part.Free() }
 
-// Prune implements rounds.Method: a round's release is all that later rounds and the product need.
+// Prune implements rounds.Method: a round's release is all that later rounds and the model need.
 func (m *Method) Prune(int) error { return nil }
 
 func (m *Method) begin() *server {

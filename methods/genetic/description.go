@@ -109,7 +109,7 @@ var figures = series.Set{
 }
 
 func notes(c configs.Config) []string {
-	how := "Selections are those of LimitedDomain (Durfee and Rogers 2019): each client votes by one of its texts, " +
+	how := "Selections follow LimitedDomain (Durfee and Rogers 2019): each client votes by one of its texts, " +
 		"its texts in turn, and the list of the individuals with the most votes is released, by Gumbel noise, as far as they are above a noisy threshold."
 	if !selects(c) {
 		how = "Each client's texts share one vote. Gaussian noise was added to all counts, and the individuals with " +

@@ -25,7 +25,7 @@ func TestPaperSettings(t *testing.T) {
 	}
 }
 
-// TestProduct: the product has the kept texts of all rounds, the last round's first; each text once, public ones marked.
+// TestProduct: the synthetic set has the kept texts of all rounds, the last round's first; each text once, public ones marked.
 func TestProduct(t *testing.T) {
 	tok, err := tokenizer.TrainBPE(slices.Values([]string{"a"}),
 		tokenizer.TrainOptions{VocabSize: 258, SpecialTokens: []string{"<|endoftext|>"}})

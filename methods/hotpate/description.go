@@ -101,11 +101,11 @@ func notes(c configs.Config) []string {
 	if h.OnFailure == "base" {
 		out = append(out,
 			"After a vote without a token, the model went on by itself, prompted with public texts. Those tokens "+
-				"tell nothing of the clients.")
+				"depend on no client's text.")
 	}
 	if c.Privacy.NoiseMultiplier == 0 {
 		out = append(out,
-			fmt.Sprintf("The noise is that of %d votes, of which a text that ends early leaves some unused: what was "+
+			fmt.Sprintf("The noise is for %d votes, of which a text that ends early leaves some unused: what was "+
 				"spent is less than the budget.", releases(c)))
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 
 // Description is how a method describes itself. The rest of the program asks it, and knows no method by name.
 type Description struct {
-	configs.Method // its name, which is the key of the product's row in evaluations, too, and its checks
+	configs.Method // its name, which is the key of the synthetic set's row in evaluations, too, and its checks
 	Clients
 	Words
 	// Needs are what a run provides for the method under a configuration; nil is nothing besides the [Env].
@@ -17,12 +17,12 @@ type Description struct {
 	New func(Env) (rounds.Method, error)
 	// Series are the figures and pictures of its rounds.
 	Series series.Set
-	// Cost is the work of a run under a configuration; nil is that of the product's texts.
+	// Cost is the work of a run under a configuration; nil is that of the synthetic set's texts.
 	Cost func(configs.Config) Cost
-	// Pairs says that the method makes preference pairs and follows dpo.best, by which the product may depend on
+	// Pairs says that the method makes preference pairs and follows dpo.best, by which the synthetic set may depend on
 	// validation clients.
 	Pairs bool
-	// Mixes says that the product can have public and written texts, of which synthetic.mix chooses.
+	// Mixes says that the synthetic set can have public and written texts, of which synthetic.mix chooses.
 	Mixes bool
 }
 
@@ -55,9 +55,9 @@ type Words struct {
 	Work func(configs.Config) string
 	// Denoise says how noise is removed from a release; nil if it is not removed.
 	Denoise func(configs.Config) string
-	// Product says how the product's texts were made, Untuned how the texts of the untuned model differ from them.
+	// Product says how the synthetic set's texts were made, Untuned how the texts of the untuned model differ from them.
 	Product, Untuned string
-	// Publishes says what the product is, before the run; nil is a synthetic set of texts that the tuned model writes.
+	// Publishes says what the run gives away, before it; nil is a synthetic set of texts that the tuned model writes.
 	Publishes func(configs.Config) string
 	// Notes are sentences for the report about the reading of releases; nil for none.
 	Notes func(configs.Config) []string
@@ -146,7 +146,7 @@ func (d Description) CostOf(c configs.Config) Cost {
 	return d.Cost(c)
 }
 
-// ChoosesMix reports whether validation clients choose the product's mix under a configuration.
+// ChoosesMix reports whether validation clients choose the synthetic set's mix under a configuration.
 func (d Description) ChoosesMix(c configs.Config) bool {
 	return d.Mixes && c.Synthetic.Mix == "validated" && c.Synthetic.PublicTexts > 0
 }

@@ -31,14 +31,14 @@ import (
 
 // Settings says how "picking" works.
 type Settings struct {
-	// Kept is the number of public texts that are the product. Default 20.
+	// Kept is the number of public texts that are the synthetic set. Default 20.
 	Kept int `yaml:"kept" range:"[1, 1000]"`
 }
 
 var settings = configs.Register("picking", Settings{Kept: 20}, nil)
 
 // picking is a whole method: the clients score all public texts in each round, and those with the highest noised scores
-// are the product. The releases of the rounds are its whole state.
+// are the synthetic set. The releases of the rounds are its whole state.
 type picking struct {
 	method.Env
 	scores []float64

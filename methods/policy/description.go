@@ -81,7 +81,7 @@ func Notes(c configs.Config) []string {
 			"relevant to the clients.", c.Warmup.Steps)
 	}
 	if k := c.Synthetic.Kept; k < 1 {
-		note("Rows of the synthetic set were drawn from the written texts by weights that bring their mean embedding "+
+		note("Rows of the synthetic set were drawn from the written texts by weights that move their mean embedding "+
 			"near the clients'. They leave an effective share of at least %.3g.", k)
 	}
 	switch n := c.Synthetic.PublicTexts; {

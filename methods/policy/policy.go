@@ -1,6 +1,6 @@
 // Package policy is a language model with LoRA adapters that learns from clients' scores: the common part of the
 // methods that tune one. It writes candidates, asks how similar they are to the clients' texts, reads the noised
-// answer, and writes the product. The method decides what the adapters learn from the scores.
+// answer, and writes the synthetic set. The method decides what the adapters learn from the scores.
 package policy
 
 import (

@@ -13,7 +13,7 @@ import (
 	"popri/methods/target"
 )
 
-// writtenFile has all texts that the model wrote, where the product is not just these.
+// writtenFile has all texts that the model wrote, where the synthetic set is not just these.
 const writtenFile = rundir.Written
 
 // Product writes the synthetic set with the restored adapters: the texts that the model writes, weighted if
@@ -51,8 +51,8 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	return all, rows.Write(file, all)
 }
 
-// Untrained writes the model's part of the product as it would be if no training had changed the model: the same
-// prompts, seeds and weights on texts. What the product is worth beyond it is what the training brought.
+// Untrained writes the model's part of the synthetic set as it would be if no training had changed the model: the same
+// prompts, seeds and weights on texts. What the synthetic set is worth beyond it is what the training brought.
 func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
 	prompter, err := p.finalPrompts()
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	return written, os.RemoveAll(parts)
 }
 
-// weighted draws as many rows as the product has from what was written, by weight if synthetic.kept says so.
+// weighted draws as many rows as the synthetic set has from what was written, by weight if synthetic.kept says so.
 func (p *Policy) weighted(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
 	if p.Config.Synthetic.Kept == 1 {
 		return written, nil

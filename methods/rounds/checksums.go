@@ -37,7 +37,7 @@ func seal(dir string) error {
 }
 
 // unchanged returns the user's error if a file of a complete round is gone or has another content than when the round
-// ended: later rounds, the product and the report stand on it. Files that came later do not count, nor do rounds of
+// ended: later rounds, the synthetic set and the report stand on it. Files that came later do not count, nor do rounds of
 // versions that noted no hashes.
 func unchanged(dir string) error {
 	file := filepath.Join(dir, rundir.Checksums)
@@ -58,12 +58,12 @@ func unchanged(dir string) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return fault.Userf("%s is gone since its round ended (%s names it): restore it from a copy, or begin "+
-				"anew in another folder", path, rundir.Checksums)
+				"again in another folder", path, rundir.Checksums)
 		case err != nil:
 			return err
 		case got != want:
 			return fault.Userf("%s has changed since its round ended (sha256 %.12s…, was %.12s…): restore it from a "+
-				"copy, or begin anew in another folder", path, got, want)
+				"copy, or begin again in another folder", path, got, want)
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ func (t *Runner) model(m ModelMethod, dir string) error {
 	})
 }
 
-// state is the number of the round after which the product's state stood. It follows from the figures of the rounds, so
+// state is the number of the round after which the synthetic set's state stood. It follows from the figures of the rounds, so
 // that a resumed run chooses the same.
 func (t *Runner) state() (int, error) {
 	if t.By == "" {

@@ -51,7 +51,7 @@ type Ender interface {
 type Options struct {
 	Dir    string // the run's folder, which exists
 	Rounds int
-	By     string // the figure by which [Best] chooses the state that the product is of; "" takes the last one
+	By     string // the figure by which [Best] chooses the state that the synthetic set is of; "" takes the last one
 	// Patience ends the rounds where By did not fall for so many rounds in a row (see [ProgressOf]); 0 never does.
 	Patience int
 	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if

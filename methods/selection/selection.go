@@ -1,5 +1,5 @@
 // Package selection is the baseline that tunes nothing: one private release says which public texts resemble the
-// clients', and these texts are the product. Package target has the formulas.
+// clients', and these texts are the synthetic set. Package target has the formulas.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once, so that rounds, prompts and samples cost no privacy
@@ -126,7 +126,7 @@ func (m *Method) note(r *rounds.Round, t *target.Target, s target.Selection) err
 	return nil
 }
 
-// Product implements rounds.Method: the selected texts are the product.
+// Product implements rounds.Method: the selected texts are the synthetic set.
 func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]sampling.Row, error) {
 	chosen, err := target.Read(m.Dir)
 	if err != nil {

@@ -25,7 +25,7 @@ var settings = configs.Register("public_selection", Settings{Texts: 9000, Weight
 // Candidates is the number of public texts that are weighted under a configuration.
 func Candidates(c configs.Config) int { return settings.Of(c).Texts }
 
-// AllRows is the number of rows that are drawn by weight where public texts alone are the product: a text occurs
+// AllRows is the number of rows that are drawn by weight where public texts alone are the synthetic set: a text occurs
 // its fraction of them, rounded up or down. They are the rows of 500 steps of 32 in the small model's training; more rows
 // would only round the shares less.
 const AllRows = 16000

@@ -113,7 +113,7 @@ func notes(c configs.Config) []string {
 	norm := scoring.ContrastNorm(w.Votes)
 	return []string{
 		fmt.Sprintf("A client votes within the labels of its texts: each text for its %d nearest texts and its %d "+
-			"furthest, with weights 1, 1/2, 1/4, …. The vector of one text has the norm %.4f, and that of a client "+
+			"furthest, with weights 1, 1/2, 1/4, …. The vector of one text has the norm %.4f, and a client's vector "+
 			"was scaled down to %.4f at most. Which labels a client has shows in nothing but that vector.", w.Votes,
 			w.Votes, norm, bound(c)),
 		paperWords(c, norm),

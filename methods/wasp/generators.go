@@ -17,7 +17,7 @@ import (
 
 // generator is a model that writes texts.
 type generator struct {
-	name string // in the product
+	name string // in the synthetic set
 	dir  string // folder; "" for the run's own generator and for a server
 	api  *api   // nil for a model that is here
 }

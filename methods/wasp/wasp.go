@@ -324,7 +324,7 @@ func highest(texts []row, label string, counts []float64, n int) []int {
 	return out
 }
 
-// productRow is a text of the product.
+// productRow is a text of the synthetic set.
 type productRow struct {
 	Prompt    int64   `parquet:"prompt_index"`
 	Sample    int64   `parquet:"sample_index"`

@@ -37,6 +37,8 @@ func TestLoad(t *testing.T) {
 			"\"<b>'hi' & \u2028\""},
 		{map[string]string{configFile: `{"chat_template": "{% if add_generation_prompt %}go{% endif %}"}`}, "go"},
 		{map[string]string{templateFile: "{{ strftime_now('%d %b %Y') }}"}, "26 Jul 2024"},
+		// SmolLM3's and Granite's forms
+		{map[string]string{templateFile: "{{ strftime_now('%d %B %Y') }}; {{ strftime_now('%B %d, %Y') }}"}, "26 July 2024; July 26, 2024"},
 	} {
 		template, err := Load(folder(t, c.files))
 		if err != nil {

@@ -73,6 +73,15 @@ func (c *codec) vocabulary() (v *exported, err error) {
 	if v.template, _, special, err = chat.Source(f.Dir); err != nil {
 		return nil, err
 	}
+	_, stated, err := tokenizer.SpecialTokens(f.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range []string{"pad_token", "unk_token"} { // those of a class alone mean nothing in the file
+		if stated[n] == "" {
+			delete(special, n)
+		}
+	}
 	return v, v.roles(c, t, special)
 }
 

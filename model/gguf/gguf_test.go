@@ -193,7 +193,7 @@ func TestRefuses(t *testing.T) {
 		"rows": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{4, 48} }),
 			"rows of 48 values are no multiple of the 32"},
 		"larger": {build(func(f *gguftest.File) { f.Tensors[1].Shape = []int64{200, 64} }),
-			"should lie in the file"},
+			"should be in the file"},
 		"name": {build(func(f *gguftest.File) { f.Tensors[1].Name = "\xff" }), "empty or not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestOverlap(t *testing.T) {
 	at := bytes.Index(b, []byte("two")) + 3 + 4 + 8 + 4 // name, dimensions, one of them, type
 	binary.LittleEndian.PutUint64(b[at:], 32)
 	_, err := gguf.Parse("x.gguf", bytes.NewReader(b), int64(len(b)))
-	if err == nil || !strings.Contains(err.Error(), `tensor "two": its blocks overlap those of "one"`) {
+	if err == nil || !strings.Contains(err.Error(), `tensor "two": its blocks overlap the blocks of "one"`) {
 		t.Error(err)
 	}
 }

@@ -118,7 +118,7 @@ func (f *File) locate(header, size int64) error {
 				alignment)
 		}
 		if start > size || t.offset > size-start || t.bytes > size-start-t.offset {
-			return f.BadTensor(t.Name, "its %d bytes from byte %d on should lie in the file, which has %d: it is "+
+			return f.BadTensor(t.Name, "its %d bytes from byte %d on should be in the file, which has %d: it is "+
 				"cut short or damaged", t.bytes, start+t.offset, size)
 		}
 		t.offset += start
@@ -127,7 +127,7 @@ func (f *File) locate(header, size int64) error {
 		func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
 	for i := 1; i < len(order); i++ {
 		if before := order[i-1]; order[i].offset < before.offset+before.bytes {
-			return f.BadTensor(order[i].Name, "its blocks overlap those of %q", before.Name)
+			return f.BadTensor(order[i].Name, "its blocks overlap the blocks of %q", before.Name)
 		}
 	}
 	return nil

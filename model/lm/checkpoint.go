@@ -21,9 +21,20 @@ import (
 func Load(dir string, o Options) (*Model, error) {
 	config, err := readConfig(dir)
 	if err != nil {
-		return nil, err
+		return nil, Check(dir)
 	}
 	return load(dir, config, o, nil)
+}
+
+// Check returns all that is wrong with the config.json and the weights' files of a folder, without reading the weights.
+func Check(dir string) error {
+	_, err := readConfig(dir)
+	files, missing := safetensors.OpenModel(dir)
+	if missing != nil {
+		return errors.Join(err, fmt.Errorf("lm: %w", missing))
+	}
+	files.Close()
+	return err
 }
 
 // load is [Load] with the given configuration. A tensor that the folder lacks is what missing returns, if it is not

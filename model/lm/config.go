@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,8 +153,20 @@ func parseConfig(raw []byte) (Config, error) {
 		return Config{}, err
 	}
 	c, err := arch.config(raw)
+	if unknown, ok := errors.AsType[*hfconfig.Unknown](err); ok {
+		_, more := arch.config(unknown.Rest())
+		err = both(err, more)
+	}
 	c.Type = name
 	return c, err
+}
+
+// both is two problems of one file in a line; either may be nil.
+func both(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return fmt.Errorf("%w; %w", a, b)
 }
 
 // quantized refuses weights that are packed into fewer bits, which other programs unpack as they compute. No accepted

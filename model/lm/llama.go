@@ -56,18 +56,18 @@ func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config
 
 // resolve is what the fields mean.
 func (f llamaLike) resolve(windowed bool) (Config, error) {
+	rotary, err := f.rotary(f.partial, f.Original, f.Context)
 	if f.Act != "silu" {
-		return Config{}, quote.Errorf("hidden_act: %q is not supported (silu)", f.Act)
+		err = both(quote.Errorf("hidden_act: %q is not supported (silu)", f.Act), err)
 	}
 	if f.Parallelism != 0 && f.Parallelism != 1 {
-		return Config{}, fmt.Errorf("pretraining_tp: %d is not supported", f.Parallelism)
+		err = both(fmt.Errorf("pretraining_tp: %d is not supported", f.Parallelism), err)
 	}
 	for i, t := range f.LayerTypes {
 		if t != "full_attention" && t != "sliding_attention" {
-			return Config{}, quote.Errorf("layer_types: layer %d: %q is not supported", i, t)
+			err = both(quote.Errorf("layer_types: layer %d: %q is not supported", i, t), err)
 		}
 	}
-	rotary, err := f.rotary(f.partial, f.Original, f.Context)
 	if err != nil {
 		return Config{}, err
 	}

@@ -316,3 +316,18 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	})
 }
+
+// TestCheck: what is wrong with a folder is reported together, the unknown fields before the values.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	config := `{"model_type": "llama", "foo": 3, "bar": true, "hidden_act": "gelu", "rope_scaling": {"type": "ntk"}}`
+	if err := os.WriteFile(filepath.Join(dir, configFile), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(dir, Options{})
+	for _, want := range []string{"bar: true, foo: 3 are not supported", "hidden_act", `"ntk"`, "neither model.safetensors"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 	if p.Type != "longrope" && (len(p.Short) > 0 || len(p.Long) > 0) ||
 		p.Type != "longrope" && p.Type != "yarn" && p.Magnitude != 0 || p.Type != "yarn" && p.yarnFields != (yarnFields{}) {
 		return r, quote.Errorf("%s: rope_type: %q has no short_factor, long_factor, attention_factor, beta_fast, beta_slow, mscale or truncate "+
-			"besides those of its own", name, p.Type)
+			"besides its own fields", name, p.Type)
 	}
 	switch p.Type {
 	case "", "default":

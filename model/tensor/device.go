@@ -196,7 +196,7 @@ func mixed(op string, ts []Tensor, devices []Device) *Error {
 	for i, d := range devices {
 		if d != devices[0] {
 			return &Error{Op: op, Shapes: []string{ts[0].describe(), ts[i].describe()},
-				Text: fmt.Sprintf("argument 0 lies on %v, argument %d on %v", devices[0], i, d)}
+				Text: fmt.Sprintf("argument 0 is on %v, argument %d on %v", devices[0], i, d)}
 		}
 	}
 	return nil

@@ -36,8 +36,11 @@ var classTokens = map[string]map[string]string{
 		"mask_token": "[MASK]"},
 }
 
-// classOf is the class of a model_type, where tokenizer_config.json names none.
-var classOf = map[string]string{"gpt2": "GPT2Tokenizer", "qwen2": "Qwen2Tokenizer"}
+// classOf is the class of a model_type, if the files name none; "" has no tokens of its own, and overrides what the files
+// name, as qwen2 does.
+var classOf = map[string]string{"gpt2": "GPT2Tokenizer", "opt": "GPT2Tokenizer", "qwen2": "Qwen2Tokenizer", "qwen3": "Qwen2Tokenizer",
+	"gpt_neox": "GPTNeoXTokenizer", "gemma2": "GemmaTokenizer", "gemma3_text": "GemmaTokenizer",
+	"mistral": "", "phi3": "", "olmo2": "", "granite": ""}
 
 func same(token string, names ...string) map[string]string {
 	of := map[string]string{}
@@ -64,7 +67,10 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 	_ = json.Unmarshal(config["tokenizer_class"], &class) // another type names no class
 	_ = json.Unmarshal(model["model_type"], &kind)
 	if class == "" {
-		class = classOf[kind]
+		_ = json.Unmarshal(model["tokenizer_class"], &class)
+	}
+	if of, known := classOf[kind]; class == "" || known && (of == "" || kind == "qwen2") {
+		class = of
 	}
 	class = strings.TrimSuffix(class, "Fast")
 	special, err := fields(dir, SpecialFile)
@@ -98,7 +104,7 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 		}
 	}
 	for n, token := range classTokens[class] {
-		if _, stated := tokens[n]; !stated && (class != "LlamaTokenizer" || (kind == "" || kind == "llama") && hasByteFallback(dir)) {
+		if _, stated := tokens[n]; !stated && (class != "LlamaTokenizer" || !ofBytes(dir)) {
 			tokens[n] = token
 		}
 	}
@@ -121,11 +127,9 @@ func fields(dir, name string) (of map[string]json.RawMessage, err error) {
 	return of, nil
 }
 
-// hasByteFallback reports whether a folder's tokenizer.json is one of SentencePiece's, as LlamaTokenizer needs it.
-func hasByteFallback(dir string) bool {
+// ofBytes reports whether a folder's tokenizer.json splits bytes, as LLaMA 3's does: its class is not LlamaTokenizer, whatever
+// the files name.
+func ofBytes(dir string) bool {
 	file, err := fields(dir, FileName)
-	var model struct {
-		Bytes bool `json:"byte_fallback"`
-	}
-	return err == nil && json.Unmarshal(file["model"], &model) == nil && model.Bytes
+	return err == nil && strings.Contains(string(file["pre_tokenizer"])+string(file["decoder"]), `"ByteLevel"`)
 }

@@ -13,7 +13,7 @@ func TestSpecialTokens(t *testing.T) {
 	gpt2 := map[string]string{"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}
 	qwen2 := map[string]string{"eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>", "pad_token": "<|endoftext|>"}
 	llama := map[string]string{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-	const fallback = `{"model": {"byte_fallback": true}}`
+	const pieces, bytes = `{"model": {"byte_fallback": true}}`, `{"pre_tokenizer": {"type": "ByteLevel"}}`
 	for _, c := range []struct {
 		config, special, model, tokenizer string // contents of files, "" for none
 		want                              map[string]string
@@ -25,10 +25,16 @@ func TestSpecialTokens(t *testing.T) {
 		{config: `{}`, model: `{"model_type": "qwen2"}`, want: qwen2},
 		{model: `{"model_type": "gpt2"}`, want: gpt2},
 		{model: `{"model_type": "llama"}`},
-		{config: `{"tokenizer_class": "LlamaTokenizer"}`},
-		{config: `{"tokenizer_class": "LlamaTokenizer"}`, tokenizer: fallback, want: llama},
-		{config: `{"tokenizer_class": "LlamaTokenizerFast"}`, model: `{"model_type": "llama"}`, tokenizer: fallback, want: llama},
-		{config: `{"tokenizer_class": "LlamaTokenizer"}`, model: `{"model_type": "mistral"}`, tokenizer: fallback},
+		{config: `{"tokenizer_class": "LlamaTokenizer"}`, want: llama},
+		{config: `{"tokenizer_class": "LlamaTokenizer"}`, model: `{"model_type": "smollm3"}`, tokenizer: bytes},
+		{model: `{"model_type": "smollm3", "tokenizer_class": "LlamaTokenizer"}`, tokenizer: pieces, want: llama},
+		{config: `{"tokenizer_class": "GPT2Tokenizer"}`, model: `{"model_type": "granite"}`, tokenizer: bytes},
+		{config: `{"tokenizer_class": "GPT2Tokenizer"}`, model: `{"model_type": "olmo2"}`, tokenizer: bytes},
+		{config: `{"tokenizer_class": "PreTrainedTokenizerFast"}`, model: `{"model_type": "qwen2"}`, tokenizer: bytes, want: qwen2},
+		{model: `{"model_type": "opt"}`, tokenizer: bytes, want: gpt2},
+		{config: `{"tokenizer_class": "LlamaTokenizer"}`, tokenizer: pieces, want: llama},
+		{config: `{"tokenizer_class": "LlamaTokenizerFast"}`, model: `{"model_type": "llama"}`, tokenizer: pieces, want: llama},
+		{config: `{"tokenizer_class": "LlamaTokenizer"}`, model: `{"model_type": "mistral"}`, tokenizer: pieces},
 		{config: `{"tokenizer_class": "PreTrainedTokenizerFast"}`,
 			special: `{"bos_token": "<|endoftext|>", "eos_token": {"content": "<|endoftext|>", "lstrip": false}, "pad_token": "<pad>"}`,
 			want:    map[string]string{"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<pad>"}},

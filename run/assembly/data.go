@@ -135,13 +135,13 @@ func checkPublic(c configs.Config, corpus *Corpus, warn func(string)) error {
 			problem = fmt.Errorf("data.public is %s, which "+hasColumn, file, column)
 		}
 	}
-	const risk = "prompts and public rows of the product repeat public text word for word, outside of ε"
+	const risk = "prompts and public rows of the synthetic set repeat public text word for word, outside of ε"
 	switch {
 	case problem == nil:
 	case !c.Data.AllowOverlap:
 		return fault.Userf("%w; %s. popri data import --deduplicate near --public FILE takes them out of the "+
 			"clients' file. If these texts are public nevertheless, set data.allow_overlap=true. (This message was "+
-			"made from the clients' texts without noise: it is for whoever may see them.)", problem, risk)
+			"made from the clients' texts without noise: it is for people who may see them.)", problem, risk)
 	case warn != nil:
 		warn(fmt.Sprintf("%v; %s (data.allow_overlap)", problem, risk))
 	}

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -91,7 +92,7 @@ func LoadGenerator(c configs.Config) (Generator, error) {
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return Generator{}, fault.User(err)
+		return Generator{}, fault.User(errors.Join(err, lm.Check(dir)))
 	}
 	m, err := lm.Load(dir, modelOptions(c.Model))
 	if err != nil {

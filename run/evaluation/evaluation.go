@@ -20,12 +20,12 @@ import (
 )
 
 // The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which
-// is the key of the product's.
+// is the key of the synthetic set's.
 const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
-	// KeyUntrained is what the model writes for the product's own prompts, with the same weights on texts and with the
+	// KeyUntrained is what the model writes for the synthetic set's own prompts, with the same weights on texts and with the
 	// same public texts, without the adapters: what the release gives without training.
 	KeyUntrained = "untrained"
 	// Of a product that holds public texts and texts that the model wrote, each part by itself.
@@ -48,7 +48,7 @@ type Outcome struct {
 	Labels int    `json:"labels,omitempty"`
 	// Small are the settings of the small model (downstream.*), by their names.
 	Small map[string]string `json:"small_model,omitempty"`
-	// Typed are beginnings of the product's texts after which small models suggest words ([downstream.Result.Suggested]).
+	// Typed are beginnings of the synthetic set's texts after which small models suggest words ([downstream.Result.Suggested]).
 	Typed []string `json:"typed,omitempty"`
 	// Notes are sentences about what limits the figures.
 	Notes []string `json:"notes,omitempty"`

@@ -7,17 +7,17 @@ import (
 	"popri/eval/downstream"
 )
 
-// Verdict says in a sentence or two how the product compares with the best of the other texts, and whether other test
+// Verdict says in a sentence or two how the synthetic set compares with the best of the other texts, and whether other test
 // clients could have given another answer. It is "" where nothing was compared.
 func (e *Outcome) Verdict() string {
 	var best *downstream.Result
 	helped := ""
-	var same []string // rows whose small model is the product's: synthetic.mix=validated may choose one of these texts
+	var same []string // rows whose small model is the synthetic set's: synthetic.mix=validated may choose one of these texts
 	for i := range e.Results {
 		r := &e.Results[i]
 		untrained := r.Key == downstream.Public && r.Texts == 0
 		if untrained && r.Deficit != nil && *r.Deficit <= 0 {
-			helped = "Training on the product did not help: the small model is as good without it (ε = 0). "
+			helped = "The training did not help: the small model is as good without it (ε = 0).  "
 		}
 		if r.Deficit == nil || r.Key == downstream.Private || untrained {
 			continue
@@ -26,7 +26,7 @@ func (e *Outcome) Verdict() string {
 			same = append(same, r.Name)
 			continue
 		}
-		// What the tuned model wrote is a part of the product and no baseline; only where it teaches more than other
+		// What the tuned model wrote is a part of the synthetic set and no baseline; only where it teaches more than other
 		// test clients explain, a reader needs to know of it.
 		if r.Key == KeyWritten && (*r.Deficit >= 0 || r.DeficitCI != nil && r.DeficitCI[1] >= 0) {
 			continue
@@ -37,7 +37,7 @@ func (e *Outcome) Verdict() string {
 	}
 	chosen := helped
 	if len(same) > 0 {
-		chosen += "The product was chosen on validation clients and is the same as the row " +
+		chosen += "The synthetic set was chosen on validation clients and is the same as the row " +
 			strings.Join(same, " and ") + ". "
 	}
 	if best == nil {
@@ -46,17 +46,17 @@ func (e *Outcome) Verdict() string {
 	difference := signed(100**best.Deficit) + " points of accuracy"
 	if best.DeficitCI == nil {
 		return chosen +
-			fmt.Sprintf("The product has %s against the strongest baseline, %s. There are no intervals, so nothing "+
+			fmt.Sprintf("The small model has %s against the strongest baseline, %s. There are no intervals, so nothing "+
 				"says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.DeficitCI[0], 100*best.DeficitCI[1]
-	words, chance := "The product is better than the strongest baseline, "+
+	words, chance := "The small model is better than the strongest baseline, "+
 		best.Name, "so the choice of test clients does not explain it"
 	switch {
 	case high < 0:
-		words = "The product is worse than the strongest baseline, " + best.Name
+		words = "The small model is worse than the strongest baseline, " + best.Name
 	case low <= 0:
-		words = "The product and the strongest baseline, " + best.Name + ", are not told apart"
+		words = "The small model and the strongest baseline, " + best.Name + ", are not distinguishable"
 		chance = "so it could be the choice of test clients"
 	}
 	return chosen +

@@ -27,7 +27,7 @@ func TestNoGap(t *testing.T) {
 	}
 }
 
-// TestVerdict: the product is compared with the best other text, and reference points do not count.
+// TestVerdict: the synthetic set is compared with the best other text, and reference points do not count.
 func TestVerdict(t *testing.T) {
 	row := func(key string, behind float64, ci ...float64) downstream.Result {
 		r := downstream.Result{Key: key, Name: "text " + key, Deficit: &behind}
@@ -45,18 +45,18 @@ func TestVerdict(t *testing.T) {
 		{[]downstream.Result{row(downstream.Public, -.01), row("a", .01)}, "did not help"},
 		{[]downstream.Result{row("a", .03, .02, .04), row("b", .011, .0052, .0171),
 			row(downstream.Private, -.05, -.06, -.04)},
-			"The product is better than the strongest baseline, text b: +1.10 points of accuracy (95 % interval over " +
+			"The small model is better than the strongest baseline, text b: +1.10 points of accuracy (95 % interval over " +
 				"40 test clients +0.52 to +1.71), so the choice of test clients does not explain it."},
 		{[]downstream.Result{row("a", .001, -.002, .004)},
-			"The product and the strongest baseline, text a, are not told apart: +0.10 points of accuracy (95 " +
+			"The small model and the strongest baseline, text a, are not distinguishable: +0.10 points of accuracy (95 " +
 				"% interval over 40 test clients −0.20 to +0.40)"},
 		{[]downstream.Result{row("a", -.01, -.02, -.004), row("b", .1, .09, .11)},
-			"The product is worse than the strongest baseline, " +
+			"The small model is worse than the strongest baseline, " +
 				"text a: −1.00 points of accuracy"},
 		{[]downstream.Result{row("a", .01)}, "nothing says whether that is chance"},
 		{[]downstream.Result{row("a", 0, 0, 0), row("b", .011, .0052, .0171)},
-			"The product was chosen on validation clients and is the " +
-				"same as the row text a. The product is better than the strongest baseline, text b: +1.10"},
+			"The synthetic set was chosen on validation clients and is the " +
+				"same as the row text a. The small model is better than the strongest baseline, text b: +1.10"},
 		{[]downstream.Result{row(KeyWritten, .001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
 		{[]downstream.Result{row(KeyWritten, -.001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
 		{[]downstream.Result{row(KeyWritten, -.01, -.02, -.004), row("b", .02, .01, .03)},

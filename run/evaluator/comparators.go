@@ -22,7 +22,7 @@ import (
 	"popri/trainer/pretrain"
 )
 
-// Comparators are the texts that an evaluation of a run compares: the product and its parts, what the untuned model wrote,
+// Comparators are the texts that an evaluation of a run compares: the synthetic set and its parts, what the untuned model wrote,
 // and public texts.
 type Comparators struct {
 	Dir    string
@@ -30,13 +30,13 @@ type Comparators struct {
 	Public datasets.Public
 	// Untuned writes the text of the untuned model, or reads it if it is there.
 	Untuned func(ctx context.Context) ([]sampling.Row, error)
-	// Untrained does the same for what the method's own prompts and weights give without training, which the product's
+	// Untrained does the same for what the method's own prompts and weights give without training, which the synthetic set's
 	// public texts are added to; nil if the method has none.
 	Untrained func(ctx context.Context) ([]sampling.Row, error)
 
 	model   string // the folder of a product that is a model; "" for texts
 	product []sampling.Row
-	mixes   []sampling.Row // the public and written texts that the product was chosen from
+	mixes   []sampling.Row // the public and written texts that the synthetic set was chosen from
 }
 
 // Read reads the run's product. A run without one is the user's mistake.
@@ -103,7 +103,7 @@ func productName(d method.Description, epsilon float64, product []sampling.Row) 
 		}
 	}
 	if d.Mixes && n > 0 {
-		return fmt.Sprintf("%s's product, %.0f %% public text (ε = %g)", d.Title, 100*float64(n)/float64(len(product)),
+		return fmt.Sprintf("%s's synthetic set, %.0f %% public text (ε = %g)", d.Title, 100*float64(n)/float64(len(product)),
 			epsilon)
 	}
 	return fmt.Sprintf("%s's text (ε = %g)", d.Title, epsilon)
@@ -121,7 +121,7 @@ func (r *Comparators) source(ctx context.Context, key string) (downstream.Source
 		return written("untuned model's text", untuned), err
 	case evaluation.KeyUntrained:
 		untrained, err := r.Untrained(ctx)
-		if public, own := parts(r.product); len(own) > 0 { // with the same public texts as the product
+		if public, own := parts(r.product); len(own) > 0 { // with the same public texts as the synthetic set
 			untrained = append(public, untrained...)
 		}
 		return written("the same without training", untrained), err
@@ -134,7 +134,7 @@ func (r *Comparators) source(ctx context.Context, key string) (downstream.Source
 	case evaluation.KeyWritten:
 		return written("what the tuned model wrote", own), nil
 	case evaluation.KeySelected:
-		return written("the product's weighted public text", public), nil
+		return written("the weighted public text alone", public), nil
 	case evaluation.KeyPublicAll:
 		name, err := r.allPublic()
 		return downstream.Source{Key: key, Name: name, Texts: datasets.Strings(r.Public.Generator)}, err

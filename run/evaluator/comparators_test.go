@@ -10,8 +10,8 @@ import (
 	"popri/run/evaluation"
 )
 
-// TestUntrained: the row without training differs from the product in what the model wrote, and in nothing else: it has
-// the product's public texts, and none where the product has none or is public text alone.
+// TestUntrained: the row without training differs from the synthetic set in what the model wrote, and in nothing else: it has
+// the synthetic set's public texts, and none where the synthetic set has none or is public text alone.
 func TestUntrained(t *testing.T) {
 	public := []sampling.Row{{Text: "p", Finish: sampling.Public}, {Text: "q", Finish: sampling.Public}}
 	written := []sampling.Row{{Text: "w", Finish: "stop"}}

@@ -113,7 +113,7 @@ func protocol(d configs.Downstream, r configs.Recipe) string {
 		length = fmt.Sprintf("takes %d passes over its texts", d.Epochs)
 	}
 	if r.Patience > 0 {
-		length += fmt.Sprintf(" unless %d measurements in a row bring no better one", r.Patience)
+		length += fmt.Sprintf(" unless %d measurements in a row give no better one", r.Patience)
 	}
 	if r.Tested > 0 {
 		length += fmt.Sprintf(", is tested on %d texts at most", r.Tested)

@@ -22,10 +22,10 @@ import (
 // classifies reports whether the small model gives texts labels.
 func classifies(c configs.Config) bool { return c.Downstream.Task == configs.Classification }
 
-// CheckTask returns the user's mistake if the product of a run would lack the labels that its evaluation needs.
+// CheckTask returns the user's mistake if the synthetic set of a run would lack the labels that its evaluation needs.
 func CheckTask(c configs.Config) error {
 	if classifies(c) && !c.Generate.ByLabel {
-		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the product's " +
+		return fault.Userf("downstream.task is \"classification\", and generate.by_label is false: the synthetic set's " +
 			"texts would have no labels to learn; set generate.by_label=true")
 	}
 	return nil

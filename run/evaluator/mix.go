@@ -11,7 +11,7 @@ import (
 	"popri/methods/target"
 )
 
-// Mix is one of the sets that the product was chosen from, in the event "mix".
+// Mix is one of the sets that the synthetic set was chosen from, in the event "mix".
 type Mix struct {
 	Name     string  `json:"name"` // "both", "written" or "public"
 	Rows     int     `json:"rows"`
@@ -19,7 +19,7 @@ type Mix struct {
 	Loss     float64 `json:"loss"`     // nats a token
 }
 
-// Mixed says which set is the product, in the event "mixed".
+// Mixed says which of them was chosen, in the event "mixed".
 type Mixed struct {
 	Chosen string `json:"chosen"`
 	Mixes  []Mix  `json:"mixes"`
@@ -31,11 +31,11 @@ func (m Mixed) String() string {
 	for _, x := range m.Mixes {
 		list = append(list, fmt.Sprintf("%s %.2f %% (%d rows)", x.Name, 100*x.Accuracy, x.Rows))
 	}
-	return fmt.Sprintf("the product is %q; accuracy on the validation clients: %s", m.Chosen, strings.Join(list, ", "))
+	return fmt.Sprintf("the synthetic set is %q; accuracy on the validation clients: %s", m.Chosen, strings.Join(list, ", "))
 }
 
-// ChooseMix returns the rows that teach the small model most about the validation clients: the product, the part of it
-// that the model wrote, or public texts alone. mixed is nil if the product is of one kind, so that there is nothing to
+// ChooseMix returns the rows that teach the small model most about the validation clients: the synthetic set, the part of it
+// that the model wrote, or public texts alone. mixed is nil if the synthetic set is of one kind, so that there is nothing to
 // choose.
 func ChooseMix(ctx context.Context, r Comparators, population *clients.Population, product []sampling.Row,
 	tell func(done, planned int)) (chosen []sampling.Row, mixed *Mixed, err error) {

@@ -46,7 +46,7 @@ type ProtectedRow struct {
 	Noise float64 `json:"noise_sd"`
 }
 
-// Protect trains the small model on the product of a file of texts, or tests a model's folder, and asks the test
+// Protect trains the small model on a file of texts, or tests a model's folder, and asks the test
 // clients for its accuracies and those of ε = 0 and, where eval.reference_private allows it, ε = ∞. The vector of a
 // client has one value between 0 and 1 for each model, so its norm is at most √models, and replacing a client's answers
 // by zeros moves the sum by as much. epsilon is spent at once, with the configuration's delta; the ledger and the

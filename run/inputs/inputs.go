@@ -130,7 +130,7 @@ func (in Inputs) Compare(dir string, accept bool) error {
 	var began Inputs
 	err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Inputs), &began)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin anew in "+
+		return fault.Userf("%s has no %s, so what the run began with is not known: restore the file, or begin again in "+
 			"another folder", dir, rundir.Inputs)
 	}
 	if err != nil {
@@ -141,8 +141,8 @@ func (in Inputs) Compare(dir string, accept bool) error {
 		return nil
 	}
 	if !accept {
-		return fault.Userf("%s began with other inputs than it would go on with:\n  %s\n"+
-			"Change them back, begin anew in another folder, or accept this by --accept-changes",
+		return fault.Userf("%s began with other inputs than it would continue with:\n  %s\n"+
+			"Change them back, begin again in another folder, or accept this by --accept-changes",
 			dir, strings.Join(changes, "\n  "))
 	}
 	in.Changes = append(began.Changes, changes...)

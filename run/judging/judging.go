@@ -132,7 +132,7 @@ func (o Options) track(c configs.Config, r *judge.Result) {
 	t.Close()
 }
 
-// texts reads the product and the lists that the user names.
+// texts reads the synthetic set and the lists that the user names.
 func (o Options) texts(in *judge.Input) (err error) {
 	if o.Run != "" {
 		written, err := rows.Read[sampling.Row](filepath.Join(o.Run, rundir.Synthetic))
@@ -159,7 +159,7 @@ func (o Options) texts(in *judge.Input) (err error) {
 	return err
 }
 
-// clients reads those behind the product and those who were held out.
+// clients reads those behind the synthetic set and those who were held out.
 func (o Options) clients(c configs.Config, in *judge.Input) error {
 	population, err := assembly.LoadPrivate(c)
 	if err != nil {

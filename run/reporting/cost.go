@@ -9,7 +9,7 @@ import (
 	"popri/methods/rounds"
 )
 
-// Cost is what a run's training costs a client and the server, without the product and evaluations (POPri, Table 2).
+// Cost is what a run's training costs a client and the server, without the synthetic set and evaluations (POPri, Table 2).
 type Cost struct {
 	Name     string `json:"name"`
 	Rounds   int    `json:"rounds"`

@@ -11,14 +11,14 @@ import (
 	"popri/show/series"
 )
 
-// nearest says which adapters wrote the product.
+// nearest says which adapters wrote the synthetic set.
 func selected(s rounds.Selection) string {
 	if s.By == configs.ValidationLoss {
 		state := fmt.Sprintf("the model after round %d", s.Round)
 		if s.Round == 0 {
 			state = "the model before the first round, ε = 0: no round's was better"
 		}
-		return fmt.Sprintf("The product is %s. It had the least loss on the validation clients, %.4f nats a token "+
+		return fmt.Sprintf("The published model is %s. It had the least loss on the validation clients, %.4f nats a token "+
 			"(trainer.select), measured without noise: validation clients are not protected.", state, s.Value)
 	}
 	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
@@ -31,7 +31,7 @@ func selected(s rounds.Selection) string {
 		what = "Fréchet distance from the validation clients' texts, %.4f (trainer.select=fid). It is measured " +
 			"without noise: validation clients are not protected."
 	}
-	return fmt.Sprintf("The model's part of the product was written with %s: of all rounds, their samples had the "+
+	return fmt.Sprintf("The model's part of the synthetic set was written with %s: of all rounds, their samples had the "+
 		"least "+what,
 		adapters, s.Value)
 }

@@ -120,7 +120,7 @@ func addEvaluation(r *report.Report, dir string, c *configs.Config) error {
 		r.SmallModel = append(r.SmallModel, small)
 	}
 	if folder := filepath.Join(dir, rundir.Small); rundir.Has(dir, rundir.Small) {
-		r.SmallModel = append(r.SmallModel, "The small model that was trained on the product is in the folder "+rundir.Small+
+		r.SmallModel = append(r.SmallModel, "The small model that was trained on the synthetic set is in the folder "+rundir.Small+
 			". It runs with: "+quote.Shell("popri", "generate", "--model", folder, "--prompt", "I"))
 	}
 	r.Notes = append(r.Notes, r.SmallModel...)
@@ -141,7 +141,7 @@ func releaseNotes(round string) (notes []string, err error) {
 		return nil, err
 	}
 	if words := form.String(); found && words != "" {
-		notes = append(notes, "What the release tells of "+words+".")
+		notes = append(notes, "What the release shows of "+words+".")
 	}
 	return notes, nil
 }

@@ -58,7 +58,7 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	}
 	if len(others) > 0 {
 		r.Notes = append(r.Notes,
-			fmt.Sprintf("%s's product does not beat everything here: it has %.2f %% and is no better than %s.",
+			fmt.Sprintf("%s does not beat everything here: it has %.2f %% and is no better than %s.",
 				d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
 	}
 }

@@ -42,18 +42,18 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 			written = append(written, row.Text)
 		}
 	}
-	if r.Product = productWords(len(written), len(public)); c.Learns() {
-		r.Product = "The product is the model in the folder " + rundir.Small + ": the small model, " +
+	if r.Product, r.Learns = productWords(len(written), len(public)), c.Learns(); r.Learns {
+		r.Product = "The run publishes the model in the folder " + rundir.Small + ": the small model, " +
 			methods.Of(*c).Product + "."
 	}
 	share := ""
 	if len(written) > 0 && len(public) > 0 {
-		share = fmt.Sprintf("; %d of the product's %d rows", len(written), len(product))
+		share = fmt.Sprintf("; %d of the synthetic set's %d rows", len(written), len(product))
 	}
 	add("After", methods.Of(*c).Product+share, written)
 	add("Chosen",
 		fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of the "+
-			"product's %d rows",
+			"synthetic set's %d rows",
 			len(public), len(product)), public)
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
 		g, err := assembly.Embedded()
@@ -66,7 +66,7 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		note := "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and " +
 			"simd. It was chosen so that the small model does not know the clients' domain beforehand"
 		if c.Data.Public == "godoc" {
-			note += ", while the generator has seen public files of it: what the method can give is to bring that " +
+			note += ", while the generator has seen public files of it: what the method can add is to draw that " +
 				"knowledge out"
 		}
 		r.Notes = append(r.Notes, note+".")
@@ -87,9 +87,9 @@ func productWords(written, public int) string {
 		parts = append(parts, fmt.Sprintf("%d public texts that the clients' noised answer chose", public))
 	}
 	if len(parts) == 0 {
-		return "The product is the synthetic set that the run will publish; it is not written yet."
+		return "The run publishes a synthetic set, which is not written yet."
 	}
-	return "The product is the synthetic set that the run publishes: " + strings.Join(parts, " and ") + "."
+	return "The run publishes a synthetic set: " + strings.Join(parts, " and ") + "."
 }
 
 func pick(texts []string, n int) []string {

@@ -58,7 +58,7 @@ func SmallCard(dir string) (s datacard.Small, err error) {
 	return s, nil
 }
 
-// results adds the rows of ε = 0 and of the product, and how the step was chosen.
+// results adds the rows of ε = 0 and of the synthetic set, and how the step was chosen.
 func results(s *datacard.Small, e *evaluation.Outcome, product string) {
 	for _, key := range []string{downstream.Public, product} {
 		x := e.Result(key)

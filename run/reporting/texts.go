@@ -89,7 +89,7 @@ func samePrompts(dir string, c *configs.Config, rounds int) (before, after []sam
 		after, err = read(filepath.Join(dir, rundir.Synthetic))
 		return before, after, err
 	}
-	for n := rounds; n > 0 && after == nil && err == nil; n-- { // the product is a choice of these
+	for n := rounds; n > 0 && after == nil && err == nil; n-- { // the synthetic set is a choice of these
 		after, err = read(filepath.Join(rundir.Round(dir, n), rundir.Written))
 	}
 	return before, after, err

@@ -168,7 +168,7 @@ func (t *Listener) accuracies(e *evaluation.Outcome, at time.Time) (points []tra
 	return points
 }
 
-// Judged adds how like the clients' the product's texts are, and those of other clients and public text:
+// Judged adds how like the clients' the synthetic set's texts are, and those of other clients and public text:
 // judge/mauve/product. What popri judge found about the train clients is left out, for its page is for the owner of the
 // data alone.
 func (t *Listener) Judged(r *judge.Result) {

@@ -115,7 +115,7 @@ func compose(run string, facts guarantee.Facts, r Result, t table, o Options) ([
 		"was chosen |\n")
 	if r.Labels > 0 {
 		fmt.Fprintf(&b,
-			"| `label` | one of %d: a public text's own, or that of the public texts which the model was shown; "+
+			"| `label` | one of %d: a public text's own, or the label of the public texts which the model was shown; "+
 				"nothing checks that what it wrote fits |\n", r.Labels)
 	}
 	err = proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs},

@@ -50,7 +50,7 @@ type Result struct {
 	Guarantee string `json:"guarantee"`
 }
 
-// Write writes the product of a finished run to a folder. Each file is replaced as a whole; the card comes last.
+// Write writes the synthetic set of a finished run to a folder. Each file is replaced as a whole; the card comes last.
 func Write(run, out string, o Options) (r Result, err error) {
 	r.Folder, o.Name = out, cmp.Or(o.Name, filepath.Base(filepath.Clean(run)))
 	defer func() {

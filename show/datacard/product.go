@@ -15,7 +15,7 @@ import (
 // public is the finish of a row that is a public text, as package sampling writes it, which needs libtorch.
 const public = "public"
 
-// row is a row of the product, and plainRow one of a product without labels.
+// row is a row of the synthetic set, and plainRow one of a product without labels.
 type (
 	row struct {
 		Text   string `parquet:"text"`
@@ -70,7 +70,7 @@ func (r *Result) read(path string) (product []row, err error) {
 	return product, err
 }
 
-// table describes the Parquet file of the product.
+// table describes the Parquet file of the synthetic set.
 type table struct {
 	bytes, size int64 // of all cells, of the file
 	features    []feature

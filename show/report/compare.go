@@ -178,11 +178,11 @@ func collect(caption, corner string, titles []string, runs []Report,
 	return m
 }
 
-// rowName names a result in a table with a column for each run. The run's product has one name for all, because its own
-// name tells its method, ε and fraction of public text, which differ from run to run.
+// rowName names a result in a table with a column for each run. What the run publishes has one name for all, because its
+// own name has its method, ε and fraction of public text, which differ from run to run.
 func rowName(r Report, row Result) string {
 	if row.Key == r.Main {
-		return "the run's product"
+		return "what the run publishes"
 	}
 	return row.Name
 }
@@ -273,15 +273,14 @@ func (p *comparison) products(titles []string, runs []Report) {
 	}
 	slices.SortStableFunc(list, func(a, b Result) int { return cmp.Compare(*b.Accuracy, *a.Accuracy) })
 	best, last := list[0], list[len(list)-1]
-	p.Picture = measureOf(list).picture("Accuracy of a small model after training on each run's product, the "+
-		"synthetic set that it publishes", list, best.Key, nil)
+	p.Picture = measureOf(list).picture("Accuracy of each run's small model", list, best.Key, nil)
 	decimals := measureOf(list).decimals(list)
 	if *best.Accuracy == *last.Accuracy {
-		p.Headline = fmt.Sprintf("All %d products give the same accuracy, %s.", len(list),
+		p.Headline = fmt.Sprintf("All %d runs give the same accuracy, %s.", len(list),
 			percent(*best.Accuracy, decimals))
 		return
 	}
-	p.Headline = fmt.Sprintf("Of %d products, that of “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.",
+	p.Headline = fmt.Sprintf("Of %d runs, “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.",
 		len(list), best.Name, percent(*best.Accuracy, decimals), last.Name, percent(*last.Accuracy, decimals))
 	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
 		p.Headline += " Their 95 % intervals overlap."

@@ -35,8 +35,8 @@ func (m measure) find(results []Result, key string) (Result, bool) {
 	return results[i], true
 }
 
-// baseline is the best result besides the product's and that of the clients' own text. What the tuned model wrote is a
-// part of the product, and counts only where it is better by more than its interval.
+// baseline is the best result besides the synthetic set's and that of the clients' own text. What the tuned model wrote is a
+// part of the synthetic set, and counts only where it is better by more than its interval.
 func (m measure) baseline(results []Result, main string) (best Result, found bool) {
 	product, measured := m.find(results, main)
 	for _, r := range results {
@@ -81,7 +81,7 @@ func labelled(results []Result) bool {
 	return slices.ContainsFunc(results, func(r Result) bool { return r.MacroF1 != nil })
 }
 
-// headline says what the product is worth, and which baseline is no worse. results are those of the picture.
+// headline says what the synthetic set is worth, and which baseline is no worse. results are those of the picture.
 func headline(r Report, results []Result) string {
 	m := measureOf(r.Results)
 	product, has := m.find(results, r.Main)
@@ -89,9 +89,12 @@ func headline(r Report, results []Result) string {
 		if r.Interrupted != "" {
 			return "No result yet. The run was interrupted " + r.Interrupted + "."
 		}
-		return "No result yet: no small model has been trained on this run's product. popri eval --run does that."
+		return "No result yet: no small model has been trained on this run's synthetic set. popri eval --run does that."
 	}
-	untrained := "without further training"
+	untrained, what, subject := "without further training", "on the synthetic set of this run", "The synthetic set"
+	if r.Learns {
+		what, subject = "at this run's clients", "This model"
+	}
 	task := "A small model predicts %s of the next words in the test clients' texts"
 	switch {
 	case labelled(r.Results):
@@ -112,7 +115,7 @@ func headline(r Report, results []Result) string {
 		}
 	}
 	say(keyPublic, untrained)
-	say(r.Main, "after training on the product of this run")
+	say(r.Main, "after training "+what)
 	say(keyPrivate, "after training on the clients' own texts")
 	if len(clauses) == 0 {
 		return ""
@@ -121,7 +124,7 @@ func headline(r Report, results []Result) string {
 	best, found := m.baseline(results, r.Main)
 	switch {
 	case !has:
-		return text + " The product itself was not measured."
+		return text + " " + subject + " itself was not measured."
 	case !found:
 		return text
 	case best.Key == keyPublic && m.better(product, best):
@@ -129,11 +132,11 @@ func headline(r Report, results []Result) string {
 	case m.better(product, best):
 		return text + fmt.Sprintf(" The best baseline, “%s”, gives %s.", best.Name, m.text(m.value(best), decimals))
 	case best.Key == keyPublic && labelled(r.Results):
-		return text + " The product is no better than public text."
+		return text + " " + subject + " is no better than public text."
 	case best.Key == keyPublic:
-		return text + " Training on the product did not help."
+		return text + " This training did not help."
 	}
-	return text + fmt.Sprintf(" The product is no better than the baseline “%s”, which gives %s.", best.Name,
+	return text + fmt.Sprintf(" %s is no better than the baseline “%s”, which gives %s.", subject, best.Name,
 		m.text(m.value(best), decimals))
 }
 
@@ -144,7 +147,7 @@ func enumerate(list []string) string {
 	return strings.Join(list, "")
 }
 
-// pictured are the results of the picture at the top: without training, the best baseline, the product, the clients'
+// pictured are the results of the picture at the top: without training, the best baseline, the synthetic set, the clients'
 // own text.
 func pictured(r Report) (list []Result) {
 	m := measureOf(r.Results)
@@ -207,7 +210,11 @@ func plainNames(r Report) map[string]string {
 	if labelled(r.Results) {
 		public = "public text (ε = 0)"
 	}
-	return map[string]string{keyPublic: public, r.Main: "the product of this run",
+	published := "the synthetic set of this run"
+	if r.Learns {
+		published = "the model of this run"
+	}
+	return map[string]string{keyPublic: public, r.Main: published,
 		keyPrivate: "the clients' own texts (ε = ∞)"}
 }
 

@@ -24,7 +24,7 @@ func TestHeadline(t *testing.T) {
 	}
 	perplexity := func(key string, v float64) Result { return Result{Key: key, Name: "text " + key, Perplexity: &v} }
 	const figures = "A small model predicts 16.1\u202f% of the next words in the test clients' texts without further " +
-		"training, 19.5\u202f% after training on the product of this run and 19.6\u202f% after training on the clients' own texts."
+		"training, 19.5\u202f% after training on the synthetic set of this run and 19.6\u202f% after training on the clients' own texts."
 	public, product, private := row(keyPublic, .161), row("popri", .195), row(keyPrivate, .196)
 	for name, c := range map[string]struct {
 		rows        []Result
@@ -35,25 +35,25 @@ func TestHeadline(t *testing.T) {
 		"better": {[]Result{public, row("a", .17), row("b", .18), product, private}, "",
 			figures + " The best baseline, “text b”, gives 18.0\u202f%."},
 		"worse": {[]Result{public, row("a", .2), product, private}, "",
-			figures + " The product is no better than the baseline “text a”, which gives 20.0\u202f%."},
+			figures + " The synthetic set is no better than the baseline “text a”, which gives 20.0\u202f%."},
 		"the same": {[]Result{public, row("a", .195), product, private}, "",
-			figures + " The product is no better than the baseline “text a”, which gives 19.5\u202f%."},
+			figures + " The synthetic set is no better than the baseline “text a”, which gives 19.5\u202f%."},
 		"a part that is no better": {[]Result{public, row("a", .17), ranged(keyWritten, .197, .19, .204), product, private}, "",
 			figures + " The best baseline, “text a”, gives 17.0\u202f%."},
 		"a part that is better": {[]Result{public, row("a", .17), ranged(keyWritten, .205, .198, .212), product, private}, "",
-			figures + " The product is no better than the baseline “text written”, which gives 20.5\u202f%."},
-		"no help": {[]Result{row(keyPublic, .195), product}, "", "Training on the product did not help."},
+			figures + " The synthetic set is no better than the baseline “text written”, which gives 20.5\u202f%."},
+		"no help": {[]Result{row(keyPublic, .195), product}, "", "This training did not help."},
 		"close": {[]Result{row(keyPublic, .1951), row("popri", .1953)}, "",
 			"texts without further training and 19.53\u202f% after"},
-		"no product": {[]Result{public, private}, "", "The product itself was not measured."},
+		"no product": {[]Result{public, private}, "", "The synthetic set itself was not measured."},
 		"labels": {labels(public, product), "",
 			"A small model gives 16.1\u202f% of the test clients' texts their label after training on public text " +
-				"and 19.5\u202f% after training on the product of this run."},
-		"labels, worse": {labels(row(keyPublic, .3), product), "", "The product is no better than public text."},
+				"and 19.5\u202f% after training on the synthetic set of this run."},
+		"labels, worse": {labels(row(keyPublic, .3), product), "", "The synthetic set is no better than public text."},
 		"perplexity": {[]Result{perplexity(keyPublic, 200), perplexity("a", 180.5), perplexity("popri", 150),
 			perplexity(keyPrivate, 120)}, "",
 			"A small model has a perplexity of 200.0 on the test clients' texts (less is better) without further " +
-				"training, 150.0 after training on the product of this run and 120.0 after training on the clients' " +
+				"training, 150.0 after training on the synthetic set of this run and 120.0 after training on the clients' " +
 				"own texts. The best baseline, “text a”, gives 180.5."},
 		"less is worse": {[]Result{perplexity("a", 140), perplexity("popri", 150)}, "",
 			"no better than the baseline “text a”, which gives 140.0."},
@@ -74,11 +74,11 @@ func TestFirstScreen(t *testing.T) {
 	page := render(t, full())
 	at := 0
 	for _, want := range []string{`<p class="headline">A small model predicts 19.4`,
-		"22.1\u202f% after training on the product", "“All public text”, gives 21.6\u202f%",
+		"22.1\u202f% after training on the synthetic set", "“All public text”, gives 21.6\u202f%",
 		`<figure class="picture">`, `aria-label="Public text only (ε = 0): 19.42`, `aria-label="All public text: 21.55`,
 		"aria-label=\"POPri: 22.15\u202f%, interval 21.92\u202f% to 22.39\u202f%\"", "(ε = ∞): 24.51",
 		"strongest baseline", "interval −0.10 to",
-		"publishes: 12\u202f000 texts", "ε = 6.98 of 7 was spent by 3 releases", `<nav class="contents"`,
+		"synthetic set: 12\u202f000 texts", "ε = 6.98 of 7 was spent by 3 releases", `<nav class="contents"`,
 		`<section id="privacy">`, "All releases together are private. The guarantee protects one client.</p>\n<details",
 		"<p>Two data sets are neighbours.</p>", `<section id="results">`} {
 		i := strings.Index(page[at:], want)

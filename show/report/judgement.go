@@ -47,7 +47,7 @@ func judgedSets(r *judge.Result) (names []string) {
 	return names
 }
 
-// Judgement answer what readers ask first: is the product like the clients' texts, does it repeat anybody, and can it
+// Judgement answer what readers ask first: is the synthetic set like the clients' texts, does it repeat anybody, and can it
 // be told who took part.
 func Judgement(r *judge.Result) []string {
 	var out []string
@@ -87,7 +87,7 @@ func Judgement(r *judge.Result) []string {
 	out = append(out, text+".")
 	for _, c := range r.Canaries {
 		if c.Run == c.Words {
-			out = append(out, fmt.Sprintf("The planted text %q stands in the product.", c.Text))
+			out = append(out, fmt.Sprintf("The planted text %q is in the synthetic set.", c.Text))
 		}
 	}
 	return out
@@ -99,8 +99,8 @@ const apart = 0.65
 // JudgementCaveats say what weakens the comparison.
 func JudgementCaveats(r *judge.Result) (out []string) {
 	if math.Max(r.GroupsAUC, 1-r.GroupsAUC) > apart {
-		out = append(out, fmt.Sprintf("Clients behind the product and clients held out differ: a classifier of their "+
-			"texts reaches an AUC of %.2f, where 0.5 is no difference. What is said of clients behind the product "+
+		out = append(out, fmt.Sprintf("Clients behind the synthetic set and clients held out differ: a classifier of their "+
+			"texts reaches an AUC of %.2f, and 0.5 is no difference. What is said of clients behind the synthetic set "+
 			"may come from this difference, such as other years, and not from their part in it. Name clients who "+
 			"were drawn as they were (--controls).", r.GroupsAUC))
 	}

@@ -70,8 +70,8 @@ func full() Report {
 			{Key: "private", Name: "The clients' own text (ε = ∞)", Accuracy: new(0.2451),
 				AccuracyCI: &Interval{0.2425, 0.2478}, Perplexity: new(118.9), GapClosed: new(1.0)},
 		},
-		Product: "The product is the synthetic set that the run publishes: 12000 texts that the model wrote.",
-		Verdict: "The product and the strongest baseline, all public text, are not told apart: +0.60 points of " +
+		Product: "The run publishes a synthetic set: 12000 texts that the model wrote.",
+		Verdict: "The small model and the strongest baseline, all public text, are not distinguishable: +0.60 points of " +
 			"accuracy (95 % interval -0.10 to +1.30).",
 		Notes: []string{"The prompts' public set leaves out the parts of the library that resemble a compiler; " +
 			"with all public text the gap is half as wide."},
@@ -430,7 +430,7 @@ func TestCompare(t *testing.T) {
 	page := string(content)
 	checkPage(t, page)
 	for _, want := range []string{"3 runs",
-		"Of 2 products, that of “Go documentation, ε = 7” gives the highest accuracy, 22.1\u202f%. The lowest, of “ε " +
+		"Of 2 runs, “Go documentation, ε = 7” gives the highest accuracy, 22.1\u202f%. The lowest, of “ε " +
 			"= 1”, is 21.7",
 		`<figure class="picture">`, "ε = 1", "Run 3", "interrupted after round 1", "21.70\u202f%", "22.15\u202f%",
 		"dpo.beta", "0.4", "best", "Bits of a character", "1.234", "<small>It is in the folder small.</small>"} {

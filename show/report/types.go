@@ -24,8 +24,9 @@ type Report struct {
 	Typed   []Typed  `json:"typed,omitempty"`
 	// Verdict says who won, by how much, and whether it could be chance. It stands below the first picture.
 	Verdict string `json:"verdict,omitempty"`
-	// Product says what the product is, where the page first speaks of it.
+	// Product says what the run publishes, when the page first mentions it. Learns: that is a model, and no text.
 	Product string   `json:"product,omitempty"`
+	Learns  bool     `json:"learns,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
 	// SmallModel says of which small model the figures are and where the trained one lies, a paragraph each; notes, too.
 	SmallModel []string `json:"small_model,omitempty"`
@@ -110,7 +111,7 @@ type Typed struct {
 const (
 	keyPublic  = "public"
 	keyPrivate = "private"
-	keyWritten = "written" // what the tuned model wrote, a part of the product
+	keyWritten = "written" // what the tuned model wrote, a part of the synthetic set
 )
 
 // View shows where the samples of a round lie, in a plane whose origin is the mean of the validation texts.

@@ -113,7 +113,7 @@ func TestSetWarnsOnceForEachTracker(t *testing.T) {
 	s.Log(somePoints(3, 3))
 	s.Close(End{})
 	s.Close(End{})
-	if want := []string{"a: no; the run goes on without", "b: no; the run goes on without"}; !slices.Equal(said, want) {
+	if want := []string{"a: no; the run continues without", "b: no; the run continues without"}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
 	if bad.calls != 3 || good.calls != 3 {

@@ -120,7 +120,7 @@ func (m *mlflow) Close(end End) error {
 	defer m.mu.Unlock()
 	err := m.tell()
 	if err == nil && (len(m.queue) > 0 || m.lost > 0) {
-		err = fmt.Errorf("%d figures were not sent; a process that goes on with the run will", len(m.queue)+m.lost)
+		err = fmt.Errorf("%d figures were not sent; a process that continues the run will", len(m.queue)+m.lost)
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func mlflowURL(getenv func(string) string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		// The error would quote the address, which may have a password in it.
-		return nil, errors.New("MLFLOW_TRACKING_URI is no URL, must be that of a server, such as http://127.0.0.1:5000")
+		return nil, errors.New("MLFLOW_TRACKING_URI is no URL, must be the URL of a server, such as http://127.0.0.1:5000")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("MLFLOW_TRACKING_URI is %q, must be the URL of a server, such as http://127.0.0.1:5000",

@@ -64,7 +64,7 @@ func checkOTel(getenv func(string) string) error {
 		switch {
 		case text == "":
 		case err != nil: // the error would quote the address, which may have a password in it
-			return fmt.Errorf("%sENDPOINT is no URL, must be that of a server, such as http://127.0.0.1:4318", prefix)
+			return fmt.Errorf("%sENDPOINT is no URL, must be the URL of a server, such as http://127.0.0.1:4318", prefix)
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			return fmt.Errorf("%sENDPOINT is %q, must be the URL of a server, such as http://127.0.0.1:4318", prefix,
 				u.Redacted())

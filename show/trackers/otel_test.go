@@ -311,7 +311,7 @@ func TestOTelFailures(t *testing.T) {
 		s.Log([]Point{{"round/loss", int64(n), begin, 1}})
 	}
 	s.Close(End{Status: Finished})
-	if len(said) != 1 || !strings.HasSuffix(said[0], "; the run goes on without") {
+	if len(said) != 1 || !strings.HasSuffix(said[0], "; the run continues without") {
 		t.Errorf("said %q", said)
 	}
 }

@@ -163,7 +163,7 @@ func (s *Set) fresh(points []Point) (out []Point) {
 func (s *Set) tell(m *member, err error) {
 	if err != nil && !m.warned && s.warn != nil {
 		m.warned = true
-		s.warn(fmt.Sprintf("%s: %v; the run goes on without", m.name, err))
+		s.warn(fmt.Sprintf("%s: %v; the run continues without", m.name, err))
 	}
 }
 

@@ -38,7 +38,7 @@ const silence = 40 * time.Second
 const (
 	waiting  = "waiting"  // nothing has begun
 	running  = "running"  // events arrive
-	complete = "complete" // the product is there
+	complete = "complete" // the synthetic set is there
 	stopped  = "stopped"  // after a round, because it was asked to
 	ended    = "ended"    // in order, before it was complete
 	silent   = "silent"   // no sign of life: killed, or the machine sleeps
@@ -99,7 +99,7 @@ func (w *Watcher) head(now time.Time) head {
 		if rundir.Has(w.Dir, rundir.Small) {
 			name = rundir.Small
 		}
-		h.Note = "The product is written: " + filepath.Join(w.Dir, name)
+		h.Note = "The run is complete: " + filepath.Join(w.Dir, name)
 	case stopped:
 		h.Note = fmt.Sprintf("Stopped after round %d, as asked. Go on with: %s", w.state.stopped, resume)
 	case ended:

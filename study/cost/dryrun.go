@@ -140,7 +140,7 @@ func evaluated(c configs.Config, inDomain bool, only ...string) (keys []string) 
 	return keys
 }
 
-// writesUntrained reports whether an evaluation also compares with what the product's prompts and weights give without
+// writesUntrained reports whether an evaluation also compares with what the synthetic set's prompts and weights give without
 // training: they come of one release of the mean embedding.
 func writesUntrained(c configs.Config) bool {
 	asked, _ := methods.Of(c).Query(c)
@@ -170,7 +170,7 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 		fmt.Sprintf("rounds/: "+parts+"the noised sum of the train clients' vectors of each release (%d)", d.Releases),
 		fmt.Sprintf("config.yaml, ledger.jsonl: all settings, and the number of train clients (%d)", b.Clients)}
 	if evaluate {
-		list = append(list, "small/: the small model that is trained on the product, with its card",
+		list = append(list, "small/: the small model that is trained on the synthetic set, with its card",
 			"eval.json, report.html: figures on validation and test clients, who are not protected")
 	} else {
 		list = append(list, "report.html: figures on validation clients, who are not protected")

@@ -271,7 +271,7 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 		return err
 	}
 	if own := federation.Party(role).Key; string(own) != string(key.Public().Bytes()) {
-		return fault.Userf("%s holds another key than that of the %s in %s", f.identity, role, identity.FederationFile)
+		return fault.Userf("%s holds another key than the key of the %s in %s", f.identity, role, identity.FederationFile)
 	}
 	enrolled, revoked, err := identity.ReadEnrolled(f.enrolled)
 	if err != nil {

@@ -135,7 +135,7 @@ func distrusted(err error) (why string, ok bool) {
 	var refused *net.OpError // crypto/tls exports no type of a peer's alert
 	switch {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
-		return "its certificate is not that of the federation's authority, or has expired", true
+		return "its certificate is not of the federation's authority, or has expired", true
 	case errors.As(err, &refused) && refused.Op == "remote error":
 		return "it does not accept the certificate shown to it, which may have expired", true
 	}

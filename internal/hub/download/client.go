@@ -206,8 +206,8 @@ func (c *client) repeat(ctx context.Context, what string, try func() (further bo
 			if p.after > 0 {
 				err = fmt.Errorf("%w, and asks to wait for %s", err, p.after.Round(time.Second))
 			}
-			return fmt.Errorf("%s: %w. The same command goes on where this one ended; on a machine without network, "+
-				"bring the folder %s from another", what, err, hub.Folder(c.o.Cache, c.o.Name))
+			return fmt.Errorf("%s: %w. The same command continues from here; on a machine without network, "+
+				"copy the folder %s from another", what, err, hub.Folder(c.o.Cache, c.o.Name))
 		}
 		wait := max(waits[attempt], p.after)
 		if c.o.Say != nil {

@@ -63,14 +63,14 @@ func TestSamplesOnAServer(t *testing.T) {
 	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	// Two rounds, one of them twice, and the product.
+	// Two rounds, one of them twice, and the synthetic set.
 	seen := f.Seen()
 	if proofs != 4 || len(seen.Adapters) != 4 || seen.Loaded != 0 {
 		t.Errorf("%d proofs, adapters %q, %d still loaded", proofs, seen.Adapters, seen.Loaded)
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
 	if err != nil || len(sampling.Texts(product)) < c.Synthetic.Texts/2 {
-		t.Errorf("%d texts in the product (%v)", len(product), err)
+		t.Errorf("%d texts in the synthetic set (%v)", len(product), err)
 	}
 	page, err := reporting.Of(dir)
 	if err != nil || !strings.Contains(strings.Join(page.Notes, "\n"), "generate.engine="+c.Generate.Engine) {
