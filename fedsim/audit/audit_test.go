@@ -192,6 +192,41 @@ func TestContinuedRuns(t *testing.T) {
 	}
 }
 
+// TestRunWithoutConfiguration: a run whose configuration was taken away is no ledger alone, and what has releases was
+// not measured.
+func TestRunWithoutConfiguration(t *testing.T) {
+	dir := made(t, 2, ledger.Full, "")
+	check := func(what string, problems int, unmeasured bool) {
+		t.Helper()
+		r, err := Run(dir, Options{Alone: true})
+		if err != nil || len(r.Problems) != problems || r.Unmeasured != unmeasured {
+			t.Errorf("%s: %q, unmeasured %v (%v)", what, r.Problems, r.Unmeasured, err)
+		}
+	}
+	check("a run", 1, true)
+	remove := func(pattern string) {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, f := range files {
+			if err := os.RemoveAll(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	remove(rundir.Config)
+	check("a run without its configuration", 1, true)
+	remove("rounds/*/pairs.parquet")
+	check("a ledger with its releases", 0, true)
+	write(t, filepath.Join(dir, rundir.Inputs), []byte("{}"))
+	check("a ledger with another file of a run", 1, true)
+	remove(rundir.Inputs)
+	remove(rundir.Rounds)
+	write(t, filepath.Join(dir, "batches"), nil)
+	check("a ledger alone", 0, false)
+}
+
 // Each thing that does not fit is found and named.
 func TestProblems(t *testing.T) {
 	released := func(dir string, round int) string {
