@@ -104,6 +104,54 @@ func TestComposeCountsInheritedChargesOnce(t *testing.T) {
 	}
 }
 
+// TestForkedRoundsAddUp: copies of an interrupted run that each went on, or a restored backup next to the run, spend the
+// rounds before the copy once and those after it each for itself, whatever the sampling. Only the same bytes count once.
+func TestForkedRoundsAddUp(t *testing.T) {
+	for name, change := range map[string]func(*Budget, *Entry){
+		"full":    func(*Budget, *Entry) {},
+		"poisson": func(_ *Budget, e *Entry) { e.Sampling, e.SamplingRate, e.Cohort, e.Clients = Poisson, 0.1, 100, 100 },
+		"fixed": func(b *Budget, e *Entry) {
+			b.Relation, e.Sampling, e.Cohort, e.Clients = accountant.Replace, Fixed, 100, 100
+		},
+		"selection": func(_ *Budget, e *Entry) { e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, 5, 1e-7 },
+	} {
+		b := budget()
+		b.Epsilon = math.Inf(1)
+		var each Entry
+		at := func(round, copied int) Entry {
+			e := charge(round, 9)
+			change(&b, &e)
+			e.ReleaseHash = fmt.Sprintf("%032x%032x", copied, round)
+			each = e
+			return e
+		}
+		before := []Entry{at(1, 0), at(2, 0)}
+		run := func(copied int) Record {
+			return Record{Budget: b, Entries: append(before[:2:2], at(3, copied), at(4, copied))}
+		}
+		for _, c := range []struct {
+			copies []Record
+			want   int
+		}{
+			{[]Record{run(1)}, 4}, {[]Record{run(1), run(1)}, 4}, {[]Record{run(1), run(2)}, 6}, {[]Record{run(1), run(2), run(3)}, 8},
+			{[]Record{{Budget: b, Entries: before}, run(1)}, 4}, // a backup that nobody went on with
+			{[]Record{{Budget: b, Entries: []Entry{before[0], at(2, 1)}}, run(2)}, 5},
+		} {
+			got, err := Compose(c.copies)
+			if err != nil || len(got) != 1 {
+				t.Fatal(name, got, err)
+			}
+			event := each.Event(b)
+			event.Count = c.want
+			want, err := Accountant(b, []Entry{each}).Epsilon([]accountant.Event{event}, b.Delta)
+			if err != nil || got[0].Charges != c.want || math.Abs(got[0].Epsilon-want) > 1e-6*want {
+				t.Errorf("%s, %d copies: %d charges, ε = %g; want %d, %g (%v)", name, len(c.copies), got[0].Charges,
+					got[0].Epsilon, c.want, want, err)
+			}
+		}
+	}
+}
+
 func TestComposeMixedStatements(t *testing.T) {
 	b := budget()
 	earlier, replace, unit, group, seeded := b, b, b, b, b
