@@ -21,8 +21,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 	form := &embedding.Form{Encoder: hashing, Weight: 3} // as scoring.form has it, for kinds too
 	texts := map[string][]string{
-		"none": nil, "empty": {"", " \n\t"}, "huge": {strings.Repeat("word1 COMMON!!! 17 ", 1e5)},
-		"one character": {strings.Repeat("a", 1e6)}, "one repeated": slices.Repeat([]string{"word1"}, 1e5), "no UTF-8": {"\xff\xfe\x00", "a\x00b"},
+		"none": nil, "empty": {"", " \n\t"}, "huge": {strings.Repeat("word1 COMMON!!! 17 ", 2e4)},
+		"one character": {strings.Repeat("a", 1e5)}, "one repeated": slices.Repeat([]string{"word1"}, 2e4), "no UTF-8": {"\xff\xfe\x00", "a\x00b"},
 		"marks": {strings.Repeat("\u0301\u202e\"'?!;:,.", 1e4)},
 	}
 	const bound = 0.5
@@ -55,20 +55,16 @@ func TestHostileTexts(t *testing.T) {
 			return math.Sqrt(squares)
 		}
 		for name, list := range texts {
-			if norm := length(list, form); !(norm <= grid.Sensitivity) || name == "none" && norm != 0 {
+			some := strings.TrimSpace(strings.Join(list, "")) != ""
+			if norm := length(list, form); !(norm <= grid.Sensitivity) || some && norm == 0 || list == nil && norm > 0 {
 				t.Errorf("%s of %s texts has norm %g, bound %g", asked.Name(), name, norm, bound)
 			}
-			if _, err := vector(t.Context(), asked, form, list, grid); err != nil {
-				t.Errorf("%s of %s texts: %v", asked.Name(), name, err)
-			}
 		}
-		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-			if norm := length([]string{"word1"}, constant{form, float32(value)}); norm != 0 {
+		for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32} {
+			norm := length([]string{"word1", "word2"}, constant{form, float32(value)})
+			if finite := value == math.MaxFloat32; !(norm <= grid.Sensitivity) || (norm > 0) != finite {
 				t.Errorf("%s of embeddings that are %g has norm %g", asked.Name(), value, norm)
 			}
-		}
-		if norm := length([]string{"word1", "word2"}, constant{form, math.MaxFloat32}); !(norm <= grid.Sensitivity) {
-			t.Errorf("%s of the largest embeddings has norm %g", asked.Name(), norm)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -51,8 +52,9 @@ func (l *limits) allow(address string, now time.Time) bool {
 // places bound what requests hold at once, and connections: of what anybody holds, one address has a part at most, and
 // beside it is what the trainer and the other aggregator hold. A place is held until the answer is written.
 type places struct {
-	mutex sync.Mutex
-	taken map[string]int // by address; "" has those with a certificate
+	mutex   sync.Mutex
+	taken   map[string]int // by address; "" has those with a certificate
+	anybody int            // of those without one
 }
 
 // certified is how many requests with a certificate are answered at once.
@@ -64,44 +66,38 @@ func (p *places) take(address string, n, part, most int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if address == "" {
-		part, most = certified, certified
+		part, most = certified, math.MaxInt
 	}
-	if p.taken[address]+n > part || address != "" && p.anybody()+n > most {
-		return false
+	ok := p.taken[address]+n <= part && p.anybody+n <= most
+	if ok {
+		p.add(address, n)
 	}
-	if p.taken == nil {
-		p.taken = map[string]int{}
-	}
-	p.taken[address] += n
-	return true
+	return ok
 }
 
 func (p *places) give(address string, n int) {
-	if n == 0 {
-		return
-	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.taken[address] -= n; p.taken[address] == 0 {
-		delete(p.taken, address)
-	}
+	p.add(address, -n)
 }
 
-// anybody is how many places are taken without a certificate.
-func (p *places) anybody() (n int) {
-	for address, k := range p.taken {
-		if address != "" {
-			n += k
-		}
+func (p *places) add(address string, n int) {
+	if p.taken == nil {
+		p.taken = map[string]int{}
 	}
-	return n
+	if p.taken[address] += n; p.taken[address] == 0 {
+		delete(p.taken, address)
+	}
+	if address != "" {
+		p.anybody += n
+	}
 }
 
 // inUse is how many places are taken.
 func (p *places) inUse() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.anybody() + p.taken[""]
+	return p.anybody + p.taken[""]
 }
 
 // addressOf is whom limits take for one caller: a host, and of IPv6 the network of 64 bits, of which a host has all.
