@@ -107,46 +107,32 @@ func TestComposeCountsInheritedChargesOnce(t *testing.T) {
 // TestForkedRoundsAddUp: copies of an interrupted run that each went on, or a restored backup next to the run, spend the
 // rounds before the copy once and those after it each for itself, whatever the sampling. Only the same bytes count once.
 func TestForkedRoundsAddUp(t *testing.T) {
-	for name, change := range map[string]func(*Budget, *Entry){
-		"full":    func(*Budget, *Entry) {},
-		"poisson": func(_ *Budget, e *Entry) { e.Sampling, e.SamplingRate, e.Cohort, e.Clients = Poisson, 0.1, 100, 100 },
-		"fixed": func(b *Budget, e *Entry) {
-			b.Relation, e.Sampling, e.Cohort, e.Clients = accountant.Replace, Fixed, 100, 100
-		},
-		"selection": func(_ *Budget, e *Entry) { e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, 5, 1e-7 },
-	} {
+	for _, e := range []Entry{{Sampling: Full}, {Sampling: Poisson, SamplingRate: 0.1}, {Sampling: Fixed, Cohort: 100},
+		{Sampling: Full, Mechanism: accountant.Gumbel, Picks: 5, Slack: 1e-7}} {
 		b := budget()
-		b.Epsilon = math.Inf(1)
-		var each Entry
-		at := func(round, copied int) Entry {
-			e := charge(round, 9)
-			change(&b, &e)
-			e.ReleaseHash = fmt.Sprintf("%032x%032x", copied, round)
-			each = e
-			return e
+		if e.Sigma, e.Sensitivity = 9, 1; e.Sampling == Fixed {
+			b.Relation = accountant.Replace
 		}
-		before := []Entry{at(1, 0), at(2, 0)}
-		run := func(copied int) Record {
-			return Record{Budget: b, Entries: append(before[:2:2], at(3, copied), at(4, copied))}
-		}
-		for _, c := range []struct {
-			copies []Record
-			want   int
-		}{
-			{[]Record{run(1)}, 4}, {[]Record{run(1), run(1)}, 4}, {[]Record{run(1), run(2)}, 6}, {[]Record{run(1), run(2), run(3)}, 8},
-			{[]Record{{Budget: b, Entries: before}, run(1)}, 4}, // a backup that nobody went on with
-			{[]Record{{Budget: b, Entries: []Entry{before[0], at(2, 1)}}, run(2)}, 5},
-		} {
-			got, err := Compose(c.copies)
-			if err != nil || len(got) != 1 {
-				t.Fatal(name, got, err)
+		ledgerOf := func(copied int, more ...int) Record { // two common rounds and others
+			r := Record{Budget: b}
+			for i, by := range append([]int{0, 0}, more...) {
+				e.Round, e.ReleaseHash = i+1, fmt.Sprintf("%032x%032x", by*copied, i)
+				r.Entries = append(r.Entries, e)
 			}
-			event := each.Event(b)
-			event.Count = c.want
-			want, err := Accountant(b, []Entry{each}).Epsilon([]accountant.Event{event}, b.Delta)
-			if err != nil || got[0].Charges != c.want || math.Abs(got[0].Epsilon-want) > 1e-6*want {
-				t.Errorf("%s, %d copies: %d charges, ε = %g; want %d, %g (%v)", name, len(c.copies), got[0].Charges,
-					got[0].Epsilon, c.want, want, err)
+			return r
+		}
+		for want, copies := range map[int][]Record{3: {ledgerOf(1, 1), ledgerOf(1, 1), ledgerOf(0)}, // a backup that stayed one
+			4: {ledgerOf(1, 1), ledgerOf(2, 1)}, 8: {ledgerOf(1, 1, 1), ledgerOf(2, 1, 1), ledgerOf(3, 1, 1)}} {
+			got, err := Compose(copies)
+			if err != nil {
+				t.Fatal(err)
+			}
+			event := e.Event(b)
+			event.Count = want
+			epsilon, err := Accountant(b, []Entry{e}).Epsilon([]accountant.Event{event}, b.Delta)
+			if err != nil || len(got) != 1 || got[0].Charges != want || math.Abs(got[0].Epsilon-epsilon) > 1e-6*epsilon {
+				t.Errorf("%s %s, %d copies: %+v, want ε = %g of %d (%v)", e.Sampling, e.Mechanism, len(copies), got, epsilon,
+					want, err)
 			}
 		}
 	}
