@@ -21,6 +21,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
+	"popri/run/auditing"
 	"popri/show/series"
 	"popri/testkit/testworld"
 )
@@ -169,6 +170,38 @@ func TestCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameRun(t, dir, want)
+}
+
+// TestForkedRun: two copies of a run that was stopped after its first round, both resumed, spend that round once and the
+// second one twice; with noise from a seed, both release the same bytes, which count once.
+func TestForkedRun(t *testing.T) {
+	for seeded, want := range map[bool]int{false: 3, true: 2} {
+		c := testworld.Shared(t).Config
+		c.Trainer.Rounds, c.Privacy.InsecureSeededNoise = 2, seeded
+		dirs := []string{t.TempDir(), t.TempDir()}
+		ctx, stop := context.WithCancel(t.Context())
+		err := train(ctx, Options{Config: c, Dir: dirs[0], Events: rounds.Events{RoundEnd: func(series.Round) { stop() }}})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(dirs[1], os.DirFS(dirs[0])); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range dirs {
+			if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		audited, err := auditing.Runs(dirs, auditing.Options{SkipNoise: true})
+		if err != nil || audited.Verdict() != nil || len(audited.Composed) != 1 {
+			t.Fatal(err, audited.Verdict(), audited.Composed)
+		}
+		alone, together := audited.Runs[0].Epsilon, audited.Composed[0]
+		if together.Charges != want || (together.Epsilon > alone*1.1) == seeded {
+			t.Errorf("seeded %v: %d charges, ε = %g, one run spends %g; want %d charges", seeded, together.Charges,
+				together.Epsilon, alone, want)
+		}
+	}
 }
 
 // TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run goes on unharmed.

@@ -161,6 +161,13 @@ func crowds(samples embedding.Matrix) map[string]query.Clients {
 				row[j] = float32(1e15 * r.NormFloat64())
 			}
 		},
+		"largest": func(_ int, row []float32) {
+			for j := range row {
+				row[j] = math.MaxFloat32 * float32(1-2*r.IntN(2))
+			}
+		},
+		"least":  func(_ int, row []float32) { row[r.IntN(clientDim)] = math.SmallestNonzeroFloat32 },
+		"zero":   func(int, []float32) {}, // texts of which an encoder finds nothing
 		"across": func(_ int, row []float32) { row[clientDim-1] = 1 },
 		"tiny": func(_ int, row []float32) {
 			for j := range row {
@@ -180,7 +187,7 @@ func crowd(r *rand.Rand, text func(client int, row []float32)) query.Clients {
 	for i := range n {
 		count := 1 + r.IntN(5)
 		if i == n-1 {
-			count = 60 // one client with many texts
+			count = 300 // one client with many texts
 		}
 		for range count {
 			row := make([]float32, clientDim)

@@ -16,6 +16,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run"
+	"popri/run/auditing"
 	"popri/show/series"
 	"popri/study/cost"
 	"popri/study/grid"
@@ -162,6 +163,53 @@ func testHalving(t *testing.T, releases int) {
 	cells[0].Config.Trainer.Rounds = 4
 	if _, err := Ablate(t.Context(), axes, cells, o); !fault.IsUser(err) || !strings.Contains(err.Error(), "rounds") {
 		t.Errorf("settings of other rounds: %v", err)
+	}
+}
+
+// TestHalvingSpendsWhatWasPlanned: with noise that no seed repeats, an adaptive ablation that is stopped again and again
+// after releases spends what its plan said. Dropped runs count, and the audit of all folders comes to the same.
+func TestHalvingSpendsWhatWasPlanned(t *testing.T) {
+	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
+	w.Config.Trainer.Rounds, w.Config.Privacy.InsecureSeededNoise = 2, false
+	cells, err := grid.All(w.Config, axes, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Dir: filepath.Join(t.TempDir(), "grid"), Halving: &cost.Halving{Eta: 2, MinRounds: 1}}
+	var done *Ablation
+	for at := 1; done == nil; at++ {
+		ctx, stop := context.WithCancel(t.Context())
+		seen := 0
+		o.Listen = func([]series.Series) rounds.Events { // the clients have answered, or their answer was read again
+			return rounds.Events{StageEnd: func(s rounds.Stage) {
+				if s.Name == "collect" {
+					if seen++; seen == at {
+						stop()
+					}
+				}
+			}}
+		}
+		done, err = Ablate(ctx, axes, cells, o)
+		stop()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			done = nil
+		}
+	}
+	var runs []string
+	for _, c := range cells {
+		runs = append(runs, filepath.Join(o.Dir, c.Name))
+	}
+	audited, err := auditing.Runs(runs, auditing.Options{SkipNoise: true})
+	if err != nil || audited.Verdict() != nil || len(audited.Composed) != 1 || len(done.Composed) != 1 {
+		t.Fatal(err, audited.Verdict(), audited.Composed, done.Composed)
+	}
+	planned, got, all := done.Adaptive.Planned[0], done.Composed[0], audited.Composed[0]
+	if got.Charges != 4 || planned.Charges != 4 || all.Charges != 4 || got.Epsilon != planned.Epsilon ||
+		all.Epsilon != planned.Epsilon || len(done.Dropped) != 2 {
+		t.Errorf("spent %+v, planned %+v, audited %+v", got, planned, all)
 	}
 }
 

@@ -104,6 +104,40 @@ func TestComposeCountsInheritedChargesOnce(t *testing.T) {
 	}
 }
 
+// TestForkedRoundsAddUp: copies of an interrupted run that each went on, or a restored backup next to the run, spend the
+// rounds before the copy once and those after it each for itself, whatever the sampling. Only the same bytes count once.
+func TestForkedRoundsAddUp(t *testing.T) {
+	for _, e := range []Entry{{Sampling: Full}, {Sampling: Poisson, SamplingRate: 0.1}, {Sampling: Fixed, Cohort: 100},
+		{Sampling: Full, Mechanism: accountant.Gumbel, Picks: 5, Slack: 1e-7}} {
+		b := budget()
+		if e.Sigma, e.Sensitivity = 9, 1; e.Sampling == Fixed {
+			b.Relation = accountant.Replace
+		}
+		ledgerOf := func(copied int, more ...int) Record { // two common rounds and others
+			r := Record{Budget: b}
+			for i, by := range append([]int{0, 0}, more...) {
+				e.Round, e.ReleaseHash = i+1, fmt.Sprintf("%032x%032x", by*copied, i)
+				r.Entries = append(r.Entries, e)
+			}
+			return r
+		}
+		for want, copies := range map[int][]Record{3: {ledgerOf(1, 1), ledgerOf(1, 1), ledgerOf(0)}, // a backup that stayed one
+			4: {ledgerOf(1, 1), ledgerOf(2, 1)}, 8: {ledgerOf(1, 1, 1), ledgerOf(2, 1, 1), ledgerOf(3, 1, 1)}} {
+			got, err := Compose(copies)
+			if err != nil {
+				t.Fatal(err)
+			}
+			event := e.Event(b)
+			event.Count = want
+			epsilon, err := Accountant(b, []Entry{e}).Epsilon([]accountant.Event{event}, b.Delta)
+			if err != nil || len(got) != 1 || got[0].Charges != want || math.Abs(got[0].Epsilon-epsilon) > 1e-6*epsilon {
+				t.Errorf("%s %s, %d copies: %+v, want ε = %g of %d (%v)", e.Sampling, e.Mechanism, len(copies), got, epsilon,
+					want, err)
+			}
+		}
+	}
+}
+
 func TestComposeMixedStatements(t *testing.T) {
 	b := budget()
 	earlier, replace, unit, group, seeded := b, b, b, b, b

@@ -84,7 +84,7 @@ func TestDeployment(t *testing.T) {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 	}
-	if own != 2+2+3+3 { // compose: aggregators and their health checks, clients; manifest: aggregators, clients
+	if own != 2+2+10+3 { // compose: aggregators and their health checks, clients; manifest: aggregators, clients
 		t.Errorf("%d containers of popri-client", own)
 	}
 	// What the tests would find.
@@ -123,7 +123,7 @@ func TestDeployment(t *testing.T) {
 // docs/federation.md makes those that the manifest expects.
 func TestDeploymentFiles(t *testing.T) {
 	fed := filepath.Join(t.TempDir(), "fed")
-	if _, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "3", "--leader", "https://leader:7401",
+	if _, _, err := run("", "aggregate", "ca", "--out", fed, "--clients", "10", "--leader", "https://leader:7401",
 		"--helper",
 		"https://helper:7402"); err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func (a *app) accountAudit() *cobra.Command {
 says in plain words what is guaranteed. For several runs on the same private data it also prints the ε that they spend
 together; for several data sets, also the ε of a client who would be in all of them. The audit
 reads a run's protected-eval too. A folder that holds a ledger alone is audited as far as the ledger goes: an aggregator's
---state, or a client's record.
+--state, or a client's record. A run without its config.yaml fails.
 
 It measures the noise in the part of the releases that no true sum reaches, where they hold noise alone. This needs the run's
 encoder and no client's text. The exit code is 5 if the audit found nothing wrong but could not measure some noise. --head takes

@@ -138,7 +138,8 @@ func Run(dir string, o Options) (*Report, error) {
 		}
 	}
 	if r.Alone {
-		return r, nil
+		r.Unmeasured = r.Releases > 0
+		return r, r.ofRun()
 	}
 	r.configuration()
 	for _, name := range r.unreleased {
@@ -149,6 +150,22 @@ func Run(dir string, o Options) (*Report, error) {
 	}
 	r.Warnings = append(r.Warnings, r.Facts.Warnings()...)
 	return r, r.uncovered()
+}
+
+// ofRun finds a file of a run in a folder without the run's configuration. Protected test clients have releases, figures and
+// a small model.
+func (r *Report) ofRun() error {
+	files, _, err := rundir.Split(r.Dir, rundir.Everybody, rundir.Evaluated, rundir.Operator, rundir.Owner)
+	for _, name := range files {
+		first, _, _ := strings.Cut(name, "/")
+		_, _, part := release.PartOf(filepath.Base(name))
+		if !part && first != rundir.Eval && first != rundir.Small && !strings.HasPrefix(name, rundir.Ledger) {
+			r.problem("%s is of a run, and the run's %s is not here: what clients were asked, and the noise, cannot be "+
+				"checked.", name, rundir.Config)
+			break
+		}
+	}
+	return err
 }
 
 // uncovered names what lies in the folder and is not for everybody.

@@ -192,6 +192,30 @@ func TestContinuedRuns(t *testing.T) {
 	}
 }
 
+// TestRunWithoutConfiguration: a run whose configuration was taken away is no ledger alone, and what has releases was
+// not measured.
+func TestRunWithoutConfiguration(t *testing.T) {
+	dir := made(t, 2, ledger.Full, "")
+	for _, step := range []struct {
+		without    string
+		problems   int
+		unmeasured bool
+	}{{rundir.Config, 1, true}, {"rounds/0001/pairs.parquet", 1, true}, {"rounds/0002/pairs.parquet", 0, true},
+		{rundir.Rounds, 0, false}} {
+		if err := os.RemoveAll(filepath.Join(dir, step.without)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(dir, Options{Alone: true})
+		if err != nil || len(r.Problems) != step.problems || r.Unmeasured != step.unmeasured {
+			t.Errorf("without %s: %q, unmeasured %v (%v)", step.without, r.Problems, r.Unmeasured, err)
+		}
+	}
+	write(t, filepath.Join(dir, rundir.Inputs), []byte("{}"))
+	if r, err := Run(dir, Options{Alone: true}); err != nil || r.Sound() {
+		t.Errorf("with %s: %+v (%v)", rundir.Inputs, r, err)
+	}
+}
+
 // Each thing that does not fit is found and named.
 func TestProblems(t *testing.T) {
 	released := func(dir string, round int) string {

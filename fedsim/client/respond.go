@@ -86,7 +86,7 @@ type Responder struct {
 // ErrNotConfirmed marks the work that the client's owner did not agree to.
 var ErrNotConfirmed = errors.New("nothing was sent: the owner of the texts did not agree")
 
-// NewResponder opens the client's own record, or makes it.
+// NewResponder opens the client's own record, or makes it. That of a client of a [Group] is opened when it is charged.
 func NewResponder(o ResponderOptions) (*Responder, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fault.User(err)
@@ -103,14 +103,25 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 		if r.remotes, err = carriers(o.Federation, o.Folder, o.Tell); err != nil {
 			return nil, err
 		}
-	}
-	r.ledger, err = ledger.Obtain(filepath.Join(o.Dir, "ledger.jsonl"),
-		ledger.Budget{Epsilon: o.Epsilon, Delta: o.Delta, Mechanism: "gaussian", Unit: "this client",
-			Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: o.InsecureSeeds})
-	if err != nil {
-		return nil, fmt.Errorf("client: the record of what was answered: %w", err)
+		if err = r.open(); err != nil {
+			return nil, err
+		}
 	}
 	return r, nil
+}
+
+// open opens the record, once.
+func (r *Responder) open() (err error) {
+	if r.ledger != nil {
+		return nil
+	}
+	r.ledger, err = ledger.Obtain(filepath.Join(r.Dir, "ledger.jsonl"),
+		ledger.Budget{Epsilon: r.Epsilon, Delta: r.Delta, Mechanism: "gaussian", Unit: "this client",
+			Relation: accountant.ZeroOut, Clients: 1, InsecureSeededNoise: r.InsecureSeeds})
+	if err != nil {
+		err = fmt.Errorf("client: the record of what was answered: %w", err)
+	}
+	return err
 }
 
 // Close ends the use of the record and of connections.
@@ -119,6 +130,9 @@ func (r *Responder) Close() error {
 		for _, remote := range r.remotes {
 			remote.Close()
 		}
+	}
+	if r.ledger == nil {
+		return nil
 	}
 	return r.ledger.Close()
 }
@@ -340,6 +354,9 @@ func (r *Responder) affordable(a *aggregate.Announcement) error {
 		return fault.Userf("client: δ is %g, want less than 1/clients = %.3g", r.Delta, limit)
 	}
 	entry, err := own(a)
+	if err == nil {
+		err = r.open()
+	}
 	if err != nil {
 		return err
 	}
@@ -349,6 +366,9 @@ func (r *Responder) affordable(a *aggregate.Announcement) error {
 // charge charges the client's own record with an answer, once.
 func (r *Responder) charge(a *aggregate.Announcement) error {
 	entry, err := own(a)
+	if err == nil {
+		err = r.open()
+	}
 	if err != nil {
 		return err
 	}

@@ -44,16 +44,10 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 	case c.Model.Weights != "compute":
 		plan = append(plan, Need{planGenerate, "merged copy", used * shape.Parameters})
 	}
-	adapters := int64(0)
-	for name, p := range shape.Projections {
-		named := func(target string) bool { return lora.Targets(target, name) }
-		if len(c.LoRA.Targets) == 0 || slices.ContainsFunc(c.LoRA.Targets, named) {
-			adapters += int64(c.LoRA.Rank) * (p[0] + p[1])
-		}
-	}
 	plan = append(plan,
 		Need{planTrain, "weights", kept * shape.Parameters},
-		Need{planTrain, "adapters, gradients and AdamW's moments (float32)", 16 * adapters},
+		Need{planTrain, "adapters, gradients and AdamW's moments (float32)",
+			16 * adapterWeights(shape, c.LoRA.Rank, c.LoRA.Targets)},
 		Need{planTrain, "activations of the pairs computed at once (estimate)", activations(c, m, o.Compute)})
 	if lm.CanFreeze(m, shape.Parameters, o.Compute) {
 		plan = append(plan, Need{planTrain, "weights laid out for products, and their transposes",
@@ -64,6 +58,17 @@ func MemoryPlan(c configs.Config, shape lm.Shape) []Need {
 			used * shape.Parameters})
 	}
 	return plan
+}
+
+// adapterWeights is the number of weights of adapters on the named projections, or on all.
+func adapterWeights(shape lm.Shape, rank int, targets []string) (n int64) {
+	for name, p := range shape.Projections {
+		named := func(target string) bool { return lora.Targets(target, name) }
+		if len(targets) == 0 || slices.ContainsFunc(targets, named) {
+			n += int64(rank) * (p[0] + p[1])
+		}
+	}
+	return n
 }
 
 // activations is an estimate of what the pairs need that are computed at once.
@@ -115,8 +120,12 @@ func SmallSettings(path string, adapters bool) ([]string, error) {
 	return settings, nil
 }
 
-// SmallMemory is an estimate of the bytes that the training of a small model needs: weights, their gradients, AdamW's
-// moments and the best weights in float32, and the activations of the passes that are computed at once.
+// SmallRank is the rank of the small model's adapters, on all projections, whatever the generator's: an ablation of
+// lora.rank must not change what judges it.
+const SmallRank = 8
+
+// SmallMemory is an estimate of the bytes that the training of a small model needs: weights, and of those that are trained
+// gradients, AdamW's moments and the best ones, in float32; and the activations of the passes that are computed at once.
 func SmallMemory(c configs.Config, small lm.Shape) int64 {
 	d, compute := c.Downstream, ComputeType(c.Model.DType)
 	texts, recompute := SmallPasses(d, small)
@@ -126,7 +135,14 @@ func SmallMemory(c configs.Config, small lm.Shape) int64 {
 	}
 	tokens := int64(texts * d.Length)
 	activations := small.Config.Activations(tokens, tokens, compute, recompute)
-	return int64(models) * (20*small.Parameters + int64(max(1, passes))*activations)
+	weights := 20 * small.Parameters
+	if d.Adapter == "lora" {
+		weights = 4*small.Parameters + 20*adapterWeights(small, SmallRank, nil)
+		if lm.CanFreeze(small.Config, small.Parameters, compute) { // laid out for products, and transposed
+			weights += 2 * tensor.PackedSize(compute) * small.Parameters
+		}
+	}
+	return int64(models) * (weights + int64(max(1, passes))*activations)
 }
 
 // Most is the largest memory of a stage of the plan, with its stage.

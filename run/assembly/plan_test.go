@@ -93,3 +93,14 @@ func TestSmallPasses(t *testing.T) {
 		t.Errorf("downstream.micro_texts=4 gives passes of %d", texts)
 	}
 }
+
+// TestSmallMemory: training adapters of a pretrained small model saves gradients, moments and best weights of all others.
+func TestSmallMemory(t *testing.T) {
+	small := lm.ShapeOf(lm.Config{Type: "gpt2", Vocab: 49152, Context: 1024, Hidden: 576, Layers: 30, Heads: 9, Inner: 1536})
+	c := configs.Default()
+	whole := SmallMemory(c, small)
+	c.Downstream.Adapter = "lora"
+	if saved := whole - SmallMemory(c, small); saved < 6*small.Parameters || saved > 16*small.Parameters { // copies for products take up to 8
+		t.Errorf("adapters save %d bytes of %d, of %d weights", saved, whole, small.Parameters)
+	}
+}

@@ -141,7 +141,7 @@ func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
 		return a, nil
 	}
 	if protected := filepath.Join(dir, rundir.ProtectedEval); rundir.Has(protected, rundir.Ledger) {
-		test, err := auditRun(protected, Options{}, common)
+		test, err := auditRun(protected, Options{SkipNoise: true}, common)
 		if err != nil {
 			return a, err
 		}

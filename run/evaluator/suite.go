@@ -31,10 +31,6 @@ func Validate(ctx context.Context, c configs.Config, population *clients.Populat
 	return suite.Validate(ctx, sources)
 }
 
-// smallRank is the rank of the small model's adapters, on all projections, whatever the generator's: an ablation of
-// lora.rank must not change what judges it.
-const smallRank = 8
-
 // newSuite prepares the training of the configuration's small model. The public text gives a classification labels and
 // its ε = 0 point.
 func newSuite(c configs.Config, population *clients.Population, public []datasets.Text) (downstream.Suite, error) {
@@ -62,7 +58,7 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 		Best: d.Best,
 		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	if d.Adapter == "lora" {
-		options.LoRA = new(preference.Adapter(configs.LoRA{Rank: smallRank, Alpha: 2 * smallRank}, dir))
+		options.LoRA = new(preference.Adapter(configs.LoRA{Rank: assembly.SmallRank, Alpha: 2 * assembly.SmallRank}, dir))
 	}
 	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -34,13 +33,14 @@ var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repe
 	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408,
 	Missing: 404, failed: 500}
 
-// answering makes the body of an answer; nil is an answer without one. A body that is a file is closed.
-type answering func(*http.Request) (io.Reader, error)
+// answering makes the body of an answer; nil is an answer without one. A body that is a file is closed. enter takes a
+// place for the request, before work and memory.
+type answering func(in *http.Request, enter func() error) (io.Reader, error)
 
 // inMemory answers with the bytes that f makes.
-func inMemory(f func(*http.Request) ([]byte, error)) answering {
-	return func(in *http.Request) (io.Reader, error) {
-		content, err := f(in)
+func inMemory(f func(in *http.Request, enter func() error) ([]byte, error)) answering {
+	return func(in *http.Request, enter func() error) (io.Reader, error) {
+		content, err := f(in, enter)
 		if content == nil || err != nil {
 			return nil, err
 		}
@@ -68,13 +68,24 @@ func outcomeOf(err error) aggregate.Outcome {
 // have.
 func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller string, answer answering) {
 	began := time.Now()
-	free, err := s.enter(in, caller)
+	address, err := s.admit(in, caller)
 	var body io.Reader
 	if err == nil {
-		defer free()
+		entered := false
+		enter := func() error {
+			if entered = s.places.take(address, 1, max(1, s.InFlight/2), s.InFlight); !entered {
+				return &errOutcome{overloaded, "too many requests at once"}
+			}
+			return nil
+		}
+		defer func() {
+			if entered {
+				s.places.give(address, 1)
+			}
+		}()
 		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(s.Patience)) // a recorder in a test has none
 		in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
-		body, err = answer(in)
+		body, err = answer(in, enter)
 	}
 	if file, ok := body.(io.Closer); ok {
 		defer file.Close()
@@ -119,25 +130,19 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	s.Log.Log(in.Context(), level, "request", attributes...)
 }
 
-// enter takes a place for a request whose caller may ask.
-func (s *Server) enter(in *http.Request, caller string) (free func(), err error) {
-	if caller != "" && identity.Caller(in.TLS) != caller {
-		return nil, &errOutcome{forbidden, "this is for the " + caller + " alone"}
+// admit is the address of a caller who may ask, "" for one with a certificate.
+func (s *Server) admit(in *http.Request, caller string) (address string, err error) {
+	if caller != "" {
+		if identity.Caller(in.TLS) != caller {
+			return "", &errOutcome{forbidden, "this is for the " + caller + " alone"}
+		}
+		return "", nil
 	}
-	host, _, err := net.SplitHostPort(in.RemoteAddr)
-	switch {
-	case caller != "":
-		host = ""
-	case err != nil:
-		host = in.RemoteAddr
-	case !s.limits.allow(host, time.Now()):
-		return nil, &errOutcome{overloaded, "too many requests from this address"}
+	address = addressOf(in.RemoteAddr)
+	if !s.limits.allow(address, time.Now()) {
+		return "", &errOutcome{overloaded, "too many requests from this address"}
 	}
-	free, ok := s.places.take(host)
-	if !ok {
-		return nil, &errOutcome{overloaded, "too many requests at once"}
-	}
-	return free, nil
+	return address, nil
 }
 
 // read reads a body of at most limit bytes.
@@ -148,6 +153,9 @@ func read(in *http.Request, limit int64) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(in.Body, limit+1))
 	if int64(len(content)) > limit {
 		return nil, &errOutcome{tooLarge, fmt.Sprintf("more than %d bytes", limit)}
+	}
+	if errors.As(err, new(*errOutcome)) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, &errOutcome{cutShort, "the request was cut short"}

@@ -1,6 +1,10 @@
 package service
 
 import (
+	"io"
+	"math"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -45,51 +49,116 @@ func (l *limits) allow(address string, now time.Time) bool {
 	return true
 }
 
-// places bound the requests that are answered at once: those of anybody, of whom one address takes half at most, and
-// beside them those of the trainer and of the other aggregator. A place is held until the answer is written.
+// places bound what requests hold at once, and connections: of what anybody holds, one address has a part at most, and
+// beside it is what the trainer and the other aggregator hold. A place is held until the answer is written.
 type places struct {
-	most  int // of anybody
-	mutex sync.Mutex
-	taken map[string]int // by address; "" has those with a certificate
+	mutex   sync.Mutex
+	taken   map[string]int // by address; "" has those with a certificate
+	anybody int            // of those without one
 }
 
 // certified is how many requests with a certificate are answered at once.
 const certified = 16
 
-// take takes a place for a request from an address, "" for one with a certificate. free gives it back.
-func (p *places) take(address string) (free func(), ok bool) {
+// take takes n places for an address, "" for one with a certificate, if anybody then has at most most, and the address
+// at most part of them. give gives them back.
+func (p *places) take(address string, n, part, most int) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	limit := max(1, p.most/2)
 	if address == "" {
-		limit = certified
+		part, most = certified, math.MaxInt
 	}
-	if p.taken[address] >= limit || address != "" && p.anybody() >= p.most {
-		return nil, false
+	ok := p.taken[address]+n <= part && p.anybody+n <= most
+	if ok {
+		p.add(address, n)
 	}
-	p.taken[address]++
-	return func() {
-		p.mutex.Lock()
-		defer p.mutex.Unlock()
-		if p.taken[address]--; p.taken[address] == 0 {
-			delete(p.taken, address)
-		}
-	}, true
+	return ok
 }
 
-// anybody is how many places are taken without a certificate.
-func (p *places) anybody() (n int) {
-	for address, k := range p.taken {
-		if address != "" {
-			n += k
-		}
+func (p *places) give(address string, n int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.add(address, -n)
+}
+
+func (p *places) add(address string, n int) {
+	if p.taken == nil {
+		p.taken = map[string]int{}
 	}
-	return n
+	if p.taken[address] += n; p.taken[address] == 0 {
+		delete(p.taken, address)
+	}
+	if address != "" {
+		p.anybody += n
+	}
 }
 
 // inUse is how many places are taken.
 func (p *places) inUse() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.anybody() + p.taken[""]
+	return p.anybody + p.taken[""]
+}
+
+// addressOf is whom limits take for one caller: a host, and of IPv6 the network of 64 bits, of which a host has all.
+func addressOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	address := at.Addr().Unmap()
+	if address.Is6() {
+		network, _ := address.Prefix(64) // has as many bits
+		return network.String()
+	}
+	return address.String()
+}
+
+// bounded accepts so many connections of an address, and of all, and closes others.
+type bounded struct {
+	net.Listener
+	places     places
+	part, most int
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		address := addressOf(c.RemoteAddr().String())
+		if b.places.take(address, 1, b.part, b.most) {
+			return &counted{c, sync.OnceFunc(func() { b.places.give(address, 1) })}, nil
+		}
+		c.Close()
+	}
+}
+
+// counted is a connection that gives its place back.
+type counted struct {
+	net.Conn
+	give func()
+}
+
+// Close implements net.Conn.
+func (c *counted) Close() error {
+	c.give()
+	return c.Conn.Close()
+}
+
+// arriving is a body whose bytes hold places while it comes.
+type arriving struct {
+	io.Reader
+	take func(n int) bool
+}
+
+// Read implements io.Reader.
+func (a arriving) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	if n > 0 && !a.take(n) {
+		return 0, &errOutcome{overloaded, "too many reports arrive at once"}
+	}
+	return n, err
 }

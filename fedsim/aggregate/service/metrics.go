@@ -62,6 +62,7 @@ func (s *Server) metrics(out http.ResponseWriter, in *http.Request) {
 		"Reports for it that were refused because their proofs do not hold.", float64(refused))
 	one("popri_aggregate_batches_total", "counter", "Announcements so far.", float64(batches))
 	one("popri_aggregate_requests_in_flight", "gauge", "Requests that are being answered.", float64(s.places.inUse()))
+	one("popri_aggregate_bytes_arriving", "gauge", "Bytes of reports that arrive.", float64(s.bytes.inUse()))
 	if !s.Certificate.IsZero() {
 		one("popri_aggregate_certificate_ends_seconds", "gauge", "When the certificate ends, in seconds since 1970.",
 			float64(s.Certificate.Unix()))

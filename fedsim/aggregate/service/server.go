@@ -45,7 +45,8 @@ type Options struct {
 type Server struct {
 	Options
 	role   aggregate.Role
-	places *places
+	places places // of requests that are answered
+	bytes  places // of reports that arrive
 	limits *limits
 	counts *counts
 	wake   chan struct{} // a batch may be ready
@@ -53,8 +54,8 @@ type Server struct {
 
 // New makes a server. Its batches go on when [Server.Serve] is called.
 func New(o Options) *Server {
-	return &Server{Options: o, role: o.Aggregator.Role, places: &places{most: o.InFlight, taken: map[string]int{}},
-		limits: newLimits(o.Rate), counts: newCounts(), wake: make(chan struct{}, 1)}
+	return &Server{Options: o, role: o.Aggregator.Role, limits: newLimits(o.Rate), counts: newCounts(),
+		wake: make(chan struct{}, 1)}
 }
 
 // Serve answers on a listener until ctx ends, and then lets requests under way come to their end.
@@ -64,6 +65,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 	}
 	server := &http.Server{Handler: s.Handler(), TLSConfig: secrets, ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 32},
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	driving, stop := context.WithCancel(ctx)
 	driven := make(chan struct{})
@@ -80,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 			server.Close()
 		}
 	})
-	err := server.ServeTLS(l, "", "")
+	err := server.ServeTLS(&bounded{Listener: l, part: 4 * s.InFlight, most: 64 * s.InFlight}, "", "")
 	stop()
 	<-ended
 	<-driven
@@ -101,6 +103,7 @@ func (s *Server) Handler() http.Handler {
 		})
 	}
 	handle("GET /v1/files/{hash}", "", s.file)
+	handle("POST /v1/reports", "", inMemory(s.report))
 	for _, r := range []struct {
 		pattern, caller string
 		answer          func(*http.Request) ([]byte, error)
@@ -109,13 +112,17 @@ func (s *Server) Handler() http.Handler {
 		{"GET /v1/announcements/current", "", s.current},
 		{"PUT /v1/files/{hash}", identity.Trainer, s.takeFile},
 		{"GET /v1/clients/{key}", "", s.enrolled},
-		{"POST /v1/reports", "", s.report},
 		{"GET /v1/batches/{id}/reports", string(s.role.Peer()), s.reports},
 		{"GET /v1/batches/{id}/verify", string(s.role.Peer()), s.verifyHalf},
 		{"GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), s.records},
 		{"GET /v1/batches/{id}/share", identity.Trainer, s.share},
 	} {
-		handle(r.pattern, r.caller, inMemory(r.answer))
+		handle(r.pattern, r.caller, inMemory(func(in *http.Request, enter func() error) ([]byte, error) {
+			if err := enter(); err != nil {
+				return nil, err
+			}
+			return r.answer(in)
+		}))
 	}
 	mux.HandleFunc("GET /healthz", func(out http.ResponseWriter, _ *http.Request) { fmt.Fprintln(out, "ok") })
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -189,8 +196,11 @@ func (s *Server) takeFile(in *http.Request) ([]byte, error) {
 }
 
 // file answers from the disk: callers who do not read take no memory.
-func (s *Server) file(in *http.Request) (io.Reader, error) {
+func (s *Server) file(in *http.Request, enter func() error) (io.Reader, error) {
 	hash, err := hashOf(in, "hash")
+	if err == nil {
+		err = enter()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -213,30 +223,43 @@ func (s *Server) enrolled(in *http.Request) ([]byte, error) {
 	return nil, &errOutcome{aggregate.NotEnrolled, "the client is not enrolled"}
 }
 
-func (s *Server) report(in *http.Request) ([]byte, error) {
-	err := s.takeReport(in)
+func (s *Server) report(in *http.Request, enter func() error) ([]byte, error) {
+	err := s.takeReport(in, enter)
 	switch o := outcomeOf(err); o {
-	case aggregate.Accepted, aggregate.Repeated, cutShort, "": // held, or to be sent again
+	case aggregate.Accepted, aggregate.Repeated, cutShort, overloaded, "": // held, or to be sent again
 	default:
 		s.Aggregator.CountRefusal(o)
 	}
 	return nil, err
 }
 
-func (s *Server) takeReport(in *http.Request) error {
+// takeReport takes a place when the report is there. Before, its bytes count: as many as InFlight reports have, of which
+// one address has half.
+func (s *Server) takeReport(in *http.Request, enter func() error) error {
 	a := s.Aggregator.Current()
 	limit := int64(1 << 12) // without one, a report is read to say that it is late or was not asked for
 	if a != nil {
 		limit = aggregate.MaxReport(a, s.role)
 	}
-	content, err := read(in, limit)
-	if err != nil {
-		if a == nil {
-			return &errOutcome{aggregate.Late, "no reports are taken now"}
+	address, held, most := addressOf(in.RemoteAddr), 0, s.InFlight*int(limit)
+	defer func() { s.bytes.give(address, held) }()
+	in.Body = io.NopCloser(arriving{in.Body, func(n int) bool {
+		ok := s.bytes.take(address, n, max(int(limit), most/2), most)
+		if ok {
+			held += n
 		}
-		return err
+		return ok
+	}})
+	content, err := read(in, limit)
+	if err != nil && a == nil && outcomeOf(err) != overloaded {
+		return &errOutcome{aggregate.Late, "no reports are taken now"}
 	}
-	err = s.Aggregator.Accept(content)
+	if err == nil {
+		err = enter()
+	}
+	if err == nil {
+		err = s.Aggregator.Accept(content)
+	}
 	if err == nil {
 		s.nudge()
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
@@ -215,15 +218,21 @@ func TestLimits(t *testing.T) {
 	if out := ask("10.0.0.2", "GET", "/v1/announcements/current", nil); out.Code != 204 {
 		t.Errorf("another address: %d", out.Code)
 	}
-	// While one request is read, there is no slot for another.
+	for i := range 5 { // a host has all addresses of an IPv6 network
+		want := map[bool]int{true: 204, false: 503}[i < 3]
+		if out := ask(fmt.Sprintf("[2001:db8::%d]", i), "GET", "/v1/announcements/current", nil); out.Code != want {
+			t.Errorf("address %d of a network: %d, want %d", i, out.Code, want)
+		}
+	}
+	// A report that arrives takes no slot.
 	reading, in := io.Pipe()
 	first := make(chan int)
 	go func() { first <- ask("10.0.0.3", "POST", "/v1/reports", reading).Code }()
 	if _, err := in.Write([]byte("secret")); err != nil { // it is being read
 		t.Fatal(err)
 	}
-	if out := ask("10.0.0.4", "GET", "/v1/announcements/current", nil); out.Code != 503 {
-		t.Errorf("without a slot: %d", out.Code)
+	if out := ask("10.0.0.4", "GET", "/v1/announcements/current", nil); out.Code != 204 {
+		t.Errorf("while a report arrives: %d", out.Code)
 	}
 	in.Close()
 	if code := <-first; code != 400 {
@@ -238,7 +247,7 @@ func TestLimits(t *testing.T) {
 	}
 	server.MetricsToken = "a secret token"
 	page := ask("10.0.0.5", "GET", "/metrics", nil).Body.String()
-	for _, want := range []string{`popri_aggregate_requests_total{route="/v1/announcements/current",outcome="overloaded"} 3`,
+	for _, want := range []string{`popri_aggregate_requests_total{route="/v1/announcements/current",outcome="overloaded"} 4`,
 		`popri_aggregate_requests_total{route="/v1/reports",outcome="malformed"} 1`,
 		"popri_aggregate_epsilon_spent 0\n"} {
 		if !strings.Contains(page, want) {
@@ -254,6 +263,133 @@ func TestLimits(t *testing.T) {
 	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "10.0.0") ||
 		!strings.Contains(text, `"outcome":"overloaded"`) {
 		t.Errorf("the log:\n%s", text)
+	}
+}
+
+// TestSlowSenders: reports that come slowly take no slot, their bytes are bounded, and those of one address by half.
+func TestSlowSenders(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 4,
+		MaxFile: 1 << 20, MetricsToken: "token", Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	h := server.Handler()
+	ask := func(address, method, path string, body io.Reader) *httptest.ResponseRecorder {
+		in := httptest.NewRequestWithContext(t.Context(), method, path, body)
+		in.RemoteAddr = address + ":1"
+		in.Header.Set("Authorization", "Bearer token")
+		out := httptest.NewRecorder()
+		h.ServeHTTP(out, in)
+		return out
+	}
+	arrive := func(bytes int) { // waits until so many are there
+		line := fmt.Sprintf("popri_aggregate_bytes_arriving %d\n", bytes)
+		for !strings.Contains(ask("10.0.0.9", "GET", "/metrics", nil).Body.String(), line) {
+			runtime.Gosched()
+		}
+	}
+	var sent sync.WaitGroup
+	var ends []*io.PipeWriter
+	send := func(address string, bytes int) { // without an end
+		reading, in := io.Pipe()
+		ends = append(ends, in)
+		sent.Go(func() { ask(address, "POST", "/v1/reports", reading) })
+		if _, err := in.Write(make([]byte, bytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 200 {
+		send("10.0.0.1", 1)
+	}
+	arrive(200)
+	for _, address := range []string{"10.0.0.1", "10.0.0.2"} {
+		if out := ask(address, "GET", "/v1/announcements/current", nil); out.Code != 204 {
+			t.Errorf("%s gets %d while 200 reports arrive", address, out.Code)
+		}
+	}
+	const report = 1 << 12 // as large as it may be, while none is asked for
+	send("10.0.0.1", report)
+	arrive(200 + report)
+	for address, want := range map[string]int{"10.0.0.1": 503, "10.0.0.2": 400} { // no report, but read
+		if out := ask(address, "POST", "/v1/reports", strings.NewReader(strings.Repeat("x", report))); out.Code != want {
+			t.Errorf("%s sends a report and gets %d, want %d", address, out.Code, want)
+		}
+	}
+	for _, in := range ends {
+		in.Close()
+	}
+	sent.Wait()
+	arrive(0)
+}
+
+// TestConnections: an address has four connections for each request that is answered at once, and 32 streams of each.
+func TestConnections(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	secrets, err := f.ServerTLS(filepath.Join(f.Dir, string(aggregate.Leader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusting, err := f.ClientTLS("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusting.NextProtos = []string{"h2"}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader),
+		Peer: f.Remote(aggregate.Helper, string(aggregate.Leader)), Dir: t.TempDir(), InFlight: 1, Patience: time.Minute,
+		Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- server.Serve(ctx, l, secrets) }()
+	dial := func(from string) (*tls.Conn, error) {
+		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		return tls.DialWithDialer(d, "tcp", l.Addr().String(), trusting)
+	}
+	var open []*tls.Conn
+	for i := range 4 {
+		c, err := dial("127.0.0.2")
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		open = append(open, c)
+	}
+	if c, err := dial("127.0.0.2"); err == nil {
+		c.Close()
+		t.Error("an address has a fifth connection")
+	}
+	c, err := dial("127.0.0.3")
+	if err != nil {
+		t.Fatalf("another address: %v", err)
+	}
+	open = append(open, c)
+	if _, err := io.WriteString(c, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	frames := http2.NewFramer(c, c)
+	if err := frames.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	first, err := frames.ReadFrame()
+	if settings, ok := first.(*http2.SettingsFrame); !ok || err != nil {
+		t.Errorf("the first frame: %v, %v", first, err)
+	} else if n, ok := settings.Value(http2.SettingMaxConcurrentStreams); !ok || n > 32 {
+		t.Errorf("%d streams of a connection", n)
+	}
+	open[0].Close() // its place is free when the server has seen it
+	for {
+		if c, err := dial("127.0.0.2"); err == nil {
+			open = append(open, c)
+			break
+		}
+		runtime.Gosched()
+	}
+	for _, c := range open {
+		c.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -286,7 +422,7 @@ func TestShutdown(t *testing.T) {
 	if _, err := in.Write([]byte("no report")); err != nil {
 		t.Fatal(err)
 	}
-	f.Await(aggregate.Leader, "popri_aggregate_requests_in_flight 1")
+	f.Await(aggregate.Leader, "popri_aggregate_bytes_arriving 9")
 	ended := make(chan struct{})
 	go func() {
 		f.Stop(aggregate.Leader)
