@@ -11,7 +11,10 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/eval/downstream"
+	"popri/fedsim/release"
 	"popri/internal/rundir"
+	"popri/methods/fedavg"
 	"popri/model/safetensors"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
@@ -148,12 +151,20 @@ func TestSmallModel(t *testing.T) {
 		!strings.Contains(err.Error(), "privacy.continues="+dir) {
 		t.Errorf("a start that spent ε: %v", err)
 	}
-	c.Privacy.Continues = dir
-	_, further := trainedSession(t, c)
+	testworld.Set(&c, append(fedavg.After(dir), "trainer.rounds=1")...)
+	next, further := trainedSession(t, c)
 	if _, both := testworld.Charges(t, further); len(both) != len(spent)+1 {
 		t.Errorf("%d charges after %d", len(both), len(spent))
 	}
 	if !rundir.Has(further, rundir.Small) {
 		t.Error("the clients' training leaves no small model")
+	}
+	compared, err := next.Evaluate(t.Context(), evaluator.Options{})
+	if err != nil || compared.Result(downstream.Public).Name != "small model of the run before" {
+		t.Errorf("what the clients began with stands as %+v (%v)", compared.Result(downstream.Public), err)
+	}
+	r, err := release.Read(filepath.Join(rundir.Round(further, 1), release.File))
+	if err != nil || len(r.Sum) == 0 || len(r.Sum) > 10000 {
+		t.Errorf("clients released %d values instead of an adapter's (%v)", len(r.Sum), err)
 	}
 }

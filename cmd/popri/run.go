@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"popri/accountant/guarantee"
 	"popri/configs"
+	"popri/internal/rundir"
+	"popri/methods/fedavg"
 	"popri/run"
 	"popri/run/reporting"
 )
@@ -21,7 +24,7 @@ type runOptions struct {
 	live                watchFlags
 	track               trackFlag
 	behind              clientsFlag
-	out                 string
+	out, after          string
 	resume, accept, dry bool
 }
 
@@ -43,6 +46,10 @@ uninterrupted one. Its inputs (settings, weights, public text, clients) must be 
 and refuses changes, unless --accept-changes is given.
 
 If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.
+
+--at-clients RUN trains the small model of a finished run further: the clients train an adapter of it and release a noised sum
+in each of ten rounds ("popri run --set method=dp_fedavg"). The other settings are those of RUN. Its charges count against
+privacy.epsilon, so RUN must have spent less: --set privacy.epsilon=7 after a run with ε = 1.
 
 --dry-run prints what the run would read, cost, spend and publish, and ends before anything is trained or spent. The time is an
 estimate from the number of floating-point operations.
@@ -70,6 +77,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	o.flags.data.add(cmd)
 	o.flags.data.addModels(cmd)
 	cmd.Flags().StringVar(&o.out, "out", "", "folder of the run")
+	cmd.Flags().StringVar(&o.after, "at-clients", "", "a finished run whose small model clients train further; --out is another folder")
 	o.live.add(cmd)
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "continue the run in --out")
 	cmd.Flags().BoolVar(&o.accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
@@ -79,16 +87,31 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	o.behind.add(cmd)
 }
 
+// follow takes the configuration of the run whose small model clients train further, if one is named.
+func (o *runOptions) follow(cmd *cobra.Command) error {
+	if o.after == "" {
+		return nil
+	}
+	if other := changed(cmd, slices.Concat([]string{"config", "preset"}, worldNames)...); other != "" {
+		return usage(fmt.Errorf("run: --at-clients uses the configuration of %s; do not combine it with --%s", o.after, other))
+	}
+	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(fedavg.After(o.after), o.flags.set...)
+	return nil
+}
+
 // runRounds runs the rounds of a method and writes the report.
 func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	var c configs.Config
 	ownRun(&o, cmd)
 	if o.resume {
-		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set"}, worldNames)...); other != "" {
+		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set", "at-clients"}, worldNames)...); other != "" {
 			return usage(fmt.Errorf("run: --resume uses the run's own configuration; do not combine it with --%s",
 				other))
 		}
 	} else {
+		if err := o.follow(cmd); err != nil {
+			return err
+		}
 		var err error
 		if c, err = o.flags.load(); err != nil {
 			return fmt.Errorf("run: %w", err)

@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,6 +103,8 @@ type Suite struct {
 	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next
 	// tokens is the small model before its training.
 	Zero *Source
+	// Start names the model that each training begins with; "" is a public checkpoint, ε = 0.
+	Start string
 	// Main is the key of the source that the others are compared with; "" compares none.
 	Main string
 	// ReferencePrivate trains a model on the train clients' own texts too: the ε = ∞ point. Its figures, and every
@@ -215,7 +218,7 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 
 // all are the sources with those of ε = 0 and ε = ∞, and how many texts of each have a label that no test text has.
 func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
-	zero := []Source{{Key: Public, Name: "public checkpoint (ε = 0)"}}
+	zero := []Source{{Key: Public, Name: cmp.Or(u.Start, "public checkpoint (ε = 0)")}}
 	if u.classifies() {
 		if zero = nil; u.Zero != nil {
 			zero = []Source{*u.Zero}

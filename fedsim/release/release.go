@@ -59,6 +59,8 @@ type Request struct {
 	Query query.Question
 	// Dir is the round's folder, which must exist.
 	Dir string
+	// Progress, if not nil, is told how many of all clients have answered, from several goroutines at once.
+	Progress func(done, total int)
 }
 
 // Collector asks the clients. Called again for a round that is on disk, it returns the same release and charges

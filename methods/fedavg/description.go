@@ -111,6 +111,10 @@ func notes(c configs.Config) []string {
 		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
 		"The run publishes the model: it, its answers and all that is computed from it are within ε.",
 		what, epochs(f.LocalEpochs), training(c).Batch, f.LearningRate, f.ClipNorm)}
+	if c.Privacy.Continues != "" {
+		out = append(out, "The training began with the small model of an earlier run, whose charges count. An evaluation "+
+			"compares with that model.")
+	}
 	switch c.Fed.Sampling {
 	case "tree":
 		out = append(out,

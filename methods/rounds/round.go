@@ -57,8 +57,8 @@ func (r *Round) NoteSpent() error {
 // collect asks the question of a round: a round that was answered before gets the same release and charges nothing.
 func (r *Round) collect(q query.Question, round int) (answer *release.Release, err error) {
 	dir := rundir.Round(r.runner.Dir, round)
-	err = r.Stage(StageCollect, func(Stage) error {
-		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: dir})
+	err = r.Stage(StageCollect, func(stage Stage) error {
+		answer, err = r.runner.Clients.Collect(release.Request{Round: round, Query: q, Dir: dir, Progress: stage.Progress})
 		return err
 	})
 	if err != nil {

@@ -89,7 +89,7 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 // checkStart refuses a run that begins with a small model of another run on the same clients without counting the charges
 // of that run: the model depends on them.
 func checkStart(c configs.Config, b ledger.Budget) error {
-	if c.Downstream.Model == configs.Trained || filepath.Base(filepath.Clean(c.Downstream.Model)) != rundir.Small {
+	if !ofRun(c.Downstream.Model) {
 		return nil
 	}
 	run := filepath.Dir(filepath.Clean(c.Downstream.Model))
@@ -114,6 +114,12 @@ func checkStart(c configs.Config, b ledger.Budget) error {
 	return fault.Userf("downstream.model is %s, which the run %s trained under a guarantee for the same clients: "+
 		"privacy.continues=%s counts what that run spent against privacy.epsilon, too", c.Downstream.Model, run, run)
 }
+
+// ofRun reports whether a small model's path is that of a run's.
+func ofRun(model string) bool { return filepath.Base(filepath.Clean(model)) == rundir.Small }
+
+// Continued reports whether the small model learnt from the clients before, in a run whose charges count.
+func Continued(c configs.Config) bool { return c.Privacy.Continues != "" && ofRun(c.Downstream.Model) }
 
 // spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued,
 // so its remaining budget must suffice.
@@ -231,8 +237,9 @@ func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float6
 	fresh, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
 	if err == nil && sigma > mostNoise*fresh {
 		spent, errSpent := ledger.Spent(b, before)
-		err = errors.Join(errSpent, &ledger.BudgetError{Path: c.Privacy.Continues, Spent: spent,
-			After: math.Inf(1), Epsilon: b.Epsilon, Delta: b.Delta})
+		err = errors.Join(errSpent, fmt.Errorf("privacy.epsilon is %g, for what this run and %s spend together, which leaves "+
+			"too little for this run: %w", c.Privacy.Epsilon, c.Privacy.Continues, &ledger.BudgetError{
+			Path: c.Privacy.Continues, Spent: spent, After: math.Inf(1), Epsilon: b.Epsilon, Delta: b.Delta}))
 	}
 	return sigma, err
 }

@@ -60,6 +60,10 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	if d.Adapter == "lora" {
 		options.LoRA = new(preference.Adapter(configs.LoRA{Rank: assembly.SmallRank, Alpha: 2 * assembly.SmallRank}, dir))
 	}
-	return downstream.Suite{ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
+	start := ""
+	if assembly.Continued(c) {
+		start = "small model of the run before"
+	}
+	return downstream.Suite{Start: start, ModelDir: dir, Population: population, Labels: labels, Zero: publicSource(c, public),
 		Options: options}, nil
 }

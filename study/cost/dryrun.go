@@ -93,6 +93,9 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 	}
 	d.Work = estimate(c, generator, small, keys)
 	d.Work.Flops += first
+	if needs := methods.Of(c).NeedsOf(c); needs.Small {
+		d.Work.Flops += d.atClients(c, small, needs.Rank > 0)
+	}
 	if evaluate { // a test token takes a forward pass of each model
 		texts := d.Clients[clients.Test].Texts
 		if most := c.Downstream.Training().Tested; most > 0 {
@@ -176,4 +179,18 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 		list = append(list, "report.html: figures on validation clients, who are not protected")
 	}
 	return list
+}
+
+// atClients are the operations of a simulation whose clients train the small model, a pass over their texts in a round,
+// and is measured on the validation clients after each. Frozen weights have no gradients.
+func (d *DryRun) atClients(c configs.Config, small lm.Shape, frozen bool) float64 {
+	of, each := d.Clients[clients.Train], 6.0
+	if frozen {
+		each = 4
+	}
+	if n := c.Fed.ClientsPerRound; n > 0 {
+		each *= float64(n) / float64(of.Clients)
+	}
+	texts := each*float64(of.Texts) + 2*float64(d.Clients[clients.Validation].Texts)
+	return texts * float64(d.Releases) * float64(c.Downstream.Length) * float64(small.Parameters)
 }
