@@ -39,6 +39,16 @@ func Add(list ...method.Description) {
 	}
 }
 
+// Further are the settings with which clients train the small model of a finished run further.
+func Further(run string) []string {
+	for _, d := range All {
+		if d.Further != nil {
+			return d.Further(run)
+		}
+	}
+	return nil
+}
+
 // Of returns the method that a configuration names; it has been validated.
 func Of(c configs.Config) method.Description {
 	for _, d := range All {

@@ -123,7 +123,7 @@ func (s *Session) trained(dir string) func() (*lora.Part, error) {
 		if rank == 0 {
 			first, err = lora.Whole(m)
 		} else if err = m.Freeze(); err == nil {
-			first, err = lora.Ups(m, rank, rng.Seed(c.Seed, "fedavg", "adapter"))
+			first, err = lora.Ups(m, rank, rng.Seed(c.Seed, "clients", "adapter"))
 		}
 		if err != nil {
 			m.Free()

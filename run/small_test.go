@@ -14,7 +14,7 @@ import (
 	"popri/eval/downstream"
 	"popri/fedsim/release"
 	"popri/internal/rundir"
-	"popri/methods/fedavg"
+	"popri/methods"
 	"popri/model/safetensors"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
@@ -151,7 +151,7 @@ func TestSmallModel(t *testing.T) {
 		!strings.Contains(err.Error(), "privacy.continues="+dir) {
 		t.Errorf("a start that spent ε: %v", err)
 	}
-	testworld.Set(&c, append(fedavg.After(dir), "trainer.rounds=1")...)
+	testworld.Set(&c, append(methods.Further(dir), "trainer.rounds=1")...)
 	next, further := trainedSession(t, c)
 	if _, both := testworld.Charges(t, further); len(both) != len(spent)+1 {
 		t.Errorf("%d charges after %d", len(both), len(spent))

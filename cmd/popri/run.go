@@ -12,7 +12,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/internal/rundir"
-	"popri/methods/fedavg"
+	"popri/methods"
 	"popri/run"
 	"popri/run/reporting"
 )
@@ -48,7 +48,7 @@ and refuses changes, unless --accept-changes is given.
 If the budget ends before the last round, the synthetic set comes from the finished rounds and the exit code is 3.
 
 --at-clients RUN trains the small model of a finished run further: the clients train an adapter of it and release a noised sum
-in each of ten rounds ("popri run --set method=dp_fedavg"). The other settings are those of RUN. Its charges count against
+in each of ten rounds. All other settings are as in RUN. Its charges count against
 privacy.epsilon, so RUN must have spent less: --set privacy.epsilon=7 after a run with ε = 1.
 
 --dry-run prints what the run would read, cost, spend and publish, and ends before anything is trained or spent. The time is an
@@ -95,7 +95,7 @@ func (o *runOptions) follow(cmd *cobra.Command) error {
 	if other := changed(cmd, slices.Concat([]string{"config", "preset"}, worldNames)...); other != "" {
 		return usage(fmt.Errorf("run: --at-clients uses the configuration of %s; do not combine it with --%s", o.after, other))
 	}
-	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(fedavg.After(o.after), o.flags.set...)
+	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(methods.Further(o.after), o.flags.set...)
 	return nil
 }
 

@@ -399,7 +399,7 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loss, _, err := Measure(m, e.Encode(clients.Texts(p.Split(clients.Test))))
+	loss, _, err := Measure(m, nil, e.Encode(clients.Texts(p.Split(clients.Test))))
 	if err != nil || math.Abs(math.Exp(loss)/adapted[2].Perplexity-1) > 1e-5 {
 		t.Errorf("the start with the adapter has a perplexity of %g, the kept model %g (%v)", math.Exp(loss),
 			adapted[2].Perplexity, err)

@@ -30,6 +30,7 @@ func describe(m configs.Method, title, how, product string) method.Description {
 		Clients: method.Clients{Query: query, Traffic: traffic},
 		Needs:   func(c configs.Config) method.Needs { return method.Needs{Small: true, Rank: settings.Of(c).LoRARank} },
 		New:     newMethod,
+		Further: func(run string) []string { return further(m.Name, run) },
 		Series:  figures,
 		Cost:    func(configs.Config) method.Cost { return method.Cost{} }, // the training is the clients' work
 		Words: method.Words{Title: title, Work: work, Product: product, Notes: notes,

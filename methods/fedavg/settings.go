@@ -24,10 +24,10 @@ type Settings struct {
 	// Momentum is the server's: the part of its last step (dp_ftrl: of its sum of steps) that is added to the next.
 	// Default 0. It is computed from releases and costs no privacy.
 	Momentum float64 `yaml:"momentum" range:"[0, 1)"`
-	// LoRARank is the rank of an adapter that clients train in place of all weights: of the projections onto the residual
-	// stream, with alpha = 16·rank, the matrices A as they were drawn and the matrices B as the vector (FFA-LoRA, Sun et al.
-	// 2024). The norm of the noise grows with the square root of the vector's length, so a pretrained model learns under
-	// noise by a short vector alone. A client's step has up to 16 texts. "popri run --at-clients" sets rank 1, and learning rate and clip
+	// LoRARank is the rank of an adapter that clients train in place of all weights, on the projections onto the residual
+	// stream, with alpha = 16·rank. The matrices A stay as they were drawn, and the matrices B are the vector (FFA-LoRA, Sun
+	// et al. 2024). A short vector has little noise: the norm of the noise grows with the square root of the length. A
+	// client's step has up to 16 texts. "popri run --at-clients" sets rank 1, and learning rate and clip
 	// norm that suit it. Default 0: all weights.
 	LoRARank int `yaml:"lora_rank" range:"[0, 256]"`
 }
@@ -42,10 +42,10 @@ const (
 	serverRate   = 1
 )
 
-// After are the settings with which clients train an adapter of the small model of a finished run further. They were
-// chosen on validation clients (docs/lab/2026-11-28-adapter-at-clients.md).
-func After(run string) []string {
-	return []string{"method=" + FedAvg.Name, "downstream.model=" + filepath.Join(run, rundir.Small),
+// further are the settings with which clients train an adapter of the small model of a finished run. They were chosen on
+// validation clients (docs/lab/2026-11-28-adapter-at-clients.md).
+func further(method, run string) []string {
+	return []string{"method=" + method, "downstream.model=" + filepath.Join(run, rundir.Small),
 		"downstream.recipe=pretrained", "privacy.continues=" + run, "privacy.noise_multiplier=0", "fedavg.lora_rank=1",
 		"fedavg.learning_rate=2", "fedavg.clip_norm=0.8", "trainer.rounds=10", "trainer.patience=0",
 		"trainer.select=validation"}

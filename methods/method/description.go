@@ -11,6 +11,8 @@ type Description struct {
 	configs.Method // its name, which is the key of the synthetic set's row in evaluations, too, and its checks
 	Clients
 	Words
+	// Further gives the settings with which clients train the small model of a finished run further; nil if the method does not.
+	Further func(run string) []string
 	// Needs are what a run provides for the method under a configuration; nil is nothing besides the [Env].
 	Needs func(configs.Config) Needs
 	// New makes the method.
