@@ -152,9 +152,16 @@ func TestSmallModel(t *testing.T) {
 		t.Errorf("a start that spent ε: %v", err)
 	}
 	testworld.Set(&c, append(methods.Further(dir), "trainer.rounds=1")...)
+	both := c.Privacy.Epsilon
+	c.Privacy.Epsilon /= 2
+	if _, err := Open(t.Context(), Options{Config: c, Dir: filepath.Join(t.TempDir(), "run")}); err == nil ||
+		!strings.Contains(err.Error(), "privacy.epsilon") || !strings.Contains(err.Error(), "spend together") {
+		t.Errorf("nothing is left for the clients' training: %v", err)
+	}
+	c.Privacy.Epsilon = both
 	next, further := trainedSession(t, c)
-	if _, both := testworld.Charges(t, further); len(both) != len(spent)+1 {
-		t.Errorf("%d charges after %d", len(both), len(spent))
+	if _, all := testworld.Charges(t, further); len(all) != len(spent)+1 {
+		t.Errorf("%d charges after %d", len(all), len(spent))
 	}
 	if !rundir.Has(further, rundir.Small) {
 		t.Error("the clients' training leaves no small model")
