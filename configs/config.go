@@ -43,7 +43,7 @@ type Config struct {
 type Trainer struct {
 	// Rounds is T, the number of rounds. Default 4; fewer leave the texts less like the clients'. With scoring.release
 	// "rounds", the noise of a round grows as √T. "auto" stands for 32 with a Patience of 3 and Select "distance":
-	// rounds go on as long as the samples come nearer.
+	// rounds continue as long as the samples come nearer.
 	Rounds int `yaml:"rounds" range:"[1, 2^20]"`
 	// Select says which adapters write the synthetic set. "last" is the last round. "distance" is the round whose
 	// samples have the least released distance from the clients' mean embedding; it needs scoring.release "once" and

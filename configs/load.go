@@ -198,7 +198,7 @@ const (
 )
 
 // merge puts a layer over the earlier ones. It takes eval.reference_private back where the layer names other private
-// data than the declaration was made for, and does not declare anew.
+// data than the declaration was made for, and does not declare again.
 func (l *loader) merge(values layer) {
 	_, declares := values[referenceKey]
 	private, named := values[privateKey]

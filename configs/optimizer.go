@@ -37,7 +37,7 @@ type Optimizer struct {
 	GradientCheckpointing bool `yaml:"gradient_checkpointing"`
 }
 
-// CarriesMoments reports whether a round goes on with AdamW's moments of the one before, as in the paper. TRL begins
+// CarriesMoments reports whether a round continues with AdamW's moments of the one before, as in the paper. TRL begins
 // with new ones.
 func (c Config) CarriesMoments() bool { return c.DPO.Engine != TRL }
 

@@ -600,7 +600,7 @@ func TestLearning(t *testing.T) {
 	}
 }
 
-// TestResets: without its moments the optimizer begins anew where the adapters are, and so does a schedule.
+// TestResets: without its moments the optimizer begins again where the adapters are, and so does a schedule.
 func TestResets(t *testing.T) {
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 	pairs := referenced(t, tr, testPairs(8, 9))

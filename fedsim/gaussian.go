@@ -19,7 +19,7 @@ type Gaussian struct {
 	// ledger without a bound on ε accepts.
 	Sigma float64
 	// Sampling says how the clients of a round are drawn: [ledger.Full], which "" stands for, [ledger.Poisson] or
-	// [ledger.Fixed]. Cohorts are drawn anew in every round, and in secret: sampling protects only if nobody knows who
+	// [ledger.Fixed]. Cohorts are drawn again in every round, and in secret: sampling protects only if nobody knows who
 	// was asked.
 	Sampling ledger.Sampling
 	// Cohort is the number of clients of a round: exact under Fixed, expected under Poisson. 0 under Full.

@@ -101,7 +101,7 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestRankingAfterCrashes: wherever a process ends, the next one goes on with the same selection, and pays once.
+// TestRankingAfterCrashes: wherever a process ends, the next one continues with the same selection, and pays once.
 func TestRankingAfterCrashes(t *testing.T) {
 	stop := errors.New("the process ends")
 	for _, stage := range []string{"drawn", "pending", "charged", "renamed"} {

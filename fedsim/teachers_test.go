@@ -102,7 +102,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokensAfterCrashes: wherever a process ends, the next one goes on with the same release, and pays once.
+// TestTokensAfterCrashes: wherever a process ends, the next one continues with the same release, and pays once.
 func TestTokensAfterCrashes(t *testing.T) {
 	stop := errors.New("the process ends")
 	for _, stage := range []string{"drawn", "pending", "charged", "renamed"} {

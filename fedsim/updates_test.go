@@ -210,7 +210,7 @@ func TestNodesOfTree(t *testing.T) {
 	l.Close()
 }
 
-// TestUpdatesGetTheirNoise: the noise of a release has the standard deviation that is charged, in every tree anew.
+// TestUpdatesGetTheirNoise: the noise of a release has the standard deviation that is charged, in every tree again.
 func TestUpdatesGetTheirNoise(t *testing.T) {
 	dir := t.TempDir()
 	members := func(number, leaf int) []int { return (&Tree{Leaf: 20, tree: number}).members(leaf, testClients) }

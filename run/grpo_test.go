@@ -119,7 +119,7 @@ func TestSelectByDistance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// least is computed here anew: the distance before each round, and after the last one.
+		// least is computed here again: the distance before each round, and after the last one.
 		least, at := figures[0].Values["distance"], 0
 		for i, r := range figures {
 			after := r.Get(rounds.Distance + rounds.After)

@@ -74,7 +74,7 @@ func TestSmallModelThatCannotBeLookedAt(t *testing.T) {
 	}
 }
 
-// TestResumeChecksRounds: a run does not go on with files of finished rounds that are damaged or gone.
+// TestResumeChecksRounds: a run does not continue with files of finished rounds that are damaged or gone.
 func TestResumeChecksRounds(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -123,7 +123,7 @@ func TestResumeChecksRounds(t *testing.T) {
 	}
 }
 
-// A run of an earlier program, which did not know a setting, goes on where the setting has its default, and not with
+// A run of an earlier program, which did not know a setting, continues where the setting has its default, and not with
 // another value of it.
 func TestResumeOfEarlierProgram(t *testing.T) {
 	c := testworld.Shared(t).Config
@@ -154,7 +154,7 @@ func TestResumeOfEarlierProgram(t *testing.T) {
 	}
 }
 
-// TestResumeComparesInputs: a run goes on with what it began with, or says what has changed and does not.
+// TestResumeComparesInputs: a run continues with what it began with, or says what has changed and does not.
 func TestResumeComparesInputs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, w *testworld.World, run string)
@@ -271,7 +271,7 @@ func TestResumeComparesInputs(t *testing.T) {
 	}
 }
 
-// A folder that moved with its files goes on, as does one whose configuration has another number of threads.
+// A folder that moved with its files continues, as does one whose configuration has another number of threads.
 func TestMovedInputsAreTheSame(t *testing.T) {
 	w, run := copied(t), filepath.Join(t.TempDir(), "run")
 	s, err := Open(t.Context(), Options{Config: w.Config, Dir: run})

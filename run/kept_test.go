@@ -17,7 +17,7 @@ import (
 )
 
 // TestScoredQuotesAndKeptTexts: from round 2 on, prompts quote the best samples of the rounds before; the written part
-// of the synthetic set is drawn by weight from what the model wrote; and a run that was killed goes on to the same bytes.
+// of the synthetic set is drawn by weight from what the model wrote; and a run that was killed continues to the same bytes.
 func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config

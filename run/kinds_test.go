@@ -34,7 +34,7 @@ func askForKinds(t *testing.T, c *configs.Config) {
 
 // TestKinds: before round 1, the model is asked for each kind of text; round 1 quotes what it wrote, under the kind
 // that it was asked for; what is written and published bears its kind; one release is charged; and a run that was
-// killed in the search goes on to the same bytes.
+// killed in the search continues to the same bytes.
 func TestKinds(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config

@@ -154,7 +154,7 @@ func TestFamilies(t *testing.T) {
 }
 
 // TestWeightsHeldOnce: without a copy of the model for sampling, a run writes what it writes with one; with weights in
-// bfloat16 it ends, and a run that was killed goes on to the same bytes.
+// bfloat16 it ends, and a run that was killed continues to the same bytes.
 func TestWeightsHeldOnce(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config

@@ -134,7 +134,7 @@ func TestAskedOnce(t *testing.T) {
 }
 
 // TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other;
-// what it tells is in the run's folder and the report; and a run that was killed goes on to the same bytes.
+// what it tells is in the run's folder and the report; and a run that was killed continues to the same bytes.
 func TestForm(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -297,7 +297,7 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// TestKilledAfterTheWarmUp: a run that goes on behind its warm-up is the same, though its optimizer was made before.
+// TestKilledAfterTheWarmUp: a run that continues behind its warm-up is the same, though its optimizer was made before.
 func TestKilledAfterTheWarmUp(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config

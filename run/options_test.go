@@ -21,7 +21,7 @@ import (
 	"popri/testkit/testworld"
 )
 
-// interrupted trains, and goes on whenever a listener has stopped it, until the run is done. It returns how often.
+// interrupted trains, and continues whenever a listener has stopped it, until the run is done. It returns how often.
 func interrupted(t *testing.T, o Options, listen func(stop func()) rounds.Events) (times int) {
 	t.Helper()
 	for ; ; times++ {

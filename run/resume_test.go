@@ -204,7 +204,7 @@ func TestForkedRun(t *testing.T) {
 	}
 }
 
-// TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run goes on unharmed.
+// TestSecondSession: a folder that a run holds is refused, whatever is asked of it, and the run continues unharmed.
 func TestSecondSession(t *testing.T) {
 	w := testworld.Shared(t)
 	want, dir := t.TempDir(), t.TempDir()
@@ -410,7 +410,7 @@ func TestRefusedEarly(t *testing.T) {
 }
 
 // TestNoRoom: a write that the system refuses half way, as on a full disk, ends the run with the file's name; with room
-// again it goes on and ends as one that had always had it.
+// again it continues and ends as one that had always had it.
 func TestNoRoom(t *testing.T) {
 	w := testworld.Shared(t)
 	want, dir := t.TempDir(), t.TempDir()

@@ -31,7 +31,7 @@ type Rung struct {
 }
 
 // Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the
-// validation clients and keeps the figures in rungs.json. Whether the run goes on, the caller decides.
+// validation clients and keeps the figures in rungs.json. Whether the run continues, the caller decides.
 func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	if s.Config.Learns() {
 		return r,

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testworld.Main(m)) // the children inherit its key
 }
 
-// child starts the run in dir, or goes on with it.
+// child starts the run in dir, or continues with it.
 func child(dir, config string) error {
 	stage := os.Getenv(childStage)
 	if stage == "" {

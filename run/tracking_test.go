@@ -67,7 +67,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 	return want
 }
 
-// A run that is stopped in the middle of its updates, loses lines of its event log and goes on shows each figure of its
+// A run that is stopped in the middle of its updates, loses lines of its event log and continues shows each figure of its
 // files once, and ends with the same bytes as one that nobody watches.
 func TestTrackedRun(t *testing.T) {
 	w := testworld.Shared(t)
@@ -152,7 +152,7 @@ func TestTrackedRun(t *testing.T) {
 	}
 }
 
-// A preference training that is stopped and goes on shows each step once.
+// A preference training that is stopped and continues shows each step once.
 func TestTrackedPrefer(t *testing.T) {
 	w := testworld.Shared(t)
 	dir := t.TempDir()

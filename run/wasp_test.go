@@ -278,7 +278,7 @@ func withoutClients(t *testing.T, voters string) {
 	}
 }
 
-// TestWASPWithServer: a server that gives completions writes, too, and a run that goes on does not ask it again for
+// TestWASPWithServer: a server that gives completions writes, too, and a run that continues does not ask it again for
 // finished parts.
 func TestWASPWithServer(t *testing.T) {
 	var asked, refusing atomic.Int64

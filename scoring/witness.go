@@ -59,7 +59,7 @@ func Groups(n, each, most int) (starts []int, size int) {
 //	f(x) = mean over clients of ⟨x, m_i⟩ − mean over samples y of ⟨x, y⟩
 //
 // What the clients have and the samples lack scores high; what the samples already hold as much of as the clients
-// scores nothing. Plain similarity goes on praising the texts nearest to the clients' centre, however many of them are
+// scores nothing. Plain similarity continues praising the texts nearest to the clients' centre, however many of them are
 // written. gain is from [Samples.Gain]. It is post-processing.
 func (s *Samples) Witness(scores []float64, gain float64) ([]float64, error) {
 	if len(scores) != s.n {

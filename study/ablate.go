@@ -1,5 +1,5 @@
 // Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for,
-// on this machine or as the tasks of a cluster ([RunTask]). It states what all runs spend together, because whoever chooses among runs by their results spends that.
+// on this machine or as the tasks of a cluster ([RunTask]). It states what all runs spend together, because anyone who chooses among runs by their results spends that.
 package study
 
 import (
@@ -37,7 +37,7 @@ type Ablation struct {
 	Rows  []Row       `json:"rows"` // of the runs that did not fail; a combination of which all did has none
 	// Failed are the runs that failed. The same ablation tries them again.
 	Failed []FailedRun `json:"failed,omitempty"`
-	// Adaptive tells which settings an adaptive order let go on, and Dropped are the runs that it did not; nil for a
+	// Adaptive tells which settings an adaptive order let continue, and Dropped are the runs that it did not; nil for a
 	// plain order.
 	Adaptive *Halved      `json:"adaptive,omitempty"`
 	Dropped  []DroppedRun `json:"dropped,omitempty"`
@@ -201,7 +201,7 @@ func spentBy(dir string) (float64, error) {
 }
 
 // compose computes what all runs in the folder spent together, and writes it into their reports: also those that were dropped or failed after a release, and
-// those of earlier grids, because whoever chose this grid may have seen them.
+// those of earlier grids, because anyone who chose this grid may have seen them.
 func (a *Ablation) compose(dir string) error {
 	runs, err := rundir.RunsIn(dir)
 	if err == nil {

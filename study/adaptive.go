@@ -54,7 +54,7 @@ type DroppedRun struct {
 	Why    string   `json:"why"`
 }
 
-// halve runs the cells up to each rung and returns those that go on to their end.
+// halve runs the cells up to each rung and returns those that continue to their end.
 func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]grid.Cell, error) {
 	plan, err := o.Halving.Plan(cells, len(a.Seeds))
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 // roundsOf counts rounds in words.
 func roundsOf(n int) string { return quote.Count(n, "round", "") }
 
-// same reports whether two settings cannot be told apart.
+// same reports whether two settings cannot be distinguished.
 func same(x, y JudgedSetting) bool {
 	return slices.Equal(x.Accuracy.Values, y.Accuracy.Values) && slices.Equal(x.Loss.Values, y.Loss.Values)
 }

@@ -23,7 +23,7 @@ import (
 	"popri/testkit/testworld"
 )
 
-// An adaptive ablation goes on after an interruption at any stage as if there had been none. Dropped runs have the
+// An adaptive ablation continues after an interruption at any stage as if there had been none. Dropped runs have the
 // noise of the full plan, have made the first releases of it, which count, and were not measured on test clients.
 func TestHalving(t *testing.T) {
 	for _, releases := range []int{2, 1} {
@@ -237,7 +237,7 @@ func TestHalvingWithFailure(t *testing.T) {
 	}
 }
 
-// Settings that cannot be told apart are not dropped by chance; those that can be go on as usual.
+// Settings that cannot be distinguished are not dropped by chance; those that can be continue as usual.
 func TestHalvingOfEquals(t *testing.T) {
 	w, axes, _ := smallGrid(t, 1, "0.05", "0.1", "0.2")
 	w.Config.Trainer.Rounds, w.Config.Downstream.LearningRates = 2, []float64{1e-30} // nothing is learnt

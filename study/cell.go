@@ -62,7 +62,7 @@ func Finished(c grid.Cell, dir string) (bool, error) {
 	return e != nil, err
 }
 
-// open opens the cell's run, or goes on with it. The release of another cell that asked the same serves it, too.
+// open opens the cell's run, or continues with it. The release of another cell that asked the same serves it, too.
 func open(ctx context.Context, c grid.Cell, o Options) (*run.Session, error) {
 	dir := filepath.Join(o.Dir, c.Name)
 	s, err := run.Open(ctx, run.Options{Config: c.Config, Dir: dir, Resume: rundir.Exists(dir), Listen: o.Listen,

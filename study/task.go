@@ -28,7 +28,7 @@ type TaskOptions struct {
 }
 
 // RunTask does one planned cell of the ablation in o.Dir: its run and its evaluation. A cell that is done is left as it
-// is; one that another task does is waited for. An error is recorded for whoever submitted the task.
+// is; one that another task does is waited for. An error is recorded for anyone who submitted the task.
 func RunTask(ctx context.Context, o TaskOptions) error {
 	p, err := grid.ReadPlan(o.Dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 // Checkpoint is the file that holds the state of a training between two updates.
 type Checkpoint struct {
 	Path string // "" keeps none
-	Key  string // is stored, and must be the same when the training goes on
+	Key  string // is stored, and must be the same when the training continues
 	// Every is the least time between two writes, for trainings whose updates take less time than a write; it is longer
 	// where writes would take more than a twentieth of the time. 0 writes after each update.
 	Every time.Duration

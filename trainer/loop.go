@@ -6,7 +6,7 @@ import (
 )
 
 // Loop trains on an objective's examples, update by update: it measures between updates, can keep the best parameters,
-// and goes on where an interrupted training was, with the same bits.
+// and continues where an interrupted training was, with the same bits.
 type Loop struct {
 	Optimizer *Optimizer
 	Objective Objective
@@ -37,7 +37,7 @@ type Keep int
 const (
 	Last        Keep = iota // the parameters of the last update
 	BestWeights             // those of the best measurement
-	BestState               // and AdamW's moments with them, for a training that goes on from there
+	BestState               // and AdamW's moments with them, for a training that continues from there
 )
 
 // Progress is what a training did so far.
@@ -55,7 +55,7 @@ func (p *Progress) progress() *Progress { return p }
 // Begun is the progress of a training that has not begun.
 func Begun() Progress { return Progress{Best: -1} }
 
-// Run trains, or goes on from the checkpoint. After an error, the parameters are those of the last complete update.
+// Run trains, or continues from the checkpoint. After an error, the parameters are those of the last complete update.
 func (l *Loop) Run(ctx context.Context) error {
 	if l.Record == nil {
 		p := Begun()

@@ -25,7 +25,7 @@ type Composed struct {
 	// Seeded says that a ledger's noise was seeded: nobody is protected, whatever Epsilon says.
 	Seeded bool `json:"insecure_seeded_noise"`
 	// IfShared says that the ledgers are of several data sets, and that the figure holds for a client who is in all of
-	// them. Data sets are told apart by their content: an edited copy, or another range of dates, can have the same
+	// them. Data sets are distinguished by their content: an edited copy, or another range of dates, can have the same
 	// clients.
 	IfShared bool `json:"if_clients_are_shared,omitempty"`
 	// Unknown says why there is no figure; "" where there is one.

@@ -17,7 +17,7 @@ import (
 //	drawn ─► Pending, synced ─► the charge, synced ─► renamed to Final
 //
 // The mean of two draws of noise for one charge has less noise, so a crash must neither lose a charge nor repeat a
-// draw: whatever a process finds of these states, it goes on from there.
+// draw: whatever a process finds of these states, it continues from there.
 type Release struct {
 	Final, Pending string // paths in one folder
 	// Charge is what a file with this content costs, but for its hash. An error says that the content answers another

@@ -268,7 +268,7 @@ func printRungs(w io.Writer, h *study.Halved) {
 	}
 }
 
-// varied reads what is varied, from the flags or from the plan that --resume goes on with. It trains nothing.
+// varied reads what is varied, from the flags or from the plan that --resume continues with. It trains nothing.
 func (a *app) varied(cmd *cobra.Command, flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
 	if flags.resume {
 		return a.resumed(flags)

@@ -52,7 +52,7 @@ func TestAblate(t *testing.T) {
 		dir, "--plan"); code != 0 || !strings.Contains(errs, "2 runs of earlier grids") {
 		t.Errorf("a plan beside earlier runs: exit code %d, %s", code, errs)
 	}
-	// A second seed adds to what is there; the interrupted run goes on.
+	// A second seed adds to what is there; the interrupted run continues.
 	name := filepath.Base(one.Rows[1].Runs[0])
 	if err := os.Remove(filepath.Join(dir, name, rundir.Eval)); err != nil {
 		t.Fatal(err)

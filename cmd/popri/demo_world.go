@@ -63,7 +63,7 @@ func (f *worldFlags) addModels(cmd *cobra.Command) {
 	smallFlag(cmd, &f.small)
 }
 
-// smallSettings are the settings that --small stands for; others come after them. A classifier, and whoever asks for all
+// smallSettings are the settings that --small stands for; others come after them. A classifier, and anyone who asks for all
 // weights, gets the learning rate of all weights.
 func smallSettings(small string, others ...string) ([]string, error) {
 	if small == "" {

@@ -189,7 +189,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 	return textgen.WriteLines(a.out, drawn.Samples)
 }
 
-// interruptible reads r until ctx ends. A read from a terminal that is under way then goes on for nobody.
+// interruptible reads r until ctx ends. A read from a terminal that is under way then continues for nobody.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {

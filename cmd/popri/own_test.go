@@ -66,7 +66,7 @@ func TestOwnDataWithEmbeddedModels(t *testing.T) {
 		}
 	}
 
-	// What was begun goes on.
+	// What was begun continues.
 	c := configs.Default()
 	c.Data.Private, c.Eval.ReferencePrivate = private, false
 	begun, grid := filepath.Join(dir, "begun"), filepath.Join(dir, "grid")

@@ -9,7 +9,7 @@ import (
 	"popri/internal/rundir"
 )
 
-// shut is a folder in which nothing can be made, whoever the user is.
+// shut is a folder in which nothing can be made, no matter who the user is.
 func shut(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o555); err != nil {

@@ -111,7 +111,7 @@ func serve(ctx context.Context, w *watch.Watcher, l net.Listener) error {
 }
 
 // watchRun serves the page of a run that this process is about to do, if --watch is given. stop ends it, with the run's
-// error. After a run without an error it waits for Ctrl-C if there is a terminal to press it on; a script goes on at
+// error. After a run without an error it waits for Ctrl-C if there is a terminal to press it on; a script continues at
 // once.
 func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(ended error), err error) {
 	if f.addr == "" {
@@ -131,7 +131,7 @@ func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(
 	go func() {
 		defer close(served)
 		if err := serve(ctx, w, l); err != nil {
-			a.warn(err.Error()) // the run goes on without its page
+			a.warn(err.Error()) // the run continues without its page
 		}
 	}()
 	return func(ended error) {

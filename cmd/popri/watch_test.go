@@ -58,7 +58,7 @@ func fetch(t *testing.T, method, url string, header ...string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// A run with --watch prints an address; whoever has the token in it stops the run after a round, and --resume goes on.
+// A run with --watch prints an address; anyone who has the token in it stops the run after a round, and --resume continues.
 func TestRunIsWatchedAndStopped(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

@@ -77,7 +77,7 @@ func ascending(f *parquetio.File) (bool, error) {
 	return rows > 0, nil
 }
 
-// cut returns the complete clients and a builder that goes on with the last one, which may have further rows; with all
+// cut returns the complete clients and a builder that continues with the last one, which may have further rows; with all
 // set, there are no further rows.
 func (b *builder) cut(all bool) ([]Client, *builder) {
 	rest := newBuilder()

@@ -81,7 +81,7 @@ type pairLine struct {
 }
 
 // Run trains, or takes a finished job, and leaves the trained adapter in the tuner with its schedule advanced. Held-out
-// pairs are measured at the end. An interrupted job begins anew.
+// pairs are measured at the end. An interrupted job begins again.
 func (j *Job) Run(ctx context.Context) (*dpo.Outcome, *Result, error) {
 	s, err := j.settings()
 	if err != nil {
@@ -150,7 +150,7 @@ func (j *Job) settings() (settings, error) {
 	return s, nil
 }
 
-// write makes the folder anew.
+// write makes the folder again.
 func (j *Job) write(s settings) error {
 	if err := os.RemoveAll(j.Dir); err != nil {
 		return fmt.Errorf("trl: %w", err)

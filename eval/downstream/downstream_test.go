@@ -446,7 +446,7 @@ func TestSuite(t *testing.T) {
 	}
 	u.ReferencePrivate, u.End = true, nil
 
-	// With a cache the figures are the same, at first and when they are read back; other options are computed anew.
+	// With a cache the figures are the same, at first and when they are read back; other options are computed again.
 	u.Cache = filepath.Join(t.TempDir(), "cache")
 	if _, err := u.Run(t.Context(), sources); err == nil || !strings.Contains(err.Error(), "secret key") {
 		t.Errorf("a cache without a key: %v", err)

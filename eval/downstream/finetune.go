@@ -34,7 +34,7 @@ type record struct {
 
 // FineTune trains m, whose weights are float32, on rows in random order, epoch after epoch, and leaves the weights of
 // the best measurement on the validation rows in it. With an adapter it trains that instead, and merges it into m at the
-// end. A training with the same arguments that was ended goes on where
+// end. A training with the same arguments that was ended continues where
 // the checkpoint's file says, whose name says of which training it is; "" keeps none. Of o.LearningRates, rate is used.
 func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.Adapter, rows, validation []lm.Row,
 	rate float64, o Options, checkpoint string) (best Point, curve []Point, err error) {

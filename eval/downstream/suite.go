@@ -115,7 +115,7 @@ type Suite struct {
 	Small, Kept string
 	// Typed are beginnings of public or synthetic texts after which words are suggested.
 	Typed    []string
-	Cache    string // folder in which fine-tunings that suites have in common are kept; "" does each anew
+	Cache    string // folder in which fine-tunings that suites have in common are kept; "" does each again
 	CacheKey []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
 	// End and Progress, where not nil, report from several goroutines: models are trained side by side. Progress
 	// tells how much of the work of all models is done, in forward passes of a token, and how much there will be in all:

@@ -108,7 +108,7 @@ func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) 
 	plan.Each.Count = rounds
 	target := b.Epsilon
 	if continues == "" {
-		target /= 2 // some is left for a run that goes on
+		target /= 2 // some is left for a run that continues
 	}
 	if g.Sigma, err = plan.Sigma(ledger.Accountant(b, []ledger.Entry{each}), target, b.Delta); err != nil {
 		t.Fatal(err)

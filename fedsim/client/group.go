@@ -99,7 +99,7 @@ func (g *Group) done(a *aggregate.Announcement) string {
 	return filepath.Join(g.Keys, a.ID().String()+".answered")
 }
 
-// Answer has every train client answer an announcement. Called again, after a crash too, it goes on with the clients
+// Answer has every train client answer an announcement. Called again, after a crash too, it continues with the clients
 // who have not. A client without a key is an error before anybody answers; one whose own budget is spent is counted. What
 // is sent when does not depend on the texts: all keys are asked about first, then all vectors are made, and after a
 // random time ([Responder.Answer]) all reports are sent.

@@ -107,7 +107,7 @@ func (w *world) responder(dir string, change func(*ResponderOptions)) *Responder
 }
 
 // TestAnsweredOnce: a client that dies before, between or after its uploads, or whose aggregators do, sends the same
-// bytes when it goes on, and pays once.
+// bytes when it continues, and pays once.
 func TestAnsweredOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, role := range aggregate.Roles {
@@ -153,7 +153,7 @@ func TestAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestOwnBudget: a client's own record refuses what is beyond its own budget, whoever asks, and a budget that protects
+// TestOwnBudget: a client's own record refuses what is beyond its own budget, no matter who asks, and a budget that protects
 // nobody.
 func TestOwnBudget(t *testing.T) {
 	w := newWorld(t)

@@ -83,7 +83,7 @@ func (r *Responder) inTime(ctx context.Context, a *aggregate.Announcement, ready
 }
 
 // Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero, and where the
-// encoder fails on them: an announced encoder could fail for chosen words, and whoever fails would be known by not
+// encoder fails on them: an announced encoder could fail for chosen words, and anyone who fails would be known by not
 // reporting.
 func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
 	grid noise.Grid) ([]int64, error) {

@@ -163,7 +163,7 @@ type counting struct {
 
 func (c *counting) Errorf(string, ...any) { c.failures++ }
 
-// Comparisons that 64 bits do not settle go on with the digits that follow, as exact fractions.
+// Comparisons that 64 bits do not settle continue with the digits that follow, as exact fractions.
 func TestTiesAreDecidedExactly(t *testing.T) {
 	// 1/3 = 0.0101…b: its first 64 bits are 0x5555…, what is left is 1/3 again.
 	third := uint64(math.MaxUint64 / 3)

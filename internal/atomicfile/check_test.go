@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// closed is a folder in which nothing can be made, whoever the user is.
+// closed is a folder in which nothing can be made, no matter who the user is.
 func closed(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o555); err != nil {

@@ -1,6 +1,6 @@
 // Package fault distinguishes errors that the user can correct from failures of the program. A command exits with
 // another code for the first kind. An error type of another package joins them by a method UserFault() bool.
-// It also tells errors after which the work can go on; a type joins those by a method Resumable() bool.
+// It also tells errors after which the work can continue; a type joins those by a method Resumable() bool.
 package fault
 
 import (
@@ -56,7 +56,7 @@ func isAny(err error, list []error) bool {
 	return slices.ContainsFunc(list, func(e error) bool { return errors.Is(err, e) })
 }
 
-// IsResumable reports whether the work that ended with err can go on later: whether err is an interruption or a request
+// IsResumable reports whether the work that ended with err can continue later: whether err is an interruption or a request
 // to stop (context.Canceled), or it, or an error that it wraps, has a method Resumable.
 func IsResumable(err error) bool {
 	var e interface {
@@ -67,7 +67,7 @@ func IsResumable(err error) bool {
 }
 
 // Endings are the signals that end a program in order: what a user, a system that shuts down or a closed terminal
-// sends. A program that was started to outlive its terminal (nohup) goes on.
+// sends. A program that was started to outlive its terminal (nohup) continues.
 func Endings() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

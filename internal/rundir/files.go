@@ -21,7 +21,7 @@ const (
 	// Evaluated is everybody, where validation and test clients need no protection: the file has figures of them without
 	// noise, and the ε = ∞ row if eval.reference_private declares the train clients' texts to be public.
 	Evaluated Reader = "everybody, if validation and test clients need no protection"
-	// Operator is whoever runs the clients' machine.
+	// Operator is the person who runs the clients' machine.
 	Operator Reader = "the operator"
 	// Owner is the owner of the clients' texts.
 	Owner Reader = "the owner of the data"

@@ -16,5 +16,5 @@
 // it is behind [Writer]. [Method] keeps a run's rounds in files and asks the clients.
 //
 // Equal settings, seed, public texts and votes give an equal evolution: each draw has a stream of its own, named by
-// round and stage, so that a run that is resumed goes on as it would have.
+// round and stage, so that a run that is resumed continues as it would have.
 package evolution

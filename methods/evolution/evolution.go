@@ -28,7 +28,7 @@ type rules struct {
 	// vote on what a text becomes; 0 takes the sample's own embedding.
 	lookAhead int
 	byRank    bool // select the samples with the most votes, instead of drawing in proportion to the votes
-	// share is the mean fraction of a text's words that Fill and Blank write anew, and passes how often a masked model
+	// share is the mean fraction of a text's words that Fill and Blank write again, and passes how often a masked model
 	// does so. A smaller share hardly varies the texts, a larger one loses what was selected.
 	share  float64
 	passes int

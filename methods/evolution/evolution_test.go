@@ -203,7 +203,7 @@ func survivingTexts(r Round) []string {
 	return out
 }
 
-// Equal seeds give equal rounds, also where a run goes on from stored rows, and other seeds give others.
+// Equal seeds give equal rounds, also where a run continues from stored rows, and other seeds give others.
 func TestEqualSeedsGiveEqualEvolutions(t *testing.T) {
 	for _, set := range everyKind {
 		a := evolve(t, open(t, &scribe{}, set...), 4, 1)

@@ -7,7 +7,7 @@
 //	     └── the token; at ⊥ one of the model with public texts, another vote, or the end ─┘
 //
 // Nothing is trained. A round is some texts; each vote is a part of it, with a release and a charge of its own. The
-// texts follow from the releases, so that a round that was interrupted goes on behind the last one.
+// texts follow from the releases, so that a round that was interrupted continues behind the last one.
 package hotpate
 
 import (

@@ -40,7 +40,7 @@ const (
 	// quotes by default. More make teachers more alike, and slower.
 	examples = 2
 	// cacheBytes is the memory for keys and values of the teachers' prompts: 700 prompts of 256 tokens of SmolLM2-135M
-	// in bfloat16. Prompts beyond it are read anew for each token, which takes as long as hundreds of tokens.
+	// in bfloat16. Prompts beyond it are read again for each token, which takes as long as hundreds of tokens.
 	cacheBytes = 4 << 30
 	// most is the most votes of a run, each a line of the ledger.
 	most = 1 << 20

@@ -62,7 +62,7 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	parts := sampling.PartsOf(file) // whoever finds the file removes what a kill left there
+	parts := sampling.PartsOf(file) // anyone who finds the file removes what a kill left there
 	all := filepath.Join(parts, "all.parquet")
 	err = p.WithSampler(nil, func(model sampling.Sampler) error {
 		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all,

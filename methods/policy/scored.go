@@ -104,7 +104,7 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 	return out, nil
 }
 
-// quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model goes on with what it
+// quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model continues with what it
 // is shown. A sample that was cut and has neither end in its second half loses its last word, of which a part may be
 // missing.
 func quotable(s sampling.Row) string {

@@ -70,7 +70,7 @@ func (three) Collect(r release.Request) (*release.Release, error) {
 	return &release.Release{Round: r.Round, Sum: []float64{3}, Clients: 5}, nil
 }
 
-// A run of two rounds that is opened again goes on where it was, for a third.
+// A run of two rounds that is opened again continues where it was, for a third.
 func Example() {
 	dir, err := os.MkdirTemp("", "rounds")
 	if err != nil {

@@ -87,10 +87,10 @@ func (t *Runner) Stage(name string, round int, f func(Stage) error) error {
 }
 
 // Train does the rounds that are left. It stops between two steps when ctx ends, and with a [Stopped] after a round in
-// which somebody asked for it. A request from before is dropped, because a run that is started is meant to go on.
+// which somebody asked for it. A request from before is dropped, because a run that is started is meant to continue.
 func (t *Runner) Train(ctx context.Context) error { return t.TrainTo(ctx, t.Rounds) }
 
-// TrainTo is Train up to a round, of which a later process goes on as after any other.
+// TrainTo is Train up to a round, of which a later process continues as after any other.
 func (t *Runner) TrainTo(ctx context.Context, last int) error {
 	if err := dropRequest(t.Dir); err != nil {
 		return err

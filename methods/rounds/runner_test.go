@@ -74,7 +74,7 @@ func (a *answers) Collect(r release.Request) (*release.Release, error) {
 	return &release.Release{Round: r.Round, Sum: []float64{0.5, 1}, Clients: 7, Sigma: 1.5}, nil
 }
 
-// A run that failed in any place goes on after the newest complete round, and every round's figures are kept.
+// A run that failed in any place continues after the newest complete round, and every round's figures are kept.
 func TestRoundsGoOn(t *testing.T) {
 	for fail, want := range map[string]struct{ first, second string }{
 		"":          {"restore 0, round 1, prune 1, round 2, prune 2, restore 2, product", "restore 2"},
@@ -185,7 +185,7 @@ func TestDamagedMarker(t *testing.T) {
 	}
 }
 
-// A request to stop ends the run after the round in which it was made; the resumed run goes on, and a request that is
+// A request to stop ends the run after the round in which it was made; the resumed run continues, and a request that is
 // older than the run is dropped.
 func TestStopsAfterTheRound(t *testing.T) {
 	dir := t.TempDir()

@@ -147,7 +147,7 @@ func TestPromptsFit(t *testing.T) {
 				continue
 			}
 			for _, x := range prompts {
-				// Bytes that are no text grow when they are encoded anew.
+				// Bytes that are no text grow when they are encoded again.
 				ids := make([]int32, longest)
 				for i := range ids {
 					ids[i] = int32(random.IntN(256))

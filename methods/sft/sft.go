@@ -57,7 +57,7 @@ var figures = series.Set{
 	},
 }
 
-// Method runs PE+SFT. A round leaves only its adapters to the next one: AdamW begins anew.
+// Method runs PE+SFT. A round leaves only its adapters to the next one: AdamW begins again.
 type Method struct{ *policy.Policy }
 
 // newMethod makes the method.

@@ -21,7 +21,7 @@ const storedVectors = "vectors"
 const storedBytes = 2 << 30
 
 // Stored encodes texts, or reads what an earlier call with the same encoder and the same texts left in dir. It is for
-// public texts alone: the file says how they look to the encoder. A file that cannot be read is written anew. tell is
+// public texts alone: the file says how they look to the encoder. A file that cannot be read is written again. tell is
 // called as by [InParts].
 func Stored(e Encoder, dir string, texts []string, tell func(done, total int)) (Matrix, error) {
 	hash := sha256.New()

@@ -19,7 +19,7 @@ func (c *counted) Encode(texts []string) (Matrix, error) {
 }
 
 // TestStored: the second call reads the file of the first, other texts have a file of their own, and a damaged file is
-// written anew.
+// written again.
 func TestStored(t *testing.T) {
 	texts := []string{"a storm at sea", "the harbour at night", "a storm at night"}
 	hashing, err := FitHashing(texts, HashingConfig{Dim: 8})

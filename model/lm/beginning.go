@@ -6,7 +6,7 @@ import (
 	"popri/model/tensor"
 )
 
-// Beginning has the keys and values of tokens that many rows go on from, so that these are computed once. Free releases
+// Beginning has the keys and values of tokens that many rows continue from, so that these are computed once. Free releases
 // them.
 type Beginning struct {
 	m            *Model
@@ -59,7 +59,7 @@ func (b *Beginning) Free() {
 	b.keys, b.values = nil, nil
 }
 
-// Score is [Model.Score], without gradients or an adapter, of rows that go on from the beginning. The first token of a
+// Score is [Model.Score], without gradients or an adapter, of rows that continue from the beginning. The first token of a
 // row is still not predicted. Each sequence must fit the model's context with the beginning. Several goroutines may
 // call it.
 func (b *Beginning) Score(s *tensor.Scope, rows []Row) (sc *Scored) {

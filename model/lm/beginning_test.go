@@ -9,7 +9,7 @@ import (
 	"popri/model/tensor"
 )
 
-// TestBeginning: rows that go on from a beginning, which is computed once, have the log-probabilities of whole rows,
+// TestBeginning: rows that continue from a beginning, which is computed once, have the log-probabilities of whole rows,
 // with one sequence or several, up to the model's context, with packed weights and without. Nothing is left when it is
 // freed.
 func TestBeginning(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"popri/model/tensor"
 )
 
-// checkpoint is a saved small model whose tensors a test changes before they are written anew.
+// checkpoint is a saved small model whose tensors a test changes before they are written again.
 type checkpoint struct {
 	t       *testing.T
 	dir     string

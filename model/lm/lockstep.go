@@ -21,7 +21,7 @@ type Lockstep struct {
 // LockstepOptions are the sizes of a [Lockstep].
 type LockstepOptions struct {
 	Room int // most tokens that continue the prompts
-	// CacheBytes bounds the memory of keys and values; 0 means 4 GB. Prompts beyond it are read anew for each token.
+	// CacheBytes bounds the memory of keys and values; 0 means 4 GB. Prompts beyond it are read again for each token.
 	// Which these are depends on the prompts and this number alone.
 	CacheBytes int64
 	// Width, above 0, is the length that all prompts are padded to, and none may be longer. Then no prompt's logits

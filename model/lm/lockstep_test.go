@@ -12,7 +12,7 @@ import (
 )
 
 // TestLockstep: the distributions are those of the whole forward pass, for prompts in memory and prompts that are read
-// anew, whatever was fed before; nothing is left when it is freed.
+// again, whatever was fed before; nothing is left when it is freed.
 func TestLockstep(t *testing.T) {
 	for name, c := range small() {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestLockstep(t *testing.T) {
 }
 
 // TestLockstepAlone: with a width, a prompt's logits are the same to the last bit whatever the other prompts are, so
-// that whoever takes a prompt's text away, or makes it longer, changes nothing of the others. They are those of the
+// that anyone who takes a prompt's text away, or makes it longer, changes nothing of the others. They are those of the
 // forward pass.
 func TestLockstepAlone(t *testing.T) {
 	const width = 30

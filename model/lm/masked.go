@@ -45,7 +45,7 @@ type FillOptions struct {
 // fillTokens bounds the padded tokens of one pass.
 const fillTokens = 4096
 
-// Fill masks the tokens of rows at the given indices and draws them anew, all of a row at once and independently of each
+// Fill masks the tokens of rows at the given indices and draws them again, all of a row at once and independently of each
 // other: one pass a row. It returns new rows of the same lengths. Rows are whole inputs, with the tokens that begin and
 // end a text.
 func (m *Model) Fill(ctx context.Context, rows [][]int32, masked [][]int, o FillOptions) ([][]int32, error) {

@@ -52,7 +52,7 @@ func CanFreeze(c Config, parameters int64, compute tensor.DType) bool {
 }
 
 // Freeze lays the weights out, in addition to the originals, for products and for the gradients of their inputs: passes that
-// train adapters are faster until [Model.Unpack], because libtorch lays a weight out anew for each product. It does
+// train adapters are faster until [Model.Unpack], because libtorch lays a weight out again for each product. It does
 // nothing a second time, where [CanFreeze] denies it, or while the weights are trained. On a GPU it is [Model.Pack]. It
 // must not be called while other goroutines use m.
 func (m *Model) Freeze() error {

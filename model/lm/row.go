@@ -14,7 +14,7 @@ const Ignore = int32(-100)
 type Row struct {
 	Tokens, Labels []int32
 	Class          int32 // the row's label for a classifier, an index of [Config.Labels]
-	// Branches, if any, make the row several sequences with a common beginning, Tokens[:Shared]. The first one goes on
+	// Branches, if any, make the row several sequences with a common beginning, Tokens[:Shared]. The first one continues
 	// with Tokens[Shared:Branches[0]], the next one with Tokens[Branches[0]:Branches[1]], and the last one with the
 	// rest. They do not see each other. Each sequence must fit the model's context; the row may be longer.
 	Shared   int

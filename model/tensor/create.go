@@ -183,7 +183,7 @@ func (s *Scope) Full(d DType, v float64, shape ...int64) Tensor {
 }
 
 // Normal draws a tensor of type d from a normal distribution with mean 0, where the scope's tensors are, by libtorch's
-// generator, which a seed begins anew.
+// generator, which a seed begins again.
 func (s *Scope) Normal(d DType, std float64, seed int64, shape ...int64) Tensor {
 	x := s.Empty(d, shape...)
 	var out C.tensor

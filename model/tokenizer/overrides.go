@@ -29,7 +29,7 @@ type overrides struct {
 var ofLlama = []string{"", "llama", "gemma2", "smollm3"}
 
 // obey returns the content of a tokenizer.json with what a tokenizer_config.json says otherwise, of a model of that type.
-// Content that is damaged comes back as it is: whoever parses it says why.
+// Content that is damaged comes back as it is: anyone who parses it says why.
 func obey(content, config []byte, kind string) ([]byte, error) {
 	var o overrides
 	if err := json.Unmarshal(exactjson.TrimBOM(config), &o); err != nil {
@@ -73,7 +73,7 @@ func obey(content, config []byte, kind string) ([]byte, error) {
 func without(file map[string]json.RawMessage, part, list, kind string) bool {
 	typeOf := func(step json.RawMessage) string {
 		var s struct{ Type string }
-		_ = json.Unmarshal(step, &s) // whoever parses it says what is wrong
+		_ = json.Unmarshal(step, &s) // anyone who parses it says what is wrong
 		return s.Type
 	}
 	if typeOf(file[part]) == kind {

@@ -213,7 +213,7 @@ func TestTrainEqualsTheDefinition(t *testing.T) {
 		counts[w] = int64(len(counts)%3 + 1)
 	}
 	pieces, pairs := learn(maps.Clone(counts), 256+40)
-	// By definition: count all neighbours anew before every merge.
+	// By definition: count all neighbours again before every merge.
 	words := map[string][]string{}
 	for w := range counts {
 		words[w] = strings.Split(string(asLatin1(w)), "")

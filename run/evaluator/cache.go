@@ -17,7 +17,7 @@ const CacheFolder = "evaluations"
 const cacheBytes = 8 << 30
 
 // CacheDir is the user's folder of fine-tunings, for [Options]: reference points are trained once, and an
-// evaluation that was ended goes on. Another build of the program has another folder, because its models may differ.
+// evaluation that was ended continues. Another build of the program has another folder, because its models may differ.
 // It is "" where there can be none.
 func CacheDir() string {
 	if _, err := datakey.Load(); err != nil {

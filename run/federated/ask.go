@@ -35,7 +35,7 @@ func ask(r release.Request, dir string, c configs.Config, clients int, encoder e
 		q.Form = form.Weight
 	}
 	if earlier, _, err := aggregate.ReadQuestion(asked.path); err == nil {
-		q.Nonce = earlier.Nonce // the run was started again: whoever has the question goes on with it
+		q.Nonce = earlier.Nonce // the run was started again: anyone who has the question continues with it
 	} else {
 		q.Nonce = rand.Text()
 	}

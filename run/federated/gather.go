@@ -64,7 +64,7 @@ func (e *FewError) Unwrap() error { return e.Err }
 func (e *FewError) Resumable() bool { return true }
 
 // Gather returns the Ask of [fedsim.Remote]: it announces the question of a round of the run in dir to both
-// aggregators and waits for their noised shares. A run that was killed meanwhile goes on with the same announcement.
+// aggregators and waits for their noised shares. A run that was killed meanwhile continues with the same announcement.
 // tell, if not nil, gets a line when the waiting begins, and one if uploads were refused; rundir.Refusals in the
 // round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,

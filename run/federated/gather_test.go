@@ -190,7 +190,7 @@ func TestAggregated(t *testing.T) {
 	}
 }
 
-// TestTooFewReports: a run whose clients do not report ends without a charge, and goes on when it is resumed and they
+// TestTooFewReports: a run whose clients do not report ends without a charge, and continues when it is resumed and they
 // do.
 func TestTooFewReports(t *testing.T) {
 	c := testworld.Shared(t).Config

@@ -1,4 +1,4 @@
-// Package inputs records what a run began with, inputs.json, tells whether a run that is resumed would go on with the same,
+// Package inputs records what a run began with, inputs.json, tells whether a run that is resumed would continue with the same,
 // and says what made a run (provenance).
 package inputs
 

@@ -13,7 +13,7 @@ import (
 	"popri/show/watch"
 )
 
-// About says what the run in dir is, for whoever watches it.
+// About says what the run in dir is, for anyone who watches it.
 func About(dir string) (watch.About, error) {
 	c, err := configuration(dir)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package standalone trains an adapter on preference pairs from anywhere, without clients and without differential
-// privacy: the work of popri dpo. A training that was interrupted goes on and ends with the same bytes.
+// privacy: the work of popri dpo. A training that was interrupted continues and ends with the same bytes.
 package standalone
 
 import (

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testworld.Main(m))
 }
 
-// child does the training in dir, or goes on with it.
+// child does the training in dir, or continues with it.
 func child(dir, config string) error {
 	o := Options{Pairs: os.Getenv(childPairs), Out: dir, Resume: rundir.Has(dir, settingsFile)}
 	if !o.Resume {

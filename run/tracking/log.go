@@ -13,7 +13,7 @@ import (
 	"popri/show/series"
 )
 
-// aliveEvery is the time between two events about a stage under way, by which whoever follows the log sees that the
+// aliveEvery is the time between two events about a stage under way, by which anyone who follows the log sees that the
 // process lives. In ten hours they are one megabyte.
 const aliveEvery = 5 * time.Second
 

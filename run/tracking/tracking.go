@@ -1,4 +1,4 @@
-// Package tracking tells what a run does while it goes on: it writes the run's log, events.jsonl, and gives the figures of a
+// Package tracking tells what a run does while it continues: it writes the run's log, events.jsonl, and gives the figures of a
 // run, or of another training in a folder, to trackers: live from its events, and from its files what a tracker lacks
 // when a process begins.
 package tracking
@@ -58,7 +58,7 @@ func OpenTexts(names []string, dir string, c configs.Config, warn func(string)) 
 	})
 }
 
-// OpenTraining begins to track a training on preference pairs in dir that no run does. One that goes on has its earlier
+// OpenTraining begins to track a training on preference pairs in dir that no run does. One that continues has its earlier
 // figures in its checkpoint.
 func OpenTraining(names []string, dir, checkpoint string, c configs.Config, warn func(string)) *Listener {
 	return open(names, dir, c, warn, func(t *Listener, run *trackers.Run) error {

@@ -8,7 +8,7 @@
 // Teachers with equal distributions choose the same token in a coordinated vote, however many tokens are as likely. So
 // counts are large where teachers agree, even about a wide distribution, and a threshold far above the noise lets
 // tokens of little probability through. [Rule] is the threshold, [Question] what fedsim asks. The package sees no private
-// text: whoever computes the distributions votes with it.
+// text: anyone who computes the distributions votes with it.
 package ensemble
 
 import (

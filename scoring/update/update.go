@@ -42,7 +42,7 @@ type Question struct {
 	Round   int
 	Seed    uint64 // of the order in which a client goes through its rows
 	// Earlier gives the question of an earlier round. Sums over several rounds (ledger.Tree) need it where a process
-	// goes on with what another one began; other sums never ask.
+	// continues with what another one began; other sums never ask.
 	Earlier func(round int) (Question, error)
 }
 

@@ -39,7 +39,7 @@ func TestEvents(t *testing.T) {
 	if err := events.Write("late", nil); err == nil {
 		t.Error("written after Close")
 	}
-	// A killed process leaves half a line; the next one goes on behind the last whole one.
+	// A killed process leaves half a line; the next one continues behind the last whole one.
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -287,7 +287,7 @@ func (p *comparison) products(titles []string, runs []Report) {
 	}
 }
 
-// titlesOf are the runs' titles. Those that are the same are told apart by the runs' folders.
+// titlesOf are the runs' titles. Those that are the same are distinguished by the runs' folders.
 func titlesOf(runs []Report) (titles []string) {
 	counts := map[string]int{}
 	for _, r := range runs {

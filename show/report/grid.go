@@ -88,7 +88,7 @@ type GridRun struct {
 	Left    string             `json:"left,omitempty"` // why it did not go to its end, of a run that was dropped
 }
 
-// GridRungs tells which combinations an adaptive order let go on, and why.
+// GridRungs tells which combinations an adaptive order let continue, and why.
 type GridRungs struct {
 	Figure string // what it judged by
 	Heads  []string

@@ -456,7 +456,7 @@ func TestCompare(t *testing.T) {
 		strings.Contains(page, "gives the highest accuracy") || strings.Contains(page, `class="n best"`) {
 		t.Error("runs of different test clients are compared")
 	}
-	// Runs of one title are told apart, and a warning that all have stands once.
+	// Runs of one title are distinguished, and a warning that all have stands once.
 	a.Folder, b.Folder, b.Title = "one", "two", a.Title
 	for _, r := range []*Report{&a, &b} {
 		r.Privacy.Warnings = []string{"mind this"}

@@ -7,6 +7,6 @@
 // A figure has its name in steps.jsonl, evals.jsonl or metrics.json, which for training are TRL's names. Trackers get
 // only what these files and eval.json hold. They know no text.
 //
-// A run that goes on reads its history from its files and gives it to each tracker, which adds what it lacks. So
+// A run that continues reads its history from its files and gives it to each tracker, which adds what it lacks. So
 // nothing that is kept elsewhere can be behind the run's own files.
 package trackers

@@ -13,7 +13,7 @@ import (
 
 // mlflow sends points to a server from a goroutine of its own, so that the run never waits for it. Points wait in a
 // queue until the server has confirmed them. While the server is away, attempts follow each other at growing pauses;
-// what it lacks at the end, the next process that goes on with the run sends.
+// what it lacks at the end, the next process that continues with the run sends.
 type mlflow struct {
 	session *mlflowSession
 	limits  limits

@@ -143,7 +143,7 @@ func (m *mlflow) waiting() bool {
 }
 
 // TestMLflowHasMoreThanTheFiles: a process was killed after it had sent updates that its files do not have. The process
-// that goes on repeats them, before or after the server has said what it has.
+// that continues repeats them, before or after the server has said what it has.
 func TestMLflowHasMoreThanTheFiles(t *testing.T) {
 	has := map[string]int64{"loss": 7, "rewards/margins": 6}
 	for _, early := range []bool{true, false} {
@@ -287,7 +287,7 @@ func TestMLflowRefuses(t *testing.T) {
 	}
 }
 
-// A run that the server has lost begins anew there; one that is on another server does, too.
+// A run that the server has lost begins again there; one that is on another server does, too.
 func TestMLflowUnknownRun(t *testing.T) {
 	f, dir := newFakeMLflow(t), t.TempDir()
 	if err := begin(t, f, dir, patient, somePoints(1, 2)...).Close(End{Status: Finished}); err != nil {

@@ -23,7 +23,7 @@ type Options struct {
 	Dir string // the run's folder; it may not exist yet
 	// Describe returns what a run is; it is called until the folder has a configuration.
 	Describe func(dir string) (About, error)
-	// Token allows whoever sends it to request a stop; "" allows nobody.
+	// Token allows anyone who sends it to request a stop; "" allows nobody.
 	Token string
 	// Every is the time between two looks at the folder; 0 is a second.
 	Every time.Duration

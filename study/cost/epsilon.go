@@ -20,7 +20,7 @@ import (
 // With shared, cells of one [Question] have one release.
 //
 // An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
-// releases is fixed whichever cells go on, and the result is that of these; fixed is then true. Otherwise the total
+// releases is fixed whichever cells continue, and the result is that of these; fixed is then true. Otherwise the total
 // depends on results, and the result is the bound of all cells to their end.
 func Epsilon(cells []grid.Cell, h *Halving, shared bool) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {

@@ -123,8 +123,8 @@ func (l *Lease) try(seen string, stale bool) (taken bool, holder string, err err
 	if !dead && !(stale && holder == seen) {
 		return false, holder, nil
 	}
-	// Two watchers may come to this point together. Each moves away what it judged, and whoever moved something else
-	// puts it back; beat ends the work of whoever loses nevertheless.
+	// Two watchers may come to this point together. Each moves away what it judged, and anyone who moved something else
+	// puts it back; beat ends the work of anyone who loses nevertheless.
 	old := fmt.Sprintf("%s.%s", l.path, l.owner.Nonce)
 	if err := os.Rename(l.path, old); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -27,7 +27,7 @@ func Serve(child func(dir, config string) error) {
 	}
 }
 
-// Process prepares a child that does, or goes on with, the run in dir.
+// Process prepares a child that does, or continues with, the run in dir.
 func Process(t *testing.T, dir, config string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

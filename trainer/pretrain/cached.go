@@ -16,7 +16,7 @@ import (
 
 // Cache is a folder of trained models, each in a folder that is named by the public text and the recipe. A model
 // appears in it when its training has ended: a process that is interrupted or killed leaves none, and the next one
-// begins anew.
+// begins again.
 type Cache struct {
 	Dir string
 	// Begin, where not nil, is told of a training that begins; Waiting, of one in another process that is waited for.

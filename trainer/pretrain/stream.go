@@ -8,7 +8,7 @@ import (
 	"popri/model/lm"
 )
 
-// stream is the corpus as the rows of a training, epoch after epoch. Each epoch lays the texts out anew, so it has rows
+// stream is the corpus as the rows of a training, epoch after epoch. Each epoch lays the texts out again, so it has rows
 // of its own, and what is left of it begins the next batch.
 type stream struct {
 	corpus  *Corpus

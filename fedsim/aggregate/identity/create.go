@@ -21,7 +21,7 @@ import (
 // Options say who a federation consists of.
 type Options struct {
 	Clients int // keys to make and enrol; 0 for clients that make their own
-	// URLs of the aggregators: https://host:port. Their keys, and the trainer's, are made here, for tests: whoever has the
+	// URLs of the aggregators: https://host:port. Their keys, and the trainer's, are made here, for tests: anyone who has the
 	// folder reads every vector.
 	Leader, Helper string
 	// Requests are those of the trainer and of both aggregators, which made their keys themselves ([CreateIdentity]), in

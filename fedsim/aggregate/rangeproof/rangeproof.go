@@ -61,7 +61,7 @@ func newScheme(values, bits, chunk int, context []byte) (*Scheme, error) {
 	return s, nil
 }
 
-// vec is circl's scheme, anew for each use: it keeps the state of a hash, so that it cannot be used by two at once.
+// vec is circl's scheme, made for each use: it keeps the state of a hash, so that it cannot be used by two at once.
 func (s *Scheme) vec() (*sumvec.SumVec, error) {
 	vec, err := sumvec.New(shares, uint(s.values), uint(s.bits), uint(s.chunk), s.context)
 	if err != nil {

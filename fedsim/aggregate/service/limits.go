@@ -21,7 +21,7 @@ type bucket struct {
 	at   time.Time
 }
 
-// mostBuckets bounds the memory; beyond it all addresses begin anew.
+// mostBuckets bounds the memory; beyond it all addresses begin again.
 const mostBuckets = 1 << 16
 
 func newLimits(rate float64) *limits { return &limits{rate: rate, buckets: map[string]*bucket{}} }

@@ -52,7 +52,7 @@ type Server struct {
 	wake   chan struct{} // a batch may be ready
 }
 
-// New makes a server. Its batches go on when [Server.Serve] is called.
+// New makes a server. Its batches continue when [Server.Serve] is called.
 func New(o Options) *Server {
 	return &Server{Options: o, role: o.Aggregator.Role, limits: newLimits(o.Rate), counts: newCounts(),
 		wake: make(chan struct{}, 1)}

@@ -172,7 +172,7 @@ func (c *client) refusal(r *http.Response) error {
 	return fmt.Errorf("%s answers %s", r.Request.URL.Redacted(), r.Status)
 }
 
-// errRange says that a file has no bytes at the offset from where a download would go on.
+// errRange says that a file has no bytes at the offset from where a download would continue.
 var errRange = errors.New("the hub has no further bytes")
 
 // retryAfter reads how long a server asks to wait: seconds or a time.
@@ -188,7 +188,7 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // repeat tries until there is no passing error. try reports whether it came further than any before it; the count of
-// the attempts begins anew then.
+// the attempts begins again then.
 func (c *client) repeat(ctx context.Context, what string, try func() (further bool, err error)) error {
 	for attempt := 0; ; attempt++ {
 		further, err := try()

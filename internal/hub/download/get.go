@@ -81,7 +81,7 @@ type getter struct {
 }
 
 // Get brings the files of a model that popri reads into the cache, as far as they are not there with the right content.
-// An interrupted download goes on where it ended. The snapshot's config.json appears last, so that no program takes an
+// An interrupted download continues where it ended. The snapshot's config.json appears last, so that no program takes an
 // incomplete model for a whole one.
 func Get(ctx context.Context, o Options) (*Result, error) {
 	if o.Revision == "" {

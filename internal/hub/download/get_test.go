@@ -135,7 +135,7 @@ func TestGetNamedFiles(t *testing.T) {
 	}
 }
 
-// A download that was interrupted goes on where it ended, in the same command and in a later one.
+// A download that was interrupted continues where it ended, in the same command and in a later one.
 func TestGetGoesOn(t *testing.T) {
 	m := newImitation(t, "gpt2", decoder(), "model.safetensors")
 	o := m.options()
@@ -177,7 +177,7 @@ func TestGetGoesOn(t *testing.T) {
 		t.Errorf("%q", m.requests)
 	}
 
-	// What an earlier command left may be damaged: it is fetched anew, once.
+	// What an earlier command left may be damaged: it is fetched again, once.
 	blob := strings.TrimSuffix(part, ".incomplete")
 	if err := errors.Join(os.Remove(blob), os.WriteFile(part, []byte("damaged"), 0o644)); err != nil {
 		t.Fatal(err)

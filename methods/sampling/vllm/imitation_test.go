@@ -22,7 +22,7 @@ type Imitation struct {
 	Inert bool
 	// Distort changes the answer to a completion.
 	Distort func(answer map[string]any)
-	// ForgetAt is the completion, from 1, before which the server starts anew and has no adapters; 0 is never.
+	// ForgetAt is the completion, from 1, before which the server starts again and has no adapters; 0 is never.
 	ForgetAt int
 
 	model *lm.Model
@@ -70,7 +70,7 @@ func (f *Imitation) Fail(path string, n int) {
 	f.failures[path] = n
 }
 
-// Forget loses all adapters, as a server does that starts anew.
+// Forget loses all adapters, as a server does that starts again.
 func (f *Imitation) Forget() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

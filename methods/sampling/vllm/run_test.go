@@ -45,7 +45,7 @@ func imitation(t *testing.T, dir string) *vllm.Imitation {
 	return vllm.Imitate(t, m)
 }
 
-// TestSamplesOnAServer: a run whose samples a server draws proves each adapter, goes on when the server starts anew in
+// TestSamplesOnAServer: a run whose samples a server draws proves each adapter, continues when the server starts again in
 // the middle of a round, says so in its report, and sends no private text.
 func TestSamplesOnAServer(t *testing.T) {
 	w := testworld.Shared(t)
@@ -109,7 +109,7 @@ func noPrivateText(t *testing.T, private, generator string, seen vllm.Seen) {
 	}
 }
 
-// TestStoredSamplesNeedNoServer: a run that was interrupted after its samples goes on without the server until the next
+// TestStoredSamplesNeedNoServer: a run that was interrupted after its samples continues without the server until the next
 // ones are drawn.
 func TestStoredSamplesNeedNoServer(t *testing.T) {
 	w := testworld.Shared(t)

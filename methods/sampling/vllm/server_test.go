@@ -99,7 +99,7 @@ func TestAdapterCanary(t *testing.T) {
 	}
 }
 
-// A server that started anew in the middle gets the adapter again, under another name, and proves it again.
+// A server that started again in the middle gets the adapter again, under another name, and proves it again.
 func TestRestartedServer(t *testing.T) {
 	m := smallModel(t, 1)
 	f := Imitate(t, m)

@@ -12,7 +12,7 @@ type (
 	stmt func(in *state, s *scope) flow
 )
 
-// flow says how a loop goes on after a statement.
+// flow says how a loop continues after a statement.
 type flow int
 
 const (
