@@ -90,3 +90,6 @@ func RunsIn(dir string) (runs []string, err error) {
 	}
 	return runs, err
 }
+
+// IsSmall reports whether a model's folder is named as a run's small model.
+func IsSmall(model string) bool { return filepath.Base(filepath.Clean(model)) == Small }

@@ -5,7 +5,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/modelcache"
-	"popri/lora"
+	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/model/lm"
@@ -72,22 +72,13 @@ func shape(c configs.Config) (s lm.Shape, ok bool) {
 // values is the length of a client's vector; 0 if the small model's folder is not there.
 func values(c configs.Config) int {
 	s, ok := shape(c)
-	rank := settings.Of(c).LoRARank
-	switch {
+	switch rank := settings.Of(c).LoRARank; {
 	case !ok:
 		return 0
-	case rank == 0:
-		return int(s.Parameters)
+	case rank > 0:
+		return rank * 2 * s.Config.Layers * s.Config.Hidden // the last projections of attention and MLP
 	}
-	n := int64(0)
-	for name, size := range s.Projections {
-		for _, end := range s.Config.Residual() {
-			if lora.Targets(end, name) {
-				n += size[1] * int64(rank)
-			}
-		}
-	}
-	return int(n)
+	return int(s.Parameters)
 }
 
 // traffic is the vector each way: float32 to the client, and steps of the grid, of 8 bytes, back. A client of an adapter
@@ -112,7 +103,7 @@ func notes(c configs.Config) []string {
 		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
 		"The run publishes the model: it, its answers and all that is computed from it are within ε.",
 		what, epochs(f.LocalEpochs), training(c).Batch, f.LearningRate, f.ClipNorm)}
-	if c.Privacy.Continues != "" {
+	if c.Privacy.Continues != "" && rundir.IsSmall(c.Downstream.Model) {
 		out = append(out, "The training began with the small model of an earlier run, whose charges count. An evaluation "+
 			"compares with that model.")
 	}

@@ -89,7 +89,7 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 // checkStart refuses a run that begins with a small model of another run on the same clients without counting the charges
 // of that run: the model depends on them.
 func checkStart(c configs.Config, b ledger.Budget) error {
-	if !ofRun(c.Downstream.Model) {
+	if !rundir.IsSmall(c.Downstream.Model) {
 		return nil
 	}
 	run := filepath.Dir(filepath.Clean(c.Downstream.Model))
@@ -115,11 +115,10 @@ func checkStart(c configs.Config, b ledger.Budget) error {
 		"privacy.continues=%s counts what that run spent against privacy.epsilon, too", c.Downstream.Model, run, run)
 }
 
-// ofRun reports whether a small model's path is that of a run's.
-func ofRun(model string) bool { return filepath.Base(filepath.Clean(model)) == rundir.Small }
-
 // Continued reports whether the small model learnt from the clients before, in a run whose charges count.
-func Continued(c configs.Config) bool { return c.Privacy.Continues != "" && ofRun(c.Downstream.Model) }
+func Continued(c configs.Config) bool {
+	return c.Privacy.Continues != "" && rundir.IsSmall(c.Downstream.Model)
+}
 
 // spentBefore are the charges of the ledger that a new run continues. It accepts no more charges once it is continued,
 // so its remaining budget must suffice.
