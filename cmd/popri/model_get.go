@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"popri/internal/hub"
-	"popri/internal/hub/download"
 	"popri/internal/modelcache"
 	"popri/model/embedding/sentence"
 	"popri/model/lm"
@@ -23,15 +27,11 @@ func (a *app) modelGet() *cobra.Command {
 		Use:   "get NAME",
 		Short: "Fetch a model from Hugging Face's hub",
 		Long: `Fetches the files of a model that popri reads: config.json, the tokenizer, the settings of an encoder, and safetensors.
-Their sizes and checksums are compared with those that the hub states. Finished files are not fetched again, and an
-interrupted download continues where it ended.
+The library huggingface_hub does it, in the Python that POPRI_PYTHON names (default python3), with its own variables
+(HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE), its log-in and its cache. A model that it has fetched for another program is used, too.
 
-The files are stored as the hub's own programs store them ($HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub), and serve
-those, too. The name can then be given for model.path, scoring.encoder and downstream.model, and to --model. A model that such a
-program has fetched is used in the same way. No other command fetches a model.
-
-HF_ENDPOINT names another hub, and HF_TOKEN is the token of an account for private and gated models. With HF_HUB_OFFLINE=1 the verb
-only looks whether the model is there. For another revision than main, give the folder that is printed in place of the name.`,
+The name can then be given for model.path, scoring.encoder and downstream.model, and to --model. For another revision than
+main, give the folder that is printed in place of the name. No other command fetches a model.`,
 		Example: "  popri model get gpt2\n  popri model get HuggingFaceTB/SmolLM2-135M-Instruct --revision main\n" +
 			"  popri model get sentence-transformers/all-MiniLM-L6-v2 --json",
 		Args: cobra.ExactArgs(1),
@@ -43,33 +43,69 @@ only looks whether the model is there. For another revision than main, give the 
 	return cmd
 }
 
-// runModelGet fetches a model from the hub.
+// getModel is the program that fetches. It ends with 3 if the library is missing.
+//
+//go:embed model_get.py
+var getModel string
+
+// runModelGet fetches a model from the hub: config.json first, so that weights that popri could not use are not fetched.
 func (a *app) runModelGet(ctx context.Context, name, revision string) error {
 	if s, ok := modelcache.Find(name); ok {
 		return usage(fmt.Errorf("model get: %s is %s, which does not come from the hub: %s fetches it", s.Name,
 			s.Title, s.Fetch))
 	}
-	o, err := download.FromEnvironment()
+	if err := errors.Join(hub.CheckName(name), hub.CheckRevision(revision)); err != nil {
+		return usage(fmt.Errorf("model get: %w", err))
+	}
+	dir, err := a.snapshot(ctx, name, revision, hub.Config)
 	if err != nil {
 		return err
 	}
-	p := a.progress()
-	o.Name, o.Revision, o.Check, o.Say = name, revision, readable, a.say
-	o.Progress = func(done, total int64) { p.update(int(done>>20), int(total>>20)) }
-	p.begin("MB")
-	r, err := download.Get(ctx, o)
+	config, err := os.ReadFile(filepath.Join(dir, hub.Config))
 	if err != nil {
-		return fmt.Errorf("model get: %w", err)
+		return usage(fmt.Errorf("model get: %s has no %s at %s: popri reads folders of transformers and GGUF files (popri model "+
+			"import)", name, hub.Config, revision))
 	}
-	p.end()
+	if err := readable(config); err != nil {
+		return usage(fmt.Errorf("model get: %s: %s: %w", name, hub.Config, err))
+	}
+	if dir, err = a.snapshot(ctx, name, revision, hub.Files...); err != nil {
+		return err
+	}
+	if err := hub.Complete(dir); err != nil {
+		return usage(fmt.Errorf("model get: %s: %w", name, err))
+	}
+	r := struct {
+		Name     string `json:"name"`
+		Revision string `json:"revision"`
+		Commit   string `json:"commit"`
+		Folder   string `json:"folder"`
+	}{name, revision, filepath.Base(dir), dir}
 	return a.emit(r, func(w io.Writer) {
-		fmt.Fprintf(w, "model\t%s, revision %s\n", r.Name, r.Revision)
-		if !o.Offline {
-			fmt.Fprintf(w, "size\t%s, of which %s were fetched\n", humanize.Bytes(uint64(r.Bytes)),
-				humanize.Bytes(uint64(r.Fetched)))
-		}
-		fmt.Fprintf(w, "folder\t%s\n", r.Folder)
+		fmt.Fprintf(w, "model\t%s, revision %s\nfolder\t%s\n", name, revision, dir)
 	})
+}
+
+// snapshot has huggingface_hub fetch the files of a model that match one of the patterns, with its progress on standard
+// error, and returns their folder.
+func (a *app) snapshot(ctx context.Context, name, revision string, patterns ...string) (string, error) {
+	python := cmp.Or(os.Getenv("POPRI_PYTHON"), "python3")
+	cmd := exec.CommandContext(ctx, python, append([]string{"-c", getModel, name, revision}, patterns...)...)
+	if !a.quiet {
+		cmd.Stderr = a.err
+	}
+	out, err := cmd.Output()
+	line, ended := strings.TrimSpace(string(out)), (*exec.ExitError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil && (!errors.As(err, &ended) || ended.ExitCode() == 3):
+		return "", usage(fmt.Errorf("model get: %s has no huggingface_hub, which fetches models: pip install huggingface_hub, or "+
+			"name a Python that has it in POPRI_PYTHON, or copy the model's folder and name its path", python))
+	case err != nil:
+		return "", usage(fmt.Errorf("model get: %s: %s", name, cmp.Or(line, err.Error())))
+	}
+	return line, nil
 }
 
 // readable refuses a model, by the content of its config.json, that popri could not use for anything.

@@ -1,61 +1,38 @@
 package main
 
 import (
-	"encoding/json"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
-	"popri/internal/atomicfile"
 	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/testkit/golden"
 )
 
-// hubOf serves model folders by their names as Hugging Face's hub does, and makes an empty cache for them.
-func hubOf(t *testing.T, folders map[string]string) {
+// hubOf makes an empty cache, and a Python whose huggingface_hub knows the model folders by their names. It notes in the
+// file asked what it was asked for.
+func hubOf(t *testing.T, folders map[string]string) (asked string) {
 	const commit = "00000000000000000000000000000000000000aa"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, dir := range folders {
-			if r.URL.Path == "/api/models/"+name+"/revision/main" {
-				list := []map[string]string{}
-				err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-					if file, _ := filepath.Rel(dir, path); !d.IsDir() {
-						list = append(list, map[string]string{"rfilename": filepath.ToSlash(file)})
-					}
-					return err
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				_ = json.NewEncoder(w).Encode(map[string]any{"sha": commit, "siblings": list})
-				return
-			}
-			if file, ok := strings.CutPrefix(r.URL.Path, "/"+name+"/resolve/"+commit+"/"); ok {
-				path := filepath.Join(dir, file)
-				sum, err := atomicfile.SHA256(path)
-				info, also := os.Stat(path)
-				if err != nil || also != nil {
-					t.Error(err, also)
-					return
-				}
-				w.Header().Set("X-Linked-Etag", sum)
-				w.Header().Set("X-Linked-Size", strconv.FormatInt(info.Size(), 10))
-				http.ServeFile(w, r, path)
-				return
-			}
-		}
-		http.NotFound(w, r)
-	}))
-	t.Cleanup(server.Close)
-	for name, value := range map[string]string{"HF_ENDPOINT": server.URL, "HF_HUB_CACHE": t.TempDir(), "HF_TOKEN": "",
-		"HF_HUB_OFFLINE": ""} {
-		t.Setenv(name, value)
+	root := t.TempDir()
+	asked = filepath.Join(root, "asked")
+	script := "#!/bin/bash\nset -euo pipefail\n[ \"$1\" = -c ]; name=$3; rev=$4; shift 4; echo \"$name $*\" >> " + asked + "\n" +
+		"case $name in\n"
+	for name, dir := range folders {
+		script += name + ") from='" + dir + "';;\n"
 	}
+	script += "*) echo 'warning' >&2; echo \"RepositoryNotFoundError: 404 $name\"; exit 1;;\nesac\n" +
+		"at=\"$HF_HUB_CACHE/models--${name//\\//--}\"; to=$at/snapshots/" + commit + "; mkdir -p \"$to\" \"$at/refs\"\n" +
+		"printf " + commit + " > \"$at/refs/$rev\"; cd \"$from\"\n" +
+		"for pattern; do for f in $pattern; do if [ -f \"$f\" ]; then cp --parents \"$f\" \"$to\"; fi; done; done\necho \"$to\"\n"
+	python := filepath.Join(root, "python3")
+	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POPRI_PYTHON", python)
+	t.Setenv("HF_HUB_CACHE", filepath.Join(root, "hub"))
+	return asked
 }
 
 // A model that was fetched by its name is used by its name, without network, and before that the name tells how to
@@ -82,24 +59,24 @@ func TestModelByName(t *testing.T) {
 		if code != 0 {
 			t.Fatal(errs)
 		}
-		if v := decode(t, out); v["name"] != name || v["revision"] != "main" || number(t, v, "bytes") < 1000 {
+		if v := decode(t, out); v["name"] != name || v["revision"] != "main" || !strings.Contains(v["folder"].(string), "snapshots") {
 			t.Errorf("%v", v)
 		}
 	}
-	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1") // from here on, nothing may be asked for
-	t.Setenv("HF_HUB_OFFLINE", "1")
+	python := os.Getenv("POPRI_PYTHON")
+	t.Setenv("POPRI_PYTHON", filepath.Join(t.TempDir(), "no-python")) // from here on, nothing may be asked for
 	if code, out, errs := popri(t, generate...); code != 0 || len(lines(t, out)) != 1 {
 		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
-	for _, args := range [][]string{embed, {"doctor", "--model", "tiny"}, {"model", "get", "tiny"}} {
+	for _, args := range [][]string{embed, {"doctor", "--model", "tiny"}} {
 		if code, _, errs := popri(t, args...); code != 0 {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
 	}
 	for want, args := range map[string][]string{
-		"HF_HUB_OFFLINE":            {"model", "get", "none"},
-		`"../x"`:                    {"model", "get", "../x"},
-		modelcache.Sources[0].Fetch: {"model", "get", modelcache.Sources[0].Name},
+		"pip install huggingface_hub":             {"model", "get", "none"},
+		`"../x"`:                                  {"model", "get", "../x"},
+		modelcache.Sources[0].Fetch:               {"model", "get", modelcache.Sources[0].Name},
 		strings.Join(lm.Generators(), ", ") + ")": {"doctor", "--model", encoder},
 		"bert, roberta, xlm-roberta, cam":         {"bench", "embed", "--model", other, "--texts", texts},
 	} {
@@ -107,13 +84,18 @@ func TestModelByName(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
 	}
+	t.Setenv("POPRI_PYTHON", python)
+	if code, _, errs := popri(t, "model", "get", "none", "--quiet"); code != exitUsage ||
+		!strings.HasSuffix(strings.TrimSpace(errs), "model get: none: RepositoryNotFoundError: 404 none") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
 }
 
 // A model that popri cannot use is refused before its weights are fetched.
 func TestModelGetUnsupported(t *testing.T) {
 	other := tinyModel(t)
 	editJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
-	hubOf(t, map[string]string{"org/mamba": other})
+	asked := hubOf(t, map[string]string{"org/mamba": other})
 	code, _, errs := popri(t, "model", "get", "org/mamba")
 	for _, want := range []string{"org/mamba", `"mamba"`, "generators: " + strings.Join(lm.Generators(), ", ") + ";",
 		"encoders: bert, roberta"} {
@@ -121,8 +103,7 @@ func TestModelGetUnsupported(t *testing.T) {
 			t.Errorf("exit code %d, %s", code, errs)
 		}
 	}
-	if blobs, err := filepath.Glob(filepath.Join(os.Getenv("HF_HUB_CACHE"), "*", "blobs", "*")); err != nil ||
-		len(blobs) != 1 {
-		t.Errorf("fetched %q, %v; want config.json alone", blobs, err)
+	if b, err := os.ReadFile(asked); err != nil || string(b) != "org/mamba config.json\n" {
+		t.Errorf("fetched %q, %v; want config.json alone", b, err)
 	}
 }

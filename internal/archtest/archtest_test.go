@@ -216,22 +216,6 @@ func TestCommandsAloneChangeTheWholeProgram(t *testing.T) {
 	}
 }
 
-// A run fetches nothing: only a command that the user gave for this purpose does.
-func TestCommandsAloneFetchModels(t *testing.T) {
-	fetches := 0
-	for dir, list := range imports(t) {
-		if slices.Contains(list, module+"/internal/hub/download") {
-			fetches++
-			if dir != "cmd/popri" {
-				t.Errorf("%s fetches models", dir)
-			}
-		}
-	}
-	if fetches == 0 {
-		t.Error("no package fetches models")
-	}
-}
-
 // A study opens runs and a run knows no study; the packages below run are its parts and know no session.
 func TestRunsKnowNoStudyAndPartsNoSession(t *testing.T) {
 	for dir, list := range imports(t) {

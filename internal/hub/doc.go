@@ -1,5 +1,5 @@
 // Package hub finds models of Hugging Face's hub in the cache folder that all programs of the hub share, and knows
-// which files of a model popri reads. It does not use the network; package download does.
+// which files of a model popri reads. It does not use the network.
 //
 //	CACHE/models--ORG--NAME/
 //	  refs/main                    the commit that a branch or tag points to
