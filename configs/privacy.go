@@ -26,11 +26,15 @@ type Scoring struct {
 	// Release says how often clients are asked. "rounds" asks in each round for the scores of its samples, as in the
 	// paper. "compact" asks for the same scores in as few numbers as the embedding has dimensions: its noise is
 	// distributed as in "rounds" after the projection, and clients send less. "votes" asks in each round for the
-	// samples nearest to the clients' texts, as Private Evolution does (the paper's Figure 6). "once" asks in round 1
+	// samples nearest to the clients' texts, as Private Evolution does (the paper's Figure 6). "clipped" asks in each round
+	// for each text's cosines with the samples, clipped to ±clip_cosine, as DP-RFT does. "once" asks in round 1
 	// for the mean embedding, from which all scores follow. One release has far less noise than T releases of the
 	// same budget; rounds, prompts and samples then cost no privacy. Each client's vector has the length clip_norm.
 	// Default "once".
-	Release string `yaml:"release" oneof:"rounds|compact|votes|once"`
+	Release string `yaml:"release" oneof:"rounds|compact|votes|clipped|once"`
+	// ClipCosine is the largest cosine that counts under release "clipped", and minus the least. Default 0.5. A smaller one
+	// raises the signal above the noise until cosines are cut.
+	ClipCosine float64 `yaml:"clip_cosine" range:"(0, 1]"`
 	// Form is the weight of a text's form, next to its embedding, which has weight 1, under release "once": capitals,
 	// digits, signs, line breaks and lengths, which an encoder of meanings hardly sees (docs/preference.md). It is part
 	// of the mean that clients are asked for, in the same vector and for the same charge. Default 0, none; 0.5 gives a

@@ -168,8 +168,8 @@ func (v *Report) preference(c Config) {
 
 // once checks the settings that depend on how often clients are asked.
 func (v *Report) once(c Config) {
-	if c.Scoring.Release == "votes" && c.tunes() {
-		const reason = "where scoring.release is \"votes\": votes are no cosines with the clients' mean"
+	if r := c.Scoring.Release; (r == "votes" || r == "clipped") && c.tunes() {
+		reason := fmt.Sprintf("where scoring.release is %q: scores are no cosines with the clients' mean", r)
 		if c.Scoring.Objective != "similarity" {
 			v.Add("scoring.objective", "is %q, must be \"similarity\" %s", c.Scoring.Objective, reason)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/configs"
 	"popri/datasets"
 	"popri/dpo"
 	"popri/fedsim"
@@ -266,28 +267,39 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestVotes: clients vote for the samples nearest to their texts, and the run goes as any other.
-func TestVotes(t *testing.T) {
+// TestPerText: each text of a client answers, by a vote or by clipped cosines, and the run continues as any other.
+func TestPerText(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
-	c.Scoring.Release, c.Scoring.Objective, c.Scoring.Denoise = "votes", "similarity", "none"
-	c.Scoring.LengthRegression = false
+	testworld.Set(&c, "scoring.objective=similarity", "scoring.denoise=none", "scoring.length_regression=false",
+		"scoring.clip_cosine=0.25")
+	samples := c.Generate.Prompts * c.Generate.Samples
+	for release, of := range map[string]struct {
+		query string
+		scale float64
+	}{"votes": {"votes/l2/1/total+256", 1}, "clipped": {"cosine/clipped/0.25+256", 4 / math.Sqrt(float64(samples))}} {
+		c.Scoring.Release = release
+		perText(t, c, of.query, of.scale, samples)
+	}
+}
+
+// perText checks that the scores are the clients' mean answers in the unit of a text, and the audit of the run.
+func perText(t *testing.T, c configs.Config, query string, scale float64, samples int) {
 	dir := t.TempDir()
 	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
-	if err != nil || answer.Query != "votes/l2/1/total+256" ||
-		len(answer.Sum) != c.Generate.Prompts*c.Generate.Samples+scoring.RoundChecks {
+	if err != nil || answer.Query != query || len(answer.Sum) != samples+scoring.RoundChecks {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
 	}
 	pairs, err := dpo.ReadPairs(filepath.Join(rundir.Round(dir, 2), rundir.Pairs))
 	if err != nil || len(pairs) == 0 {
 		t.Fatalf("%d pairs (%v)", len(pairs), err)
 	}
-	for _, p := range pairs { // scores are the released counts, a client's mean
+	for _, p := range pairs {
 		at := p.PromptIndex*c.Generate.Samples + p.ChosenIndex
-		if want := answer.Sum[at] / float64(answer.Clients); p.ChosenScore != want {
+		if want := answer.Sum[at] / float64(answer.Clients) / scale; math.Abs(p.ChosenScore-want) > 1e-12*(1+math.Abs(want)) {
 			t.Errorf("sample %d has the score %g, released was %g", at, p.ChosenScore, want)
 		}
 	}

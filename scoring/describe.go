@@ -48,6 +48,8 @@ func Describe(question query.Question) (Question, error) {
 		q.Samples, q.Root = a.samples.given, a.Root()
 	case NearestVotes:
 		q.Samples = a.samples
+	case ClippedCosine:
+		q.Samples = a.samples
 	case Mean:
 		q.Centre = slices.Clone(a.options.Centre)
 		if q.Centre == nil {
@@ -106,6 +108,9 @@ func (q Question) query(dim int, compact func(Options) (Compact, error),
 	if o, ok := parseVotes(q.Name); ok {
 		o.Bound = q.Bound
 		return NewVotes(q.Samples, o, q.Key)
+	}
+	if most, ok := parseClippedCosine(q.Name); ok {
+		return NewClippedCosine(q.Samples, most, q.Bound, q.Key)
 	}
 	return other(q.Name)
 }

@@ -34,6 +34,11 @@ func TestQueriesConform(t *testing.T) {
 			return scoring.NewVotes(m, o, "k")
 		}
 	}
+	for _, most := range []float64{1e-3, 0.5, 1} {
+		asks[scoring.ClippedCosineName(most)] = func(m embedding.Matrix) (query.Query, error) {
+			return scoring.NewClippedCosine(m, most, 1.5, "k")
+		}
+	}
 	for _, choices := range []int{1, 3, 64} {
 		for _, bound := range []float64{0.5, scoring.ContrastNorm(choices), 1e6} {
 			labels := make([]int32, sampleCount) // the third label has two samples

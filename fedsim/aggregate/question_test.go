@@ -93,7 +93,7 @@ func TestForm(t *testing.T) {
 // written.
 func TestQuestion(t *testing.T) {
 	for _, name := range []string{"cosine/none", "cosine/standardize", "compact/none", "mean", "mean/full+5",
-		"votes/l2/2/mean"} {
+		"votes/l2/2/mean", "cosine/clipped/0.5"} {
 		asked, err := scoring.Ask(name, 1.5, samples(9), "key")
 		if err != nil {
 			t.Fatal(err)

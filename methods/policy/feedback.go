@@ -9,8 +9,8 @@ import (
 )
 
 // Feedback is how a run learns what clients think of its candidates. It owns the question and the reading of the
-// answer. There are three kinds: [EachRound] asks for the cosines of every round's samples, [Votes] for those nearest
-// to the clients' texts, and [Single] asks once for what scores any text.
+// answer. There are three kinds: [EachRound] asks for the cosines of every round's samples with the mean of a client's texts, [PerText] has each
+// text answer, and [Single] asks once for what scores any text.
 type Feedback interface {
 	// Query is the name of the clients' query, and the norm bound of their vectors.
 	Query() (name string, bound float64)
@@ -43,8 +43,8 @@ func newFeedback(p *Policy) Feedback {
 	switch p.Config.Scoring.Release {
 	case "once":
 		return &Single{policy: p}
-	case "votes":
-		return &Votes{&p.Env}
+	case "votes", "clipped":
+		return &PerText{&p.Env}
 	}
 	return &EachRound{Env: &p.Env}
 }
