@@ -1,6 +1,6 @@
 // Package fault distinguishes errors that the user can correct from failures of the program. A command exits with
 // another code for the first kind. An error type of another package joins them by a method UserFault() bool.
-// It also tells errors after which the work can continue; a type joins those by a method Resumable() bool.
+// It also knows errors after which the work can continue; a type joins those by a method Resumable() bool.
 package fault
 
 import (

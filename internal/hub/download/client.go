@@ -111,7 +111,7 @@ func (c *client) send(ctx context.Context, method, path string, header map[strin
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "popri/"+version.Program())
-	request.Header.Set("Accept-Encoding", "identity") // the size and checksum are those of the file as it is
+	request.Header.Set("Accept-Encoding", "identity") // the size and checksum are of the file as it is
 	if c.o.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.o.Token)
 	}
@@ -123,7 +123,7 @@ func (c *client) send(ctx context.Context, method, path string, header map[strin
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		var at *url.Error // which repeats the whole address; that of another host may hold a signature
+		var at *url.Error // which repeats the whole address; an address of another host may hold a signature
 		if errors.As(err, &at) {
 			err = fmt.Errorf("%s: %w", host(at.URL), at.Err)
 		}
@@ -145,7 +145,7 @@ func host(address string) string {
 	return u.Host
 }
 
-// refusal is the error that a response tells of.
+// refusal is the error in a response.
 func (c *client) refusal(r *http.Response) error {
 	where := c.o.Endpoint + "/" + c.o.Name
 	switch code := r.StatusCode; {

@@ -1,5 +1,5 @@
-// Package download brings models from Hugging Face's hub into the cache that package hub reads. Only a command that the
-// user gave for this purpose may use it: a run never fetches.
+// Package download fetches models from Hugging Face's hub into the cache that package hub reads. Only a command that
+// the user gave for this purpose may use it: a run never fetches.
 //
 // The hub lists the files of a commit, and states the size and the checksum of each: the SHA-256 of large files, git's
 // SHA-1 of small ones. Contents may come from other hosts, to which the user's token is not sent.

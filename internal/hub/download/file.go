@@ -21,7 +21,7 @@ import (
 	"popri/internal/hub"
 )
 
-// download fetches the content of a file into the cache. What came before an interruption lies next to the file, under
+// download fetches the content of a file into the cache. What came before an interruption is next to the file, under
 // the name that the hub's programs give it, too.
 func (g *getter) download(ctx context.Context, e entry) (err error) {
 	what := g.o.Name + ": " + e.name
@@ -179,7 +179,7 @@ func (g *getter) attempt(ctx context.Context, e entry, file *os.File) (at int64,
 	return at, nil
 }
 
-// counted tells how many bytes were read, and keeps the error of reading apart from that of writing.
+// counted reports how many bytes were read, and keeps the error of reading apart from the error of writing.
 type counted struct {
 	io.Reader
 	each func(all int64)
@@ -209,7 +209,7 @@ func checksum(path string, e entry) (string, error) {
 	if len(e.etag) == 2*sha256.Size {
 		h = sha256.New()
 	} else {
-		h = sha1.New() // git's name of a file is that of its length and content
+		h = sha1.New() // git's name of a file is the hash of its length and content
 		fmt.Fprintf(h, "blob %d\x00", e.size)
 	}
 	if _, err := io.Copy(h, file); err != nil {

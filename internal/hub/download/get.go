@@ -80,9 +80,9 @@ type getter struct {
 	expected int64 // bytes to fetch, as far as known
 }
 
-// Get brings the files of a model that popri reads into the cache, as far as they are not there with the right content.
-// An interrupted download continues where it ended. The snapshot's config.json appears last, so that no program takes an
-// incomplete model for a whole one.
+// Get fetches the files of a model that popri reads into the cache, as far as they are not there with the right
+// content. An interrupted download continues where it ended. The snapshot's config.json appears last, so that no
+// program takes an incomplete model for a whole one.
 func Get(ctx context.Context, o Options) (*Result, error) {
 	if o.Revision == "" {
 		o.Revision = hub.DefaultRevision
@@ -248,7 +248,7 @@ func (g *getter) named(name string, parse func([]byte) ([]string, error)) ([]str
 	return names, nil
 }
 
-// one fetches a file of at most so many bytes, if the cache does not have it.
+// one fetches a file of up to most bytes, if the cache does not have it.
 func (g *getter) one(ctx context.Context, name string, most int64) error {
 	e, err := g.describe(ctx, name, most)
 	if err != nil {

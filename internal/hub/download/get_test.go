@@ -58,7 +58,7 @@ func TestGet(t *testing.T) {
 		r.Folder != filepath.Join(o.Cache, "models--org--name", "snapshots", commit) {
 		t.Errorf("%+v, progress to %d", r, last)
 	}
-	// The layout is that of the hub's own programs.
+	// The layout is as the hub's own programs make it.
 	if target, err := os.Readlink(filepath.Join(r.Folder, "config.json")); err != nil ||
 		target != "../../blobs/"+m.etag("config.json") {
 		t.Errorf("config.json is a link to %s, %v", target, err)
