@@ -134,7 +134,7 @@ func TestAskedOnce(t *testing.T) {
 }
 
 // TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other;
-// what it tells is in the run's folder and the report; and a run that was killed continues to the same bytes.
+// what it reveals is in the run's folder and the report; and a run that was killed continues to the same bytes.
 func TestForm(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config

@@ -136,7 +136,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// Each measured point of a curve tells its round and value, to a pointer and to a keyboard; a curve takes the focus
+// Each measured point of a curve shows its round and value, to a pointer and to a keyboard; a curve takes the focus
 // once.
 func TestPointsTellTheirValues(t *testing.T) {
 	page := render(t, full())
