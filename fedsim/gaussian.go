@@ -110,8 +110,7 @@ func (g Gaussian) sum(plan *release.Release, round Round, c Clients, random Rand
 	return sum, err
 }
 
-// answering is the number of clients in a sum of reports, as far as it is public: of a Poisson sample, the expected
-// number.
+// answering is the number of clients in a sum of reports, as far as it is public: expected, of a Poisson sample.
 func (g Gaussian) answering(reports, n int) int {
 	switch g.sampling() {
 	case ledger.Poisson:

@@ -324,7 +324,7 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	sameRun(t, dir, want)
 }
 
-// TestPatience: rounds that do not bring the samples nearer end the run, which is complete then, also for a process
+// TestPatience: rounds that do not move the samples nearer end the run, which is complete then, also for a process
 // that resumes it.
 func TestPatience(t *testing.T) {
 	w := testworld.Shared(t)

@@ -28,8 +28,7 @@ func (s *Samples) decompose() *basis {
 	return &s.basis
 }
 
-// Rank is the dimension of the space of the clients' vectors, and so of the true sum: at most d, however many samples
-// there are.
+// Rank is the dimension of the space of the clients' vectors, and so of the true sum: at most d for any samples.
 func (s *Samples) Rank() int { return len(s.decompose().values) }
 
 // Project returns the part of a noised sum in the space of true sums: the orthogonal projection onto the columns of Ê

@@ -15,8 +15,7 @@ import (
 )
 
 // TestImportEndedBySignals: Ctrl-C, TERM and a closed terminal (HUP) end an import in order, and no client's text is
-// left. What a killed one leaves is removed by the next import. A program that was started to outlive its terminal
-// continues.
+// left. The next import removes what a killed one leaves. A program that was started to outlive its terminal continues.
 func TestImportEndedBySignals(t *testing.T) {
 	// Where nohup started the tests, HUP is ignored, and it would be in what they start; a signal that is caught is not
 	// inherited.

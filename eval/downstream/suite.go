@@ -53,7 +53,7 @@ type Result struct {
 	Perplexity   float64   `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
 	// Bits are per character, and Saved is the fraction of keystrokes that a keyboard's suggestions save; both nil of a
-	// classification. Deciles are the perplexities of tenths of the test clients, ordered by their perplexity at ε = 0.
+	// classification. Deciles are the perplexities of tenths of the test clients, ordered by perplexity at ε = 0.
 	Bits    *float64  `json:"bits_per_character,omitempty"`
 	BitsCI  *Interval `json:"bits_per_character_ci,omitempty"`
 	Saved   *float64  `json:"keystrokes_saved,omitempty"`

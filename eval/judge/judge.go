@@ -173,8 +173,7 @@ func some[T any](list []T, n int, random *rand.Rand) []T {
 	return out
 }
 
-// groups separates members' and controls' texts by a linear classifier of their embeddings; 0.5 where there are too
-// few.
+// groups separates members' and controls' texts by a linear classifier of embeddings; 0.5 where there are too few.
 func (e embedded) groups() (float64, error) {
 	halves := func(m embedding.Matrix, of []int) metrics.Halves {
 		h := metrics.Halves{Points: m.Data}

@@ -40,7 +40,7 @@ func Userf(format string, args ...any) error { return &Error{fmt.Errorf(format, 
 
 // IsUser reports whether the user can correct err: whether it, or an error that it wraps, has a method UserFault, and
 // the machine is not what failed. A disk may be full or break wherever an input file is read or a result is written, so
-// marks tell nothing about it.
+// marks say nothing about it.
 func IsUser(err error) bool {
 	var e interface {
 		error

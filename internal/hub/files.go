@@ -31,7 +31,7 @@ var (
 		Modules, "sentence_bert_config.json", "config_sentence_transformers.json"}
 	// Pieces are SentencePiece's own files, which do without a tokenizer.json.
 	Pieces = []string{"spiece.model", "sentencepiece.bpe.model"}
-	// needs are the files that a user has to bring for a role.
+	// needs are the files that a user has to provide for a role.
 	needs = map[Role]string{
 		Decoder: "config.json, generation_config.json, tokenizer.json, tokenizer_config.json and the safetensors files",
 		Encoder: "modules.json, the folder 1_Pooling, all other JSON files and model.safetensors",

@@ -97,8 +97,7 @@ func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, lab
 	return drawWithout(nil, texts, label, n, random), label
 }
 
-// drawWithout draws n texts, or as many as there are, from the texts of a label, "" for all, at different indices that
-// are not taken.
+// drawWithout draws n texts, or as many as there are, of a label ("" for all), at different indices that are not taken.
 func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
 	var indices []int
 	for i, t := range texts {

@@ -33,8 +33,7 @@ const AllRows = 16000
 // RowsOf is the number of rows of a product of public texts alone under a configuration.
 func RowsOf(c configs.Config) int { return cmp.Or(c.Synthetic.PublicTexts, AllRows) }
 
-// head is the number of the most relevant candidates that have three times the weight of the others before the weights
-// are matched.
+// head is the number of the most relevant candidates, with three times the others' weight before weights are matched.
 func head(candidates int) int { return candidates * 7 / 18 }
 
 // effective is the least effective number of texts, 1/Σ weight², that matched weights leave of the candidates: 1000,

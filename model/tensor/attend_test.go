@@ -99,7 +99,7 @@ func (c heads) near(t *testing.T, got, want trained, tolerance, each float64) {
 	}
 }
 
-// TestTrainedAttention compares outputs and gradients with the library's operations in float32, of the same rounded
+// TestTrainedAttention compares outputs and gradients with the library's operations in float32 on the same rounded
 // inputs.
 func TestTrainedAttention(t *testing.T) {
 	skipWithoutAttend(t)

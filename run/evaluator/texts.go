@@ -97,8 +97,7 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	return e, err
 }
 
-// labelledPublic is the public text of a classification's ε = 0 point: the text in the files of data.public; none
-// otherwise.
+// labelledPublic is the public text of a classification's ε = 0 point: from the files of data.public; none otherwise.
 func labelledPublic(c configs.Config) ([]datasets.Text, error) {
 	if !classifies(c) || !assembly.PublicIsFile(c) {
 		return nil, nil

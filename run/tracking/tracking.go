@@ -100,7 +100,7 @@ func (t *Listener) Events() rounds.Events {
 		RoundEnd: func(r series.Round) {
 			t.rounds = r.Number
 			now := time.Now()
-			// An engine elsewhere may tell of no step before all are done.
+			// An engine elsewhere may report no step before all are done.
 			if points, err := t.training(r.Number, func(string, float64) time.Time { return now }); err == nil {
 				t.set.Log(points)
 			}

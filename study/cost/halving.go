@@ -13,8 +13,7 @@ import (
 //
 // Its resource is the round, because a run continues where it ended. A release has the noise of the run's full plan, so
 // a run that is dropped has spent less than its budget. A setting is judged by the text that it would publish if it
-// ended there: the small model is trained on it and measured on the validation clients. Test clients have no part in
-// it.
+// ended there: the small model is trained on it and measured on the validation clients. Test clients take no part.
 type Halving struct {
 	Eta       int // 2 or more
 	MinRounds int // of the first rung, 1 or more

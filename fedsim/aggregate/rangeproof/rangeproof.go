@@ -255,8 +255,7 @@ func FromWords(words []uint64) (Vector, error) {
 // ErrOutOfRange marks sums that no vectors within the range and their noise have.
 var ErrOutOfRange = errors.New("a value of the sum is beyond 2^62")
 
-// Sum is the sum of the reports' vectors, from the sums of both parties' shares. What was added to these, such as
-// noise, is in it.
+// Sum is the sum of the reports' vectors, from the sums of both parties' shares. Noise added to these is in it.
 func (s *Scheme) Sum(leader, helper Vector, reports uint64) ([]int64, error) {
 	const middle = 1 << 62
 	high, shift := bits.Mul64(reports, uint64(s.offset()))
