@@ -119,7 +119,7 @@ func classify(o tensor.Operation) string {
 	return class
 }
 
-// newProfile makes the table of what was recorded in seconds on a number of threads.
+// newProfile makes the table of the recorded operations, for the given seconds and threads.
 func newProfile(recorded []tensor.Operation, seconds float64, threads int) *Profile {
 	p := &Profile{Whole: seconds * float64(threads)}
 	took := map[string]float64{}

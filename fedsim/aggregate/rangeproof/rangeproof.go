@@ -37,8 +37,8 @@ type Scheme struct {
 	share, record       int // bytes of the leader's share and of a record
 }
 
-// New makes the scheme for vectors with a number of values, each from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs and
-// checks of another context fail.
+// New makes the scheme for vectors of the given length, each value from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs
+// and checks of another context fail.
 func New(values, bits int, context []byte) (*Scheme, error) {
 	if values < 1 || bits < 1 || bits > maxBits || values > maxElements/bits {
 		return nil,
