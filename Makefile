@@ -66,7 +66,7 @@ test: setup pure ## every test
 # What computes with tensors. Go does not see these variables when it keeps results, hence -count=1.
 COMPUTING := ./model/tensor ./model/lm ./lora ./trainer ./dpo ./eval/downstream ./model/embedding
 
-portable: setup ## tests of models and training as other machines compute: without kernels of our own, with a GPU's (run by the CPU), and with those of older CPUs
+portable: setup ## tests of models and training as other machines compute: without kernels of our own, with a GPU's (run by the CPU), and with older CPUs'
 	POPRI_KERNELS=off go test -count=1 $(TESTFLAGS) $(COMPUTING)
 	POPRI_KERNELS=cuda go test -count=1 $(TESTFLAGS) ./model/tensor ./model/lm ./lora ./trainer ./dpo
 	POPRI_KERNELS=avx2 go test -count=1 $(TESTFLAGS) ./model/tensor ./model/lm ./dpo
@@ -115,7 +115,7 @@ prose: ## the length of sentences, paragraphs and tables of the pages, beside th
 size: ## lines, packages, settings, the longest function and file, pages, beside their bounds in .ci/size.txt
 	@go run ./internal/size
 
-fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives so many inputs to all together, most to the fast ones
+fuzz: setup ## each fuzz target for FUZZTIME (1m); INPUTS=1000000 gives this number to all together, most to the fast ones
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(INPUTS)
 
 attack: setup ## the attacks that docs/attacks.md lists: on what is shared, the ledger, the noise; kills, hostile files
@@ -130,11 +130,11 @@ faults: setup ## kills and failing system calls, TRIALS (2) times as many as in 
 		{ print; fflush() } \
 		END { for (kind in counts) printf "faults: %d %s in all\n", counts[kind], kind }'
 
-federation: ## CLIENTS (1000) over loopback TLS and two aggregators for ROUNDS (50): deaths, lies and kills; 14 minutes
+federation: ## CLIENTS (1000) over loopback TLS and two aggregators for ROUNDS (50): deaths, false reports and kills; 14 minutes
 	POPRI_FEDERATION_CLIENTS=$(CLIENTS) POPRI_FEDERATION_ROUNDS=$(ROUNDS) CGO_ENABLED=0 go test -count=1 -v -timeout 60m \
 		-run '^(TestFederation|TestAbortedRoundIsCharged)$$' ./fedsim/aggregate/service
 
-flower: build ## 100 Flower nodes on this machine (flwr is installed once): the release must be that of the simulation
+flower: build ## 100 Flower nodes on this machine (flwr is installed once): the release must equal the simulation's
 	python3 scripts/flower/check.py
 
 clients: ## build/popri-client-OS-ARCH for linux, darwin and windows on amd64 and arm64 (two minutes the first time)
@@ -161,7 +161,7 @@ engines-jobs: setup ## Ray and Slurm on this machine (Slurm: Debian, as root), a
 trackers: build ## --report-to with TensorBoard, MLflow and Trackio themselves, which it installs once
 	python3 scripts/trackers.py
 
-python: ## tests of the package in python/; those of a library that is not installed are skipped
+python: ## tests of the package in python/; tests of a library that is not installed are skipped
 	python3 -m unittest discover -s python/tests
 
 dist: setup ## dist/popri-VERSION-linux-x86_64.tar.gz and the wheel, for machines without Go, from glibc 2.28 on

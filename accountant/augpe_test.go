@@ -8,7 +8,7 @@ import (
 )
 
 // TestAugPENoise: the noise multipliers of Aug-PE's ten rounds for ε 1, 2 and 4 at δ = 1/(N ln N), of the N train
-// records that its paper counts (Xie et al. 2024). The exact ones lie within 0.5 % of them.
+// records that its paper counts (Xie et al. 2024). They are within 0.5 % of the exact ones.
 func TestAugPENoise(t *testing.T) {
 	for _, c := range []struct {
 		name    string

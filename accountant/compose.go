@@ -29,7 +29,7 @@ type total struct {
 	doubt    float64
 }
 
-// windowTail is the tilted probability that may lie outside the window.
+// windowTail is the tilted probability that may be outside the window.
 const windowTail = 1e-11
 
 // mostPoints bounds window and grid, and so memory and time.
@@ -129,7 +129,7 @@ func compose(releases []release, lambda, doubt float64) total {
 		}
 	}
 	all := plan.Sequence(nil, product)
-	// Index k of the sum lies at k modulo size: turn the window to its start.
+	// Index k of the sum is at k modulo size: turn the window to its start.
 	from := (t.first%size + size) % size
 	scale := 1 / float64(size)
 	for i := range t.w {
@@ -141,7 +141,7 @@ func compose(releases []release, lambda, doubt float64) total {
 	return t
 }
 
-// window returns losses between which the tilted sum lies, except for windowTail at each end, by Chernoff's bound.
+// window returns the losses that bound the tilted sum, except for windowTail at each end, by Chernoff's bound.
 func window(releases []release, lambda, log float64) (low, high float64) {
 	const nudge = 1e-4
 	// The variance under the tilt gives the scale of the search for the best exponent.
@@ -300,7 +300,7 @@ func (t total) solve(target float64) (float64, bool) {
 	return float64(t.first) * t.step, false
 }
 
-// bulk returns how far above the window's start the mean of the tilted sum lies.
+// bulk returns how far the mean of the tilted sum is above the window's start.
 func (t total) bulk() float64 {
 	var sum, mean float64
 	for i, x := range t.w {

@@ -3,7 +3,7 @@ package accountant
 import "math"
 
 // discreteDelta is the exact δ(ε) of one release of integers with discrete Gaussian noise of parameter sigma whose
-// neighbouring sums lie shift apart, shift a whole number (Canonne, Kamath and Steinke 2020, theorem 7):
+// neighbouring sums differ by shift, a whole number (Canonne, Kamath and Steinke 2020, theorem 7):
 //
 //	δ = P[X > εσ²/s − s/2] − e^ε·P[X > εσ²/s + s/2]
 //

@@ -54,7 +54,7 @@ type testEvent struct {
 	T     int
 }
 
-// UnmarshalJSON tells N and n apart, which encoding/json does not.
+// UnmarshalJSON distinguishes N and n, which encoding/json does not.
 func (r *testEvent) UnmarshalJSON(b []byte) error {
 	raw := map[string]json.RawMessage{}
 	if err := json.Unmarshal(b, &raw); err != nil {

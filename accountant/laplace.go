@@ -2,8 +2,8 @@ package accountant
 
 import "math"
 
-// laplaceDelta is the exact δ(ε) of one Laplace release: neighbouring sums lie shift scales apart, and
-// δ = 1 − e^((ε − shift)/2) for ε below shift, else 0.
+// laplaceDelta is the exact δ(ε) of one Laplace release: neighbouring sums differ by shift scales, and δ = 1 − e^((ε −
+// shift)/2) for ε below shift, else 0.
 func laplaceDelta(shift, epsilon float64) float64 {
 	if epsilon >= shift {
 		return 0
@@ -11,8 +11,8 @@ func laplaceDelta(shift, epsilon float64) float64 {
 	return -math.Expm1((epsilon - shift) / 2)
 }
 
-// laplaceDivergence returns the Rényi divergence of order a > 1 of a Laplace release whose neighbouring sums lie shift
-// scales apart (Mironov 2017, table II):
+// laplaceDivergence returns the Rényi divergence of order a > 1 of a Laplace release whose neighbouring sums differ by
+// shift scales (Mironov 2017, table II):
 //
 //	r = ln( a/(2a−1)·e^((a−1)·shift) + (a−1)/(2a−1)·e^(−a·shift) ) / (a − 1)
 //

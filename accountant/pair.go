@@ -6,9 +6,9 @@ import (
 	"sort"
 )
 
-// pair is a pair of distributions P, Q of a real number z that dominates a release: an observer tells P from Q at least
-// as well as any two neighbouring data sets. Both mix the same shifted copies of one noise, and the loss ln dP/dQ does
-// not fall with z.
+// pair is a pair of distributions P, Q of a real number z that dominates a release: an observer distinguishes P and Q
+// at least as well as any two neighbouring data sets. Both mix the same shifted copies of one noise, and the loss ln
+// dP/dQ does not fall with z.
 type pair struct {
 	noise   noise
 	shifts  []float64
@@ -294,9 +294,9 @@ func (p pair) masses(points []float64) (mp, mq []float64) {
 		if p.p[i] == 0 && p.q[i] == 0 {
 			continue
 		}
-		previous, upper := 0.0, false // the tail on the smaller side at the point before: at −∞ nothing lies below
+		previous, upper := 0.0, false // the tail on the smaller side at the point before: at −∞ nothing is below
 		for k := range n + 1 {
-			next, nextUpper := 0.0, true // at +∞ nothing lies above
+			next, nextUpper := 0.0, true // at +∞ nothing is above
 			if k < n {
 				z := points[k] - s
 				nextUpper = z >= 0

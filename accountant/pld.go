@@ -57,7 +57,7 @@ func (p PLD) Delta(events []Event, epsilon float64) (float64, error) {
 }
 
 // EpsilonBounds returns a lower and an upper bound of the ε of the dominating pair of distributions. No analysis of the
-// mechanism can prove an ε below that of the dominating pair.
+// mechanism can prove an ε below the pair's.
 func (p PLD) EpsilonBounds(events []Event, delta float64) (lower, upper float64, err error) {
 	if err := validDelta(delta); err != nil {
 		return 0, 0, err
@@ -86,7 +86,7 @@ func (p PLD) EpsilonBounds(events []Event, delta float64) (lower, upper float64,
 	return lower, upper, nil
 }
 
-// DeltaBounds returns between which values the least δ lies.
+// DeltaBounds returns a lower and an upper bound of the least δ.
 func (p PLD) DeltaBounds(events []Event, epsilon float64) (lower, upper float64, err error) {
 	if err := validEpsilon(epsilon); err != nil {
 		return 0, 0, err
@@ -231,8 +231,8 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 	return forward, backward, nil
 }
 
-// solveEpsilon finds the tilt at which the Rényi bound on ε is least, which centres the window at that ε; where the
-// true ε lies below the window, it widens it towards 0.
+// solveEpsilon finds the tilt at which the Rényi bound on ε is least, which centres the window at that ε. Where the
+// true ε is below the window, it widens the window towards 0.
 func solveEpsilon(releases []release, delta float64) (lower, upper float64) {
 	lambda := leastOver(releases[0].step, func(lambda float64) float64 {
 		return (cumulant(releases, lambda) - math.Log(delta) - (1+lambda)*math.Log1p(lambda) +

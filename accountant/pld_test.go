@@ -276,7 +276,7 @@ func TestEverybodySampledIsNoSampling(t *testing.T) {
 		if all != exact || nearly < exact*(1-1e-6) || nearly > exact*(1+1e-4) || lower > exact*(1+1e-6) {
 			t.Errorf("sigma %g: exact %g, everybody %g, nearly everybody %g to %g", sigma, exact, all, lower, nearly)
 		}
-		// The grid against the closed form, through a Laplace release that tells next to nothing.
+		// The grid against the closed form, through a Laplace release that reveals next to nothing.
 		_, mixed := bounds(t, PLD{}, []Event{{Sigma: sigma, Count: 7}, {Mechanism: Laplace, Sigma: 1e7, Count: 1}},
 			1e-5)
 		if mixed < exact*(1-1e-6) || mixed > exact*(1+1e-4) {

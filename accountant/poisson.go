@@ -23,7 +23,7 @@ func sampledDivergence(q, sigma, a float64) float64 {
 	whole := math.Floor(a)
 	if a != whole && sigma < 0.05 {
 		// The integral would take very many steps. (a − 1)·r is convex in a and 0 at a = 1, so the line between the
-		// neighbouring whole orders lies above it: still a bound.
+		// neighbouring whole orders is above it: still a bound.
 		above := whole * sampledDivergence(q, sigma, whole+1)
 		if whole == 1 {
 			return above
@@ -57,7 +57,7 @@ func binomialExcess(q, sigma, a float64) float64 {
 }
 
 // integralExcess takes the trapezoid rule over the real line, which for an analytic integrand converges faster than
-// any power of the step. The nearest singularity, where 1 + u = 0, lies πσ² off the line.
+// any power of the step. The nearest singularity, where 1 + u = 0, is πσ² off the line.
 func integralExcess(q, sigma, a float64) float64 {
 	step := min(sigma/6, sigma*sigma/3)
 	var sum logSum

@@ -15,8 +15,8 @@ type RDP struct {
 	// Orders are the α to try, each above 1; nil means usualOrders. More orders cost time and never loosen the
 	// bound.
 	Orders []float64
-	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 for so much noise that every order's
-	// conversion stays above a positive floor. Some libraries do not use it.
+	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 under strong noise, where every
+	// order's conversion stays above a positive floor. Some libraries do not use it.
 	NoKLBound bool
 	// Relation is which data sets are neighbours; the zero value is [AddOrRemove], which has the bounds of [ZeroOut].
 	Relation Relation

@@ -16,7 +16,7 @@ import "math"
 // h_⊥. Elements that are in D for one of two neighbours alone are fewer than g+1, and each is above h_(K+1) by g at
 // most, so that one of them is taken before ⊥ with probability δ0 at most, for all draws together. Matched with each
 // other, their scores differ as all others do. So, but for an event of probability δ0, a selection is k draws by the
-// exponential mechanism whose scores move by 0 to 1: the privacy loss of a draw lies in an interval of width η = g/b
+// exponential mechanism whose scores move by 0 to 1: the privacy loss of a draw is in an interval of width η = g/b
 // (bounded range: Dong, Durfee and Rogers 2020), and its Rényi divergence of order α is at most αη²/8 (Cesar and Rogers
 // 2021, lemma 3.4) and at most η. Selections compose by adding divergences, and their δ0.
 //

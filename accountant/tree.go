@@ -120,7 +120,7 @@ const impossible = -1 << 40
 
 type treeSearch struct {
 	gap, most, real int
-	whole           map[int]placements // of complete trees that lie before the last real leaf, by size
+	whole           map[int]placements // of complete trees before the last real leaf, by size
 }
 
 // none is the value of some leaves without a contribution.

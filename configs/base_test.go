@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file's base is the preset that its settings lie over, as --preset is, and the two must not differ.
+// A file's base is the preset that its settings change, as --preset is, and the two must not differ.
 func TestBase(t *testing.T) {
 	load := func(preset, content string, set ...string) (*Config, error) {
 		t.Helper()

@@ -59,8 +59,8 @@ type Recipe struct {
 	WeightDecay float64 // AdamW's
 	MaxGradNorm float64 // L2 norm above which the gradient is scaled down; 0 does not clip
 	Dropout     float64 // rate of dropout, where GPT-2 has it
-	// Measured is the number of validation texts that choose the step, and Tested that of the test texts that judge the
-	// model, each drawn by the seed; 0 takes all.
+	// Measured is the number of validation texts that choose the step, and Tested the number of test texts that judge
+	// the model, each drawn by the seed; 0 takes all.
 	Measured, Tested int
 	// Patience is the number of measurements without a better one after which training ends; 0 trains to the end.
 	Patience int

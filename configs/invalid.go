@@ -47,7 +47,7 @@ func (e *Invalid) Error() string {
 	return out.String()
 }
 
-// UserFault tells that the user can correct it.
+// UserFault says that the user can correct it.
 func (e *Invalid) UserFault() bool { return true }
 
 // Nearest returns the known name that an unknown one was probably meant to be, or "".

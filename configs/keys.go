@@ -23,12 +23,12 @@ type Key struct {
 	Choices []string
 
 	kind    reflect.Type
-	section *section  // that is registered; nil for those of Config
+	section *section  // that is registered; nil for a key of Config
 	index   []int     // of the field in Config or in the section's struct
 	within  *interval // that holds a number, or each of a list (tag range); nil for any
 }
 
-// core are the settings of Config in the order of the types, and keys all settings, those of registered sections last.
+// core are the settings of Config in the order of the types, and keys all settings, registered sections last.
 var (
 	core = keysOf(reflect.TypeFor[Config](), "", nil, nil)
 	keys = core

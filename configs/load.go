@@ -33,7 +33,7 @@ var presetFiles embed.FS
 type LoadOptions struct {
 	// Preset is the name of a preset; empty is the one that the file names as its base, else [DefaultPreset].
 	Preset string
-	// World is what lies between preset and file: the data of a demo, with what suits them.
+	// World is the layer between preset and file: the data of a demo, with what suits them.
 	World World
 	// File is the path of a YAML file; empty is none.
 	File string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// settings are those of a method that only these tests know.
+// settings are the section of a method that only these tests know.
 type settings struct {
 	Share float64  `yaml:"share" range:"[0, 1]"`
 	Words []string `yaml:"words"`
@@ -13,7 +13,7 @@ type settings struct {
 
 var sorting = Register("sorting", settings{Share: 0.5}, nil)
 
-// The package knows no method: these stand for those of the program.
+// The package knows no method: these stand for the program's methods.
 func TestMain(m *testing.M) {
 	RegisterMethod(Method{Name: "popri", Trains: Generator})
 	RegisterMethod(Method{Name: "sorting", Check: func(r *Report, c Config) {

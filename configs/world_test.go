@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A world lies over the preset and under file, environment and --set.
+// A world overrides the preset; file, environment and --set override a world.
 func TestWorldIsALayer(t *testing.T) {
 	world := World{Name: "world w", Set: []string{"data.private=clients.parquet", "trainer.rounds=3",
 		"privacy.epsilon=2", "eval.reference_private=true"}}

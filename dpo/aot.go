@@ -8,7 +8,7 @@ import (
 
 // aot aligns distributions instead of pairs (Melnyk et al. 2024, arXiv 2406.05882, algorithm 1): it is the
 // [conservative] loss of the differences of sorted values. Paired, these are log π(chosen) − log π(rejected) and the
-// same of the reference; unpaired, the log-ratios of the chosen and those of the rejected completions.
+// same of the reference; unpaired, the log-ratios of the chosen and of the rejected completions.
 type aot struct {
 	conservative
 	unpaired bool
@@ -34,7 +34,7 @@ func (l aot) EvalAll(list []Example) []Value {
 	return values
 }
 
-// policy and reference are the log-probability of the chosen completion less that of the rejected one.
+// policy and reference are the chosen completion's log-probability less the rejected one's.
 func (e Example) policy() float64    { return e.PolicyChosen - e.PolicyRejected }
 func (e Example) reference() float64 { return e.RefChosen - e.RefRejected }
 

@@ -47,7 +47,7 @@ func (f *Fit) epochs() *trainer.Epochs {
 	return &trainer.Epochs{Examples: len(f.Pairs), Size: f.Tuner.BatchPairs, Order: f.Order}
 }
 
-// Run trains, or resumes from the checkpoint. After an error, the adapters are those of the last complete update.
+// Run trains, or resumes from the checkpoint. After an error, the adapters have the values of the last complete update.
 func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 	if len(f.Pairs) == 0 || f.Epochs < 1 {
 		return nil, fmt.Errorf("dpo: %d pairs for %d epochs: nothing to train on", len(f.Pairs), f.Epochs)

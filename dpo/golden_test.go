@@ -361,7 +361,7 @@ func TestGoldenTraces(t *testing.T) {
 }
 
 // accumulated are the mean logits of chosen and rejected as TRL logs them with gradient accumulation: the mean of the means
-// of parts of so many pairs.
+// of parts with a given number of pairs.
 func accumulated(t *testing.T, tr *Tuner, pairs []Pair, size int) (mean [2]float64) {
 	t.Helper()
 	parts := 0.0

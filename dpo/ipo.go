@@ -1,6 +1,6 @@
 package dpo
 
-// ipo (Azar et al. 2023, equation 17) regresses a margin on 1/(2β); as in TRL it is that of the log-ratios averaged
+// ipo (Azar et al. 2023, equation 17) regresses a margin on 1/(2β); as in TRL, the margin is of the log-ratios averaged
 // over the completion's tokens: (c/|c| − r/|r| − 1/(2β))².
 type ipo struct{ beta float64 }
 

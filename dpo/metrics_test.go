@@ -63,7 +63,7 @@ func testEntropy(t *testing.T, micro int) {
 }
 
 // TestSFTCountsTokens: the loss of an update on chosen texts alone is the mean over all their tokens, however the pairs
-// are cut into passes, and so is that of a measurement.
+// are cut into passes, and so is the loss of a measurement.
 func TestSFTCountsTokens(t *testing.T) {
 	for _, micro := range []int{1, 3, 8} {
 		tr := testTuner(t, testLoss(t, "sft", Params{Beta: 0.5}), 1e-3, micro)

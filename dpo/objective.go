@@ -37,8 +37,8 @@ func (t *Tuner) batch(pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
 	return b, nil
 }
 
-// pass is the forward and backward pass of the pairs at indices, among all of an update. values are those of a
-// [BatchLoss], or none. It adds their part of the update's figures to m.
+// pass is the forward and backward pass of the pairs at indices, among all of an update. values belong to a
+// [BatchLoss], or are none. It adds their part of the update's figures to m.
 func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer.Pass {
 	n, chosenLen := float64(len(all)), meanChosenLen(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {

@@ -18,7 +18,7 @@ func (l orpo) Eval(e Example) (loss, gradChosen, gradRejected float64) {
 }
 
 // logOdds is ln p − ln(1−p) for x = ln p, with its derivative. A probability of 1, whose odds are infinite, counts as
-// 1 − 10⁻⁷, which is what float32 tells apart from 1.
+// 1 − 10⁻⁷, which is what float32 distinguishes from 1.
 func logOdds(x float64) (odds, grad float64) {
 	const largest = -1e-7
 	if x > largest {

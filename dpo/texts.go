@@ -109,7 +109,7 @@ func (x *texts) conversation(r row) (Pair, error) {
 	return p, x.divide(&p, encode(written[0]), encode(written[1]), encode(written[2]))
 }
 
-// divide sets a pair's tokens from those of the prompt alone and of the prompt with each completion.
+// divide sets a pair's tokens from the tokens of the prompt alone and of the prompt with each completion.
 func (x *texts) divide(p *Pair, prompt, chosen, rejected []int32) error {
 	n := min(same(prompt, chosen), same(prompt, rejected))
 	p.Prompt, p.Chosen, p.Rejected = prompt[:n], chosen[n:], rejected[n:]

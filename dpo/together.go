@@ -6,7 +6,7 @@ import "context"
 // the update is the mean.
 type BatchLoss interface {
 	Loss // of an update on one pair
-	// EvalAll returns what belongs to each pair, the derivatives being those of the sum of all losses.
+	// EvalAll returns what belongs to each pair; the derivatives are of the sum of all losses.
 	EvalAll([]Example) []Value
 }
 

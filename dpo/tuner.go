@@ -103,8 +103,8 @@ func (t *Tuner) Upcoming(n int) []float64 {
 	return rates
 }
 
-// Advance notes updates that another program did: their numbers and tokens, counted from its beginning, follow those of
-// the tuner, and so does the schedule. It returns the metrics with the tuner's numbers.
+// Advance notes updates that another program did. Their numbers and tokens, counted from its beginning, are added to
+// the tuner's, and the schedule follows. It returns the metrics with the tuner's numbers.
 func (t *Tuner) Advance(steps []Metrics) []Metrics {
 	out, done := slices.Clone(steps), &t.Optimizer.Done
 	for i := range out {

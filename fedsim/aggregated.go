@@ -62,7 +62,7 @@ type Reporting struct {
 	// Arrived are the clients whose reports arrive in a round, in ascending order; nil is all. Whether a client's
 	// report arrives must not depend on its texts. The number of reports is public.
 	Arrived func(round int) []int
-	// InsecureSeed is that of [Config].
+	// InsecureSeed is as in [Config].
 	InsecureSeed *uint64
 }
 

@@ -34,7 +34,7 @@ type Game struct {
 	// Votes, above 0, is the norm bound of teachers' votes (package ensemble), which are asked instead. What is
 	// released of them, a token with its noised count, is all that the attacker sees.
 	Votes float64
-	// Picks, above 0, plays with selections of so many counts by LimitedDomain instead, with the slack Slack, of which
+	// Picks, above 0, plays with selections of Picks counts by LimitedDomain instead, with the slack Slack, of which
 	// the attacker sees the list. GaussianBound is then 0: the noise is none.
 	Picks  int
 	Slack  float64
@@ -277,8 +277,8 @@ func (p playing) Each(q update.Question, which []int, use func(worker, client in
 	return nil
 }
 
-// voted are teachers who all vote for token 0, so many that it is released nearly always. The canary is another such
-// teacher, or the client by whose texts a teacher votes for token 0 instead of token 1.
+// voted are teachers who all vote for token 0, enough of them that it is released nearly always. The canary is another
+// such teacher, or the client by whose texts a teacher votes for token 0 instead of token 1.
 func (g Game) voted() (w opponents, err error) {
 	w.grid, err = noise.NewGrid(g.Sigma, g.Votes, gameSamples, 1<<20)
 	if err != nil {

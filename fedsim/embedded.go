@@ -63,7 +63,7 @@ func (b Ballots) Sum(r Round) (Sum, error) {
 
 // Embed encodes the clients' texts, once, in blocks of whole clients. With texts, it keeps each text's embedding;
 // otherwise only the clients' means stay in memory. The result is private data. Embed stops between two blocks when ctx
-// ends, and tells, if tell is not nil, how many clients are done.
+// ends. It calls tell, if not nil, with the number of clients done.
 func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encoder, texts bool,
 	tell func(done, total int)) (query.Clients, error) {
 	const block = 1024 // texts: some seconds of work for a large encoder on few cores

@@ -352,8 +352,7 @@ func TestKeyIdentifiesSamples(t *testing.T) {
 }
 
 // All ways to a sum give the same: computed at once, client by client and by two aggregators, with and
-// without range proofs. Vectors that are rounded
-// one by one lie up to half a step each off the rounded sum.
+// without range proofs. Vectors that are rounded one by one are up to half a step each off the rounded sum.
 func TestPathsConform(t *testing.T) {
 	all := embedded(t, testClients)
 	for name, asked := range questions(t) {
@@ -421,7 +420,7 @@ func (s still) Sum(r Round) (Sum, error) {
 	return Sum{steps, testClients}, nil
 }
 
-// The noise of one party is as planned, that of two aggregators has twice the variance, and both releases say so.
+// The noise of one party is as planned, the noise of two aggregators has twice the variance, and both releases say so.
 func TestNoiseOfPaths(t *testing.T) {
 	const sigma, draws = 2.5, 300
 	secure := func(string) noise.Source { return noise.Secure() }

@@ -73,7 +73,7 @@ func checkCohort(cohort, n int) []error {
 
 // Plan implements Mechanism.
 func (g Gaussian) Plan(r release.Request, n int) (*release.Release, noise.Grid, error) {
-	// The largest sum is that of all clients, and a cohort is never larger.
+	// The largest sum is of all clients, and a cohort is never larger.
 	grid, err := noise.NewGrid(g.Sigma, r.Query.Bound(), r.Query.Len(), n)
 	cohort := n
 	if g.sampling() != ledger.Full {
@@ -110,8 +110,7 @@ func (g Gaussian) sum(plan *release.Release, round Round, c Clients, random Rand
 	return sum, err
 }
 
-// answering is the number of clients in a sum of so many reports, as far as it is public: of a Poisson sample, what is
-// expected.
+// answering is the number of clients in a sum of reports, as far as it is public: expected, of a Poisson sample.
 func (g Gaussian) answering(reports, n int) int {
 	switch g.sampling() {
 	case ledger.Poisson:

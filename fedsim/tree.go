@@ -56,7 +56,7 @@ func (t *Tree) Plan(r release.Request, n int) (*release.Release, noise.Grid, err
 // Length implements Mechanism.
 func (t *Tree) Length(q query.Question) (least, most int) { return q.Len(), q.Len() }
 
-// Draw implements Mechanism: the sum is that of the node that the round completes.
+// Draw implements Mechanism: the sum is of the node that the round completes.
 func (t *Tree) Draw(plan *release.Release, round Round, c Clients, random Random) error {
 	q := round.Query.(update.Question) // as Plan has it
 	if t.tree != plan.Tree || t.leaf != plan.Leaf-1 {

@@ -113,7 +113,7 @@ func near(got, want []float64) bool {
 	return len(got) == len(want)
 }
 
-// TestSumOfUpdates: without noise, a release is the sum of the clipped updates; a cohort's that of its clients.
+// TestSumOfUpdates: without noise, a release is the sum of the clipped updates; a cohort's is the sum of its clients.
 func TestSumOfUpdates(t *testing.T) {
 	f, l := learning(t, t.TempDir(), Gaussian{Float32: true}, nil)
 	defer l.Close()

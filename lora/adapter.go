@@ -107,7 +107,7 @@ func (a *Adapter) Apply(s *tensor.Scope, module string, x, y tensor.Tensor) tens
 	return s.Add(y, s.Linear(low, s.To(s.MulScalar(p.B, p.Scale), x.DType()), tensor.Tensor{}))
 }
 
-// Factors returns the matrices of the adapters of parts, whose outputs lie side by side: what is added is s·B·(A·x) of
+// Factors returns the matrices of the adapters of parts, whose outputs are side by side: what is added is s·B·(A·x) of
 // each part. ok is false of DoRA.
 func (a *Adapter) Factors(s *tensor.Scope, parts []*lm.Linear) (l tensor.LowRank, ok bool) {
 	var factors []tensor.Factors
@@ -140,8 +140,8 @@ func (a *Adapter) Trainable() ([]tensor.Tensor, error) {
 	return params, err
 }
 
-// Read sets the matrices to those of an adapter of the same shape in PEFT's format, which is m's. They stay the same
-// tensors, because an optimizer may hold them.
+// Read sets the matrices to the values of an adapter of m's shape, in PEFT's format. They stay the same tensors,
+// because an optimizer may hold them.
 func (a *Adapter) Read(dir string, m *lm.Model) error {
 	stored, err := Load(dir, m)
 	if err != nil {
@@ -173,7 +173,7 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 	return nil
 }
 
-// tensors are those of a projection.
+// tensors are the tensors of a projection.
 func (p *Pair) tensors() []tensor.Tensor {
 	if p.M.Defined() {
 		return []tensor.Tensor{p.A, p.B, p.M}
@@ -181,16 +181,15 @@ func (p *Pair) tensors() []tensor.Tensor {
 	return []tensor.Tensor{p.A, p.B}
 }
 
-// Merge returns a copy of m whose weights are W + s·B·A, or those of DoRA, for sampling at the speed of the plain
-// model.
+// Merge returns a copy of m whose weights are W + s·B·A, or DoRA's, for sampling at the speed of the plain model.
 func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
 	return m.Copy(o, a.merged)
 }
 
-// MergeInPlace makes the weights of m W + s·B·A, without a copy of the model. They are rounded as those of
-// [Adapter.Merge] to the same type. undo makes them what they were: from copies on the GPU, where these and all else
-// leave half of it free, or from the folder that m was loaded from, which is read again. Until it has, nothing else may
-// use m's weights. If it fails, m is unusable.
+// MergeInPlace makes the weights of m W + s·B·A, without a copy of the model. They are rounded to their type, as in
+// [Adapter.Merge]. undo makes them what they were: from copies on the GPU, where these and all else leave half of it
+// free, or from the folder that m was loaded from, which is read again. Until it has, nothing else may use m's weights.
+// If it fails, m is unusable.
 func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
 	bytes := int64(0)
 	for _, name := range a.Names() {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestFewPositions: what follows the last block's attention is computed for scored tokens alone, and log-probabilities
-// and gradients are those of rows whose tokens are all scored, where the others weigh nothing.
+// and gradients are as in rows whose tokens are all scored, where the others weigh nothing.
 func TestFewPositions(t *testing.T) {
 	models, adapters := kinds()
 	random := rand.New(rand.NewPCG(7, 3))

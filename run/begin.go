@@ -104,7 +104,7 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 	return began, nil
 }
 
-// configuration reads the configuration of a run to resume, or checks that of a new run, and sets the computer up for it.
+// configuration reads the configuration of a run to resume, or checks a new run's, and sets the computer up for it.
 func (o *Options) configuration() error {
 	switch {
 	case o.Resume && !rundir.Exists(o.Dir):

@@ -6,7 +6,7 @@
 //	s.Evaluate(ctx, options)           // small models on test clients, eval.json
 //	reporting.Write(dir)               // report.html
 //
-// The packages below it each have a part of that: what a run begins with (inputs), what it tells while it continues
+// The packages below it each have a part of that: what a run begins with (inputs), what it reports while it continues
 // (tracking), the texts and small models of its evaluation (evaluator, evaluation), clients behind two aggregators
 // (federated), and what is made of its folder (reporting, auditing). None of them knows a session.
 package run

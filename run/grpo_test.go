@@ -178,8 +178,8 @@ func TestSelectByDistance(t *testing.T) {
 	}
 }
 
-// TestSelectByFID: the synthetic set is written by the adapters whose samples lie nearest to the validation clients' texts,
-// in runs that release in each round, and a run that was interrupted chooses the same.
+// TestSelectByFID: the synthetic set is written by the adapters whose samples are nearest to the validation clients'
+// texts, in runs that release in each round, and a run that was interrupted chooses the same.
 func TestSelectByFID(t *testing.T) {
 	w := testworld.Shared(t)
 	for _, rate := range []float64{1e-3, 0.3} { // the second ruins the adapters

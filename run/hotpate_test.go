@@ -26,7 +26,7 @@ import (
 	"popri/testkit/testworld"
 )
 
-// voting is a run of Hot PATE with so much budget that the noise is far below the number of teachers.
+// voting is a run of Hot PATE with enough budget that the noise is far below the number of teachers.
 func voting(t *testing.T) configs.Config {
 	c := testworld.Shared(t).Config
 	c.Method, c.Trainer.Rounds, c.Privacy.Epsilon = "hot_pate", 2, 2000

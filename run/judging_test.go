@@ -19,7 +19,7 @@ import (
 	"popri/testkit/testworld"
 )
 
-// TestJudging: a run's product is judged against its clients. Page and figures lie in a folder of their own, which what
+// TestJudging: a run's product is judged against its clients. Page and figures are in a folder of their own, which what
 // is published leaves out. Texts that no run made are judged, too.
 func TestJudging(t *testing.T) {
 	w := testworld.Shared(t)

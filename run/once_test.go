@@ -135,7 +135,7 @@ func TestAskedOnce(t *testing.T) {
 }
 
 // TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other;
-// what it tells is in the run's folder and the report; and a run that was killed continues to the same bytes.
+// what it reveals is in the run's folder and the report; and a run that was killed continues to the same bytes.
 func TestForm(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
@@ -336,7 +336,7 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	sameRun(t, dir, want)
 }
 
-// TestPatience: rounds that do not bring the samples nearer end the run, which is complete then, also for a process
+// TestPatience: rounds that do not move the samples nearer end the run, which is complete then, also for a process
 // that resumes it.
 func TestPatience(t *testing.T) {
 	w := testworld.Shared(t)

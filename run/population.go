@@ -132,7 +132,7 @@ func (s *Session) trained(dir string) func() (*lora.Part, error) {
 	}
 }
 
-// voters makes the train clients teachers, whose prompts quote their texts as those of the method quote public ones,
+// voters makes the train clients teachers, whose prompts quote their texts as the method's prompts quote public ones,
 // and returns them.
 func (s *Session) voters(ctx context.Context, of method.Teachers) (population, error) {
 	train := s.Data.Private.Split(clients.Train)
@@ -141,8 +141,8 @@ func (s *Session) voters(ctx context.Context, of method.Teachers) (population, e
 		return population{}, fault.Userf("%s is %d, must be at most the %d train clients", of.Key, n,
 			len(train))
 	}
-	// How long prompts can be is public: the words around so many texts, the texts with some slack, as far as the model
-	// has room.
+	// How long prompts can be is public: the words around the examples, the examples with some slack, as far as the
+	// model has room.
 	g := s.Config.Generate
 	around, err := s.prompter.Quoting("", make([]string, of.Examples), "")
 	if err != nil {

@@ -61,13 +61,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// killed kills runs of a configuration so many times.
+// killed kills runs of a configuration the given number of times.
 func killed(t *testing.T, change func(*configs.Config), kills int) {
 	w := testworld.Shared(t)
 	c := w.Config
 	change(&c)
 	c.Trainer.Rounds = 3
-	c.Synthetic.Texts, c.Generate.MaxNewTokens = 1500, 6 // so many that they are written in parts
+	c.Synthetic.Texts, c.Generate.MaxNewTokens = 1500, 6 // enough to be written in parts
 	config := filepath.Join(t.TempDir(), "run.yaml")
 	if err := atomicfile.WriteBytes(config, c.YAML()); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // Reuse offers the release of the run in dir to a run that has one question and has not asked it: where that run asked
-// the same clients under the same budget, its release lies where this run's own would lie before it is charged. If the
+// the same clients under the same budget, its release is where this run's own would be before it is charged. If the
 // question and the noise are the same, too, the run takes it and charges its own ledger with it; a charge that several
 // ledgers hold counts once ([ledger.Compose]), so both runs together spend what one does. If they are not, the run asks
 // the clients itself. Reuse reports whether there was something to offer.

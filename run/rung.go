@@ -99,7 +99,7 @@ func (s *Session) measure(ctx context.Context, last int) (m Rung, err error) {
 }
 
 // clearRung removes what a measurement made besides its figures. The written texts of a round depend on the rounds that
-// followed it, so the synthetic set must not find those of an earlier time.
+// followed it, so the synthetic set must not find an earlier time's.
 func (s *Session) clearRung() error {
 	folder := filepath.Join(s.Dir, rundir.Rung)
 	if !rundir.Has(s.Dir, rundir.Rung) {

@@ -38,7 +38,7 @@ func (s *Session) tellPublicTexts() {
 	}
 }
 
-// chooseMix chooses the synthetic set by the validation clients, and tells what it chose.
+// chooseMix chooses the synthetic set by the validation clients, and reports what it chose.
 func (s *Session) chooseMix(ctx context.Context, stage rounds.Stage, product []sampling.Row) ([]sampling.Row, error) {
 	chosen, mixed, err := evaluator.ChooseMix(ctx, *s.comparators(), s.Data.Private, product, stage.Progress)
 	if err == nil && mixed != nil {

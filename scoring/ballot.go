@@ -40,7 +40,7 @@ func BallotName(domain, picks int) string {
 	return fmt.Sprintf("%s%s %d of %d", ballots, CosineMetric, picks, domain)
 }
 
-// BallotNamed reports whether a question's name is that of a [Ballot].
+// BallotNamed reports whether a question's name is the name of a [Ballot].
 func BallotNamed(name string) bool { return strings.HasPrefix(name, ballots) }
 
 // Len implements query.Question.

@@ -51,7 +51,7 @@ func Unchecked(q query.Query) (inner query.Query, checks int) {
 // Checked is the shape of a release that ends in check values: zeros of every client, so that they hold noise alone.
 type Checked struct{ values, checks int }
 
-// CheckedOf returns the shape of a release with the given number of values, if its name is that of a [Mean] or of a
+// CheckedOf returns the shape of a release with the given number of values, if its name is the name of a [Mean] or of a
 // question [WithChecks]. A number of values that the name does not allow is an error.
 func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 	mean, ok := parseMean(name)
@@ -69,10 +69,10 @@ func CheckedOf(name string, values int) (c Checked, ok bool, err error) {
 // Len is the number of values.
 func (c Checked) Len() int { return c.values }
 
-// Rank is the dimension of the space in which every sum lies.
+// Rank is the dimension of the space of all sums.
 func (c Checked) Rank() int { return c.values - c.checks }
 
-// Project returns the part of a noised sum that lies in the space of true sums: all but the check values.
+// Project returns the part of a noised sum in the space of true sums: all but the check values.
 func (c Checked) Project(noised []float64) ([]float64, error) {
 	if len(noised) != c.values {
 		return nil, fmt.Errorf("scoring: a sum of %d values, want %d", len(noised), c.values)

@@ -68,7 +68,7 @@ func TestContrastByHand(t *testing.T) {
 	}
 }
 
-// TestContrastNorm: the norm of one text's vector, and that of a client with m texts, which is at most m times as
+// TestContrastNorm: the norm of one text's vector, and the norm of a client's with m texts, which is at most m times as
 // large.
 func TestContrastNorm(t *testing.T) {
 	for q, want := range map[int]float64{1: math.Sqrt2, 8: 1.632981} {

@@ -9,7 +9,7 @@ import (
 	"popri/internal/parallel"
 )
 
-// basis has the directions of the space in which every true sum lies.
+// basis has the directions of the space of all true sums.
 type basis struct {
 	values  []float64   // kept eigenvalues of G, largest first
 	vectors [][]float64 // eigenvectors of G, one for each value
@@ -28,13 +28,12 @@ func (s *Samples) decompose() *basis {
 	return &s.basis
 }
 
-// Rank is the dimension of the space in which every client's vector, and so the true sum, lies: at most d, however
-// many samples there are.
+// Rank is the dimension of the space of the clients' vectors, and so of the true sum: at most d for any samples.
 func (s *Samples) Rank() int { return len(s.decompose().values) }
 
-// Project returns the part of a noised sum that lies in the space of true sums: the orthogonal projection onto the
-// columns of Ê (less their means, where scores are standardised). The true sum stays as it is and white noise keeps
-// Rank/n of its variance, so the result is unbiased with sqrt(Rank/n) of the noise.
+// Project returns the part of a noised sum in the space of true sums: the orthogonal projection onto the columns of Ê
+// (less their means, where scores are standardised). The true sum stays as it is and white noise keeps Rank/n of its
+// variance, so the result is unbiased with sqrt(Rank/n) of the noise.
 //
 // It solves the least-squares problem through the eigenvectors of G = VᵀV, which scoring has computed anyhow, and
 // refines the solution on the residual, which gives the accuracy of a QR factorisation of V at a fraction of its cost.

@@ -27,7 +27,7 @@ type Question struct {
 	Bound float64
 	// Samples are unit vectors, one a row; empty for a [Mean].
 	Samples embedding.Matrix
-	// Centre is that of a [Mean].
+	// Centre is the centre of a [Mean].
 	Centre []float64
 	// Root is R of a [Compact].
 	Root []float64

@@ -44,7 +44,7 @@ func exactDot(v []float64, u unevaluated) (high, low float64) {
 	return high, low
 }
 
-// vectorSum adds up the vectors of n clients, each of at most the bound of a query: add adds those of a range.
+// vectorSum adds up the vectors of n clients, each of at most the bound of a query: add adds the vectors of a range.
 func vectorSum(q query.Query, n int, add func(sum exactSum, from, to int) error) ([]float64, error) {
 	sum, err := newExactSum(q.Len(), q.Bound())
 	if err != nil {
@@ -71,8 +71,8 @@ func textSum(q query.Query, clients query.Clients, vector func(from, to int) []f
 	})
 }
 
-// inParallel adds n clients to sums on all processors: add adds those of a range. Sums are exact, so they do not depend
-// on how the clients are divided. Of several errors, it returns that of the first clients.
+// inParallel adds n clients to sums on all processors: add adds the clients of a range. Sums are exact, so they do not
+// depend on how the clients are divided. Of several errors, it returns the error of the first clients.
 func inParallel(n int, sums []exactSum, add func(sums []exactSum, from, to int) error) error {
 	var (
 		mu    sync.Mutex

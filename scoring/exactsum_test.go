@@ -17,7 +17,7 @@ func exact(t testing.TB, n int, limit float64) exactSum {
 	return b
 }
 
-// The sum of numbers of any size and sign is that of exact fractions, however it is divided, and is rounded once.
+// The sum of numbers of any size and sign equals exact fractions', however it is divided, and is rounded once.
 func TestExactSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, limit := range []float64{1, 3, 1e-200, 1e200} {

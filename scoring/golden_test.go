@@ -117,7 +117,7 @@ func (s *set) client(i int) embedding.Matrix { return s.unitT.Slice(s.offsets[i]
 func (s *set) clients() int { return len(s.offsets) - 1 }
 
 // compare asserts the documented tolerances: 1e-9 for float64 arithmetic on the stored vectors; where the reference
-// normalised in float64 and popri in float32, those of float32.
+// normalised in float64 and popri in float32, the tolerances of float32.
 func (s *set) compare(t *testing.T, what string, got, want []float64) {
 	t.Helper()
 	absolute, relative := 1e-9, 0.0

@@ -21,7 +21,7 @@ type Weighting struct {
 }
 
 // Match returns the weights nearest to prior, in relative entropy, with which the weighted mean of texts (one a row)
-// lies within radius of target:
+// is within radius of target:
 //
 //	b_j ∝ prior_j·exp⟨λ, x_j⟩        λ minimises  ln Σ_j prior_j·exp⟨λ, x_j⟩ − ⟨λ, target⟩ + radius·‖λ‖₂
 //

@@ -26,7 +26,7 @@ func cloud(seed uint64, n, d int) embedding.Matrix {
 	return m
 }
 
-// TestMatch: the mean lies at the radius, the weights are an exponential family of the texts, and of all weights with
+// TestMatch: the mean is at the radius, the weights are an exponential family of the texts, and of all weights with
 // this mean they have the largest entropy.
 func TestMatch(t *testing.T) {
 	m := cloud(1, 400, 6)

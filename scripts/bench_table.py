@@ -8,7 +8,7 @@
   V/bin/python scripts/bench_table.py --arch cosine/standardize,mean/full --stage score --dtype float64
   V/bin/python scripts/bench_table.py --arch minilm --stage embed --minilm DIR --texts texts.jsonl
 
-SMOLLM2 is a model's folder, such as ~/.cache/popri/models/smollm2-*. The scores are those of 18000 samples, by 133000
+SMOLLM2 is a model's folder, such as ~/.cache/popri/models/smollm2-*. The scores are for 18000 samples, by 133000
 clients of popri and 200 of the peer. The last one also needs sentence-transformers, a folder of all-MiniLM-L6-v2 and
 lines {"text": ...}.
 """

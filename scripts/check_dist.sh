@@ -25,7 +25,7 @@ fi
 say "the program of this checkout"
 build/popri "${demo[@]}" --out "$work/built"
 
-compare() { # NAME: the demo's texts and small model are those of the program that was built
+compare() { # NAME: the demo's texts and small model equal the built program's
 	for file in synthetic.parquet small/model.safetensors; do
 		cmp "$work/built/$file" "$work/$1/$file"
 	done

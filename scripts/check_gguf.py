@@ -5,8 +5,8 @@
     python3 scripts/check_gguf.py [FOLDER...]
 
 The Go test TestForLlamaCpp of package convert exports the golden models and the model folders that are named. Ids of texts
-and, in float32, greedy continuations must be equal, and the perplexity of a file in float32 must be popri's; those of the
-other types are printed. A model of random weights may have two tokens with nearly the same logit: a continuation may leave
+and, in float32, greedy continuations must be equal, and the perplexity of a file in float32 must be popri's; for
+other types it is printed. A model of random weights may have two tokens with nearly the same logit: a continuation may leave
 popri's where llama.cpp's two largest logits differ by less than TIE of the largest. Exits with 1 if anything else differs.
 """
 import json

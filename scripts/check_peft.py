@@ -7,7 +7,7 @@
 The Go tests TestExport of package lora and TestExportTrained of package run/standalone, whose adapter preference
 training made, write models, adapters and logits into FOLDER (default: a temporary one). Logits with the adapter off,
 on and merged, computed by transformers and peft, may differ from popri's by TOLERANCE of the largest logit at most; so
-may those of AutoPeftModelForCausalLM, which finds the model by itself, where an adapter names it. Exits with 1 if any
+may logits of AutoPeftModelForCausalLM, which finds the model by itself, where an adapter names it. Exits with 1 if any
 does, or if there was nothing to compare.
 """
 import os

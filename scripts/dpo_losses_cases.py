@@ -100,7 +100,7 @@ def without_reference(pair, loss, beta, gamma):
 
 
 def kto(sums, references, label, other, beta):
-    """Loss and gradients of completions of one label by KTOTrainer._compute_loss, whose KL is that of the other half
+    """Loss and gradients of completions of one label by KTOTrainer._compute_loss, whose KL is of the other half
     of pairs."""
     n = len(sums)
     leaves = sums.clone().unsqueeze(1).requires_grad_()

@@ -3,7 +3,7 @@
 
     python3 scripts/engines.py [NAME …]        # trl, vllm; without a name, both
 
-They lie in $POPRI_ENGINES, else in the folder engines of the cache ($POPRI_CACHE, else the user's cache folder +
+They are in $POPRI_ENGINES, else in the folder engines of the cache ($POPRI_CACHE, else the user's cache folder +
 /popri): 14 GB of disk. An environment that is there stays as it is. Needs Python 3.11 to 3.14.
 """
 import os

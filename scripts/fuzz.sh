@@ -2,11 +2,11 @@
 # Runs every fuzz target of the repository and prints how many inputs each of them was given.
 #
 #   scripts/fuzz.sh              each target for $FUZZTIME (default 1m)
-#   scripts/fuzz.sh INPUTS       so many inputs in all: each target for $FUZZTIME (default 10s), which tells its speed; of the rest,
+#   scripts/fuzz.sh INPUTS       inputs in all: each target for $FUZZTIME (default 10s), which shows its speed; of the rest,
 #                                targets get shares by the square of their speed, so that slow ones do not take all the time
 #
-# Test binaries are built in build/fuzz, those that need libtorch last and while the others run. Logs lie there, too, inputs
-# that reach new code in Go's cache. An input that fails is written to testdata/fuzz beside its target, the others go on, and the exit
+# Test binaries are built in build/fuzz, with libtorch last and while the others run. Logs are there, too, inputs
+# that reach new code in Go's cache. An input that fails is written to testdata/fuzz beside its target, the others continue, and the exit
 # code is 1. Ctrl-C ends the search; the table counts what was done until then.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -34,7 +34,7 @@ TYPES = [
     Type.F32, Type.F16, Type.BF16, Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1, Type.IQ4_NL, Type.Q2_K,
     Type.Q3_K, Type.Q4_K, Type.Q5_K, Type.Q6_K
 ]
-# Where the half-precision scales lie in a block, and how large a scale makes values of about 0.05.
+# Where the half-precision scales are in a block, and how large a scale makes values of about 0.05.
 SCALES = {
     Type.Q8_0: ([0], 8e-4), Type.Q4_0: ([0], 1e-2), Type.Q4_1: ([0, 2], 8e-3), Type.Q5_0: ([0], 6e-3),
     Type.Q5_1: ([0, 2], 4e-3), Type.IQ4_NL: ([0], 8e-4), Type.Q2_K: ([80, 82], 4e-3), Type.Q3_K: ([108], 1.5e-3),
@@ -78,7 +78,7 @@ def write_blocks(path):
 
 
 def byte_level(split, merges):
-    """GPT-2's vocabulary, cut to so many merges, with a control token at the end."""
+    """GPT-2's vocabulary, cut to a number of merges, with a control token at the end."""
     source = json.loads((ROOT / "testdata/golden/tokenizers/gpt2-512/tokenizer.json").read_text(encoding="utf-8"))
     by_id = sorted(source["model"]["vocab"], key=source["model"]["vocab"].get)
     kept = [m.split(" ") if isinstance(m, str) else m for m in source["model"]["merges"][:merges]]

@@ -4,7 +4,7 @@
     pip install mauve-text==0.4.0 scikit-learn scipy
     python3 scripts/judge_cases.py [DESTINATION]
 
-MAUVE of histograms is exact; that of points depends on random clusters, so its case has the mean of ten seeds and
+MAUVE of histograms is exact; MAUVE of points depends on random clusters, so its case has the mean of ten seeds and
 their spread.
 """
 import json

@@ -3,7 +3,7 @@
 
     python3 scripts/masked_cases.py testdata/golden
 
-Needs torch, transformers and safetensors. Encoder and tokenizer are those of embedding/bert-tiny and sentence/roberta,
+Needs torch, transformers and safetensors. Encoder and tokenizer are from embedding/bert-tiny and sentence/roberta,
 the head is random. Weights are stored in half precision and computed with in float32. For each row: its tokens, the
 places that are masked, the logits there, and the tokens with the highest ones.
 """

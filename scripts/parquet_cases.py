@@ -5,7 +5,7 @@
   python3 scripts/parquet_cases.py --out /tmp/parquet && POPRI_PARQUET=/tmp/parquet go test ./internal/parquetio -run TestCases
 
 The table is written by pyarrow with each codec, page version, encoding, page size and type of texts and times, and by DuckDB and
-Polars with each codec; --sample keeps so many of the files, drawn with seed 1. Needs pyarrow, duckdb and polars.
+Polars with each codec; --sample keeps this number of the files, drawn with seed 1. Needs pyarrow, duckdb and polars.
 """
 import argparse, datetime, itertools, json, os, random
 

@@ -4,7 +4,7 @@
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install dp-accounting==0.6.0
     /tmp/venv/bin/python scripts/peers_accounting.py
 
-The cases are those of BenchmarkPLD in package accountant: T rounds of Gaussian noise sigma on a Poisson sample of rate
+The cases are as in BenchmarkPLD of package accountant: T rounds of Gaussian noise sigma on a Poisson sample of rate
 q, epsilon at delta, both libraries at their default accuracy and on one thread. Both answers are upper bounds: the
 lower one is the closer one. "gap" is the distance of popri's bounds from above and below.
 """

@@ -4,10 +4,10 @@
     pip install dp-accounting==0.6.0
     python3 scripts/selection_cases.py [DESTINATION]
 
-A list is k draws whose privacy loss lies in a range of eta = 1/scale: a Rényi divergence of k·alpha·eta²/8, that of
+A list is k draws whose privacy loss is in a range of eta = 1/scale: a Rényi divergence of k·alpha·eta²/8, as of
 zero-concentrated privacy with rho = k·eta²/8. Its slack, the probability of what this does not cover, is taken off
 delta beforehand. popri bounds a draw's divergence by eta as well, which is less from the order 8/eta on, so the best
-order of every case lies below.
+order of every case is below.
 """
 import json
 import sys

@@ -21,7 +21,7 @@ def on_files(files, config):
 
 
 def link(match, folder):
-    """The link for the site; folder is that of the page in the repository."""
+    """The link for the site; folder is the page's in the repository."""
     text, path, anchor = match.group(1), match.group(2), match.group(3) or ""
     if not path or "://" in path:
         return match.group(0)

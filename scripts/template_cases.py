@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Renders chat templates as transformers does, and writes lines {"template", "file", "values", "text" | "error"}. A line
-without values has those of the line before.
+without values has the values of the line before.
 
   python3 scripts/template_cases.py --out testdata/golden/templates/cases.jsonl
   python3 scripts/template_cases.py --out /tmp/cases.jsonl DIR/*.jinja

@@ -25,7 +25,7 @@ ATOMS = [
     "ς", "ſ", "<s>", "</s>", "<unk>", "<|endoftext|>", "[CLS]", "[UNK]", "<0x41>", "\u0344", "q\u0307\u0323",
     "q\u0323\u0307", "\u212b", "ö", "ü̈", "Z", "q",
 ]
-# Capitals, letters without case and marks, for the split that tells them apart.
+# Capitals, letters without case and marks, for the split that distinguishes them.
 CASED = [
     "HTTPServer", "iPhone", "McDonald's", "DON'T", "a'LL", "'S", "Ab", "aB", "ǅ", "ªB", "Bª", "ｱ", "ա", "Ա", "AͅB",
     "\u0301x", "\u0301", "x\u0301Y", "//\n", "./a", "ＡＢｃ", "日A本b", "ـA", "Aـ", "-A", "\t\tB", "_Cd", "´E\u0301f"

@@ -37,7 +37,7 @@ type Ablation struct {
 	Rows  []Row       `json:"rows"` // of the runs that did not fail; a combination of which all did has none
 	// Failed are the runs that failed. The same ablation tries them again.
 	Failed []FailedRun `json:"failed,omitempty"`
-	// Adaptive tells which settings an adaptive order let continue, and Dropped are the runs that it did not; nil for a
+	// Adaptive says which settings an adaptive order let continue, and Dropped are the runs that it did not; nil for a
 	// plain order.
 	Adaptive *Halved      `json:"adaptive,omitempty"`
 	Dropped  []DroppedRun `json:"dropped,omitempty"`
@@ -200,8 +200,8 @@ func spentBy(dir string) (float64, error) {
 	return ledger.Spent(budget, entries)
 }
 
-// compose computes what all runs in the folder spent together, and writes it into their reports: also those that were dropped or failed after a release, and
-// those of earlier grids, because anyone who chose this grid may have seen them.
+// compose computes what all runs in the folder spent together, and writes it into their reports: also runs that were
+// dropped or failed after a release, and runs of earlier grids, because anyone who chose this grid may have seen them.
 func (a *Ablation) compose(dir string) error {
 	runs, err := rundir.RunsIn(dir)
 	if err == nil {

@@ -19,7 +19,7 @@ import (
 	"popri/study/grid"
 )
 
-// Halved tells what an adaptive ablation did.
+// Halved says what an adaptive ablation did.
 type Halved struct {
 	Eta   int          `json:"eta"`
 	Rungs []HalvedRung `json:"rungs"`
@@ -29,10 +29,10 @@ type Halved struct {
 	Planned []ledger.Composed `json:"composed_as_planned"`
 }
 
-// HalvedRung tells which settings went on.
+// HalvedRung says which settings continued.
 type HalvedRung struct {
 	cost.Rung
-	Settings []JudgedSetting `json:"settings"` // the best first; without those of which a run failed
+	Settings []JudgedSetting `json:"settings"` // the best first; without settings of which a run failed
 	// Tied says that the last one that went on and the first one that did not have equal figures.
 	Tied bool `json:"tied,omitempty"`
 }

@@ -38,9 +38,9 @@ type PairRecovery struct {
 	Ordered [2]float64 `json:"true_order"`  // released, projected: the chosen sample has the higher true score
 }
 
-// BenchmarkEncoder says how well the default's encoder tells clients' texts from public ones, and for which fraction of
-// the prompts noised scores give the pair of the scores without noise, as released and projected. POPRI_ENCODER is
-// another encoder. It reads the texts of the embedded default, which are no secret, without noise.
+// BenchmarkEncoder says how well the default's encoder separates clients' texts from public ones, and for which
+// fraction of the prompts noised scores give the pair of the scores without noise, as released and projected.
+// POPRI_ENCODER is another encoder. It reads the texts of the embedded default, which are no secret, without noise.
 func BenchmarkEncoder(b *testing.B) {
 	c := configs.Default()
 	c.Scoring.Encoder = cmp.Or(os.Getenv("POPRI_ENCODER"), c.Scoring.Encoder)

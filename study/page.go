@@ -176,7 +176,7 @@ func (a *Ablation) row(c grid.Cell) *Row {
 	return &a.Rows[i]
 }
 
-// figures adds those of the run with the number i of its seeds.
+// figures adds the figures of the run with the number i of its seeds.
 func (r *Row) figures(i int, to map[string]float64) {
 	for key, s := range map[string]*Summary{"gap_closed": r.GapClosed, "accuracy": &r.Accuracy,
 		"perplexity": r.Perplexity, "macro_f1": r.MacroF1, "fid": r.FID, validationKey: r.Validation, "epsilon": &r.Epsilon} {

@@ -127,7 +127,7 @@ func distanceOf(run string) (*float64, error) {
 	return rounds[len(rounds)-1].Get("fid"), nil
 }
 
-// Costs are those of the first run of each row.
+// Costs are the costs of the first run of each row.
 func (a *Ablation) Costs() ([]reporting.Cost, error) {
 	var out []reporting.Cost
 	for _, row := range a.Rows {

@@ -140,7 +140,7 @@ func TestPlan(t *testing.T) {
 		t.Errorf("planned %+v, read %+v (%v)", changes, varied, err)
 	}
 
-	// A task refuses what was not planned, and tells anyone who submitted it that trying again is of no use.
+	// A task refuses what was not planned, and says to anyone who submitted it that trying again is of no use.
 	refused := func(cell int, want string) {
 		t.Helper()
 		err := RunTask(t.Context(), TaskOptions{Options: Options{Dir: dir}, Cell: cell})

@@ -7,7 +7,7 @@ import (
 )
 
 // deviceAdam is AdamW where the parameters are, for parameters on a GPU: all of them one after the other, so that an
-// update is a few operations on one long vector. The arithmetic is that of [tensor.AdamW], to rounding.
+// update is a few operations on one long vector. The arithmetic is as in [tensor.AdamW], to rounding.
 type deviceAdam struct {
 	m, v tensor.Tensor // the moments, float32 [parameters]
 }

@@ -9,7 +9,7 @@ import (
 	"popri/model/tensor"
 )
 
-// TestDeviceAdam: the update on the device is that of the CPU to rounding, also clipped and with weight decay, and its
+// TestDeviceAdam: the update on the device equals the CPU's to rounding, also clipped and with weight decay, and its
 // state is saved, loaded and cleared alike. Here the device is the CPU's tensors; make cuda computes it on a GPU.
 func TestDeviceAdam(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

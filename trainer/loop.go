@@ -36,7 +36,7 @@ type Keep int
 
 const (
 	Last        Keep = iota // the parameters of the last update
-	BestWeights             // those of the best measurement
+	BestWeights             // of the best measurement
 	BestState               // and AdamW's moments with them, for a training that continues from there
 )
 
@@ -55,7 +55,7 @@ func (p *Progress) progress() *Progress { return p }
 // Begun is the progress of a training that has not begun.
 func Begun() Progress { return Progress{Best: -1} }
 
-// Run trains, or continues from the checkpoint. After an error, the parameters are those of the last complete update.
+// Run trains, or continues from the checkpoint. After an error, the parameters are the last complete update's.
 func (l *Loop) Run(ctx context.Context) error {
 	if l.Record == nil {
 		p := Begun()

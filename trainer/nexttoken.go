@@ -56,8 +56,8 @@ func InParts(n int) func(rows int) int { return func(rows int) int { return max(
 // LonePass is how many examples a pass has that has a device to itself, of whose memory nothing is known.
 const LonePass = 8
 
-// PassSize is how many examples of a batch a forward pass has where nothing else is asked for, if each has so many
-// tokens and needs so many bytes. A CPU computes passes side by side, one a thread: with a few hundred tokens, a pass
+// PassSize is how many examples of a batch a forward pass has where nothing else is asked for, if each has the given
+// tokens and needs the given bytes. A CPU computes passes side by side, one a thread: with a few hundred tokens, a pass
 // takes little of its time between operations and still fits into the caches, and a batch has eight passes at least for
 // as many threads. A GPU is idle with small ones: its passes fill half of its memory, all that run at a time.
 func PassSize(bytes, tokens int64, batch int) int {
@@ -142,7 +142,7 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	return b, nil
 }
 
-// dropout is that of a pass of the next update.
+// dropout is the dropout of a pass of the next update.
 func (o *NextToken) dropout(pass int) lm.Dropout {
 	if o.Dropout == 0 {
 		return lm.Dropout{}

@@ -21,7 +21,7 @@ type Optimizer struct {
 
 	adam    *tensor.AdamW
 	maxNorm float64
-	device  *deviceAdam // with a GPU ([tensor.OnDevice]); adam's moments are then those of the last [Optimizer.State]
+	device  *deviceAdam // with a GPU ([tensor.OnDevice]); adam's moments are then from the last [Optimizer.State]
 }
 
 // NewOptimizer makes an optimizer for params. The caller frees it.

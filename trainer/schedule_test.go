@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSchedules: the rates are those of transformers' schedules of the same names.
+// TestSchedules: the rates equal transformers' schedules of the same names.
 func TestSchedules(t *testing.T) {
 	for kind, want := range map[string][]float64{
 		"constant":             {1, 1, 1, 1, 1, 1, 1},

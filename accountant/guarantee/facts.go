@@ -31,7 +31,7 @@ const (
 	Mixing     Use = "mixing"     // whether the synthetic set has public texts, written ones or both (synthetic.mix=validated)
 )
 
-// Has reports whether a use is among those of u.
+// Has reports whether u includes a use.
 func (u Use) Has(use Use) bool { return slices.Contains(strings.Split(string(u), "+"), string(use)) }
 
 // choices say how what is published depends on the validation clients, where it does.
@@ -114,8 +114,8 @@ type Facts struct {
 	Refused *Refusals
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
-	// Together is what the runs of the ablation spent that this run is one of, on its private data; nil where it is the only
-	// one, outside of an ablation, and after [Read]. Whoever chose the run may have seen the others.
+	// Together is what all runs of the run's ablation spent on its private data: who chose the run may have seen the
+	// others. It is nil for the only run, outside of an ablation, and after [Read].
 	Together *ledger.Composed
 	// Corpus is a warning about weights and data; "" for none.
 	Corpus string
@@ -248,7 +248,7 @@ func (f Facts) Protects() bool {
 	return !f.Record.Budget.InsecureSeededNoise && !math.IsInf(f.Spent, 1) && !f.UnsafeCeiling
 }
 
-// Releases counts the charges of the run itself and those of the runs whose ledgers it continues.
+// Releases counts the charges of the run and of the runs whose ledgers it continues.
 func (f Facts) Releases() (own, inherited int) {
 	for _, e := range f.Record.Entries {
 		if e.Inherited {

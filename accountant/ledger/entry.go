@@ -16,7 +16,7 @@ const (
 	Poisson Sampling = "poisson" // each client with the same probability, independently; how many they are stays secret
 	Fixed   Sampling = "fixed"   // a given number of clients, drawn without replacement
 	// Tree takes the clients in a shuffled order, a given number of them a round, and each once in a pass. A round's
-	// sum is that of a node of a binary tree over the pass's rounds (DP-FTRL), which the round completes.
+	// sum is the sum of the node that the round completes, in a binary tree over the pass's rounds (DP-FTRL).
 	Tree Sampling = "tree"
 )
 
@@ -48,13 +48,13 @@ type Entry struct {
 	Mechanism accountant.Mechanism `json:"mechanism,omitempty"`
 	Picks     int                  `json:"picks,omitempty"`
 	Slack     float64              `json:"slack,omitempty"`
-	// Tree, Leaf and Leaves are the position of the sum under the sampling [Tree], else 0: it is that of the node of
+	// Tree, Leaf and Leaves are the position of the sum under the sampling [Tree], else 0: it is the sum of the node of
 	// tree Tree (from 1) whose last leaf is Leaf (from 1 to Leaves), as [accountant.NodeStart] has it. A leaf is the
-	// clients of one round. Cohort and Clients are those of the leaf. A client is in one leaf of each tree.
+	// clients of one round. Cohort and Clients belong to the leaf. A client is in one leaf of each tree.
 	Tree   int `json:"tree,omitempty"`
 	Leaf   int `json:"leaf,omitempty"`
 	Leaves int `json:"leaves,omitempty"`
-	// Inherited tells that the charge is from the ledger that this one continues.
+	// Inherited says that the charge is from the ledger that this one continues.
 	Inherited bool `json:"inherited"`
 }
 

@@ -28,7 +28,7 @@ type (
 	}
 	continuedRecord struct {
 		Type     string `json:"type"`
-		By       string `json:"by"` // hash of the first line of the ledger that goes on with this one
+		By       string `json:"by"` // hash of the first line of the ledger that continues this one
 		Previous string `json:"previous"`
 	}
 )

@@ -55,8 +55,7 @@ type Record struct {
 	// Continues is the last hash of the ledger that this one continues, ContinuedBy the first hash of the ledger that
 	// continues this one; "" for none.
 	Continues, ContinuedBy string
-	// Hashes are the hashes of all lines. Whoever keeps the last one elsewhere can verify later that the line is still
-	// there.
+	// Hashes are the hashes of all lines. Anyone who keeps the last one elsewhere can later verify the line.
 	Hashes []string
 }
 

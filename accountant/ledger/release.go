@@ -106,8 +106,8 @@ func (l *Ledger) Pay(e Entry) error {
 	return l.Charge(e)
 }
 
-// Release returns the content of a release, which is charged then and lies at its final path, and whether it is that
-// of an earlier call. Called again, in another process too, it draws and charges nothing more.
+// Release returns the content of a release, which is then charged and at its final path, and whether an earlier call
+// made it. Called again, in another process too, it draws and charges nothing more.
 //
 // Errors: a [*BudgetError] if the budget does not cover the release, of which nothing is left then; [ErrUncharged]; the
 // error of Charge for a file that is charged for another request; failures of the disk. A pending file that was never

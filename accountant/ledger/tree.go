@@ -10,8 +10,8 @@ import (
 // errSecondLeaf marks a charge by which a client could take part in a second leaf of a tree. Nothing was written.
 var errSecondLeaf = errors.New("a client may take part in one leaf of a tree")
 
-// At completes the charge of a round as the plan of its sampling has it for so many clients. Under [Tree], a pass over
-// the clients is a tree of as many leaves as cohorts of this size have clients, and the next pass begins another tree.
+// At completes the charge of a round as the plan of its sampling has it for the clients. Under [Tree], a pass over the
+// clients is a tree of as many leaves as cohorts of this size have clients, and the next pass begins another tree.
 func (e Entry) At(round, clients int) Entry {
 	e.Round = round
 	if e.Sampling == Tree && e.Cohort > 0 {
@@ -65,8 +65,7 @@ func (e Entry) follows(entries []Entry) error {
 	return nil
 }
 
-// Releases is the number of Gaussian releases that so many rounds count as, planned as e is: each of them, or under
-// [Tree] fewer.
+// Releases is the number of Gaussian releases that rounds planned as e count as: each of them, or under [Tree] fewer.
 func Releases(e Entry, rounds int, b Budget) int {
 	planned := make([]Entry, rounds)
 	for i := range planned {
@@ -101,7 +100,7 @@ func (e Entry) begins(last Entry) bool {
 		e.Leaves != last.Leaves || e.Inherited != last.Inherited)
 }
 
-// nodes counts those of a tree that were charged.
+// nodes counts the charged nodes of a tree.
 type nodes struct {
 	above []int // each leaf
 	most  int   // of them

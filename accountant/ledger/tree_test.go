@@ -18,8 +18,8 @@ func leaf(round int, b Budget, sigma float64, cohort int) Entry {
 }
 
 // A ledger of whole trees spends what account tree says: 20 passes of n leaves have 20·(⌊log2 n⌋ + 1) squares. The
-// figures are those of the specification's table (DP-FTRL's noise in Table 3 of the paper), exact and by RDP, which was
-// computed apart from this code.
+// figures, exact and by RDP, are from the specification's table (DP-FTRL's noise in Table 3 of the paper), which other
+// code computed.
 func TestTreesSpendWhatTheTableSays(t *testing.T) {
 	for _, c := range []struct {
 		clients, cohort  int

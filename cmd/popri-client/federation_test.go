@@ -76,8 +76,8 @@ const seed = uint64(3)
 
 // TestPrograms: the federation of the documents, on this machine: certificates, two aggregators as processes, of which
 // each is killed once, and clients with texts in a folder, in a mailbox, in a file and on standard input, of whom the
-// last one's messages are carried by folders. Reports have range proofs. The sum is that of the clients' vectors, with
-// the seeded noise of both.
+// last one's messages are carried by folders. Reports have range proofs. The result is the sum of the clients' vectors
+// with the seeded noise of both.
 func TestPrograms(t *testing.T) {
 	dir := t.TempDir()
 	fed := filepath.Join(dir, "fed")
@@ -227,7 +227,7 @@ func stopped(t *testing.T, dir string, leader *exec.Cmd) string {
 	if err := leader.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = leader.Wait() // its exit code is that of an interruption
+	_ = leader.Wait() // its exit code means an interruption
 	return filepath.Join(dir, string(aggregate.Leader))
 }
 
@@ -325,7 +325,7 @@ func announcement(t *testing.T, encoder embedding.Encoder, key string) (*aggrega
 	return a, files
 }
 
-// checkSum fetches both shares and compares their sum with that of the clients' vectors.
+// checkSum fetches both shares and compares their sum with the sum of the clients' vectors.
 func checkSum(ctx context.Context, t *testing.T, remotes map[aggregate.Role]*service.Remote, a *aggregate.Announcement,
 	encoder embedding.Encoder, texts []string) {
 	t.Helper()

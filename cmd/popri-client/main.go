@@ -16,7 +16,7 @@ import (
 	"popri/internal/fault"
 )
 
-// Exit codes, as those of popri.
+// Exit codes, as in popri.
 const (
 	exitFailed      = 1
 	exitUsage       = 2

@@ -20,8 +20,8 @@ import (
 )
 
 // TestManyClients: a server with a file of many clients sends a report for each train client, with a key and a record
-// of its own, to two aggregators of one process. The sum is that of the clients' vectors; validation clients do not
-// answer, a client whose texts are all too old reports zeros, and a second start sends nothing more.
+// of its own, to two aggregators of one process. The result is the sum of the clients' vectors. Validation clients do
+// not answer, a client whose texts are all too old reports zeros, and a second start sends nothing more.
 func TestManyClients(t *testing.T) {
 	folder := filepath.Join(golden.Folder(t, "sentence"), "mpnet")
 	encoder, err := spago.Open(folder)

@@ -144,7 +144,7 @@ func (f *ablateFlags) addRuns(cmd *cobra.Command) {
 	f.own.add(cmd)
 }
 
-// addGrid adds the flags of a grid that is done here; runs is the default's folder in that of all runs.
+// addGrid adds the flags of a grid that is done here; runs is the default's folder within the folder of all runs.
 func (f *ablateFlags) addGrid(cmd *cobra.Command, runs string) {
 	f.add(cmd)
 	cmd.Flags().IntVar(&f.seeds, "seeds", 1, "runs of each combination, with successive seeds")

@@ -159,7 +159,7 @@ type submitted struct {
 	Cancel   []string          `json:"cancel"`   // commands that end the jobs
 }
 
-// ablateOn submits the cells that are not done and follows them. finished tells that all are done.
+// ablateOn submits the cells that are not done and follows them. finished says that all are done.
 func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied grid.Varied,
 	cells []grid.Cell, cost []ledger.Composed) (finished bool, err error) {
 	engine, err := jobs.New(flags.jobs.on)

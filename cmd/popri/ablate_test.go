@@ -259,8 +259,8 @@ func TestAblateOneAtATime(t *testing.T) {
 	}
 }
 
-// A plan of runs on files of the user's own tells what they cost, and writes and trains nothing; flags that name the data
-// do not go with what names them, too.
+// A plan of runs on the user's own files says what they cost, and writes and trains nothing. Flags that name the data
+// exclude settings that do.
 func TestAblatePlanOnOwnFiles(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

@@ -225,7 +225,7 @@ func (asked quantity) print(w io.Writer, q question, r answers) {
 	q.statement(w)
 }
 
-// excess is how many times the figure of rdp is that of pld; 0 where one of them is missing.
+// excess is the figure of rdp divided by the figure of pld; 0 where one of them is missing.
 func (r answers) excess() float64 {
 	var of [2]float64
 	for _, n := range r.byName {

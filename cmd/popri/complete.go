@@ -30,7 +30,7 @@ func completions() map[string]cobra.CompletionFunc {
 	}
 }
 
-// byName are the verbs whose --model and --encoder may be names; those of others are folders.
+// byName are the verbs whose --model and --encoder may be names; other verbs take folders.
 var byName = []string{"popri demo", "popri generate", "popri dpo", "popri doctor"}
 
 // complete makes cmd and its verbs complete the values of their flags.

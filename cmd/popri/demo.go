@@ -98,7 +98,7 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 	o.track.add(cmd)
 }
 
-// settings are the preset, "" for that of the world and the model, and the keys that flags set.
+// settings are the preset, "" for the preset of the world and the model, and the keys that flags set.
 func (o *demoOptions) settings(cmd *cobra.Command) (preset string, settings []string) {
 	settings = slices.Clone(o.set)
 	if cmd.Flags().Changed("rounds") {
@@ -216,8 +216,8 @@ func demoPreset(model string) (string, error) {
 	return configs.DefaultPreset + "-" + model, nil
 }
 
-// fitted returns the configuration of a run with so few rounds and texts that it takes about so many minutes, and what that
-// changed, "" for nothing.
+// fitted returns the configuration of a run with fewer rounds and texts, which takes about the given minutes, and what
+// that changed, "" for nothing.
 func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted configs.Config, shortened string, err error) {
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	if err := assembly.SetCompute(c); err != nil {

@@ -75,7 +75,7 @@ func smallSettings(small string, others ...string) ([]string, error) {
 	return assembly.SmallSettings(small, !whole)
 }
 
-// options are those of a configuration with the flags' world, generator and encoder; preset and settings are the user's.
+// options are for a configuration with the flags' world, generator and encoder, and the user's preset and settings.
 func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOptions, w worlds.World, err error) {
 	w, layer, err := f.world()
 	if err != nil {

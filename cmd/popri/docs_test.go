@@ -55,7 +55,7 @@ var (
 	words  = regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
 )
 
-// commandLines returns the lines of popri in a page: those of code blocks, and code in a sentence.
+// commandLines returns the lines of popri in a page, from code blocks and from code in a sentence.
 func commandLines(page string) (lines []string) {
 	for _, block := range fenced.FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {

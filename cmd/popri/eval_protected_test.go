@@ -85,7 +85,7 @@ func TestEvalProtected(t *testing.T) {
 	}
 }
 
-// TestProtectedTooLate: clients whose figures without noise exist are not protected, in whichever folder the figures lie.
+// TestProtectedTooLate: clients whose figures without noise exist are not protected, wherever the figures are.
 func TestProtectedTooLate(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

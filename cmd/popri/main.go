@@ -1,4 +1,4 @@
-// Command popri tunes a language model to write text like that of federated clients, under differential privacy, and
+// Command popri tunes a language model to write text like federated clients' text, under differential privacy, and
 // trains small models on the synthetic text.
 package main
 

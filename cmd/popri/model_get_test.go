@@ -35,8 +35,7 @@ func hubOf(t *testing.T, folders map[string]string) (asked string) {
 	return asked
 }
 
-// A model that was fetched by its name is used by its name, without network, and before that the name tells how to
-// fetch it.
+// A model that was fetched by its name is used by its name, without network, and before that an error says how.
 func TestModelByName(t *testing.T) {
 	encoder := golden.Folder(t, "sentence") + "/bert-first"
 	other := tinyModel(t)

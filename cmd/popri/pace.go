@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// pace tells how fast a stage goes from its own updates: the first one is where counting begins, because what comes
-// before it (loading, first kernels, work of an earlier process) says nothing of the rest.
+// pace computes how fast a stage is from its own updates. Counting begins at the first one, because what comes before
+// it (loading, first kernels, work of an earlier process) says nothing of the rest.
 type pace struct {
 	since time.Time
 	first int // done then
@@ -12,8 +12,8 @@ type pace struct {
 // leastPace is the time after which a pace is worth telling.
 const leastPace = 2 * time.Second
 
-// measure notes that so many of total are done, and returns the rate per second and the time left; ok is false as long
-// as they are not known.
+// measure notes how many of total are done, and returns the rate per second and the time left; ok is false as long as
+// they are not known.
 func (p *pace) measure(now time.Time, done, total int) (rate float64, left time.Duration, ok bool) {
 	if p.since.IsZero() || done < p.first {
 		p.since, p.first = now, done

@@ -17,7 +17,7 @@ import (
 )
 
 // progress shows one stage after the other. A terminal gets a bar with rate and time left, a log a line at the end of
-// each stage and at most one every half minute. A stage that tells nothing of itself shows that it lasts.
+// each stage and at most one every half minute. A stage that reports nothing is shown as under way.
 type progress struct {
 	a     *app
 	tty   bool

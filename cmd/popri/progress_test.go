@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lineLog keeps what is written to it and tells of each line.
+// lineLog keeps what is written to it and signals each line.
 type lineLog struct {
 	mutex sync.Mutex
 	text  strings.Builder
@@ -47,8 +47,8 @@ func (l *lineLog) await(t *testing.T, want string) {
 	}
 }
 
-// A stage that tells nothing of itself shows in a log that it lasts, as often as one that does; a stage that failed is
-// shown no longer when another begins or the program ends.
+// A stage that reports nothing is shown in a log as under way, as often as one that reports. A stage that failed is not
+// shown after another begins or the program ends.
 func TestSilentStageShowsThatItLasts(t *testing.T) {
 	log := &lineLog{lines: make(chan string, 1000)}
 	a := &app{err: log}

@@ -15,8 +15,7 @@ import (
 )
 
 // TestImportEndedBySignals: Ctrl-C, TERM and a closed terminal (HUP) end an import in order, and no client's text is
-// left. What a killed one leaves is removed by the next import. A program that was started to outlive its terminal goes
-// on.
+// left. The next import removes what a killed one leaves. A program that was started to outlive its terminal continues.
 func TestImportEndedBySignals(t *testing.T) {
 	// Where nohup started the tests, HUP is ignored, and it would be in what they start; a signal that is caught is not
 	// inherited.
@@ -30,7 +29,7 @@ func TestImportEndedBySignals(t *testing.T) {
 			i*i)
 	}
 	in := write(t, t.TempDir(), "in.jsonl", lines.String())
-	// interrupted begins an import, sends the signal as soon as texts lie in the folder, and waits for the end.
+	// interrupted begins an import, sends the signal as soon as texts are in the folder, and waits for the end.
 	interrupted := func(dir string, s syscall.Signal, trap string) *os.ProcessState {
 		t.Helper()
 		spools := func() []string {

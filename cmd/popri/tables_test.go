@@ -17,7 +17,7 @@ import (
 // A marker in a page is followed by a table of docs/figures: all of it, or the named columns and rows, from 1.
 var marker = regexp.MustCompile(`(?m)^<!-- table (\S+)(?: columns ([\d ]+))?(?: rows ([\d ]+))? -->\n(?:\|.*\n)*`)
 
-// TestReferencePageTables: the figures of a page are those of docs/figures, whose files say where they come from.
+// TestReferencePageTables: the figures of a page equal the figures in docs/figures, whose files name their origin.
 func TestReferencePageTables(t *testing.T) {
 	for name, page := range markdown(t) {
 		if !marker.MatchString(page) {

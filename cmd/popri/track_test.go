@@ -30,7 +30,7 @@ func TestReportToRefuses(t *testing.T) {
 	}
 }
 
-// The figures of an evaluation are shown, without those of the clients' own text.
+// The figures of an evaluation are shown, without the figures of the clients' own text.
 func TestReportToEval(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

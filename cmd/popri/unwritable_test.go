@@ -63,7 +63,7 @@ func TestUnwritableFolders(t *testing.T) {
 			refusedUnread(t, dir, out, unread, append(verb, "--out", out))
 		}
 	}
-	for _, parent := range []string{file, closed} { // a new folder is made in that of its name
+	for _, parent := range []string{file, closed} { // the parent of a new folder
 		refusedUnread(t, dir, parent, unread,
 			[]string{"model", "import", unread, "--out", filepath.Join(parent, "new")})
 		t.Setenv("HF_HUB_CACHE", parent)

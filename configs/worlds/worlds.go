@@ -28,7 +28,7 @@ const FolderVariable = "POPRI_DATA"
 // Folders are where worlds look for their files unless told otherwise: in the working directory, and next to it.
 var Folders = []string{"data", filepath.Join("..", "shared", "data")}
 
-// DataFolder is the folder that was asked for, or that of the environment, or the first of [Folders] that is there.
+// DataFolder is the folder that was asked for, else the environment's, else the first of [Folders] that exists.
 func DataFolder(asked string, getenv func(string) string) string {
 	if asked = cmp.Or(asked, getenv(FolderVariable)); asked != "" {
 		return asked
@@ -49,7 +49,7 @@ type World struct {
 	Client string   // file of clients in the data folder; "" where Set names the data
 	Public []string // files of public text in the data folder
 	Set    []string // further settings, "key=value"
-	// Files are the file of clients and that of public text, of a world that brings them; else nil.
+	// Files are the clients' file and the public text's of a world that has its own; else nil.
 	Files func() (clients, public string, err error)
 }
 

@@ -12,8 +12,7 @@ import (
 	"popri/internal/filelock"
 )
 
-// An import removes the clients' text that a killed one left next to its output, and leaves that of one that is still
-// at work.
+// An import removes the clients' text that a killed import left next to its output, and leaves an active import's.
 func TestAbandonedSpools(t *testing.T) {
 	dir := t.TempDir()
 	dead, alive := filepath.Join(dir, ".tmp-import-1"), filepath.Join(dir, ".tmp-import-2")

@@ -33,7 +33,7 @@ func dateLayout(format string) (string, error) {
 // dateOf returns the day of a date in the layout, if one is given. Otherwise it knows the usual forms of ISO 8601:
 // YYYY-MM-DD, YYYYMMDD, or a year or a month, which stand for their first day; with a time with or without seconds and
 // an offset, whose day is the one that is written; and the form of letters (RFC 2822). Nine digits or more are seconds
-// since 1970, twelve or more milliseconds; their day is that of UTC.
+// since 1970, twelve or more milliseconds; their day is the day in UTC.
 func dateOf(s, layout string) (string, bool) {
 	if s == "" || layout == "" && validDate(s) {
 		return s, true

@@ -38,7 +38,7 @@ type ImportOptions struct {
 	// SkipBad is the most bad rows, or their largest fraction as in 2%, that are counted and left out; empty: every one
 	// is an error. A file that cannot be read to its end is an error all the same.
 	SkipBad    string `json:"skip_bad,omitempty"`
-	DateFormat string `json:"date_format,omitempty"` // of dates, as DD/MM/YYYY hh:mm; empty: those of [dateOf]
+	DateFormat string `json:"date_format,omitempty"` // of dates, as DD/MM/YYYY hh:mm; empty: the forms of [dateOf]
 	HTML       bool   `json:"html,omitempty"`        // texts are HTML, of which the plain text is kept
 
 	// Shares of the clients for train, validation and test, by a hash of seed and ID. The zero value takes the splits

@@ -14,7 +14,7 @@ import (
 	"popri/internal/atomicfile"
 )
 
-// ManifestSuffix follows the name of an imported file in that of its manifest.
+// ManifestSuffix follows the name of an imported file in the name of its manifest.
 const ManifestSuffix = ".manifest.json"
 
 // Manifest says what an import read, did and left out. Its counts depend on single texts: it is as private as the file.

@@ -113,7 +113,7 @@ func (p *Population) Tag(key []byte, splits ...Split) string {
 }
 
 // Sketch is a sample of a split's clients by which the owner of the key finds out whether two splits share clients: the
-// least n of their clients' hex HMAC-SHA-256, over the texts. Of a part of a population, it is that of the whole.
+// least n of their clients' hex HMAC-SHA-256, over the texts. A part of a population has the sketch of the whole.
 func (p *Population) Sketch(key []byte, split Split, n int) []string {
 	if p.whole != nil {
 		return p.whole.Sketch(key, split, n)

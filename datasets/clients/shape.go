@@ -84,7 +84,7 @@ func (s *Shape) validate() error {
 // dated reports whether dates decide the splits.
 func (s *Shape) dated() bool { return s.ValidationFrom != "" || s.TestFrom != "" }
 
-// window returns why a date lies outside, or "".
+// window returns why a date is outside, or "".
 func (s *Shape) window(day string) string {
 	switch {
 	case s.From == "" && s.To == "" && !s.dated():

@@ -7,7 +7,7 @@ import (
 )
 
 // Subset returns the population with n of its train clients, drawn as an import draws them ([Shape].Clients): fewer are
-// a subset of more. Its [Population.Tag] is that of p, because what is spent on some of its clients is spent on p.
+// a subset of more. It has p's [Population.Tag], because what is spent on some of its clients is spent on p.
 func (p *Population) Subset(n int, seed uint64) (*Population, error) {
 	train := p.Split(Train)
 	if n > len(train) {

@@ -13,7 +13,7 @@ type shipped struct {
 	Files   []file // in the order of readTree
 }
 
-// shippedPath is where the file lies that was installed with the program.
+// shippedPath is the path of the file that was installed with the program.
 func shippedPath() string {
 	program, _ := os.Executable() // without symbolic links, on Linux
 	return filepath.Join(filepath.Dir(filepath.Dir(program)), "share/popri/godoc.json")

@@ -162,7 +162,7 @@ func nested(fields map[string]json.RawMessage, name string) bool {
 	return false
 }
 
-// paths lists the names of fields, those of objects in it by their paths.
+// paths lists the names of fields; fields of inner objects by their paths.
 func paths(fields map[string]json.RawMessage, prefix string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		inner, err := exactjson.Fields(fields[name])

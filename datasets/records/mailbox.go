@@ -38,7 +38,7 @@ func readMailbox(path string, o Options, do func(Record) error) error {
 	return readMessages(content, o, do)
 }
 
-// told tells how much of a file is read.
+// told says how much of a file is read.
 type told struct {
 	io.Reader
 	done, total int64

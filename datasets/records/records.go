@@ -6,7 +6,7 @@
 //	.csv, .tsv        quoted as in RFC 4180, a first line with the columns' names; the sign between cells is found in it
 //	.json             an object that maps clients to lists of texts, a list of texts, or a list of objects
 //	.mbox             a message for each text, whose sender is the client, without the lines that it quotes
-//	a folder          a client for each file and each subfolder; paragraphs are its texts, those of .html without its tags
+//	a folder          a client for each file and each subfolder; paragraphs are its texts, of .html without its tags
 //
 // All but Parquet and folders may be compressed (.gz). A field of an object in JSON, or of a struct in Parquet, is
 // named by its path, as in user.name. Records are bounded in bytes and in cells. Errors name the file and the position,

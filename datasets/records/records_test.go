@@ -144,7 +144,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// A character may lie across two reads.
+// A character may be split between two reads.
 func TestCharactersAcrossReads(t *testing.T) {
 	for shift := range 4 {
 		text := strings.Repeat("x", shift) + strings.Repeat("𝄞", 50_000)

@@ -91,8 +91,8 @@ func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
 	return min(c.Optimizer.Batch, cmp.Or(c.DPO.MicroPairs, size))
 }
 
-// Optimizer are AdamW's settings for adapters. Its constants are those of its paper, which no program that trains
-// adapters changes, and gradients are clipped to the norm that TRL has.
+// Optimizer are AdamW's settings for adapters. Its constants are from its paper; no program that trains adapters
+// changes them. Gradients are clipped to TRL's norm.
 func Optimizer(o configs.Optimizer) trainer.AdamW {
 	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: o.WeightDecay, MaxNorm: 1}
 }

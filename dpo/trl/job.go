@@ -42,8 +42,8 @@ type Job struct {
 	Fit    *dpo.Fit       // tuner, pairs with reference log-probabilities, held-out pairs, epochs, order
 	Model  string         // folder of the base model
 	Dir    string         // the job's folder
-	// Command starts Python; the script and its folder follow. Empty is that of the variable commandVariable, or the
-	// installed Python.
+	// Command starts Python; the script and its folder follow. Empty takes the command in the variable commandVariable,
+	// or the installed Python.
 	Command []string
 }
 

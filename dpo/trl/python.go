@@ -11,7 +11,7 @@ import (
 const variable = "POPRI_ENGINES"
 
 // Python returns the interpreter of the environment of an engine ("trl", "vllm"), and whether it is there. The
-// environments lie in $POPRI_ENGINES, else in the folder engines of the cache.
+// environments are in $POPRI_ENGINES, else in the folder engines of the cache.
 func Python(engine string) (path string, ok bool) {
 	dir := os.Getenv(variable)
 	if dir == "" {

@@ -82,7 +82,7 @@ func readJSON(dir, name string, into any) error {
 	return nil
 }
 
-// readRows reads the model in a folder and rows of one of its files, which hold so many tokens.
+// readRows reads the model in a folder and rows of one of its files with the given number of tokens.
 func readRows(dir, name string, compute tensor.DType) (m *lm.Model, rows []lm.Row, tokens int, err error) {
 	var work [][]int32
 	if err := readJSON(dir, name, &work); err != nil {

@@ -11,8 +11,8 @@ import (
 	"popri/model/tensor"
 )
 
-// DPOOptions are the size of the benchmark. The other settings are those of the peer's script for TRL: LoRA of rank 4
-// on all projections, β 0.01.
+// DPOOptions are the size of the benchmark. The other settings equal the peer's script for TRL: LoRA of rank 4 on all
+// projections, β 0.01.
 type DPOOptions struct {
 	Model     string       // folder with the model and pairs.json
 	K         int          // pairs, from the first

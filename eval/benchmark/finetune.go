@@ -9,8 +9,8 @@ import (
 	"popri/model/tensor"
 )
 
-// FineTuneOptions are the size of the benchmark. The other settings are those of the POPri paper's DistilGPT2: AdamW at
-// a constant 2e-4, no clipping, dropout 0.1.
+// FineTuneOptions are the size of the benchmark. The other settings are as for the POPri paper's DistilGPT2: AdamW at a
+// constant 2e-4, no clipping, dropout 0.1.
 type FineTuneOptions struct {
 	Model     string       // folder with the model and rows.json
 	Steps     int          // updates
@@ -45,7 +45,7 @@ func FineTune(ctx context.Context, o FineTuneOptions) (*Result, error) {
 	if err := train(1); err != nil {
 		return nil, err
 	}
-	runtime.GC() // its memory serves the next ones, as that of an update serves the next update
+	runtime.GC() // its memory serves the next ones, as an update's memory serves the next update
 	r, err := measure("finetune", o.DType.String(), "rows", o.Profile,
 		func() (int, error) { return o.Steps * o.Batch, train(o.Steps) })
 	if err != nil {

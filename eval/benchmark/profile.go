@@ -119,7 +119,7 @@ func classify(o tensor.Operation) string {
 	return class
 }
 
-// newProfile makes the table of what was recorded in so many seconds of so many threads.
+// newProfile makes the table of the recorded operations, for the given seconds and threads.
 func newProfile(recorded []tensor.Operation, seconds float64, threads int) *Profile {
 	p := &Profile{Whole: seconds * float64(threads)}
 	took := map[string]float64{}
@@ -155,7 +155,7 @@ func processorTime() float64 {
 
 // ProductRate is how many floating-point operations a second all threads do in large matrix products. Each thread does
 // products of its own, as most of the work is done: on a machine that is busy, threads that share a product would wait
-// for each other, and the rate would be lower than that of the work. A product is done when a value of it has been read,
+// for each other, and the rate would be lower than the work's. A product is done when a value of it has been read,
 // because a GPU still computes after the call has returned. The products of a GPU are begun by as many threads as work
 // has ([tensor.AtOnce]).
 func ProductRate(d tensor.DType) (float64, error) {

@@ -6,7 +6,7 @@ import (
 	"popri/model/tensor"
 )
 
-// A rate between that of one multiplication a microsecond and what no machine reaches.
+// A rate between one multiplication a microsecond and what no machine reaches.
 func TestProductRate(t *testing.T) {
 	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 		if r, err := ProductRate(d); err != nil || r < 1e6 || r > 1e17 {

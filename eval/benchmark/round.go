@@ -60,7 +60,7 @@ func shapeOf(name string) (lm.Config, error) {
 	return c, fault.User(err)
 }
 
-// RoundOptions are the size of a round. The paper's are those of [PaperRound].
+// RoundOptions are the size of a round. [PaperRound] has the paper's.
 type RoundOptions struct {
 	Shape     string // of the model, see [Shapes], or a folder with its config.json
 	Layers    int    // as many of its blocks; 0 for all
@@ -94,7 +94,7 @@ type Stage struct {
 	Name    string  `json:"stage"`
 	Seconds float64 `json:"seconds"`
 	Flops   float64 `json:"flops,omitempty"` // floating-point operations of the matrix products
-	// Utilisation is the rate of these operations over that of large matrix products here.
+	// Utilisation is the rate of these operations over the rate of large matrix products here.
 	Utilisation float64 `json:"utilisation,omitempty"`
 	Peak        int64   `json:"peak_bytes"` // of the GPU, looked at twenty times a second; else of the process
 	// Profile is where the time went, if asked for.
@@ -383,7 +383,7 @@ func updates(t *dpo.Tuner, pairs []dpo.Pair) error {
 	return nil
 }
 
-// newTuner prepares DPO as the peer's script for TRL does, with passes of so many pairs, or, for 0, as runs do.
+// newTuner prepares DPO as the peer's script for TRL does, with passes of the given pairs, or, for 0, as runs do.
 func newTuner(m *lm.Model, a *lora.Adapter, pairs []dpo.Pair, batch, micro int) (*dpo.Tuner, error) {
 	const β = 0.01
 	loss, err := dpo.NewLoss("sigmoid", dpo.Params{Beta: β})

@@ -23,7 +23,7 @@ func tiny(t *testing.T) RoundOptions {
 		DType: tensor.Float32, Seed: 1}
 }
 
-// A round goes through all of its stages, in the order of a run, and its operations are those of its sizes.
+// A round goes through all of its stages, in the order of a run, and its operations follow from its sizes.
 func TestRound(t *testing.T) {
 	o := tiny(t)
 	var told []string

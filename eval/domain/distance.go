@@ -1,5 +1,5 @@
 // Package domain measures how far public text is from the clients' domain: by the Fréchet distance of embeddings, and
-// by how well a linear classifier tells one from the other.
+// by how well a linear classifier distinguishes them.
 package domain
 
 import (
@@ -19,16 +19,16 @@ type Distance struct {
 	Encoder         string `json:"encoder"`
 	PublicTexts     int    `json:"public_texts"` // drawn of all public text
 	ValidationTexts int    `json:"validation_texts"`
-	// Frechet is the Fréchet distance between public texts and those of validation clients; FrechetTest, for scale,
-	// between those of test and validation clients.
+	// Frechet is the Fréchet distance between public texts and validation clients' texts; FrechetTest, for scale,
+	// between test and validation clients' texts.
 	Frechet     float64 `json:"frechet"`
 	FrechetTest float64 `json:"frechet_test"`
 	// Wasserstein and WassersteinTest are the Wasserstein distances of the same texts, of which at most 500 of each
 	// count.
 	Wasserstein     float64 `json:"wasserstein,omitempty"`
 	WassersteinTest float64 `json:"wasserstein_test,omitempty"`
-	// DomainAUC is the AUC of a linear classifier that tells validation clients' texts from public ones, see
-	// metrics.DomainAUC: 0.5 where it cannot, 1 where it always can. It counts differences of length and format too.
+	// DomainAUC is the AUC of a linear classifier of validation clients' texts and public ones, see metrics.DomainAUC:
+	// 0.5 where it cannot separate them, 1 where it always can. It counts differences of length and format too.
 	DomainAUC float64 `json:"domain_auc"`
 }
 

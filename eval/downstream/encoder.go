@@ -18,7 +18,7 @@ type Encoder struct {
 	Length    int    // tokens to which rows are cut
 }
 
-// OpenEncoder loads the tokenizer of a model's folder. rows and length are those of [Options].
+// OpenEncoder loads the tokenizer of a model's folder. rows and length are as in [Options].
 func OpenEncoder(dir, rows string, length int) (Encoder, error) {
 	tok, err := tokenizer.Load(dir)
 	if err != nil {

@@ -20,7 +20,7 @@ type Score struct {
 	Top3    int     `json:"top3"`    // and that are among its three
 	Top5    int     `json:"top5"`    // and five likeliest ones
 	Loss    float64 `json:"loss"`    // summed, nats
-	// Characters are those of the tokens (Unicode code points); 0 of a classification.
+	// Characters is the tokens' number of characters (Unicode code points); 0 of a classification.
 	Characters int `json:"characters,omitempty"`
 	// Typed are the characters of the texts that were typed on a keyboard with suggestions, and Saved the keystrokes that
 	// these save.
@@ -59,7 +59,7 @@ func (set *Set) add(client int, rows []lm.Row) {
 	}
 }
 
-// draw returns the set with so many of its rows, drawn by the seed; all where most is 0.
+// draw returns the set with up to most of its rows, drawn by the seed; all where most is 0.
 func (set Set) draw(most int, seed uint64) Set {
 	out := Set{n: set.n}
 	for _, i := range drawn(len(set.Rows), most, seed, "tested") {

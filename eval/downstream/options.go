@@ -94,7 +94,7 @@ func (o Options) plan(rows int, rate float64) (plan, error) {
 	return p, p.schedule.Check()
 }
 
-// work is that of a training on rows, which is measured on so many tokens, at most.
+// work is the work of a training on rows, which is measured on at most the given tokens.
 func (o Options) work(rows []lm.Row, measured int) int {
 	p, err := o.plan(len(rows), 0)
 	if err != nil || len(rows) == 0 {

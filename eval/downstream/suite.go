@@ -30,7 +30,7 @@ type Source struct {
 	Key   string // popri, untuned, public_all, …
 	Name  string // for people
 	Texts []string
-	// Labels are those of the texts, for a classification; else nil.
+	// Labels are the texts' labels, for a classification; else nil.
 	Labels []string
 	// Model is the folder of a model that is tested as it is, in place of texts; "" for texts.
 	Model string
@@ -49,12 +49,11 @@ type Result struct {
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
 	Top3         float64   `json:"top3_accuracy"`
 	Top5         float64   `json:"top5_accuracy"`
-	// Perplexity is that of tokens; a classification has the macro F1 instead.
+	// Perplexity is per token; a classification has the macro F1 instead.
 	Perplexity   float64   `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	// Bits are those of a character, and Saved the fraction of keystrokes that the suggestions of a keyboard save; both
-	// nil of a classification. Deciles are the perplexities of tenths of the test clients, from those whose texts the
-	// model at ε = 0 finds easiest to those that it finds hardest.
+	// Bits are per character, and Saved is the fraction of keystrokes that a keyboard's suggestions save; both nil of a
+	// classification. Deciles are the perplexities of tenths of the test clients, ordered by perplexity at ε = 0.
 	Bits    *float64  `json:"bits_per_character,omitempty"`
 	BitsCI  *Interval `json:"bits_per_character_ci,omitempty"`
 	Saved   *float64  `json:"keystrokes_saved,omitempty"`
@@ -68,8 +67,8 @@ type Result struct {
 	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
 	GapClosed   *float64  `json:"gap_closed,omitempty"`
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
-	// Deficit is the accuracy of [Suite.Main] less that of the result, and DeficitCI its interval, in which both are
-	// compared on the same drawn clients; nil for the main result and without one.
+	// Deficit is the accuracy of [Suite.Main] less the result's, and DeficitCI its interval, in which both are compared
+	// on the same drawn clients. Both are nil for the main result and without one.
 	Deficit   *float64  `json:"behind,omitempty"`
 	DeficitCI *Interval `json:"behind_ci,omitempty"`
 	scores    []Score
@@ -97,8 +96,7 @@ type Suite struct {
 	Population *clients.Population
 	Options    Options
 	Draws      int // of the bootstrap; 0 leaves intervals out
-	// Labels are those of a classification, all that validation and test texts have among them; nil trains on next
-	// tokens.
+	// Labels are a classification's labels, including all of validation and test texts; nil trains on next tokens.
 	Labels []string
 	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next
 	// tokens is the small model before its training.
@@ -118,8 +116,8 @@ type Suite struct {
 	Cache    string // folder in which fine-tunings that suites have in common are kept; "" does each again
 	CacheKey []byte // secret key of the names in Cache, which depend on private text; needed where Cache is set
 	// End and Progress, where not nil, report from several goroutines: models are trained side by side. Progress
-	// tells how much of the work of all models is done, in forward passes of a token, and how much there will be in all:
-	// less than planned at first, if trainings end early or are in the cache.
+	// reports the work of all models that is done, in forward passes of a token, and the work in all. It is less than
+	// planned at first if trainings end early or are in the cache.
 	Progress func(done, planned int)
 	End      func(Result)
 }
@@ -134,8 +132,8 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 	return results, u.compare(results)
 }
 
-// Accuracies are those of the models of Run's results on each test client: the fraction of the client's tokens, or of its
-// texts, that a model has right; 0 for a client without any. They are private data: [client][result].
+// Accuracies are the fractions of each test client's tokens, or of its texts, that the model of each of Run's results
+// has right; 0 for a client without any. They are private data: [client][result].
 func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64, results []string, err error) {
 	u.Options.Tested = 0 // each client answers for all of its texts
 	measured, err := u.measure(ctx, sources)
@@ -216,7 +214,7 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 	return results, err
 }
 
-// all are the sources with those of ε = 0 and ε = ∞, and how many texts of each have a label that no test text has.
+// all are the sources, ε = 0 and ε = ∞ included, and how many texts of each have a label that no test text has.
 func (u Suite) all(sources []Source) (all []Source, skipped []int, err error) {
 	zero := []Source{{Key: Public, Name: cmp.Or(u.Start, "public checkpoint (ε = 0)")}}
 	if u.classifies() {

@@ -11,10 +11,10 @@ import (
 	"popri/model/tensor"
 )
 
-// noContent is the text without content whose answers calibrate those of texts.
+// noContent is the text without content whose answers calibrate the answers for texts.
 const noContent = "N/A"
 
-// batchTokens are the tokens of a forward pass without those of the demonstrations; one text may have more.
+// batchTokens are the tokens of a forward pass without the demonstrations; one text may have more.
 const batchTokens = 1024
 
 // Answers are what a model says of texts that it is asked about with the same demonstrations.

@@ -15,11 +15,11 @@ import (
 	"popri/model/embedding"
 )
 
-// Attribute compares a distribution of something countable in texts with that of the clients' texts.
+// Attribute compares the distribution of something countable in texts with the clients' texts.
 type Attribute struct {
 	Name string `json:"name"`
-	// Divergence is that of Jensen and Shannon in bits, 0 for the same and 1 for nothing in common, by set of texts.
-	// Samples of one distribution differ, too: that is what the other half of the clients shows.
+	// Divergence is Jensen and Shannon's in bits, 0 for the same and 1 for nothing in common, by set of texts. Samples
+	// of one distribution differ, too: that is what the other half of the clients shows.
 	Divergence map[string]float64 `json:"divergence"`
 	// Rows are the values that tell most, with their fractions.
 	Rows []Share `json:"rows"`

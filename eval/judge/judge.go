@@ -54,7 +54,7 @@ type Result struct {
 	Encoder   string  `json:"encoder"`
 	Epsilon   float64 `json:"epsilon,omitempty"`
 	Delta     float64 `json:"delta,omitempty"`
-	GroupsAUC float64 `json:"groups_auc"` // of a linear classifier that tells members' texts from controls'
+	GroupsAUC float64 `json:"groups_auc"` // of a linear classifier of members' texts against controls'
 
 	Likeness   []Likeness  `json:"likeness"`
 	Attributes []Attribute `json:"attributes"`
@@ -105,7 +105,7 @@ func Judge(in Input) (*Result, error) {
 	return r, nil
 }
 
-// embedded are the embeddings of all texts, those of clients in order, each of length 1.
+// embedded are the embeddings of all texts, clients' texts in order, each of length 1.
 type embedded struct {
 	product           embedding.Matrix
 	productOf         []int // the synthetic set's text of each row
@@ -119,7 +119,7 @@ type embedded struct {
 const mostEmbedded = 6000
 
 func (in Input) embed() (e embedded, err error) {
-	// Whole clients are drawn until they have so many texts.
+	// Whole clients are drawn until they have the given number of texts.
 	list := func(clients []Client, what string) (texts []string, of []int) {
 		for _, i := range in.random("embedded " + what).Perm(len(clients)) {
 			for _, text := range clients[i].Texts {
@@ -173,7 +173,7 @@ func some[T any](list []T, n int, random *rand.Rand) []T {
 	return out
 }
 
-// groups tells members' texts from controls' by a linear classifier of their embeddings; 0.5 where there are too few.
+// groups separates members' and controls' texts by a linear classifier of embeddings; 0.5 where there are too few.
 func (e embedded) groups() (float64, error) {
 	halves := func(m embedding.Matrix, of []int) metrics.Halves {
 		h := metrics.Halves{Points: m.Data}

@@ -11,16 +11,16 @@ import (
 	"popri/model/embedding"
 )
 
-// Likeness says how like some texts are to those of half of the controls. All sets have as many texts, cut to as many
-// words.
+// Likeness says how like some texts are to the texts of half of the controls. All sets have as many texts, cut to as
+// many words.
 type Likeness struct {
 	Name      string  `json:"name"`  // the synthetic set; public text; the other half of the controls
 	Texts     int     `json:"texts"` // compared
 	Words     int     `json:"words"` // to which texts were cut
 	Mauve     float64 `json:"mauve"` // mean over [seeds] draws of texts and clusters
 	MauveStd  float64 `json:"mauve_std"`
-	Precision float64 `json:"precision"` // fraction of the texts that lie among the clients' (Kynkäänniemi et al. 2019)
-	Recall    float64 `json:"recall"`    // fraction of the clients' texts that lie among them
+	Precision float64 `json:"precision"` // fraction of the texts that are among the clients' (Kynkäänniemi et al. 2019)
+	Recall    float64 `json:"recall"`    // fraction of the clients' texts that are among them
 	Frechet   float64 `json:"frechet"`   // distance of both as Gaussians, in the embedding space
 }
 

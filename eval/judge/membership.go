@@ -56,7 +56,7 @@ func (in Input) attacks(found runs, e embedded) []Attack {
 	return out
 }
 
-// attack chooses the threshold that tells most on one half of the clients, and measures it on the other.
+// attack chooses the threshold that is best on one half of the clients, and measures it on the other.
 func (in Input) attack(name string, members, controls []float64) Attack {
 	a := Attack{Name: name, AUC: metrics.AUC(members, controls)}
 	split := func(list []float64, what string) (fit, test []float64) {

@@ -26,7 +26,7 @@ type Memory struct {
 	Copies []Copy `json:"copies"`
 }
 
-// Runs counts clients with a run of so many words in common with the synthetic set, which public text does not have.
+// Runs counts clients with a run of Words words in common with the synthetic set, which public text does not have.
 type Runs struct {
 	Words    int     `json:"words"` // at least
 	Members  int     `json:"members"`
@@ -38,7 +38,7 @@ type Runs struct {
 type Found struct {
 	Client   string  `json:"client"`
 	Words    int     `json:"words"`
-	Expected float64 `json:"expected"` // members with a run of so many words, by the controls
+	Expected float64 `json:"expected"` // members with a run of this length, by the controls
 	Text     string  `json:"text"`
 	Product  int     `json:"product_row"`
 }

@@ -57,8 +57,8 @@ func letters(text string) string {
 	return text[:end]
 }
 
-// Suggest returns the [Shown] likeliest words that begin with what was typed, the likeliest first. logits are those of
-// the next token, over the vocabulary.
+// Suggest returns the [Shown] likeliest words that begin with what was typed, the likeliest first. logits are of the
+// next token, over the vocabulary.
 func (k *Keyboard) Suggest(logits []float32, typed string) (suggested []string) {
 	for _, w := range k.likeliest(logits, typed) {
 		suggested = append(suggested, w.text)

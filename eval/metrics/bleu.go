@@ -8,9 +8,9 @@ import (
 // bleuOrder is the longest run of words that counts.
 const bleuOrder = 4
 
-// BLEU is that of a text against one reference, between 0 and 1: the geometric mean of the fractions of the text's runs
-// of one to four words that the reference has (each as often as the reference at most), times a factor for a text that
-// is shorter than the reference. Words are separated by white space. It is not smoothed: a text without a common run of
+// BLEU scores a text against one reference, between 0 and 1: the geometric mean of the fractions of the text's runs of
+// one to four words that the reference has (each as often as the reference at most), times a factor for a text that is
+// shorter than the reference. Words are separated by white space. It is not smoothed: a text without a common run of
 // four words has 0; of texts with fewer than four words, only the orders that they have count.
 //
 // Source: Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation" (2002), section 2.3.

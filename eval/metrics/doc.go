@@ -1,4 +1,4 @@
-// Package metrics compares two clouds of text embeddings: how far apart they lie (what papers call FID).
+// Package metrics compares two clouds of text embeddings: how far apart they are (what papers call FID).
 //
 //	FID(x, y) = |μx − μy|² + tr Cx + tr Cy − 2 tr (Cx Cy)^½
 //

@@ -34,10 +34,10 @@ var ErrTooFew = errors.New("metrics: each half of both sets needs at least two p
 // ridge is added to the diagonal of the covariance, as a fraction of its mean.
 const ridge = 1e-2
 
-// DomainAUC says how well a linear classifier tells two sets of points apart, which bounds from below how far apart
-// their distributions are (Ben-David et al. 2010). Fisher's discriminant is fitted on the first halves and its AUC
-// measured on the second ones, and the reverse; the mean of both is returned. 0.5 is no difference that it finds, 1 is
-// a perfect separation.
+// DomainAUC says how well a linear classifier separates two sets of points, which bounds from below how far apart their
+// distributions are (Ben-David et al. 2010). Fisher's discriminant is fitted on the first halves and its AUC measured
+// on the second ones, and the reverse; the mean of both is returned. 0.5 is no difference that it finds, 1 is a perfect
+// separation.
 func DomainAUC(a, b Halves, dim int) (float64, error) {
 	var parts [2][2][]float32 // by set, by half
 	for i, set := range []Halves{a, b} {

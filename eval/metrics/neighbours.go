@@ -8,8 +8,8 @@ import (
 	"popri/internal/parallel"
 )
 
-// PrecisionRecall returns the fraction of generated points that lie among real ones, and of real points that lie among
-// generated ones (Kynkäänniemi et al., arXiv 1904.06991). A point lies among a set if it is within the ball around at
+// PrecisionRecall returns the fraction of generated points that are among real ones, and of real points that are among
+// generated ones (Kynkäänniemi et al., arXiv 1904.06991). A point is among a set if it is within the ball around at
 // least one point of it, whose radius is the L2 distance to that point's k-th nearest other point; the edge counts as
 // inside. Each set needs more than k points. It takes n² · dim operations, on all processors.
 func PrecisionRecall(real, generated []float32, dim, k int) (precision, recall float64, err error) {
@@ -58,7 +58,7 @@ func radii(points []float32, dim, k int) []float64 {
 	return out
 }
 
-// fractionInside returns the fraction of queries that lie in a ball around a reference point with its squared radius.
+// fractionInside returns the fraction of queries that are in a ball around a reference point with its squared radius.
 func fractionInside(reference []float32, radii []float64, queries []float32, dim int) float64 {
 	n := len(queries) / dim
 	var inside atomic.Int64

@@ -8,12 +8,12 @@ import (
 )
 
 // mostMatched bounds the points of each cloud that [Gaussian.Wasserstein] matches: its work grows with their number to
-// the power of three, and is half a second for so many.
+// the power of three, and is half a second for this number.
 const mostMatched = 500
 
 // Wasserstein is the Wasserstein distance W1 of the clouds, with the L2 distance of points as cost: the mean distance
 // of points of one to points of the other in the best matching, which has each point once. As many points of each are
-// matched, 500 at most, which lie evenly in their order. Points of the same distribution are apart, too, the more the
+// matched, 500 at most, at even steps of their order. Points of the same distribution are apart, too, the more the
 // fewer they are and the more dimensions they have, so it says something only next to another distance of as many
 // points.
 func (g *Gaussian) Wasserstein(other *Gaussian) (float64, error) {

@@ -40,7 +40,7 @@ func main() {
 	loop(context.Background(), dir)
 }
 
-// loop wires the parts and does the rounds. Ledger, releases and adapter lie in dir.
+// loop wires the parts and does the rounds. Ledger, releases and adapter are in dir.
 func loop(ctx context.Context, dir string) {
 	corpus, random := must(godoc.Load("")), rand.New(rand.NewPCG(1, 1))
 	public, train := datasets.Strings(corpus.Public.Prompts), corpus.Private.Split(clients.Train)

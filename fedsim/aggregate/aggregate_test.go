@@ -390,7 +390,7 @@ func TestShareAloneIsUniform(t *testing.T) {
 	}
 }
 
-// TestOneHonestAggregator: if one of the two adds no noise and tells all it has, the sum still has the noise that is
+// TestOneHonestAggregator: if one of the two adds no noise and reveals all it has, the sum still has the noise that is
 // charged.
 func TestOneHonestAggregator(t *testing.T) {
 	for _, proof := range []string{NoProof, RangeProof} {
@@ -444,7 +444,7 @@ func testOneHonest(t *testing.T, proof string, honest Role) {
 }
 
 // TestOneLiar states what a client can do without norm proofs: move the sum by any vector that it likes. What bounded
-// vectors cannot add up to is found when the shares are merged; smaller lies are not.
+// vectors cannot add up to is found when the shares are merged; smaller false reports are not.
 func TestOneLiar(t *testing.T) {
 	w := newWorld(t, true)
 	w.announce()

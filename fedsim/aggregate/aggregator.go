@@ -24,9 +24,9 @@ import (
 type Config struct {
 	Role Role
 	Key  sealing.PrivateKey
-	// Enrolled are the public keys of all clients. Their number is that of the ledger's budget.
+	// Enrolled are the public keys of all clients. Their number is the number in the ledger's budget.
 	Enrolled []ed25519.PublicKey
-	// Revoked are those of them whose reports are not taken any more.
+	// Revoked are the keys whose reports are not taken any more.
 	Revoked []ed25519.PublicKey
 	// Ledger is this aggregator's own: it is charged for each noised share before that can be seen.
 	Ledger *ledger.Ledger
@@ -307,7 +307,7 @@ func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) erro
 	return a.finish(b, true)
 }
 
-// release is that of a batch's share, without what draws it.
+// release is the release of a batch's share, without what draws it.
 func (a *Aggregator) release(b *batch) ledger.Release {
 	return ledger.Release{Final: b.path(shareFile), Pending: b.path(pendingFile), Crash: a.crash,
 		Charge: func(content []byte) (ledger.Entry, error) {

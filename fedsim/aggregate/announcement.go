@@ -119,7 +119,7 @@ func (a *Announcement) Bits() (int, error) {
 	return grid.Bits(a.Bound), err
 }
 
-// scheme is that of the range proofs. A proof for another announcement does not hold.
+// scheme is the scheme of the range proofs. A proof for another announcement does not hold.
 func (a *Announcement) scheme() (*rangeproof.Scheme, error) {
 	bits, err := a.Bits()
 	if err != nil {

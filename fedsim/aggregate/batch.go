@@ -46,7 +46,7 @@ type batch struct {
 	optimistic rangeproof.Vector
 }
 
-// place is where a report lies in the log.
+// place is where a report is in the log.
 type place struct {
 	offset int64
 	sum    [sha256.Size]byte

@@ -30,7 +30,7 @@ const (
 // keyBytes is the length of a half of a verification key.
 const keyBytes = 32
 
-// Proofs are some of the records that an aggregator tells the other one about the reports that both hold.
+// Proofs are some of the records that an aggregator sends the other one about the reports that both hold.
 type Proofs struct {
 	Version      uint64
 	Role         string
@@ -408,7 +408,7 @@ func (a *Aggregator) drawProved(ctx context.Context, b *batch, ids []ReportID) (
 	return rangeproof.Words(total)
 }
 
-// RecordBytes is the length of what an aggregator tells the other one of a report with a proof.
+// RecordBytes is the length of what an aggregator sends the other one of a report with a proof.
 func (a *Announcement) RecordBytes() (int, error) {
 	scheme, err := a.scheme()
 	if err != nil {

@@ -50,7 +50,7 @@ func tampered(w *world, i int) map[string]map[Role][]byte {
 	}
 }
 
-// TestUnproved: both aggregators refuse each report whose proof does not hold, and the sum is that of the others.
+// TestUnproved: both aggregators refuse each report whose proof does not hold, and sum up the others.
 func TestUnproved(t *testing.T) {
 	w := proved(t, true)
 	sum := make([]int64, testValues)
@@ -252,7 +252,7 @@ func TestProvedKilled(t *testing.T) {
 	}
 }
 
-// TestOneCheckOfAReport: whatever lists and keys the other aggregator tells later, a report is checked under one key,
+// TestOneCheckOfAReport: whatever lists and keys the other aggregator sends later, a report is checked under one key,
 // and nothing about another one is said.
 func TestOneCheckOfAReport(t *testing.T) {
 	w := proved(t, false)

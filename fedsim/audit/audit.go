@@ -47,7 +47,7 @@ type Report struct {
 	NoiseUntested []string
 	// Unmeasured says that nothing at all could be said about the noise of a release that states noise.
 	Unmeasured bool
-	// Alone says that the folder holds a ledger without a run: that of an aggregator, of a client, or of protected test
+	// Alone says that the folder holds a ledger without a run: of an aggregator, of a client, or of protected test
 	// clients. What was asked is then not known here.
 	Alone bool
 	// Problems are the contradictions that were found: with any, the statement cannot be signed.
@@ -168,7 +168,7 @@ func (r *Report) ofRun() error {
 	return err
 }
 
-// uncovered names what lies in the folder and is not for everybody.
+// uncovered names what is in the folder and not for everybody.
 func (r *Report) uncovered() error {
 	_, kept, err := rundir.Split(r.Dir, rundir.Everybody, rundir.Evaluated)
 	var names []string

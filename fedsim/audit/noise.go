@@ -24,7 +24,7 @@ type Round struct {
 	Key     string           // of the samples and their encoder, as in the release
 }
 
-// NoiseTest compares the noise of a release with the charged noise. Every true sum lies in the span of the samples'
+// NoiseTest compares the noise of a release with the charged noise. Every true sum is in the span of the samples'
 // vectors, so the part of a release outside of the span is noise alone. For n values and a span of r dimensions, the
 // squared length of that part, divided by the noise's variance, is χ²-distributed with n − r degrees of freedom. The
 // test needs the samples, the encoder and the release only. It does not detect a forger who knows the clients' texts
@@ -178,7 +178,7 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	return outside(found, samples)
 }
 
-// outside measures the part of a release outside of the space in which true sums lie.
+// outside measures the part of a release outside of the space of true sums.
 func outside(found *release.Release, q spanned) (n NoiseTest, why string, err error) {
 	inside, err := q.Project(found.Sum)
 	if err != nil {
@@ -250,8 +250,8 @@ func atLeast(k, n, p float64) float64 {
 	return mathext.RegIncBeta(k, n-k+1, p)
 }
 
-// otherKey compares the samples and the encoder with those of the release. Other samples are a contradiction; another
-// encoder, as on another machine, only leaves the noise untested.
+// otherKey compares the samples and the encoder with the release's. Other samples are a contradiction; another encoder,
+// as on another machine, only leaves the noise untested.
 func (r *Report) otherKey(f foundRelease, round Round) (why string) {
 	if f.release.Key == round.Key {
 		return ""

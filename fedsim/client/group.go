@@ -93,8 +93,8 @@ func (g *Group) Next(ctx context.Context, every time.Duration) (*aggregate.Annou
 	})
 }
 
-// done is the file that says that all clients have answered an announcement. It lies next to their keys, because
-// several groups may keep their records in one folder.
+// done is the file that says that all clients have answered an announcement. It is next to their keys, because several
+// groups may keep their records in one folder.
 func (g *Group) done(a *aggregate.Announcement) string {
 	return filepath.Join(g.Keys, a.ID().String()+".answered")
 }

@@ -45,10 +45,10 @@ type ResponderOptions struct {
 	// Confirm is asked before the first answer, and before another encoder is used that came with a question; an error
 	// ends the work.
 	Confirm func(Offer) error
-	// AtOnce sends reports as soon as they are made, so that their time tells how much a client wrote. Otherwise they are
-	// sent at a random time of the second half of what the round leaves, ready or not ([Responder.Answer]).
+	// AtOnce sends reports as soon as they are made, so that their time shows how much a client wrote. Otherwise they
+	// are sent at a random time of the second half of what the round leaves, ready or not ([Responder.Answer]).
 	AtOnce bool
-	// Tell is told what the owner of the texts alone may know; nil tells nobody.
+	// Tell receives what the owner of the texts alone may know; nil informs nobody.
 	Tell func(string)
 	// InsecureSeeds accepts announcements of tests, whose noise comes from a seed.
 	InsecureSeeds bool
@@ -86,7 +86,7 @@ type Responder struct {
 // ErrNotConfirmed marks the work that the client's owner did not agree to.
 var ErrNotConfirmed = errors.New("nothing was sent: the owner of the texts did not agree")
 
-// NewResponder opens the client's own record, or makes it. That of a client of a [Group] is opened when it is charged.
+// NewResponder opens the client's own record, or makes it. A [Group]'s clients' records are opened when charged.
 func NewResponder(o ResponderOptions) (*Responder, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fault.User(err)

@@ -327,7 +327,7 @@ func TestNotEnrolled(t *testing.T) {
 	}
 }
 
-// TestCarriedFiles: what another carrier brings is compared with the hash that was announced.
+// TestCarriedFiles: what another carrier delivers is compared with the hash that was announced.
 func TestCarriedFiles(t *testing.T) {
 	dir := t.TempDir()
 	hash := sha256.Sum256([]byte("a question"))

@@ -13,7 +13,7 @@ import (
 	"popri/scoring/update"
 )
 
-// Learners are train clients who train a model, as those of federated averaging do, with the models that they are simulated
+// Learners are train clients who train a model, as in federated averaging, with the models that they are simulated
 // with. They are private data. Package fedsim clips each client's change of the weights, adds it up and adds noise.
 //
 //	for epoch 1…E, for each batch b of the client's rows in random order:   w ← w − rate · ∇ L(w; b)

@@ -88,7 +88,7 @@ func (w world) changes(t update.Training, which ...int) map[int][]float64 {
 	return out
 }
 
-// gradient is that of the mean loss of rows, at the first weights, as the trainings of eval/downstream compute it.
+// gradient is of the mean loss of rows, at the first weights, as the trainings of eval/downstream compute it.
 func (w world) gradient(rows []lm.Row) (flat []float32) {
 	w.Helper()
 	if err := w.part.Set(w.start); err != nil {
@@ -115,8 +115,8 @@ func (w world) gradient(rows []lm.Row) (flat []float32) {
 	return flat
 }
 
-// TestOneClientIsOneStep: one client, one epoch, all rows in a batch: its weights are those of one step of gradient
-// descent, bit for bit.
+// TestOneClientIsOneStep: one client, one epoch, all rows in a batch: its weights equal one step of gradient descent,
+// bit for bit.
 func TestOneClientIsOneStep(t *testing.T) {
 	w := open(t)
 	const rate = .25

@@ -63,7 +63,7 @@ func histogram(t *testing.T, m *lm.Model, tok *tokenizer.Tokenizer, train []clie
 	return counts, prompts
 }
 
-// TestVotes: the histogram is that of the teachers' votes, each computed from a forward pass over prompt and text.
+// TestVotes: the histogram counts the teachers' votes, each computed from a forward pass over prompt and text.
 func TestVotes(t *testing.T) {
 	m, tok := model(t)
 	for _, coordinated := range []bool{true, false} {

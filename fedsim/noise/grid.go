@@ -20,7 +20,7 @@ type Grid struct {
 }
 
 const (
-	// fineness is how many binary digits of the noise lie above the grid: enough that the discrete distribution is as
+	// fineness is how many binary digits of the noise are above the grid: enough that the discrete distribution is as
 	// good as the continuous one and that rounding costs next to nothing, and so few that sums over millions of clients
 	// stay below 2^53 steps.
 	fineness = 30
@@ -60,10 +60,10 @@ func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 // Round returns v in steps.
 func (g Grid) Round(v float64) int64 { return int64(math.RoundToEven(v / g.Step)) }
 
-// Value returns the number that lies k steps from 0.
+// Value returns the number that is k steps from 0.
 func (g Grid) Value(k int64) float64 { return float64(k) * g.Step }
 
-// Values returns the numbers that lie so many steps from 0, rounded to float32 if narrow.
+// Values returns the numbers at steps from 0, rounded to float32 if narrow.
 func (g Grid) Values(steps []int64, narrow bool) []float64 {
 	out := make([]float64, len(steps))
 	for i, k := range steps {

@@ -12,10 +12,10 @@ import (
 )
 
 // choose draws one of some candidates with probabilities in proportion to e^(score·rate/2³²), exactly and with integers
-// alone: a uniform candidate is taken with probability e^(−d·rate/2³²), d being how far it lies below the highest
-// score, and otherwise another one is drawn. Taking one after another so, without putting back, is the same as sorting
-// by scores plus Gumbel noise of scale 2³²/rate, and needs none of its logarithms, whose rounding could tell the
-// scores. Scores differ by less than 2⁵⁰, and rate is at most 2⁴⁰.
+// alone: a uniform candidate is taken with probability e^(−d·rate/2³²), d being how far it is below the highest score,
+// and otherwise another one is drawn. Taking one after another so, without putting back, is the same as sorting by
+// scores plus Gumbel noise of scale 2³²/rate, and needs none of its logarithms, whose rounding could reveal the scores.
+// Scores differ by less than 2⁵⁰, and rate is at most 2⁴⁰.
 func choose(source Source, scores []int64, rate uint64) int {
 	c, most := coins{source}, slices.Max(scores)
 	for {

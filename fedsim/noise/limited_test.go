@@ -12,7 +12,7 @@ import (
 	"popri/internal/rng"
 )
 
-// TestThreshold: of the counts 5, 3, 0, 0 with K = 2, δ0 = 1e-6 and ε0 = 1, ⊥ lies at 0 + 1 + 2·ln(1e6) = 28.63.
+// TestThreshold: of the counts 5, 3, 0, 0 with K = 2, δ0 = 1e-6 and ε0 = 1, ⊥ is at 0 + 1 + 2·ln(1e6) = 28.63.
 func TestThreshold(t *testing.T) {
 	if got := accountant.SelectionThreshold(2, 1e-6, 1, 2, 4); math.Abs(got-28.63) > .002 {
 		t.Errorf("the threshold is %g", got)
@@ -121,8 +121,8 @@ func outcomes(l LimitedDomain, counts []int64) map[string]float64 {
 	return out
 }
 
-// TestOrderWithoutNoise: at ε0 = 1, the likeliest list, which is that of the Gumbel noise 0, has the counts 40 and 35
-// in this order, wherever they are, and nothing of counts of 5.
+// TestOrderWithoutNoise: at ε0 = 1, the likeliest list, which has the Gumbel noise 0, has the counts 40 and 35 in this
+// order, wherever they are, and nothing of counts of 5.
 func TestOrderWithoutNoise(t *testing.T) {
 	l := LimitedDomain{Scale: 2, Domain: 2, Picks: 2, Slack: 1e-6}
 	for want, counts := range map[string][]int64{"[0 1]": {40, 35, 0, 0}, "[3 1]": {0, 35, 0, 40}, "[]": {5, 5, 0, 0}} {

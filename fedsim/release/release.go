@@ -31,8 +31,7 @@ func Files(part int) (file, pending string) {
 	return fmt.Sprintf("release-%05d.bin", part), fmt.Sprintf("release-%05d.pending", part)
 }
 
-// PartOf is the part that a file's name tells, 0 for the release of a whole round. ok is false if it is no release's
-// name.
+// PartOf is the part in a file's name, 0 for the release of a whole round. ok is false if it is no release's name.
 func PartOf(name string) (part int, pending, ok bool) {
 	if _, err := fmt.Sscanf(name, "release-%d.", &part); err != nil {
 		part = 0
@@ -90,7 +89,7 @@ type Release struct {
 	Leaf        int             `json:"leaf,omitempty"`        // the node's last leaf
 	Leaves      int             `json:"leaves,omitempty"`      // of the tree
 	Narrow      bool            `json:"float32,omitempty"`     // Sum is rounded to float32 after the noise, and stored so
-	Picks       int             `json:"picks,omitempty"`       // above 0: Sum has the indices of the largest counts, so many at most, highest noised one first
+	Picks       int             `json:"picks,omitempty"`       // above 0: the most indices of largest counts that Sum has, highest noised one first
 	Slack       float64         `json:"slack,omitempty"`       // of a selection: its δ0, as in the ledger
 	Noises      int             `json:"noises,omitempty"`      // 2: each of two aggregators added the noise, and one is charged; else 0
 	Seeded      bool            `json:"insecure_seeded_noise"` // the noise is no secret: nothing is protected
@@ -112,7 +111,7 @@ func (r *Release) Mean() []float64 {
 	return out
 }
 
-// Charge is what the release costs, where the population has so many clients.
+// Charge is what the release costs, in a population with this number of clients.
 func (r *Release) Charge(clients int) ledger.Entry {
 	e := ledger.Entry{Round: r.Round, Part: r.Part, Chosen: r.Chosen, Query: r.Query, Sigma: r.Sigma,
 		Sensitivity: r.Sensitivity, Sampling: r.Sampling, Cohort: r.Cohort, Clients: r.Clients, ReleaseHash: r.Hash,
@@ -217,7 +216,7 @@ func (r *Release) asked() made {
 		{"insecure seeded noise", r.Seeded}}
 }
 
-// Differs says in words how the settings of a request differ from those of an earlier release.
+// Differs says in words how the settings of a request differ from an earlier release's.
 func (r *Release) Differs(earlier *Release) []string { return r.asked().differs(earlier.asked()) }
 
 // differs says in words which values differ.

@@ -20,7 +20,7 @@ const (
 	publicHead  = "popri public key 1"
 )
 
-// PublicSuffix follows the name of a private key's file in that of its public key.
+// PublicSuffix follows the name of a private key's file in its public key's name.
 const PublicSuffix = ".pub"
 
 // The cipher suite: what is sealed stays secret even if X25519 or ML-KEM is broken later.

@@ -17,8 +17,8 @@ import (
 	"popri/methods"
 )
 
-// owners are the folders that may name a method: the registry, those of the methods, and those that own a section of
-// settings. The tests' world makes small runs of every method.
+// owners are the folders that may name a method: the registry, the methods' folders, and the folders that own a section
+// of settings. The tests' world makes small runs of every method.
 func owners(found map[string][]string) []string {
 	list := []string{"methods", "testkit/testworld"}
 	for _, name := range found["methods"] {

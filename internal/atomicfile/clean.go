@@ -39,7 +39,7 @@ var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(TempPrefix) + `(.+)-(\
 // removed stays: it is in nobody's way.
 func RemoveAbandoned(dir string) { removeAbandoned(dir, "") }
 
-// removeAbandoned removes those of one file, or of all ("").
+// removeAbandoned removes the temporary files of one file, or of all ("").
 func removeAbandoned(dir, name string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

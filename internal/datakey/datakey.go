@@ -4,9 +4,9 @@
 // the data would let anybody who knows all clients but one test guesses about that one. So the ledger holds an HMAC
 // under this key, which reveals nothing to those who do not have the key.
 //
-// The key lies in the user's configuration folder ("popri/data.key", mode 0600), or where POPRI_KEY_FILE says. It is
-// made at first use. Runs that are to share a budget need the same key: ledgers made under another key, or after the
-// key was lost, are about data that nobody can compare. The key must stay with the data and must not be published.
+// The key is in the user's configuration folder ("popri/data.key", mode 0600), or where POPRI_KEY_FILE says. It is made
+// at first use. Runs that are to share a budget need the same key: ledgers made under another key, or after the key was
+// lost, are about data that nobody can compare. The key must stay with the data and must not be published.
 package datakey
 
 import (

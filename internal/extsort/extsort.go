@@ -1,4 +1,4 @@
-// Package extsort sorts more records than fit into memory: sorted runs lie in a temporary file and are merged.
+// Package extsort sorts more records than fit into memory: sorted runs are in a temporary file and are merged.
 package extsort
 
 import (

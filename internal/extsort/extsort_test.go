@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The order is that of a stable sort in memory, with one run or many, and nothing stays behind.
+// The order is as in a stable sort in memory, with one run or many, and nothing stays behind.
 func TestSorts(t *testing.T) {
 	for _, memory := range []int{0, 1, 2000, 20_000} {
 		dir := t.TempDir()

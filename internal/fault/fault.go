@@ -1,6 +1,6 @@
 // Package fault distinguishes errors that the user can correct from failures of the program. A command exits with
 // another code for the first kind. An error type of another package joins them by a method UserFault() bool.
-// It also tells errors after which the work can continue; a type joins those by a method Resumable() bool.
+// It also knows errors after which the work can continue; a type joins those by a method Resumable() bool.
 package fault
 
 import (
@@ -40,7 +40,7 @@ func Userf(format string, args ...any) error { return &Error{fmt.Errorf(format, 
 
 // IsUser reports whether the user can correct err: whether it, or an error that it wraps, has a method UserFault, and
 // the machine is not what failed. A disk may be full or break wherever an input file is read or a result is written, so
-// marks tell nothing about it.
+// marks say nothing about it.
 func IsUser(err error) bool {
 	var e interface {
 		error

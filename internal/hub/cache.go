@@ -86,7 +86,7 @@ func Folder(cache, name string) string {
 	return filepath.Join(cache, "models--"+strings.ReplaceAll(name, "/", "--"))
 }
 
-// Snapshot is the folder with the files of a commit. The folder of the model is that of [Folder].
+// Snapshot is the folder with the files of a commit. [Folder] gives the folder of the model.
 func Snapshot(folder, commit string) string { return filepath.Join(folder, "snapshots", commit) }
 
 // commitOf reads to which commit a revision of the model in folder points, "" if the cache does not know.

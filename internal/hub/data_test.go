@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A data set that a program of the hub left in the cache is found by its name: the files of main, not its card, and not those of
-// another commit. A path that is there goes first, and what is nowhere is an error that says what to do.
+// A data set that a program of the hub left in the cache is found by its name: the files of main, not its card, and not
+// another commit's. A path that is there goes first, and what is nowhere is an error that says what to do.
 func TestData(t *testing.T) {
 	t.Chdir(t.TempDir())
 	home := t.TempDir()

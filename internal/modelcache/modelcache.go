@@ -1,4 +1,4 @@
-// Package modelcache knows the models that the set-up fetches into the user's cache folder, and where they lie there.
+// Package modelcache knows the models that the set-up fetches into the user's cache folder, and where they are there.
 package modelcache
 
 import (

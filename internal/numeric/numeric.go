@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Bisect narrows an interval until no float64 lies inside. It keeps below true at its lower end and false at its upper
+// Bisect narrows an interval until no float64 is inside. It keeps below true at its lower end and false at its upper
 // one, as they have to be at first.
 func Bisect(low, high float64, below func(x float64) bool) (float64, float64) {
 	for {

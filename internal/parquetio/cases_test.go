@@ -76,7 +76,7 @@ func scanned(path string, columns []Column) (rows [][][]Cell, err error) {
 	return rows, err
 }
 
-// cellsOf are the cells of a value: one, or those of a list.
+// cellsOf are the cells of a value: one, or a list's.
 func cellsOf(v any) (cells []Cell) {
 	switch v := v.(type) {
 	case []any:

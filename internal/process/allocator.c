@@ -41,9 +41,9 @@ extern void *__libc_realloc(void *, size_t);
 #define RESERVED ((size_t)256 << 30)
 #define STEPS 8 // sizes between two powers of two
 #define CLASSES (STEPS * 40)
-#define KEPT ((size_t)1024 << 20) // so many free bytes beyond the peak keep their pages for reuse
+#define KEPT ((size_t)1024 << 20) // free bytes beyond the peak that keep their pages for reuse
 
-// The header lies HEADER bytes before the block's memory, which keeps that memory aligned to 64 bytes.
+// The header is HEADER bytes before the block's memory, which keeps that memory aligned to 64 bytes.
 typedef struct block {
   struct block *next;
   int class, cold; // cold: its pages were returned to the kernel

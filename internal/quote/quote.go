@@ -1,4 +1,4 @@
-// Package quote puts values into messages: those of files cut to a length that fits a terminal line, and numbers with
+// Package quote puts values into messages: values of files cut to a length that fits a terminal line, and numbers with
 // their nouns.
 package quote
 

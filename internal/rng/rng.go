@@ -1,7 +1,7 @@
 // Package rng derives independent, reproducible streams of random numbers from one run seed.
 //
 // Every place that needs randomness names itself by a path ("round", "3", "generate"), so that adding or reordering
-// draws in one place never shifts those of another. The streams are for simulation and training only: privacy noise
+// draws in one place never shifts the draws of another. The streams are for simulation and training only: privacy noise
 // comes from the system's entropy (see fedsim).
 package rng
 

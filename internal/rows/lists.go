@@ -10,7 +10,7 @@ import (
 
 // foreign finds the columns of a file that has lists as other programs write them (pyarrow, DuckDB, Spark): within a
 // group "list". parquet-go reads such a list into no []T. It gives the
-// file's column for each of the schema, or nil for a file whose columns are those of the schema.
+// file's column for each of the schema, or nil for a file with the columns of the schema.
 func foreign(file, want *parquet.Schema) map[int]int {
 	found, nested := map[int]int{}, false
 	for _, path := range want.Columns() {

@@ -115,8 +115,7 @@ func WriteLines[T any](path string, values []T) error {
 	})
 }
 
-// Columns returns the names of the columns of a file of rows, so that files of one name with different rows are told
-// apart.
+// Columns returns the names of the columns of a file of rows, to distinguish files of one name with different rows.
 func Columns(path string) (names []string, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -15,7 +15,7 @@ import (
 // Reader says who may read a file of a run's folder.
 type Reader string
 
-// The readers. What everybody may read tells of the train clients what ε allows.
+// The readers. What everybody may read reveals of the train clients what ε allows.
 const (
 	Everybody Reader = "everybody"
 	// Evaluated is everybody, where validation and test clients need no protection: the file has figures of them without
@@ -29,7 +29,7 @@ const (
 
 // File is a file of a run's folder, or a folder with all that is in it.
 type File struct {
-	// Name is a path in the run's folder, with * in place of a part. That of a folder ends in a slash.
+	// Name is a path in the run's folder, with * in place of a part. The name of a folder ends in a slash.
 	Name   string
 	Holds  string
 	Reader Reader

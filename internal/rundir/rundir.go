@@ -50,7 +50,7 @@ const (
 	Pairs     = "pairs.parquet"   // preference pairs of samples
 	Chosen    = "chosen.parquet"  // samples that the adapters were trained on
 	Written   = "written.parquet" // all texts that the model wrote, where the synthetic set is not just these
-	Form      = "form.json"       // what the release tells of the form of the clients' texts
+	Form      = "form.json"       // what the release says of the form of the clients' texts
 	Kinds     = "kinds.json"      // kinds of text that round 1 asks for
 	View      = "view.json"       // the samples and the validation texts in two dimensions
 	// Selection is what the clients' answer selected: of a population, or of the public texts.

@@ -67,7 +67,7 @@ func prepareGotch(root, cache, cxx string, torch libtorch) (string, error) {
 	}
 	defer remove()
 	tmp := filepath.Join(work, "made")
-	// Only the raw bindings are used; the higher layers of gotch would bring further dependencies.
+	// Only the raw bindings are used; the higher layers of gotch would add further dependencies.
 	if err := os.CopyFS(filepath.Join(tmp, "libtch"), os.DirFS(filepath.Join(module.Dir, "libtch"))); err != nil {
 		return "", err
 	}

@@ -36,7 +36,7 @@ func repository(t *testing.T, files map[string]string, bounds map[string]int) st
 	return dir
 }
 
-// body is so many statements.
+// body is n statements.
 func body(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -45,7 +45,7 @@ func body(n int) string {
 	return b.String()
 }
 
-// TestMeasures: each figure is that of a small repository, and passing any bound is an error that names it.
+// TestMeasures: each figure of a small repository is right, and passing any bound is an error that names it.
 func TestMeasures(t *testing.T) {
 	files := func() map[string]string {
 		return map[string]string{

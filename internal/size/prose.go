@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
-	"go/scanner"
+	"go/ast"
+	"go/parser"
 	"go/token"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,7 +20,7 @@ const proseFile = ".ci/prose.txt"
 // style has the bounds of pages. What passes a usual bound is counted, what passes the other one is an error.
 type style struct {
 	sentence, usualSentence, paragraph, usualParagraph, columns int
-	banned                                                      []*regexp.Regexp
+	banned, inComments                                          []*regexp.Regexp // in texts, and in comments of Go
 }
 
 // parseStyle reads lines of a name, a colon and a value; lines that begin with # do not count.
@@ -33,10 +35,15 @@ func parseStyle(content []byte) (s style, err error) {
 			continue
 		case known:
 			*n, err = strconv.Atoi(value)
-		case name == "banned":
+		case name == "banned", name == "banned in texts", name == "banned in comments":
 			var pattern *regexp.Regexp
-			pattern, err = regexp.Compile(`(?i)\b(?:` + value + `)\b`)
-			s.banned = append(s.banned, pattern)
+			pattern, err = regexp.Compile(`(?i)\b(?:` + strings.ReplaceAll(value, " ", `\s+(?://\s*)?`) + `)\b`)
+			if name != "banned in comments" {
+				s.banned = append(s.banned, pattern)
+			}
+			if name != "banned in texts" {
+				s.inComments = append(s.inComments, pattern)
+			}
 		default:
 			err = fmt.Errorf("there is no bound %q", name)
 		}
@@ -82,38 +89,49 @@ func (p *page) block(line int, text string) {
 		}
 		p.check(line, n > p.sentence, "a sentence of %d words: %s", n, sentence)
 	}
-	p.plain(line, text)
+	p.plain(line, text, p.banned)
 }
 
-// plain checks a text for banned words.
-func (p *page) plain(line int, text string) {
-	for _, b := range p.banned {
-		if found := b.FindString(text); found != "" {
-			p.check(line, true, "%q: %s", found, text)
+// plain checks a text that begins in a line for banned words.
+func (p *page) plain(line int, text string, banned []*regexp.Regexp) {
+	for _, b := range banned {
+		for _, at := range b.FindAllStringIndex(text, -1) {
+			before := text[:at[0]]
+			whole, _, _ := strings.Cut(text[strings.LastIndex(before, "\n")+1:], "\n")
+			p.check(line+strings.Count(before, "\n"), true, "%q: %s", text[at[0]:at[1]], whole)
 		}
 	}
 }
 
-// output checks the words of a Go file's texts or of a template's lines, which users read in output, errors and reports.
+// output checks the words of a template, of C, or of a Go file's comments and texts; of a test, the comments alone.
 func (p *page) output(content []byte) {
-	if filepath.Ext(p.name) == ".html" {
-		for i, line := range strings.Split(string(content), "\n") {
-			p.plain(i+1, line)
-		}
+	switch filepath.Ext(p.name) {
+	case ".html":
+		p.plain(1, string(content), p.banned)
+		return
+	case ".c", ".h", ".cu", ".cpp":
+		p.plain(1, string(content), p.inComments)
 		return
 	}
-	var tokens scanner.Scanner
-	file := token.NewFileSet().AddFile(p.name, -1, len(content))
-	tokens.Init(file, content, nil, 0)
-	for {
-		at, kind, text := tokens.Scan()
-		switch kind {
-		case token.EOF:
-			return
-		case token.STRING:
-			p.plain(file.Line(at), text)
-		}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, p.name, content, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		p.check(1, true, "%v", err)
+		return
 	}
+	read := func(n ast.Node, banned []*regexp.Regexp) {
+		from := files.Position(n.Pos())
+		p.plain(from.Line, string(content[from.Offset:files.Position(n.End()).Offset]), banned)
+	}
+	for _, comment := range file.Comments {
+		read(comment, p.inComments)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && !strings.HasSuffix(p.name, "_test.go") {
+			read(text, p.banned)
+		}
+		return true
+	})
 }
 
 func (p *page) check(line int, wrong bool, format string, args ...any) {
@@ -163,7 +181,7 @@ func (p *page) read(content string) {
 	end()
 }
 
-// prose checks every page in dir and prints what is long in it. Of Go files and templates, it checks the banned words.
+// prose checks every page in dir and prints what is long in it. Of Go, C and templates, it checks the banned words.
 func prose(dir string, out io.Writer) error {
 	content, err := os.ReadFile(filepath.Join(dir, proseFile))
 	if err != nil {
@@ -180,7 +198,7 @@ func prose(dir string, out io.Writer) error {
 			return filepath.SkipDir
 		}
 		ext := filepath.Ext(name)
-		if err != nil || ext != ".md" && ext != ".html" && ext != ".go" || strings.HasSuffix(name, "_test.go") {
+		if err != nil || !slices.Contains([]string{".md", ".html", ".go", ".c", ".h", ".cu", ".cpp"}, ext) {
 			return err
 		}
 		content, err := os.ReadFile(path)

@@ -8,7 +8,7 @@ import (
 
 func TestProse(t *testing.T) {
 	s, err := parseStyle([]byte("# x\nwords of a sentence: 3\nwords of a usual sentence: 2\nwords of a paragraph: 6\n" +
-		"words of a usual paragraph: 4\ncolumns of a table: 2\nbanned: told apart|anew\n"))
+		"words of a usual paragraph: 4\ncolumns of a table: 2\nbanned: told apart|anew\nbanned in comments: lies\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,13 +26,17 @@ func TestProse(t *testing.T) {
 	if !slices.EqualFunc(p.wrong, want, strings.HasPrefix) || p.wordy != 2 {
 		t.Errorf("%q, %d", p.wrong, p.wordy)
 	}
-	for name, content := range map[string]string{
-		"x.go":   "package x // anew\n\nconst y = `\n` + \"told apart\"\n",
-		"x.html": "<p>\n\n<b>Anew</b>",
+	for want, content := range map[string]string{
+		"x.go:1 x.go:4 x.go:3 x.go:7": "package x // anew\n\n// It lies there,\n// told\n// apart.\nconst y = `\n` + \"told apart lies\"\n",
+		"x_test.go:1":                 "package x // anew\n\nconst y = \"told apart\"\n",
+		"x.cu:2":                      "int a; /* a\n * lies */",
+		"x.html:3":                    "<p>\n\n<b>Anew, lies</b>",
 	} {
+		name, _, _ := strings.Cut(want, ":")
 		p := page{style: s, name: name}
-		if p.output([]byte(content)); len(p.wrong) != 1 || !strings.HasPrefix(p.wrong[0], name+map[string]string{"x.go": ":4: ", "x.html": ":3: "}[name]) {
-			t.Errorf("%q", p.wrong)
+		p.output([]byte(content))
+		if !slices.EqualFunc(p.wrong, strings.Fields(want), strings.HasPrefix) {
+			t.Errorf("%q, want %s", p.wrong, want)
 		}
 	}
 }

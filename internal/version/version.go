@@ -1,4 +1,4 @@
-// Package version tells which versions of the program and of libtorch run.
+// Package version says which versions of the program and of libtorch run.
 package version
 
 import (

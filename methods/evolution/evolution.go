@@ -218,7 +218,7 @@ func (e *Evolution) stream(round int, stage string) *rand.Rand {
 	return rng.New(e.seed, path(round, stage)...)
 }
 
-// path names the stream of a stage that follows the votes of a round; round 0 is before the first.
+// path names the stream of a stage that follows the votes of a round; round 0 precedes the first.
 func path(round int, stage string) []string {
 	return []string{"evolution", "round", strconv.Itoa(round), stage}
 }

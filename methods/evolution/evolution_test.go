@@ -604,7 +604,7 @@ func TestFirstPublicTexts(t *testing.T) {
 	}
 }
 
-// The rules are those of the published codes, and the keys change Aug-PE's.
+// The rules are as in the published codes, and the keys change Aug-PE's.
 func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		set  []string
@@ -643,7 +643,7 @@ func TestVotesBound(t *testing.T) {
 }
 
 // TestPaperPresets: the presets of the paper have the published settings of its baselines: PrE-Text by a masked model,
-// with the 20 rounds of the paper's comparison (alone it has 11), Aug-PE for long texts. Temperatures are 1, as that of
+// with the 20 rounds of the paper's comparison (alone it has 11), Aug-PE for long texts. Temperatures are 1, as in
 // Aug-PE's rephrasing on PubMed.
 func TestPaperPresets(t *testing.T) {
 	for preset, want := range map[string]struct {

@@ -38,8 +38,8 @@ func (e *Evolution) Survivors(rounds []Round) []datasets.Text {
 
 // Expand writes the n texts of the synthetic set from prompts that each quote generate.examples survivors, 3 in
 // PrE-Text, at different indices of the list. Part names a piece of the set that is written in one call, so that a set
-// can be written in several; texts that the model left empty are "". Survivors with labels are quoted with those of the
-// same label.
+// can be written in several; texts that the model left empty are "". Survivors with labels are quoted with survivors of
+// the same label.
 func (e *Evolution) Expand(ctx context.Context, survivors []datasets.Text, n int, part string) ([]string, error) {
 	if len(survivors) == 0 {
 		return nil, fmt.Errorf("evolution: no text was selected to expand")

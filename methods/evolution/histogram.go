@@ -31,7 +31,7 @@ type Selection struct {
 	// Copies has for each sample how often it was selected: 0 for most, above 1 where samples are drawn with
 	// replacement.
 	Copies []int
-	// Kept says that no count exceeded the threshold: the selected samples are those of the round before.
+	// Kept says that no count exceeded the threshold: the selected samples are the round before's.
 	Kept bool
 }
 

@@ -40,7 +40,7 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// The draws are multinomial: Pearson's statistic lies within the central 99.8 % of its chi-square distribution, so that
+// The draws are multinomial: Pearson's statistic is within the central 99.8 % of its chi-square distribution, so that
 // both wrong proportions and draws that are too even fail.
 func TestResampleIsProportional(t *testing.T) {
 	counts := []float64{0, 1, 2.5, 0, 0.25, 7, 3, 0}

@@ -19,7 +19,7 @@ const (
 	Kept     Kind = "kept"     // the parent itself: selected under Aug-PE, or in place of an empty variation
 	Rephrase Kind = "rephrase" // the parent, said in another style
 	Blank    Kind = "blank"    // the parent with some words blanked, which a model that follows instructions fills in
-	Fill     Kind = "fill"     // the parent with some words written anew
+	Fill     Kind = "fill"     // the parent with some words written again
 	Expand   Kind = "expand"   // a text of the synthetic set; no sample of a population
 )
 
@@ -29,7 +29,7 @@ type Sample struct {
 	Parent     int    // its index in the population of the round before, in round 1 in the same; -1 for a public text
 	Kind       Kind   // Public, Kept, Rephrase, Blank or Fill
 	Generation int    // the number of variations between it and a public text
-	Label      string // that of its public text, with generate.by_label; variations keep it
+	Label      string // of its public text, with generate.by_label; variations keep it
 }
 
 // Population is the texts that clients vote on in a round.

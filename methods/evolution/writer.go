@@ -27,7 +27,7 @@ type Request struct {
 	// model does not read Beginning: it masks tokens of Parent anywhere, by its own draw from the seed.
 	MaskShare float64
 	Passes    int
-	// Label is that of Parent and Quotes; "" for none.
+	// Label is the label of Parent and Quotes; "" for none.
 	Label string
 }
 
@@ -89,7 +89,7 @@ func (e *Evolution) variation(texts []datasets.Text, parent int, random *rand.Ra
 }
 
 // draw draws n texts at different indices, or as many as there are. If the texts have labels, the label of one that is
-// drawn from all decides that of the others.
+// drawn from all decides the label of the others.
 func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, label string) {
 	if texts[0].Label != "" {
 		label = texts[random.IntN(len(texts))].Label
@@ -97,8 +97,7 @@ func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, lab
 	return drawWithout(nil, texts, label, n, random), label
 }
 
-// drawWithout draws n texts, or as many as there are, from those of a label, "" for all of them, at different indices
-// that are not taken.
+// drawWithout draws n texts, or as many as there are, of a label ("" for all), at different indices that are not taken.
 func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
 	var indices []int
 	for i, t := range texts {

@@ -39,8 +39,8 @@ func describe(m configs.Method, title, how, product string) method.Description {
 	}
 }
 
-// figures are those of a round. Measurements on validation clients are of the weights after the round; the first round
-// has those before it, too.
+// figures are a round's figures. Measurements on validation clients are of the weights after the round; in the first
+// round also before it.
 var figures = series.Set{
 	Columns: []series.Series{
 		{Key: configs.ValidationLoss + rounds.After, Name: "Loss", Format: series.Number, Decimals: 4},
@@ -60,7 +60,7 @@ var figures = series.Set{
 	},
 }
 
-// shape is that of the small model; ok is false if its folder is not there.
+// shape is the small model's shape; ok is false if its folder is not there.
 func shape(c configs.Config) (s lm.Shape, ok bool) {
 	dir, err := modelcache.Dir(c.Downstream.Model, shipped.Device)
 	if err == nil {

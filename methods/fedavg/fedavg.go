@@ -126,15 +126,15 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	former := m.server.weights
 	m.server.apply(answer)
 	r.Figures.Set("moved", distance(m.server.weights, former))
-	// The noise of a sum of a tree's first leaves is that of several nodes; here stands the noise of the release.
+	// A sum of a tree's first leaves has the noise of several nodes; here stands the noise of the release.
 	r.Figures.Set("noise",
 		noiseNorm(serverRate*answer.NoiseStd(), len(former), answer.Clients))
 	r.Figures.Set("pass", float64(r.Number)*float64(answer.Clients)/float64(m.Clients))
 	return m.measure(r, m.server.weights, rounds.After)
 }
 
-// noiseNorm is about the L2 norm of the noise in the mean of so many clients' updates, whose sum has noise of the
-// standard deviation std in each weight: std·√weights/clients.
+// noiseNorm is about the L2 norm of the noise in the mean of the clients' updates, whose sum has noise of the standard
+// deviation std in each weight: std·√weights/clients.
 func noiseNorm(std float64, weights, clients int) float64 {
 	return std * math.Sqrt(float64(weights)) / float64(clients)
 }

@@ -51,9 +51,8 @@ func (s *server) apply(r *release.Release) {
 	}
 }
 
-// prefix is G(t), the released sum of the leaves up to the release's: that of the node that the leaf completes, after
-// those of the nodes before it. So the noise of G(t) is that of popcount(t) nodes, and two prefixes share the noise of
-// the nodes that they share.
+// prefix is G(t), the released sum of the leaves up to the release's: the sums of the nodes before it and of the node
+// that the leaf completes. So G(t) has the noise of popcount(t) nodes, and prefixes share the noise of common nodes.
 func (s *server) prefix(r *release.Release) []float64 {
 	sum := append([]float64(nil), r.Sum...)
 	before := accountant.NodeStart(max(1, r.Leaf)) - 1

@@ -51,8 +51,8 @@ func TestTreeNoise(t *testing.T) {
 	}
 }
 
-// TestPrefixesShareNodes: the sums of the first 6 and 7 leaves differ by the release of leaf 7 alone; that of the first
-// 8 shares none.
+// TestPrefixesShareNodes: the sums of the first 6 and 7 leaves differ by the release of leaf 7 alone; the sum of the
+// first 8 shares none.
 func TestPrefixesShareNodes(t *testing.T) {
 	s := newServer(make([]float32, 1), true, 1, 0)
 	var sums []float64

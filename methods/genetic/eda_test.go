@@ -61,7 +61,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestBest: the highest counts above the threshold, the best first, so many at most.
+// TestBest: the highest counts above the threshold, the best first, up to the given number.
 func TestBest(t *testing.T) {
 	counts := []float64{3, 9, -2, 7, 9, 4}
 	for want, c := range map[int][]int{0: best(counts, 10, 3), 2: best(counts, 7.5, 3), 3: best(counts, 0, 3),

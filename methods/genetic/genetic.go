@@ -4,11 +4,11 @@
 //
 //	population ─► votes of the clients for the nearest ─► LimitedDomain: the best, by noise (fedsim) ─► decoder ─► texts
 //	    ▲                                                                                                 │
-//	    └── draws from a normal distribution that the parents describe (EDA) ◄── those of low perplexity ─┘
+//	    └── draws from a normal distribution that the parents describe (EDA) ◄── texts of low perplexity ─┘
 //
-// The first population is that of public texts. The paper's decoder is an inverter of the encoder; a lookup among
-// texts, and the generator prompted with the nearest texts, stand in for it. Everything after a selection follows from
-// it and from public text. A round that selects nothing, or keeps nothing, ends the run; it is charged as any other.
+// The first population is of public texts. The paper's decoder is an inverter of the encoder; a lookup among texts, and
+// the generator prompted with the nearest texts, stand in for it. Everything after a selection follows from it and from
+// public text. A round that selects nothing, or keeps nothing, ends the run; it is charged as any other.
 package genetic
 
 import (
@@ -48,7 +48,7 @@ type Row struct {
 	Public     bool      `parquet:"public"`     // the text is a public one, word for word
 	Perplexity float64   `parquet:"perplexity"` // of the text, for the generator
 	Kept       bool      `parquet:"kept"`       // as a parent
-	Embedding  []float32 `parquet:"embedding"`  // the individual's, not that of the text
+	Embedding  []float32 `parquet:"embedding"`  // the individual's, not the text's
 }
 
 // Method runs the evolution. The last round's selection is its whole state.
@@ -204,7 +204,7 @@ func (m *Method) write(ctx context.Context, prompts []sampling.Prompt, seed uint
 	return out, err
 }
 
-// population is that of a round: public texts' embeddings, and later draws from what the last round's parents describe.
+// population is a round's: public texts' embeddings, and later draws from what the last round's parents describe.
 func (m *Method) population(round int) (embedding.Matrix, error) {
 	random := rng.New(m.Config.Seed, "genetic", "population", strconv.Itoa(round))
 	out := embedding.Matrix{Dim: m.pool.vectors.Dim}
@@ -257,7 +257,7 @@ func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error
 	return best(answer.Sum[:population.Rows], ensemble.Margin(answer.NoiseStd(), population.Rows), g.Parents), nil
 }
 
-// best are the indices of the highest counts above a threshold, so many at most.
+// best are the indices of the highest counts above a threshold, up to most.
 func best(counts []float64, threshold float64, most int) (indices []int) {
 	for i, c := range counts {
 		if c > threshold {
@@ -325,7 +325,7 @@ func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, po
 	return texts, public, err
 }
 
-// perplexities are those of texts for the generator; infinite of empty ones.
+// perplexities are of texts for the generator; infinite of empty ones.
 func (m *Method) perplexities(texts []string) ([]float64, error) {
 	out := make([]float64, len(texts))
 	var scored []lm.Row

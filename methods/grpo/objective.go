@@ -84,8 +84,8 @@ func (o *objective) batch(groups []group, n float64, done func(Metrics)) trainer
 	return b
 }
 
-// pass computes the gradients of one forward pass of an update with so many tokens, whose loss is divided by n, and adds
-// its part of the update's figures to m.
+// pass computes the gradients of one forward pass of an update with the given tokens, whose loss is divided by n, and
+// adds its part of the update's figures to m.
 func (o *objective) pass(p pass, n float64, tokens int, m *Metrics) trainer.Pass {
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {

@@ -62,7 +62,7 @@ func TestLearns(t *testing.T) {
 		c.Scoring.Release, c.Trainer.Rounds, c.Optimizer.LearningRate = "once", 6, 1e-2
 		c.Generate.Samples, c.Generate.Prompts, c.Optimizer.Batch = 8, 16, 8
 	})
-	// The mean reward is that of the witness, which the samples' own mean lowers as they come nearer.
+	// The mean reward is the witness's, which the samples' own mean lowers as they come nearer.
 	if first, last := rounds[0].Values["distance"], rounds[5].Values["distance"]; !(last < 0.9*first) {
 		t.Errorf("the distance went from %g to %g", first, last)
 	}

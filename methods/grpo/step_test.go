@@ -101,8 +101,8 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestUpdate: neither the division into passes nor that of a prompt's samples into rows changes an update but by
-// rounding, and its gradient is what differences of the loss give.
+// TestUpdate: neither the division into passes nor the division of a prompt's samples into rows changes an update but
+// by rounding, and its gradient is what differences of the loss give.
 func TestUpdate(t *testing.T) {
 	config := lm.Config{Type: "gpt2", Vocab: 40, Context: 32, Hidden: 16, Layers: 2, Heads: 2, Inner: 32, NormEps: 1e-5,
 		Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}

@@ -79,7 +79,7 @@ type writer struct {
 	texts         []sampling.Row
 	votes, voted  int
 	support       float64 // sum of the noised fractions of the teachers behind released tokens
-	tokens, clear int     // of all texts, and those of them that the model chose by itself
+	tokens, clear int     // of all texts, and of these the tokens that the model chose by itself
 	clients       int
 	sigma         float64
 }

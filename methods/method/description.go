@@ -19,7 +19,7 @@ type Description struct {
 	New func(Env) (rounds.Method, error)
 	// Series are the figures and pictures of its rounds.
 	Series series.Set
-	// Cost is the work of a run under a configuration; nil is that of the synthetic set's texts.
+	// Cost is the work of a run under a configuration; nil is the work of the synthetic set's texts.
 	Cost func(configs.Config) Cost
 	// Pairs says that the method makes preference pairs and follows dpo.best, by which the synthetic set may depend on
 	// validation clients.

@@ -61,7 +61,7 @@ func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	return e.toReference(vectors, (*metrics.Gaussian).Distance)
 }
 
-// Apart is the distance of the mean of samples to that of the reference; nil without one.
+// Apart is the distance of the mean of samples to the reference's; nil without one.
 func (e Env) Apart(vectors embedding.Matrix) (*float64, error) {
 	return e.toReference(vectors, (*metrics.Gaussian).Apart)
 }
@@ -86,7 +86,7 @@ func (e Env) toReference(vectors embedding.Matrix, distance func(g, to *metrics.
 	return &d, err
 }
 
-// View is where samples lie in the plane of the reference's first two principal components, whose origin is the
+// View is where samples are in the plane of the reference's first two principal components, whose origin is the
 // reference's mean (POPri, Figures 2 and 4).
 type View struct {
 	Points [][2]float64 `json:"points"`

@@ -10,13 +10,13 @@ import (
 	"popri/methods/target"
 )
 
-// Form is what the release tells of the form of clients' texts, as stored.
+// Form is what the release says of the form of clients' texts, as stored.
 type Form struct {
 	target.Form
 	LeastTokens int `json:"least_tokens"` // LeastWords in tokens of the generator
 }
 
-// readForm stores what the release tells of the form of the clients' texts, and follows it.
+// readForm stores what the release says of the form of the clients' texts, and follows it.
 func (f *Single) readForm(r *rounds.Round, s rounds.Stage) error {
 	found, public := Form{Form: f.target.Form}, f.target.Texts[:min(len(f.target.Texts), countedTexts)]
 	tokens := 0

@@ -21,7 +21,7 @@ import (
 // times for the kinds that it found.
 const kindSamples, kindPrompts = 3, 120
 
-// KindSamples is the number of samples that the search writes for a list of so many kinds.
+// KindSamples is the number of samples that the search writes for a list of this number of kinds.
 func KindSamples(kinds int) int { return kindSamples * (kinds + kindPrompts) }
 
 // kindShare is the least fraction of the samples that the weights leave as effective number, and quotedKinds the number of

@@ -12,9 +12,9 @@ import (
 // afterFile has samples of the last round's adapters, which measure them where trainer.select is not "last".
 const afterFile = "after.parquet"
 
-// End ends a round whose adapters are saved. Where trainer.select chooses among the rounds, it measures those of the
-// last one: on the samples that one more round would begin with, as many as in every other round, so that all distances
-// have the same bias.
+// End ends a round whose adapters are saved. Where trainer.select chooses among the rounds, it measures the adapters of
+// the last one: on the samples that one more round would begin with, as many as in every other round, so that all
+// distances have the same bias.
 func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 	if p.Config.Trainer.Select == "last" || r.Number != p.Config.Trainer.Rounds {
 		return nil

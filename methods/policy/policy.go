@@ -71,7 +71,7 @@ func (p *Policy) single() (*Single, error) {
 // Candidates are the samples of a round.
 type Candidates struct {
 	Prompts []sampling.Prompt
-	Rows    []sampling.Row // K·J, those of a prompt in succession
+	Rows    []sampling.Row // K·J, the samples of a prompt in succession
 	Vectors embedding.Matrix
 }
 

@@ -52,7 +52,7 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 }
 
 // Untrained writes the model's part of the synthetic set as it would be if no training had changed the model: the same
-// prompts, seeds and weights on texts. What the synthetic set is worth beyond it is what the training brought.
+// prompts, seeds and weights on texts. What the synthetic set is worth beyond it is what the training gained.
 func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
 	prompter, err := p.finalPrompts()
 	if err != nil {

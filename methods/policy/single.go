@@ -138,8 +138,7 @@ func (f *Single) distance(s rounds.Stage, c Candidates) (distance, chance float6
 	return f.target.Distance(vectors), f.target.Chance(vectors, f.policy.Config.Generate.Samples), nil
 }
 
-// keep draws as many rows as there are from the written texts, by weights that bring their mean embedding near the
-// clients'.
+// keep draws as many rows as there are from the written texts, by weights with a mean embedding near the clients'.
 func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
 	if err := f.embedPublic(s); err != nil {
 		return nil, err

@@ -148,8 +148,8 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestPairsDenoised: a sum that has no noise lies in the space that is projected on, so that nothing changes; and what
-// only the lengths explain goes.
+// TestPairsDenoised: a sum without noise is in the space that is projected on, so that nothing changes; and what only
+// the lengths explain goes.
 func TestPairsDenoised(t *testing.T) {
 	prompts, rows := samplesOf(4, 4)
 	vectors := embedding.NewMatrix(16, 2)
@@ -227,7 +227,7 @@ func (circle) Encode(texts []string) (embedding.Matrix, error) {
 	return m, nil
 }
 
-// TestPairsByWitness: the clients' mean points to (1, 1) and nearly all samples lie along (1, 0.8). Similarity chooses
+// TestPairsByWitness: the clients' mean points to (1, 1) and nearly all samples are along (1, 0.8). Similarity chooses
 // one of these; the witness, what is missing.
 func TestPairsByWitness(t *testing.T) {
 	prompts, rows := samplesOf(4, 4)

@@ -60,7 +60,7 @@ func (e *Events) do(s Stage, f func(Stage) error) error {
 		return err
 	}
 	s.Took = time.Since(begun)
-	tensor.Trim() // the memory of one stage must not add to that of the next
+	tensor.Trim() // the memory of one stage must not add to the next one's
 	told.StageEnd(s)
 	return nil
 }

@@ -52,7 +52,7 @@ type Options struct {
 	Dir    string // the run's folder, which exists
 	Rounds int
 	By     string // the figure by which [Best] chooses the state that the synthetic set is of; "" takes the last one
-	// Patience ends the rounds where By did not fall for so many rounds in a row (see [ProgressOf]); 0 never does.
+	// Patience ends the rounds where By did not fall for that many rounds in a row (see [ProgressOf]); 0 never does.
 	Patience int
 	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if
 	// it took as long as the one before. 0 is no bound.
@@ -140,7 +140,7 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 	return nil
 }
 
-// converged reports whether more rounds would not help, as far as the figure tells that the state is chosen by.
+// converged reports whether more rounds would not help, by the figure that the state is chosen by.
 func (t *Runner) converged() (bool, error) {
 	if t.Patience == 0 || t.By == "" {
 		return false, nil

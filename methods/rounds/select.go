@@ -45,8 +45,8 @@ type Progress struct {
 	Measured    int
 }
 
-// ProgressOf follows a figure. A value counts as a fall if it lies below the last fall by more than the standard error
-// of their difference.
+// ProgressOf follows a figure. A value counts as a fall if it is below the last fall by more than the standard error of
+// their difference.
 func ProgressOf(rounds []series.Round, by string) (p Progress) {
 	chance := 0.0
 	see := func(r series.Round, key string) {

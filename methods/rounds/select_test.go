@@ -6,7 +6,7 @@ import (
 	"popri/show/series"
 )
 
-// A figure falls where it lies below its last fall by more than chance; small steps add up.
+// A figure falls where it is below its last fall by more than chance; small steps add up.
 func TestProgressOf(t *testing.T) {
 	list := func(values ...float64) (out []series.Round) {
 		for i, v := range values {

@@ -10,7 +10,7 @@ import (
 )
 
 // Before generate.min_new_tokens, neither a line break nor a sign of the marker is drawn; letters of the marker may be.
-// Where samples have line breaks, these are drawn, unless nothing else tells the marker.
+// Where samples have line breaks, these are drawn, unless nothing else shows the marker.
 func TestHeldTokens(t *testing.T) {
 	tok := newTokenizer(t, "### Passage 1\ntext goes on\n### Passage 2\ntext goes on\n")
 	public := []datasets.Text{{Text: "text goes on"}}

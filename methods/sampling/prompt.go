@@ -58,7 +58,7 @@ type Prompter struct {
 	ids       [][]int32        // tokens of the texts, if each line is a text
 	labels    []string         // of the texts, where a prompt quotes texts of one label; else nil
 	kinds     []string         // of the texts that a model wrote, else ""
-	different int              // how many of the texts differ, where those of a prompt must: under a template; else 0
+	different int              // how many of the texts differ, where a prompt's texts must: under a template; else 0
 	groups    map[string][]int // the texts of each label
 	separator int32
 	newline   []int32
@@ -183,7 +183,7 @@ func (p *Prompter) Written(write func(string) string) *Prompter {
 	return p.With(p.Fitting(texts))
 }
 
-// Fitting returns the texts that prompts can quote: those of at most data.max_tokens tokens, repetitions kept.
+// Fitting returns the texts that prompts can quote: texts of at most data.max_tokens tokens, repetitions kept.
 func (p *Prompter) Fitting(texts []datasets.Text) []datasets.Text {
 	out := make([]datasets.Text, 0, len(texts))
 	for _, t := range texts {

@@ -47,7 +47,7 @@ type Selection struct {
 	Chosen []Chosen // the most relevant first
 	// Effective is the effective number of texts, 1/Σ weight².
 	Effective float64
-	// Distance is that of the weighted mean of the texts' embeddings from the clients'.
+	// Distance is the distance of the texts' weighted mean embedding from the clients'.
 	Distance float64
 }
 

@@ -39,7 +39,7 @@ func TestDraw(t *testing.T) {
 }
 
 // TestChoose: candidates are matched to the clients' mean. Texts of two documents surround two directions; the clients'
-// mean lies near the first, and so do most rows.
+// mean is near the first, and so do most rows.
 func TestChoose(t *testing.T) {
 	random := rng.New(1, "choose")
 	p := &Pool{Vectors: embedding.NewMatrix(200, 6)}

@@ -33,11 +33,10 @@ const AllRows = 16000
 // RowsOf is the number of rows of a product of public texts alone under a configuration.
 func RowsOf(c configs.Config) int { return cmp.Or(c.Synthetic.PublicTexts, AllRows) }
 
-// head is the number of the most relevant of so many candidates that have three times the weight of the others before
-// the weights are matched.
+// head is the number of the most relevant candidates, with three times the others' weight before weights are matched.
 func head(candidates int) int { return candidates * 7 / 18 }
 
-// effective is the least effective number of texts, 1/Σ weight², that matched weights leave of so many candidates:
-// 1000, with which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of
-// few candidates.
+// effective is the least effective number of texts, 1/Σ weight², that matched weights leave of the candidates: 1000,
+// with which the default's rows repeat a text 16 times on average, as often as the small model bears; or half of few
+// candidates.
 func effective(candidates int) int { return min(1000, max(1, candidates/2)) }

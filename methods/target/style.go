@@ -40,16 +40,16 @@ func (s Style) Rows(rows []sampling.Row) []sampling.Row {
 	return out
 }
 
-// Form is what the release tells of the form of the clients' texts.
+// Form is what the release says of the form of the clients' texts.
 type Form struct {
 	Style      Style      `json:"style"`       // in which quotes and product are written
-	LeastWords int        `json:"least_words"` // of a sample; 0 if the release tells none
+	LeastWords int        `json:"least_words"` // of a sample; 0 if the release has none
 	Lines      bool       `json:"lines"`       // samples have line breaks
 	Measures   []Measured `json:"measures"`    // as embedding.FormMeasures
 }
 
-// Measured is what the release tells of a measure of form: its mean over the clients, with the standard deviation of
-// the noise in it, and over the public texts.
+// Measured is what the release says of a measure of form: its mean over the clients, with the standard deviation of the
+// noise in it, and over the public texts.
 type Measured struct {
 	Name    string  `json:"name"`
 	Clients float64 `json:"clients"`
@@ -101,12 +101,12 @@ func (t *Target) styled(e method.Env) *Target {
 	return t
 }
 
-// farApart is by how many deviations of the noise a measure of the clients' texts must differ from that of public texts
-// to tell how long the mean can be.
+// farApart is by how many deviations of the noise a measure of the clients' texts must differ from the public texts' to
+// show how long the mean can be.
 const farApart = 10
 
-// possible is the largest factor, at most 1, with which the estimated mean is that of texts: no share of texts is below
-// 0 or above 1. The estimate's length rests on public texts, and clients who are far from them may vary less or more.
+// possible is the largest factor, at most 1, with which texts can have the estimated mean: no share of texts is below 0
+// or above 1. The estimate's length rests on public texts, and clients who are far from them may vary less or more.
 func (t *Target) possible(form *embedding.Form, public []float64) float64 {
 	factor := 1.0
 	for i, clients := range form.Measured(t.wanted()[form.Encoder.Dim():]) {
@@ -151,8 +151,8 @@ func lines(measures []Measured) bool {
 	return measures[i].Clients-2*measures[i].Noise > fewLines
 }
 
-// String says in what the form of the clients' texts differs most from that of public texts; "" where nothing does by
-// more than the noise.
+// String says in what the form of the clients' texts differs most from the public texts'; "" where nothing does by more
+// than the noise.
 func (f Form) String() string {
 	order := func(a, b Measured) int { return cmp.Compare(math.Abs(b.Apart), math.Abs(a.Apart)) }
 	var found []string

@@ -14,8 +14,8 @@ import (
 	"popri/scoring/query"
 )
 
-// TestStyle: the release tells how the clients write. Public texts that differ from theirs in capitals alone are
-// written as theirs; where clients write capitals, too, or differ in more than capitals, public texts stay as they are.
+// TestStyle: the release shows how clients write. Public texts that differ from theirs in capitals alone are written
+// like theirs; where clients write capitals, too, or differ in more than capitals, public texts stay as they are.
 func TestStyle(t *testing.T) {
 	public := func(i int) string {
 		words := strings.Fields("The ship left London on Monday with Captain Brown and a crew of nine Danes for the " +

@@ -1,4 +1,4 @@
-// Package target is what one release tells of the clients: their mean embedding, which includes the form of their texts
+// Package target is what one release says of the clients: their mean embedding, which includes the form of their texts
 // where scoring.form is above 0. The scores of any text, and the relevance and the weight of every public text, follow
 // from it at any time and cost no privacy.
 //
@@ -41,7 +41,7 @@ type Target struct {
 	Mean []float64
 	// Noise is the standard deviation of the noise in each value of Mean.
 	Noise float64
-	// Form is what the release tells of the form of the clients' texts; nothing without scoring.form.
+	// Form is what the release says of the form of the clients' texts; nothing without scoring.form.
 	Form Form
 }
 
@@ -105,7 +105,7 @@ func (t *Target) Scores(vectors embedding.Matrix) []float64 {
 }
 
 // Witness returns ⟨x, m̂⟩ − ⟨x, mean of all rows⟩ for each row x, up to a constant: the witness function of the
-// maximum mean discrepancy between the clients' texts and those of the vectors (see scoring.Samples.Witness).
+// maximum mean discrepancy between the clients' texts and the vectors' texts (see scoring.Samples.Witness).
 func (t *Target) Witness(vectors embedding.Matrix) []float64 {
 	own := mean(vectors)
 	out := make([]float64, vectors.Rows)

@@ -7,8 +7,8 @@
 //	    └── prompts: bad texts, good texts ◄───┴─► of each label the S texts with the most near votes, and the most far votes
 //
 // D has all texts so far. The last of the T parts is written after the last vote, so that there are T − 1 releases, and
-// is a part of the synthetic set like the others. With wasp.votes_from "public" or "written", labelled public texts or those
-// of D vote in place of the clients.
+// is a part of the synthetic set like the others. With wasp.votes_from "public" or "written", labelled public texts or
+// D's texts vote in place of the clients.
 //
 // Noise makes some counts negative; they count as 0 for weights. The weights are scaled to a sum of 1.
 package wasp

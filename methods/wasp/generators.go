@@ -22,7 +22,7 @@ type generator struct {
 	api  *api   // nil for a model that is here
 }
 
-// generators are those of a run, model.path's first.
+// generators are a run's generators, model.path's first.
 func generators(e method.Env) ([]generator, error) {
 	out := []generator{{name: nameOf(e.Config.Model.Path)}}
 	for _, path := range settings.Of(e.Config).Generators {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestPaperNoise: the noise that the paper's formula gives for its settings, and what four releases with it spend
-// exactly: with the sensitivity of 4 taken at its word, and with that of a text's vector of eight votes.
+// exactly: with the stated sensitivity of 4, and with the sensitivity of a text's vector of eight votes.
 func TestPaperNoise(t *testing.T) {
 	for _, c := range []struct {
 		sensitivity, epsilon, delta float64

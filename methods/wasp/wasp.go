@@ -26,7 +26,7 @@ import (
 // Method runs WASP. The texts of the last round with their votes are its whole state.
 type Method struct {
 	method.Env
-	classes    []string // the labels, those of the public texts
+	classes    []string // the labels of the public texts
 	generators []generator
 	done       int   // complete rounds
 	texts      []row // D after the last of them, with its votes
@@ -203,8 +203,8 @@ func (m *Method) pools() []pool {
 	return out
 }
 
-// ask returns the near votes of the texts, and then the far ones: the clients', noised, or those of public or written
-// texts.
+// ask returns the near votes of the texts, and then the far ones: the clients', noised, or the votes of public or
+// written texts.
 func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 	var asked scoring.Contrast
 	var voters query.Clients

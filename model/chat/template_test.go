@@ -83,7 +83,7 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// Numbers and the order of fields are those of the file.
+// Numbers and the order of fields are as in the file.
 func TestFieldsOfMessages(t *testing.T) {
 	template, err := Load(folder(t, map[string]string{templateFile: "{{ messages[0].n }} {{ messages[0].tool_calls | tojson }}"}))
 	if err != nil {

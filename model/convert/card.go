@@ -12,7 +12,7 @@ import (
 )
 
 // phi3Name matches names by which llama.cpp knows the tokens of Phi-3, which take the white space behind them. No key
-// says that of a token.
+// says so of a token.
 var phi3Name = regexp.MustCompile(`(?i)phi-?3`)
 
 // general writes what a model is called and where it comes from. strips says that tokens take the white space behind

@@ -27,7 +27,7 @@ var gemmaNorms = append([]norm{{"input_layernorm", "attn_norm", stream},
 	{"pre_feedforward_layernorm", "ffn_norm", stream}}, afterNorms...)
 
 // gemma pairs what Gemma 2 and 3 have in common. Their files hold 1 + w of the norms' weights w, and do not say by the
-// root of what scores are divided: the width of a head, but in the largest model, which has so many layers.
+// root of what scores are divided: the width of a head, except in the largest model, whose number of layers is largest.
 func (c *codec) gemma(t *tensors, largest int) {
 	delete(c.config, "hidden_act")
 	c.config["hidden_activation"] = "gelu_pytorch_tanh"

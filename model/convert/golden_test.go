@@ -16,9 +16,8 @@ import (
 	"popri/testkit/goldentensor"
 )
 
-// TestGoldenImport imports small models and compares logits and greedy continuations with those of transformers' own
-// import of the same file, or with the model of transformers that it was made of, and the ids of texts with those of
-// tokenizers.
+// TestGoldenImport imports small models and compares logits and greedy continuations with transformers' own import of
+// the same file, or with the transformers model that it was made of, and the ids of texts with tokenizers'.
 func TestGoldenImport(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(golden.Folder(t, "gguf"), "*", "model.gguf"))
 	if err != nil {

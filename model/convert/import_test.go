@@ -255,7 +255,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// llama3Blend is what LLaMA 3.1 divides the frequency theta^-exponent by, whose wavelength lies between its two limits.
+// llama3Blend is what LLaMA 3.1 divides the frequency theta^-exponent by, whose wavelength is between its two limits.
 func llama3Blend(theta, exponent, factor float64) float32 {
 	smooth := (8192/(2*math.Pi*math.Pow(theta, exponent)) - 1) / 3
 	return float32(1 / ((1-smooth)/factor + smooth))

@@ -38,7 +38,7 @@ var architectures = map[string]architecture{
 // decoder is how a descendant of LLaMA differs from it.
 type decoder struct {
 	model, class string  // what config.json calls it
-	permuted     bool    // rotary pairs lie side by side in the file
+	permuted     bool    // rotary pairs are side by side in the file
 	biases       biases  // which projections have them
 	ownBiases    bool    // each file's first block says which
 	norms        []norm  // of each block; nil means LLaMA's

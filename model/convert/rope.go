@@ -100,8 +100,8 @@ func llama3Factors(dim int, theta, factor, low, high, original float64) []float6
 	return factors
 }
 
-// llama3 finds the scaling whose factors the file holds: those of LLaMA 3.1 for the rotary base and the largest factor.
-// Any others are refused, because config.json cannot state them.
+// llama3 finds the scaling whose factors the file holds: the scaling of LLaMA 3.1 for the rotary base and the largest
+// factor. Any others are refused, because config.json cannot state them.
 func (c *codec) llama3() any {
 	dim, theta := c.config["head_dim"].(int), c.config["rope_theta"].(float64)
 	t, _ := c.file.Tensor(ropeFactors)

@@ -67,7 +67,7 @@ type vocabulary struct {
 	tokens []string
 	types  []int64 // nil means that all are normal
 	begin  bool    // texts begin with the token of bos
-	end    bool    // and end with that of eos
+	end    bool    // and end with the token of eos
 	ids    map[string]int32
 }
 

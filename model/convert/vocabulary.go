@@ -20,7 +20,7 @@ type exported struct {
 	vocabulary
 	tokenizer.Description
 	pre      string // tokenizer.ggml.pre; "" of SentencePiece's BPE
-	strips   bool   // tokens take the white space behind them as those of Phi-3 do
+	strips   bool   // tokens take the white space behind them, as in Phi-3
 	template string // of conversations
 }
 
@@ -77,7 +77,7 @@ func (c *codec) vocabulary() (v *exported, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range []string{"pad_token", "unk_token"} { // those of a class alone mean nothing in the file
+	for _, n := range []string{"pad_token", "unk_token"} { // a class's own tokens mean nothing in the file
 		if stated[n] == "" {
 			delete(special, n)
 		}
@@ -140,7 +140,7 @@ func (v *exported) roles(c *codec, t *tokenizer.Tokenizer, special map[string]st
 	return nil
 }
 
-// write writes the keys of the tokenizer, for an embedding with so many rows.
+// write writes the keys of the tokenizer, for an embedding with this number of rows.
 func (v *exported) write(c *codec, rows int) error {
 	if len(v.Pieces) > rows {
 		return c.folder.bad(tokenizer.FileName, "model.vocab", "has %d tokens, but the token embedding has %d rows",

@@ -19,7 +19,7 @@ type weight struct {
 	source    gguf.Tensor        // in the file; an export settles its type
 	dtype     safetensors.DType  // in the folder that an import writes
 	transpose bool               // the file's is [shape[1], shape[0]]
-	// rotary, where not 0, is the width D of the heads of queries or keys whose rotary pairs lie side by side in the
+	// rotary, where not 0, is the width D of the heads of queries or keys whose rotary pairs are side by side in the
 	// file: row 2j+s of a head there is row s·D/2+j here.
 	rotary int64
 	shift  float32 // an import adds it to each value, an export subtracts it
@@ -159,7 +159,7 @@ func (c *converter) run() error {
 	return nil
 }
 
-// transposed reads all of a matrix, which is the most that lies in memory at once.
+// transposed reads all of a matrix, which is the most that is in memory at once.
 func (c *converter) transposed(total int64) error {
 	values := make([]float32, total)
 	if err := c.read(values, 0); err != nil {

@@ -23,7 +23,7 @@ func (f *folder) embeddings(vocab int) {
 	f.random("embeddings.position_embeddings.weight", 0.1, 0, bertContext, bertWidth)
 }
 
-// bertLayers adds the layers; names are those of attention, its norm last.
+// bertLayers adds the layers; names are the parts of attention, its norm last.
 func (f *folder) bertLayers(names ...string) {
 	f.norm("embeddings.LayerNorm", bertWidth)
 	for i := range 2 {

@@ -67,7 +67,7 @@ var FormMeasures = []Measure{
 // ShortTexts are the lengths in words of the last of [FormMeasures], which are the fractions of texts that are shorter.
 var ShortTexts = []int{8, 16, 24, 32, 48}
 
-// Range is where the mean of a measure over texts can lie, with the bound that [Form] puts on each text's.
+// Range is where the mean of a measure over texts can be, with the bound that [Form] puts on each text's.
 func (m Measure) Range() (least, most float64) {
 	least, most = max(0, m.Mean-mostDeviations*m.Std), m.Mean+mostDeviations*m.Std
 	if strings.HasPrefix(m.Name, "texts ") { // their fraction

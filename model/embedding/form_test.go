@@ -9,8 +9,8 @@ import (
 	"popri/model/embedding"
 )
 
-// TestForm: the embedding stands before the measures, each of which tells the texts apart that it is for; what is read
-// back from a mean is the mean of the measures.
+// TestForm: the embedding stands before the measures, each of which distinguishes the texts that it is for; what is
+// read back from a mean is the mean of the measures.
 func TestForm(t *testing.T) {
 	h := fit(t, embedding.HashingConfig{Dim: 16})
 	f := &embedding.Form{Encoder: h, Weight: 0.5}

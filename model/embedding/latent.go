@@ -46,7 +46,7 @@ type LatentConfig struct {
 
 // Latent is an encoder fitted to public text without labels: the features of [Hashing], reduced to the directions in
 // which public texts differ most (latent semantic analysis), so that words that keep the same company are alike. It
-// takes seconds to fit, and tells the clients' domain from the rest much better than as many random directions do.
+// takes seconds to fit, and separates the clients' domain from the rest much better than as many random directions do.
 //
 //	text ─► tf-idf x, unit length, over the common features ─► (x − mean)·V·Λ^(−1/4) ─► unit length
 //

@@ -6,8 +6,8 @@ import "fmt"
 // cores, and enough for texts of one length to find each other.
 const partTexts = 1024
 
-// InParts encodes texts as e.Encode does, in parts, and tells after each how many texts are done. A row depends on its
-// text alone, so that the values are the same. A nil tell is not called.
+// InParts encodes texts as e.Encode does, in parts, and calls tell after each with the number of texts done. A row
+// depends on its text alone, so that the values are the same. A nil tell is not called.
 func InParts(e Encoder, texts []string, tell func(done, total int)) (Matrix, error) {
 	if tell == nil || len(texts) <= partTexts {
 		m, err := e.Encode(texts)

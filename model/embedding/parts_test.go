@@ -27,7 +27,7 @@ func (s *slow) Encode(texts []string) (Matrix, error) {
 	return s.Encoder.Encode(texts)
 }
 
-// A long pool is reported while it is embedded, and its vectors are those of one call.
+// A long pool is reported while it is embedded, and its vectors equal one call's.
 func TestInParts(t *testing.T) {
 	texts := make([]string, 2*partTexts+7)
 	for i := range texts {

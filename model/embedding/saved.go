@@ -57,7 +57,7 @@ func Save(path string, e Encoder) error {
 		map[string]string{savedKind: kind, savedConfig: string(settings), savedKey: Key(e)})
 }
 
-// LoadSaved reads an encoder that [Save] wrote. Its [Key] is that of the encoder that was saved; a file of another
+// LoadSaved reads an encoder that [Save] wrote. It has the [Key] of the encoder that was saved; a file of another
 // content is an error.
 func LoadSaved(path string) (Encoder, error) {
 	f, err := safetensors.Open(path)

@@ -160,7 +160,7 @@ func BenchmarkTorchEncode(b *testing.B) {
 	}
 }
 
-// cosine is that of two vectors of length 1.
+// cosine is the cosine of two vectors of length 1.
 func cosine(a, b []float32) (sum float64) {
 	for i := range a {
 		sum += float64(a[i]) * float64(b[i])

@@ -36,7 +36,7 @@ func q3k(dst []float32, b []byte) {
 	}
 }
 
-// scaleMin unpacks six-bit scale and minimum of group g of 8 from 12 bytes: groups 0 to 3 lie in the low six bits of
+// scaleMin unpacks six-bit scale and minimum of group g of 8 from 12 bytes: groups 0 to 3 are in the low six bits of
 // bytes 0 to 3 and 4 to 7; of groups 4 to 7, the low four bits in bytes 8 to 11 and the high two above the others.
 func scaleMin(p []byte, g int) (scale, minimum byte) {
 	if g < 4 {

@@ -42,7 +42,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("gguf: %s: %s", e.Path, e.Problem)
 }
 
-// UserFault tells that the user can correct it.
+// UserFault says that the user can correct it.
 func (e *FormatError) UserFault() bool { return true }
 
 // File is an open file. Its methods may be called concurrently, except Close.

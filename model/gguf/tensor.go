@@ -96,8 +96,8 @@ func (f *File) parseTensor(c *cursor) error {
 	return nil
 }
 
-// locate finds where the blocks begin, after a header of the given length, and checks that every tensor's lie inside the
-// file and that no two overlap.
+// locate finds where the blocks begin, after a header of the given length, and checks that every tensor's are inside
+// the file and that no two overlap.
 func (f *File) locate(header, size int64) error {
 	const key = "general.alignment"
 	alignment, ok, err := f.Int(key)

@@ -16,7 +16,7 @@ type Entry struct {
 	Value any
 }
 
-// Stream is a tensor whose blocks are made while they are written, so that they never lie in memory together.
+// Stream is a tensor whose blocks are made while they are written, so that they are never in memory together.
 type Stream struct {
 	Tensor
 	// Write writes the blocks, in row-major order: as many bytes as type and shape take.

@@ -412,7 +412,7 @@ func TestOwnHead(t *testing.T) {
 	}
 }
 
-// The tokens that end a text are those of generation_config.json, where it has any.
+// The tokens that end a text are from generation_config.json, where it has any.
 func TestGenerationConfig(t *testing.T) {
 	m := newSmall(t, small()["llama"])
 	dir := t.TempDir()

@@ -21,7 +21,7 @@ type block struct {
 	parallel          bool // attention and MLP have the same input
 }
 
-// norms are those of the inputs of attention and MLP, and of the sums with the residual stream.
+// norms are the norms of the inputs of attention and MLP, and of the sums with the residual stream.
 func (b *block) norms() (before, after [2]norm) {
 	before = [2]norm{b.attnNorm, b.mlpNorm}
 	if b.after {
@@ -61,12 +61,12 @@ type mlp struct {
 	act      activation
 }
 
-// projections returns those of the block.
+// projections returns the block's projections.
 func (b *block) projections() []*projection {
 	return []*projection{&b.attn.qkv, &b.attn.out, &b.mlp.up, &b.mlp.down}
 }
 
-// activation is that of an MLP.
+// activation is the activation of an MLP.
 type activation int
 
 const (
@@ -77,11 +77,11 @@ const (
 	relu                       // max(x, 0)
 )
 
-// activations are those of MLPs without gates, by their names in config.json.
+// activations are for MLPs without gates, by their names in config.json.
 var activations = map[string]activation{"gelu": gelu, "gelu_fast": geluTanh, "gelu_new": geluTanh,
 	"gelu_pytorch_tanh": geluTanh, "relu": relu}
 
-// activation is that of an MLP without gates.
+// activation is for an MLP without gates.
 func (c *Config) activation() activation { return activations[c.Gelu] }
 
 // checkActivation refuses an activation that is not known, in a field of config.json.

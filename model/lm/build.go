@@ -23,7 +23,7 @@ type Options struct {
 	Bytes bool
 }
 
-// New makes a model with random weights: normal with standard deviation 0.02, that of the projections onto the residual
+// New makes a model with random weights: normal with standard deviation 0.02, in the projections onto the residual
 // stream divided by √(2·layers), norms at one and biases at zero, as GPT-2 was initialised.
 func New(config Config, o Options, normal func() float64) (*Model, error) {
 	return initial(config, o, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {

@@ -75,7 +75,7 @@ func load(dir string, config Config, o Options,
 }
 
 // Reload reads the named parameters again from the folder that the model was loaded from, which undoes what was done to
-// them since. The files must be those of then. After an error, the parameters are in no known state.
+// them since. The files must not have changed. After an error, the parameters are in no known state.
 func (m *Model) Reload(names ...string) error {
 	m.whole("Reload")
 	if m.files.dir == "" {

@@ -16,11 +16,11 @@ import (
 )
 
 // A model with [Config.Labels] is a classifier, as transformers' …ForSequenceClassification: its head gives a whole row
-// one of C labels, and no token. Scores, gradients and training are those of a model with one counted token a row,
-// whose vocabulary is the labels.
+// one of C labels, and no token. Scores, gradients and training are as in a model with one counted token a row, whose
+// vocabulary is the labels.
 //
 //	decoders   logits = W h    h [H] the final norm's output at the row's last token, W [C, H]
-//	BERT       logits = W tanh(P h + p) + b    h that of the row's first token, every token seeing all
+//	BERT       logits = W tanh(P h + p) + b    h of the row's first token, every token seeing all
 //
 // transformers takes the last token that is no padding, so a row that ends with the padding token reads otherwise
 // there.

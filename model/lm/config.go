@@ -35,7 +35,7 @@ type Config struct {
 	ScaleAttn bool    // attention scores are divided by √D
 	AttnScale float64 // attention scores are multiplied by it instead; 0 for not at all
 
-	// Labels are those of a classifier, in the order of its outputs; none of a language model.
+	// Labels are the labels of a classifier, in the order of its outputs; none of a language model.
 	Labels []string
 
 	// Masked says that the model predicts masked tokens, every token seeing all of its row ([LoadMasked]).
@@ -45,8 +45,8 @@ type Config struct {
 
 	Types  int    // type_vocab_size of BERT, whose texts have type 0; 0 elsewhere
 	Rotary Rotary // rotary positions, where the architecture has them
-	// Local tells the layers that rotate by the base LocalTheta, of Gemma 3; Unturned those that do not rotate, of SmolLM3.
-	// nil for none.
+	// Local marks the layers of Gemma 3 that rotate by the base LocalTheta, Unturned the layers of SmolLM3 that do not
+	// rotate. nil for none.
 	Local, Unturned []bool
 	LocalTheta      float64
 	// Granite multiplies embeddings and the outputs of attention and MLP, and divides the logits, by these; 0 for not
@@ -81,7 +81,7 @@ func (c Config) complete() Config {
 }
 
 // readConfig reads dir/config.json and refuses by name every field that the decoders would otherwise ignore silently.
-// The tokens that end a sequence are those of generation_config.json, if that file names any.
+// The tokens that end a sequence are from generation_config.json, if that file names any.
 func readConfig(dir string) (Config, error) {
 	c, err := readAnyConfig(dir)
 	if err == nil && architectures[c.Type].masked {
@@ -235,11 +235,11 @@ func (t *tokenIDs) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Activations estimates the bytes that a row of so many tokens needs while its gradient is computed, of which some are
-// scored. A block keeps about five rows of the residual stream, the keys and values, and four rows of the MLP for a
-// token, and as much again in gradients and intermediate values, or its input alone where recompute says that it is
-// computed again; the logits are there in float32 three times. For SmolLM2-135M in bfloat16 it gives 2.2 GiB with 4
-// pairs on each of two threads, where 2.4 GiB were measured for all of a training but the weights.
+// Activations estimates the bytes that a row of tokens, of which some are scored, needs while its gradient is computed.
+// A block keeps about five rows of the residual stream, the keys and values, and four rows of the MLP for a token, and
+// as much again in gradients and intermediate values, or its input alone where recompute says that it is computed
+// again; the logits are there in float32 three times. For SmolLM2-135M in bfloat16 it gives 2.2 GiB with 4 pairs on
+// each of two threads, where 2.4 GiB were measured for all of a training but the weights.
 func (c *Config) Activations(tokens, scored int64, compute tensor.DType, recompute bool) int64 {
 	used, layers := int64(compute.Size()), int64(c.Layers)
 	block := 2 * used * int64(5*c.Hidden+2*c.KVHeads*c.HeadDim()+4*c.Inner)

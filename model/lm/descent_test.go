@@ -12,7 +12,7 @@ type descent struct {
 	m      *Model
 	params []tensor.Tensor
 	adam   *tensor.AdamW
-	drop   Dropout // its seed is that of the first pass
+	drop   Dropout // its seed is the first pass's
 }
 
 func newDescent(t testing.TB, m *Model) *descent {

@@ -44,7 +44,7 @@ type RowScore struct {
 	Best            int32 // of a classifier: the likeliest label
 }
 
-// batches calls f with the rows in turn, as many at once as have so many padded tokens, and where they begin.
+// batches calls f with the rows in turn, as many at once as have the given padded tokens, and where they begin.
 func batches(s *tensor.Scope, rows []Row, tokens int, f func(from int, batch []Row)) {
 	for from := 0; from < len(rows); {
 		to, width := from, 1

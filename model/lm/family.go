@@ -51,7 +51,7 @@ func Families() []string {
 		func(name string) bool { return architectures[name].masked })
 }
 
-// Generators are those of models that write text.
+// Generators are the families of models that write text.
 func Generators() []string {
 	return slices.DeleteFunc(Families(), func(name string) bool { return name == "bert" })
 }

@@ -24,7 +24,7 @@ type gemmaLike struct {
 	QueryScale float64 `json:"query_pre_attn_scalar"`
 }
 
-// gemma checks them, and resolves those of LLaMA.
+// gemma checks the fields, and resolves LLaMA's.
 func (f gemmaLike) gemma() (Config, error) {
 	if f.GemmaAct != gemmaAct {
 		return Config{}, quote.Errorf("hidden_activation: %q is not supported (%s)", f.GemmaAct, gemmaAct)
@@ -88,8 +88,8 @@ func gemma3Config(raw []byte) (Config, error) {
 // localLayer and fullLayer are the values of layer_types, and the keys of rope_parameters.
 const localLayer, fullLayer = "sliding_attention", "full_attention"
 
-// splitRotary puts the rotary positions of full layers where those of all layers are, and the base of local ones in local, where
-// rope_parameters has them by the type of layer, as transformers 5 writes them.
+// splitRotary puts the rotary positions of full layers where all layers have theirs, and the base of local ones in
+// local, where rope_parameters has them by the type of layer, as transformers 5 writes them.
 func (f *llamaLike) splitRotary(local *float64) error {
 	if len(f.Parameters) == 0 || hfconfig.Off(f.Parameters) {
 		return nil

@@ -194,7 +194,7 @@ func goldenModels(t *testing.T, root string) {
 	}
 }
 
-// goldenGradients are those of the mean loss of a row: of each parameter, the norm and the product with sin(0), sin(1), ….
+// goldenGradients are of the mean loss of a row: of each parameter, the norm and the product with sin(0), sin(1), ….
 type goldenGradients struct {
 	Row   []int32
 	Loss  float64

@@ -73,7 +73,7 @@ func (m *Model) projectHead(s *tensor.Scope, h tensor.Tensor) tensor.Tensor {
 	return s.MatMul(h, s.Transpose(m.head.in(s, h.DType()), 0, 1))
 }
 
-// headGradient maps gradients of logits [n, V] to those of hidden states.
+// headGradient maps gradients of logits [n, V] to gradients of hidden states.
 func (m *Model) headGradient(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
 	if m.head.laidOut(logits.DType()) {
 		return m.head.back.Product(s, logits, tensor.Epilogue{})

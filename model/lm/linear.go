@@ -59,7 +59,7 @@ func inRows(s *tensor.Scope, x tensor.Tensor, f func(x tensor.Tensor) tensor.Ten
 // A projection maps x [B, T, in] to the outputs of its parts side by side, [B, T, out], by one product.
 type projection struct {
 	parts   []*Linear
-	*matrix // that of the one part, or of all: theirs are views of its rows
+	*matrix // the matrix of the one part, or of all: theirs are views of its rows
 }
 
 func single(l *Linear) projection { return projection{[]*Linear{l}, &l.matrix} }

@@ -267,7 +267,7 @@ func TestNotFiniteLogits(t *testing.T) {
 }
 
 // BenchmarkLoad loads the folder that $POPRI_MODEL names, or a LLaMA of 46 million parameters, and reads its weights as
-// they lie on disk beside it.
+// they are on disk beside it.
 func BenchmarkLoad(b *testing.B) {
 	dir := os.Getenv("POPRI_MODEL")
 	if dir == "" {

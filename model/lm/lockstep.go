@@ -105,9 +105,9 @@ func (l *Lockstep) Free() {
 }
 
 // Step gives use the float32 logits [V] of what follows each prompt and the given tokens, in any order and from several
-// goroutines. use must not keep them. Tokens that continue those of the step before are the only ones that are
-// computed. The results of a prompt do not depend on the number of threads. Step ends between two crews of prompts when
-// ctx ends; it is not safe for concurrent use.
+// goroutines. use must not keep them. Only tokens that continue the step before's tokens are computed. The results of a
+// prompt do not depend on the number of threads. Step ends between two crews of prompts when ctx ends; it is not safe
+// for concurrent use.
 func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int, logits []float32) error) error {
 	if len(tokens) > l.room {
 		return fmt.Errorf("lm: %d tokens in lockstep, and there is room for %d", len(tokens), l.room)
@@ -214,7 +214,7 @@ func (l *Lockstep) advance(s *tensor.Scope, p *crew, tokens []int32) tensor.Tens
 		return p.start
 	case common == len(tokens) && common == len(p.fed):
 		return p.last
-	case common == len(tokens): // the state after an earlier token is that of feeding it again
+	case common == len(tokens): // feeding an earlier token again gives the state after it
 		common--
 	}
 	p.fed = append(p.fed[:0:0], tokens[:common]...)

@@ -11,7 +11,7 @@ import (
 	"popri/model/tensor"
 )
 
-// TestLockstep: the distributions are those of the whole forward pass, for prompts in memory and prompts that are read
+// TestLockstep: the distributions are as in the whole forward pass, for prompts in memory and prompts that are read
 // again, whatever was fed before; nothing is left when it is freed.
 func TestLockstep(t *testing.T) {
 	for name, c := range small() {
@@ -87,8 +87,8 @@ func TestLockstep(t *testing.T) {
 }
 
 // TestLockstepAlone: with a width, a prompt's logits are the same to the last bit whatever the other prompts are, so
-// that anyone who takes a prompt's text away, or makes it longer, changes nothing of the others. They are those of the
-// forward pass.
+// that anyone who takes a prompt's text away, or makes it longer, changes nothing of the others. They equal the forward
+// pass's.
 func TestLockstepAlone(t *testing.T) {
 	const width = 30
 	for _, name := range []string{"gpt2", "llama"} {

@@ -38,7 +38,7 @@ type FillOptions struct {
 	Temperature float64 // softmax temperature; 0 takes the likeliest token
 	TopP        float64 // keep the likeliest tokens whose probability reaches this; 0 or 1 keeps all
 	TopK        int     // keep this many likeliest tokens; 0 keeps all
-	// Seed, the index of a row and that of a token in it determine the random numbers, whatever the batch is.
+	// Seed, the index of a row and the index of a token in it determine the random numbers, whatever the batch is.
 	Seed uint64
 }
 

@@ -13,7 +13,7 @@ import (
 var opt = architecture{config: optConfig, fields: optFields, build: optBuild, rename: optName,
 	residual: []string{"out_proj", "fc2"}}
 
-// OPT is what the forms of OPT differ in. The zero value is that of 125M.
+// OPT is what the forms of OPT differ in. The zero value is 125M's.
 type OPT struct {
 	NormAfter bool // the norms are of the sums with the residual stream, and none is at the end
 	NoEndNorm bool // no norm is at the end

@@ -78,7 +78,7 @@ func (m *Model) Freeze() error {
 	return err
 }
 
-// pack lays all weights out, those of projections in bytes if asked to, and tells done of each projection.
+// pack lays all weights out, the projections' in bytes if asked to, and calls done with each projection.
 func (m *Model) pack(bytes bool, done func(p projection)) error {
 	return tensor.Run(func(s *tensor.Scope) error {
 		for _, p := range m.projections() {
@@ -162,7 +162,7 @@ func (w *matrix) layOut(s *tensor.Scope, d tensor.DType, gated bool) {
 // gated reports whether the weight can be laid out as one of gates.
 func (w *matrix) gated() bool { return w.gates && w.weight.Size(0)%32 == 0 }
 
-// projections returns those of all blocks.
+// projections returns all blocks' projections.
 func (m *Model) projections() (all []*projection) {
 	for i := range m.blocks {
 		all = append(all, m.blocks[i].projections()...)

@@ -18,7 +18,7 @@ import (
 type Rotary struct {
 	Theta float64 // base of the frequencies
 	// Scaling stretches the frequencies for a longer context: "" not at all, "linear" all by 1/Factor, "llama3" (Llama
-	// 3.1) those of wavelengths beyond OriginalContext/LowFactor by 1/Factor, none of wavelengths below
+	// 3.1) frequencies of wavelengths beyond OriginalContext/LowFactor by 1/Factor, none of wavelengths below
 	// OriginalContext/HighFactor, and a blend between.
 	Scaling               string
 	Factor                float64
@@ -125,14 +125,14 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 	return r.narrowed(name, partial)
 }
 
-// longFields are those of "longrope".
+// longFields are the fields of "longrope".
 type longFields struct {
 	Short     []float64 `json:"short_factor"`
 	Long      []float64 `json:"long_factor"`
 	Magnitude float64   `json:"attention_factor"`
 }
 
-// yarnFields are those of "yarn".
+// yarnFields are the fields of "yarn".
 type yarnFields struct {
 	Fast     float64 `json:"beta_fast"`
 	Slow     float64 `json:"beta_slow"`
@@ -282,7 +282,7 @@ func (r Rotary) frequencies(head int) []float32 {
 // negative, so that x·cos + swap(x)·sin is the rotation. The zero value rotates nothing.
 type rotation struct{ cos, sin tensor.Tensor }
 
-// rotations are those of the layers: of all but local ones, and of these.
+// rotations are the rotations of the layers: of all but local ones, and of these.
 type rotations struct{ full, local rotation }
 
 // of is the rotation of a layer.
@@ -296,8 +296,8 @@ func (r rotations) of(a *attention) rotation {
 	return r.full
 }
 
-// frequencies are those of rotary positions, float32 [half as many as rotated dimensions of a head]: of full layers and
-// of local ones, where these have their own; none without.
+// frequencies are the frequencies of rotary positions, float32 [half as many as rotated dimensions of a head]: of full
+// layers and of local ones, where these have their own; none without.
 type frequencies struct{ full, local tensor.Tensor }
 
 func newFrequencies(s *tensor.Scope, c Config) (f frequencies) {

@@ -131,8 +131,8 @@ func packedRows(s *tensor.Scope, rows []Row) (in Input) {
 // several reports whether the row holds several sequences.
 func (r Row) several() bool { return len(r.Branches) > 0 }
 
-// order writes the positions of the row's tokens. There may be more positions than tokens; the last sequence then goes
-// on. If mask is not empty, it receives ones where a token (its row, width long) sees another one.
+// order writes the positions of the row's tokens. There may be more positions than tokens; the last sequence then
+// continues. If mask is not empty, it receives ones where a token (its row, width long) sees another one.
 func (r Row) order(positions []int64, mask []byte, width int) {
 	left, hidden := r.Branches, 0 // hidden: where the token's own sequence begins, behind Shared; 0 for the first one
 	for t := range positions {
@@ -172,7 +172,7 @@ func paddedRows(s *tensor.Scope, rows []Row, before, context int) Input {
 	for i, r := range rows {
 		at := positions[i*width:][:width]
 		r.order(at, mask[i*width*width:], width)
-		for t := range at { // padding may lie beyond the context
+		for t := range at { // padding may be beyond the context
 			at[t] = int64(before + min(int(at[t]), width-1, context-before-1))
 		}
 	}

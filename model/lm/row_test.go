@@ -7,7 +7,7 @@ import (
 	"popri/model/tensor"
 )
 
-// TestRowsBehindEachOther: rows that lie behind each other have the log-probabilities and gradients that they have with
+// TestRowsBehindEachOther: rows that are behind each other have the log-probabilities and gradients that they have with
 // padding, whatever their lengths, also where they hold several sequences and where blocks are computed again.
 func TestRowsBehindEachOther(t *testing.T) {
 	rows := func(lengths ...int) (rows []Row) {

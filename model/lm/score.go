@@ -136,7 +136,7 @@ func (sc *Scored) chunk(s *tensor.Scope, from, to int) *chunk {
 
 // Gradients returns the gradients of Σ weights[i]·LogProbs[i] with respect to params, which must all take part in it,
 // and frees the graph. After [Model.unscored] it fills LogProbs. The vocabulary is processed chunk by chunk: the
-// gradient of the hidden states is joined to their graph by its product with them, and that of the head is added up.
+// gradient of the hidden states is joined to their graph by its product with them, and the head's gradient is added up.
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	if len(sc.tokens) == 0 {

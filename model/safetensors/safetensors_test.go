@@ -457,7 +457,7 @@ func ExampleOpen() {
 	// Output: BF16 [2 2] [1 2 3 4]
 }
 
-// Tensors that are made while they are written give the bytes of those that lie in memory.
+// Tensors that are made while they are written give the bytes of tensors in memory.
 func TestWriteStreams(t *testing.T) {
 	dir := t.TempDir()
 	tensors := []Tensor{FromFloat32As("b", []int64{2}, []float32{1, 2}, BF16),

@@ -31,7 +31,7 @@ func Write(path string, tensors []Tensor, metadata map[string]string) error {
 	return WriteStreams(path, streams, metadata)
 }
 
-// Stream is a tensor whose values are made while they are written, so that they never lie in memory together.
+// Stream is a tensor whose values are made while they are written, so that they are never in memory together.
 type Stream struct {
 	Name  string
 	DType DType

@@ -1,6 +1,6 @@
 // The kernels of AdamW and of sums. Included by kernels.h.
 // One pass over parameter, gradient and both moments. c1 and c2 are the bias corrections 1 - b^t; scale multiplies the
-// gradient (clipping). The operations and their order are those of torch.optim.AdamW without foreach.
+// gradient (clipping). The operations and their order are as in torch.optim.AdamW without foreach.
 void popri_adamw(float *restrict p, const float *restrict g, float *restrict m, float *restrict v, int64_t n, float lr,
                  float b1, float b2, float eps, float wd, float c1, float c2, float scale) {
   OPERATION("popri::adamw");

@@ -21,7 +21,7 @@ int popri_amx_enable(void) {
 static int64_t blocks_of(int64_t n) { return (n + BLOCK - 1) / BLOCK; }
 
 // Splits the inputs of a row, n blocks of them from the given one on, with zeros where there are none. They become row
-// i of [block of 32 rows][block of 32 inputs][plane][2] tiles, so that a step reads what lies side by side.
+// i of [block of 32 rows][block of 32 inputs][plane][2] tiles, so that a step reads adjacent tiles.
 INLINE void split_row(const popri_product *g, int64_t row, int64_t from, int64_t n, int64_t i, uint16_t *parts) {
   uint16_t *to = parts + (i / BLOCK * n * g->planes * BLOCK + i % BLOCK) * BLOCK;
   int64_t at = row * g->in + from * BLOCK, left = row < g->rows ? g->in - from * BLOCK : 0;
@@ -153,7 +153,7 @@ INLINE void block_of(int planes, const uint16_t *a, const uint16_t *b, int64_t d
 // The inputs of one pass over the weights should stay in the second-level cache beside a block of weights.
 enum { CACHED = 960 << 10, PANEL = 512 };
 
-// Most rows that are multiplied at once: PANEL, or fewer where so many less stay in the cache.
+// Most rows that are multiplied at once: PANEL, or fewer that stay in the cache.
 static int64_t most_rows(const popri_product *g) {
   int64_t fit = CACHED / (2 * blocks_of(g->in) * BLOCK * g->planes);
   return fit < PANEL / 2 || fit > PANEL ? PANEL : fit;
@@ -165,7 +165,7 @@ int64_t popri_tiles_panel(const popri_product *g) {
   return panels < 2 ? g->rows : blocks_of((g->rows + panels - 1) / panels) * BLOCK;
 }
 
-// Bytes of the inputs, split, for so many blocks of depth.
+// Bytes of the inputs, split, for depth blocks.
 static int64_t split_size(const popri_product *g, int64_t depth) {
   return blocks_of(g->rows) * depth * BLOCK * BLOCK * g->planes * 2;
 }
@@ -331,7 +331,7 @@ AMX static void draw_rows(const popri_product *g, const popri_draws *d, void *sc
 }
 
 // Draws a token for each row of the product g as popri_sample does, without the logits in memory. They are computed
-// twice: all of them, of which the parts' sums are kept, and then those of the part that is drawn from. Only g's rows,
+// twice: all of them, of which the parts' sums are kept, and then the logits of the drawn part. Only g's rows,
 // in, out, planes, w and x count. scratch has room for popri_draw_scratch bytes.
 void popri_draw_run(const popri_product *g, const popri_draws *d, void *scratch) {
   OPERATION("popri::draw");

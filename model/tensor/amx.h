@@ -21,7 +21,7 @@ INLINE void tiles_on(void) {
   _tile_loadconfig(&config);
 }
 
-// Tiles 0 to 3 hold 32 × 32 sums: zeros at first, else those that lie width apart.
+// Tiles 0 to 3 hold 32 × 32 sums: zeros at first, else the sums at steps of width.
 INLINE void load_sums(int first, const float *sums, int64_t width) {
   if (first) {
     _tile_zero(0);

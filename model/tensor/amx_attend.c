@@ -5,8 +5,8 @@
 // Attention while sampling, in bfloat16 on the matrix unit. Up to 32 queries that share keys are the rows of one
 // product with them: a prompt's samples, times the heads that share a head of keys (Hydragen, arXiv 2402.05099). A
 // sample's own keys, which only its own heads share, take the vector unit's bfloat16 products. Keys and values are
-// stored so that both units read them without moving anything: value (t, d) of a head's keys lies in the block of 16
-// tokens t/16 at (d/2, t%16, d%2), that of its values at (t/2, d, t%2). Scores, sums and the softmax are float32.
+// stored so that both units read them without moving anything: number (t, d) of a head's keys is in the block of 16
+// tokens t/16 at (d/2, t%16, d%2), of its values at (t/2, d, t%2). Scores, sums and the softmax are float32.
 
 #ifdef AMX
 
@@ -65,7 +65,7 @@ INLINE void fetch(const uint16_t *p, int n) {
 }
 
 // The queries' scores with the first n keys, rounded up to 32. Without two there are 16 queries at most. As much is
-// fetched of what lies at next.
+// fetched at next.
 INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, const uint16_t *next, int n) {
   int dim = s->dim;
   for (int t = 0; t < n; t += 2 * SIDE) {
@@ -84,7 +84,7 @@ INLINE void tile_scores(const attend_scratch *s, int two, const uint16_t *k, con
   }
 }
 
-// The values weighted by the probabilities of the first n, rounded up to 32. As much is fetched of what lies at next.
+// The values weighted by the probabilities of the first n, rounded up to 32. As much is fetched at next.
 INLINE void tile_blend(const attend_scratch *s, int two, const uint16_t *v, const uint16_t *next, int n) {
   int dim = s->dim;
   for (int d = 0; d < dim; d += 2 * SIDE) {
@@ -200,7 +200,7 @@ INLINE void write_row(uint16_t *to, const float *x, int n, float scale) {
 
 static int64_t width_of(const popri_cache *c) { return (int64_t)(c->heads + 2 * c->kv_heads) * c->head; }
 
-// Where a block's keys and values lie: its prompt's and those of its samples, from the row r on.
+// Where a block's keys and values are: its prompt's and its samples', from the row r on.
 typedef struct {
   const popri_cache *c;
   const int32_t *slot;

@@ -7,7 +7,7 @@
 
 #ifdef PACKED
 
-// A factor of a product: row lies stride apart, or the weights; planes lie plane apart.
+// A factor of a product: rows are stride apart, or the weights; planes are plane apart.
 typedef struct {
   const uint16_t *at;
   int64_t stride, plane;

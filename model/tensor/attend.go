@@ -23,7 +23,7 @@ func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
 }
 
 // Attend returns the heads' outputs side by side [B, T, Heads·Dim]: of queries q [B, Heads, T, Dim] and of keys and
-// values [B, KVHeads, T, Dim], drop(softmax(scale·q·kᵀ + mask))·v, where successive heads share those of one. The mask
+// values [B, KVHeads, T, Dim], drop(softmax(scale·q·kᵀ + mask))·v, where successive heads share one k and v. The mask
 // is [B or 1, 1, T, T] or [T, T]. The scores are never all in memory. It needs [Scope.CanAttend] and has a gradient for
 // q, k and v (Dao et al. 2022, arXiv 2205.14135). What drop hides is what [Scope.Drop] hides of [B, Heads, T, T].
 func (s *Scope) Attend(q, k, v, mask Tensor, scale float64, drop Dropout) Tensor {

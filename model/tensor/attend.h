@@ -6,7 +6,7 @@
 // constant number of queries and one type of stored values, float32 or bfloat16, and inlined for each.
 
 // scores[g][t] = sum over d of q[g][d] · k[d][t], for t below n rounded up to a multiple of LANES, of which room is
-// one, wide vectors of them at a time. With few queries, more than two vectors hide how long a sum takes. What lies
+// one, wide vectors of them at a time. With few queries, more than two vectors hide how long a sum takes. What is
 // as far behind next is fetched.
 INLINE void score_wide(int g, int wide, int bf16, float *scores, int stride, const float *const *q, const void *k,
                        int64_t from, int64_t next, int dim, int room) {

@@ -74,8 +74,8 @@ func (c heads) byOperations(s *Scope, q, k, v, mask Tensor, scale float64, drop 
 	return s.Reshape(s.Transpose(y, 1, 2), c.batch, c.tokens, c.heads*c.dim)
 }
 
-// near compares the size of the difference with that of what is wanted, and each value. One token alone, which gives
-// all its weight to itself, has no gradients of queries and keys; rounding leaves some.
+// near compares the size of the difference with the size of what is wanted, and each value. One token alone, which
+// gives all its weight to itself, has no gradients of queries and keys; rounding leaves some.
 func (c heads) near(t *testing.T, got, want trained, tolerance, each float64) {
 	t.Helper()
 	for i, pair := range [][2][]float64{{got.y, want.y}, {got.dq, want.dq}, {got.dk, want.dk}, {got.dv, want.dv}} {
@@ -99,8 +99,8 @@ func (c heads) near(t *testing.T, got, want trained, tolerance, each float64) {
 	}
 }
 
-// TestTrainedAttention compares outputs and gradients with those of the library's operations in float32, of the same
-// rounded inputs.
+// TestTrainedAttention compares outputs and gradients with the library's operations in float32 on the same rounded
+// inputs.
 func TestTrainedAttention(t *testing.T) {
 	skipWithoutAttend(t)
 	for _, c := range []struct {

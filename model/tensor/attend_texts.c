@@ -2,7 +2,7 @@
 #include "profile.h"
 #include "amx_heads.h"
 
-// Attention within texts that lie behind each other without padding, in bfloat16 with float32 scores and sums. Keys and
+// Attention within texts that are behind each other without padding, in bfloat16 with float32 scores and sums. Keys and
 // values of a head are laid out as packed weights, so that scores and blends are products with them.
 
 enum { QUERIES = 32 };

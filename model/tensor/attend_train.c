@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 // Attention that is trained, in bfloat16 or float32, with float32 scores and sums: the scores of 32 queries at a time
-// are in memory, never those of all, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv
-// 2205.14135). The backward pass computes the probabilities again from scores and the logarithms of their sums. Products are
-// those with packed weights, on the matrix unit or, in bfloat16, on the vector unit. In float32 each factor lies in
+// are in memory, never all scores, and blocks of tokens that the mask hides are left out (FlashAttention, arXiv
+// 2205.14135). The backward pass computes the probabilities again from scores and the logarithms of their sums. It
+// multiplies with packed weights, on the matrix unit or, in bfloat16, on the vector unit. In float32 each factor is in
 // three planes of bfloat16, as in amx.c.
 
 #ifdef AMX
@@ -25,7 +25,7 @@ typedef struct {
   int64_t room, depth;            // tokens up to a multiple of 32, and blocks of 32
   int64_t seen;                   // the sequence that block_mask belongs to; -1: none
   uint8_t *block_mask;            // of each 32 queries and 32 keys [depth][depth]
-  const uint8_t *sees;            // those of the queries under way [depth]
+  const uint8_t *sees;            // masks of the queries under way [depth]
   uint8_t *any;                   // what some of SPAN queries see [depth]
   int64_t span;                   // rows of the factors that follow: 32 or, for gradients, SPAN
   uint16_t *q, *dy;               // [span][dim], zeros behind the last query
@@ -85,7 +85,7 @@ static inline void select_head(head *h, int64_t unit) {
   h->room = rounded(h->tokens), h->depth = h->room / BLOCK;
 }
 
-// The first row of a head among those of all heads, of which a sequence has the given number.
+// The first row of a head among the rows of all heads, of which a sequence has the given number.
 INLINE int64_t rows_of(const head *h, int64_t of, int64_t heads) {
   return h->p->starts ? of * h->p->tokens + h->at : (h->sequence * heads + of) * h->p->tokens;
 }
@@ -105,7 +105,7 @@ static head begin(const popri_attention *p, int64_t from, int64_t to, int back) 
   return h;
 }
 
-// Stores what two vectors hold, side by side, in parts that lie plane apart.
+// Stores what two vectors hold, side by side, in parts that are plane apart.
 INLINE void store_parts(uint16_t *to, int64_t plane, int planes, __m512 x, __m512 y) {
   for (int i = 0; i < planes; i++) _mm512_storeu_si512(to + i * plane, next_part(&x, &y));
 }
@@ -153,7 +153,7 @@ INLINE int64_t run_of(const head *h, int64_t j, int64_t *begins) {
 
 #define SEEN(h, j) for (int64_t j = 0; j < (h)->depth; j++) if ((h)->sees[j] != HIDDEN)
 
-// The parts, plane apart, of n rows of the given width, of which the element at is the first and which lie stride
+// The parts, plane apart, of n rows of the given width, of which the element at is the first and which are stride
 // apart, and zeros up to 32.
 INLINE void copy_rows(uint16_t *to, int64_t plane, int planes, const void *from, int64_t at, int64_t stride, int n,
                       int64_t width) {

@@ -36,7 +36,7 @@ func TestBorrow(t *testing.T) {
 		if got := s.Float32s(x)[1]; got != 9 {
 			t.Errorf("after a change of the memory: %g", got)
 		}
-		// What lies askew for its type is copied.
+		// What is askew for its type is copied.
 		copy(data[1:25], data[:24])
 		if got := s.Float32s(s.Borrow(Float32, data[1:25], 6)); !slices.Equal(got, []float32{0, 9, 2, 3, 4, 5}) {
 			t.Errorf("askew: %v", got)

@@ -16,7 +16,7 @@ import (
 // and Dim are multiples of 16, the kernel's lanes.
 //
 // With Tiles, which need a [MatrixUnit] and bfloat16, the matrix unit does the work: PrefixRoom and Dim are multiples
-// of 32, keys and values lie as it reads them, and prompts come in by [DecodeCache.Prefill].
+// of 32, keys and values are stored as it reads them, and prompts come in by [DecodeCache.Prefill].
 type DecodeCache struct {
 	Heads, KVHeads, Dim int
 	Scale               float32

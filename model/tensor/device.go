@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Device is where a tensor lies: -1 is the CPU, 0 and above are CUDA devices.
+// Device is where a tensor is: -1 is the CPU, 0 and above are CUDA devices.
 type Device int
 
 // CPU is the default device.
@@ -36,7 +36,7 @@ type DeviceError struct{ Name, Text string }
 
 func (e *DeviceError) Error() string { return fmt.Sprintf("the device %q: %s", e.Name, e.Text) }
 
-// UserFault tells that the user can correct it.
+// UserFault says that the user can correct it.
 func (e *DeviceError) UserFault() bool { return true }
 
 // chosen is the device of later scopes. Looking for a GPU takes time, so it happens at the first scope.
@@ -134,7 +134,7 @@ func Synchronize() {
 // CuDNN reports whether libtorch can use cuDNN.
 func CuDNN() bool { return C.atc_cudnn_is_available() != 0 }
 
-// device is where t lies.
+// device is where t is.
 func (t Tensor) device() Device { return Device(C.at_device(t.c)) }
 
 // OnDevice reports whether what a GPU would compute is computed by libtorch's operations where the tensors are: with a
@@ -145,7 +145,7 @@ func OnDevice() bool { return portable || emulated || DefaultDevice() != CPU }
 var portable = kernels == "off"
 
 // kernels is the value of POPRI_KERNELS: "off"; "avx2" or "plain" for the kernels of CPUs that have no more than AVX2
-// with FMA, or neither; "cuda" for those of a GPU, run by the CPU; or "" for the best that this CPU has.
+// with FMA, or neither; "cuda" for the kernels of a GPU, run by the CPU; or "" for the best that this CPU has.
 var kernels = os.Getenv("POPRI_KERNELS")
 
 // taken is the set of kernels, one of KERNELS_….
@@ -255,7 +255,7 @@ func (t Tensor) Store(values []float32) {
 	})
 }
 
-// FastBFloat16 reports whether products of bfloat16 matrices are faster than those of float32 here: the CPU has
+// FastBFloat16 reports whether products of bfloat16 matrices are faster than products of float32 ones here: the CPU has
 // AVX-512 BF16 or AMX, or the device is a GPU of compute capability 8 (Ampere) or later.
 func FastBFloat16() bool {
 	if DefaultDevice() == CPU {

@@ -22,8 +22,8 @@ func dropBelow(rate float64) C.uint32_t {
 
 var dropKernel = kernel{C.popri_range(C.popri_drop_rows), C.CString("popri::drop"), C.GPU_drop_rows}
 
-// Drop applies dropout to x [..., n]. The mask of more rows begins with that of fewer, so padding does not change it. It
-// has a gradient.
+// Drop applies dropout to x [..., n]. The mask of more rows begins with the mask of fewer, so padding does not change
+// it. It has a gradient.
 func (s *Scope) Drop(x Tensor, d Dropout) Tensor {
 	if d.Rate == 0 {
 		return x

@@ -3,7 +3,7 @@
 #pragma once
 #include <stdint.h>
 
-// Two words of a row, from which those of its columns follow (the last steps of SplitMix64).
+// Two words of a row, from which the words of its columns follow (the last steps of SplitMix64).
 static inline uint64_t hidden_row(uint64_t key, int64_t row) {
   uint64_t z = key + ((uint64_t)row + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -44,7 +44,7 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// TestDropRate: the rate, that of neighbours in a row and in a column, and that of two keys are those of independent
+// TestDropRate: the rates of values, of neighbours in a row and in a column, and of two keys are as in independent
 // draws.
 func TestDropRate(t *testing.T) {
 	const rows, width = 400, 500

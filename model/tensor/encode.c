@@ -1,7 +1,7 @@
 #include "torch.h"
 #include "profile.h"
 
-// The layers of a BERT over texts that lie behind each other, all layers for a few texts after each other: what they
+// The layers of a BERT over texts that are behind each other, all layers for a few texts after each other: what they
 // hold stays in the second-level cache.
 
 enum { GROUP = 288 }; // tokens of some texts, or the tokens of a longer one

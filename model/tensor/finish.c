@@ -184,7 +184,7 @@ INLINE __m512 gelu_of(int half, __m512 x, __m512 *grad) {
   return _mm512_mul_ps(x, sig);
 }
 
-// silu(gate)·up = gate·σ(gate)·up; *grad, of the result, becomes that of gate, and *of_up that of up.
+// silu(gate)·up = gate·σ(gate)·up; *grad, of the result, becomes the gradient of gate, and *of_up the gradient of up.
 INLINE __m512 swiglu_of(int half, __m512 gate, __m512 up, __m512 *grad, __m512 *of_up) {
   __m512 one = _mm512_set1_ps(1.0f), sig = sigmoid(gate, half), open = _mm512_mul_ps(gate, sig);
   if (grad) {
@@ -196,7 +196,7 @@ INLINE __m512 swiglu_of(int half, __m512 gate, __m512 up, __m512 *grad, __m512 *
   return _mm512_mul_ps(open, up);
 }
 
-// Goes on with a row of 32 sums from a column on, to which bias and adapter were added, as c says. Of gates, x0 is gate
+// Finishes a row of 32 sums from a column on, to which bias and adapter were added, as c says. Of gates, x0 is gate
 // and x1 is up, of 16 columns: what is kept of them for the gradient has them side by side, as the product has. Where
 // outputs alone are wanted, they are in the order of the matrix.
 INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t column, __mmask32 m, __m512 x0,
@@ -240,7 +240,7 @@ INLINE void finish_row(const popri_product *g, change c, int64_t row, int64_t co
   }
 }
 
-// Adds the bias and what an adapter changes to a constant number of rows of 32 sums, up to 4, and goes on as c says.
+// Adds the bias and what an adapter changes to a constant number of rows of 32 sums, up to 4, and continues as c says.
 INLINE void changed_rows(const popri_product *g, const float *sums, int64_t row, int rows, int64_t column, change c) {
   const popri_low_rank *a = &g->added;
   __m512 x[2][4];

@@ -25,8 +25,8 @@ func (s *Scope) RMSNorm(x, weight Tensor, eps float64) Tensor {
 	return y
 }
 
-// RMSNormResidual is [Scope.RMSNorm], and returns x again for the residual connection, whose gradient is added to that of
-// the norm in one pass.
+// RMSNormResidual is [Scope.RMSNorm], and returns x again for the residual connection, whose gradient is added to the
+// norm's in one pass.
 func (s *Scope) RMSNormResidual(x, weight Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	fusable("RMSNorm", x, weight.NumElements() == n, fmt.Sprintf("as wide as the weight's %d", weight.NumElements()))
@@ -63,7 +63,7 @@ func (s *Scope) LayerNorm(x, weight, bias Tensor, eps float64) Tensor {
 }
 
 // LayerNormResidual is [Scope.LayerNorm], and returns x again for the residual connection, whose gradient is added to
-// that of the norm in one pass.
+// the norm's in one pass.
 func (s *Scope) LayerNormResidual(x, weight, bias Tensor, eps float64) (y, same Tensor) {
 	n := x.Size(-1)
 	x = s.Contiguous(x)

@@ -40,14 +40,14 @@ func (s *Scope) AddMM_(sum, a, b Tensor) {
 	s.inPlace("AddMM_", out, sum, a, b)
 }
 
-// IndexAdd_ adds the slices of src to those of dimension dim that index names, which may name one several times.
+// IndexAdd_ adds the slices of src to the slices of dimension dim that index names, which may name one several times.
 func (s *Scope) IndexAdd_(a Tensor, dim int, index, src Tensor) {
 	var out C.tensor
 	C.atg_index_add_(&out, a.c, C.int64_t(dim), index.c, src.c)
 	s.inPlace("IndexAdd_", out, a, index, src)
 }
 
-// IndexCopy_ overwrites the slices of dimension dim that index names with those of src.
+// IndexCopy_ overwrites the slices of dimension dim that index names with the slices of src.
 func (s *Scope) IndexCopy_(a Tensor, dim int, index, src Tensor) {
 	var out C.tensor
 	C.atg_index_copy_(&out, a.c, C.int64_t(dim), index.c, src.c)

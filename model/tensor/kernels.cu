@@ -1,4 +1,4 @@
-// Kernels for a GPU: those of norm.h, heads.h, logprobs.h, attend.h and sample.h, with the same arithmetic.
+// Kernels for a GPU: the kernels of norm.h, heads.h, logprobs.h, attend.h and sample.h, with the same arithmetic.
 // gpu.c compiles them, behind params.h, when a GPU is first used. A block does a row unless its kernel says otherwise,
 // and n is how many there are; sums have an order of their own, so that a result never changes. On a CPU,
 // gpu_emulated.cpp runs them with blocks of one thread: no loop here depends on how many threads a block has.
@@ -323,7 +323,7 @@ __device__ four load4(const void *x, int64_t i, int bf16) {
               __uint_as_float(u.b & 0xffff0000u)};
 }
 
-// The queries from and up to of a run are those of one of its rows.
+// The queries from and up to of a run belong to one of its rows.
 #define EACH_QUERY _Pragma("unroll") for (int j = 0; j < GPU_QUERIES; j++)
 #define OF_ROW(j) ((j) >= from && (j) < to)
 

@@ -107,7 +107,7 @@ func lowRankGradient(b backward) []Tensor {
 // lowRankParts is how many parts the kernels take.
 const lowRankParts = C.LOW_RANK_PARTS
 
-// Weight is that of a projection.
+// Weight is the weight of a projection.
 type Weight struct {
 	Matrix, Bias Tensor // [out, in] or, if InOut, [in, out]; [out] or none
 	InOut        bool

@@ -5,15 +5,14 @@ import "C"
 
 import "slices"
 
-// MLP is that of a transformer, whose weights do not change and may have adapters.
+// MLP is the MLP of a transformer, whose weights do not change and may have adapters.
 type MLP struct {
 	Up, Down             Weight
 	UpChange, DownChange LowRank // without parts where nothing is added
 	Gates                bool    // SwiGLU (Up has gates and inputs side by side), else GELU in its tanh form
 }
 
-// CanMLP reports whether [Scope.MLP] takes m with inputs of type d: on the CPU, if its weights are laid out, those of
-// gates as such.
+// CanMLP reports whether [Scope.MLP] takes m with inputs of type d: on the CPU, if weights are laid out, gates as such.
 func (s *Scope) CanMLP(m MLP, d DType) bool {
 	return s.takesLaidOut(m.Up, d) && s.takesLaidOut(m.Down, d) && m.Up.Packed.Gated == m.Gates &&
 		len(m.UpChange.Parts) <= lowRankParts && len(m.DownChange.Parts) <= lowRankParts

@@ -302,7 +302,7 @@ void popri_swiglu_grad(const void *rows, int64_t from, int64_t to) {
 }
 
 // Rotates the first heads of each row of x [rows, width], dim values each, by the row's cosines and sines: row r has
-// those of r modulo angles.
+// the ones of r modulo angles.
 void popri_rotate(float *x, const float *cosines, const float *sines, int64_t rows, int64_t angles, int64_t width,
                          int64_t heads, int64_t dim) {
   OPERATION("popri::rotate");

@@ -68,7 +68,7 @@ INLINE void pack_tile(const given *g, int64_t i, int64_t o, int64_t n, int plane
 }
 
 // Lays blocks [from, to) of 32 outputs out. The weight of input k and output n is w[k·row + n·col], float32 or
-// bfloat16, and row or col is 1. Where gated, a block is 16 outputs of the first half and those of the second half that
+// bfloat16, and row or col is 1. Where gated, a block is 16 outputs of the first half and the 16 of the second half that
 // they gate.
 AVX void popri_pack(const void *w, int bf16, int64_t row, int64_t col, int64_t in, int64_t out, int planes, int gated,
                     int64_t from, int64_t to, uint16_t *packed) {

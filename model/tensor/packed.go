@@ -182,7 +182,7 @@ type Epilogue struct {
 	Bias     Tensor // [out], or none
 	Act      Activation
 	Residual Tensor // [..., out], float32 or bfloat16, or none
-	DType    DType  // of the result; 0 means that of x
+	DType    DType  // of the result; 0 means x's
 }
 
 // Finish does to y, a product with its bias, what is left, as [Packed.Product] does it.
@@ -252,7 +252,7 @@ func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 	return y
 }
 
-// scratch is how many bytes of memory a product of so many rows needs, for inputs of type d. Fewer rows need no more.
+// scratch is how many bytes of memory a product of the given rows needs, for inputs of type d. Fewer rows need no more.
 func (p *Packed) scratch(d DType, rows int64) int64 {
 	g := p.form(d)
 	defer C.free(unsafe.Pointer(g))

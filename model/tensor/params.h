@@ -1,4 +1,4 @@
-// What kernels are given, those of the CPU and, on a GPU, those of kernels.cu, which is compiled with this text.
+// What kernels are given: the CPU's kernels and, on a GPU, the kernels of kernels.cu, which is compiled with this text.
 #pragma once
 typedef struct {
   int heads, kv_heads, dim; // query heads share kv_heads keys and values
@@ -95,7 +95,7 @@ typedef struct {
 enum { GPU_QUERIES = 8, GPU_DIM = 256, GPU_THREADS = 32, GPU_ELEMENTS = 4096 };
 
 // A step of decoding. A run is a row, the first of the queries from that row on, and how many queries share a prompt
-// and a head of keys with it: those of the row's heads, then those of the next row.
+// and a head of keys with it: the queries of the row's heads, then of the next row's.
 typedef struct {
   popri_cache cache;
   const float *qkv;              // [rows, (heads + 2·kv_heads)·dim]

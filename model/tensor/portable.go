@@ -99,7 +99,7 @@ func groupRows(rows Rows) grouped {
 	return g
 }
 
-// gather brings x [rows, KV, group, …] into one batch for each prompt, [prompts, KV, widest·group, …].
+// gather puts x [rows, KV, group, …] into one batch for each prompt, [prompts, KV, widest·group, …].
 func (g grouped) gather(s *Scope, x, row Tensor) Tensor {
 	shape := x.Shape()
 	prompts := int64(len(g.prefix))
@@ -300,7 +300,7 @@ func (s *Scope) cumSum(a Tensor) Tensor {
 	return s.own("cumSum", out, a)
 }
 
-// sumRows is the sum of each row of a [n, V], [n, 1]; sumColumns that of each column, [1, V].
+// sumRows is the sum of each row of a [n, V], [n, 1]; sumColumns is the sum of each column, [1, V].
 func (s *Scope) sumRows(a Tensor) Tensor    { return s.sumOver(a, 1) }
 func (s *Scope) sumColumns(a Tensor) Tensor { return s.sumOver(a, 0) }
 

@@ -41,7 +41,7 @@ func normals(random *rand.Rand, n int, scale float64) []float32 {
 	return out
 }
 
-// TestAttend compares one decoding step, and what it leaves in the cache, with the definition in float64. Whatever lies
+// TestAttend compares one decoding step, and what it leaves in the cache, with the definition in float64. Whatever is
 // behind a part's length, NaN here, must not count.
 func TestAttend(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 7))
@@ -174,7 +174,7 @@ func equalBits(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 }
 
-// TestDraw: both ways take the token that the cumulative distribution, in float64, says, unless u lies at the border
+// TestDraw: both ways take the token that the cumulative distribution, in float64, says, unless u is at the border
 // between two within rounding.
 func TestDraw(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 7))

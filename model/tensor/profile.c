@@ -6,7 +6,7 @@
 #include <time.h>
 
 // Each thread keeps a stack of what is under way and a table of the time by name and region. An operation's own time is
-// its time without that of the operations inside of it.
+// its time without the time of the operations inside of it.
 
 int popri_recording;
 static int number; // of the last recording
@@ -129,7 +129,7 @@ static int region_of(const recorder *r, int64_t node) {
   return low > 0 && node < r->made[low - 1].to ? r->made[low - 1].region : 0;
 }
 
-// What libtorch tells. A step of a backward pass belongs to the region in which its node was made.
+// What libtorch reports. A step of a backward pass belongs to the region in which its node was made.
 static void torch_begins(const char *name, int64_t node) {
   begins(name, width, node >= 0 ? region_of(of_thread(), node) : -1);
 }

@@ -16,7 +16,7 @@ func recordedOf(ops []Operation, name string, r Region) (seconds float64, calls 
 	return seconds, calls
 }
 
-// Operations count to the region that they run in, and those of a backward pass to the region of their forward pass.
+// Operations count to the region that they run in, operations of a backward pass to their forward pass's region.
 func TestRecordedRegions(t *testing.T) {
 	if DefaultDevice() != CPU {
 		t.Skip("a GPU's backward pass has a thread of its own, which knows no regions")

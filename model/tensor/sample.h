@@ -36,7 +36,7 @@ INLINE float sum_of(floats v) {
 
 // A draw looks at the parts of a row, SAMPLE_PART values each but for the last one: first at the largest value of each
 // part and at the sum of its exponentials relative to that value, then at the part that u falls into. popri_sample_part
-// writes both for n values of each of some rows, which lie stride apart, parts apart. e has room for n values.
+// writes both for n values of each of some rows, which are stride apart, parts apart. e has room for n values.
 void popri_sample_part(int rows, const float *logits, int64_t stride, int n, float k, float *top, float *sum,
                        int64_t parts, float *e) {
   for (int r = 0; r < rows; r++, logits += stride, top += parts, sum += parts) {

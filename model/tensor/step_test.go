@@ -201,7 +201,7 @@ func stepResult(s *Scope, d DType, i int) (all [][]float64) {
 	return all
 }
 
-// The gradients of the kernels are those of libtorch's operations, and the same on any number of threads.
+// The gradients of the kernels equal libtorch's, and the same on any number of threads.
 func TestStepGradients(t *testing.T) {
 	defer SetThreads(Threads())
 	for i, c := range stepCases {

@@ -225,7 +225,7 @@ func TestAdamWMatchesTheFormula(t *testing.T) {
 	}
 }
 
-// TestAdamWThreads: neither the bits of an update nor those of a norm depend on the threads.
+// TestAdamWThreads: neither the bits of an update nor the bits of a norm depend on the threads.
 func TestAdamWThreads(t *testing.T) {
 	defer SetThreads(Threads())
 	const n = 3*partElements + 11

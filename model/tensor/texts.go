@@ -37,12 +37,12 @@ func (s *Scope) textBias(op string, bias Tensor, heads int, most int64) (*C.floa
 	return cfloats(bias.view32()), C.int64_t(width)
 }
 
-// AttendTexts does the attention within texts that lie behind each other, without gradients, on the CPU. qkv is [tokens,
-// 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 16, to which shift
-// [3·heads·dim], if any, is added first. Text i has the tokens from starts[i] to starts[i+1]. bias, if any, is float32
-// [heads, most, most], added to the scores by position in the text, of at most most tokens. The result is of qkv's type,
-// [tokens, heads·dim]; a text's does not depend on the others. In bfloat16 it needs [CanPack] of bfloat16, dim a
-// multiple of 32, and no shift.
+// AttendTexts does the attention within texts that are behind each other, without gradients, on the CPU. qkv is
+// [tokens, 3·heads·dim]: queries, which carry the scale of the scores, keys and values, dim a multiple of 16, to which
+// shift [3·heads·dim], if any, is added first. Text i has the tokens from starts[i] to starts[i+1]. bias, if any, is
+// float32 [heads, most, most], added to the scores by position in the text, of at most most tokens. The result is of
+// qkv's type, [tokens, heads·dim]; a text's does not depend on the others. In bfloat16 it needs [CanPack] of bfloat16,
+// dim a multiple of 32, and no shift.
 func (s *Scope) AttendTexts(qkv, shift Tensor, starts []int32, heads int, bias Tensor) Tensor {
 	qkv = s.Contiguous(qkv)
 	most := checkTexts("AttendTexts", qkv, starts)
@@ -85,7 +85,7 @@ type EncoderLayer struct {
 	Norm, NormBias, Norm2, Norm2Bias   Tensor
 }
 
-// EncodeTexts runs layers over the embedded tokens x, bfloat16 [tokens, H], of texts that lie behind each other, as
+// EncodeTexts runs layers over the embedded tokens x, bfloat16 [tokens, H], of texts that are behind each other, as
 // [Scope.AttendTexts] has them, and returns the last layer's result. Heads are multiples of 32 wide. A text's result
 // does not depend on the others.
 func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, heads int, eps float64,

@@ -99,7 +99,7 @@ func attendTexts(t *testing.T, dtype DType, tolerance float64, shifted bool, hea
 	}
 }
 
-// TestAddRows: the encoder's operations in place are those of the library after each other.
+// TestAddRows: the encoder's operations in place equal the library's after each other.
 func TestAddRows(t *testing.T) {
 	skipOnDevice(t)
 	random := rand.New(rand.NewPCG(3, 4))

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 // Kernels within a graph share the threads of libtorch's operations, which wait for work for a while after each: other
-// threads would have to be woken, on processors that these keep. They are those of the OpenMP library that libtorch has
+// threads would have to be woken, on processors that these keep. They belong to the OpenMP library that libtorch has
 // loaded.
 
 static void (*omp_parallel)(void (*)(void *), void *, unsigned, unsigned);

@@ -167,7 +167,7 @@ typedef struct {
   int64_t tokens, heads, kv_heads, dim;
   const int64_t *starts;         // of the sequences in the one batch there is, and their end; null: a batch is one
   float scale;
-  uint64_t key;                  // of dropout of the probabilities, whose row is that of the query among those of all heads
+  uint64_t key;                  // of dropout of the probabilities, by the query's row among all heads
   uint32_t hidden;               // of 2^32; 0 hides none
   float kept;                    // the factor of what is kept
   int planes, tiles;             // bfloat16 has one plane, float32 three, on the matrix unit
@@ -179,7 +179,7 @@ typedef struct {
   const void *dy;                // for the gradients
   void *dq, *dk, *dv;
 } popri_attention;
-void popri_attend_train(const void *attention, int64_t from, int64_t to); // of heads of keys, those of all batches
+void popri_attend_train(const void *attention, int64_t from, int64_t to); // of heads of keys, in all batches
 void popri_attend_train_grad(const void *attention, int64_t from, int64_t to);
 void popri_softmax_rows(const void *softmax, int64_t from, int64_t to);
 void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);

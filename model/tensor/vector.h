@@ -7,7 +7,7 @@
 #endif
 
 // LANES floats at once, as the compiler's vector type: one register of the instruction set that includes this (sets.h).
-// Types of another width than a register's would lie in memory.
+// Types of another width than a register's would be in memory.
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -26,7 +26,7 @@ typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2)));
 enum { AHEAD = 2048 }; // elements of a long row
 
 // Has the line of element i fetched into the second-level cache: the CPU does not guess what is read next where rows are
-// short, heads lie far apart, or a page ends.
+// short, heads are far apart, or a page ends.
 INLINE void soon(const void *p, int64_t i, int bf16) {
   __builtin_prefetch((const char *)p + i * (bf16 ? 2 : 4), 0, 2);
 }

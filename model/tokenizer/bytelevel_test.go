@@ -33,8 +33,8 @@ func lacking(unknown string, fuse, ignoreMerges bool) []byte {
 	return content
 }
 
-// A byte that the vocabulary lacks concerns only a text that has it. The ids are those of the reference library
-// (tokenizers 0.23.3).
+// A byte that the vocabulary lacks concerns only a text that has it. The ids equal the reference library's (tokenizers
+// 0.23.3).
 func TestMissingBytes(t *testing.T) {
 	for _, kind := range []struct {
 		unknown      string

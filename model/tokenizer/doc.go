@@ -6,8 +6,8 @@
 // Four kinds are read ([Load]): byte-level BPE with the split of GPT-2 (RoBERTa's too), LLaMA 3, Qwen 2 or SmolLM,
 // which is also trained ([TrainBPE]); BPE over characters that falls back to bytes (LLaMA 2); BERT's WordPiece; and the
 // unigram model of T5 and XLM-R with SentencePiece's normalizer, also from SentencePiece's model file
-// ([LoadSentencePiece]). The results equal those of the reference library, offsets included, but for one thing: after a
-// byte that the vocabulary lacks and that is dropped, the reference's offsets lag behind the text, and those here do
+// ([LoadSentencePiece]). The results equal the reference library's, offsets included, but for one thing: after a byte
+// that the vocabulary lacks and that is dropped, the reference's offsets lag behind the text, and the offsets here do
 // not. A file that needs something else is refused by name: a tokenizer that is nearly right makes a model worse
 // without an error.
 //

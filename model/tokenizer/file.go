@@ -31,12 +31,12 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return fmt.Sprintf("tokenizer: %s: %s", e.Path, e.Problem) }
 
-// UserFault tells that the user can correct it.
+// UserFault says that the user can correct it.
 func (e *FormatError) UserFault() bool { return true }
 
 // Load reads a tokenizer.json, or the one in a folder. Files next to it name the tokens for
-// [Tokenizer.EOS] and [Tokenizer.BOS] ([SpecialTokens]), and settings of a tokenizer_config.json replace those of the
-// tokenizer.json ([overrides]). Content that is damaged or not supported gives a [*FormatError].
+// [Tokenizer.EOS] and [Tokenizer.BOS] ([SpecialTokens]), and settings of a tokenizer_config.json replace the
+// tokenizer.json's ([overrides]). Content that is damaged or not supported gives a [*FormatError].
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)

@@ -77,7 +77,7 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	return t, nil
 }
 
-// parseSentencePiece reads the content of SentencePiece's file. T5 has so many extra ids.
+// parseSentencePiece reads the content of SentencePiece's file. extra is T5's number of extra ids.
 func parseSentencePiece(content []byte, n Numbering, extra int) (*Tokenizer, error) {
 	m, err := readSentencePiece(content)
 	if err != nil {

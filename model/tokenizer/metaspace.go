@@ -83,7 +83,7 @@ func cutAll(list []cutter, p piece, visit func(piece)) {
 	list[0].cut(p, func(p piece) { cutAll(list[1:], p, visit) })
 }
 
-// metaspaceDecoder writes spaces for the marks; those of the first piece are gone if the encoder put one there.
+// metaspaceDecoder writes spaces for the marks; the first piece's spaces are gone if the encoder put one there.
 type metaspaceDecoder struct {
 	mark  string
 	strip bool

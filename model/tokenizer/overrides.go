@@ -10,9 +10,9 @@ import (
 	"popri/internal/quote"
 )
 
-// overrides are the settings of tokenizer_config.json that replace those of the tokenizer.json next to it, as in
-// transformers: tokens that stand there alone, and what its classes set in a normalizer of BERT and in a pre-tokenizer of
-// GPT-2.
+// overrides are the settings of tokenizer_config.json that replace settings of the tokenizer.json next to it, as in
+// transformers: tokens that stand there alone, and what its classes set in a normalizer of BERT and in a pre-tokenizer
+// of GPT-2.
 type overrides struct {
 	Added map[string]AddedToken `json:"added_tokens_decoder"` // by their ids
 	// Of a BertNormalizer.

@@ -16,7 +16,7 @@ import (
 // words of one array:
 //
 //	bits 0 to 7, 31   the byte that leads to the node; bit 31 marks a value instead
-//	bit 8             a value lies at the node's offset
+//	bit 8             a value is at the node's offset
 //	bits 9 to 31      the offset to the children, in steps of 1 or 256
 //
 // A value is where the replacement begins in texts, which end in zero bytes.

@@ -37,7 +37,7 @@ type runeRange[T any] struct {
 }
 
 // rangesOf returns, in ascending order, the ranges of all classes with the bits of their values. The ranges of one
-// class do not overlap; where those of several do, the bits of all are set.
+// class do not overlap; where ranges of several do, the bits of all are set.
 func rangesOf[T ~uint8](classes map[string][][2]rune, values map[string]T) (all []runeRange[T]) {
 	flips := map[rune]T{} // bits that begin or end at a code point
 	for name, ranges := range classes {

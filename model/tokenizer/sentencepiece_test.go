@@ -24,7 +24,7 @@ func spPath(n Numbering) string {
 	return filepath.Join(root, string(n), spModels[n])
 }
 
-// The ids are those of the reference, which converts the same file; the converted file gives the same tokenizer.
+// The ids equal the reference's, which converts the same file; the converted file gives the same tokenizer.
 func TestSentencePieceEqualsTheReference(t *testing.T) {
 	for n := range spModels {
 		t.Run(string(n), func(t *testing.T) {

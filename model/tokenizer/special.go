@@ -50,9 +50,9 @@ func same(token string, names ...string) map[string]string {
 	return of
 }
 
-// SpecialTokens are the special tokens of a folder by their names (bos_token, …), as transformers 5 has them: those of the
-// class, of tokenizer_config.json and of [SpecialFile]. Of files that are not there, nothing is read. named says which ones
-// the files name themselves, and in which file.
+// SpecialTokens are the special tokens of a folder by their names (bos_token, …), as transformers 5 has them: of the
+// class, of tokenizer_config.json and of [SpecialFile]. Of files that are not there, nothing is read. named says which
+// ones the files name themselves, and in which file.
 func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 	tokens, named = map[string]string{}, map[string]string{}
 	config, err := fields(dir, configName)
@@ -93,7 +93,7 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 				}
 			case !strings.HasSuffix(n, "_token"):
 			case string(raw) == "null":
-				tokens[n] = "" // and not that of the class
+				tokens[n] = "" // and not the class's token
 			case string(raw) == "true", string(raw) == "false": // a setting, such as add_bos_token
 			case json.Unmarshal(raw, &token) != nil:
 				return nil, nil, &FormatError{Path: filepath.Join(dir, source.file), Problem: quote.Sprintf("%s is %s, want a text",

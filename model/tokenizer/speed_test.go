@@ -12,8 +12,8 @@ import (
 var loaded = map[string]*Tokenizer{}
 
 // BenchmarkTexts encodes the texts of $POPRI_TEXTS (JSON lines, {"text": "…"}; default: comments of the Go library) one
-// after another with each tokenizer of $POPRI_TOKENIZERS (a list of files; default: those of testdata), on one thread:
-// the work that scripts/tokenizer_speed.py gives to the reference.
+// after another with each tokenizer of $POPRI_TOKENIZERS (a list of files; default: the files of testdata), on one
+// thread: the work that scripts/tokenizer_speed.py gives to the reference.
 func BenchmarkTexts(b *testing.B) {
 	texts := benchTexts(b)
 	size := 0

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// sample is text with every kind of thing that the split tells apart.
+// sample is text with every kind of thing that the split distinguishes.
 const sample = "The quick brown fox doesn't jump; it's lazy, they'll say. We've 12345 reasons —\tnaïve ones: 日本語, " +
 	"привет, 👍🏽!\n\nfunc main() {\n\tfmt.Println(\"hello, world\")   // prints  the greeting\r\n}\n" +
 	"aaaa aaaaaaa abababab a_b a.b.c ... ---- the the the then there these other another mother\u00a0brother\u3000x  "
@@ -491,7 +491,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// visit calls change with a setter for every value and every name in a JSON document but for those of long tables.
+// visit calls change with a setter for every value and every name in a JSON document but for long tables.
 func visit(v any, set func(any), change func(set func(any), rename func(string))) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -621,7 +621,7 @@ func TestDecodeAfter(t *testing.T) {
 	}
 }
 
-// For every kind: ids with and without offsets agree, ranges lie in the text and advance, decoding streams, and the
+// For every kind: ids with and without offsets agree, ranges are in the text and advance, decoding streams, and the
 // result is UTF-8.
 func FuzzKinds(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*", FileName))

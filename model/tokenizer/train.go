@@ -142,7 +142,7 @@ func (l *learner) count(word int32, sign int64, visit func(key uint64, state *pa
 	}
 }
 
-// found adds a word to those of the pair.
+// found adds a word to the pair's words.
 func (p *pairState) found(word int32) {
 	if n := len(p.words); n == 0 || p.words[n-1] != word {
 		p.words = append(p.words, word)

@@ -12,7 +12,7 @@ const (
 	space
 )
 
-// classRanges are the code points that the split tells apart; all others are of class other.
+// classRanges are the code points that the split distinguishes; all others are of class other.
 var classRanges = rangesOf(facts.Regex, map[string]class{"L": letter, "N": number, "s": space})
 
 // cased says whether a code point counts as a capital, as a small letter, or as both.

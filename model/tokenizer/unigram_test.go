@@ -153,7 +153,7 @@ func TestAddedTokensTakeWhiteSpace(t *testing.T) {
 }
 
 // TestStrippedStart: where Strip takes the white space that begins a text, Metaspace's scheme first puts no mark before the
-// rest. The ids are those of tokenizers 0.23.
+// rest. The ids equal tokenizers 0.23's.
 func TestStrippedStart(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("testdata", "unigram-xlmr", FileName))
 	if err != nil {

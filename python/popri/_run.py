@@ -156,7 +156,7 @@ class Run:
 
     def log_to(self, library: str, *, project: str = "popri", live: bool = False) -> None:
         """Sends the figures to wandb, mlflow or trackio as a run of its own, each once: updates, rounds, small models.
-        With ``live`` it goes on until the run has ended. MLflow needs a server or a database: its plain files cannot hold
+        With ``live`` it continues until the run ends. MLflow needs a server or a database: its plain files cannot hold
         round/fid beside round/fid/chosen."""
         ended: Callable[[], bool] = (lambda: self._ended()) if live else (lambda: True)
         self._log(tracker(library, self.path, project), ended)

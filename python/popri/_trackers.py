@@ -18,7 +18,7 @@ def lines(path: Path) -> List[Dict[str, Any]]:
 
 
 def points(run: Path) -> Iterator[Point]:
-    """All figures so far: those of each update by its number, those of each round and of the small models by the
+    """All figures so far: of each update by its number, of each round and of the small models by the
     round's. The row ε = ∞ is left out, because a server may have more readers than the run's folder."""
     last = number = 0
     for folder in sorted((run / "rounds").glob("[0-9]*")):

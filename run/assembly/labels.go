@@ -33,8 +33,8 @@ func readLabelled(files []string) (datasets.Public, error) {
 	return public, nil
 }
 
-// CheckLabels returns the user's mistake if small models are to learn labels and texts of the clients have none: those
-// of validation and test clients, and those of train clients if a model may be trained on them.
+// CheckLabels returns the user's mistake if small models are to learn labels and texts of the clients have none: of
+// validation and test clients, and of train clients if a model may be trained on them.
 func CheckLabels(c configs.Config, p *clients.Population) error {
 	if c.Downstream.Task != configs.Classification {
 		return nil

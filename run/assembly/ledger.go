@@ -22,7 +22,7 @@ import (
 	"popri/methods"
 )
 
-// Tag identifies the clients of some splits under the user's key: it tells whether two runs have the same.
+// Tag identifies the clients of some splits under the user's key: it shows whether two runs have the same.
 func Tag(p *clients.Population, splits ...clients.Split) (string, error) {
 	key, err := datakey.Load()
 	if err != nil {

@@ -79,8 +79,8 @@ func activations(c configs.Config, m lm.Config, compute tensor.DType) int64 {
 	return pairs * preference.PairBytes(c, m, compute)
 }
 
-// A small model of so many parameters is trained in passes of largePass texts, and of so many more without keeping its
-// blocks' activations.
+// A small model of largeModel parameters is trained in passes of largePass texts, and one of hugeModel without keeping
+// its blocks' activations.
 const (
 	largeModel, largePass = 20e6, 16
 	hugeModel             = 500e6

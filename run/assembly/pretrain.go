@@ -27,8 +27,8 @@ type Pretraining struct {
 }
 
 // Pretrain trains the models that the configuration asks for as configs.Trained, on its public text alone, and returns
-// the configuration with their folders in place of the word. What was trained before lies in the user's cache folder.
-// The data are checked as a run checks them, before any training: public text must be no text of the clients.
+// the configuration with their folders in place of the word. What was trained before is in the user's cache folder. The
+// data are checked as a run checks them, before any training: public text must be no text of the clients.
 func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (configs.Config, error) {
 	wanted := []struct {
 		role string

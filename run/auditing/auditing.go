@@ -150,7 +150,7 @@ func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
 	return a, a.play(o.Game)
 }
 
-// maxGameRounds keeps the game of a long run short. The claimed ε is then that of this many rounds.
+// maxGameRounds keeps the game of a long run short. The claimed ε is then for this number of rounds.
 const maxGameRounds = 50
 
 // ask is the run's query about the samples of a game.

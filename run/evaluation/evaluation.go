@@ -19,8 +19,8 @@ import (
 	"popri/internal/rundir"
 )
 
-// The keys of the results besides ε = 0 and ε = ∞, which are those of package downstream, and the method's name, which
-// is the key of the synthetic set's.
+// The keys of the results besides ε = 0 and ε = ∞, which package downstream has, and the method's name, which is the
+// key of the synthetic set's.
 const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
@@ -43,7 +43,7 @@ type Outcome struct {
 	Results []downstream.Result `json:"results"`
 	Clients int                 `json:"test_clients"`
 	Seed    uint64              `json:"seed"`
-	// Task is that of the configuration, and Labels the number of labels of a classification; "" and 0 for next tokens.
+	// Task is the configuration's task, and Labels the number of labels of a classification; "" and 0 for next tokens.
 	Task   string `json:"task,omitempty"`
 	Labels int    `json:"labels,omitempty"`
 	// Small are the settings of the small model (downstream.*), by their names.

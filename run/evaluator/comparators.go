@@ -61,7 +61,7 @@ func (r *Comparators) Read() (err error) {
 	return err
 }
 
-// Keys are those of the table's rows between ε = 0 and ε = ∞.
+// Keys are the keys of the table's rows between ε = 0 and ε = ∞.
 func (r *Comparators) Keys() []string {
 	d := methods.Of(r.Config)
 	keys := []string{evaluation.KeyUntuned}

@@ -49,9 +49,8 @@ func (o InContextOptions) check(c configs.Config) error {
 }
 
 // Evaluate asks the configuration's language model (model.path) for the labels of test clients' texts, and shows it
-// demonstrations of a file of labelled texts: none, those of labelled public text, if data.public names files,
-// and the train clients' own, if eval.reference_private allows it. Test texts are read without noise, as in every
-// evaluation.
+// demonstrations of a file of labelled texts: none, labelled public text, if data.public names files, and the train
+// clients' own, if eval.reference_private allows it. Test texts are read without noise, as in every evaluation.
 func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file string) (*incontext.Outcome, error) {
 	if err := o.check(c); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func CheckTask(c configs.Config) error {
 }
 
 // Check returns the user's mistake that would end the evaluation of a run: of the settings ([CheckTask]), of the clients, or
-// of the small model. Whoever means to evaluate a run checks it before a client is asked.
+// of the small model. A run that is to be evaluated is checked before a client is asked.
 func Check(c configs.Config, population *clients.Population) error {
 	if err := CheckTask(c); err != nil {
 		return err
@@ -71,7 +71,7 @@ func checkContext(c configs.Config, name string, shape lm.Shape) error {
 	return nil
 }
 
-// classes are the labels of a classification: those of public text, and of validation and test clients, who are not
+// classes are the labels of a classification: of public text, and of validation and test clients, who are not
 // protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞
 // row. A folder whose classifier is trained has its own labels, which must include all of these.
 func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {

@@ -47,7 +47,7 @@ type ProtectedRow struct {
 }
 
 // Protect trains the small model on a file of texts, or tests a model's folder, and asks the test
-// clients for its accuracies and those of ε = 0 and, where eval.reference_private allows it, ε = ∞. The vector of a
+// clients for the accuracies of it, of ε = 0 and, where eval.reference_private allows it, of ε = ∞. The vector of a
 // client has one value between 0 and 1 for each model, so its norm is at most √models, and replacing a client's answers
 // by zeros moves the sum by as much. epsilon is spent at once, with the configuration's delta; the ledger and the
 // release are in dir. Called again for the same texts, it reads the release; for others, the budget is spent.

@@ -38,7 +38,7 @@ type TextsOptions struct {
 
 // Texts trains the small model of the configuration on any texts, and tests it on the test clients of data.private
 // with ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet,
-// JSON lines or plain lines. A folder for the figures must not be that of a run.
+// JSON lines or plain lines. A folder for the figures must not be a run's folder.
 func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -97,8 +97,7 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	return e, err
 }
 
-// labelledPublic is the public text of a classification's ε = 0 point: that of the files of data.public; none
-// otherwise.
+// labelledPublic is the public text of a classification's ε = 0 point: from the files of data.public; none otherwise.
 func labelledPublic(c configs.Config) ([]datasets.Text, error) {
 	if !classifies(c) || !assembly.PublicIsFile(c) {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package inputs records what a run began with, inputs.json, tells whether a run that is resumed would continue with the same,
-// and says what made a run (provenance).
+// Package inputs records what a run began with, inputs.json, checks whether a run that is resumed would continue with
+// the same, and says what made a run (provenance).
 package inputs
 
 import (

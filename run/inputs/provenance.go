@@ -29,8 +29,8 @@ type Origin struct {
 // ShortenedKey is the name of [Origin.Shortened] in the configuration.
 const ShortenedKey = "shortened"
 
-// Provenance tells what made a run: the versions of program and libraries, the machine's arithmetic, the origin of model and
-// data, by the names under which the configuration keeps them for reports and citations.
+// Provenance says what made a run: the versions of program and libraries, the machine's arithmetic, the origin of model
+// and data, by the names under which the configuration keeps them for reports and citations.
 func Provenance(c configs.Config, r Origin) (map[string]string, error) {
 	p := map[string]string{
 		"go": runtime.Version(), "libtorch": version.Libtorch(), "program": version.Program(),

@@ -3,7 +3,7 @@ package lanfl
 // Choice is a participant's composition of its prompt.
 type Choice struct {
 	Shots     int     `json:"shots"`     // n*, its examples in all
-	Synthetic int     `json:"synthetic"` // j*, those of them that are others' samples
+	Synthetic int     `json:"synthetic"` // j*, the others' samples among them
 	Local     float64 `json:"cost_local"`
 	Best      float64 `json:"cost"` // with the synthetic ones
 }
@@ -13,7 +13,7 @@ func (c Choice) Helped() bool { return c.Best < c.Local }
 
 // choose finds the number of own examples that costs least, and then the number of them that others' samples replace.
 // The first of equal costs is taken, so that fewer examples, and fewer of others, are preferred. cost is called with
-// the number of own examples and that of others'.
+// the number of own examples and the number of others'.
 func choose(shots []int, cost func(own, others int) (float64, error)) (c Choice, err error) {
 	for i, n := range shots {
 		v, err := cost(n, 0)

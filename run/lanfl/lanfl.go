@@ -54,7 +54,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// Outcome is what the exchange brought.
+// Outcome is the result of the exchange.
 type Outcome struct {
 	Claim        Claim         `json:"claim"`
 	Private      string        `json:"private"` // what the claim is worth

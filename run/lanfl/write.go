@@ -26,7 +26,7 @@ func drawnOf(n, k int, r *rand.Rand) []int {
 	return indices
 }
 
-// A reason begins with these words, which name the label, and has so many tokens more, at most.
+// A reason begins with these words, which name the label, and has at most reasonTokens tokens more.
 const (
 	because      = "The label is %s because"
 	reasonTokens = 32

@@ -24,7 +24,7 @@ func About(dir string) (watch.About, error) {
 	return watch.About{Title: title, Subtitle: subtitle, Rounds: d.RoundsOf(*c), Series: d.Series.WithPrivacy()}, nil
 }
 
-// configuration is that of the run in dir.
+// configuration is the configuration of the run in dir.
 func configuration(dir string) (*configs.Config, error) {
 	c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
 	if errors.Is(err, fs.ErrNotExist) {

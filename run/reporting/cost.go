@@ -15,7 +15,7 @@ type Cost struct {
 	Rounds   int    `json:"rounds"`
 	Sent     int64  `json:"sent_bytes"` // by a client that is asked every time, in all rounds
 	Received int64  `json:"received_bytes"`
-	// Client is the seconds that a client takes to compare, over all rounds: those of the simulation divided by the
+	// Client is the seconds that a client takes to compare, over all rounds: the simulation's seconds divided by the
 	// clients that were asked.
 	Client float64 `json:"client_seconds"`
 	Server float64 `json:"server_seconds"`

@@ -12,7 +12,7 @@ import (
 	"popri/trainer/pretrain"
 )
 
-// shownValue is the value of a setting for people: a model that was trained on the public text lies in the user's cache
+// shownValue is the value of a setting for people: a model that was trained on the public text is in the user's cache
 // folder under a name without meaning, and is called by what it is.
 func shownValue(key string, value any) string {
 	text := fmt.Sprint(value)

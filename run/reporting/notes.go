@@ -36,8 +36,8 @@ func selected(s rounds.Selection) string {
 		adapters, s.Value)
 }
 
-// convergence says whether the rounds went on as long as they helped, and, if they did not, at which pace; "" where no
-// figure tells. seconds are those of each round. settled reports whether trainer.patience ended the rounds.
+// convergence says whether the rounds continued as long as they helped, and, if they did not, at which pace; "" where
+// no figure shows it. seconds are each round's seconds. settled reports whether trainer.patience ended the rounds.
 func convergence(c configs.Config, figures []series.Round, seconds map[int]float64) (text string, settled bool) {
 	by := cmp.Or(c.SelectsBy(), rounds.Distance)
 	p := rounds.ProgressOf(figures, by)
@@ -75,8 +75,8 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 	return text, false
 }
 
-// pace says what the last two rounds took and what they brought, from which a reader judges what another hour is worth;
-// "" where that is not known.
+// pace says what the last two rounds took and gained, from which a reader judges what another hour is worth; "" where
+// that is not known.
 func pace(figures []series.Round, by string, seconds map[int]float64) string {
 	n := len(figures)
 	if n < 3 {

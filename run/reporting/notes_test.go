@@ -9,7 +9,7 @@ import (
 	"popri/show/series"
 )
 
-// A report says whether the rounds went on as long as they helped, where a figure tells.
+// A report says whether the rounds continued as long as they helped, where a figure shows it.
 func TestConvergence(t *testing.T) {
 	list := func(values ...float64) (out []series.Round) {
 		for i, v := range values {

@@ -8,7 +8,7 @@ import (
 	"popri/show/report"
 )
 
-// views reads where the samples of some rounds lie; rounds without that are left out.
+// views reads where the samples of some rounds are; rounds without that are left out.
 func views(dir string, rounds, selected int) (list []report.View, err error) {
 	for _, round := range report.Views(rounds, selected) {
 		v := report.View{Round: round}

@@ -114,7 +114,7 @@ func TestPreferKilled(t *testing.T) {
 			wait, kill, state := start(dir)
 			var timer *time.Timer
 			ended := make(chan struct{})
-			if folders%2 == 0 && inThis == 0 { // loading takes longer than the steps, so few moments would lie among them
+			if folders%2 == 0 && inThis == 0 { // loading takes longer than the steps, so few moments would be among them
 				go killAfterStep(ended, dir, time.Duration(random.IntN(20))*time.Millisecond, kill)
 			} else if killed < kills {
 				timer = time.AfterFunc(time.Duration((0.2+0.8*random.Float64())*float64(took)), kill)

@@ -49,7 +49,7 @@ type Sample struct {
 	Sample int     `json:"sample_index" parquet:"sample_index"` // from 0
 	Before string  `json:"prompt" parquet:"prompt"`
 	Text   string  `json:"text" parquet:"text"`
-	IDs    []int32 `json:"ids" parquet:"ids,list"` // as drawn, those of a stop text included
+	IDs    []int32 `json:"ids" parquet:"ids,list"` // as drawn, with a stop text's
 	Finish string  `json:"finish_reason" parquet:"finish_reason"`
 }
 

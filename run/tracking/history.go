@@ -66,8 +66,7 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 	return append(points, t.accuracies(e, modified(filepath.Join(t.dir, rundir.Eval)))...), nil
 }
 
-// training reads the updates and measurements of a round. They are those of the checkpoint while the training is under
-// way.
+// training reads the updates and measurements of a round. They are from the checkpoint while the training is under way.
 func (t *Listener) training(round int, at func(event string, step float64) time.Time) ([]trackers.Point, error) {
 	dir := rundir.Round(t.dir, round)
 	p, err := readTraining(dir, filepath.Join(dir, policy.TrainingFile))

@@ -17,8 +17,8 @@ import (
 // process lives. In ten hours they are one megabyte.
 const aliveEvery = 5 * time.Second
 
-// Log writes the events of a run into its log, events.jsonl: what the trainer tells, the stages with their times and memory,
-// and signs of life of the stage under way. The report computes the stages' times from them and adds up those of a resumed run.
+// Log writes the events of a run into its log, events.jsonl: what the trainer reports, the stages' times and memory,
+// and signs of life of the current stage. The report computes the stages' times from them and sums a resumed run's.
 type Log struct {
 	file  *eventlog.Log
 	stage *underway

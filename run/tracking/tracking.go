@@ -1,6 +1,6 @@
-// Package tracking tells what a run does while it continues: it writes the run's log, events.jsonl, and gives the figures of a
-// run, or of another training in a folder, to trackers: live from its events, and from its files what a tracker lacks
-// when a process begins.
+// Package tracking reports what a run does while it continues. It writes the run's log, events.jsonl, and gives the
+// figures of a run, or of another training in a folder, to trackers: live from its events, and from its files what a
+// tracker lacks when a process begins.
 package tracking
 
 import (
@@ -100,7 +100,7 @@ func (t *Listener) Events() rounds.Events {
 		RoundEnd: func(r series.Round) {
 			t.rounds = r.Number
 			now := time.Now()
-			// An engine elsewhere may tell of no step before all are done.
+			// An engine elsewhere may report no step before all are done.
 			if points, err := t.training(r.Number, func(string, float64) time.Time { return now }); err == nil {
 				t.set.Log(points)
 			}
@@ -116,7 +116,7 @@ func (t *Listener) Log(event string, round int, v any) {
 	}
 }
 
-// Begin tells the trackers that a stage begins.
+// Begin reports to the trackers that a stage begins.
 func (t *Listener) Begin(name string, round int) {
 	if t != nil {
 		t.done.Store(0)
@@ -124,7 +124,7 @@ func (t *Listener) Begin(name string, round int) {
 	}
 }
 
-// End tells the trackers that the stage under way has ended.
+// End reports to the trackers that the stage under way has ended.
 func (t *Listener) End() {
 	if t == nil {
 		return
@@ -168,7 +168,7 @@ func (t *Listener) accuracies(e *evaluation.Outcome, at time.Time) (points []tra
 	return points
 }
 
-// Judged adds how like the clients' the synthetic set's texts are, and those of other clients and public text:
+// Judged adds how like the clients' texts the synthetic set, other clients' texts and public text are:
 // judge/mauve/product. What popri judge found about the train clients is left out, for its page is for the owner of the
 // data alone.
 func (t *Listener) Judged(r *judge.Result) {

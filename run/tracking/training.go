@@ -22,7 +22,7 @@ type Training struct {
 	Evals []map[string]any `json:"evals"`
 }
 
-// points are the figures of a training in a round; at tells when a step was made.
+// points are the figures of a training in a round; at gives the time of a step.
 func (p Training) points(r *trackers.Reader, round int,
 	at func(event string, step float64) time.Time) (points []trackers.Point) {
 	for _, s := range p.Steps {

@@ -25,7 +25,7 @@ import (
 // most is the number of prompts that are offered.
 const most = 20
 
-// Models are those of a run. Close releases them.
+// Models are the models of a run. Close releases them.
 type Models struct {
 	config        configs.Config
 	small         string // folder of the small model before its training

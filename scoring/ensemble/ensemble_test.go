@@ -57,7 +57,7 @@ func majority(alpha float64) float64 { return 1 - math.Exp2(-alpha/(1-alpha)) }
 
 // TestMajority: more than half of the teachers agree as often as the formula of the common part says, however wide that
 // part is, and so do the limits of any other share θ and of the votes that a threshold there covers. In independent
-// votes, the largest count is about that of the likeliest token, and next to nothing where there are many.
+// votes, the largest count is about the likeliest token's, and next to nothing where there are many.
 func TestMajority(t *testing.T) {
 	for alpha, want := range map[float64]float64{.05: .0358, .1: .0741, .25: .2063, .5: .5, .75: .875, .9: .998} {
 		if got := majority(alpha); math.Abs(got-want) > 6e-5 {
@@ -147,7 +147,7 @@ func TestCommonPart(t *testing.T) {
 	}
 }
 
-// chi is the probability of a χ² statistic as large as that of counts with these expectations.
+// chi is the probability of a χ² statistic as large as the statistic of counts with these expectations.
 func chi(t *testing.T, counts map[int32]int, p []float64, n int) float64 {
 	t.Helper()
 	statistic, cells := 0.0, 0

@@ -33,7 +33,7 @@ type Question struct {
 // named begins the names of these questions.
 const named = "ensemble/"
 
-// Named reports whether a question's name is that of a [Question].
+// Named reports whether a question's name is the name of a [Question].
 func Named(name string) bool { return strings.HasPrefix(name, named) }
 
 // Name implements query.Question: "ensemble/homogeneous/coordinated temperature 1".

@@ -147,9 +147,9 @@ func released(r Rule, counts []int, sigma float64) map[[2]float64]float64 {
 }
 
 // TestReleasesByEnumeration: for every histogram of a few teachers and all its neighbours, the exact δ of the token and
-// count that are released, or of none, is within that of a sum in which one count moves by 1, where a teacher abstains,
-// or two counts do, where it votes otherwise. The shared randomness of coordinated votes is public: teachers that are
-// neighbours have such histograms for every value of it, and δ is a mean over these values.
+// count that are released, or of none, is within the δ of a sum in which one count moves by 1, where a teacher
+// abstains, or two counts do, where it votes otherwise. The shared randomness of coordinated votes is public: teachers
+// that are neighbours have such histograms for every value of it, and δ is a mean over these values.
 func TestReleasesByEnumeration(t *testing.T) {
 	for _, c := range []struct {
 		tokens, teachers int

@@ -16,8 +16,8 @@ import (
 	"math/rand/v2"
 )
 
-// sharedNoise draws the public randomness of a coordinated vote over so many tokens: −ln u_j, which is Gumbel-distributed.
-// Tokens that may not be chosen get −Inf.
+// sharedNoise draws the public randomness of a coordinated vote over tokens tokens: −ln u_j, which is
+// Gumbel-distributed. Tokens that may not be chosen get −Inf.
 func sharedNoise(tokens int, banned []int32, random *rand.Rand) []float64 {
 	out := make([]float64, tokens)
 	for j := range out {
@@ -43,7 +43,7 @@ func Vote(logits []float32, temperature float64, shared []float64) int32 {
 	return best
 }
 
-// Draw is a teacher's token in an independent vote: that of a uniform number u in [0, 1) under the softmax of the
+// Draw is a teacher's token in an independent vote: the token of a uniform number u in [0, 1) under the softmax of the
 // logits, without the banned tokens. It is −1 if no logit is a number.
 func Draw(logits []float32, temperature float64, banned []int32, u float64) int32 {
 	p := probabilities(logits, temperature, banned)

@@ -31,7 +31,7 @@ func (t Training) Name() string {
 	return fmt.Sprintf("update/sgd rate %g, epochs %d, batch %d", t.Rate, t.Epochs, t.Batch)
 }
 
-// Named reports whether a question's name is that of a [Training].
+// Named reports whether a question's name is the name of a [Training].
 func Named(name string) bool { return strings.HasPrefix(name, "update/") }
 
 // Question asks all clients of a round for their updates of the same weights. It implements query.Question.

@@ -4,7 +4,7 @@ sees none of what they say.
 
 The program is $POPRI (popri, or popri-client with "answer" for "client"), $POPRI_FEDERATION is federation.json. A
 node's folder is its node-config "home", or for simulated nodes $POPRI_HOMES/PARTITION: it holds client.key, the folder
-texts, and record, which the client makes. $POPRI_BUDGET is "--epsilon E --delta D"; whoever runs a node agrees
+texts, and record, which the client makes. $POPRI_BUDGET is "--epsilon E --delta D"; a node's operator agrees
 beforehand (--yes --announced-encoder).
 """
 

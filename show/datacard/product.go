@@ -28,7 +28,7 @@ type (
 	}
 )
 
-// read reads the rows of a run's product, without those of empty text, and counts them.
+// read reads the rows of a run's product, without rows of empty text, and counts them.
 func (r *Result) read(path string) (product []row, err error) {
 	f, err := parquetio.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

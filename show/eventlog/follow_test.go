@@ -78,7 +78,7 @@ func TestFollow(t *testing.T) {
 	poll("restart", "other", "other", "other")
 }
 
-// Whatever the log holds and wherever its parts end, the follower sees the events that lie in whole lines.
+// Whatever the log holds and wherever its parts end, the follower sees the events that are in whole lines.
 func FuzzFollow(f *testing.F) {
 	f.Add([]byte(line("a")+line("b")+"{"), uint16(5))
 	f.Add([]byte("\n\n[]\n"+line("a")+"half"), uint16(1))

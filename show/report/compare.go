@@ -75,7 +75,7 @@ func newComparison(runs []Report) (*comparison, error) {
 	}
 	p.warn(titles, runs)
 
-	// Facts, results and settings are matched by name; the order is that of their first appearance.
+	// Facts, results and settings are matched by name; the order is the order of first appearance.
 	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs,
 		func(r Report, add func(name string, c cell)) {
 			for _, f := range r.Privacy.facts() {

@@ -88,7 +88,7 @@ type GridRun struct {
 	Left    string             `json:"left,omitempty"` // why it did not go to its end, of a run that was dropped
 }
 
-// GridRungs tells which combinations an adaptive order let continue, and why.
+// GridRungs says which combinations an adaptive order let continue, and why.
 type GridRungs struct {
 	Figure string // what it judged by
 	Heads  []string
@@ -185,7 +185,7 @@ func newGridPage(g Grid) (*gridPage, error) {
 	return p, nil
 }
 
-// linkable are the names of folders that a link can lead to as they are. Those of runs are made so.
+// linkable are the names of folders that a link can lead to as they are. Names of runs' folders are made so.
 var linkable = regexp.MustCompile(`^[A-Za-z0-9_=,+-][A-Za-z0-9._=,+-]*$`)
 
 // visible returns the grid with texts that are safe to show, and without links to folders of odd names.
@@ -246,7 +246,7 @@ func (g Grid) visible() Grid {
 	return g
 }
 
-// halfWidths are those of Student's t for 0 to n figures; 0 where there is no interval.
+// halfWidths are the half-widths of Student's t for 0 to n figures; 0 where there is no interval.
 func halfWidths(n int) []float64 {
 	list := make([]float64, n+1)
 	for i := 2; i <= n; i++ {
@@ -328,8 +328,8 @@ func paired(c, base GridCell, f GridFigure) (list []float64) {
 	return list
 }
 
-// against is the difference of a figure to that of the default combination, paired by seed: its mean and, of two seeds
-// or more, its standard deviation. It is "" if a seed lacks one of the two.
+// against is the difference of a figure to the default combination's, paired by seed: its mean and, of two seeds or
+// more, its standard deviation. It is "" if a seed lacks one of the two.
 func against(c, base GridCell, f GridFigure) string {
 	list := paired(c, base, f)
 	if len(list) == 0 || len(list) < len(c.Runs) {

@@ -98,7 +98,7 @@ func TestGrid(t *testing.T) {
 		data.Cells[2].Runs[1].Error == "" {
 		t.Errorf("%+v", data)
 	}
-	// Half the width of the 95 % interval of a mean of two is that of Student's t with one degree of freedom, over √2.
+	// Half the width of the 95 % interval of a mean of two is Student's t with one degree of freedom, over √2.
 	if want := 12.7062 / math.Sqrt2; len(data.Half) != 3 || math.Abs(data.Half[2]-want) > 1e-3 || data.Half[1] != 0 {
 		t.Errorf("half widths %v, want %g at 2", data.Half, want)
 	}

@@ -35,7 +35,7 @@ func (m measure) find(results []Result, key string) (Result, bool) {
 	return results[i], true
 }
 
-// baseline is the best result besides the synthetic set's and that of the clients' own text. What the tuned model wrote is a
+// baseline is the best result besides the synthetic set's and the clients' own text's. What the tuned model wrote is a
 // part of the synthetic set, and counts only where it is better by more than its interval.
 func (m measure) baseline(results []Result, main string) (best Result, found bool) {
 	product, measured := m.find(results, main)
@@ -81,7 +81,7 @@ func labelled(results []Result) bool {
 	return slices.ContainsFunc(results, func(r Result) bool { return r.MacroF1 != nil })
 }
 
-// headline says what the synthetic set is worth, and which baseline is no worse. results are those of the picture.
+// headline says what the synthetic set is worth, and which baseline is no worse. results are the picture's.
 func headline(r Report, results []Result) string {
 	m := measureOf(r.Results)
 	product, has := m.find(results, r.Main)

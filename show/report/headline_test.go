@@ -136,8 +136,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// Each measured point of a curve tells its round and value, to a pointer and to a keyboard; a curve takes the focus
-// once.
+// Each measured point of a curve shows its round and value to pointer and keyboard; a curve takes the focus once.
 func TestPointsTellTheirValues(t *testing.T) {
 	page := render(t, full())
 	for _, want := range []string{`aria-label="round 2: 63.00` + "\u202f" + `%"><title>round 2: 63.00`,

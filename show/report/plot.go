@@ -72,7 +72,7 @@ type figure struct {
 	Note    string
 	Legend  []legendEntry
 	Drawing template.HTML
-	Last    string // what the last point of the first line tells; "" if no point tells its value
+	Last    string // what the last point of the first line shows; "" if no point shows its value
 }
 
 type legendEntry struct {
@@ -262,7 +262,7 @@ func (s line) draw(p *plot.Plot, stretches []plotter.XYs) error {
 // mostValues is the number of points of a line that tell their values: a longer one has them at even distances.
 const mostValues = 40
 
-// valuePoints are invisible circles on the measured points. Each tells its value when a pointer is above it, and when
+// valuePoints are invisible circles on the measured points. Each shows its value when a pointer is above it, and when
 // it has the focus: the first takes it by the tabulator, the others by arrows, where the page has its script.
 func valuePoints(lines []line, opt plotOptions, at func(x, y float64) (float64, float64)) (points, last string) {
 	var out strings.Builder

@@ -20,7 +20,7 @@ import (
 	"popri/show/series"
 )
 
-// figures are those of a made-up method.
+// figures are the figures of a made-up method.
 var figures = series.Set{
 	Columns: []series.Series{
 		{Key: "chosen", Name: "Score chosen", Format: series.Number, Decimals: 4},

@@ -65,13 +65,13 @@ const (
 
 const (
 	// maxEmbedded is the size of compressed texts up to which they are part of the report: a browser reads as much in
-	// less than a second, and mail takes it. It is that of about 200 000 short samples.
+	// less than a second, and mail takes it. It is the size of about 200 000 short samples.
 	maxEmbedded = 16 << 20
 	// maxText is the length up to which a text is shown, far above what models write in a round.
 	maxText = 20_000
 )
 
-// TextsFile is where the browser of texts lies, if it is no part of the report at path.
+// TextsFile is where the browser of texts is, if it is no part of the report at path.
 func TextsFile(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + "-texts.html"
 }

@@ -98,7 +98,7 @@ func made(n, words int) Report {
 	return r
 }
 
-// Texts that are too many lie next to the report; the next report that has few removes them.
+// Texts that are too many are next to the report; the next report that has few removes them.
 func TestManyTextsAreBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	r := made(400, 50)

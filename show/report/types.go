@@ -10,7 +10,7 @@ import (
 // they are missing. It can be stored as JSON and shown again.
 type Report struct {
 	Title    string `json:"title"`
-	Folder   string `json:"folder,omitempty"` // the name of the run's, by which runs of one title are told apart
+	Folder   string `json:"folder,omitempty"` // the name of the run's, which distinguishes runs of one title
 	Subtitle string `json:"subtitle,omitempty"`
 	Command  string `json:"command,omitempty"` // what made the run, to be typed again
 	// Shortened says what was left out of the run so that it takes less time; it stands in the subtitle, too.
@@ -28,7 +28,7 @@ type Report struct {
 	Product string   `json:"product,omitempty"`
 	Learns  bool     `json:"learns,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what a reader must know to judge the results, a paragraph each
-	// SmallModel says of which small model the figures are and where the trained one lies, a paragraph each; notes, too.
+	// SmallModel says of which small model the figures are and where the trained one is, a paragraph each; notes, too.
 	SmallModel []string `json:"small_model,omitempty"`
 	// Convergence says whether the rounds went on as long as they helped; one of the notes.
 	Convergence string `json:"convergence,omitempty"`
@@ -87,8 +87,8 @@ type Result struct {
 	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"`
 	Perplexity   *float64  `json:"perplexity,omitempty"`
 	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	// Bits are those of a character, and Saved the fraction of keystrokes that a keyboard's suggestions save. Deciles are the
-	// perplexities of tenths of the clients, ordered by that at ε = 0.
+	// Bits are per character, and Saved is the fraction of keystrokes that a keyboard's suggestions save. Deciles are
+	// the perplexities of tenths of the clients, ordered by their perplexity at ε = 0.
 	Bits    *float64  `json:"bits_per_character,omitempty"`
 	BitsCI  *Interval `json:"bits_per_character_ci,omitempty"`
 	Saved   *float64  `json:"keystrokes_saved,omitempty"`
@@ -114,7 +114,7 @@ const (
 	keyWritten = "written" // what the tuned model wrote, a part of the synthetic set
 )
 
-// View shows where the samples of a round lie, in a plane whose origin is the mean of the validation texts.
+// View shows where the samples of a round are, in a plane whose origin is the mean of the validation texts.
 type View struct {
 	Round     int          `json:"round"`
 	Points    [][2]float64 `json:"points"`
@@ -128,8 +128,8 @@ type Round struct {
 	Selected bool         `json:"selected,omitempty"` // the round whose state wrote the synthetic set
 }
 
-// Samples holds columns of texts side by side, such as those of the untuned model, of the tuned one and real public
-// ones. Row i of all columns belongs together.
+// Samples holds columns of texts side by side, such as texts of the untuned model, texts of the tuned one and real
+// public ones. Row i of all columns belongs together.
 type Samples struct {
 	Columns []SampleColumn `json:"columns,omitempty"`
 }

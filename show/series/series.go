@@ -1,4 +1,4 @@
-// Package series describes the figures of each round: their names, formats and plots. A method brings its own; pages,
+// Package series describes the figures of each round: their names, formats and plots. A method has its own; pages,
 // tables and comparisons show all of them.
 package series
 

@@ -120,7 +120,7 @@ func TestMLflowFailuresPass(t *testing.T) {
 					return hit
 				}
 				m := begin(t, f, t.TempDir(), patient, somePoints(1, 4)...)
-				_ = m.Log(somePoints(5, 9)) // may tell of the failure
+				_ = m.Log(somePoints(5, 9)) // may report the failure
 				for m.waiting() {           // as a run that is not at its end
 					time.Sleep(time.Millisecond)
 				}

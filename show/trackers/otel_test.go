@@ -274,7 +274,7 @@ func TestOTelFailures(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			o.round(n, begin)
 		}
-		_ = o.Close(End{Status: Finished}) // tells of the failures
+		_ = o.Close(End{Status: Finished}) // reports the failures
 		if len(c.spans) != 10 || c.twice {
 			t.Errorf("%s: %d spans, want 3 rounds of 3 and the process; twice: %v", name, len(c.spans), c.twice)
 		}

@@ -22,7 +22,7 @@ func Kind(event string) string {
 	return event
 }
 
-// roundPrefix tells the figures of a round from those of an update: both have a "loss".
+// roundPrefix distinguishes the figures of a round and of an update: both have a "loss".
 const roundPrefix = "round/"
 
 // Reader makes points of a run's events, in the order of the run.
@@ -33,8 +33,8 @@ type Reader struct {
 	before, last int64
 }
 
-// Read returns the figures of an event, by key. Fields are those of a line of steps.jsonl, evals.jsonl or metrics.json.
-// Events without figures have none.
+// Read returns the figures of an event, by key. Fields are the fields of a line of steps.jsonl, evals.jsonl or
+// metrics.json. Events without figures have none.
 func (r *Reader) Read(event string, round int, fields map[string]any, at time.Time) []Point {
 	if round > r.round {
 		r.round, r.before = round, r.last

@@ -56,12 +56,12 @@ type Tracker interface {
 	Close(end End) error
 }
 
-// Stages is a tracker that shows the stages of a run, too. Its methods are called like those of Tracker. Stages follow
-// each other; one that fails has no end.
+// Stages is a tracker that shows the stages of a run, too. Its methods are called like Tracker's. Stages follow each
+// other; one that fails has no end.
 type Stages interface {
-	// StageBegin tells that a stage of a round begins; 0 is outside of rounds.
+	// StageBegin reports that a stage of a round begins; 0 is outside of rounds.
 	StageBegin(name string, round int, at time.Time)
-	// StageEnd tells that it has ended. Attributes are of type string, bool, int64 or float64.
+	// StageEnd reports that it has ended. Attributes are of type string, bool, int64 or float64.
 	StageEnd(at time.Time, attributes map[string]any)
 }
 
@@ -182,12 +182,12 @@ func (s *Set) Log(points []Point) {
 	}
 }
 
-// StageBegin tells the trackers that show stages that one begins.
+// StageBegin reports to the trackers that show stages that one begins.
 func (s *Set) StageBegin(name string, round int, at time.Time) {
 	s.stages(func(t Stages) { t.StageBegin(name, round, at) })
 }
 
-// StageEnd tells them that it has ended.
+// StageEnd reports to them that it has ended.
 func (s *Set) StageEnd(at time.Time, attributes map[string]any) {
 	s.stages(func(t Stages) { t.StageEnd(at, attributes) })
 }

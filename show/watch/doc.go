@@ -8,6 +8,6 @@
 // but their points is kept. The only thing that it can write is the request to stop after a round, and only for anyone who
 // has the token with which it was started.
 //
-// The pictures are drawn by package report and sent as SVG: they look like those of the report, and the page needs no
-// library to draw.
+// The pictures are drawn by package report and sent as SVG: they look like the report's, and the page needs no library
+// to draw.
 package watch

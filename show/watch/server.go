@@ -68,8 +68,8 @@ func (w *Watcher) Handler(addr string) http.Handler {
 	return Guard(addr, mux)
 }
 
-// page serves a page of the run's folder. It brings its own policy, and the sandbox keeps what it holds from this
-// server and from the token.
+// page serves a page of the run's folder. It has its own policy, and the sandbox keeps what it holds from this server
+// and from the token.
 func (w *Watcher) page(name string) http.HandlerFunc {
 	return func(out http.ResponseWriter, in *http.Request) {
 		f, err := os.Open(filepath.Join(w.Dir, name))
@@ -119,7 +119,7 @@ func (w *Watcher) stream(out http.ResponseWriter, in *http.Request) {
 	}
 }
 
-// order is that in which sections appear on the page.
+// order is the order of the sections on the page.
 func order(news map[string][]byte) (names []string) {
 	for _, name := range []string{"problem", secHead, secStage, secPrivacy, secCharts, secSteps, secTexts, secTable,
 		secTimes} {

@@ -83,7 +83,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// look reads what is new and tells the viewers. An error is shown on the page; the next look may not have it.
+// look reads what is new and shows it to the viewers. An error is shown on the page; the next look may not have it.
 func (w *Watcher) look(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

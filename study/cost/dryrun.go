@@ -25,7 +25,7 @@ import (
 type DryRun struct {
 	Clients     map[clients.Split]clients.Counts `json:"clients"`
 	PublicTexts int                              `json:"public_texts"` // that prompts may quote, of any length
-	// NoiseMultiplier is that of each of so many releases, which spend Epsilon of the budget together.
+	// NoiseMultiplier is the multiplier of each of the releases, which spend Epsilon of the budget together.
 	NoiseMultiplier float64 `json:"noise_multiplier"`
 	Releases        int     `json:"releases"`
 	Epsilon         float64 `json:"epsilon"`
@@ -39,9 +39,9 @@ type DryRun struct {
 	Warnings  []string `json:"warnings"`
 }
 
-// Dry reads the data of a run and checks them as the run would, plans its releases and estimates its work, with that of
-// its evaluation by the rows that are named (none: all) or without. It trains nothing and writes nothing, but for the embedded models' copy in the cache
-// folder.
+// Dry reads the data of a run and checks them as the run would, plans its releases and estimates its work, with its
+// evaluation's by the rows that are named (none: all) or without. It trains nothing and writes nothing, but for the
+// embedded models' copy in the cache folder.
 func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*DryRun, error) {
 	if err := evaluator.CheckTask(c); err != nil {
 		return nil, err

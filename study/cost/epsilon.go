@@ -1,4 +1,4 @@
-// Package cost tells before a study what its runs will spend together, and the work that each will take.
+// Package cost says before a study what its runs will spend together, and the work that each will take.
 package cost
 
 import (
@@ -20,8 +20,8 @@ import (
 // With shared, cells of one [Question] have one release.
 //
 // An adaptive order (h is not nil) lets few cells make all their releases. Where all cells spend alike, the number of
-// releases is fixed whichever cells continue, and the result is that of these; fixed is then true. Otherwise the total
-// depends on results, and the result is the bound of all cells to their end.
+// releases is fixed whichever cells continue, and the result is for these releases; fixed is then true. Otherwise the
+// total depends on results, and the result is the bound of all cells to their end.
 func Epsilon(cells []grid.Cell, h *Halving, shared bool) (cost []ledger.Composed, fixed bool, err error) {
 	type source struct {
 		private, since string
@@ -62,8 +62,8 @@ func Epsilon(cells []grid.Cell, h *Halving, shared bool) (cost []ledger.Composed
 	return cost, fixed, err
 }
 
-// shorten cuts the records to the releases that an adaptive ablation will make: those of the settings that it keeps at
-// each rung. It does so only if all records are alike, and reports whether they are.
+// shorten cuts the records to the releases that an adaptive ablation will make: the releases of the settings that it
+// keeps at each rung. It does so only if all records are alike, and reports whether they are.
 func shorten(h *Halving, records []ledger.Record, cells []grid.Cell) (alike bool, err error) {
 	seeds := 0
 	for seeds < len(cells) && slices.Equal(cells[seeds].Values, cells[0].Values) {

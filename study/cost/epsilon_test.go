@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
-// configuration is that of the shared world with so many rounds.
+// configuration is the shared world's with the given rounds.
 func configuration(t *testing.T, rounds int) configs.Config {
 	c := testworld.Shared(t).Config
 	c.Trainer.Rounds = rounds

@@ -11,10 +11,9 @@ import (
 // Halving is successive halving (Jamieson and Talwalkar 2016; one bracket of Hyperband, Li et al. 2018): all settings
 // are run for a part of their rounds, the best 1/Eta of them continue, and so forth up to all rounds.
 //
-// Its resource is the round, because a run continues where it ended. The noise of a release is that of the run's full
-// plan, so a run that is dropped has spent less than its budget. A setting is judged by the text that it would publish
-// if it ended there: the small model is trained on it and measured on the validation clients. Test clients have no part
-// in it.
+// Its resource is the round, because a run continues where it ended. A release has the noise of the run's full plan, so
+// a run that is dropped has spent less than its budget. A setting is judged by the text that it would publish if it
+// ended there: the small model is trained on it and measured on the validation clients. Test clients take no part.
 type Halving struct {
 	Eta       int // 2 or more
 	MinRounds int // of the first rung, 1 or more

@@ -83,7 +83,7 @@ func estimate(c configs.Config, generator, small lm.Shape, rows []string) Work {
 	return p
 }
 
-// shapes are those of the generator and of the small model.
+// shapes are the shapes of the generator and of the small model.
 func shapes(c configs.Config) (generator, small lm.Shape, err error) {
 	if generator, err = shapeOf(c.Model.Path, shipped.Generator, pretrain.Generator); err == nil {
 		small, err = shapeOf(c.Downstream.Model, shipped.Device, pretrain.Device)
@@ -106,9 +106,9 @@ func shapeOf(model, embedded, role string) (lm.Shape, error) {
 // sizes are the fractions of a run's rounds and texts that [Fit] tries.
 var sizes = []float64{1, 0.75, 0.5, 0.35, 0.25}
 
-// Fit returns the configuration with the largest fraction of its rounds and of its product's texts, between all and a
-// quarter of them, with which the run and its evaluation by these rows (none: all) take at most so many floating-point operations, and how many
-// they take. Where a quarter takes more, that is what it returns. Models that are trained first are not counted.
+// Fit returns the configuration with the largest fraction of its rounds and texts, between all and a quarter, with
+// which the run and its evaluation by these rows (none: all) take up to most floating-point operations, and how many
+// they take. Where a quarter takes more, it returns a quarter. Models that are trained first are not counted.
 func Fit(c configs.Config, rows []string, most float64) (fitted configs.Config, flops float64, err error) {
 	generator, small, err := shapes(c)
 	if err != nil {

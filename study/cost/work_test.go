@@ -8,8 +8,8 @@ import (
 	"popri/testkit/testworld"
 )
 
-// The work of each method is that of what it writes: Private Evolution's look-ahead and variations, no samples where
-// public text alone is selected.
+// The work of each method is the work of what it writes: Private Evolution's look-ahead and variations, no samples
+// where public text alone is selected.
 func TestEstimate(t *testing.T) {
 	base := configuration(t, 4)
 	base.Generate.Prompts, base.Generate.Samples = 10, 5

@@ -65,5 +65,5 @@ func (c Change) apply(to configs.Config) (changed configs.Config, base bool, err
 	return changed, base, nil
 }
 
-// OneByOne reports whether the axes are those of [OneAtATime].
+// OneByOne reports whether the axes are as in [OneAtATime].
 func OneByOne(axes []Axis) bool { return len(axes) == 1 && axes[0].Key == changed }

@@ -23,7 +23,7 @@ type Varied struct {
 	Seeds   int      `json:"seeds"`
 }
 
-// Parse reads the values of --over, or those of --instead.
+// Parse reads the values of --over, or of --instead.
 func Parse(over, instead []string, seeds int) (v Varied, err error) {
 	if len(over) > 0 && len(instead) > 0 {
 		return v, fault.Userf("--over and --instead: one ablation takes one of them")

@@ -33,13 +33,13 @@ const jobsFolder = "jobs"
 //
 // A cell keeps its number when the ablation is extended: tasks may still be waiting for it.
 type Plan struct {
-	// ID tells this ablation from others in the names of jobs.
+	// ID distinguishes this ablation from others in the names of jobs.
 	ID string `json:"id"`
 	Varied
 	Cells []plannedCell `json:"cells"`
 	// Base is the SHA-256 of base.yaml.
 	Base string `json:"base_sha256"`
-	// Key tells whether a task has the key for tags of private data that the ablation was planned with.
+	// Key shows whether a task has the key for tags of private data that the ablation was planned with.
 	Key     string `json:"key"`
 	Program string `json:"program"` // the version that checked the configurations
 
@@ -169,7 +169,7 @@ func (p *Plan) CheckKey() error {
 	return nil
 }
 
-// keyTag tells keys apart and reveals nothing of them.
+// keyTag distinguishes keys and reveals nothing of them.
 func (p *Plan) keyTag() (string, error) {
 	key, err := datakey.Load()
 	if err != nil {

@@ -32,7 +32,7 @@ func (Kubernetes) Submit(ctx context.Context, s *Submission) error {
 	return err
 }
 
-// jobStatus is the part of a Job that tells which indexes have ended.
+// jobStatus is the part of a Job that says which indexes have ended.
 type jobStatus struct {
 	Status struct {
 		CompletedIndexes string `json:"completedIndexes"`

@@ -23,7 +23,7 @@ var errTaken = errors.New("another task has taken this work over")
 // Clock says how a lease shows that its holder lives.
 type Clock struct {
 	Beat time.Duration // between two signs of life
-	// Stale is how long a watcher waits for a sign before it takes the lease over, by its own clock: those of two
+	// Stale is how long a watcher waits for a sign before it takes the lease over, by its own clock: the clocks of two
 	// machines may differ. It is many beats, for a network folder shows a file's change late.
 	Stale time.Duration
 }

@@ -33,8 +33,8 @@ type methodList struct {
 
 var readMethods = grid.Embedded[methodList]("methods.yaml", methodsFile)
 
-// MethodNames are those of all methods that are compared. All ask the same clients under the same ε, and those that
-// write text write as many rows.
+// MethodNames are the names of all methods that are compared. All ask the same clients under the same ε, and methods
+// that write text write as many rows.
 func MethodNames() (names []string) {
 	for _, m := range readMethods().Methods {
 		names = append(names, m.Name)

@@ -1,7 +1,7 @@
 // Package reproduction lists the tables and figures of the POPri paper as grids of runs, and the grid "scaling", which
-// is popri's own: paper.yaml says what is varied, at the scale of the embedded default, at that of a small language
-// model on speeches, and at the paper's. It also lists the methods that popri compare-methods compares (methods.yaml),
-// and computes the noise of Table 3 (table3.go). It runs nothing.
+// is popri's own: paper.yaml says what is varied, at the scale of the embedded default, of a small language model on
+// speeches, and of the paper. It also lists the methods that popri compare-methods compares (methods.yaml), and
+// computes the noise of Table 3 (table3.go). It runs nothing.
 package reproduction
 
 import (
@@ -36,7 +36,7 @@ type Experiment struct {
 	Costs bool
 	// Curves are figures of each round that are printed after the results, as [study.Ablation.Curves] takes them.
 	Curves []string
-	// Set has the settings of all scales; DemoSet, SmallSet and PaperSet have those of one scale.
+	// Set has the settings of all scales; DemoSet, SmallSet and PaperSet have the settings of one scale.
 	Set      []string
 	DemoSet  []string `yaml:"demo_set"`
 	SmallSet []string `yaml:"small_set"`

@@ -64,7 +64,7 @@ type NoiseRow struct {
 	NeededTreeRounds float64 `json:"needed_tree_rounds_sigma"`
 }
 
-// roundSquares is the squared sensitivity of so many rounds, of which each pass over the clients is a tree of leaves.
+// roundSquares is the squared sensitivity of the rounds, of which each pass over the clients is a tree of leaves.
 func roundSquares(rounds, leaves int) int {
 	return rounds/leaves*accountant.PrefixSquares(leaves) + accountant.PrefixSquares(rounds%leaves)
 }

@@ -33,7 +33,7 @@ func Dir() string {
 	return filepath.Join(filepath.Dir(here), "..", "..", "fedsim", "deploy")
 }
 
-// Ports are those of the aggregators.
+// Ports are the ports of the aggregators.
 var Ports = map[string]string{"leader": "7401", "helper": "7402"}
 
 // compose has the keys of a compose file that are used; others are mistakes.

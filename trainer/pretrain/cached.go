@@ -27,7 +27,7 @@ type Cache struct {
 }
 
 // Model returns the folder of the model that the recipe gives on its part of the public text, and trains it where it is
-// not there. made tells that it was trained now. provenance is called with the size of the vocabulary.
+// not there. made says that it was trained now. provenance is called with the size of the vocabulary.
 func (h Cache) Model(ctx context.Context, public datasets.Public, r Recipe,
 	provenance func(vocab int) Provenance) (dir string, made bool, err error) {
 	if err := os.MkdirAll(h.Dir, 0o755); err != nil {

@@ -79,8 +79,8 @@ func provenance(r Recipe, p datasets.Public) func(int) Provenance {
 	return func(vocab int) Provenance { return r.Provenance(vocab, p, "commit", "go", "texts.jsonl") }
 }
 
-// A model is trained once for a text and a recipe; its provenance names both, and the held-out loss is below that of a
-// uniform guess.
+// A model is trained once for a text and a recipe; its provenance names both; its held-out loss is below a uniform
+// guess's.
 func TestCache(t *testing.T) {
 	p, dir := public(200, 0), t.TempDir()
 	begun := 0

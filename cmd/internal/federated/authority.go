@@ -71,7 +71,7 @@ func found(cmd *cobra.Command, out, trainer string, o identity.Options) (err err
 		identity.FederationFile), "enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
 }
 
-// validFor is how long certificates of so many days are valid.
+// validFor is how long certificates of the given days are valid.
 func validFor(days int) (time.Duration, error) {
 	if days < 1 {
 		return 0, fault.Userf("--days is %d, want 1 or more", days)

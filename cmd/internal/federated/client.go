@@ -234,7 +234,7 @@ type answeredForMany struct {
 }
 
 // recordOf is the folder of what was spent: --record, or one of this name in the user's configuration folder. Of many
-// clients ("") it has a folder for each key, as that of a client who answers alone.
+// clients ("") it has a folder for each key, like the folder of a client who answers alone.
 func (f *clientFlags) recordOf(name string) (string, error) {
 	if f.record != "" {
 		return f.record, nil

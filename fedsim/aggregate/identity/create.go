@@ -24,8 +24,8 @@ type Options struct {
 	// URLs of the aggregators: https://host:port. Their keys, and the trainer's, are made here, for tests: anyone who has the
 	// folder reads every vector.
 	Leader, Helper string
-	// Requests are those of the trainer and of both aggregators, which made their keys themselves ([CreateIdentity]), in
-	// place of the addresses.
+	// Requests are from the trainer and both aggregators, which made their keys themselves ([CreateIdentity]), in place
+	// of the addresses.
 	Requests []*Request
 	Valid    time.Duration // of the certificates
 }

@@ -1,4 +1,4 @@
-// Package rangeproof shares a vector of whole numbers between two aggregators with a proof that each number lies in a
+// Package rangeproof shares a vector of whole numbers between two aggregators with a proof that each number is in a
 // range, which both check together without learning anything else: Prio3SumVec of the VDAF draft
 // (draft-irtf-cfrg-vdaf-13, section 7.4.3), as github.com/cloudflare/circl has it.
 //

@@ -37,8 +37,8 @@ type Scheme struct {
 	share, record       int // bytes of the leader's share and of a record
 }
 
-// New makes the scheme for vectors of so many values, each from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs and checks
-// belong to the context: those of another one fail.
+// New makes the scheme for vectors of the given length, each value from 1 − 2^(bits−1) to 2^(bits−1). Shares, proofs
+// and checks of another context fail.
 func New(values, bits int, context []byte) (*Scheme, error) {
 	if values < 1 || bits < 1 || bits > maxBits || values > maxElements/bits {
 		return nil,
@@ -70,8 +70,8 @@ func (s *Scheme) vec() (*sumvec.SumVec, error) {
 	return vec, nil
 }
 
-// chunk is the number of bits that one call of the proof's gadget checks: that of the shortest proof of n bits. A proof
-// has 2·chunk + 2p − 1 elements, with p the power of two above the number of calls, so all p − 1 calls are used.
+// chunk is the number of bits that one call of the proof's gadget checks, in the shortest proof of n bits. A proof has
+// 2·chunk + 2p − 1 elements, with p the power of two above the number of calls, so all p − 1 calls are used.
 func chunk(n int) int {
 	best, length := n, math.MaxInt
 	for p := 2; p <= 2*n; p *= 2 {
@@ -255,8 +255,7 @@ func FromWords(words []uint64) (Vector, error) {
 // ErrOutOfRange marks sums that no vectors within the range and their noise have.
 var ErrOutOfRange = errors.New("a value of the sum is beyond 2^62")
 
-// Sum is the sum of the vectors of so many reports, from the sums of both parties' shares. What was added to these,
-// such as noise, is in it.
+// Sum is the sum of the reports' vectors, from the sums of both parties' shares. Noise added to these is in it.
 func (s *Scheme) Sum(leader, helper Vector, reports uint64) ([]int64, error) {
 	const middle = 1 << 62
 	high, shift := bits.Mul64(reports, uint64(s.offset()))

@@ -85,7 +85,7 @@ func same(t *testing.T, what string, got encoding.BinaryMarshaler, want []byte) 
 	}
 }
 
-// TestVectors: sharing, preparing, aggregating and their messages are those of the draft.
+// TestVectors: sharing, preparing, aggregating and their messages are as in the draft.
 func TestVectors(t *testing.T) {
 	for name, v := range readVectors(t) {
 		s, err := sumvec.New(v.Shares, v.Length, v.Bits, v.Chunk, v.Context)
@@ -327,7 +327,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestTwoPublicParts: a client that tells the parties different public parts is refused by the records of both.
+// TestTwoPublicParts: a client that sends the parties different public parts is refused by the records of both.
 func TestTwoPublicParts(t *testing.T) {
 	s := scheme(t, 3, 8)
 	nonce := [16]byte{1}
@@ -400,7 +400,7 @@ func FuzzShare(f *testing.F) {
 	})
 }
 
-// FuzzRecord: no record but that of the other party's share holds.
+// FuzzRecord: no record but the other party's holds.
 func FuzzRecord(f *testing.F) {
 	s := scheme(f, 2, 3)
 	leader, helper, err := s.Split([16]byte{1}, []int64{-1, 2})

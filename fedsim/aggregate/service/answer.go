@@ -20,7 +20,7 @@ const outcomeHeader = "Popri-Outcome"
 // The outcomes of requests that reach no aggregator.
 const (
 	overloaded = aggregate.Outcome("overloaded") // too many requests at once, or from one address
-	forbidden  = aggregate.Outcome("forbidden")  // the caller's certificate is not that of the one who may ask
+	forbidden  = aggregate.Outcome("forbidden")  // the caller's certificate does not permit the request
 	tooLarge   = aggregate.Outcome("too_large")
 	cutShort   = aggregate.Outcome("cut_short") // the request did not arrive in time, or its connection broke
 	Missing    = aggregate.Outcome("missing")   // a file that the caller must send first

@@ -40,7 +40,7 @@ const (
 	checks = 24
 	bound  = 1
 	sigma  = 3
-	// patience is that of a round on a busy machine.
+	// patience is the time of a round on a busy machine.
 	patience = 5 * time.Minute
 )
 
@@ -451,8 +451,8 @@ type endless struct{ client context.Context }
 // Read implements io.Reader.
 func (e endless) Read([]byte) (int, error) { <-e.client.Done(); return 0, e.client.Err() }
 
-// TestFederation: with clients that die, stall, lie, replay and send rubbish, and aggregators that are killed and
-// started again in the midst of reports, each round's release is that of the simulation with the clients that both
+// TestFederation: clients die, stall, send false reports, replay and send rubbish, and aggregators are killed and
+// started again in the midst of reports. Each round's release equals the simulation's with the clients that both
 // aggregators acknowledged; what leaves an aggregator has noise; each one's view is uniform; memory stays flat.
 // POPRI_FEDERATION_CLIENTS and POPRI_FEDERATION_ROUNDS make it larger.
 func TestFederation(t *testing.T) {

@@ -114,7 +114,7 @@ func addressOf(remote string) string {
 	return address.String()
 }
 
-// bounded accepts so many connections of an address, and of all, and closes others.
+// bounded limits the connections of an address, and of all, and closes others.
 type bounded struct {
 	net.Listener
 	places     places

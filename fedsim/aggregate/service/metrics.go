@@ -31,7 +31,7 @@ func (c *counts) add(route string, o aggregate.Outcome, bytes int64, took time.D
 	c.seconds += took.Seconds()
 }
 
-// metrics writes the figures in Prometheus' text format, for the operator alone: when counts change tells when single
+// metrics writes the figures in Prometheus' text format, for the operator alone: the times of changes show when single
 // clients report.
 func (s *Server) metrics(out http.ResponseWriter, in *http.Request) {
 	shown := []byte(strings.TrimPrefix(in.Header.Get("Authorization"), "Bearer "))

@@ -214,7 +214,7 @@ func (s *Server) file(in *http.Request, enter func() error) (io.Reader, error) {
 	return file, nil
 }
 
-// enrolled tells a client whether its report would be taken, before it is charged for one.
+// enrolled answers a client whether its report would be taken, before it is charged for one.
 func (s *Server) enrolled(in *http.Request) ([]byte, error) {
 	key, err := hex.DecodeString(in.PathValue("key"))
 	if err == nil && s.Aggregator.IsEnrolled(key) {

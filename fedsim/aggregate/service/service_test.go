@@ -266,7 +266,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSlowSenders: reports that come slowly take no slot, their bytes are bounded, and those of one address by half.
+// TestSlowSenders: reports that come slowly take no slot, their bytes are bounded, and one address's by half.
 func TestSlowSenders(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader), Dir: t.TempDir(), InFlight: 4,
@@ -280,7 +280,7 @@ func TestSlowSenders(t *testing.T) {
 		h.ServeHTTP(out, in)
 		return out
 	}
-	arrive := func(bytes int) { // waits until so many are there
+	arrive := func(bytes int) { // waits until this number is there
 		line := fmt.Sprintf("popri_aggregate_bytes_arriving %d\n", bytes)
 		for !strings.Contains(ask("10.0.0.9", "GET", "/metrics", nil).Body.String(), line) {
 			runtime.Gosched()

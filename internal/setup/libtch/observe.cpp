@@ -1,5 +1,5 @@
-// Tells two functions in C of every operation of libtorch as it begins and ends, also of those that a backward pass
-// runs inside of one call. It lies beside the bindings because it needs libtorch's headers.
+// Reports every operation of libtorch to two functions in C as it begins and ends, also the operations that a backward
+// pass runs inside of one call. It is beside the bindings because it needs libtorch's headers.
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 

@@ -83,8 +83,8 @@ func newCanary(m *lm.Model, adapter *lora.Adapter, prompts [][]int32) (*canary, 
 	return c, err
 }
 
-// prove asks the server for the canary's log-probabilities and compares them: those of the base with the base here, and
-// the change that the adapter makes with its change here.
+// prove asks the server for the canary's log-probabilities and compares them: the base's with the base here, and the
+// change that the adapter makes with its change here.
 func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name string) (Proof, error) {
 	p := Proof{Model: name}
 	theirs, err := c.ask(ctx, server, base)

@@ -15,7 +15,7 @@ import (
 )
 
 // Imitation is a server with vLLM's forms. It computes with a model of this program, and can be made to fail and to
-// lie. Its fields may be set before requests come.
+// give false answers. Its fields may be set before requests come.
 type Imitation struct {
 	*httptest.Server
 	// Inert takes adapters that have no effect.

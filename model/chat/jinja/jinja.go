@@ -130,7 +130,7 @@ func (in *state) written(part func()) string {
 	return text
 }
 
-// scope has the names of a block, and sees those of the blocks around it.
+// scope has the names of a block, and sees the names of the blocks around it.
 type scope struct {
 	vars  map[string]Value
 	outer *scope

@@ -319,7 +319,7 @@ func (in *state) converted(letter byte, flags string, v Value, format string) st
 	return ""
 }
 
-// padded brings a text to the width of a format.
+// padded fills a text up to the width of a format.
 func (in *state) padded(text, flags, format string) string {
 	width, _, _ := strings.Cut(flags, ".")
 	if width == "" {

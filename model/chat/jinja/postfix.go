@@ -94,7 +94,7 @@ func (p *parser) member(of expr) expr {
 	return func(in *state, s *scope) Value { v := of(in, s); return in.item(v, bounds[0](in, s)) }
 }
 
-// arguments are those of a call, as they are written.
+// arguments are a call's arguments, as they are written.
 type arguments struct {
 	list        []expr
 	names       []string // of the last ones, which have names

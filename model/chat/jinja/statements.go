@@ -245,7 +245,7 @@ func (p *parser) inMacro(names []string, until string) (list []stmt, f *frame) {
 	return list, p.framed(names, func() { list = p.block(until) })
 }
 
-// parameters reads those of a macro, with their defaults.
+// parameters reads a macro's parameters, with their defaults.
 func (p *parser) parameters(m *macro) {
 	defer func(soft bool) { p.soft = soft }(p.soft)
 	p.soft = false

@@ -118,7 +118,7 @@ func capitalized(s string) string {
 	return cases.Title(language.Und, cases.NoLower).String(s[:n]) + lower(s[n:])
 }
 
-// titled is Python's title: a letter is large where none is before it.
+// titled is Python's title: a letter is large where none precedes it.
 func titled(s string) string {
 	var b strings.Builder
 	within := false

@@ -242,7 +242,7 @@ func (in *state) equal(a, b Value, depth int) bool {
 	return a == b
 }
 
-// compare is negative, zero or positive as a is before, equal to or behind b. Values that Python does not order fail.
+// compare is negative, zero or positive as a is less than, equal to or above b. Values that Python does not order fail.
 func (in *state) compare(a, b Value, depth int) int {
 	in.step(1)
 	in.deep(depth)

@@ -27,7 +27,7 @@ type Config struct {
 	Context int
 	// Pad is the id that the count of positions passes over, which begins at Pad + 1; -1: positions count from 0.
 	Pad int
-	// Buckets are the relative positions that the attention tells apart, up to MaxDistance; 0: none.
+	// Buckets are the relative positions that the attention distinguishes, up to MaxDistance; 0: none.
 	Buckets, MaxDistance int
 
 	// Act is the activation of the inner layer: gelu, gelu_new (its tanh form) or relu. Gated multiplies it by a second

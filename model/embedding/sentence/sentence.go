@@ -152,7 +152,7 @@ func (f *Folder) IDs(text string) []int32 {
 	return slices.Concat(f.prefix, ids, f.suffix)
 }
 
-// Position returns the row in the table of positions of a token that follows so many others, none of them padding.
+// Position returns the row in the table of positions of a token with before others in front, none of them padding.
 func (c Config) Position(before int, id int32) int {
 	if c.Pad < 0 {
 		return before

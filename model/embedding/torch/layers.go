@@ -27,7 +27,7 @@ func (l *linear) product(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
 	return s.MatMul(x, s.Transpose(l.weight, 0, 1))
 }
 
-// attention says who looks at whom: within padded rows of tokens, or within texts that lie behind each other.
+// attention says who looks at whom: within padded rows of tokens, or within texts that are behind each other.
 type attention struct {
 	rows, columns int64         // padded; else 0
 	blocked       tensor.Tensor // added to the scores [rows, heads, columns, columns], or none
@@ -86,7 +86,7 @@ func (e *Encoder) postNorm(s *tensor.Scope, l *layer, x tensor.Tensor, a attenti
 	return s.FusedLayerNorm(l.down.apply(s, inner, tensor.Epilogue{Residual: y}), l.normW2, l.normB2, eps)
 }
 
-// densePostNorm is [Encoder.postNorm] of float32 texts that lie behind each other. Between the products it goes over
+// densePostNorm is [Encoder.postNorm] of float32 texts that are behind each other. Between the products it goes over
 // memory once.
 func (e *Encoder) densePostNorm(s *tensor.Scope, l *layer, x tensor.Tensor, a attention) tensor.Tensor {
 	eps := e.folder.Config.NormEps

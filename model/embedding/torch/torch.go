@@ -27,7 +27,7 @@ type Encoder struct {
 	kept         []tensor.Tensor
 	packed       []*tensor.Packed // the layers' weights
 	fused        []tensor.EncoderLayer
-	dense        bool // the texts of a batch lie behind each other; else they are padded to one length
+	dense        bool // the texts of a batch are behind each other; else they are padded to one length
 }
 
 // layer holds one block's weights. T5 has no biases, and the other kinds no gate.
@@ -191,7 +191,7 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	return out, err
 }
 
-// A batch is the tokens of some texts. Each text has its row of columns tokens, or they lie behind each other, and
+// A batch is the tokens of some texts. Each text has its row of columns tokens, or they are behind each other, and
 // texts of padding alone behind them.
 type batch struct {
 	which          []int // the texts, the longest first
