@@ -353,11 +353,11 @@ func TestLargestSums(t *testing.T) {
 							t.Fatal(err)
 						}
 						noise := int64(math.Copysign(32*float64(grid.Units), v))
-						honest, liars := a.largest(t, steps[0], noise)
+						honest, _ := a.largest(t, steps[0], noise)
 						if limit := float64(clients)*float64(end) + 32*float64(grid.Units); limit >= 1<<62 || honest != nil {
 							t.Errorf("%+v: a largest sum of %g: %v", a, limit, honest)
 						}
-						if _, liars = a.largest(t, max(1-end, min(end, end*steps[0])), noise); liars != nil {
+						if _, liars := a.largest(t, max(1-end, min(end, end*steps[0])), noise); liars != nil {
 							t.Errorf("%+v: a sum of liars: %v", a, liars)
 						}
 					}
