@@ -280,7 +280,7 @@ func TestFalseRecords(t *testing.T) {
 			for _, role := range Roles {
 				w.verify(role, lists[role.Peer()])
 			}
-			size := w.must(w.asked.RecordBytes()).(int)
+			size := w.must(w.asked.scheme()).(*rangeproof.Scheme).RecordBytes()
 			mirrored := w.must(w.records(Leader)(0)).(*Proofs).Records
 			err := w.sides[Helper].Decide(w.asked.ID(), func(from uint64) (*Proofs, error) {
 				p, err := w.records(Helper)(from)
@@ -495,7 +495,7 @@ func TestRecordsAreChecked(t *testing.T) {
 	err := w.sides[Leader].Decide(w.asked.ID(), func(from uint64) (*Proofs, error) {
 		p, err := w.records(Leader)(from)
 		if err == nil {
-			p.Records = p.Records[:w.must(w.asked.scheme()).(interface{ RecordBytes() int }).RecordBytes()]
+			p.Records = p.Records[:w.must(w.asked.scheme()).(*rangeproof.Scheme).RecordBytes()]
 		}
 		return p, err
 	})
