@@ -133,6 +133,13 @@ func worlds() map[string]embedding.Matrix {
 		}
 		out[name] = m
 	}
+	for name, by := range map[string]float32{"zeros": 0, "short": 1e-30, "long": 1e30} { // as means of variations can be
+		m := embedding.NewMatrix(sampleCount, clientDim)
+		for i, v := range out["random"].Data[:sampleCount*clientDim/2] { // each sample is there twice
+			m.Data[i], m.Data[len(m.Data)/2+i] = by*v, by*v
+		}
+		out[name] = m
+	}
 	return out
 }
 

@@ -273,7 +273,13 @@ func testSum(t *testing.T, proof string) {
 
 // TestReportsAreRefused names what happens to each kind of report that is not an honest client's first.
 func TestReportsAreRefused(t *testing.T) {
+	testReportsAreRefused(t, NoProof, RangeProof)
+	testReportsAreRefused(t, RangeProof, NoProof)
+}
+
+func testReportsAreRefused(t *testing.T, proof, other string) {
 	w := newWorld(t, true)
+	w.asked.Proof = proof
 	good := w.report(0, Leader, vector(0))
 	leader := w.sides[Leader]
 	want(t, "before it was asked", leader.Accept(good), Unannounced)
@@ -285,8 +291,9 @@ func TestReportsAreRefused(t *testing.T) {
 	want(t, "no message", leader.Accept([]byte("hello")), Malformed)
 	want(t, "nothing", leader.Accept(nil), Malformed)
 	want(t, "cut", leader.Accept(good[:len(good)-1]), Malformed)
-	want(t, "too few values", leader.Accept(w.report(1, Leader, make([]int64, testValues-1))), Malformed)
-	want(t, "too many values", leader.Accept(w.report(1, Leader, make([]int64, 2*testValues))), Malformed)
+	share := w.split(1, vector(1))[Leader]
+	want(t, "too few values", leader.Accept(w.sealed(1, Leader, share[8:])), Malformed)
+	want(t, "too many values", leader.Accept(w.sealed(1, Leader, append(share, share[:16]...))), Malformed)
 	stranger := *w
 	stranger.clients = []ed25519.PrivateKey{ed25519.NewKeyFromSeed(make([]byte, 32))}
 	want(t, "a stranger", leader.Accept(stranger.report(0, Leader, vector(1))), NotEnrolled)
@@ -308,7 +315,7 @@ func TestReportsAreRefused(t *testing.T) {
 		"question": func(a *Announcement) { a.Question = bytes.Repeat([]byte{1}, 32) },
 		"bound":    func(a *Announcement) { a.Bound *= 2 },
 		"noise":    func(a *Announcement) { a.Sigma /= 2 }, "deadline": func(a *Announcement) { a.Deadline++ },
-		"nonce": func(a *Announcement) { a.Nonce += "1" }} {
+		"nonce": func(a *Announcement) { a.Nonce += "1" }, "proof": func(a *Announcement) { a.Proof = other }} {
 		other, asked := *w, *w.asked
 		change(&asked)
 		other.asked = &asked

@@ -407,12 +407,3 @@ func (a *Aggregator) drawProved(ctx context.Context, b *batch, ids []ReportID) (
 	}
 	return rangeproof.Words(total)
 }
-
-// RecordBytes is the length of what an aggregator sends the other one of a report with a proof.
-func (a *Announcement) RecordBytes() (int, error) {
-	scheme, err := a.scheme()
-	if err != nil {
-		return 0, err
-	}
-	return scheme.RecordBytes(), nil
-}

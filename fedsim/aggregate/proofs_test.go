@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/fedsim/aggregate/rangeproof"
 )
 
 // proved is a world whose reports have range proofs.
@@ -169,87 +171,239 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestProvedKilled: whenever a process ends, the aggregators say the same about each proof, count the same reports, and
-// a batch has one share and one charge.
+// TestProvedKilled: whenever a process of either ends, the aggregators say the same about each proof, count the same
+// reports, and a batch has one share and one charge.
 func TestProvedKilled(t *testing.T) {
 	crash := errors.New("crash")
-	stages := []string{"checked", "decided", "pending", "charged"}
-	var want []uint64
-	for k := -1; k < len(stages); k++ {
-		w := proved(t, true)
-		for i := range 6 {
-			w.upload(i, vector(i))
-		}
-		shares := w.split(6, vector(6))
-		shares[Helper][0] ^= 1
-		w.send(6, shares)
-		w.now = deadline
-		lists := map[Role][]ReportID{}
-		for _, role := range Roles {
-			lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
-		}
-		w.verify(Helper, lists[Leader])
-		killed := 0
-		if k >= 0 {
-			w.sides[Leader].crash = func(at string) error {
-				if at == stages[k] {
-					return crash
-				}
-				return nil
+	want := provedKilled(t, Leader, "", crash)
+	for _, role := range Roles {
+		for _, stage := range []string{"checked", "decided", "pending", "charged"} {
+			if got := provedKilled(t, role, stage, crash); !slices.Equal(got, want) {
+				t.Errorf("%s killed when %s: another sum", role, stage)
 			}
-		}
-		half := w.must(w.sides[Helper].VerifyHalf(w.asked.ID())).([]byte)
-		settle := func() error {
-			err := w.sides[Leader].Verify(w.Context(), w.asked.ID(), lists[Helper], half)
-			if err == nil && w.sides[Leader].Proves(w.asked.ID()) {
-				err = w.sides[Leader].Decide(w.asked.ID(), w.records(Leader))
-			}
-			if err == nil {
-				err = w.sides[Leader].Aggregate(w.Context(), w.asked.ID(), lists[Helper])
-			}
-			return err
-		}
-		var records []byte
-		for {
-			err := settle()
-			if content, err := w.sides[Leader].Records(w.asked.ID(), 0); err == nil {
-				if records != nil && !bytes.Equal(records, content) {
-					t.Errorf("killed when %s: the records change", stages[k])
-				}
-				records = content
-			}
-			if err == nil {
-				break
-			}
-			if killed++; !errors.Is(err, crash) || killed > 1 {
-				t.Fatal(err)
-			}
-			w.open(Leader)
-		}
-		if (k >= 0) != (killed == 1) {
-			t.Errorf("stage %d: killed %d times", k, killed)
-		}
-		w.decide(Helper)
-		if err := w.sides[Helper].Aggregate(w.Context(), w.asked.ID(), lists[Leader]); err != nil {
-			t.Fatal(err)
-		}
-		steps, reports, err := Merge(w.asked, w.share(Leader), w.share(Helper))
-		if err != nil || reports != 6 {
-			t.Fatal(reports, err)
-		}
-		values := []uint64{}
-		for _, s := range steps {
-			values = append(values, uint64(s))
-		}
-		if want == nil {
-			want = values
-		} else if !slices.Equal(values, want) {
-			t.Errorf("killed when %s: another sum", stages[k])
-		}
-		if n := len(w.configs[Leader].Ledger.Entries()); n != 1 {
-			t.Errorf("killed when %s: %d charges", stages[k], n)
 		}
 	}
+}
+
+func provedKilled(t *testing.T, role Role, stage string, crash error) []int64 {
+	t.Helper()
+	w := proved(t, true)
+	for i := range 6 {
+		w.upload(i, vector(i))
+	}
+	shares := w.split(6, vector(6))
+	shares[Helper][0] ^= 1
+	w.send(6, shares)
+	w.now = deadline
+	lists := map[Role][]ReportID{}
+	for _, role := range Roles {
+		lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
+	}
+	w.verify(role.Peer(), lists[role])
+	killed := 0
+	if stage != "" {
+		w.sides[role].crash = func(at string) error {
+			if at == stage {
+				return crash
+			}
+			return nil
+		}
+	}
+	half := w.must(w.sides[role.Peer()].VerifyHalf(w.asked.ID())).([]byte)
+	settle := func() error {
+		side := w.sides[role]
+		err := side.Verify(w.Context(), w.asked.ID(), lists[role.Peer()], half)
+		if err == nil && side.Proves(w.asked.ID()) {
+			err = side.Decide(w.asked.ID(), w.records(role))
+		}
+		if err == nil {
+			err = side.Aggregate(w.Context(), w.asked.ID(), lists[role.Peer()])
+		}
+		return err
+	}
+	var records []byte
+	for {
+		err := settle()
+		if content, err := w.sides[role].Records(w.asked.ID(), 0); err == nil {
+			if records != nil && !bytes.Equal(records, content) {
+				t.Errorf("%s killed when %s: the records change", role, stage)
+			}
+			records = content
+		}
+		if err == nil {
+			break
+		}
+		if killed++; !errors.Is(err, crash) || killed > 1 {
+			t.Fatal(err)
+		}
+		w.open(role)
+	}
+	if (stage != "") != (killed == 1) {
+		t.Errorf("stage %q: killed %d times", stage, killed)
+	}
+	w.decide(role.Peer())
+	if err := w.sides[role.Peer()].Aggregate(w.Context(), w.asked.ID(), lists[role]); err != nil {
+		t.Fatal(err)
+	}
+	steps, reports, err := Merge(w.asked, w.share(Leader), w.share(Helper))
+	if err != nil || reports != 6 {
+		t.Fatal(reports, err)
+	}
+	for _, role := range Roles {
+		if n := len(w.configs[role].Ledger.Entries()); n != 1 || w.share(role).Refused != 1 {
+			t.Errorf("%s: %d charges, %d refused", role, n, w.share(role).Refused)
+		}
+	}
+	return steps
+}
+
+// TestFalseRecords: a report of which an aggregator sends a false record is left out by the other one, which counts it as refused;
+// if the liar counts it all the same, the shares do not go together. The others' vectors are not touched.
+func TestFalseRecords(t *testing.T) {
+	for name, lie := range map[string]func(records []byte, size int){
+		"a bit":           func(r []byte, size int) { r[3*size] ^= 1 },
+		"a seed":          func(r []byte, size int) { r[4*size-1] ^= 1 },
+		"another report":  func(r []byte, size int) { copy(r[3*size:4*size], r[2*size:]) },
+		"a damaged share": func(r []byte, size int) { clear(r[3*size : 4*size]) },
+		"the helper's":    nil,
+	} {
+		for _, admits := range []bool{false, true} {
+			w := proved(t, true)
+			for i := range 6 {
+				w.upload(i, vector(i))
+			}
+			w.now = deadline
+			lists := map[Role][]ReportID{}
+			for _, role := range Roles {
+				lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
+			}
+			for _, role := range Roles {
+				w.verify(role, lists[role.Peer()])
+			}
+			size := w.must(w.asked.scheme()).(*rangeproof.Scheme).RecordBytes()
+			mirrored := w.must(w.records(Leader)(0)).(*Proofs).Records
+			err := w.sides[Helper].Decide(w.asked.ID(), func(from uint64) (*Proofs, error) {
+				p, err := w.records(Helper)(from)
+				if lie == nil {
+					copy(p.Records[3*size:4*size], mirrored[3*size:])
+				} else {
+					lie(p.Records, size)
+				}
+				return p, err
+			})
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			if admits {
+				b := w.sides[Leader].current
+				left := slices.Delete(slices.Clone(lists[Leader]), 3, 4)
+				if err := os.WriteFile(b.path(countedFile), AppendIDs(nil, left), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b.optimistic = nil
+			} else {
+				w.decide(Leader)
+			}
+			for _, role := range Roles {
+				if err := w.sides[role].Aggregate(w.Context(), w.asked.ID(), lists[role.Peer()]); err != nil {
+					t.Fatal(name, err)
+				}
+			}
+			if s := w.share(Helper); s.Refused != 1 || s.Reports != 5 {
+				t.Errorf("%s: the helper refuses %d, counts %d", name, s.Refused, s.Reports)
+			}
+			sum := make([]int64, testValues)
+			for i, key := range w.sides[Leader].Enrolled[:6] {
+				for j, k := range vector(i) {
+					if reportID(w.asked.ID(), key) != lists[Leader][3] {
+						sum[j] += k
+					}
+				}
+			}
+			got, _, err := Merge(w.asked, w.share(Leader), w.share(Helper))
+			if (err == nil) != admits || admits && !slices.Equal(got, w.noised(sum)) {
+				t.Errorf("%s, admitted %v: %v", name, admits, err)
+			}
+		}
+	}
+}
+
+// TestLargestSums: no announcement that is taken has sums that wrap around, with the most clients, the largest vectors
+// that clients or liars can send, and noise of sixteen deviations.
+func TestLargestSums(t *testing.T) {
+	taken := map[string]int{}
+	for _, proof := range []string{NoProof, RangeProof} {
+		for _, clients := range []uint64{2, 1e5, 1 << 24, maxClients} {
+			for _, sigma := range []float64{0.01, 0.6, 9, 1e3, 1e6} {
+				for _, bound := range []float64{1e-99, 1, 1.999, 1e99} {
+					a := &Announcement{Version: Version, Nonce: "n", Round: 1, Question: make([]byte, 32), Query: "mean", Values: 1,
+						Bound: bound, Sigma: sigma, Clients: clients, Least: 2, Deadline: 1, Proof: proof}
+					if a.Validate() != nil {
+						continue
+					}
+					taken[fmt.Sprint(proof, clients)]++
+					grid, err := a.Grid()
+					if err != nil {
+						t.Fatal(err)
+					}
+					end := int64(1) << (grid.Bits(bound) - 1)
+					for _, v := range []float64{bound, -bound} {
+						steps, err := grid.RoundBounded([]float64{v}, bound)
+						if err != nil {
+							t.Fatal(err)
+						}
+						noise := int64(math.Copysign(32*float64(grid.Units), v))
+						honest, _ := a.largest(t, steps[0], noise)
+						if limit := float64(clients)*float64(end) + 32*float64(grid.Units); limit >= 1<<62 || honest != nil {
+							t.Errorf("%+v: a largest sum of %g: %v", a, limit, honest)
+						}
+						if _, liars := a.largest(t, max(1-end, min(end, end*steps[0])), noise); liars != nil {
+							t.Errorf("%+v: a sum of liars: %v", a, liars)
+						}
+					}
+				}
+			}
+		}
+	}
+	if len(taken) != 8 {
+		t.Errorf("of clients and proofs, announcements are taken: %v", taken)
+	}
+}
+
+// largest adds up as many equal vectors as there are clients, with noise: merged is what is wrong with [Merge], and added
+// with the sum before its limit.
+func (a *Announcement) largest(t *testing.T, value, noise int64) (merged, added error) {
+	t.Helper()
+	id, want := a.ID(), value*int64(a.Clients)+noise
+	const mask = 1<<63 + 12345
+	sides := map[Role]*Share{Leader: {Values: []uint64{uint64(want) - mask}}, Helper: {Values: []uint64{mask}}}
+	if a.Proof == RangeProof {
+		leader, helper := make(rangeproof.Vector, 1), make(rangeproof.Vector, 1)
+		bits, err := a.Bits()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rangeproof.Add(&helper[0], math.MaxInt64)
+		rangeproof.Add(&leader[0], want)
+		rangeproof.Add(&leader[0], int64(a.Clients)*(1<<(bits-1)-1)) // values are shifted
+		leader.SubAssign(helper)
+		for role, v := range map[Role]rangeproof.Vector{Leader: leader, Helper: helper} {
+			if sides[role].Values, err = rangeproof.Words(v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for role, s := range sides {
+		s.Version, s.Role, s.Announcement, s.Reports = Version, string(role), id[:], a.Clients
+	}
+	got, err := a.addUp(sides[Leader], sides[Helper])
+	if err != nil || got[0] != want {
+		added = fmt.Errorf("%v, want %d: %v", got, want, err)
+	}
+	if got, _, err = Merge(a, sides[Leader], sides[Helper]); err != nil || got[0] != want {
+		merged = fmt.Errorf("%v, want %d: %v", got, want, err)
+	}
+	return merged, added
 }
 
 // TestOneCheckOfAReport: whatever lists and keys the other aggregator sends later, a report is checked under one key,
@@ -341,7 +495,7 @@ func TestRecordsAreChecked(t *testing.T) {
 	err := w.sides[Leader].Decide(w.asked.ID(), func(from uint64) (*Proofs, error) {
 		p, err := w.records(Leader)(from)
 		if err == nil {
-			p.Records = p.Records[:w.must(w.asked.scheme()).(interface{ RecordBytes() int }).RecordBytes()]
+			p.Records = p.Records[:w.must(w.asked.scheme()).(*rangeproof.Scheme).RecordBytes()]
 		}
 		return p, err
 	})

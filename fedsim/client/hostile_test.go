@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
 	"popri/model/embedding"
 	"popri/scoring"
@@ -79,6 +80,84 @@ func (c constant) Encode(texts []string) (embedding.Matrix, error) {
 	m := embedding.NewMatrix(len(texts), c.Dim())
 	for i := range m.Data {
 		m.Data[i] = c.value
+	}
+	return m, nil
+}
+
+// TestHostileQuestions: whatever question and encoder a trainer announces, no client's vector is longer than is charged.
+func TestHostileQuestions(t *testing.T) {
+	hashing, err := embedding.FitHashing([]string{"word1 common", "word2 other"}, embedding.HashingConfig{Dim: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := float32(math.SmallestNonzeroFloat32)
+	asked := 0
+	for k, bound := range []float64{1e-320, 1e-175, 1e-150, 1e-58, 1e-58, 1, 1, 1e150, 1e300} {
+		for _, size := range []float64{0, 1e-300, 1e-170, 1e-157, 1e-45, 1e-30, 1, 1e38, 1e300} {
+			centre := slices.Repeat([]float64{size}, 16)
+			centre[0] = float64(least) // an embedding less this has nothing but values of that size
+			samples := embedding.NewMatrix(20, 16)
+			for i := range samples.Data {
+				samples.Data[i] = float32(min(size, math.MaxFloat32)) * float32(1+i%7) / 8
+			}
+			root := slices.Repeat([]float64{size}, 32)
+			if c, err := scoring.NewCompact(samples, scoring.Options{Normalize: scoring.None, Clip: bound}, "k"); err == nil {
+				root = c.Root()
+			}
+			for _, name := range []string{"mean", "mean/full+9", "cosine/none", "cosine/standardize", "compact/none",
+				"compact/standardize", "votes/l2/1/total", "votes/cosine/3/mean+9", "votes/l2/20/equal", "cosine/clipped/0.3"} {
+				q := scoring.Question{Name: name, Key: "k", Bound: bound, Centre: centre, Samples: samples, Root: root}
+				m, err := q.Query()
+				if err != nil {
+					continue
+				}
+				a := &aggregate.Announcement{Version: 1, Nonce: "n", Round: 1, Question: make([]byte, 32), Query: name,
+					Values: uint64(m.Len()), Bound: bound, Sigma: math.Pow(1e7, float64(k%2)), Clients: 1000, Least: 2,
+					Deadline: 1, Proof: aggregate.RangeProof}
+				if a.Validate() != nil {
+					continue
+				}
+				grid, err := a.Grid()
+				if err != nil {
+					t.Fatal(err)
+				}
+				asked++
+				for _, e := range []embedding.Encoder{hashing, constant{hashing, 1}, constant{hashing, math.MaxFloat32},
+					constant{hashing, least}, first{hashing, least}, first{hashing, 0}} {
+					steps, err := Vector(t.Context(), m, e, slices.Repeat([]string{"word1", ""}, 20), grid)
+					if err != nil {
+						t.Fatal(err)
+					}
+					squares := 0.0
+					for _, s := range steps {
+						squares += float64(s) * float64(s)
+					}
+					if ratio := math.Sqrt(squares) / (grid.Sensitivity / grid.Step); !(ratio <= 1) {
+						t.Errorf("%s, bound %g, values of %g: a vector has %.3g times the norm that is charged", name,
+							bound, size, ratio)
+					}
+					if _, _, err := a.Split(make([]byte, 32), steps); err != nil {
+						t.Errorf("%s, bound %g, values of %g: who has such texts does not report: %v", name, bound, size, err)
+					}
+				}
+			}
+		}
+	}
+	if asked < 200 {
+		t.Errorf("%d questions were asked", asked)
+	}
+}
+
+// first is an encoder whose values after the first are zeros.
+type first struct {
+	embedding.Encoder
+	value float32
+}
+
+func (f first) Encode(texts []string) (embedding.Matrix, error) {
+	m := embedding.NewMatrix(len(texts), f.Dim())
+	for i := range len(texts) {
+		m.Row(i)[0] = f.value
 	}
 	return m, nil
 }

@@ -28,6 +28,8 @@ const (
 	clipSlack = 1e-9
 	// leastUnits is the coarsest grid that is still taken for continuous.
 	leastUnits = 1 << 16
+	// leastBound is a bound whose square is far from underflow: below, a longer vector can pass for one of norm 0.
+	leastBound = 1e-100
 )
 
 // NewGrid chooses the grid for sums of vectors of n values and norm at most bound, over the given number of clients,
@@ -37,7 +39,7 @@ const (
 // √n·step in all. As much again is allowed for the floating-point arithmetic of a sum that is computed at once instead
 // of adding up the clients' rounded vectors.
 func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
-	if !(sigma >= 0) || !(bound > 0) || math.IsInf(sigma*bound, 0) || n < 1 || clients < 0 {
+	if !(sigma >= 0) || !(bound >= leastBound) || math.IsInf(sigma*bound, 0) || n < 1 || clients < 0 {
 		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n,
 			clients)
 	}

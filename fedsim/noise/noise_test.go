@@ -261,7 +261,7 @@ func TestParameters(t *testing.T) {
 		sigma, bound float64
 		n, clients   int
 	}{{-1, 1, 1, 1}, {1, 0, 1, 1}, {math.NaN(), 1, 1, 1}, {1, 1, 0, 1}, {math.Inf(1), 1, 1, 1}, {1e-12, 1, 10,
-		1 << 30}} {
+		1 << 30}, {1, 1e-101, 1, 1}} {
 		if g, err := NewGrid(c.sigma, c.bound, c.n, c.clients); err == nil {
 			t.Errorf("%+v gives %+v", c, g)
 		}
@@ -308,6 +308,35 @@ func TestGrid(t *testing.T) {
 		if math.Sqrt(moved) > g.Sensitivity {
 			t.Errorf("the rounded sum moves by %g, more than %g", math.Sqrt(moved), g.Sensitivity)
 		}
+	}
+}
+
+// A vector at the bound whose values are all rounded away from zero is within the stated sensitivity, with the most
+// values that are announced too.
+func TestRoundingUp(t *testing.T) {
+	longest := 0.0
+	for _, n := range []int{1, 2, 1408, 1 << 22} {
+		for _, sigma := range []float64{0.3, 2, 300} {
+			for _, bound := range []float64{leastBound, 1, 1.7, 1e100} {
+				g, err := NewGrid(sigma, bound, n, 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k := math.Floor(bound/math.Sqrt(float64(n))/g.Step - 0.5)
+				k -= 1 - math.Abs(math.Mod(k, 2)) // odd, so that half a step more is rounded up
+				steps, err := g.RoundBounded(slices.Repeat([]float64{(k + 0.5) * g.Step}, n), bound)
+				if err != nil {
+					t.Fatal(err)
+				}
+				norm := math.Sqrt(float64(n)) * g.Value(steps[0])
+				if longest = max(longest, norm/bound); norm > g.Sensitivity {
+					t.Errorf("%d values, noise %g of %g: norm %g, charged are %g", n, sigma, bound, norm, g.Sensitivity)
+				}
+			}
+		}
+	}
+	if longest <= 1 {
+		t.Error("no vector became longer")
 	}
 }
 

@@ -378,6 +378,46 @@ func TestShareAloneIsUniform(t *testing.T) {
 	}
 }
 
+// TestRecordsTellNothing: what both parties see of a report, the sums of their records, is uniform by χ² for smallest and
+// largest values, but for the two elements that the others decide and the seeds.
+func TestRecordsTellNothing(t *testing.T) {
+	s := scheme(t, 64, 8)
+	for _, value := range []int64{-127, 0, 128} {
+		var counts [256]float64
+		total := 0.0
+		for range 60 {
+			nonce := [16]byte{1} // so that all are checked at one place
+			leader, helper, err := s.Split(nonce, slices.Repeat([]int64{value}, 64))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := make(Vector, (s.RecordBytes()-2*seedBytes)/elementBytes)
+			for party, share := range [][]byte{leader, helper} {
+				record, _, err := s.Check([32]byte{9}, nonce, party, share)
+				own := make(Vector, len(sum))
+				if err = errors.Join(err, own.UnmarshalBinary(record[:len(record)-2*seedBytes])); err != nil {
+					t.Fatal(err)
+				}
+				sum.AddAssign(own)
+			}
+			if !sum[0].IsZero() {
+				t.Fatal("an honest report's circuit is not zero")
+			}
+			for _, b := range plain(t, sum[1:len(sum)-1]) {
+				counts[b]++
+				total++
+			}
+		}
+		chi, expected := 0.0, total/256
+		for _, n := range counts {
+			chi += (n - expected) * (n - expected) / expected
+		}
+		if math.Abs(chi-255) > 6*math.Sqrt(2*255) {
+			t.Errorf("value %d: χ² = %.0f with 255 degrees of freedom", value, chi)
+		}
+	}
+}
+
 // FuzzShare: no share but the client's own holds.
 func FuzzShare(f *testing.F) {
 	s := scheme(f, 2, 3)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -49,8 +50,8 @@ func (l *limits) allow(address string, now time.Time) bool {
 	return true
 }
 
-// places bound what requests hold at once, and connections: of what anybody holds, one address has a part at most, and
-// beside it is what the trainer and the other aggregator hold. A place is held until the answer is written.
+// places bound what requests hold at once: of what anybody holds, one address has a part at most, and beside it is what
+// the trainer and the other aggregator hold. A place is held until the answer is written.
 type places struct {
 	mutex   sync.Mutex
 	taken   map[string]int // by address; "" has those with a certificate
@@ -114,11 +115,14 @@ func addressOf(remote string) string {
 	return address.String()
 }
 
-// bounded limits the connections of an address, and of all, and closes others.
+// bounded accepts the most connections of an address, and of all. If all are taken, a new one gets the place of the
+// oldest one of the address that has the most, unless its own has about as many.
 type bounded struct {
 	net.Listener
-	places     places
 	part, most int
+	mutex      sync.Mutex
+	open       map[string][]*counted // by address, the oldest first
+	all        int
 }
 
 // Accept implements net.Listener.
@@ -128,23 +132,65 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		address := addressOf(c.RemoteAddr().String())
-		if b.places.take(address, 1, b.part, b.most) {
-			return &counted{c, sync.OnceFunc(func() { b.places.give(address, 1) })}, nil
+		entered, without := b.enter(c)
+		if without != nil {
+			without.Close()
 		}
-		c.Close()
+		if entered != nil {
+			return entered, nil
+		}
+	}
+}
+
+// enter gives a connection a place, and returns the one that has none then: that itself, or one that loses its own.
+func (b *bounded) enter(c net.Conn) (entered *counted, without net.Conn) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	address := addressOf(c.RemoteAddr().String())
+	own := len(b.open[address])
+	var oldest *counted
+	if longest := own + 1; b.all >= b.most {
+		for _, held := range b.open {
+			if len(held) > longest {
+				longest, oldest = len(held), held[0]
+			}
+		}
+	}
+	if own >= b.part || b.all >= b.most && oldest == nil {
+		return nil, c
+	}
+	if oldest != nil {
+		b.leave(oldest)
+		without = oldest.Conn
+	}
+	entered = &counted{c, b, address}
+	b.open[address] = append(b.open[address], entered)
+	b.all++
+	return entered, without
+}
+
+// leave takes a connection's place away, if it has one.
+func (b *bounded) leave(c *counted) {
+	held := b.open[c.address]
+	left := slices.DeleteFunc(slices.Clone(held), func(other *counted) bool { return other == c })
+	b.all -= len(held) - len(left)
+	if b.open[c.address] = left; len(left) == 0 {
+		delete(b.open, c.address)
 	}
 }
 
 // counted is a connection that gives its place back.
 type counted struct {
 	net.Conn
-	give func()
+	of      *bounded
+	address string
 }
 
 // Close implements net.Conn.
 func (c *counted) Close() error {
-	c.give()
+	c.of.mutex.Lock()
+	c.of.leave(c)
+	c.of.mutex.Unlock()
 	return c.Conn.Close()
 }
 

@@ -82,7 +82,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 			server.Close()
 		}
 	})
-	err := server.ServeTLS(&bounded{Listener: l, part: 4 * s.InFlight, most: 64 * s.InFlight}, "", "")
+	err := server.ServeTLS(&bounded{Listener: l, part: 4 * s.InFlight, most: 64 * s.InFlight,
+		open: map[string][]*counted{}}, "", "")
 	stop()
 	<-ended
 	<-driven

@@ -320,7 +320,8 @@ func TestSlowSenders(t *testing.T) {
 	arrive(0)
 }
 
-// TestConnections: an address has four connections for each request that is answered at once, and 32 streams of each.
+// TestConnections: an address has four connections for each request that is answered at once, and 32 streams of each;
+// and who fills all 64 places keeps nobody out.
 func TestConnections(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	secrets, err := f.ServerTLS(filepath.Join(f.Dir, string(aggregate.Leader)))
@@ -346,7 +347,7 @@ func TestConnections(t *testing.T) {
 		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 		return tls.DialWithDialer(d, "tcp", l.Addr().String(), trusting)
 	}
-	var open []*tls.Conn
+	var open []net.Conn
 	for i := range 4 {
 		c, err := dial("127.0.0.2")
 		if err != nil {
@@ -384,7 +385,19 @@ func TestConnections(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	for _, c := range open {
+	for i := range 64 {
+		d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i/4))}}
+		c, err := d.DialContext(ctx, "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	c, err = dial("127.0.0.4")
+	if err != nil {
+		t.Fatalf("when all places are taken: %v", err)
+	}
+	for _, c := range append(open, c) {
 		c.Close()
 	}
 	stop()

@@ -15,6 +15,7 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/fedsim/aggregate"
+	"popri/fedsim/aggregate/rangeproof"
 	"popri/fedsim/sealing"
 	"popri/internal/fault"
 	"popri/internal/rng"
@@ -262,9 +263,15 @@ func (w *work) settle(ctx context.Context, t *Times) error {
 
 // records are all messages of an aggregator about proofs, and the bytes of a record.
 func (w *work) records(side *aggregate.Aggregator) (pages []*aggregate.Proofs, size int, err error) {
-	if size, err = w.RecordBytes(); err != nil {
+	bits, err := w.Bits()
+	if err != nil {
 		return nil, 0, err
 	}
+	scheme, err := rangeproof.New(int(w.Values), bits, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	size = scheme.RecordBytes()
 	total := 0
 	for at := 0; at < len(w.clients); {
 		content, err := side.Records(w.ID(), uint64(at))
