@@ -23,13 +23,12 @@ type Scoring struct {
 	// votes are below the bound. At the most texts of a client nothing is clipped, and the noise equals PrE-Text's.
 	// For wasp, it is in norms of one text's votes, 1.633 for eight.
 	ClipNorm float64 `yaml:"clip_norm" range:"(0, 1e6]"`
-	// Release says how often clients are asked, and for what. Each client's vector has the length clip_norm. "once", the
-	// default, asks in round 1 for the mean embedding, from which all scores follow: one release has far less noise than T
-	// releases of the same budget, and rounds, prompts and samples then cost no privacy. The others ask in each round:
-	// "rounds" for the scores of its samples, as in the paper; "compact" for the same scores in as few numbers as the
-	// embedding has dimensions, with noise as "rounds" has after the projection; "votes" for the samples nearest to the
-	// clients' texts, as Private Evolution does (the paper's Figure 6); "clipped" for each text's cosines with the samples,
-	// clipped to ±clip_cosine, as DP-RFT does.
+	// Release says how often clients are asked, and for what. Default "once": in round 1 for the mean embedding, from which
+	// all scores follow. One release has far less noise than T releases of the same budget, and rounds, prompts and samples
+	// then cost no privacy. The others ask in each round about its samples. "rounds" asks for their scores, as in the paper.
+	// "compact" asks for the same in as few numbers as the embedding has dimensions. "votes" asks for the samples nearest to
+	// each text, as Private Evolution does (the paper's Figure 6). "clipped" asks for each text's cosines, clipped to
+	// ±clip_cosine, as DP-RFT does.
 	Release string `yaml:"release" oneof:"rounds|compact|votes|clipped|once"`
 	// ClipCosine is the largest cosine that counts under release "clipped", and minus the least. Default 0.5. A smaller one
 	// raises the signal above the noise until cosines are cut.

@@ -11,7 +11,7 @@ import (
 const turns = 8
 
 // Ranges calls do for ranges that cover 0…n−1, on all processors. Each range is a multiple of grain but the last. Which
-// processor takes which range differs from call to call, so do may depend on its range alone.
+// processor takes which range differs from call to call, so do may depend on its range alone. A panic of do is the caller's.
 func Ranges(n, grain int, do func(from, to int)) {
 	workers := min(runtime.GOMAXPROCS(0), (n+grain-1)/grain)
 	if workers <= 1 {
@@ -20,17 +20,26 @@ func Ranges(n, grain int, do func(from, to int)) {
 	}
 	share := max(1, n/(workers*turns*grain)) * grain
 	var (
-		next  atomic.Int64
-		group sync.WaitGroup
+		next   atomic.Int64
+		group  sync.WaitGroup
+		failed atomic.Pointer[any]
 	)
 	for range workers {
 		group.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					failed.Store(&p)
+				}
+			}()
 			for from := int(next.Add(int64(share))) - share; from < n; from = int(next.Add(int64(share))) - share {
 				do(from, min(n, from+share))
 			}
 		})
 	}
 	group.Wait()
+	if p := failed.Load(); p != nil {
+		panic(*p)
+	}
 }
 
 // Each calls do for 0 to n−1, on all processors.

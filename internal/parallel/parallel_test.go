@@ -29,3 +29,17 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestPanic: a caller can recover from a panic of its function on another goroutine.
+func TestPanic(t *testing.T) {
+	defer func() {
+		if got := recover(); got != "broken" {
+			t.Errorf("recovered %v", got)
+		}
+	}()
+	Ranges(100, 1, func(from, _ int) {
+		if from > 50 {
+			panic("broken")
+		}
+	})
+}
