@@ -3,6 +3,8 @@ package policy
 import (
 	"context"
 
+	"gonum.org/v1/gonum/floats"
+
 	"popri/datasets"
 	"popri/methods/method"
 	"popri/methods/rounds"
@@ -96,6 +98,7 @@ func (f *Single) choose(r *rounds.Round) error {
 	r.Figures.Set("selected", float64(len(selection.Chosen)))
 	r.Figures.Set("selected_effective", selection.Effective)
 	r.Figures.Set("selected_distance", selection.Distance)
+	r.Figures.Set(rounds.PublicDistance, floats.Norm(f.target.Mean, 2))
 	return target.Write(f.policy.Dir, f.selected)
 }
 

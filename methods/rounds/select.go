@@ -13,6 +13,8 @@ const (
 	FID      = "fid"      // without noise, from the validation clients
 	After    = "_after"
 	Chance   = "_se" // behind a name: the figure's standard error from the draw of the samples
+	// PublicDistance is the released distance of all public texts, without weights, from the clients.
+	PublicDistance = "public_distance"
 )
 
 // Selection is a choice among the states of a run.

@@ -51,7 +51,8 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 	if by == rounds.FID {
 		name = "Fréchet distance from the validation clients' texts"
 	}
-	text = fmt.Sprintf("The samples' %s went from %.4f to %.4f in %d measurements.", name, p.First, p.Last, p.Measured)
+	text = fmt.Sprintf("The samples' %s went from %.4f to %.4f in %d measurements.%s", name, p.First, p.Last, p.Measured,
+		publicNearer(figures, by, p.Last))
 	settled = c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience
 	switch {
 	case settled:
@@ -73,6 +74,17 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 			pace(figures, by, seconds)
 	}
 	return text, false
+}
+
+// publicNearer says that public text, without weights, is nearer to the clients than the samples; "" if it is not, or where no figure
+// shows it.
+func publicNearer(figures []series.Round, by string, last float64) string {
+	public := figures[0].Get(rounds.PublicDistance)
+	if by != rounds.Distance || public == nil || last < *public {
+		return ""
+	}
+	return fmt.Sprintf(" All public text, without weights, is nearer: %.4f. If more rounds do not change that, another generator "+
+		"(model.path) or public text alone (method=public_selection) serves better.", *public)
 }
 
 // pace says what the last two rounds took and gained, from which a reader judges what another hour is worth; "" where

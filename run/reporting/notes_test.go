@@ -19,6 +19,11 @@ func TestConvergence(t *testing.T) {
 		}
 		return out
 	}
+	behind := func(public float64, values ...float64) []series.Round {
+		out := list(values...)
+		out[0].Set(rounds.PublicDistance, public)
+		return out
+	}
 	once, patient := configs.Default(), configs.Default()
 	patient.Trainer = configs.Trainer{Rounds: 32, Select: "distance", Patience: 2}
 	for name, c := range map[string]struct {
@@ -35,6 +40,8 @@ func TestConvergence(t *testing.T) {
 		"ended":          {patient, list(0.4, 0.3, 0.31, 0.32), "so the rounds ended (trainer.patience)", true},
 		"ended by bound": {patient, list(0.4, 0.3, 0.31), "The last did not fall", false},
 		"unknown":        {once, list(0.4), "", false},
+		"public nearer":  {once, behind(0.25, 0.4, 0.3), "is nearer: 0.2500. If more rounds", false},
+		"public further": {once, behind(0.35, 0.4, 0.3), "2 measurements. It was still", false},
 	} {
 		text, settled := convergence(c.config, c.figures, map[int]float64{1: 500, 2: 70, 3: 74})
 		if !strings.Contains(text, c.want) || settled != c.settled || (c.want == "") != (text == "") {
