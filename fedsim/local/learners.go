@@ -107,6 +107,9 @@ func (w *worker) train(s *tensor.Scope, q update.Question, client int, rows []lm
 	for epoch := range q.Epochs {
 		order := rng.New(q.Seed, "local", strconv.Itoa(q.Round), strconv.Itoa(client),
 			strconv.Itoa(epoch)).Perm(len(rows))
+		if q.Rows > 0 {
+			order = order[:min(q.Rows, len(order))]
+		}
 		for from := 0; from < len(order); from += q.Batch {
 			var batch []lm.Row
 			for _, i := range order[from:min(from+q.Batch, len(order))] {

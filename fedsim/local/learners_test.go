@@ -183,6 +183,13 @@ func TestSameUpdateEachTime(t *testing.T) {
 	if update.Norm(together[5]) != 0 {
 		t.Errorf("a client without a token moves the weights by %g", update.Norm(together[5]))
 	}
+	fewer := training
+	if fewer.Rows = 1; fewer.Name() == training.Name() || slices.Equal(w.changes(fewer, 3)[3], alone) {
+		t.Error("a client trains on all rows where one was asked for")
+	}
+	if fewer.Rows = 100; !slices.Equal(w.changes(fewer, 3)[3], alone) {
+		t.Error("a client with fewer rows than were asked for does not train on all")
+	}
 	training.Epochs = 1
 	if one := w.changes(training, 3)[3]; !(update.Norm(alone) > update.Norm(one)) || update.Norm(one) == 0 {
 		t.Errorf("two epochs move the weights by %g, one by %g", update.Norm(alone), update.Norm(one))

@@ -28,7 +28,9 @@ func describe(m configs.Method, title, how, product string) method.Description {
 	return method.Description{
 		Method:  m,
 		Clients: method.Clients{Query: query, Traffic: traffic},
-		Needs:   func(c configs.Config) method.Needs { return method.Needs{Small: true, Rank: settings.Of(c).LoRARank} },
+		Needs: func(c configs.Config) method.Needs {
+			return method.Needs{Small: true, Rank: settings.Of(c).LoRARank, Rows: settings.Of(c).ClientTexts}
+		},
 		New:     newMethod,
 		Further: func(run string) []string { return further(m.Name, run) },
 		Series:  figures,
@@ -98,11 +100,15 @@ func notes(c configs.Config) []string {
 	if f.LoRARank > 0 {
 		what = fmt.Sprintf("an adapter of the small model (rank %d, %d values)", f.LoRARank, values(c))
 	}
+	over := "its texts"
+	if f.ClientTexts > 0 {
+		over = fmt.Sprintf("%d of its texts at most", f.ClientTexts)
+	}
 	out := []string{fmt.Sprintf("A client's vector is the change of %s by its own "+
-		"training (%s over its texts, %d texts a step, rate %g), scaled down to a norm of %g at most: all its texts "+
+		"training (%s over %s, %d texts a step, rate %g), scaled down to a norm of %g at most: all its texts "+
 		"together, whatever their number. The guarantee is for the whole of a client's text, not for single texts. "+
 		"The run publishes the model: it, its answers and all that is computed from it are within ε.",
-		what, epochs(f.LocalEpochs), training(c).Batch, f.LearningRate, f.ClipNorm)}
+		what, epochs(f.LocalEpochs), over, training(c).Batch, f.LearningRate, f.ClipNorm)}
 	if c.Privacy.Continues != "" && rundir.IsSmall(c.Downstream.Model) {
 		out = append(out, "The training began with the small model of an earlier run, whose charges count. An evaluation "+
 			"compares with that model.")

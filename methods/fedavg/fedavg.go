@@ -193,7 +193,7 @@ func (m *Method) Model(_ rounds.Stage, dir string) error {
 
 func training(c configs.Config) update.Training {
 	f := settings.Of(c)
-	t := update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: batch, Clip: f.ClipNorm}
+	t := update.Training{Rate: f.LearningRate, Epochs: f.LocalEpochs, Batch: batch, Rows: f.ClientTexts, Clip: f.ClipNorm}
 	if f.LoRARank > 0 {
 		t.Batch = adapterBatch
 	}

@@ -17,6 +17,9 @@ type Settings struct {
 	// LocalEpochs is the number of passes of a client over its texts in a round. Default 1; more let the update grow
 	// and let clients drift apart.
 	LocalEpochs int `yaml:"local_epochs" range:"[1, 1000]"`
+	// ClientTexts is the most texts on which a client trains in a pass, drawn again for each. Default 0: all. Fewer save the
+	// clients' time and leave the charge as it is, since a client counts once.
+	ClientTexts int `yaml:"client_texts" range:"[0, 2^24]"`
 	// ClipNorm is the L2 norm above which a client's update is scaled down: the sensitivity. The noise of a weight is a
 	// multiple of it. Default 0.1; the paper tunes over 0.01 to 0.4. Smaller cuts off what clients have learnt, larger
 	// adds noise.

@@ -23,12 +23,17 @@ type Training struct {
 	Rate   float64 // of plain stochastic gradient descent
 	Epochs int     // passes over the client's rows
 	Batch  int     // rows of a step
+	Rows   int     // of a pass at most; 0: all
 	Clip   float64 // norm bound of the update, L2 over all weights
 }
 
 // Name identifies the training, without the weights and the bound: "update/sgd rate 0.03, 1 epoch, batch 2".
 func (t Training) Name() string {
-	return fmt.Sprintf("update/sgd rate %g, epochs %d, batch %d", t.Rate, t.Epochs, t.Batch)
+	name := fmt.Sprintf("update/sgd rate %g, epochs %d, batch %d", t.Rate, t.Epochs, t.Batch)
+	if t.Rows > 0 {
+		name += fmt.Sprintf(", of %d rows", t.Rows)
+	}
+	return name
 }
 
 // Named reports whether a question's name is the name of a [Training].

@@ -11,6 +11,7 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/methods"
+	"popri/methods/method"
 	"popri/methods/target"
 	"popri/model/lm"
 	"popri/model/shipped"
@@ -94,7 +95,7 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 	d.Work = estimate(c, generator, small, keys)
 	d.Work.Flops += first
 	if needs := methods.Of(c).NeedsOf(c); needs.Small {
-		d.Work.Flops += d.atClients(c, small, needs.Rank > 0)
+		d.Work.Flops += d.atClients(c, small, needs)
 	}
 	if evaluate { // a test token takes a forward pass of each model
 		texts := d.Clients[clients.Test].Texts
@@ -183,10 +184,13 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 
 // atClients are the operations of a simulation whose clients train the small model, a pass over their texts in a round,
 // and is measured on the validation clients after each. Frozen weights have no gradients.
-func (d *DryRun) atClients(c configs.Config, small lm.Shape, frozen bool) float64 {
+func (d *DryRun) atClients(c configs.Config, small lm.Shape, needs method.Needs) float64 {
 	of, each := d.Clients[clients.Train], 6.0
-	if frozen {
+	if needs.Rank > 0 {
 		each = 4
+	}
+	if needs.Rows > 0 {
+		of.Texts = min(of.Texts, needs.Rows*of.Clients)
 	}
 	if n := c.Fed.ClientsPerRound; n > 0 {
 		each *= float64(n) / float64(of.Clients)
