@@ -20,6 +20,7 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/model/embedding"
+	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 )
@@ -28,6 +29,11 @@ import (
 func (s *Session) untuned(ctx context.Context) ([]sampling.Row, error) {
 	return s.once(rundir.Untuned, "synthesize untuned",
 		func(stage rounds.Stage, file string) (text []sampling.Row, err error) {
+			if s.generator.Model == nil {
+				if s.generator, err = assembly.LoadGenerator(s.Config); err != nil {
+					return nil, err
+				}
+			}
 			writer := sampling.Writer{Config: s.Config.Generate}
 			env := method.Env{Dir: s.Dir, Config: s.Config, Model: s.generator.Model, Engine: s.engine}
 			err = env.WithSampler(nil, func(model sampling.Sampler) error {

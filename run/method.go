@@ -31,7 +31,7 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 		}
 	}
 	s.prompter, err = sampling.NewPrompter(s.generator.Tokenizer, prompts, c.Data, s.Data.Public.Prompts,
-		s.generator.Model.Config.Context, c.Generate.MaxNewTokens)
+		s.generator.Context, c.Generate.MaxNewTokens)
 	if err == nil && c.Generate.Chat {
 		s.prompter.Turns, err = sampling.Turns(s.generator.Dir, s.generator.Tokenizer)
 	}

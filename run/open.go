@@ -101,7 +101,7 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 		}
 	}
 	if s.generator, err = opening(ctx, told, "load the generator", func(rounds.Stage) (assembly.Generator, error) {
-		return assembly.LoadGenerator(s.Config)
+		return generator(s.Config)
 	}); err != nil {
 		return nil, err
 	}
@@ -154,6 +154,14 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 	s.tracking = tracking.Open(o.Trackers, o.Dir, s.Config, o.Warn)
 	s.runner = s.newRunner(method, federation, rounds.Tee(s.log.Events(), told, s.tracking.Events()))
 	return s, nil
+}
+
+// generator opens the generator, without weights where clients train the small model: an evaluation alone needs them.
+func generator(c configs.Config) (assembly.Generator, error) {
+	if c.Learns() {
+		return assembly.OpenGenerator(c)
+	}
+	return assembly.LoadGenerator(c)
 }
 
 // opening makes a part of a run in a stage of its own.

@@ -149,7 +149,7 @@ func (s *Session) voters(ctx context.Context, of method.Teachers) (population, e
 		return population{}, err
 	}
 	width := min(len(around.IDs)+of.Examples*(s.Config.Data.MaxTokens+2),
-		s.generator.Model.Config.Context-g.MaxNewTokens)
+		s.generator.Context-g.MaxNewTokens)
 	prompt := func(texts []string) ([]int32, error) {
 		for i, text := range texts {
 			texts[i] = s.prompter.Cut(text)

@@ -64,8 +64,7 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 		fmt.Fprintf(w,
 			"time\tabout %s on this machine, as busy as it is now; reading and embedding texts come on top\n",
 			roughly(time))
-		fmt.Fprintf(w, "memory\t%s for the generator, then %s for the training of small models; encoder, texts and libraries "+
-			"come on top\n", humanize.IBytes(uint64(d.Work.Memory)), humanize.IBytes(uint64(d.Work.SmallMemory)))
+		fmt.Fprintf(w, "memory\t%s; encoder, texts and libraries come on top\n", memoryOf(d.Work))
 		for _, p := range d.Publishes {
 			fmt.Fprintf(w, "publishes\t%s\n", p)
 		}
@@ -81,4 +80,13 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 func speed(c configs.Config) (rate float64, seconds func(flops float64) float64, err error) {
 	rate, err = benchmark.ProductRate(assembly.ComputeType(c.Model.DType))
 	return rate, func(flops float64) float64 { return 2 * flops / rate }, err
+}
+
+// memoryOf says what models need one after the other.
+func memoryOf(work cost.Work) string {
+	small := humanize.IBytes(uint64(work.SmallMemory)) + " for the training of small models"
+	if work.Memory == 0 {
+		return small
+	}
+	return humanize.IBytes(uint64(work.Memory)) + " for the generator, then " + small
 }

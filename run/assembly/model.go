@@ -79,33 +79,48 @@ func modelOptions(c configs.Model) lm.Options {
 
 // Generator is the model that writes the samples, with its tokenizer.
 type Generator struct {
-	Model     *lm.Model
+	Model     *lm.Model // nil if its weights were not needed
 	Tokenizer *tokenizer.Tokenizer
 	Dir       string // absolute
+	Context   int    // the most tokens of a row
 }
 
-// LoadGenerator reads the model that model.path names. The caller frees it.
-func LoadGenerator(c configs.Config) (Generator, error) {
+// OpenGenerator reads what makes prompts for the model that model.path names: all but its weights.
+func OpenGenerator(c configs.Config) (g Generator, err error) {
 	dir, err := GeneratorDir(c.Model.Path)
 	if err != nil {
-		return Generator{}, err
+		return g, err
 	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
-		return Generator{}, fault.User(errors.Join(err, lm.Check(dir)))
+		return g, fault.User(errors.Join(err, lm.Check(dir)))
 	}
-	m, err := lm.Load(dir, modelOptions(c.Model))
+	shape, err := lm.Inspect(dir)
 	if err != nil {
-		return Generator{}, fault.User(err)
-	}
-	if err := m.CheckVocabulary(tok.VocabSize()); err != nil {
-		m.Free()
-		return Generator{}, fault.Userf("%s: %w", dir, err)
+		return g, fault.User(err)
 	}
 	if absolute, err := filepath.Abs(dir); err == nil {
 		dir = absolute // adapters name it, wherever they are opened
 	}
-	return Generator{m, tok, dir}, nil
+	return Generator{nil, tok, dir, shape.Config.Context}, nil
+}
+
+// LoadGenerator reads the model that model.path names. The caller frees it.
+func LoadGenerator(c configs.Config) (Generator, error) {
+	g, err := OpenGenerator(c)
+	if err != nil {
+		return Generator{}, err
+	}
+	m, err := lm.Load(g.Dir, modelOptions(c.Model))
+	if err != nil {
+		return Generator{}, fault.User(err)
+	}
+	if err := m.CheckVocabulary(g.Tokenizer.VocabSize()); err != nil {
+		m.Free()
+		return Generator{}, fault.Userf("%s: %w", g.Dir, err)
+	}
+	g.Model = m
+	return g, nil
 }
 
 // FreeEncoder releases the encoder's memory that the garbage collector does not manage.

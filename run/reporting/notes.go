@@ -84,7 +84,7 @@ func publicNearer(figures []series.Round, by string, last float64) string {
 		return ""
 	}
 	return fmt.Sprintf(" All public text, without weights, is nearer: %.4f. If more rounds do not change that, another generator "+
-		"(model.path) or public text alone (method=public_selection) serves better.", *public)
+		"(model.path) or weighted public text alone serves better.", *public)
 }
 
 // pace says what the last two rounds took and gained, from which a reader judges what another hour is worth; "" where

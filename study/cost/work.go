@@ -52,7 +52,9 @@ func estimate(c configs.Config, generator, small lm.Shape, rows []string) Work {
 	if m.ChoosesMix(c) {
 		p.SmallModels += 3
 	}
-	_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
+	if !c.Learns() || slices.Contains(rows, evaluation.KeyUntuned) {
+		_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
+	}
 	p.SmallMemory = assembly.SmallMemory(c, small)
 	// Two operations a weight and token to write; six to train all weights; four with adapters alone, which need no
 	// gradient of the weights, and two more for the reference.
