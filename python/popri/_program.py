@@ -36,6 +36,7 @@ def main() -> None:
         path = program()
     except Error as err:
         sys.exit(f"popri: {err}")
+    os.environ.setdefault("POPRI_PYTHON", sys.executable)  # its huggingface_hub fetches models
     os.execv(path, ["popri", *sys.argv[1:]])
 
 

@@ -132,8 +132,10 @@ class Verbs(Case):
         printed.assert_any_call("round 1  done", flush=True)
 
     def test_command(self):
+        os.environ.pop("POPRI_PYTHON", None)
         with mock.patch("os.execv") as execv, mock.patch.object(sys, "argv", ["popri", "version"]):
             _program.main()
+        self.assertEqual(os.environ["POPRI_PYTHON"], sys.executable)
         execv.assert_called_once_with(str(self.dir / "popri"), ["popri", "version"])
 
 
