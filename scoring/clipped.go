@@ -54,43 +54,39 @@ func (q ClippedCosine) Scale() float64 { return q.bound / (q.most * math.Sqrt(fl
 
 // Vector implements query.Query.
 func (q ClippedCosine) Vector(clients query.Clients, i int) ([]float64, error) {
-	if err := checkTexts(clients); err != nil {
+	if err := q.check(clients); err != nil {
 		return nil, err
 	}
-	return q.cosines(clients.Of(i))
+	return q.cosines(clients.Of(i)), nil
 }
 
 // Sum implements query.Query.
 func (q ClippedCosine) Sum(clients query.Clients) ([]float64, error) {
-	if err := checkTexts(clients); err != nil {
+	if err := q.check(clients); err != nil {
 		return nil, err
 	}
-	return vectorSum(q, clients.Clients, func(sum exactSum, from, to int) error {
-		for i := from; i < to; i++ {
-			v, err := q.cosines(clients.Of(i))
-			if err == nil {
-				err = sum.add(1, v)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return textSum(q, clients, func(from, to int) []float64 { return q.cosines(clients.Texts.Slice(from, to)) })
+}
+
+func (q ClippedCosine) check(clients query.Clients) error {
+	if err := checkTexts(clients); err != nil {
+		return err
+	}
+	if clients.Texts.Dim != q.samples.Dim && clients.Texts.Rows > 0 {
+		return fmt.Errorf("scoring: samples of %d dimensions, texts of %d", q.samples.Dim, clients.Texts.Dim)
+	}
+	return nil
 }
 
 // cosines is the vector of a client with these texts.
-func (q ClippedCosine) cosines(texts embedding.Matrix) ([]float64, error) {
-	if texts.Dim != q.samples.Dim && texts.Rows > 0 {
-		return nil, fmt.Errorf("scoring: samples of %d dimensions, texts of %d", q.samples.Dim, texts.Dim)
-	}
-	out := make([]float64, q.Len())
+func (q ClippedCosine) cosines(texts embedding.Matrix) []float64 {
+	out, scale := make([]float64, q.Len()), q.Scale()
 	for t := range texts.Rows {
 		for j := range out {
 			cosine := -distance(q.samples.Row(j), texts.Row(t), CosineMetric)
-			out[j] += min(max(cosine, -q.most), q.most) * q.Scale() / float64(texts.Rows)
+			out[j] += min(max(cosine, -q.most), q.most) * scale / float64(texts.Rows)
 		}
 	}
 	Clip(out, q.bound) // what rounding added
-	return out, nil
+	return out
 }
