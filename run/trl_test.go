@@ -13,7 +13,9 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
+	"popri/dpo/trl"
 	"popri/internal/rundir"
+	"popri/methods/rounds"
 	"popri/run/reporting"
 	"popri/testkit/goldentensor"
 	"popri/testkit/testworld"
@@ -42,18 +44,24 @@ func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
 }
 
 // TestTrainsInTRL: a run whose rounds TRL trains has the trace of one that trains here, within the tolerances of the
-// golden traces of preference training, and ends with the same adapter.
+// golden traces of preference training, and ends with the same adapter: in one process, and in two that torchrun
+// starts, which accelerate launch calls for several cards.
 func TestTrainsInTRL(t *testing.T) {
-	enginePython(t, "trl")
+	python := enginePython(t, "trl")
 	for name, set := range map[string]func(c *configs.Config){
 		"sigmoid":  func(*configs.Config) {},
 		"exo_pair": func(c *configs.Config) { c.DPO.Loss, c.DPO.LabelSmoothing = "exo_pair", 1e-3 },
 	} {
-		t.Run(name, func(t *testing.T) { trainsInTRL(t, set) })
+		t.Run(name, func(t *testing.T) { trainsInTRL(t, set, 1) })
 	}
+	t.Run("two processes", func(t *testing.T) {
+		t.Setenv("POPRI_TRL", python+" -m torch.distributed.run --standalone --nproc_per_node 2")
+		t.Setenv("ACCELERATE_USE_CPU", "true")
+		trainsInTRL(t, func(*configs.Config) {}, 2)
+	})
 }
 
-func trainsInTRL(t *testing.T, set func(c *configs.Config)) {
+func trainsInTRL(t *testing.T, set func(c *configs.Config), processes int) {
 	w := testworld.Shared(t)
 	c := w.Config
 	inTRL(&c)
@@ -61,8 +69,17 @@ func trainsInTRL(t *testing.T, set func(c *configs.Config)) {
 	// A micro-batch for each pair: TRL gives micro-batches the same weight, popri pairs.
 	c.DPO.MicroPairs, c.Trainer.Rounds = 1, 1
 	dir, here := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+	started := 0
+	o := Options{Config: c, Dir: dir, Events: rounds.Events{Log: func(event string, _ int, v any) {
+		if event == "dpo_engine" {
+			started = v.(*trl.Result).Processes
+		}
+	}}}
+	if err := train(t.Context(), o); err != nil {
 		t.Fatal(err)
+	}
+	if started != processes {
+		t.Errorf("TRL trained in %d processes, want %d", started, processes)
 	}
 	c.DPO.Engine = "local"
 	if err := train(t.Context(), Options{Config: c, Dir: here}); err != nil {
@@ -112,7 +129,7 @@ func trainsInTRL(t *testing.T, set func(c *configs.Config)) {
 		t.Errorf("no product: %v", err)
 	}
 	page, err := reporting.Of(dir)
-	if err != nil || !strings.Contains(strings.Join(page.Notes, "\n"), "TRL") {
-		t.Errorf("the report does not say that TRL trained: %q (%v)", page.Notes, err)
+	if err != nil || !strings.Contains(strings.Join(page.Privacy.Statement, "\n"), "TRL trained the adapters") {
+		t.Errorf("the report does not say that TRL trained: %q (%v)", page.Privacy.Statement, err)
 	}
 }

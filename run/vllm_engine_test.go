@@ -66,7 +66,8 @@ func serveVLLM(t *testing.T, python, dir string, port int) (kill func()) {
 		fmt.Sprint(port), "--served-model-name", "base", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "1",
 		"--dtype",
 		"float32",
-		"--max-model-len", "128", "--max-num-seqs", "32", "--enforce-eager")
+		"--max-model-len", "128", "--max-num-seqs", "32", "--enforce-eager",
+		"--data-parallel-size", "2", "--api-server-count", "1")
 	cmd.Env = append(os.Environ(), "VLLM_ALLOW_RUNTIME_LORA_UPDATING=True", "VLLM_CPU_KVCACHE_SPACE=1",
 		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1",
 		// A busy machine compiles for minutes, and vLLM takes that for a failure.
@@ -92,7 +93,8 @@ func serveVLLM(t *testing.T, python, dir string, port int) (kill func()) {
 	return kill
 }
 
-// TestSamplesOnVLLM: the rounds of a run on a vLLM server that is killed in the middle of a round and started again.
+// TestSamplesOnVLLM: the rounds of a run on a vLLM server that is killed in the middle of a round and started again. Two
+// engines draw behind its address.
 func TestSamplesOnVLLM(t *testing.T) {
 	python := enginePython(t, "vllm")
 	w := testworld.Shared(t)

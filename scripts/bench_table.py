@@ -35,7 +35,9 @@ p.add_argument("--texts", help="file of the texts, of embed")
 p.add_argument("--n", type=int, default=0, help="texts of embed (2000), or rows of evaluate (500)")
 p.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
 p.add_argument("--peer", help="of generate: transformers (the default), vllm, or llama.cpp (scripts/llama_cpp.sh); "
-               "of dpo: trl (the default), or liger, TRL with Liger's chunked loss (liger-kernel)")
+               "of dpo: trl (the default), liger, TRL with Liger's chunked loss (liger-kernel), or padding-free, TRL "
+               "with packed rows (flash-attn)")
+p.add_argument("--tune", action="store_true", help="raise vLLM's limits until its rate no longer grows")
 p.add_argument("--python", default=sys.executable, help="python of the peer")
 a = p.parse_args()
 
@@ -50,6 +52,19 @@ def run(command):
         sys.exit(f"{' '.join(command)}: exit code {process.returncode}")
     line = [l for l in text.splitlines() if l.startswith("{")][-1]
     return json.loads(line), usage.ru_maxrss / 2**20
+
+
+def tuned(command):
+    """The limits of vLLM's scheduler with which it is fastest: twice as many as long as that gains 3 %."""
+    best, rate = [], 0
+    for seqs in (1024, 2048, 4096, 8192):
+        limits = ["--seqs", str(seqs), "--batched-tokens", str(16 * seqs)]
+        r, _ = run(command + limits)
+        print(f"vLLM with {' '.join(limits)}: {r['rate']:.4g} {r['unit']}/s", file=sys.stderr)
+        if r["rate"] < 1.03 * rate:
+            break
+        best, rate = limits, r["rate"]
+    return best
 
 
 peers = os.path.join(HERE, "peers.py")
@@ -82,6 +97,8 @@ for arch in a.arch.split(","):
                     they += ["--batch", str(a.peer_batch)]
                 if a.device == "cuda" and stage == "finetune":  # all rows in one pass, as the peer does
                     we += ["--micro", "0"]
+            if a.tune:
+                they += tuned([a.python, peers] + they)
             theirs, ours, flops, memory = [], [], [], [0, 0]
             for _ in range(a.rounds):
                 r, gib = run([a.python, peers] + they)

@@ -3,7 +3,8 @@
 # and a table of speeds beside transformers, TRL and vLLM on the same device. Ends with the table's path.
 #
 #   scripts/gpu_check.sh [WORK]       default folder: build/gpu; what is there is used again
-#   scripts/gpu_check.sh --round llama-3-8b [WORK]    only a round of that shape (popri bench round), whole and with a profile
+#   scripts/gpu_check.sh --round llama-3-8b [WORK]    only a round of that shape (popri bench round), whole and with a profile,
+#                                     and its parts by vLLM and TRL where WORK has them
 #
 #   POPRI=FILE                        a program that was built with CUDA elsewhere, for a machine without a network:
 #                                     it finds libtorch by LD_LIBRARY_PATH
@@ -55,6 +56,18 @@ if [ -n "$shape" ]; then
 	say "its profile"
 	CUDA_LAUNCH_BLOCKING=1 "$popri" bench round --device "$device" --shape "$shape" --k 64 "${size[@]}" --profile --json \
 		> "$work/round-$shape.json"
+	if [ -x "$work/vllm/bin/python" ] && [ "${VLLM:-yes}" != no ]; then
+		say "vLLM draws the same (made-up weights)"
+		"$work/vllm/bin/python" scripts/peers.py work --arch "$shape" --k 256 --out "$work/shapes/$shape"
+		"$work/vllm/bin/python" scripts/peers.py generate --model "$work/shapes/$shape" --k 256 --dtype bfloat16 --peer vllm \
+			--seqs 2560 --batched-tokens 32768 --batch 32 --device "$device" | tee -a "$work/round-$shape.txt"
+	fi
+	if [ -x "$work/peers/bin/python" ]; then
+		say "TRL learns the same"
+		"$work/peers/bin/python" scripts/peers.py work --arch "$shape" --k 48 --out "$work/shapes/$shape"
+		"$work/peers/bin/python" scripts/peers.py dpo --model "$work/shapes/$shape" --k 48 --batch 2 --dtype bfloat16 \
+			--device "$device" | tee -a "$work/round-$shape.txt"
+	fi
 	say "the table is $work/round-$shape.txt, the profile $work/round-$shape.json"
 	exit
 fi
@@ -88,7 +101,7 @@ bench --arch distilgpt2 --stage finetune --steps "$steps"
 if [ "${VLLM:-yes}" != no ]; then
 	say "beside vLLM"
 	if venv "$work/vllm" vllm; then
-		bench "${write[@]}" --arch gpt2,llama --dtype bfloat16 --peer vllm --python "$work/vllm/bin/python"
+		bench "${write[@]}" --arch gpt2,llama --dtype bfloat16 --peer vllm --tune --python "$work/vllm/bin/python"
 	else
 		echo "vLLM could not be installed; its rows are missing." | tee -a "$table"
 	fi

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,8 +11,10 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"popri/configs"
 	"popri/eval/benchmark"
 	"popri/internal/fault"
+	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/run/assembly"
 )
@@ -237,6 +240,9 @@ the paper. utilisation is the rate of the matrix products over the rate of large
 			if err != nil {
 				return benchError(err)
 			}
+			if r.PredictedPeak, err = roundMemory(o, r); err != nil {
+				return err
+			}
 			return a.emit(r, func(w io.Writer) { printRound(w, r) })
 		},
 	}
@@ -260,6 +266,21 @@ the paper. utilisation is the rate of the matrix products over the rate of large
 	return cmd
 }
 
+// roundMemory is what a plan says of the memory of a round: of the weights, which have the type of the arithmetic, keys and
+// values, and the pairs computed at once. Adapters are left out, which need a hundredth.
+func roundMemory(o benchmark.RoundOptions, r *benchmark.Round) (int64, error) {
+	c := configs.Default()
+	for key, value := range map[string]any{"model.dtype": r.DType, "model.weights": "compute", "generate.max_new_tokens": o.New,
+		"generate.examples": 1, "data.max_tokens": o.Prompt, "optimizer.batch": o.Batch, "dpo.micro_pairs": o.Micro,
+		"optimizer.gradient_checkpointing": o.Recompute} {
+		if err := c.Set(key, fmt.Sprint(value)); err != nil {
+			return 0, err
+		}
+	}
+	_, most := assembly.Most(assembly.MemoryPlan(c, lm.Shape{Config: r.Config, Parameters: r.Parameters}))
+	return most, nil
+}
+
 func printRound(w io.Writer, r *benchmark.Round) {
 	fmt.Fprintf(w, "%s, %d layers, %s parameters\t%s, %s, large products at %.3g TFLOP/s\n", r.Shape, r.Layers,
 		humanize.Comma(r.Parameters), r.DType, r.Device, r.Rate/1e12)
@@ -271,5 +292,7 @@ func printRound(w io.Writer, r *benchmark.Round) {
 		fmt.Fprintf(w, "%s\t%.2f s, %s at most%s\n", s.Name, s.Seconds, humanize.IBytes(uint64(s.Peak)), utilisation)
 		printProfile(w, s.Profile)
 	}
-	fmt.Fprintf(w, "round\t%.2f s (%.2f s predicted), %d pairs\n", r.Seconds, r.Predicted, r.Pairs)
+	most := slices.MaxFunc(r.Stages, func(a, b benchmark.Stage) int { return cmp.Compare(a.Peak, b.Peak) }).Peak
+	fmt.Fprintf(w, "round\t%.2f s (%.2f s predicted), %s at most (%s predicted of the model alone), %d pairs\n", r.Seconds,
+		r.Predicted, humanize.IBytes(uint64(most)), humanize.IBytes(uint64(r.PredictedPeak)), r.Pairs)
 }

@@ -113,6 +113,9 @@ type Round struct {
 	Pairs      int     `json:"pairs"`
 	Seconds    float64 `json:"seconds"`           // of all stages but the making of weights
 	Predicted  float64 `json:"predicted_seconds"` // what --dry-run predicts of the matrix products: half of the rate
+	// PredictedPeak is what popri doctor --model predicts of the model's memory, of the stage that needs most.
+	PredictedPeak int64     `json:"predicted_peak_bytes"`
+	Config        lm.Config `json:"-"`
 }
 
 // roundBench is a round under way.
@@ -258,7 +261,7 @@ func (b *roundBench) make(config lm.Config) (err error) {
 		return err
 	}
 	b.model.Recompute = b.Recompute
-	b.result.Parameters = b.model.Parameters()
+	b.result.Parameters, b.result.Config = b.model.Parameters(), b.model.Config
 	if b.adapter, err = lora.New(b.model, lora.Config{Rank: b.Rank, Alpha: float64(2 * b.Rank)}, b.random); err != nil {
 		return err
 	}
