@@ -17,7 +17,7 @@ type DPO struct {
 	// Engine is what trains: "local", this program; or "trl", TRL's DPOTrainer in a process of its own, which an
 	// accelerate launcher spreads over GPUs with FSDP or DeepSpeed. popri gives TRL the pairs' tokens, their order,
 	// the reference log-probabilities and the learning rates, and compares the loss under the returned adapter. TRL
-	// has no losses cdpo, ipo_sum, cpo, simpo, orpo and kto_pair, sorts parts of an update instead of all of it (aot,
+	// has no losses cdpo, ipo_sum, cpo, simpo, orpo, kto_pair, rebel and qrpo, sorts parts of an update instead of all of it (aot,
 	// aot_unpaired), keeps no moments between rounds and measures after the last step only. An interrupted round
 	// trains again and may give other bytes. Default "local".
 	Engine string `yaml:"engine" oneof:"local|trl"`
@@ -26,7 +26,8 @@ type DPO struct {
 	// and "discopop". "nca_pair", "bco_pair", "sppo_hard", "apo_zero" and "apo_down" judge each completion alone.
 	// "aot" and "aot_unpaired" sort the log-ratios of all optimizer.batch pairs of an update, and "kto_pair" is KTO
 	// on both completions against the means of the update; each needs a further forward pass. "cpo", "simpo" and
-	// "orpo" have no reference. "sft" trains on the chosen samples alone. Default "sigmoid".
+	// "orpo" have no reference. "rebel" regresses on the difference of the scores, "qrpo" on the samples' ranks among
+	// those of their prompt. "sft" trains on the chosen samples alone. Default "sigmoid".
 	Loss string `yaml:"loss"`
 	// Beta is the weight of staying close to the reference: a larger one moves the model less for a pair that it
 	// already ranks correctly. Default 0.1; above 0.

@@ -31,14 +31,14 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 	if err := t.logProbs(ctx, pairs, t.Adapter, func(i int, x [2]float64) { lp[i] = x }); err != nil {
 		return Evaluation{}, err
 	}
-	chosenLen := meanChosenLen(pairs)
+	of := meansOf(pairs)
 	refused := trainer.NonFinite{What: "pair"}
 	examples := make([]Example, len(pairs))
 	for i, p := range pairs {
 		if !p.HasReference {
 			return Evaluation{}, fmt.Errorf("dpo: held-out pair %d has no reference log-probabilities", i)
 		}
-		examples[i] = p.example(lp[i], chosenLen)
+		examples[i] = p.example(lp[i], of)
 	}
 	losses := make([]float64, len(pairs))
 	for i, v := range evalAll(t.Loss, examples) {

@@ -75,7 +75,7 @@ func TestGoldenLosses(t *testing.T) {
 		n := float64(len(b.PolicyChosen))
 		for j := range b.PolicyChosen {
 			e := Example{b.PolicyChosen[j], b.PolicyRejected[j], b.RefChosen[j], b.RefRejected[j], b.ChosenLen[j],
-				b.RejectedLen[j], 1}
+				b.RejectedLen[j], 1, 1, 0}
 			loss, gc, gr := l.Eval(e)
 			if !close(loss, k.Losses[j]) || !close(gc, k.GradChosen[j]) || !close(gr, k.GradRejected[j]) {
 				t.Errorf("case %d (%s, %s, beta %g) row %d: %g, %g, %g, want %g, %g, %g", i, k.Loss, k.Batch, k.Beta, j,
@@ -122,7 +122,7 @@ func TestGoldenLossesOfTRL(t *testing.T) {
 		row := slices.Concat(slices.Repeat([]int{0}, n), slices.Repeat([]int{1}, m))
 		policy := sums(&lm.Scored{LogProbs: slices.Concat(p.PolicyChosen, p.PolicyRejected), Row: row}, pair)
 		pair[0].Reference = sums(&lm.Scored{LogProbs: slices.Concat(p.RefChosen, p.RefRejected), Row: row}, pair)[0]
-		return pair[0].example(policy[0], float64(n))
+		return pair[0].example(policy[0], means{chosenLen: float64(n)})
 	}
 	checked := map[string]int{}
 	for _, k := range file.Cases {
@@ -180,7 +180,7 @@ func TestGoldenBatches(t *testing.T) {
 	for _, p := range pairs.Pairs {
 		n, m := len(p.PolicyChosen), len(p.PolicyRejected)
 		list = append(list, Example{sum(p.PolicyChosen), sum(p.PolicyRejected), sum(p.RefChosen), sum(p.RefRejected), n,
-			m, 1})
+			m, 1, 1, 0})
 	}
 	near := func(k result, i int, what string, got, want float64) {
 		t.Helper()

@@ -45,9 +45,13 @@ func (t *Tuner) Reference(ctx context.Context, pairs []Pair) error {
 }
 
 // example is the pair as a loss sees it, with the log-probabilities of its chosen and its rejected completion.
-func (p Pair) example(logProbs [2]float64, meanChosenLen float64) Example {
-	return Example{logProbs[0], logProbs[1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected),
-		meanChosenLen}
+func (p Pair) example(logProbs [2]float64, of means) Example {
+	e := Example{logProbs[0], logProbs[1], p.Reference[0], p.Reference[1], len(p.Chosen), len(p.Rejected),
+		of.chosenLen, 1, p.RejectedRank}
+	if of.margin > 0 {
+		e.Margin = (p.ChosenScore - p.RejectedScore) / of.margin
+	}
+	return e
 }
 
 // logProbs calls each, from several goroutines, with the summed log-probabilities of every pair's chosen and rejected

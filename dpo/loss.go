@@ -15,6 +15,8 @@ type Example struct {
 	RefChosen, RefRejected       float64
 	ChosenLen, RejectedLen       int     // completion tokens, including the end-of-text token
 	MeanChosenLen                float64 // mean of ChosenLen over the pairs of the update
+	Margin                       float64 // the chosen score less the rejected one, over the update's mean; 1 without scores
+	RejectedRank                 int     // among the prompt's samples; 0 where nothing was ranked
 }
 
 // chosen and rejected are the log-ratios of policy to reference.
@@ -33,6 +35,7 @@ type Params struct {
 	LabelSmoothing float64 // assumed probability that a label is flipped (cdpo, robust, exo_pair, aot, aot_unpaired)
 	SFT            float64 // weight of the chosen completions' own likelihood, added to the loss (TRL's rpo_alpha)
 	Gamma          float64 // margin of simpo (TRL's simpo_gamma)
+	Samples        int     // of a prompt, among which qrpo counts ranks; 0 for 2
 }
 
 // constructors has a loss for each loss of package losses.
@@ -51,6 +54,8 @@ var constructors = map[string]func(Params) Loss{
 	"sppo_hard":    func(p Params) Loss { return sppoHard{p.Beta} },
 	"apo_zero":     func(p Params) Loss { return apoZero{p.Beta} },
 	"apo_down":     func(p Params) Loss { return apoDown{p.Beta} },
+	"rebel":        func(p Params) Loss { return rebel{p.Beta} },
+	"qrpo":         newQRPO,
 	"discopop":     func(p Params) Loss { return discopop{p.Beta} },
 	"cpo":          func(p Params) Loss { return cpo{p.Beta} },
 	"simpo":        func(p Params) Loss { return simpo{p.Beta, p.Gamma} },

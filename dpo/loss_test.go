@@ -106,9 +106,40 @@ func TestExtremeMargins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if loss, _, _ := l.Eval(Example{-5, -6, -5, -6, 2, 9, 2}); !(math.Abs(loss-want) <= 1e-15) {
+		if loss, _, _ := l.Eval(Example{PolicyChosen: -5, PolicyRejected: -6, RefChosen: -5, RefRejected: -6, ChosenLen: 2, RejectedLen: 9, MeanChosenLen: 2}); !(math.Abs(loss-want) <= 1e-15) {
 			t.Errorf("%s of a policy that is the reference is %v, want %v", name, loss, want)
 		}
+	}
+}
+
+// TestScores: rebel regresses on the difference of scores in units of the update's mean, qrpo on ranks; both are least where
+// the log-ratios are what they ask for.
+func TestScores(t *testing.T) {
+	pairs := []Pair{{Chosen: []int32{1}, ChosenScore: .5, RejectedScore: .2, RejectedRank: 5},
+		{Chosen: []int32{1}, ChosenScore: .1, RejectedScore: 0, RejectedRank: 5}}
+	for i, margin := range []float64{1.5, .5} { // of a mean of .2
+		e := pairs[i].example([2]float64{margin / .1, 0}, meansOf(pairs))
+		if loss, gc, gr := (rebel{.1}).Eval(e); !(math.Abs(e.Margin-margin) < 1e-12 && loss < 1e-20 && gc == -gr) {
+			t.Errorf("pair %d: margin %g, loss %g", i, e.Margin, loss)
+		}
+	}
+	if e := (Pair{}).example([2]float64{}, meansOf([]Pair{{}})); e.Margin != 1 {
+		t.Errorf("without scores, the margin is %g", e.Margin)
+	}
+	const β = .5
+	z := β * math.Log(β*(math.Exp(1/β)-1))
+	for _, c := range []struct {
+		rank, samples    int
+		chosen, rejected float64 // quantiles
+	}{{5, 10, .95, .55}, {0, 10, .75, .25}, {2, 2, .75, .25}} {
+		l := newQRPO(Params{Beta: β, Samples: c.samples})
+		e := Example{PolicyChosen: (c.chosen - z) / β, PolicyRejected: (c.rejected - z) / β, RejectedRank: c.rank}
+		if loss, _, _ := l.Eval(e); !(loss < 1e-20) {
+			t.Errorf("%+v: loss %g", c, loss)
+		}
+	}
+	if l := newQRPO(Params{Beta: 1e-3, Samples: 2}).(qrpo); !(math.Abs(l.z-(1+1e-3*math.Log(1e-3))) < 1e-12) {
+		t.Errorf("z is %g", l.z)
 	}
 }
 

@@ -40,7 +40,7 @@ func (t *Tuner) batch(pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
 // pass is the forward and backward pass of the pairs at indices, among all of an update. values belong to a
 // [BatchLoss], or are none. It adds their part of the update's figures to m.
 func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer.Pass {
-	n, chosenLen := float64(len(all)), meanChosenLen(all)
+	n, of := float64(len(all)), meansOf(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
 			pairs := trainer.Select(all, indices)
@@ -53,7 +53,7 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer
 					err = fmt.Errorf("pair %d has no reference log-probabilities", indices[i])
 					return
 				}
-				e := pair.example(lp[i], chosenLen)
+				e := pair.example(lp[i], of)
 				var v Value
 				if values != nil {
 					v = values[indices[i]]

@@ -15,13 +15,15 @@ func (t *Tuner) passes(pairs []Pair, factor int) [][]int {
 // length is the tokens of a pair's row: the prompt once, and both completions.
 func (p Pair) length() int { return len(p.Prompt) + len(p.Chosen) + len(p.Rejected) }
 
-// meanChosenLen is the tokens of the pairs' chosen completions over the number of pairs.
-func meanChosenLen(pairs []Pair) float64 {
-	n := 0
+// means are of the pairs of an update: the tokens of a chosen completion, and the difference of a pair's scores.
+type means struct{ chosenLen, margin float64 }
+
+func meansOf(pairs []Pair) (m means) {
 	for _, p := range pairs {
-		n += len(p.Chosen)
+		m.chosenLen += float64(len(p.Chosen)) / float64(len(pairs))
+		m.margin += (p.ChosenScore - p.RejectedScore) / float64(len(pairs))
 	}
-	return float64(n) / float64(len(pairs))
+	return m
 }
 
 // countTokens counts as TRL does: each completion with a prompt of its own.

@@ -35,9 +35,9 @@ func (t *Tuner) together(pairs []Pair) ([]Value, error) {
 		return nil, nil
 	}
 	examples := make([]Example, len(pairs))
-	chosenLen := meanChosenLen(pairs)
+	of := meansOf(pairs)
 	err := t.logProbs(context.Background(), pairs, t.Adapter, func(i int, x [2]float64) {
-		examples[i] = pairs[i].example(x, chosenLen)
+		examples[i] = pairs[i].example(x, of)
 	})
 	return l.EvalAll(examples), err
 }

@@ -34,6 +34,8 @@ var list = []Loss{
 	{Name: "aot", Smoothed: true},
 	{Name: "aot_unpaired", Smoothed: true},
 	{Name: "kto_pair"},
+	{Name: "rebel"},
+	{Name: "qrpo"},
 }
 
 // Names are the names of the losses that are asked for; nil asks for all.

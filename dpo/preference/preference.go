@@ -61,7 +61,7 @@ func Adapter(l configs.LoRA, model string) lora.Config {
 func NewDPO(c configs.Config, m *lm.Model, a *lora.Adapter, steps int) (*dpo.Tuner, error) {
 	d := c.DPO
 	loss, err := dpo.NewLoss(d.Loss, dpo.Params{Beta: d.Beta, LabelSmoothing: d.LabelSmoothing, SFT: d.SFTWeight,
-		Gamma: simpoGamma})
+		Gamma: simpoGamma, Samples: c.Generate.Samples})
 	if err != nil {
 		return nil, err
 	}
