@@ -29,7 +29,7 @@ func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
 	if d.Denoise != nil {
 		p.Denoise = d.Denoise(*c)
 	}
-	if own > 0 && d.Notes != nil {
+	if (own > 0 || p.Planned == 0) && d.Notes != nil {
 		p.Statement = append(p.Statement, d.Notes(*c)...)
 	}
 	return p
