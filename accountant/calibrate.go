@@ -32,7 +32,7 @@ func (p Plan) Sigma(a Accountant, epsilon, delta float64) (float64, error) {
 	if err := errors.Join(validEpsilon(epsilon), validDelta(delta), probe.validate()); err != nil {
 		return 0, err
 	}
-	if math.IsInf(epsilon, 1) {
+	if p.Each.Count == 0 || math.IsInf(epsilon, 1) {
 		return 0, nil
 	}
 	spent, err := a.Epsilon(p.Before, delta)
@@ -41,9 +41,6 @@ func (p Plan) Sigma(a Accountant, epsilon, delta float64) (float64, error) {
 	}
 	if spent > epsilon {
 		return 0, fmt.Errorf("accountant: %s: epsilon %g is spent already, more than %g", a.Name(), spent, epsilon)
-	}
-	if p.Each.Count == 0 {
-		return 0, nil
 	}
 	spends := func(sigma float64) (float64, error) { return a.Epsilon(p.with(sigma, p.Each.Count), delta) }
 

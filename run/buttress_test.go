@@ -61,7 +61,7 @@ func TestButtress(t *testing.T) {
 		"downstream.model")
 	poor := filter
 	poor.Privacy.Epsilon = 11
-	refused(poor, "is spent already")
+	refused(poor, "privacy.epsilon")
 	hidden := filepath.Join(a, rundir.Synthetic)
 	if err := os.Rename(hidden, hidden+"~"); err != nil {
 		t.Fatal(err)

@@ -84,6 +84,9 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		for _, i := range choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress")) {
 			list[i].Copies = 1
 		}
+		if !slices.ContainsFunc(gains, func(gain float64) bool { return gain != 0 }) {
+			s.Say("no text has a gain: the training at the clients left the small model as it was")
+		}
 		note(r.Figures, set, list)
 		return rows.Write(filepath.Join(r.Dir, rundir.Selection), list)
 	})

@@ -23,7 +23,7 @@ func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
 		ClipNorm:   bound,
 		Accountant: accountants[ledger.Accountant(b, f.Record.Entries).Name()], Relation: string(b.Relation),
 		Statement: f.Statement(), Warnings: f.Warnings()}
-	if n := len(f.Record.Entries); n > 0 {
+	if n := len(f.Record.Entries); own > 0 {
 		p.NoiseMultiplier = f.Record.Entries[n-1].Sigma
 	}
 	if d.Denoise != nil {
