@@ -74,11 +74,11 @@ func (s *Session) likelihoods(ctx context.Context, dir string, texts []string, t
 	error) {
 	c := s.Config
 	c.Downstream.Model = dir
-	_, rows, err := rowsOf(c)
+	dir, rows, err := rowsOf(c)
 	if err != nil {
 		return nil, err
 	}
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: assembly.ComputeType(c.Model.DType)})
 	if err != nil {
 		return nil, err
 	}

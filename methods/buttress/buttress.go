@@ -81,13 +81,14 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		for i, gain := range gains {
 			list[i].Gain = gain
 		}
-		for _, i := range choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress")) {
+		chosen := choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress"))
+		for _, i := range chosen {
 			list[i].Copies = 1
 		}
 		if !slices.ContainsFunc(gains, func(gain float64) bool { return gain != 0 }) {
 			s.Say("no text has a gain: the training at the clients left the small model as it was")
 		}
-		note(r.Figures, set, list)
+		note(r.Figures, set, list, len(chosen))
 		return rows.Write(filepath.Join(r.Dir, rundir.Selection), list)
 	})
 	if err != nil {
@@ -128,27 +129,24 @@ func choose(gains []float64, k Settings, random *rand.Rand) []int {
 }
 
 // note keeps the figures of all texts and of the kept ones.
-func note(f *series.Round, set []sampling.Row, list []scored) {
-	add := func(keep func(scored) bool, texts, gain, public string) {
-		f.Set(texts, 0)
-		f.Set(gain, 0)
-		f.Set(public, 0)
-		for i, of := range list {
-			if !keep(of) {
-				continue
-			}
-			f.Add(texts, 1)
-			f.Add(gain, of.Gain)
+func note(f *series.Round, set []sampling.Row, list []scored, kept int) {
+	parts := []struct {
+		texts, gain, public string
+		n                   int
+	}{{keyTexts, keyGain, keyPublic, len(list)}, {keyKept, keyKeptGain, keyKeptPublic, kept}}
+	for _, p := range parts {
+		f.Set(p.texts, float64(p.n))
+		f.Set(p.gain, 0)
+		f.Set(p.public, 0)
+	}
+	for i, of := range list {
+		for _, p := range parts[:1+of.Copies] {
+			f.Add(p.gain, of.Gain/float64(p.n))
 			if set[i].Finish == sampling.Public {
-				f.Add(public, 1)
+				f.Add(p.public, 1/float64(p.n))
 			}
 		}
-		n := *f.Get(texts)
-		f.Set(gain, *f.Get(gain)/n)
-		f.Set(public, *f.Get(public)/n)
 	}
-	add(func(scored) bool { return true }, keyTexts, keyGain, keyPublic)
-	add(func(of scored) bool { return of.Copies > 0 }, keyKept, keyKeptGain, keyKeptPublic)
 }
 
 // Product implements rounds.TextMethod: the kept texts, in their order.

@@ -27,7 +27,7 @@ var Description = method.Description{
 	Words: method.Words{
 		Title:     "Buttress",
 		About:     "asks nobody: the small model that clients trained filters an earlier run's synthetic set",
-		Work:      kept,
+		Work:      func(configs.Config) string { return "scores for an earlier run's synthetic set" },
 		Product:   "chosen from an earlier run's by what the clients' training made likelier",
 		Untuned:   "same generator, prompts that quote public texts",
 		Publishes: kept,
