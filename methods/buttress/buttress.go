@@ -143,9 +143,12 @@ func note(f *series.Round, set []sampling.Row, list []scored, kept int) {
 		for _, p := range parts[:1+of.Copies] {
 			f.Add(p.gain, of.Gain/float64(p.n))
 			if set[i].Finish == sampling.Public {
-				f.Add(p.public, 1/float64(p.n))
+				f.Add(p.public, 1)
 			}
 		}
+	}
+	for _, p := range parts {
+		f.Set(p.public, *f.Get(p.public)/float64(p.n))
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Settings says which texts of an earlier run's synthetic set are kept, in the method "buttress". privacy.continues names a
-// run whose clients trained the earlier run's small model further (popri run --at-clients). A text's gain is the mean
-// log-likelihood of its tokens after that training minus the mean before it, in nats.
+// run whose clients trained the earlier run's small model further (popri run --at-clients), or a filter that continues one.
+// A text's gain is the mean log-likelihood of its tokens after that training minus the mean before it, in nats.
 type Settings struct {
 	// Keep is the fraction of the texts that are kept, at least one text. Default 0.2. 1 keeps all; the less is kept, the
 	// fewer texts the small model has to learn from.
