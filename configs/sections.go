@@ -92,6 +92,8 @@ type Method struct {
 	Trains Part
 	// Samplings are the values of fed.sampling that it has; nil are all but "tree".
 	Samplings []string
+	// Follows says that the synthetic set depends on the small models of the run that privacy.continues names.
+	Follows bool
 	// Check reports what the method needs of the settings and cannot do; nil checks nothing.
 	Check func(r *Report, c Config)
 }
@@ -134,6 +136,9 @@ func methodNames(of func(Method) bool) (names []string) {
 // Learns reports whether the method trains the small model itself at the clients. Its product is that model, and no
 // text.
 func (c Config) Learns() bool { return c.method().Trains == SmallModel }
+
+// Follows reports whether the synthetic set depends on the small models of the run that privacy.continues names.
+func (c Config) Follows() bool { return c.method().Follows }
 
 // tunes reports whether the method trains the generator.
 func (c Config) tunes() bool { return c.method().Trains == Generator }

@@ -3,6 +3,7 @@ package methods
 
 import (
 	"popri/configs"
+	"popri/methods/buttress"
 	"popri/methods/evolution"
 	"popri/methods/fedavg"
 	"popri/methods/genetic"
@@ -28,7 +29,8 @@ func init() {
 		fedavg.FTRL,
 		wasp.Description,
 		hotpate.Description,
-		genetic.Description)
+		genetic.Description,
+		buttress.Description)
 }
 
 // Add adds methods, which a configuration can name from then on.

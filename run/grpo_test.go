@@ -243,6 +243,9 @@ func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	for _, d := range methods.All {
 		c := configs.Default()
 		c.Method, c.Trainer.Select, c.Generate.ByLabel = d.Name, "distance", d.NeedsOf(c).Labels
+		if d.Follows {
+			c.Privacy.Continues = "earlier"
+		}
 		shows := false
 		for _, s := range d.Series.Columns {
 			shows = shows || s.Key == rounds.Distance && d.Work != nil && d.Product == methods.All[0].Product

@@ -1,12 +1,14 @@
 package run
 
 import (
+	"context"
 	"errors"
 
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/ceiling"
 	"popri/datasets/clients"
+	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/methods"
 	"popri/methods/method"
@@ -14,6 +16,8 @@ import (
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
+	"popri/model/lm"
+	"popri/model/tensor"
 	"popri/run/assembly"
 )
 
@@ -61,7 +65,25 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 	return d.New(method.Env{Dir: s.Dir, Config: c, Model: s.generator.Model, ModelDir: s.generator.Dir,
 		Tokenizer: s.generator.Tokenizer, Public: s.Data.Public, Prompter: s.prompter,
 		Writer: sampling.Writer{Config: c.Generate}, Engine: s.engine, Encoder: s.encoder, Clients: s.budget.Clients,
-		Reference: reference, Given: given})
+		Reference: reference, Likelihoods: s.likelihoods, Given: given})
+}
+
+// likelihoods are the mean log-likelihoods of texts under the small model in dir, in rows as the configuration's small
+// model is trained on.
+func (s *Session) likelihoods(ctx context.Context, dir string, texts []string, tell func(done, total int)) ([]float64,
+	error) {
+	c := s.Config
+	c.Downstream.Model = dir
+	dir, rows, err := rowsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: assembly.ComputeType(c.Model.DType)})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	return downstream.Likelihoods(ctx, m, rows, texts, tell)
 }
 
 // given is what a method needs besides what all methods have.

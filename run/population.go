@@ -19,6 +19,7 @@ import (
 	"popri/model/tensor"
 	"popri/run/assembly"
 	"popri/run/federated"
+	"popri/scoring/query"
 )
 
 // population are the train clients, and what they hold in memory.
@@ -44,6 +45,9 @@ func (s *Session) population(ctx context.Context, o Options, tell func(done, tot
 			o.Aggregators != nil, c.Fed.Clients, c.Fed.Elsewhere())
 	}
 	switch {
+	case d.ReleasesOf(c) == 0: // nobody is asked, so no text is read
+		return population{Clients: fedsim.Embedded{Clients: query.Clients{
+			Means: query.Means{Clients: s.budget.Clients}}}}, nil
 	case c.Fed.Elsewhere():
 		return population{Clients: fedsim.Remote{Enrolled: s.budget.Clients, Ask: federated.Gather(ctx, s.Dir, c, s.Sigma,
 			s.budget.Clients, s.encoder, o.Aggregators, o.Announced)}}, nil

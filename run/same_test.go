@@ -28,6 +28,7 @@ var needed = map[string][]string{
 	"genetic_eda": {"rounds/0001/release.bin", "rounds/0001/written.parquet", "rounds/0001/selection.parquet"},
 	"hot_pate":    {"rounds/0001/release-00001.bin", "rounds/0002/samples.parquet"},
 	"dp_ftrl":     {"rounds/0003/release.bin", "small/model.safetensors"},
+	"buttress":    {"rounds/0001/selection.parquet", "synthetic.parquet"},
 }
 
 // knows reports whether [sameRun] knows what a run of the method holds.

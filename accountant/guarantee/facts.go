@@ -28,6 +28,7 @@ const (
 	Rounds     Use = "rounds"     // which round's adapters write the synthetic set (trainer.select=fid)
 	Halving    Use = "halving"    // whether the run went on (popri ablate --adaptive)
 	Validated  Use = "validated"  // which round's model is published (trainer.select=validation)
+	Scoring    Use = "scoring"    // which texts of an earlier run are published, by small models that were chosen so
 	Mixing     Use = "mixing"     // whether the synthetic set has public texts, written ones or both (synthetic.mix=validated)
 )
 
@@ -48,6 +49,8 @@ var choices = []struct {
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
 	{Validated, "the published model is of the round with the least loss on their texts (trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
+	{Scoring, "the small models by which texts of an earlier run were chosen are of the step or round with the least loss on " +
+		"their texts", configs.Config.Follows},
 	{Mixing, "whether the synthetic set is public text, written text or both was chosen by what a small model learns about " +
 		"their texts (synthetic.mix=validated)",
 		func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},

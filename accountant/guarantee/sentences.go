@@ -309,13 +309,16 @@ func (f Facts) Warnings() []string {
 // Headline is the guarantee in one line.
 func (f Facts) Headline() string {
 	b := f.Record.Budget
-	own, _ := f.Releases()
+	own, inherited := f.Releases()
 	what := "sum"
 	if f.selected() {
 		what = "selection"
 	}
-	figures := fmt.Sprintf("ε = %s at δ = %g after %s of %s", accountant.RoundUp(f.Spent, 4),
-		b.Delta, quote.Count(own, what, ""), f.whose())
+	by := quote.Count(own, what, "") + " of " + f.whose()
+	if own == 0 && inherited > 0 {
+		by = quote.Count(inherited, "release", "") + " of earlier runs on the same clients"
+	}
+	figures := fmt.Sprintf("ε = %s at δ = %g after %s", accountant.RoundUp(f.Spent, 4), b.Delta, by)
 	switch {
 	case f.UnsafeCeiling:
 		return "nobody is protected: the generator was trained on the clients' texts"
@@ -341,6 +344,8 @@ func (f Facts) Spending() string {
 		releases = "by the one release"
 	case own == 0 && inherited == 1:
 		releases = "by the one release of an earlier run on the same clients"
+	case own == 0 && inherited > 0:
+		releases += " of earlier runs on the same clients"
 	case inherited > 0:
 		releases += fmt.Sprintf(", %d of them of earlier runs on the same clients", inherited)
 	}

@@ -512,3 +512,30 @@ func TestSuite(t *testing.T) {
 		t.Errorf("no test clients: %v", err)
 	}
 }
+
+// TestLikelihoods: the mean over a text's tokens, cut as in a training, without what ends its row; alike in both forms of
+// rows, where they begin with the same token.
+func TestLikelihoods(t *testing.T) {
+	w, tok, eos := world(t)
+	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	e := Encoder{Tokenizer: tok, Rows: Line, Begin: eos, End: eos, Length: 12}
+	texts := []string{"the cat", "a small dog sees the hat before the storm in the old house near the river.", ""}
+	got, err := Likelihoods(t.Context(), m, e, texts, func(int, int) {})
+	if err != nil || len(got) != 3 || got[2] != 0 {
+		t.Fatalf("%v (%v)", got, err)
+	}
+	for i, ids := range [][]int32{tok.Encode(texts[0]), tok.Encode(texts[1])[:11]} {
+		loss, _, err := Measure(m, nil, []lm.Row{{Tokens: append([]int32{eos}, ids...)}})
+		if err != nil || math.Abs(got[i]+loss) > 1e-5 {
+			t.Errorf("text %d: %g, want %g (%v)", i, got[i], -loss, err)
+		}
+	}
+	e.Rows = Document
+	if same, err := Likelihoods(t.Context(), m, e, texts, func(int, int) {}); err != nil || !reflect.DeepEqual(same, got) {
+		t.Errorf("as documents %v (%v), as lines %v", same, err, got)
+	}
+}

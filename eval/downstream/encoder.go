@@ -52,7 +52,14 @@ func (e Encoder) Encode(texts []string) []lm.Row {
 
 // row returns the row of a text, and how many of its characters (Unicode code points) stand in it.
 func (e Encoder) row(text string) (row lm.Row, characters int) {
-	first, last := e.Begin, e.ending()
+	tokens, characters := e.unended(text)
+	tokens = append(tokens, e.ending()...)
+	return lm.Row{Tokens: tokens[:min(len(tokens), e.Length)]}, characters
+}
+
+// unended is row without what ends the row.
+func (e Encoder) unended(text string) (tokens []int32, characters int) {
+	first := e.Begin
 	if e.Rows == Line {
 		first = e.End
 	}
@@ -61,8 +68,7 @@ func (e Encoder) row(text string) (row lm.Row, characters int) {
 		ids = ids[:room]
 		text = e.Tokenizer.Decode(ids, true)
 	}
-	tokens := slices.Concat([]int32{first}, ids, last)
-	return lm.Row{Tokens: tokens[:min(len(tokens), e.Length)]}, utf8.RuneCountInString(text)
+	return slices.Concat([]int32{first}, ids), utf8.RuneCountInString(text)
 }
 
 // ending is what ends a row.

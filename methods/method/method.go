@@ -3,6 +3,7 @@
 package method
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -36,7 +37,9 @@ type Env struct {
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
 	// distance is measured to. nil leaves the measurement out.
 	Reference *metrics.Gaussian
-	Given     Given
+	// Likelihoods are the mean log-likelihoods, in nats a token, of texts under the small model in dir.
+	Likelihoods func(ctx context.Context, dir string, texts []string, tell func(done, total int)) ([]float64, error)
+	Given       Given
 }
 
 // Given is what a method asks for by its [Needs]; the rest is nil.

@@ -131,6 +131,9 @@ func spentBefore(c configs.Config) ([]ledger.Entry, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Userf("privacy.continues: %w", err)
 	}
+	for i := range record.Entries {
+		record.Entries[i].Inherited = true
+	}
 	return record.Entries, err
 }
 
@@ -220,7 +223,17 @@ func Inherited(l *ledger.Ledger) []ledger.Entry {
 // multiplier with which all rounds fit the budget that earlier runs left. The rounds that this run has made do
 // not change it.
 func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float64, error) {
-	if c.Privacy.NoiseMultiplier > 0 {
+	spent, err := ledger.Spent(b, before)
+	if err != nil {
+		return 0, err
+	}
+	short := fmt.Errorf("privacy.epsilon is %g, for what this run and %s spend together, which leaves too little for this run: %w",
+		c.Privacy.Epsilon, c.Privacy.Continues, &ledger.BudgetError{Path: c.Privacy.Continues, Spent: spent, After: math.Inf(1),
+			Epsilon: b.Epsilon, Delta: b.Delta})
+	switch {
+	case spent > c.Privacy.Epsilon:
+		return 0, short
+	case c.Privacy.NoiseMultiplier > 0:
 		return c.Privacy.NoiseMultiplier, nil
 	}
 	each := planned(c, b)
@@ -235,10 +248,7 @@ func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float6
 	plan.Before = nil
 	fresh, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
 	if err == nil && sigma > mostNoise*fresh {
-		spent, errSpent := ledger.Spent(b, before)
-		err = errors.Join(errSpent, fmt.Errorf("privacy.epsilon is %g, for what this run and %s spend together, which leaves "+
-			"too little for this run: %w", c.Privacy.Epsilon, c.Privacy.Continues, &ledger.BudgetError{
-			Path: c.Privacy.Continues, Spent: spent, After: math.Inf(1), Epsilon: b.Epsilon, Delta: b.Delta}))
+		err = short
 	}
 	return sigma, err
 }

@@ -23,13 +23,13 @@ func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
 		ClipNorm:   bound,
 		Accountant: accountants[ledger.Accountant(b, f.Record.Entries).Name()], Relation: string(b.Relation),
 		Statement: f.Statement(), Warnings: f.Warnings()}
-	if n := len(f.Record.Entries); n > 0 {
+	if n := len(f.Record.Entries); own > 0 {
 		p.NoiseMultiplier = f.Record.Entries[n-1].Sigma
 	}
 	if d.Denoise != nil {
 		p.Denoise = d.Denoise(*c)
 	}
-	if own > 0 && d.Notes != nil {
+	if (own > 0 || p.Planned == 0) && d.Notes != nil {
 		p.Statement = append(p.Statement, d.Notes(*c)...)
 	}
 	return p

@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
@@ -67,8 +68,8 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 		return nil, err
 	}
 	d.Releases = methods.Of(c).ReleasesOf(c)
-	for _, e := range record.Entries {
-		d.NoiseMultiplier = e.Sigma
+	if d.Releases > 0 {
+		d.NoiseMultiplier = record.Entries[len(record.Entries)-1].Sigma
 	}
 
 	shape := func(path, embedded, role string) (lm.Shape, error) {
@@ -166,12 +167,14 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 	case m.Mixes && c.Synthetic.PublicTexts > 0:
 		product += fmt.Sprintf(" and %d public texts that the noised release weights", c.Synthetic.PublicTexts)
 	}
-	parts := "samples, scores, adapters, and "
-	if c.Learns() {
-		parts = ""
+	var parts []string
+	if !c.Learns() {
+		parts = append(parts, "samples, scores, adapters")
 	}
-	list := []string{product,
-		fmt.Sprintf("rounds/: "+parts+"the noised sum of the train clients' vectors of each release (%d)", d.Releases),
+	if d.Releases > 0 {
+		parts = append(parts, fmt.Sprintf("the noised sum of the train clients' vectors of each release (%d)", d.Releases))
+	}
+	list := []string{product, "rounds/: " + strings.Join(parts, ", and "),
 		fmt.Sprintf("config.yaml, ledger.jsonl: all settings, and the number of train clients (%d)", b.Clients)}
 	if evaluate {
 		list = append(list, "small/: the small model that is trained on the synthetic set, with its card",
