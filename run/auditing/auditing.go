@@ -20,6 +20,7 @@ import (
 	"popri/model/embedding"
 	"popri/run/assembly"
 	"popri/scoring"
+	"popri/scoring/counts"
 	"popri/scoring/ensemble"
 	"popri/scoring/query"
 	"popri/scoring/update"
@@ -174,6 +175,8 @@ func (a *Audited) play(g fedsim.Game) error {
 	switch {
 	case update.Named(a.Query):
 		g.Clip = a.Bound
+	case counts.Named(a.Query):
+		g.Counts = true
 	case ensemble.Named(a.Query):
 		g.Votes = a.Bound
 	case scoring.BallotNamed(a.Query):
