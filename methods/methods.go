@@ -13,6 +13,7 @@ import (
 	"popri/methods/selection"
 	"popri/methods/sft"
 	"popri/methods/wasp"
+	"popri/methods/wordpairs"
 )
 
 // All are the methods, the default first.
@@ -28,7 +29,8 @@ func init() {
 		fedavg.FTRL,
 		wasp.Description,
 		hotpate.Description,
-		genetic.Description)
+		genetic.Description,
+		wordpairs.Description)
 }
 
 // Add adds methods, which a configuration can name from then on.

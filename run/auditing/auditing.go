@@ -163,10 +163,10 @@ func (a *Audited) ask(samples embedding.Matrix, loose float64) (query.Query, err
 // Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
 // charges or without noise plays no game.
 func (a *Audited) play(g fedsim.Game) error {
-	counts := ledger.Events(a.Record.Budget, a.Record.Entries)
+	events := ledger.Events(a.Record.Budget, a.Record.Entries)
 	for i, e := range a.Record.Entries {
 		if !e.Inherited { // of the nodes of a tree, those play that hold one client's updates
-			g.Rounds, g.Sigma = min(g.Rounds+counts[i].Count, maxGameRounds), e.Sigma
+			g.Rounds, g.Sigma = min(g.Rounds+events[i].Count, maxGameRounds), e.Sigma
 		}
 	}
 	if g.Trials == 0 || g.Rounds == 0 || g.Sigma == 0 || a.Query == "" {
