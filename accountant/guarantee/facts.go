@@ -46,7 +46,7 @@ var choices = []struct {
 		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.Learns() }},
 	{Rounds, "the synthetic set is of the round whose samples are nearest to their texts (trainer.select=fid)",
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
-	{Validated, "the published model is the one with the least loss on their texts, of the rounds and of what a method tries " +
+	{Validated, "the published model is the one with the least loss on their texts, of the rounds or of the weights of a table " +
 		"(trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
 	{Mixing, "whether the synthetic set is public text, written text or both was chosen by what a small model learns about " +

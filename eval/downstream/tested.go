@@ -28,9 +28,6 @@ func OpenTested(dir string, o lm.Options) (t Tested, err error) {
 
 // Measure is [Measure] of the tested model.
 func (t Tested) Measure(rows []lm.Row) (loss, accuracy float64, err error) {
-	if t.table == nil {
-		return Measure(t.Model, nil, rows)
-	}
 	tokens, correct := 0, 0
 	err = tensor.Run(func(s *tensor.Scope) error {
 		each, err := t.rows(s, rows, nil)

@@ -48,7 +48,7 @@ func (m *Method) keep(answer *release.Release) *kept {
 	return k
 }
 
-// weights are how much of the table is mixed in.
+// weights are how much of the table is mixed in; all zero is nothing.
 type weights struct{ tilt, cap, kappa float64 }
 
 // fixed suit a pretrained small model, which knows most pairs of words.
@@ -56,8 +56,9 @@ var fixed = weights{tilt: .3, cap: .5, kappa: 20}
 
 var tilts = [...]float64{0, .3, 1}
 
-// candidates are what validation clients choose among; no table is another one.
-var candidates = func() (list []weights) {
+// candidates are what validation clients choose among; the first is no table.
+var candidates = func() []weights {
+	list := []weights{{}}
 	for _, tilt := range tilts {
 		for _, most := range []float64{.2, .5, 1} {
 			for _, kappa := range []float64{2, 6, 20, 60} {
@@ -92,13 +93,12 @@ type losses struct {
 	order  []int32               // of the kept tokens, so that sums round alike each time
 	raised [len(tilts)][]float64 // e^(tilt·r) − 1 of these
 	parts  []float64             // e^logit, scaled
-	n      int
-	before float64   // without a table, nats in all
-	with   []float64 // with each of the candidates
+	of     []float64             // each candidate's, nats in all
+	n      float64               // tokens
 }
 
 func (k *kept) newLosses() *losses {
-	l := &losses{kept: k, order: slices.Sorted(maps.Keys(k.tokens)), with: make([]float64, len(candidates))}
+	l := &losses{kept: k, order: slices.Sorted(maps.Keys(k.tokens)), of: make([]float64, len(candidates))}
 	for t, tilt := range tilts {
 		for _, v := range l.order {
 			l.raised[t] = append(l.raised[t], math.Expm1(tilt*k.tokens[v]))
@@ -110,14 +110,11 @@ func (k *kept) newLosses() *losses {
 // add adds a token with the logits before it and the token before that.
 func (l *losses) add(before, next int32, logits []float32) {
 	most, all := float64(slices.Max(logits)), 0.0
-	l.parts = slices.Grow(l.parts[:0], len(logits))
+	l.parts = l.parts[:0]
 	for _, x := range logits {
-		part := math.Exp(float64(x) - most)
-		l.parts, all = append(l.parts, part), all+part
+		l.parts = append(l.parts, math.Exp(float64(x)-most))
+		all += l.parts[len(l.parts)-1]
 	}
-	l.n++
-	l.before += math.Log(all) + most - float64(logits[next])
-	y, sum := l.rows[before][next], l.sums[before]
 	var q [len(tilts)]float64 // of the token
 	for t, tilt := range tilts {
 		z := all
@@ -126,19 +123,13 @@ func (l *losses) add(before, next int32, logits []float32) {
 		}
 		q[t] = l.parts[next] * math.Exp(tilt*l.tokens[next]) / z
 	}
+	y, sum := l.rows[before][next], l.sums[before]
 	for i, w := range candidates {
 		p := q[slices.Index(tilts[:], w.tilt)]
 		if sum > 0 {
 			p += w.weight(sum) * (y/sum - p)
 		}
-		l.with[i] -= math.Log(p)
+		l.of[i] -= math.Log(p)
 	}
-}
-
-// mean are the mean losses of a token, in nats.
-func (l *losses) mean() (before float64, with []float64) {
-	for _, loss := range l.with {
-		with = append(with, loss/float64(l.n))
-	}
-	return l.before / float64(l.n), with
+	l.n++
 }

@@ -18,7 +18,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -134,28 +133,24 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	return ctx.Err()
 }
 
-// measure notes the loss on the validation clients without and with the table, and chooses by it where
-// trainer.select says so. Whether there is a table is then the choice between the states before and after the round.
+// measure notes the loss on the validation clients without and with the table, nats a token, and chooses by it where
+// trainer.select says so. If no table is best, the state before the round is as good, and is published.
 func (m *Method) measure(r *rounds.Round) error {
-	losses := m.kept.newLosses()
-	if err := m.Given.Small.Predict(m.part, losses.add); err != nil {
+	l := m.kept.newLosses()
+	if err := m.Given.Small.Predict(m.part, l.add); err != nil {
 		return err
 	}
-	before, with := losses.mean()
 	at := slices.Index(candidates, fixed)
 	if m.Config.SelectsBy() == configs.ValidationLoss {
-		for i, loss := range with {
-			if loss < with[at] || math.IsNaN(with[at]) {
+		for i, loss := range l.of {
+			if loss < l.of[at] {
 				at = i
 			}
 		}
 	}
 	m.chosen = candidates[at]
-	for key, loss := range map[string]float64{configs.ValidationLoss: before, configs.ValidationLoss + rounds.After: with[at]} {
-		if !math.IsNaN(loss) && !math.IsInf(loss, 0) { // no figure can hold it, and nothing chooses it
-			r.Figures.Set(key, loss)
-		}
-	}
+	r.Figures.Set(configs.ValidationLoss, l.of[0]/l.n)
+	r.Figures.Set(configs.ValidationLoss+rounds.After, l.of[at]/l.n)
 	return nil
 }
 

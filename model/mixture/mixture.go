@@ -98,34 +98,24 @@ func Read(dir string, vocabulary int) (*Table, error) {
 
 // check finds what no table of a model has.
 func (t *Table) check(vocabulary int) error {
-	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-	known := func(v int32) error {
-		if v < 0 || int(v) >= vocabulary {
-			return fmt.Errorf("token %d is none of the model's %d", v, vocabulary)
-		}
-		return nil
-	}
-	if !finite(t.Tilt) {
-		return fmt.Errorf("tilt is %g", t.Tilt)
+	bad := func(v int32, x, least, most float64) bool {
+		return v < 0 || int(v) >= vocabulary || !(x >= least && x <= most)
 	}
 	for v, r := range t.LogRatios {
-		if err := known(v); err != nil || !finite(r*t.Tilt) {
-			return errors.Join(err, fmt.Errorf("the log-ratio of token %d is %g", v, r))
+		if bad(v, r*t.Tilt, -1e3, 1e3) {
+			return fmt.Errorf("token %d of %d has the log-ratio %g, tilt is %g", v, vocabulary, r, t.Tilt)
 		}
 	}
 	for u, row := range t.Rows {
-		if err := known(u); err != nil || !(row.Weight >= 0 && row.Weight <= 1) {
-			return errors.Join(err, fmt.Errorf("the row of token %d has the weight %g, must be from 0 to 1", u, row.Weight))
-		}
 		sum := 0.0
 		for v, p := range row.Next {
-			if err := known(v); err != nil || !(p >= 0) {
-				return errors.Join(err, fmt.Errorf("the probability of %d after %d is %g", v, u, p))
+			if sum += p; bad(v, p, 0, 1+1e-6) {
+				return fmt.Errorf("token %d of %d has the probability %g after token %d", v, vocabulary, p, u)
 			}
-			sum += p
 		}
-		if !(math.Abs(sum-1) < 1e-6) {
-			return fmt.Errorf("the probabilities after token %d add up to %g, must be 1", u, sum)
+		if bad(u, row.Weight, 0, 1) || !(math.Abs(sum-1) < 1e-6) {
+			return fmt.Errorf("the row of token %d of %d has the weight %g and probabilities of sum %g, must be from 0 to 1, and 1",
+				u, vocabulary, row.Weight, sum)
 		}
 	}
 	return nil

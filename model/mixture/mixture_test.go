@@ -91,15 +91,15 @@ func TestFile(t *testing.T) {
 	if err := Refuse(dir, "training"); !fault.IsUser(err) || !strings.Contains(err.Error(), "training would leave out") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Read(dir, 2); !fault.IsUser(err) || !strings.Contains(err.Error(), "none of the model's 2") {
+	if _, err := Read(dir, 2); !fault.IsUser(err) || !strings.Contains(err.Error(), "of 2 has the") {
 		t.Errorf("a smaller vocabulary: %v", err)
 	}
 	for content, want := range map[string]string{
 		`{`:                                     "unexpected end",
 		`{"rows":{"x":{}}}`:                     "x",
 		`{"rows":{"1":{"weight":2}}}`:           "weight 2",
-		`{"rows":{"1":{"next":{"0":0.5}}}}`:     "add up to 0.5",
-		`{"rows":{"1":{"next":{"0":-1}}}}`:      "is -1",
+		`{"rows":{"1":{"next":{"0":0.5}}}}`:     "sum 0.5",
+		`{"rows":{"1":{"next":{"0":-1}}}}`:      "probability -1",
 		`{"tilt":1e300,"log_ratios":{"0":1e9}}`: "1e+09",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, File), []byte(content), 0o644); err != nil {
