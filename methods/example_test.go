@@ -25,4 +25,5 @@ func Example() {
 	// wasp: WASP, 3 releases
 	// hot_pate: Hot PATE, 512 releases
 	// genetic_eda: Genetic EDA, 4 releases
+	// word_pairs: Word-pair table, 1 releases
 }

@@ -28,7 +28,7 @@ var Description = method.Description{
 		{Key: "tilt", Name: "Tilt", Format: series.Number, Decimals: 1}, {Key: "cap", Name: "Cap", Format: series.Number, Decimals: 1},
 		{Key: "kappa", Name: "κ", Format: series.Number},
 	}},
-	Words: method.Words{Title: "Word pairs", Work: work, Notes: notes,
+	Words: method.Words{Title: "Word-pair table", Work: work, Notes: notes,
 		About:   "writes no text: a noised table of the clients' words and pairs of words is mixed into the small model's predictions",
 		Product: "as it was, with a noised table of the clients' words and pairs of words to mix in",
 		Untuned: "same generator, prompts that quote public texts"},

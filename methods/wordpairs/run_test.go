@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/run/trying"
 	"popri/testkit/testworld"
 )
 
@@ -82,6 +84,24 @@ func TestRun(t *testing.T) {
 	}
 	if r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || !r.Sound() || r.Releases != 1 {
 		t.Errorf("the audit finds %q (%v)", r.Problems, err)
+	}
+	if models, err := trying.Open(dir); err != nil {
+		t.Error(err)
+	} else {
+		defer models.Close()
+		differ := 0
+		for _, text := range []string{"the ", "a ", "we ", "the cat ", "before the "} {
+			before, with, err := models.Suggest(text)
+			if err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(before, with) {
+				differ++
+			}
+		}
+		if differ == 0 {
+			t.Error("the keyboard suggests the same with and without the table")
+		}
 	}
 	// What would leave the table out is refused.
 	c.Downstream.Model, c.Privacy.Continues, c.Privacy.Epsilon = small, dir, 1000
