@@ -223,7 +223,7 @@ func (v *Report) trains(c Config) {
 	if !c.Learns() {
 		return
 	}
-	v.Refuse(c, fmt.Sprintf("where method is %q: clients answer with model updates", c.Method), "fed.clients",
+	v.Refuse(c, fmt.Sprintf("where method is %q: clients answer for the small model itself", c.Method), "fed.clients",
 		"aggregate.least", "privacy.unsafe_diagnostics", "privacy.unsafe_ceiling", "downstream.task")
 }
 

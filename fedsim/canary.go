@@ -16,6 +16,7 @@ import (
 	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
+	"popri/scoring/counts"
 	"popri/scoring/ensemble"
 	"popri/scoring/query"
 	"popri/scoring/update"
@@ -26,11 +27,13 @@ import (
 // best test gives a lower bound on the privacy loss of the mechanism as it runs, independent of the formulas.
 type Game struct {
 	// Ask makes the query about samples (unit vectors), with loose times its norm bound: 1, or far more to leave
-	// clipping out. Required, unless Clip, Votes or Picks is set.
+	// clipping out. Required, unless Clip, Counts, Votes or Picks is set.
 	Ask func(samples embedding.Matrix, loose float64) (query.Query, error)
 	// Clip, above 0, is the norm bound of model updates, which are asked instead: made-up ones, since clipping bounds
 	// whatever clients' training gives.
 	Clip float64
+	// Counts asks for counts of tokens and of pairs of them (package counts), of made-up clients.
+	Counts bool
 	// Votes, above 0, is the norm bound of teachers' votes (package ensemble), which are asked instead. What is
 	// released of them, a token with its noised count, is all that the attacker sees.
 	Votes float64
@@ -105,6 +108,8 @@ func (g Game) Play() (Outcome, error) {
 	switch {
 	case g.Clip > 0:
 		opponents = g.updated
+	case g.Counts:
+		opponents = g.counted
 	case g.Votes > 0:
 		opponents = g.voted
 	case g.Picks > 0:
@@ -232,26 +237,57 @@ func (g Game) updated() (w opponents, err error) {
 	if g.SkipClip {
 		q.Clip *= 1e6
 	}
+	return w, w.ask(Learning{playing{g.Clip}}, q, 1)
+}
+
+// ask lets the clients of a game answer, the canary often times.
+func (w *opponents) ask(c Clients, q query.Question, often int) error {
 	sumOf := func(which []int) ([]int64, error) {
-		sum, err := Learning{playing{g.Clip}}.Sum(Round{release.Request{Query: q}, w.grid, which})
+		sum, err := c.Sum(Round{release.Request{Query: q}, w.grid, which})
 		return sum.Steps, err
 	}
+	others, alone := numeric.Indices(gameClients), slices.Repeat([]int{gameClients}, often)
 	w.sum = func(canary bool) ([]int64, error) {
-		n := gameClients
 		if canary {
-			n++
+			return sumOf(slices.Concat(others, alone))
 		}
-		return sumOf(numeric.Indices(n))
+		return sumOf(others)
 	}
-	base, err := w.sum(false)
+	base, err := sumOf(others)
 	if err != nil {
+		return err
+	}
+	moved, err := sumOf(alone)
+	for i := range base {
+		w.base, w.canary = append(w.base, w.grid.Value(base[i])), append(w.canary, w.grid.Value(moved[i]))
+	}
+	return err
+}
+
+// counted answer with counts. Without the scaling to the norm bound, the canary counts several times.
+func (g Game) counted() (w opponents, err error) {
+	q := counts.Question{Tokens: []int32{0, 1, 2, 3, 4, 5, 6}, Share: .7}
+	if w.grid, err = g.plays(q.Bound(), q.Len()); err != nil {
 		return w, err
 	}
-	alone, err := sumOf([]int{gameClients})
-	for i := range base {
-		w.base, w.canary = append(w.base, w.grid.Value(base[i])), append(w.canary, w.grid.Value(alone[i]))
+	often := 1
+	if g.SkipClip {
+		often = 5
 	}
-	return w, err
+	return w, w.ask(Counting{spelling{}}, q, often)
+}
+
+// spelling are clients with made-up rows of tokens, more of them for each.
+type spelling struct{}
+
+func (spelling) Clients() int { return gameClients + 1 }
+
+func (spelling) Rows(client int) [][]int32 {
+	random, row := rng.New(1, "canary", "counts", strconv.Itoa(client)), make([]int32, 10*(client+1))
+	for i := range row {
+		row[i] = int32(random.IntN(8))
+	}
+	return [][]int32{row}
 }
 
 // playing are clients with made-up changes of up to three times a bound.
@@ -348,7 +384,7 @@ func (g Game) validate() error {
 		faults = append(faults, fmt.Errorf("fedsim: canary game: "+format, args...))
 	}
 	asked := 0
-	for _, is := range []bool{g.Ask != nil, g.Clip > 0, g.Votes > 0, g.Picks > 0} {
+	for _, is := range []bool{g.Ask != nil, g.Clip > 0, g.Counts, g.Votes > 0, g.Picks > 0} {
 		if is {
 			asked++
 		}

@@ -26,4 +26,5 @@ func Example() {
 	// hot_pate: Hot PATE, 512 releases
 	// genetic_eda: Genetic EDA, 4 releases
 	// buttress: Buttress, 0 releases
+	// word_pairs: Word-pair table, 1 releases
 }

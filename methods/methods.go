@@ -14,6 +14,7 @@ import (
 	"popri/methods/selection"
 	"popri/methods/sft"
 	"popri/methods/wasp"
+	"popri/methods/wordpairs"
 )
 
 // All are the methods, the default first.
@@ -30,7 +31,8 @@ func init() {
 		wasp.Description,
 		hotpate.Description,
 		genetic.Description,
-		buttress.Description)
+		buttress.Description,
+		wordpairs.Description)
 }
 
 // Add adds methods, which a configuration can name from then on.

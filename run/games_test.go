@@ -45,6 +45,7 @@ func TestGames(t *testing.T) {
 		"scores":        func(_ *testing.T, c *configs.Config) { c.Scoring.Normalize = "standardize" },
 		"nearest votes": func(_ *testing.T, c *configs.Config) { c.Method = evolution.Description.Name },
 		"dp_fedavg":     func(_ *testing.T, c *configs.Config) { c.Method = "dp_fedavg" },
+		"word_pairs":    func(_ *testing.T, c *configs.Config) { c.Method = "word_pairs" },
 		"wasp":          func(t *testing.T, c *configs.Config) { *c = wasped(t) },
 		"genetic, by sums": func(_ *testing.T, c *configs.Config) {
 			c.Method = "genetic_eda"

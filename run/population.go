@@ -15,6 +15,7 @@ import (
 	"popri/methods"
 	"popri/methods/method"
 	"popri/model/lm"
+	"popri/model/mixture"
 	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
@@ -51,6 +52,10 @@ func (s *Session) population(ctx context.Context, o Options, tell func(done, tot
 	case c.Fed.Elsewhere():
 		return population{Clients: fedsim.Remote{Enrolled: s.budget.Clients, Ask: federated.Gather(ctx, s.Dir, c, s.Sigma,
 			s.budget.Clients, s.encoder, o.Aggregators, o.Announced)}}, nil
+	case needs.Counts:
+		_, rows, err := rowsOf(c)
+		return population{Clients: fedsim.Counting{Counter: local.NewCounter(s.Data.Private.Split(clients.Train),
+			rows.Encode)}}, err
 	case needs.Small:
 		return s.learners(ctx)
 	case needs.Teachers != nil:
@@ -86,11 +91,17 @@ func (s *Session) small() (*method.Small, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &method.Small{Dir: dir, Open: s.trained(dir)}
+	if err := mixture.Refuse(dir, "this method"); err != nil {
+		return nil, err
+	}
+	m := &method.Small{Dir: dir, Open: s.trained(dir), Encode: rows.Encode}
 	validation := rows.Encode(clients.Texts(s.Data.Private.Split(clients.Validation)))
 	if len(validation) > 0 {
 		m.Validate = func(p *lora.Part) (loss, accuracy float64, err error) {
 			return downstream.Measure(p.Model, p.Passes(), validation)
+		}
+		m.Predict = func(p *lora.Part, use func(before, next int32, logits []float32)) error {
+			return downstream.Predict(p.Model, validation, use)
 		}
 	}
 	return m, nil

@@ -25,6 +25,7 @@ var needed = map[string][]string{
 		"rounds/0001/generator_00.parquet"},
 	"dp_fedavg": {"rounds/0001/release.bin", "small/model.safetensors", "small/config.json",
 		"small/tokenizer.json"},
+	"word_pairs":  {"rounds/0001/release.bin", "small/model.safetensors", "small/mixture.json"},
 	"genetic_eda": {"rounds/0001/release.bin", "rounds/0001/written.parquet", "rounds/0001/selection.parquet"},
 	"hot_pate":    {"rounds/0001/release-00001.bin", "rounds/0002/samples.parquet"},
 	"dp_ftrl":     {"rounds/0003/release.bin", "small/model.safetensors"},

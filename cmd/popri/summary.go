@@ -113,7 +113,7 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 		if out.Small != "" {
 			fmt.Fprintf(w, "model:     %s\n", out.Small)
 			if e == nil || !e.Classifies() {
-				fmt.Fprintf(w, "run it:    %s\n", quote.Shell("popri", "generate", "--model", out.Small, "--prompt", "I"))
+				fmt.Fprintf(w, "run it:    %s\n", reporting.Command(dir))
 			}
 		}
 		fmt.Fprintf(w, "report:    %s\n", abs)

@@ -82,9 +82,9 @@ func Measure(m *lm.Model, a lm.Adapter, rows []lm.Row) (loss, accuracy float64, 
 }
 
 // evaluate scores the model on each client of the set.
-func evaluate(s *tensor.Scope, m *lm.Model, set Set, done func(tokens int)) ([]Score, error) {
+func evaluate(s *tensor.Scope, m Tested, set Set, done func(tokens int)) ([]Score, error) {
 	scores := make([]Score, set.n)
-	rows, err := m.EvaluateRows(s, set.Rows, nil, evalTokens, done)
+	rows, err := m.rows(s, set.Rows, done)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +109,14 @@ func evaluate(s *tensor.Scope, m *lm.Model, set Set, done func(tokens int)) ([]S
 const typedTexts = 200
 
 // typeOn types test texts on the model's keyboard, and adds what its suggestions save.
-func typeOn(s *tensor.Scope, m *lm.Model, k *keyboard.Keyboard, set Set, seed uint64, scores []Score) {
+func typeOn(s *tensor.Scope, m Tested, k *keyboard.Keyboard, set Set, seed uint64, scores []Score) {
 	order := drawn(len(set.Rows), typedTexts, seed, "typed")
 	rows := make([]lm.Row, len(order))
 	for i, at := range order {
 		rows[i] = set.Rows[at]
 		scores[set.client[at]].Typed += set.characters[at]
 	}
-	m.Distributions(s, rows, evalTokens, func(row, token int, logits []float32) {
+	m.distributions(s, rows, func(row, token int, logits []float32) {
 		if word := k.Begins(rows[row].Tokens, token); word != "" {
 			scores[set.client[order[row]]].Saved += k.Saved(logits, word)
 		}

@@ -15,7 +15,7 @@ import (
 type Keyboard struct {
 	*keyboard.Keyboard
 	encoder Encoder
-	model   *lm.Model
+	model   Tested
 	mutex   sync.Mutex
 	context string    // for which logits are known
 	logits  []float32 // nil before the first use
@@ -28,7 +28,7 @@ func OpenKeyboard(dir, rows string, length int, compute tensor.DType) (*Keyboard
 	if err != nil {
 		return nil, err
 	}
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: compute})
+	m, err := OpenTested(dir, lm.Options{Weights: tensor.Float32, Compute: compute})
 	if err != nil {
 		return nil, fmt.Errorf("downstream: %w", err)
 	}
@@ -61,7 +61,7 @@ func (k *Keyboard) next(s *tensor.Scope, context string) (logits []float32) {
 	row, _ := whole.row(context)
 	ids := row.Tokens[:len(row.Tokens)-len(k.encoder.ending())]
 	ids = slices.Concat(ids[max(0, len(ids)-k.encoder.Length+1):], []int32{k.encoder.End})
-	k.model.Distributions(s, []lm.Row{{Tokens: ids}}, evalTokens, func(_, token int, of []float32) {
+	k.model.distributions(s, []lm.Row{{Tokens: ids}}, func(_, token int, of []float32) {
 		if token == len(ids)-1 {
 			logits = slices.Clone(of)
 		}

@@ -14,6 +14,7 @@ import (
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
+	"popri/model/mixture"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
@@ -353,11 +354,17 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 	}
 	defer m.Free()
 	defer t.free()
-	if r.scores, err = evaluate(s, m, test, o.Worked); err != nil {
+	tested := Tested{Model: m}
+	if !src.trained() && !u.classifies() {
+		if tested.table, err = mixture.Read(u.ModelDir, m.Config.Vocab); err != nil {
+			return r, err
+		}
+	}
+	if r.scores, err = evaluate(s, tested, test, o.Worked); err != nil {
 		return r, err
 	}
 	if !u.classifies() {
-		typeOn(s, m, keyboard.New(e.Tokenizer), test, o.Seed, r.scores)
+		typeOn(s, tested, keyboard.New(e.Tokenizer), test, o.Seed, r.scores)
 	}
 	if u.keeps(src) {
 		err = u.keep(m, t.adapter)
@@ -417,6 +424,9 @@ func (t tuned) free() {
 // train fine-tunes a model with each learning rate and returns the best one, which the caller frees.
 func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, validation []lm.Row, o Options,
 	state string) (best *lm.Model, t tuned, err error) {
+	if err := mixture.Refuse(u.ModelDir, "training the small model"); err != nil {
+		return nil, t, err
+	}
 	defer func() {
 		if err != nil && best != nil {
 			best.Free()

@@ -14,6 +14,7 @@ import (
 	"popri/internal/quote"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/scoring/counts"
 	"popri/scoring/ensemble"
 	"popri/scoring/update"
 )
@@ -153,7 +154,7 @@ func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) 
 	} else if ok {
 		return outside(found, checked)
 	}
-	if update.Named(found.Query) {
+	if update.Named(found.Query) || counts.Named(found.Query) {
 		return NoiseTest{seen: true}, r.nearZero(f), nil
 	}
 	round, err := rounds(found.Round)

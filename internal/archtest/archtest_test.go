@@ -26,7 +26,7 @@ var (
 	// learns, and what shows a run to others, must not reach private text: not even through a package that imports the
 	// private half. What the clients answer comes to them as values, by package release.
 	learns = []string{"trainer", "trainer/pretrain", "lora", "dpo", "dpo/trl", "model/lm", "model/tokenizer", "scoring",
-		"scoring/ensemble", "scoring/query", "scoring/update", "fedsim/aggregate", "fedsim/release", "fedsim/sealing",
+		"scoring/counts", "scoring/ensemble", "scoring/query", "scoring/update", "fedsim/aggregate", "fedsim/release", "fedsim/sealing",
 		"methods", "methods/method",
 		"methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
 		"show/texts", "show/trackers", "show/watch", "study/grid", "study/jobs"}

@@ -73,6 +73,7 @@ type Needs struct {
 	Labels   bool      // and by their texts' labels
 	Meaning  bool      // embeddings have no measures of form, whatever scoring.form is
 	Small    bool      // [Given].Small: clients train the small model
+	Counts   bool      // or they count tokens and pairs of them, as that model's tokenizer has them
 	Rank     int       // of the adapter that they train in place of all its weights; 0 for none
 	Rows     int       // of a client's texts that it trains on in a round; 0 for all
 	Kinds    bool      // [Given].Kinds

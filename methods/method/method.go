@@ -57,6 +57,11 @@ type Small struct {
 	// Validate measures it on the validation clients, who are not protected: nats a token, and the fraction of tokens that
 	// are predicted exactly. nil where there are none.
 	Validate func(*lora.Part) (loss, accuracy float64, err error)
+	// Encode gives texts as rows, cut as clients' texts and evaluations' are.
+	Encode func(texts []string) []lm.Row
+	// Predict calls use for each token of the validation clients with the model's logits before it, which use may
+	// overwrite, and the token before it. nil where there are none.
+	Predict func(p *lora.Part, use func(before, next int32, logits []float32)) error
 }
 
 // Distance is the Fréchet distance of samples to the reference; nil without one.

@@ -44,6 +44,21 @@ type RowScore struct {
 	Best            int32 // of a classifier: the likeliest label
 }
 
+// AddRank counts a token of which this many are likelier.
+func (r *RowScore) AddRank(rank int) {
+	r.Tokens++
+	switch {
+	case rank == 0:
+		r.Correct++
+		fallthrough
+	case rank < 3:
+		r.Top3++
+		fallthrough
+	case rank < 5:
+		r.Top5++
+	}
+}
+
 // batches calls f with the rows in turn, as many at once as have the given padded tokens, and where they begin.
 func batches(s *tensor.Scope, rows []Row, tokens int, f func(from int, batch []Row)) {
 	for from := 0; from < len(rows); {
@@ -69,20 +84,10 @@ func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batch
 		for i, lp := range sc.LogProbs {
 			r := &out[from+sc.Row[i]]
 			r.Loss -= float64(lp)
-			r.Tokens++
 			if len(sc.Best) > 0 {
 				r.Best = sc.Best[i]
 			}
-			switch rank := sc.Rank[i]; {
-			case rank == 0:
-				r.Correct++
-				fallthrough
-			case rank < 3:
-				r.Top3++
-				fallthrough
-			case rank < 5:
-				r.Top5++
-			}
+			r.AddRank(int(sc.Rank[i]))
 		}
 		if done != nil {
 			done(Tokens(batch))

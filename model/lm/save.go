@@ -71,7 +71,7 @@ func (m *Model) SaveLike(other, dir string, d safetensors.DType) error {
 		is := func(ends string) bool { return strings.HasSuffix(name, ends) }
 		describes := is(".json") || is(".jinja") || is(".model") || name == "merges.txt" || name == "vocab.txt"
 		if !e.Type().IsRegular() && e.Type()&fs.ModeSymlink == 0 || !describes || is(".index.json") ||
-			is("provenance.json") {
+			is("provenance.json") || is("mixture.json") {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(other, e.Name()))

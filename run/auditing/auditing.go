@@ -20,6 +20,7 @@ import (
 	"popri/model/embedding"
 	"popri/run/assembly"
 	"popri/scoring"
+	"popri/scoring/counts"
 	"popri/scoring/ensemble"
 	"popri/scoring/query"
 	"popri/scoring/update"
@@ -162,10 +163,10 @@ func (a *Audited) ask(samples embedding.Matrix, loose float64) (query.Query, err
 // Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
 // charges or without noise plays no game.
 func (a *Audited) play(g fedsim.Game) error {
-	counts := ledger.Events(a.Record.Budget, a.Record.Entries)
+	events := ledger.Events(a.Record.Budget, a.Record.Entries)
 	for i, e := range a.Record.Entries {
 		if !e.Inherited { // of the nodes of a tree, those play that hold one client's updates
-			g.Rounds, g.Sigma = min(g.Rounds+counts[i].Count, maxGameRounds), e.Sigma
+			g.Rounds, g.Sigma = min(g.Rounds+events[i].Count, maxGameRounds), e.Sigma
 		}
 	}
 	if g.Trials == 0 || g.Rounds == 0 || g.Sigma == 0 || a.Query == "" {
@@ -174,6 +175,8 @@ func (a *Audited) play(g fedsim.Game) error {
 	switch {
 	case update.Named(a.Query):
 		g.Clip = a.Bound
+	case counts.Named(a.Query):
+		g.Counts = true
 	case ensemble.Named(a.Query):
 		g.Votes = a.Bound
 	case scoring.BallotNamed(a.Query):

@@ -12,6 +12,7 @@ import (
 	"popri/internal/quote"
 	"popri/methods/sampling"
 	"popri/model/lm"
+	"popri/model/mixture"
 	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
@@ -56,6 +57,9 @@ func Check(c configs.Config, population *clients.Population) error {
 		}
 		if shape, err = lm.Inspect(dir); err != nil {
 			return fault.User(err)
+		}
+		if err := mixture.Refuse(dir, "training the small model"); err != nil {
+			return err
 		}
 		name = "in " + dir
 	}

@@ -166,7 +166,7 @@ func small(c configs.Config, run string) (*trained, error) {
 	if err != nil {
 		return nil, fault.User(err)
 	}
-	after, err := lm.Load(filepath.Join(run, rundir.Small), o)
+	after, err := downstream.OpenTested(filepath.Join(run, rundir.Small), o)
 	if err != nil {
 		before.Free()
 		return nil, fault.User(err)
@@ -177,7 +177,7 @@ func small(c configs.Config, run string) (*trained, error) {
 		if err != nil {
 			return 0, err
 		}
-		is, _, err := downstream.Measure(after, nil, rows)
+		is, _, err := after.Measure(rows)
 		return was - is, err
 	}
 	return t, nil

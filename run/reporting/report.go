@@ -119,9 +119,13 @@ func addEvaluation(r *report.Report, dir string, c *configs.Config) error {
 	if small := smallModel(evaluated); small != "" {
 		r.SmallModel = append(r.SmallModel, small)
 	}
-	if folder := filepath.Join(dir, rundir.Small); rundir.Has(dir, rundir.Small) {
-		r.SmallModel = append(r.SmallModel, "The small model that was trained on the synthetic set is in the folder "+rundir.Small+
-			". It runs with: "+quote.Shell("popri", "generate", "--model", folder, "--prompt", "I"))
+	if rundir.Has(dir, rundir.Small) {
+		what := "that was trained on the synthetic set"
+		if c.Learns() {
+			what = "that the run publishes"
+		}
+		r.SmallModel = append(r.SmallModel, "The small model "+what+" is in the folder "+rundir.Small+
+			". It runs with: "+Command(dir))
 	}
 	r.Notes = append(r.Notes, r.SmallModel...)
 	return nil

@@ -12,8 +12,10 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/hub"
 	"popri/internal/modelcache"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
+	"popri/model/mixture"
 	"popri/model/shipped"
 	"popri/run/assembly"
 	"popri/run/evaluation"
@@ -36,8 +38,11 @@ func SmallCard(dir string) (s datacard.Small, err error) {
 	c := *config
 	d := methods.Of(c)
 	if c.Learns() {
-		s.About = []string{"The clients trained it themselves on their own texts, and the server added up the changes of its " +
-			"weights with noise."}
+		s.About = []string{"It is the small model of the run " + filepath.Base(dir) + ", " + d.Product + "."}
+		if mixture.Has(filepath.Join(dir, rundir.Small)) {
+			s.About = append(s.About, "The table in "+mixture.File+" is a part of it: the figures below are with the table mixed "+
+				"in, and transformers loads the model without it.")
+		}
 	} else {
 		s.About = []string{"It was trained on the synthetic set of the run " + filepath.Base(dir) + ", " + d.Product +
 			", and on nothing else of the clients."}
@@ -56,6 +61,15 @@ func SmallCard(dir string) (s datacard.Small, err error) {
 		s.About = append(s.About, strings.Replace(about, "The small model has", "It has", 1))
 	}
 	return s, nil
+}
+
+// Command is the command with which the small model of a run runs.
+func Command(dir string) string {
+	folder := filepath.Join(dir, rundir.Small)
+	if mixture.Has(folder) {
+		return quote.Shell("popri", "try", dir)
+	}
+	return quote.Shell("popri", "generate", "--model", folder, "--prompt", "I")
 }
 
 // results adds the rows of ε = 0 and of the synthetic set, and how the step was chosen.

@@ -15,7 +15,7 @@ import (
 )
 
 // Question is what every question to the clients says of itself: those about embeddings, which are [Query], those about
-// weights, of package update, and those for the tokens of teachers, of package ensemble.
+// weights, of package update, about counts, of package counts, and those for the tokens of teachers, of package ensemble.
 type Question interface {
 	// Name identifies the question and everything that decides the vector except the samples: "cosine/standardize".
 	Name() string

@@ -158,7 +158,7 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 	product := fmt.Sprintf("synthetic.parquet: %d texts that the tuned model writes", d.Work.Product)
 	switch m := methods.Of(c); {
 	case c.Learns():
-		product = "small/: the small model, trained at the clients with noise"
+		product = "small/: the small model, " + m.Product
 	case m.Publishes != nil:
 		product = "synthetic.parquet: " + m.Publishes(c)
 	case m.ChoosesMix(c):

@@ -1,0 +1,50 @@
+package fedsim
+
+import (
+	"fmt"
+
+	"popri/scoring/counts"
+	"popri/scoring/query"
+)
+
+// Counter holds the tokens of each train client's texts (package local). They are private data.
+type Counter interface {
+	// Clients is the number of train clients.
+	Clients() int
+	// Rows are the texts of a client, as rows of tokens.
+	Rows(client int) [][]int32
+}
+
+// Counting are clients who count the tokens of their texts and pairs of them. Few of the values of a client's vector
+// are not zero, and only these are rounded and added: zero is on every grid.
+type Counting struct{ Counter }
+
+// N implements Clients.
+func (c Counting) N() int { return c.Clients() }
+
+// CanAnswer implements Clients.
+func (c Counting) CanAnswer(q query.Question) error {
+	if _, ok := q.(counts.Question); !ok {
+		return fmt.Errorf("fedsim: %s is no question about counts of tokens, which alone these clients answer", q.Name())
+	}
+	return nil
+}
+
+// Sum implements Clients.
+func (c Counting) Sum(r Round) (Sum, error) {
+	q, sum := r.Query.(counts.Question), Sum{make([]int64, r.Query.Len()), c.N()}
+	for done, client := range r.Cohort {
+		index, values := q.Vector(c.Rows(client))
+		steps, err := r.Grid.RoundBounded(values, q.Bound())
+		if err != nil {
+			return sum, err
+		}
+		for i, at := range index {
+			sum.Steps[at] += steps[i]
+		}
+		if r.Progress != nil && len(r.Cohort) == c.N() { // how large a drawn cohort is may be secret
+			r.Progress(done+1, c.N())
+		}
+	}
+	return sum, nil
+}
