@@ -101,7 +101,8 @@ func (s *Session) small() (*method.Small, error) {
 			return downstream.Measure(p.Model, p.Passes(), validation)
 		}
 		m.Predict = func(p *lora.Part, use func(before, next int32, logits []float32)) error {
-			return downstream.Predict(p.Model, validation, use)
+			o := downstream.Options{Measured: s.Config.Downstream.Training().Measured, Seed: s.Config.Seed}
+			return downstream.Predict(p.Model, validation, o, use)
 		}
 	}
 	return m, nil

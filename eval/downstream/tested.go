@@ -40,8 +40,9 @@ func (t Tested) Measure(rows []lm.Row) (loss, accuracy float64, err error) {
 }
 
 // Predict calls use with the logits over the vocabulary before each counted token of rows, which it may overwrite, the
-// token before that and the token.
-func Predict(m *lm.Model, rows []lm.Row, use func(before, next int32, logits []float32)) error {
+// token before that and the token. Of validation texts it takes o.Measured, drawn by o.Seed, as a training does.
+func Predict(m *lm.Model, validation []lm.Row, o Options, use func(before, next int32, logits []float32)) error {
+	rows := o.measured(validation)
 	return tensor.Run(func(s *tensor.Scope) error {
 		m.Distributions(s, rows, evalTokens, func(row, token int, logits []float32) {
 			use(rows[row].Tokens[token-1], rows[row].Tokens[token], logits)

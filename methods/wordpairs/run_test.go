@@ -148,7 +148,7 @@ func TestChosenBySelect(t *testing.T) {
 		t.Fatal(err)
 	}
 	figures, err := rounds.ReadMetrics(dir)
-	if v := figures[0].Values; err != nil || v["tilt"] != .3 || v["cap"] != .5 || v["kappa"] != 20 {
+	if v := figures[0].Values; err != nil || v["tilt"] != .3 || v["cap"] != .2 || v["kappa"] != 20 {
 		t.Errorf("%v (%v)", v, err)
 	}
 	c.Trainer.Select = "validation"
