@@ -26,8 +26,8 @@ type DPO struct {
 	// and "discopop". "nca_pair", "bco_pair", "sppo_hard", "apo_zero" and "apo_down" judge each completion alone.
 	// "aot" and "aot_unpaired" sort the log-ratios of all optimizer.batch pairs of an update, and "kto_pair" is KTO
 	// on both completions against the means of the update; each needs a further forward pass. "cpo", "simpo" and
-	// "orpo" have no reference. "rebel" regresses on the difference of the scores, "qrpo" on the samples' ranks among
-	// those of their prompt. "sft" trains on the chosen samples alone. Default "sigmoid".
+	// "orpo" have no reference. "rebel" regresses on the difference of the scores, "qrpo" on the samples' ranks within
+	// their prompt. "sft" trains on the chosen samples alone. Default "sigmoid".
 	Loss string `yaml:"loss"`
 	// Beta is the weight of staying close to the reference: a larger one moves the model less for a pair that it
 	// already ranks correctly. Default 0.1; above 0.
