@@ -50,7 +50,7 @@ fi
 
 if [ -n "$shape" ]; then
 	size=()
-	[ "$device" = cuda ] || size=(--layers 1 --k 2 --clients 1000)
+	[ "$device" = cuda ] || { size=(--layers 1 --k 2 --clients 1000); peer_k=2; }
 	say "a round of $shape"
 	"$popri" bench round --device "$device" --shape "$shape" "${size[@]}" | tee "$work/round-$shape.txt"
 	say "its profile"
@@ -58,15 +58,17 @@ if [ -n "$shape" ]; then
 		> "$work/round-$shape.json"
 	if [ -x "$work/vllm/bin/python" ] && [ "${VLLM:-yes}" != no ]; then
 		say "vLLM draws the same (made-up weights)"
-		"$work/vllm/bin/python" scripts/peers.py work --arch "$shape" --k 256 --out "$work/shapes/$shape"
-		"$work/vllm/bin/python" scripts/peers.py generate --model "$work/shapes/$shape" --k 256 --dtype bfloat16 --peer vllm \
-			--seqs 2560 --batched-tokens 32768 --batch 32 --device "$device" | tee -a "$work/round-$shape.txt"
+		"$work/vllm/bin/python" scripts/peers.py work --arch "$shape" --k "${peer_k:-256}" --out "$work/shapes/$shape"
+		"$work/vllm/bin/python" scripts/peers.py generate --model "$work/shapes/$shape" --k "${peer_k:-256}" --dtype bfloat16 --peer vllm \
+			--seqs 2560 --batched-tokens 32768 --batch 32 --device "$device" | grep '^{"stage' | tee -a "$work/round-$shape.txt" ||
+			echo "vLLM failed; its row is missing." | tee -a "$work/round-$shape.txt"
 	fi
 	if [ -x "$work/peers/bin/python" ]; then
 		say "TRL learns the same"
-		"$work/peers/bin/python" scripts/peers.py work --arch "$shape" --k 48 --out "$work/shapes/$shape"
-		"$work/peers/bin/python" scripts/peers.py dpo --model "$work/shapes/$shape" --k 48 --batch 2 --dtype bfloat16 \
-			--device "$device" | tee -a "$work/round-$shape.txt"
+		"$work/peers/bin/python" scripts/peers.py work --arch "$shape" --k "${peer_k:-48}" --out "$work/shapes/$shape"
+		"$work/peers/bin/python" scripts/peers.py dpo --model "$work/shapes/$shape" --k "${peer_k:-48}" --batch 2 --dtype bfloat16 \
+			--device "$device" | grep '^{"stage' | tee -a "$work/round-$shape.txt" ||
+			echo "TRL failed; its row is missing." | tee -a "$work/round-$shape.txt"
 	fi
 	say "the table is $work/round-$shape.txt, the profile $work/round-$shape.json"
 	exit
