@@ -81,14 +81,13 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		for i, gain := range gains {
 			list[i].Gain = gain
 		}
-		chosen := choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress"))
-		for _, i := range chosen {
+		for _, i := range choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress")) {
 			list[i].Copies = 1
 		}
 		if !slices.ContainsFunc(gains, func(gain float64) bool { return gain != 0 }) {
 			s.Say("no text has a gain: the training at the clients left the small model as it was")
 		}
-		note(r.Figures, set, list, len(chosen))
+		note(r.Figures, set, list)
 		return rows.Write(filepath.Join(r.Dir, rundir.Selection), list)
 	})
 	if err != nil {
@@ -129,26 +128,21 @@ func choose(gains []float64, k Settings, random *rand.Rand) []int {
 }
 
 // note keeps the figures of all texts and of the kept ones.
-func note(f *series.Round, set []sampling.Row, list []scored, kept int) {
-	parts := []struct {
-		texts, gain, public string
-		n                   int
-	}{{keyTexts, keyGain, keyPublic, len(list)}, {keyKept, keyKeptGain, keyKeptPublic, kept}}
-	for _, p := range parts {
-		f.Set(p.texts, float64(p.n))
-		f.Set(p.gain, 0)
-		f.Set(p.public, 0)
-	}
+func note(f *series.Round, set []sampling.Row, list []scored) {
+	var n, gain, public [2]float64 // of all, of the kept ones
 	for i, of := range list {
-		for _, p := range parts[:1+of.Copies] {
-			f.Add(p.gain, of.Gain/float64(p.n))
+		for part := range 1 + of.Copies {
+			n[part]++
+			gain[part] += of.Gain
 			if set[i].Finish == sampling.Public {
-				f.Add(p.public, 1)
+				public[part]++
 			}
 		}
 	}
-	for _, p := range parts {
-		f.Set(p.public, *f.Get(p.public)/float64(p.n))
+	for part, keys := range [][3]string{{keyTexts, keyGain, keyPublic}, {keyKept, keyKeptGain, keyKeptPublic}} {
+		f.Set(keys[0], n[part])
+		f.Set(keys[1], gain[part]/n[part])
+		f.Set(keys[2], public[part]/n[part])
 	}
 }
 
