@@ -42,9 +42,7 @@ func (c Counting) Sum(r Round) (Sum, error) {
 		for i, at := range index {
 			sum.Steps[at] += steps[i]
 		}
-		if r.Progress != nil && len(r.Cohort) == c.N() { // how large a drawn cohort is may be secret
-			r.Progress(done+1, c.N())
-		}
+		r.tell(done+1, c.N())
 	}
 	return sum, nil
 }

@@ -10,7 +10,7 @@
 //	clients                                            answer with                        mechanism
 //	[Embedded]  texts' embeddings, in memory           vectors for a query.Query          [Gaussian]
 //	[Learning]  texts, near a model that they train    changes of its weights             [Gaussian], [Tree]
-//	[Counting]  texts as rows of tokens                    counts of tokens and of pairs      [Gaussian]
+//	[Counting]  texts as rows of tokens                counts of tokens and of pairs      [Gaussian]
 //	[Teachers]  texts as prompts of a model            votes for its next token           [Choice]
 //	[Ballots]   texts' embeddings                      votes for samples                  [Selection]
 //	[Reporting] the simulation of two aggregators      vectors                            [Aggregated]

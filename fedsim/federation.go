@@ -32,6 +32,13 @@ type Round struct {
 	Cohort []int // the clients that are asked, in ascending order
 }
 
+// tell reports that some of all n clients have answered, unless only a cohort is asked, whose size may be secret.
+func (r Round) tell(done, n int) {
+	if r.Progress != nil && len(r.Cohort) == n {
+		r.Progress(done, n)
+	}
+}
+
 // Sum is an exact sum of clients' vectors, or a sum with the noise of both aggregators.
 type Sum struct {
 	Steps []int64

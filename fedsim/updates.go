@@ -41,9 +41,7 @@ func (l Learning) Sum(r Round) (Sum, error) {
 	sums := make([][]int64, l.Workers())
 	var done atomic.Int64
 	err := l.Each(q, r.Cohort, func(worker, client int, change []float64) error {
-		if r.Progress != nil && len(r.Cohort) == l.N() { // how large a drawn cohort is may be secret
-			defer func() { r.Progress(int(done.Add(1)), l.N()) }()
-		}
+		defer func() { r.tell(int(done.Add(1)), l.N()) }()
 		update.Clip(change, q.Clip)
 		if sums[worker] == nil {
 			sums[worker] = make([]int64, len(change))

@@ -56,16 +56,19 @@ if [ -n "$shape" ]; then
 	say "its profile"
 	CUDA_LAUNCH_BLOCKING=1 "$popri" bench round --device "$device" --shape "$shape" --k 64 "${size[@]}" --profile --json \
 		> "$work/round-$shape.json"
+	for python in "$work/peers/bin/python" "$work/vllm/bin/python"; do
+		[ -x "$python" ] || continue
+		"$python" scripts/peers.py work --arch "$shape" --k "${peer_k:-256}" --out "$work/shapes/$shape"
+		break
+	done
 	if [ -x "$work/vllm/bin/python" ] && [ "${VLLM:-yes}" != no ]; then
 		say "vLLM draws the same (made-up weights)"
-		"$work/vllm/bin/python" scripts/peers.py work --arch "$shape" --k "${peer_k:-256}" --out "$work/shapes/$shape"
 		"$work/vllm/bin/python" scripts/peers.py generate --model "$work/shapes/$shape" --k "${peer_k:-256}" --dtype bfloat16 --peer vllm \
 			--seqs 2560 --batched-tokens 32768 --batch 32 --device "$device" | grep '^{"stage' | tee -a "$work/round-$shape.txt" ||
 			echo "vLLM failed; its row is missing." | tee -a "$work/round-$shape.txt"
 	fi
 	if [ -x "$work/peers/bin/python" ]; then
 		say "TRL learns the same"
-		"$work/peers/bin/python" scripts/peers.py work --arch "$shape" --k "${peer_k:-48}" --out "$work/shapes/$shape"
 		"$work/peers/bin/python" scripts/peers.py dpo --model "$work/shapes/$shape" --k "${peer_k:-48}" --batch 2 --dtype bfloat16 \
 			--device "$device" | grep '^{"stage' | tee -a "$work/round-$shape.txt" ||
 			echo "TRL failed; its row is missing." | tee -a "$work/round-$shape.txt"

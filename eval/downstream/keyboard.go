@@ -58,8 +58,7 @@ func (k *Keyboard) Suggest(text string) (words []string, err error) {
 func (k *Keyboard) next(s *tensor.Scope, context string) (logits []float32) {
 	whole := k.encoder
 	whole.Length = 1 << 30
-	row, _ := whole.row(context)
-	ids := row.Tokens[:len(row.Tokens)-len(k.encoder.ending())]
+	ids, _ := whole.unended(context)
 	ids = slices.Concat(ids[max(0, len(ids)-k.encoder.Length+1):], []int32{k.encoder.End})
 	k.model.distributions(s, []lm.Row{{Tokens: ids}}, func(_, token int, of []float32) {
 		if token == len(ids)-1 {

@@ -28,15 +28,14 @@ func OpenTested(dir string, o lm.Options) (t Tested, err error) {
 
 // Measure is [Measure] of the tested model.
 func (t Tested) Measure(rows []lm.Row) (loss, accuracy float64, err error) {
-	tokens, correct := 0, 0
 	err = tensor.Run(func(s *tensor.Scope) error {
 		each, err := t.rows(s, rows, nil)
-		for _, r := range each {
-			loss, tokens, correct = loss+r.Loss, tokens+r.Tokens, correct+r.Correct
+		if err == nil {
+			loss, accuracy, err = lm.Mean(each)
 		}
 		return err
 	})
-	return loss / float64(tokens), float64(correct) / float64(tokens), err
+	return loss, accuracy, err
 }
 
 // Predict calls use with the logits over the vocabulary before each counted token of rows, which it may overwrite, the

@@ -16,6 +16,11 @@ func (m *Model) Evaluate(s *tensor.Scope, rows []Row, adapter Adapter, batchToke
 	if err != nil {
 		return 0, 0, err
 	}
+	return Mean(each)
+}
+
+// Mean is the mean loss of the counted tokens of rows (nats), and the fraction of them that are the likeliest token.
+func Mean(each []RowScore) (loss, accuracy float64, err error) {
 	tokens, correct := 0, 0
 	for _, r := range each {
 		loss += r.Loss

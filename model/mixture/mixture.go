@@ -49,9 +49,9 @@ func (t *Table) Mix(before int32, logits []float32) {
 		sum += math.Exp(float64(l) - most)
 	}
 	row := t.Rows[before]
-	norm := most + math.Log(sum)
+	norm, left := most+math.Log(sum), math.Log1p(-row.Weight)
 	for v, l := range logits {
-		logits[v] = float32(float64(l) - norm + math.Log1p(-row.Weight))
+		logits[v] = float32(float64(l) - norm + left)
 	}
 	for v, p := range row.Next {
 		logits[v] = float32(math.Log(math.Exp(float64(logits[v])) + row.Weight*p))
