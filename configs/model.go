@@ -8,8 +8,8 @@ type Model struct {
 	// name on Hugging Face's hub that popri model get has fetched. Default "embedded"; "" is refused.
 	Path string `yaml:"path"`
 	// DType is the type in which the model computes: float32, or bfloat16, which is faster on some processors and
-	// rounds more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AVX-512
-	// BF16, AMX, a GPU from Ampere on), else float32.
+	// rounds more. Log-probabilities are float32 in both. Default auto: bfloat16 if its products are faster (AMX,
+	// AVX-512 BF16 of other makers than Intel, a GPU from Ampere on), else float32.
 	DType string `yaml:"dtype" oneof:"auto|float32|bfloat16"`
 	// Weights is the type in which the generator's own weights are kept: float32, or "compute", the type in which the
 	// model computes. "compute" holds the weights once: half of the memory in bfloat16, with weights that are rounded

@@ -161,12 +161,15 @@ func findBFloat16() finding {
 	if cpu.X86.HasAMXBF16 {
 		has = append(has, "AMX")
 	}
-	if tensor.FastBFloat16() {
+	f.Advice = "model.dtype: auto takes float32"
+	switch {
+	case tensor.FastBFloat16():
 		f.Found = "fast: " + joined(has)
 		f.Advice = "model.dtype: auto takes it"
-	} else {
+	case len(has) > 0:
+		f.Found = "slower than float32: " + joined(has) + " on an Intel CPU without AMX"
+	default:
 		f.Found = "slow: the CPU has neither AVX-512 BF16 nor AMX"
-		f.Advice = "model.dtype: auto takes float32"
 	}
 	return f
 }

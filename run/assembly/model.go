@@ -46,8 +46,8 @@ func SetCompute(c configs.Config) error {
 // CheckSampleWeights returns an error where this machine lacks the products that generate.weights asks for.
 func CheckSampleWeights(c configs.Config) error {
 	if c.Generate.Weights == "int8" && !(tensor.CanPack8() && ComputeType(c.Model.DType) == tensor.BFloat16) {
-		return fault.Userf("generate.weights: int8 needs a CPU with AVX-512 VNNI and BF16 and without AMX, whose " +
-			"products in bfloat16 are faster")
+		return fault.Userf("generate.weights: int8 needs model.dtype bfloat16, which auto is not on each CPU, and a CPU with " +
+			"AVX-512 VNNI and BF16 and without AMX, whose products in bfloat16 are faster")
 	}
 	return nil
 }
