@@ -15,7 +15,6 @@ import (
 	"popri/methods"
 	"popri/methods/method"
 	"popri/model/lm"
-	"popri/model/mixture"
 	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
@@ -89,9 +88,6 @@ func rowsOf(c configs.Config) (dir string, e downstream.Encoder, err error) {
 func (s *Session) small() (*method.Small, error) {
 	dir, rows, err := rowsOf(s.Config)
 	if err != nil {
-		return nil, err
-	}
-	if err := mixture.Refuse(dir, "this method"); err != nil {
 		return nil, err
 	}
 	m := &method.Small{Dir: dir, Open: s.trained(dir), Encode: rows.Encode}

@@ -12,7 +12,6 @@ import (
 	"popri/internal/modelcache"
 	"popri/model/convert"
 	"popri/model/lm"
-	"popri/model/mixture"
 )
 
 func (a *app) modelExport() *cobra.Command {
@@ -51,9 +50,6 @@ func (a *app) runModelExport(ctx context.Context, path string, o convert.ExportO
 	}
 	dir, err := modelcache.Dir(path, "generator")
 	if err != nil {
-		return err
-	}
-	if err := mixture.Refuse(dir, "model export"); err != nil {
 		return err
 	}
 	m, err := lm.OpenStored(dir)

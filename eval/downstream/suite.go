@@ -309,7 +309,7 @@ func (u Suite) test(e Encoder) (Set, error) {
 // model loads the small model.
 func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
 	o := lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute}
-	load := func() (*lm.Model, error) { return lm.Load(u.ModelDir, o) }
+	load := func() (*lm.Model, error) { return lm.LoadBase(u.ModelDir, o) }
 	if u.classifies() {
 		load = func() (*lm.Model, error) { return u.classifier(o) }
 	}
@@ -424,7 +424,7 @@ func (t tuned) free() {
 // train fine-tunes a model with each learning rate and returns the best one, which the caller frees.
 func (u Suite) train(ctx context.Context, s *tensor.Scope, e Encoder, rows, validation []lm.Row, o Options,
 	state string) (best *lm.Model, t tuned, err error) {
-	if err := mixture.Refuse(u.ModelDir, "training the small model"); err != nil {
+	if err := mixture.Refuse(u.ModelDir); err != nil {
 		return nil, t, err
 	}
 	defer func() {

@@ -17,7 +17,7 @@ type Tested struct {
 
 // OpenTested loads the model in a folder, and its table.
 func OpenTested(dir string, o lm.Options) (t Tested, err error) {
-	if t.Model, err = lm.Load(dir, o); err != nil {
+	if t.Model, err = lm.LoadBase(dir, o); err != nil {
 		return t, err
 	}
 	if t.table, err = mixture.Read(dir, t.Config.Vocab); err != nil {

@@ -11,14 +11,23 @@ import (
 	"strings"
 	"time"
 
+	"popri/model/mixture"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
 
 // Load reads a model from a Hugging Face directory: config.json and safetensors, single or sharded. Every tensor that
 // the architecture needs must exist, be finite and have the shape that config.json states, and no other tensor may
-// exist. The files are mapped, and each tensor is copied once.
+// exist. The files are mapped, and each tensor is copied once. It refuses a folder with a table (package mixture).
 func Load(dir string, o Options) (*Model, error) {
+	if err := mixture.Refuse(dir); err != nil {
+		return nil, err
+	}
+	return LoadBase(dir, o)
+}
+
+// LoadBase is [Load] for a caller that applies the folder's table, if there is one.
+func LoadBase(dir string, o Options) (*Model, error) {
 	config, err := readConfig(dir)
 	if err != nil {
 		return nil, Check(dir)

@@ -8,6 +8,7 @@ import (
 
 	"popri/internal/exactjson"
 	"popri/internal/fault"
+	"popri/model/mixture"
 	"popri/model/safetensors"
 )
 
@@ -27,6 +28,9 @@ type Stored struct {
 
 // OpenStored opens a Hugging Face directory whose config.json [Load] accepts.
 func OpenStored(dir string) (*Stored, error) {
+	if err := mixture.Refuse(dir); err != nil {
+		return nil, err
+	}
 	config, err := readConfig(dir)
 	if err != nil {
 		return nil, err

@@ -67,13 +67,13 @@ func Has(dir string) bool {
 	return err == nil
 }
 
-// Refuse returns the user's mistake if a model's folder has a table, which what is to be done would leave out.
-func Refuse(dir, what string) error {
+// Refuse returns the user's mistake if a model's folder has a table, which whoever takes the model alone would leave out.
+func Refuse(dir string) error {
 	if !Has(dir) {
 		return nil
 	}
-	return fault.Userf("%s would leave out the table of words and pairs that is part of the model in %s (%s): popri eval and "+
-		"popri try apply it; name the folder of a model without one", what, dir, File)
+	return fault.Userf("%s: a table of words and pairs is part of this model (%s), and only popri eval and popri try "+
+		"apply it: name the folder of a model without one", dir, File)
 }
 
 // Read reads the table in the folder of a model with a vocabulary; nil if there is none.

@@ -79,7 +79,7 @@ func TestSumsToOne(t *testing.T) {
 // TestFile: a table survives its file, and what is no table of a model names what is wrong.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
-	if got, err := Read(dir, 3); got != nil || err != nil || Has(dir) || Refuse(dir, "x") != nil {
+	if got, err := Read(dir, 3); got != nil || err != nil || Has(dir) || Refuse(dir) != nil {
 		t.Errorf("an empty folder has %v (%v)", got, err)
 	}
 	if err := small().Write(dir); err != nil {
@@ -88,7 +88,7 @@ func TestFile(t *testing.T) {
 	if got, err := Read(dir, 3); err != nil || !reflect.DeepEqual(got, small()) {
 		t.Errorf("read %+v (%v)", got, err)
 	}
-	if err := Refuse(dir, "training"); !fault.IsUser(err) || !strings.Contains(err.Error(), "training would leave out") {
+	if err := Refuse(dir); !fault.IsUser(err) || !strings.Contains(err.Error(), "a table of words") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Read(dir, 2); !fault.IsUser(err) || !strings.Contains(err.Error(), "of 2 has the") {

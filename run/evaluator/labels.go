@@ -58,7 +58,7 @@ func Check(c configs.Config, population *clients.Population) error {
 		if shape, err = lm.Inspect(dir); err != nil {
 			return fault.User(err)
 		}
-		if err := mixture.Refuse(dir, "training the small model"); err != nil {
+		if err := mixture.Refuse(dir); err != nil {
 			return err
 		}
 		name = "in " + dir

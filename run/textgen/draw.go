@@ -8,7 +8,6 @@ import (
 	"popri/internal/fault"
 	"popri/lora"
 	"popri/model/lm"
-	"popri/model/mixture"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 )
@@ -16,9 +15,6 @@ import (
 // LoadModel reads the model in dir for sampling, with weights and products of the type compute. An adapter's PEFT
 // folder, if given, is merged into it. Errors are the user's.
 func LoadModel(dir, adapter string, compute tensor.DType) (*lm.Model, error) {
-	if err := mixture.Refuse(dir, "drawing samples"); err != nil {
-		return nil, err
-	}
 	m, err := loadModel(dir, adapter, lm.Options{Weights: compute, Compute: compute, Sampling: true})
 	return m, fault.User(err)
 }
