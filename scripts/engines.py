@@ -72,6 +72,9 @@ def main():
         python = str(new / "bin" / "python")
         engines[name](python, lambda *what: subprocess.run(
             [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what], check=True))
+        for script in (new / "bin").iterdir():  # whose first line names the interpreter
+            if not script.is_symlink() and str(new).encode() in (content := script.read_bytes()):
+                script.write_bytes(content.replace(str(new).encode(), str(place).encode()))
         new.rename(place)
 
 
