@@ -49,8 +49,8 @@ type Trainer struct {
 	// samples have the least released distance from the clients' mean embedding; it needs scoring.release "once" and
 	// costs no privacy. "fid" is the round with the least Fréchet distance from the validation clients' texts, as in
 	// the paper; it is computed without noise, so validation clients are not protected, and reports say so. Distances
-	// are measured before a round, for the last adapters on samples of one more. dp_fedavg, dp_ftrl and word_pairs have
-	// "last" and "validation", the model or table with the least loss on the validation clients, as which "fid" counts.
+	// are measured before a round, for the last adapters on samples of one more. dp_fedavg, dp_ftrl, ctcl and word_pairs
+	// have "last" and "validation", the model or table with the least loss on the validation clients, as which "fid" counts.
 	// Methods without adapters ignore it, and Patience. Default "last".
 	Select string `yaml:"select" oneof:"last|distance|fid|validation"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that
@@ -71,7 +71,7 @@ const ValidationLoss = "validation_loss"
 // SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the synthetic set; "" for the
 // last ones and where the method trains none.
 func (c Config) SelectsBy() string {
-	if c.Learns() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {
+	if c.AtClients() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {
 		return ValidationLoss
 	}
 	if c.Trainer.Select == "last" || !c.tunes() {

@@ -106,6 +106,7 @@ const (
 	Nothing Part = iota
 	Generator
 	SmallModel // at the clients; the run publishes it, and no text
+	Author     // the small model, at the clients; it then writes the synthetic set
 )
 
 var methods []Method
@@ -136,6 +137,11 @@ func methodNames(of func(Method) bool) (names []string) {
 // Learns reports whether the method trains the small model itself at the clients. Its product is that model, and no
 // text.
 func (c Config) Learns() bool { return c.method().Trains == SmallModel }
+
+// AtClients reports whether clients train the small model, or count for it, whether it is the product or writes it.
+func (c Config) AtClients() bool { return c.method().atClients() }
+
+func (m Method) atClients() bool { return m.Trains == SmallModel || m.Trains == Author }
 
 // Follows reports whether the synthetic set depends on the small models of the run that privacy.continues names.
 func (c Config) Follows() bool { return c.method().Follows }

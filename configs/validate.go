@@ -216,11 +216,11 @@ func (v *Report) trains(c Config) {
 	case m.Samplings != nil && slices.Contains(Choices(key), s) && !slices.Contains(m.Samplings, s):
 		v.Add(key, "is %q, must be %q where method is %q", s, m.Samplings, m.Name)
 	}
-	if c.Trainer.Select == "validation" && !c.Learns() && len(methods) > 0 {
+	if c.Trainer.Select == "validation" && !c.AtClients() && len(methods) > 0 {
 		v.Add("trainer.select", "is \"validation\", which needs a method that trains the small model: %q",
-			methodNames(func(m Method) bool { return m.Trains == SmallModel }))
+			methodNames(Method.atClients))
 	}
-	if !c.Learns() {
+	if !c.AtClients() {
 		return
 	}
 	v.Refuse(c, fmt.Sprintf("where method is %q: clients answer for the small model itself", c.Method), "fed.clients",

@@ -27,4 +27,5 @@ func Example() {
 	// genetic_eda: Genetic EDA, 4 releases
 	// buttress: Buttress, 0 releases
 	// word_pairs: Word-pair table, 1 releases
+	// ctcl: CTCL, 4 releases
 }

@@ -4,6 +4,7 @@ package methods
 import (
 	"popri/configs"
 	"popri/methods/buttress"
+	"popri/methods/ctcl"
 	"popri/methods/evolution"
 	"popri/methods/fedavg"
 	"popri/methods/genetic"
@@ -32,7 +33,8 @@ func init() {
 		hotpate.Description,
 		genetic.Description,
 		buttress.Description,
-		wordpairs.Description)
+		wordpairs.Description,
+		ctcl.Description)
 }
 
 // Add adds methods, which a configuration can name from then on.

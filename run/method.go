@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"popri/configs"
 	"popri/datasets"
@@ -10,6 +11,7 @@ import (
 	"popri/datasets/clients"
 	"popri/eval/downstream"
 	"popri/internal/fault"
+	"popri/internal/rng"
 	"popri/methods"
 	"popri/methods/method"
 	"popri/methods/rounds"
@@ -19,6 +21,7 @@ import (
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/run/assembly"
+	"popri/scoring"
 )
 
 // newMethod makes the method that the configuration names.
@@ -96,10 +99,32 @@ func (s *Session) given(needs method.Needs) (g method.Given, err error) {
 			return g, err
 		}
 	}
+	if needs.Topics {
+		if s.topics, err = s.newTopics(); err != nil {
+			return g, err
+		}
+	}
+	g.Topics = s.topics
 	if needs.Small {
 		g.Small, err = s.small()
 	}
 	return g, err
+}
+
+// newTopics divides public texts, drawn by the seed, into topics.
+func (s *Session) newTopics() (*scoring.Topics, error) {
+	public, random, n := s.Data.Public, rng.New(s.Config.Seed, "topics"), s.budget.Clients
+	var texts []string
+	for _, i := range random.Perm(len(public.Prompts))[:min(len(public.Prompts), scoring.TopicTexts(n))] {
+		texts = append(texts, public.Prompts[i].Text)
+	}
+	vectors, err := embedding.InParts(s.encoder, texts, nil)
+	if err != nil {
+		return nil, err
+	}
+	t, err := scoring.NewTopics(texts, vectors, n,
+		fmt.Sprintf("topics %d %d %s %s", s.Config.Seed, n, public.Hash(), embedding.Key(s.encoder)), random)
+	return &t, err
 }
 
 // server describes the server that draws samples; nil where this program does.

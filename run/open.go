@@ -20,6 +20,7 @@ import (
 	"popri/run/federated"
 	"popri/run/inputs"
 	"popri/run/tracking"
+	"popri/scoring"
 	"popri/show/series"
 )
 
@@ -70,6 +71,7 @@ type Session struct {
 	log       *tracking.Log
 	tracking  *tracking.Listener
 	encoder   embedding.Encoder
+	topics    *scoring.Topics // nil where the method has none
 	clients   population
 }
 
@@ -158,7 +160,7 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 
 // generator opens the generator, without weights where clients train the small model: an evaluation alone needs them.
 func generator(c configs.Config) (assembly.Generator, error) {
-	if c.Learns() {
+	if c.AtClients() {
 		return assembly.OpenGenerator(c)
 	}
 	return assembly.LoadGenerator(c)

@@ -14,6 +14,7 @@ import (
 	"popri/lora"
 	"popri/methods"
 	"popri/methods/method"
+	"popri/model/embedding"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -56,7 +57,7 @@ func (s *Session) population(ctx context.Context, o Options, tell func(done, tot
 		return population{Clients: fedsim.Counting{Counter: local.NewCounter(s.Data.Private.Split(clients.Train),
 			rows.Encode)}}, err
 	case needs.Small:
-		return s.learners(ctx)
+		return s.learners(ctx, o.Common, tell)
 	case needs.Teachers != nil:
 		return s.voters(ctx, *needs.Teachers)
 	}
@@ -90,8 +91,17 @@ func (s *Session) small() (*method.Small, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &method.Small{Dir: dir, Open: s.trained(dir), Encode: rows.Encode}
-	validation := rows.Encode(clients.Texts(s.Data.Private.Split(clients.Validation)))
+	m := &method.Small{Dir: dir, Open: s.trained(dir), Encode: rows.Encode, After: rows.After, Tokenizer: rows.Tokenizer}
+	texts, vectors := clients.Texts(s.Data.Private.Split(clients.Validation)), embedding.Matrix{}
+	if s.topics != nil {
+		if vectors, err = embedding.InParts(s.encoder, texts, nil); err != nil {
+			return nil, err
+		}
+	}
+	validation, err := s.encoded(rows, texts, vectors)
+	if err != nil {
+		return nil, err
+	}
 	if len(validation) > 0 {
 		m.Validate = func(p *lora.Part) (loss, accuracy float64, err error) {
 			return downstream.Measure(p.Model, p.Passes(), validation)
@@ -105,14 +115,49 @@ func (s *Session) small() (*method.Small, error) {
 }
 
 // learners opens the small model once for each thread, with the train clients' texts as rows of tokens, and returns
-// them.
-func (s *Session) learners(ctx context.Context) (population, error) {
+// them. With topics, a text's row has its topic's keywords, and the clients can answer for their embeddings, too.
+func (s *Session) learners(ctx context.Context, common *assembly.Common, tell func(done, total int)) (population, error) {
 	dir, rows, err := rowsOf(s.Config)
 	if err != nil {
 		return population{}, err
 	}
-	learner, err := local.NewLearners(ctx, s.Data.Private.Split(clients.Train), rows.Encode, s.trained(dir))
-	return population{fedsim.Learning{Learner: learner}, learner.Close}, err
+	train := s.Data.Private.Split(clients.Train)
+	var embedded query.Clients
+	if s.topics != nil {
+		if embedded, err = common.Embedded(ctx, train, s.encoder, true, nil, tell); err != nil {
+			return population{}, err
+		}
+	}
+	left, err := s.encoded(rows, clients.Texts(train), embedded.Texts)
+	if err != nil {
+		return population{}, err
+	}
+	all := make([][]lm.Row, len(train))
+	for i, client := range train {
+		n := len(client.Texts)
+		all[i], left = left[:n], left[n:]
+	}
+	learner, err := local.NewLearners(ctx, all, s.trained(dir))
+	if err != nil {
+		return population{}, err
+	}
+	p := population{fedsim.Learning{Learner: learner}, learner.Close}
+	if s.topics != nil {
+		p.Clients = fedsim.Several{fedsim.Embedded{Clients: embedded}, p.Clients}
+	}
+	return p, nil
+}
+
+// encoded gives texts with these vectors as rows: with topics, behind their topics' keywords.
+func (s *Session) encoded(e downstream.Encoder, texts []string, vectors embedding.Matrix) ([]lm.Row, error) {
+	if s.topics == nil || len(texts) == 0 {
+		return e.Encode(texts), nil
+	}
+	lines, err := s.topics.Lines(vectors)
+	if err != nil {
+		return nil, err
+	}
+	return e.After(lines, texts), nil
 }
 
 // trained opens what clients train of the small model in dir: all weights, in float32, or an adapter. Adapters that are

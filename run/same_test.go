@@ -29,6 +29,7 @@ var needed = map[string][]string{
 	"genetic_eda": {"rounds/0001/release.bin", "rounds/0001/written.parquet", "rounds/0001/selection.parquet"},
 	"hot_pate":    {"rounds/0001/release-00001.bin", "rounds/0002/samples.parquet"},
 	"dp_ftrl":     {"rounds/0003/release.bin", "small/model.safetensors"},
+	"ctcl":        {"rounds/0001/release.bin", "rounds/0001/public.safetensors", "rounds/0003/release.bin"},
 	"buttress":    {"rounds/0001/selection.parquet", "synthetic.parquet"},
 }
 

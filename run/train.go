@@ -27,7 +27,7 @@ func (s *Session) Train(ctx context.Context) error {
 
 // tellPublicTexts says how many public texts prompts can quote.
 func (s *Session) tellPublicTexts() {
-	if s.Config.Learns() { // nothing quotes them
+	if s.Config.AtClients() { // nothing quotes them
 		return
 	}
 	texts, events := s.prompter.Public, s.runner.Events

@@ -34,6 +34,9 @@ func TestQueriesConform(t *testing.T) {
 			return scoring.NewVotes(m, o, "k")
 		}
 	}
+	asks["topics"] = func(m embedding.Matrix) (query.Query, error) {
+		return scoring.Topics{Centroids: m, Key: "k"}.Question()
+	}
 	for _, most := range []float64{1e-3, 0.5, 1} {
 		asks[scoring.ClippedCosineName(most)] = func(m embedding.Matrix) (query.Query, error) {
 			return scoring.NewClippedCosine(m, most, 1.5, "k")

@@ -44,17 +44,17 @@ var choices = []struct {
 	{Halving, "an adaptive ablation decided whether this run went on by what a small model learns about their texts",
 		nil},
 	{Selection, "each round keeps the adapters whose samples are nearest to their texts (dpo.best=fid)",
-		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.Learns() }},
+		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.AtClients() }},
 	{Rounds, "the synthetic set is of the round whose samples are nearest to their texts (trainer.select=fid)",
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
-	{Validated, "the published model is the one with the least loss on their texts, of the rounds or of the weights of a table " +
+	{Validated, "the model that is published or writes the set is the one with the least loss on their texts, of the rounds or of the weights of a table " +
 		"(trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
 	{Scoring, "the small models by which texts of an earlier run were chosen are of the step or round with the least loss on " +
 		"their texts", configs.Config.Follows},
 	{Mixing, "whether the synthetic set is public text, written text or both was chosen by what a small model learns about " +
 		"their texts (synthetic.mix=validated)",
-		func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.Learns() }},
+		func(c configs.Config) bool { return c.Synthetic.Mix == "validated" && !c.AtClients() }},
 }
 
 // chooses says what is published that depends on the validation clients; nil if nothing.

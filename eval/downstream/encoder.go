@@ -50,6 +50,15 @@ func (e Encoder) Encode(texts []string) []lm.Row {
 	return rows
 }
 
+// After returns rows as Encode, with the tokens of a line before each text. They do not count in the loss, and lengthen the row.
+func (e Encoder) After(lines, texts []string) []lm.Row {
+	rows := e.Encode(texts)
+	for i, r := range rows {
+		rows[i] = lm.NewRow(append(r.Tokens[:1:1], e.Tokenizer.Encode(lines[i])...), r.Tokens[1:])
+	}
+	return rows
+}
+
 // row returns the row of a text, and how many of its characters (Unicode code points) stand in it.
 func (e Encoder) row(text string) (row lm.Row, characters int) {
 	tokens, characters := e.unended(text)

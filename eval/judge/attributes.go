@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 )
 
@@ -221,7 +222,7 @@ func (in Input) topics(product, clients embedding.Matrix, products, texts []stri
 	if err != nil {
 		return nil, err
 	}
-	assigned := cluster(points, topicCount, in.random("topics"))
+	assigned := numeric.Cluster(points, topicCount, in.random("topics"))
 	k := slices.Max(assigned) + 1
 	out, inside, all := make([]Topic, k), make([]counts, k), counts{}
 	for i, c := range assigned {

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"popri/internal/parallel"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 )
 
@@ -27,7 +27,7 @@ func mauve(p, q embedding.Matrix, random *rand.Rand) (float64, error) {
 		return 0, err
 	}
 	k := max(2, int(math.Round(float64(min(p.Rows, q.Rows))/10)))
-	cluster := cluster(points, k, random)
+	cluster := numeric.Cluster(points, k, random)
 	a, b := make([]float64, k), make([]float64, k)
 	for i, c := range cluster {
 		if i < p.Rows {
@@ -108,64 +108,4 @@ func principal(p, q embedding.Matrix) (*mat.Dense, error) {
 	pc.VectorsTo(&directions)
 	out.Mul(all, directions.Slice(0, dim, 0, keep))
 	return &out, nil
-}
-
-// mostSteps bounds the steps of [cluster].
-const mostSteps = 100
-
-// cluster assigns each row to one of k clusters: Lloyd's algorithm from k-means++ (Arthur and Vassilvitskii 2007). A
-// cluster that loses all its rows stays where it is.
-func cluster(points *mat.Dense, k int, random *rand.Rand) []int {
-	n, dim := points.Dims()
-	k = min(k, n)
-	centres := mat.NewDense(k, dim, nil)
-	distance := func(i, c int) float64 {
-		sum := 0.0
-		for j, v := range points.RawRowView(i) {
-			d := v - centres.RawRowView(c)[j]
-			sum += d * d
-		}
-		return sum
-	}
-	least := make([]float64, n)
-	next := random.IntN(n)
-	for c := range k {
-		copy(centres.RawRowView(c), points.RawRowView(next))
-		parallel.Each(n, func(i int) {
-			if d := distance(i, c); c == 0 || d < least[i] {
-				least[i] = d
-			}
-		})
-		at := random.Float64() * floats.Sum(least)
-		for next = 0; next < n-1 && at >= least[next]; next++ {
-			at -= least[next]
-		}
-	}
-	assigned := make([]int, n)
-	for range mostSteps {
-		moved := make([]bool, n)
-		parallel.Each(n, func(i int) {
-			best, at := math.Inf(1), 0
-			for c := range k {
-				if d := distance(i, c); d < best {
-					best, at = d, c
-				}
-			}
-			moved[i], assigned[i] = assigned[i] != at, at
-		})
-		if !slices.Contains(moved, true) {
-			break
-		}
-		counts, sums := make([]float64, k), mat.NewDense(k, dim, nil)
-		for i, c := range assigned {
-			counts[c]++
-			floats.Add(sums.RawRowView(c), points.RawRowView(i))
-		}
-		for c, count := range counts {
-			if count > 0 {
-				floats.ScaleTo(centres.RawRowView(c), 1/count, sums.RawRowView(c))
-			}
-		}
-	}
-	return assigned
 }

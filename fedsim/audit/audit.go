@@ -79,9 +79,10 @@ type Options struct {
 // Expected is what a run asks its clients.
 type Expected struct {
 	Query string
-	Bound float64 // the norm that no client's vector exceeds
-	Once  bool    // the release of round 1 serves all rounds
-	None  bool    // clients are not asked
+	Bound float64   // the norm that no client's vector exceeds
+	First *Expected // of round 1, if it asks something else; nil if not
+	Once  bool      // the release of round 1 serves all rounds
+	None  bool      // clients are not asked
 }
 
 // leastHead is the number of digits that identify a line.

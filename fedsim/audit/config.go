@@ -47,12 +47,24 @@ func (r *Report) configuration() {
 	}
 	e := r.options.Expect(*c)
 	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any {
-		if scoring.CheckedName(f.release.Query, scoring.RoundChecks) == e.Query { // of a version whose rounds had no check values
+		query := f.release.Query
+		if scoring.CheckedName(query, scoring.RoundChecks) == e.Query { // of a version whose rounds had no check values
+			query = e.Query
+		}
+		switch {
+		case e.First == nil || f.release.Round > 1:
+			return query
+		case query == e.First.Query && f.release.Bound == e.First.Bound:
 			return e.Query
 		}
-		return f.release.Query
+		return fmt.Sprintf("%s of norm %g, in round 1", query, f.release.Bound)
 	}})
-	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any { return f.release.Bound }})
+	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any {
+		if e.First != nil && f.release.Round == 1 {
+			return e.Bound // compared with the query
+		}
+		return f.release.Bound
+	}})
 	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once &&
 		slices.ContainsFunc(r.found, first) {
 		r.unreleased = nil

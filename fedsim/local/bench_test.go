@@ -39,7 +39,11 @@ func BenchmarkClients(b *testing.B) {
 		return lora.Whole(m)
 	}
 	all := corpus.Private.Split(clients.Train)
-	c, err := local.NewLearners(b.Context(), all, e.Encode, load)
+	rows := make([][]lm.Row, len(all))
+	for i, client := range all {
+		rows[i] = e.Encode(client.Texts)
+	}
+	c, err := local.NewLearners(b.Context(), rows, load)
 	if err != nil {
 		b.Fatal(err)
 	}

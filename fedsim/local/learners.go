@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"popri/datasets/clients"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
@@ -35,16 +34,12 @@ type worker struct {
 	change []float64
 }
 
-// NewLearners encodes the clients' texts and opens what is trained for each of the clients that are trained at once: one
+// NewLearners takes the clients' texts as rows and opens what is trained for each of the clients that are trained at once: one
 // a thread, each on one thread, so that a client's update does not depend on how many there are. Training ends between
 // two clients when ctx ends. Close frees what was opened.
-func NewLearners(ctx context.Context, train []clients.Client, encode func(texts []string) []lm.Row,
-	open func() (*lora.Part, error)) (*Learners, error) {
-	c := &Learners{ctx: ctx}
-	for _, client := range train {
-		c.rows = append(c.rows, encode(client.Texts))
-	}
-	n := max(1, min(tensor.Threads(), len(train)))
+func NewLearners(ctx context.Context, rows [][]lm.Row, open func() (*lora.Part, error)) (*Learners, error) {
+	c := &Learners{ctx: ctx, rows: rows}
+	n := max(1, min(tensor.Threads(), len(rows)))
 	c.idle = make(chan *worker, n)
 	for i := range n {
 		p, err := open()

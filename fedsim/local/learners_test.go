@@ -1,14 +1,12 @@
 package local_test
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"slices"
 	"sync"
 	"testing"
 
-	"popri/datasets/clients"
 	"popri/eval/downstream"
 	"popri/fedsim/local"
 	"popri/internal/numeric"
@@ -47,7 +45,6 @@ func open(t *testing.T) world {
 	}
 	t.Cleanup(m.Free)
 	w := world{T: t, part: m, model: m.Model}
-	var train []clients.Client
 	for i := range 5 {
 		var rows []lm.Row
 		for k := range 3 {
@@ -58,13 +55,9 @@ func open(t *testing.T) world {
 			rows = append(rows, lm.Row{Tokens: row})
 		}
 		w.rows = append(w.rows, rows)
-		train = append(train, clients.Client{ID: fmt.Sprint(i), Texts: []string{fmt.Sprint(i)}})
 	}
 	w.rows = append(w.rows, []lm.Row{{Tokens: []int32{1}}}) // no token of it counts
-	train = append(train, clients.Client{ID: "empty", Texts: []string{"5"}})
-	next := 0
-	encode := func([]string) []lm.Row { next++; return w.rows[next-1] }
-	if w.all, err = local.NewLearners(t.Context(), train, encode, load); err != nil {
+	if w.all, err = local.NewLearners(t.Context(), w.rows, load); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.all.Close)

@@ -27,13 +27,11 @@ func describe(m configs.Method, title, how, product string) method.Description {
 	m.Trains = configs.SmallModel
 	return method.Description{
 		Method:  m,
-		Clients: method.Clients{Query: query, Traffic: traffic},
-		Needs: func(c configs.Config) method.Needs {
-			return method.Needs{Small: true, Rank: settings.Of(c).LoRARank, Rows: settings.Of(c).ClientTexts}
-		},
-		New:     newMethod,
+		Clients: method.Clients{Query: Query, Traffic: func(c configs.Config) method.Traffic { return Traffic(c, c.Trainer.Rounds) }},
+		Needs:   Needs,
+		New:     func(e method.Env) (rounds.Method, error) { return New(e, 0) },
 		Further: func(run string) []string { return further(m.Name, run) },
-		Series:  figures,
+		Series:  Figures,
 		Cost:    func(configs.Config) method.Cost { return method.Cost{} }, // the training is the clients' work
 		Words: method.Words{Title: title, Work: work, Product: product, Notes: notes,
 			About:   "writes no text: clients train the small model itself, whose noised average is the result, " + how,
@@ -41,9 +39,14 @@ func describe(m configs.Method, title, how, product string) method.Description {
 	}
 }
 
-// figures are a round's figures. Measurements on validation clients are of the weights after the round; in the first
+// Needs are what a run provides for clients who train.
+func Needs(c configs.Config) method.Needs {
+	return method.Needs{Small: true, Rank: settings.Of(c).LoRARank, Rows: settings.Of(c).ClientTexts}
+}
+
+// Figures are a round's figures. Measurements on validation clients are of the weights after the round; in the first
 // round also before it.
-var figures = series.Set{
+var Figures = series.Set{
 	Columns: []series.Series{
 		{Key: configs.ValidationLoss + rounds.After, Name: "Loss", Format: series.Number, Decimals: 4},
 		{Key: "validation_accuracy" + rounds.After, Name: "Accuracy", Format: series.Percent, Decimals: 2},
@@ -83,10 +86,10 @@ func values(c configs.Config) int {
 	return int(s.Parameters)
 }
 
-// traffic is the vector each way: float32 to the client, and steps of the grid, of 8 bytes, back. A client of an adapter
-// gets the model once.
-func traffic(c configs.Config) method.Traffic {
-	n := values(c) * c.Trainer.Rounds
+// Traffic is the vector each way in a number of rounds: float32 to the client, and steps of the grid, of 8 bytes, back. A
+// client of an adapter gets the model once.
+func Traffic(c configs.Config, rounds int) method.Traffic {
+	n := values(c) * rounds
 	t := method.Traffic{Sent: n, Received: n}
 	if s, ok := shape(c); ok && settings.Of(c).LoRARank > 0 {
 		t.Received += int(s.Parameters)
@@ -131,10 +134,10 @@ func notes(c configs.Config) []string {
 			"afterwards.",
 		"Learning rate and clipping are the configuration's. If they were tuned on other runs with these clients, ε "+
 			"does not count those runs.")
-	if traffic(c).Sent > 0 {
+	if t := Traffic(c, c.Trainer.Rounds); t.Sent > 0 {
 		out = append(out,
 			fmt.Sprintf("Over all rounds, a client that is asked every time sends and receives %s: its vector, and "+
-				"the weights that it begins with.", traffic(c)))
+				"the weights that it begins with.", t))
 	}
 	return out
 }

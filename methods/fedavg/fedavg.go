@@ -28,6 +28,7 @@ import (
 	"popri/lora"
 	"popri/methods/method"
 	"popri/methods/rounds"
+	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/scoring/update"
 )
@@ -39,13 +40,14 @@ type Method struct {
 	initial []float32
 	key     string
 	server  *server
+	skipped int     // rounds before the first one that trains, in which clients answer something else
 	earlier *server // of the rounds before one that a tree's sum needs again
 	at      int     // round of earlier
 }
 
-// newMethod opens the small model.
-func newMethod(e method.Env) (rounds.Method, error) {
-	m := &Method{Env: e}
+// New opens the small model. skipped is the number of rounds before the first one that trains.
+func New(e method.Env, skipped int) (*Method, error) {
+	m := &Method{Env: e, skipped: skipped}
 	var err error
 	if m.key, err = atomicfile.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {
 		return nil, err
@@ -66,6 +68,9 @@ func (m *Method) Close() { m.part.Free() }
 // Prune implements rounds.Method: a round's release is all that later rounds and the model need.
 func (m *Method) Prune(int) error { return nil }
 
+// Begin replaces the weights with which the first training begins.
+func (m *Method) Begin(weights []float32) { m.initial = weights }
+
 func (m *Method) begin() *server {
 	f := settings.Of(m.Config)
 	return newServer(m.initial, m.Config.Fed.Sampling == "tree", serverRate, f.Momentum)
@@ -74,7 +79,7 @@ func (m *Method) begin() *server {
 // Restore implements rounds.Method.
 func (m *Method) Restore(round int) (err error) {
 	m.server = m.begin()
-	return m.advance(m.server, 1, round)
+	return m.advance(m.server, 1+m.skipped, round)
 }
 
 // advance applies the releases of some rounds.
@@ -98,7 +103,7 @@ func (m *Method) question(weights []float32, round int) update.Question {
 // before is the question of an earlier round. Calls for rounds in ascending order read each release once.
 func (m *Method) before(round int) (update.Question, error) {
 	if m.earlier == nil || m.at >= round {
-		m.earlier, m.at = m.begin(), 0
+		m.earlier, m.at = m.begin(), m.skipped
 	}
 	err := m.advance(m.earlier, m.at+1, round-1)
 	m.at = round - 1
@@ -108,7 +113,7 @@ func (m *Method) before(round int) (update.Question, error) {
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if r.Number == 1 {
-		if err := m.measure(r, m.server.weights, ""); err != nil {
+		if err := m.Measure(r, ""); err != nil {
 			return err
 		}
 	}
@@ -129,8 +134,8 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	// A sum of a tree's first leaves has the noise of several nodes; here stands the noise of the release.
 	r.Figures.Set("noise",
 		noiseNorm(serverRate*answer.NoiseStd(), len(former), answer.Clients))
-	r.Figures.Set("pass", float64(r.Number)*float64(answer.Clients)/float64(m.Clients))
-	return m.measure(r, m.server.weights, rounds.After)
+	r.Figures.Set("pass", float64(r.Number-m.skipped)*float64(answer.Clients)/float64(m.Clients))
+	return m.Measure(r, rounds.After)
 }
 
 // noiseNorm is about the L2 norm of the noise in the mean of the clients' updates, whose sum has noise of the standard
@@ -139,13 +144,13 @@ func noiseNorm(std float64, weights, clients int) float64 {
 	return std * math.Sqrt(float64(weights)) / float64(clients)
 }
 
-// measure notes how well weights do on the validation clients.
-func (m *Method) measure(r *rounds.Round, weights []float32, when string) error {
+// Measure notes how well the weights do on the validation clients.
+func (m *Method) Measure(r *rounds.Round, when string) error {
 	if m.Given.Small.Validate == nil {
 		return nil
 	}
 	return r.Stage("measure", func(rounds.Stage) error {
-		if err := m.part.Set(weights); err != nil {
+		if err := m.part.Set(m.server.weights); err != nil {
 			return err
 		}
 		loss, accuracy, err := m.Given.Small.Validate(m.part)
@@ -173,22 +178,26 @@ func distance(a, b []float32) float64 {
 // Model implements rounds.ModelMethod: the weights in float32, with the tokenizer of the model that training began
 // with. An adapter is merged into them, and is in the folder adapter, too.
 func (m *Method) Model(_ rounds.Stage, dir string) error {
+	err := m.Trained(func(small *lm.Model) error { return small.SaveLike(m.Given.Small.Dir, dir, safetensors.F32) })
+	if err != nil || m.part.Adapter == nil {
+		return err
+	}
+	return m.part.Adapter.Save(filepath.Join(dir, "adapter"))
+}
+
+// Trained calls use with the trained small model, into which an adapter is merged.
+func (m *Method) Trained(use func(*lm.Model) error) error {
 	if err := m.part.Set(m.server.weights); err != nil {
 		return err
 	}
-	a, small := m.part.Adapter, m.part.Model
-	if a == nil {
-		return small.SaveLike(m.Given.Small.Dir, dir, safetensors.F32)
+	if m.part.Adapter == nil {
+		return use(m.part.Model)
 	}
-	undo, err := a.MergeInPlace(small)
+	undo, err := m.part.Adapter.MergeInPlace(m.part.Model)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(small.SaveLike(m.Given.Small.Dir, dir, safetensors.F32), undo())
-	if err != nil {
-		return err
-	}
-	return a.Save(filepath.Join(dir, "adapter"))
+	return errors.Join(use(m.part.Model), undo())
 }
 
 func training(c configs.Config) update.Training {
@@ -200,8 +209,8 @@ func training(c configs.Config) update.Training {
 	return t
 }
 
-// query is the name and the norm bound of the clients' question.
-func query(c configs.Config) (string, float64) { return training(c).Name(), settings.Of(c).ClipNorm }
+// Query is the name and the norm bound of the clients' question.
+func Query(c configs.Config) (string, float64) { return training(c).Name(), settings.Of(c).ClipNorm }
 
 func work(c configs.Config) string {
 	return fmt.Sprintf("training at the clients, %s of SGD at %g", epochs(settings.Of(c).LocalEpochs), settings.Of(c).LearningRate)

@@ -32,6 +32,8 @@ type Description struct {
 type Clients struct {
 	// Query is the name of the question, and the norm bound of the clients' vectors.
 	Query func(configs.Config) (name string, bound float64)
+	// First is the same of round 1 where it asks something else; nil if it does not.
+	First func(configs.Config) (name string, bound float64)
 	// Rounds is the number of rounds; nil is trainer.rounds.
 	Rounds func(configs.Config) int
 	// Releases is how often clients are asked; nil is once in each round.
@@ -73,6 +75,7 @@ type Needs struct {
 	Labels   bool      // and by their texts' labels
 	Meaning  bool      // embeddings have no measures of form, whatever scoring.form is
 	Small    bool      // [Given].Small: clients train the small model
+	Topics   bool      // [Given].Topics: clients count their texts' topics, too, and train on texts behind their topics' keywords
 	Counts   bool      // or they count tokens and pairs of them, as that model's tokenizer has them
 	Rank     int       // of the adapter that they train in place of all its weights; 0 for none
 	Rows     int       // of a client's texts that it trains on in a round; 0 for all

@@ -18,6 +18,7 @@ import (
 	"popri/model/embedding"
 	"popri/model/lm"
 	"popri/model/tokenizer"
+	"popri/scoring"
 )
 
 // Env is what every method works with. All of it is public, or covered by the guarantee as the clients' releases are,
@@ -45,8 +46,9 @@ type Env struct {
 // Given is what a method asks for by its [Needs]; the rest is nil.
 type Given struct {
 	Small   *Small
-	Kinds   []string       // of text that the model can be asked for (generate.kinds); nil for none
-	Ceiling *ceiling.Texts // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
+	Topics  *scoring.Topics // of the public texts
+	Kinds   []string        // of text that the model can be asked for (generate.kinds); nil for none
+	Ceiling *ceiling.Texts  // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
 }
 
 // Small is the small model (downstream.model) of methods that train it at the clients.
@@ -59,6 +61,9 @@ type Small struct {
 	Validate func(*lora.Part) (loss, accuracy float64, err error)
 	// Encode gives texts as rows, cut as clients' texts and evaluations' are.
 	Encode func(texts []string) []lm.Row
+	// After gives texts as rows behind a line each, whose tokens do not count in the loss.
+	After     func(lines, texts []string) []lm.Row
+	Tokenizer *tokenizer.Tokenizer // its own
 	// Predict calls use for each token of the validation clients with the model's logits before it, which use may
 	// overwrite, and the token before it. nil where there are none.
 	Predict func(p *lora.Part, use func(before, next int32, logits []float32)) error

@@ -51,13 +51,23 @@ func (p *Prompter) Answering() *Prompter {
 // length. It reserves room for completions of the given length.
 func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
 	error) {
+	p, err := NewContinuing(tok, g, d, context, longest)
+	if err != nil {
+		return nil, err
+	}
+	return p.Answering(), nil
+}
+
+// NewContinuing is [NewAnswering] for a model that writes what follows a prompt: a sample ends at a line's end.
+func NewContinuing(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
+	error) {
 	separator, ok := tok.EOS()
 	if !ok {
 		return nil, errNoEnd
 	}
-	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
-		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
-	return p.Answering(), nil
+	g.TemplateItem = ""
+	return &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
+		separator: separator, newline: tok.Encode("\n"), gap: "\n"}, nil
 }
 
 var errNoEnd = errors.New("sampling: the tokenizer has no end-of-text token")

@@ -33,7 +33,7 @@ func noiseSeed(c configs.Config) *uint64 {
 // Mechanism makes a run's releases, with noise of multiplier sigma.
 func Mechanism(c configs.Config, sigma float64, b ledger.Budget) fedsim.Mechanism {
 	g := fedsim.Gaussian{Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
-		Float32: c.Learns()}
+		Float32: c.AtClients()}
 	d := methods.Of(c)
 	selection := d.SelectionOf(c)
 	switch {

@@ -207,6 +207,10 @@ func (a *Audited) play(g fedsim.Game) error {
 func Expected(c configs.Config) (e audit.Expected) {
 	d := methods.Of(c)
 	e.Query, e.Bound = d.Query(c)
+	if d.First != nil {
+		e.First = new(audit.Expected)
+		e.First.Query, e.First.Bound = d.First(c)
+	}
 	e.Once, e.None = d.Releases != nil && d.Releases(c) == 1, d.ReleasesOf(c) == 0
 	return e
 }

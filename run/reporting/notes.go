@@ -18,8 +18,8 @@ func selected(s rounds.Selection) string {
 		if s.Round == 0 {
 			state = "the model before the first round, ε = 0: no round's was better"
 		}
-		return fmt.Sprintf("The published model is %s. It had the least loss on the validation clients, %.4f nats a token "+
-			"(trainer.select), measured without noise: validation clients are not protected.", state, s.Value)
+		return fmt.Sprintf("The model that is published or writes the set is %s. It had the least loss on the validation clients, %.4f "+
+			"nats a token (trainer.select), measured without noise: validation clients are not protected.", state, s.Value)
 	}
 	adapters := fmt.Sprintf("the adapters after round %d", s.Round)
 	if s.Round == 0 {

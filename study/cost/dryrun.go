@@ -168,7 +168,7 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 		product += fmt.Sprintf(" and %d public texts that the noised release weights", c.Synthetic.PublicTexts)
 	}
 	var parts []string
-	if !c.Learns() {
+	if !c.AtClients() {
 		parts = append(parts, "samples, scores, adapters")
 	}
 	if d.Releases > 0 {

@@ -52,7 +52,7 @@ func estimate(c configs.Config, generator, small lm.Shape, rows []string) Work {
 	if m.ChoosesMix(c) {
 		p.SmallModels += 3
 	}
-	if !c.Learns() || slices.Contains(rows, evaluation.KeyUntuned) {
+	if !c.AtClients() || slices.Contains(rows, evaluation.KeyUntuned) {
 		_, p.Memory = assembly.Most(assembly.MemoryPlan(c, generator))
 	}
 	p.SmallMemory = assembly.SmallMemory(c, small)
