@@ -67,7 +67,7 @@ func Has(dir string) bool {
 	return err == nil
 }
 
-// Refuse returns the user's mistake if a model's folder has a table, which whoever takes the model alone would leave out.
+// Refuse returns the user's mistake if a model's folder has a table, which a caller that takes the model alone would leave out.
 func Refuse(dir string) error {
 	if !Has(dir) {
 		return nil
