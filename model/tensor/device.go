@@ -270,7 +270,7 @@ func (t Tensor) Store(values []float32) {
 // round of SmolLM2 takes a quarter longer in bfloat16.
 func FastBFloat16() bool {
 	if DefaultDevice() == CPU {
-		return MatrixUnit() || cpu.X86.HasAVX512BF16 && C.intel() == 0
+		return cpu.X86.HasAMXBF16 || cpu.X86.HasAVX512BF16 && C.intel() == 0
 	}
 	generation := gpuGeneration()
 	return generation == 0 || generation >= 8
