@@ -40,33 +40,20 @@ func (r *Report) configuration() {
 		}
 	}
 	for _, v := range headerValues(c, b) {
-		r.compareHeaders(path, v)
+		r.compareHeaders(path, v, r.found)
 	}
 	if r.options.Expect == nil {
 		return
 	}
 	e := r.options.Expect(*c)
-	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any {
-		query := f.release.Query
-		if scoring.CheckedName(query, scoring.RoundChecks) == e.Query { // of a version whose rounds had no check values
-			query = e.Query
-		}
-		switch {
-		case e.First == nil || f.release.Round > 1:
-			return query
-		case query == e.First.Query && f.release.Bound == e.First.Bound:
-			return e.Query
-		}
-		return fmt.Sprintf("%s of norm %g, in round 1", query, f.release.Bound)
-	}})
-	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any {
-		if e.First != nil && f.release.Round == 1 {
-			return e.Bound // compared with the query
-		}
-		return f.release.Bound
-	}})
-	if first := func(f foundRelease) bool { return f.release.Round == 1 }; e.Once &&
-		slices.ContainsFunc(r.found, first) {
+	isFirst := func(f foundRelease) bool { return f.release.Round == 1 }
+	later := r.found
+	if e.First != nil {
+		later = slices.DeleteFunc(slices.Clone(r.found), isFirst)
+		r.compareQuestion(path, *e.First, slices.DeleteFunc(slices.Clone(r.found), func(f foundRelease) bool { return !isFirst(f) }))
+	}
+	r.compareQuestion(path, e, later)
+	if e.Once && slices.ContainsFunc(r.found, isFirst) {
 		r.unreleased = nil
 	}
 	if e.None {
@@ -75,6 +62,17 @@ func (r *Report) configuration() {
 			r.problem("%s says that no client is asked, and there are %d releases.", path, n)
 		}
 	}
+}
+
+// compareQuestion compares releases with the question that they answer.
+func (r *Report) compareQuestion(path string, e Expected, found []foundRelease) {
+	r.compareHeaders(path, headerValue{"query", e.Query, func(f foundRelease) any {
+		if scoring.CheckedName(f.release.Query, scoring.RoundChecks) == e.Query { // of a version whose rounds had no check values
+			return e.Query
+		}
+		return f.release.Query
+	}}, found)
+	r.compareHeaders(path, headerValue{"norm bound", e.Bound, func(f foundRelease) any { return f.release.Bound }}, found)
 }
 
 // headerValue is a value of the configuration that every release's header states too.
@@ -103,9 +101,9 @@ func headerValues(c *configs.Config, b ledger.Budget) []headerValue {
 }
 
 // compareHeaders names the first release that has another value, and how many there are.
-func (r *Report) compareHeaders(path string, v headerValue) {
+func (r *Report) compareHeaders(path string, v headerValue, found []foundRelease) {
 	first, others := "", 0
-	for _, f := range r.found {
+	for _, f := range found {
 		has := v.of(f)
 		switch {
 		case has == v.says:
