@@ -14,6 +14,11 @@ type AdamW struct {
 	MaxNorm      float64 // gradients are clipped to this global L2 norm; 0 does not clip
 }
 
+// UsualAdamW has the constants of AdamW's paper, which fine-tuning seldom changes.
+func UsualAdamW(weightDecay, maxNorm float64) AdamW {
+	return AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: weightDecay, MaxNorm: maxNorm}
+}
+
 // Optimizer updates parameters with the arithmetic of torch.optim.AdamW.
 type Optimizer struct {
 	Params []tensor.Tensor // float32 leaves, as [lm.Model.Trainable] and [lora.Adapter.Trainable] return them

@@ -405,5 +405,5 @@ func newTuner(m *lm.Model, a *lora.Adapter, pairs []dpo.Pair, batch, micro int) 
 	steps := (len(pairs) + batch - 1) / batch
 	return dpo.NewTuner(m, a,
 		dpo.Options{Loss: loss, Beta: β, Schedule: trainer.Schedule{Kind: "linear", Peak: 1e-5, Total: steps},
-			BatchPairs: batch, MicroPairs: micro, AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}})
+			BatchPairs: batch, MicroPairs: micro, AdamW: trainer.UsualAdamW(0, 1)})
 }

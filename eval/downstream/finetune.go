@@ -55,7 +55,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.A
 	if err != nil {
 		return best, nil, err
 	}
-	optimizer := trainer.NewOptimizer(params, p.adamW())
+	optimizer := trainer.NewOptimizer(params, trainer.UsualAdamW(p.WeightDecay, p.MaxNorm))
 	defer optimizer.Free()
 	r := record{Progress: trainer.Begun()}
 	loop := trainer.Loop{Optimizer: optimizer, Objective: p.objective(m, of, optimizer, rows),
@@ -91,10 +91,6 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.A
 		}
 	}
 	return r.Curve[r.Best], r.Curve, loop.Checkpoint.Remove()
-}
-
-func (p plan) adamW() trainer.AdamW {
-	return trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: p.WeightDecay, MaxNorm: p.MaxNorm}
 }
 
 // objective is the next-token loss of rows. Rows are computed in one pass, or in passes of rows of nearly one length.

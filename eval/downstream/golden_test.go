@@ -55,7 +55,7 @@ func TestGoldenFineTuning(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.WeightDecay = 0
-		optimizer := trainer.NewOptimizer(params, p.adamW())
+		optimizer := trainer.NewOptimizer(params, trainer.UsualAdamW(p.WeightDecay, p.MaxNorm))
 		defer optimizer.Free()
 		objective, batches := p.objective(m, nil, optimizer, rows), p.batches(len(rows))
 		batches.Order = func(epoch int) []int { return trace.Order[epoch] }

@@ -49,7 +49,7 @@ func loop(ctx context.Context, dir string) {
 	adapter := must(lora.New(model, lora.Config{Rank: 8, Alpha: 16}, random))
 	tuner := must(dpo.NewTuner(model, adapter, dpo.Options{Loss: must(dpo.NewLoss("sigmoid", dpo.Params{Beta: 0.1})),
 		Beta: 0.1, Schedule: trainer.Constant(5e-4), BatchPairs: 6, MicroPairs: 6,
-		AdamW: trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1}}))
+		AdamW: trainer.UsualAdamW(0, 1)}))
 	encoder := must(embedding.FitLatent(public, embedding.LatentConfig{}))
 	spent := must(ledger.Create(filepath.Join(dir, "ledger.jsonl"), ledger.Budget{Epsilon: epsilon, Delta: delta,
 		Mechanism: "gaussian", Unit: corpus.Private.Unit, Relation: accountant.ZeroOut, Clients: len(train)}))

@@ -155,8 +155,7 @@ func (m *Method) prepare(ctx context.Context, s rounds.Stage, file string) error
 		return err
 	}
 	examples, t := m.Given.Small.After(lines, some), d.Training()
-	optimizer := trainer.NewOptimizer(params, trainer.AdamW{Beta1: .9, Beta2: .999, Epsilon: 1e-8, WeightDecay: t.WeightDecay,
-		MaxNorm: t.MaxGradNorm})
+	optimizer := trainer.NewOptimizer(params, trainer.UsualAdamW(t.WeightDecay, t.MaxGradNorm))
 	defer optimizer.Free()
 	loss := &trainer.NextToken{Model: part.Model, Adapter: part.Passes(), Optimizer: optimizer,
 		Rows: trainer.InMemory(examples), Parts: trainer.InParts(passes)}

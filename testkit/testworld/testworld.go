@@ -190,7 +190,7 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 	if err != nil {
 		return err
 	}
-	t := trainer.NewOptimizer(params, trainer.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, MaxNorm: 1})
+	t := trainer.NewOptimizer(params, trainer.UsualAdamW(0, 1))
 	defer t.Free()
 	loss := trainer.NextToken{Model: m, Optimizer: t}
 	for range steps {
