@@ -43,9 +43,8 @@ client: ## build/popri-client, pure Go: answers a run's question near the client
 
 # The demo of a language model on texts that are far from its public text, short enough for two cores with AVX-512
 # BF16, and smaller where it would take long.
-SPEECHES := --world speeches --model smollm2 --encoder minilm --small smollm2 --rows untrained,popri --rounds 3 \
-	--set synthetic.texts=1200 --set synthetic.public_texts=1200 --set synthetic.mix=fixed --set downstream.steps=60 \
-	--set downstream.eval_every=20 --set eval.reference_private=false --minutes 20
+SPEECHES := --world speeches --model smollm2 --encoder minilm --rows untrained,popri --set synthetic.mix=fixed \
+	--set eval.reference_private=false --minutes 20
 
 demo: build ## the whole loop on speeches with SmolLM2 (fetched, 177 MB), or MODEL=embedded on what comes with popri; DEMO='--epsilon 1' passes flags on
 ifeq ($(MODEL)$(ENCODER),)

@@ -13,6 +13,7 @@ import (
 	"popri/configs"
 	"popri/configs/worlds"
 	"popri/internal/hub"
+	"popri/internal/modelcache"
 	"popri/run/assembly"
 	"popri/run/evaluator"
 	"popri/trainer/pretrain"
@@ -56,7 +57,8 @@ func smallFlag(cmd *cobra.Command, small *string) {
 
 // addModels adds the flags of generator, encoder and small model.
 func (f *worldFlags) addModels(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels())+", a model folder, or a name on the hub that popri model get has fetched")
+	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels())+
+		", a model folder, or a name on the hub that popri model get has fetched; "+modelcache.SmolLM2+" is the small model, too, unless --small names one")
 	cmd.Flags().StringVar(&f.encoder, "encoder", "",
 		"encoder in which clients compare texts (default: the preset's): latent, "+
 			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
@@ -81,7 +83,12 @@ func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOp
 	if err != nil {
 		return o, w, err
 	}
-	of, err := smallSettings(f.small, slices.Concat(layer.Set, settings)...)
+	named := func(set string) bool { return strings.HasPrefix(set, "downstream.model=") }
+	small := f.small
+	if f.model == modelcache.SmolLM2 && preset == "" && !slices.ContainsFunc(settings, named) {
+		small = cmp.Or(small, f.model) // what somebody would ship; the world's own learns words first of all
+	}
+	of, err := smallSettings(small, slices.Concat(layer.Set, settings)...)
 	if err != nil {
 		return o, w, err
 	}

@@ -11,7 +11,9 @@ import (
 
 	"popri/configs"
 	"popri/datasets/clients"
+	"popri/internal/modelcache"
 	"popri/internal/rundir"
+	"popri/run/assembly"
 	"popri/testkit/testworld"
 	"popri/trainer/pretrain"
 )
@@ -134,8 +136,34 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return bytes.Equal(x, y)
 }
 
-// Mistakes about the data of a demo end it before anything is trained or written. TestDemoModelInAWorld: a generator
-// that is named replaces the one that the world would train; the small model stays the world's.
+// TestSmallModelWithSmolLM2: SmolLM2 as the generator is the small model, too, unless something else names one.
+func TestSmallModelWithSmolLM2(t *testing.T) {
+	if _, err := assembly.GeneratorDir(modelcache.SmolLM2); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct {
+		small, preset string
+		set           []string
+		want          string
+	}{
+		{"", "", nil, modelcache.SmolLM2},
+		{"trained", "", nil, "trained"},
+		{"", "", []string{"downstream.model=embedded"}, "embedded"},
+		{"", "demo-smollm2", nil, "trained"},
+	} {
+		f := worldFlags{name: "speeches", model: modelcache.SmolLM2, small: c.small}
+		options, _, err := f.options(c.preset, c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := configs.Load(options)
+		if err != nil || got.Downstream.Model != c.want {
+			t.Errorf("--small %q, preset %q, %v: small model %q (%v), want %q", c.small, c.preset, c.set, got.Downstream.Model, err, c.want)
+		}
+	}
+}
+
+// TestDemoModelInAWorld: a generator that is named replaces the one that the world would train; the world's small model stays.
 func TestDemoModelInAWorld(t *testing.T) {
 	world := configs.World{Name: "world x", Set: []string{"model.path=trained", "downstream.model=trained"}}
 	for model, want := range map[string]string{embeddedModel: "trained", "smollm2": "smollm2"} {
@@ -153,6 +181,7 @@ func TestDemoModelInAWorld(t *testing.T) {
 	}
 }
 
+// TestDemoWorldMistakes: mistakes about the data of a demo end it before anything is trained or written.
 func TestDemoWorldMistakes(t *testing.T) {
 	w, err := testworld.New(t.TempDir())
 	if err != nil {

@@ -111,8 +111,8 @@ func SmallSettings(path string, adapters bool) ([]string, error) {
 		return nil, fault.User(err)
 	}
 	if shape.Parameters >= largeModel {
-		settings = append(settings, "downstream.recipe=pretrained", "downstream.steps=100", "downstream.epochs=0",
-			"downstream.eval_every=25", "downstream.learning_rates=1e-4")
+		settings = append(settings, "downstream.recipe=pretrained", "downstream.steps=60", "downstream.epochs=0",
+			"downstream.eval_every=20", "downstream.learning_rates=1e-4")
 		if adapters {
 			settings = append(settings, "downstream.adapter=lora", "downstream.learning_rates=1e-3")
 		}
