@@ -63,9 +63,8 @@ func (v *Report) elsewhere(c Config) {
 	if c.Aggregate.Least == 0 {
 		v.Add("aggregate.least", "is 0, must be 2 or more %s: two aggregators sum up what they report", where)
 	}
-	for key, set := range map[string]bool{"privacy.continues": c.Privacy.Continues != "",
-		"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics, "privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling,
-		"eval.reference_private": c.Eval.ReferencePrivate} {
+	for key, set := range map[string]bool{"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics,
+		"privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling, "eval.reference_private": c.Eval.ReferencePrivate} {
 		if set {
 			v.Add(key, "is set, must not be %s: the run does not see the train clients' texts", where)
 		}

@@ -111,7 +111,8 @@ type Privacy struct {
 	// 1. The noise grows in proportion, so it is better to put all texts of a person into one client.
 	Group int `yaml:"group" range:"[1, 1000]"`
 	// Continues is the folder or the ledger of an earlier run on the same private data. Its charges count against this
-	// run's budget, and the earlier ledger accepts no more charges. Default "", an unspent budget.
+	// run's budget, and the earlier ledger accepts no more charges. Default "", an unspent budget. Of
+	// clients elsewhere (fed.clients), there must be as many as there were.
 	Continues string `yaml:"continues"`
 	// NoiseMultiplier is the noise's standard deviation σ in units of scoring.clip_norm; 0, the default, uses the
 	// smallest that keeps trainer.rounds rounds within the budget. Any other value leaves the budget as it is: a release

@@ -223,8 +223,11 @@ func (v *Report) trains(c Config) {
 	if !c.AtClients() {
 		return
 	}
-	v.Refuse(c, fmt.Sprintf("where method is %q: clients answer for the small model itself", c.Method), "fed.clients",
-		"aggregate.least", "privacy.unsafe_diagnostics", "privacy.unsafe_ceiling", "downstream.task")
+	refused := []string{"privacy.unsafe_diagnostics", "privacy.unsafe_ceiling", "downstream.task"}
+	if !c.method().Elsewhere {
+		refused = append(refused, "fed.clients", "aggregate.least")
+	}
+	v.Refuse(c, fmt.Sprintf("where method is %q: clients answer for the small model itself", c.Method), refused...)
 }
 
 // Report collects what is wrong with a configuration.

@@ -3,14 +3,13 @@ package fedsim
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 
 	"popri/accountant/ledger"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
 	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // Aggregated is the mechanism of clients behind two aggregators (package aggregate): both add the noise of a
@@ -45,7 +44,7 @@ func (m Aggregated) Draw(plan *release.Release, round Round, c Clients, random R
 		plan.Clients = m.answering(seen.Reports, c.N())
 	}
 	if err == nil {
-		plan.Sum = round.Grid.Values(sum.Steps, false)
+		plan.Sum = round.Grid.Values(sum.Steps, m.Float32)
 	}
 	return err
 }
@@ -53,10 +52,17 @@ func (m Aggregated) Draw(plan *release.Release, round Round, c Clients, random R
 // ErrFew marks a round in which fewer clients reported than were stated to be the least. Nothing was summed or charged.
 var ErrFew = errors.New("too few clients reported")
 
+// Rounding are simulated clients who can each round their own vector, as clients elsewhere do.
+type Rounding interface {
+	Clients
+	// Rounded adds up the vectors of a round's cohort, each rounded to the grid by itself.
+	Rounded(Round) ([]int64, error)
+}
+
 // Reporting simulates clients behind two aggregators: each client rounds its own vector to the grid, and both
 // aggregators add noise.
 type Reporting struct {
-	Embedded
+	Rounding
 	// Least is the number of reports below which nothing is summed.
 	Least int
 	// Arrived are the clients whose reports arrive in a round, in ascending order; nil is all. Whether a client's
@@ -68,48 +74,22 @@ type Reporting struct {
 
 // Sum implements Clients. Whole numbers give the same sum in any order.
 func (c Reporting) Sum(r Round) (Sum, error) {
-	reports, asked := c.N(), r.Cohort
+	reports := c.N()
 	if c.Arrived != nil {
 		arrived := c.Arrived(r.Round)
 		reports = len(arrived)
-		asked = slices.DeleteFunc(asked, func(i int) bool { _, ok := slices.BinarySearch(arrived, i); return !ok })
+		r.Cohort = slices.DeleteFunc(r.Cohort, func(i int) bool { _, ok := slices.BinarySearch(arrived, i); return !ok })
 	}
 	if reports < c.Least {
 		return Sum{}, fmt.Errorf("%w: %d of %d clients, want at least %d", ErrFew, reports, c.N(), c.Least)
 	}
-	steps, err := c.rounded(r.Query.(query.Query), asked, r.Grid)
+	steps, err := c.Rounded(r)
 	for _, role := range []string{"leader", "helper"} {
 		if err == nil {
 			err = noise.Add(steps, r.Grid, noise.Party(c.InsecureSeed, role, r.Round))
 		}
 	}
 	return Sum{steps, reports}, err
-}
-
-// rounded adds up clients' vectors, each rounded by itself.
-func (c Reporting) rounded(q query.Query, which []int, grid noise.Grid) ([]int64, error) {
-	workers := max(1, min(runtime.GOMAXPROCS(0), len(which)))
-	sums, errs := make([][]int64, workers), make([]error, workers)
-	var done sync.WaitGroup
-	for w := range workers {
-		done.Go(func() {
-			sums[w] = make([]int64, q.Len())
-			for k := w; k < len(which) && errs[w] == nil; k += workers {
-				v, err := q.Vector(c.Embedded.Clients, which[k])
-				if err == nil {
-					err = grid.AddRounded(sums[w], v, q.Bound())
-				}
-				if err != nil {
-					errs[w] = fmt.Errorf("client %d: %w", which[k], err)
-				}
-			}
-		})
-	}
-	done.Wait()
-	for _, s := range sums[1:] {
-		add(sums[0], s)
-	}
-	return sums[0], errors.Join(errs...)
 }
 
 // Remote are train clients on other machines, who report to two aggregators.
@@ -126,10 +106,15 @@ func (c Remote) N() int { return c.Enrolled }
 
 // CanAnswer implements Clients.
 func (c Remote) CanAnswer(q query.Question) error {
-	if _, ok := q.(query.Query); !ok {
-		return fmt.Errorf("fedsim: the clients cannot answer %s", q.Name())
+	switch asked := q.(type) {
+	case query.Query:
+		return nil
+	case update.Question:
+		if asked.Model.Rank > 0 {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("fedsim: clients elsewhere cannot answer %s", q.Name())
 }
 
 // Sum implements Clients.

@@ -191,7 +191,7 @@ func (r *run) behind(c Clients) (*release.Release, error) {
 
 // simulated are clients of whom some report.
 func (r *run) simulated(arrived func(int) []int) Clients {
-	return Reporting{Embedded: Embedded{embedded(r.t, testClients)}, Least: 5, Arrived: arrived, InsecureSeed: r.seed}
+	return Reporting{Rounding: Embedded{embedded(r.t, testClients)}, Least: 5, Arrived: arrived, InsecureSeed: r.seed}
 }
 
 // TestAggregatedIsTheSimulation: with the same seed, clients behind two aggregators, some of whom are gone before or

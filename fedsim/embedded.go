@@ -2,9 +2,12 @@ package fedsim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 
 	"popri/datasets/clients"
 	"popri/model/embedding"
@@ -41,6 +44,33 @@ func (e Embedded) Sum(r Round) (Sum, error) {
 		return Sum{}, err
 	}
 	return Sum{r.Grid.RoundAll(sum), e.N()}, nil
+}
+
+// Rounded implements Rounding.
+func (e Embedded) Rounded(r Round) ([]int64, error) {
+	q, which := r.Query.(query.Query), r.Cohort
+	workers := max(1, min(runtime.GOMAXPROCS(0), len(which)))
+	sums, errs := make([][]int64, workers), make([]error, workers)
+	var done sync.WaitGroup
+	for w := range workers {
+		done.Go(func() {
+			sums[w] = make([]int64, q.Len())
+			for k := w; k < len(which) && errs[w] == nil; k += workers {
+				v, err := q.Vector(e.Clients, which[k])
+				if err == nil {
+					err = r.Grid.AddRounded(sums[w], v, q.Bound())
+				}
+				if err != nil {
+					errs[w] = fmt.Errorf("client %d: %w", which[k], err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	for _, s := range sums[1:] {
+		add(sums[0], s)
+	}
+	return sums[0], errors.Join(errs...)
 }
 
 // Ballots are embedded clients who vote for the nearest samples ([query.Ranking]).

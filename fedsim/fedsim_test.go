@@ -366,11 +366,11 @@ func TestPathsConform(t *testing.T) {
 			t.Fatal(err)
 		}
 		fast := summed.Steps
-		slow, err := Reporting{Embedded: Embedded{all}}.rounded(asked, round.Cohort, grid)
+		slow, err := Embedded{all}.Rounded(round)
 		if err != nil {
 			t.Fatal(err)
 		}
-		reported, err := Reporting{Embedded: Embedded{all}, InsecureSeed: &aggregatorSeed}.Sum(round)
+		reported, err := Reporting{Rounding: Embedded{all}, InsecureSeed: &aggregatorSeed}.Sum(round)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +432,7 @@ func TestNoiseOfPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 		std := planned.NoiseStd()
-		clients := still{Reporting{Embedded: Embedded{embedded(t, testClients)}, Least: least}}
+		clients := still{Reporting{Rounding: Embedded{embedded(t, testClients)}, Least: least}}
 		var total, squares, neighbours float64
 		for range draws {
 			drawn := *planned
@@ -721,7 +721,7 @@ func TestRefusals(t *testing.T) {
 	unsafe := good
 	unsafe.UnsafeDiagnostics = &UnsafeDiagnostics{Dir: t.TempDir()}
 	for _, c := range []Clients{Remote{Enrolled: testClients}, Ballots{all}, Learning{learner{testClients}},
-		Reporting{Embedded: all}} {
+		Reporting{Rounding: all}} {
 		if _, err := New(c, r.mechanism, unsafe); err == nil || !strings.Contains(err.Error(), "diagnostics") {
 			t.Errorf("diagnostics of %T: %v", c, err)
 		}

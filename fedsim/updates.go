@@ -35,8 +35,14 @@ func (l Learning) CanAnswer(q query.Question) error {
 	return nil
 }
 
-// Sum implements Clients. Whole numbers give the same sum in any order.
+// Sum implements Clients.
 func (l Learning) Sum(r Round) (Sum, error) {
+	total, err := l.Rounded(r)
+	return Sum{total, l.N()}, err
+}
+
+// Rounded implements Rounding. Whole numbers give the same sum in any order.
+func (l Learning) Rounded(r Round) ([]int64, error) {
 	q := r.Query.(update.Question)
 	sums := make([][]int64, l.Workers())
 	var done atomic.Int64
@@ -54,7 +60,7 @@ func (l Learning) Sum(r Round) (Sum, error) {
 			add(total, s)
 		}
 	}
-	return Sum{total, l.N()}, err
+	return total, err
 }
 
 func add(sum, steps []int64) {

@@ -21,6 +21,7 @@ import (
 	"popri/run/assembly"
 	"popri/run/federated"
 	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // population are the train clients, and what they hold in memory.
@@ -41,7 +42,7 @@ func (s *Session) population(ctx context.Context, o Options, tell func(done, tot
 	c := s.Config
 	d := methods.Of(c)
 	needs := d.NeedsOf(c)
-	if c.Fed.Elsewhere() != (o.Aggregators != nil) {
+	if evaluates := o.Resume && o.Evaluates; !evaluates && c.Fed.Elsewhere() != (o.Aggregators != nil) {
 		return population{}, fault.Userf("two aggregators are given: %v; fed.clients is %d, which needs them: %v",
 			o.Aggregators != nil, c.Fed.Clients, c.Fed.Elsewhere())
 	}
@@ -91,7 +92,12 @@ func (s *Session) small() (*method.Small, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &method.Small{Dir: dir, Open: s.trained(dir), Encode: rows.Encode, After: rows.After, Tokenizer: rows.Tokenizer}
+	model := s.trained()
+	if model.Folder, err = lm.Identity(dir); err != nil {
+		return nil, err
+	}
+	m := &method.Small{Dir: dir, Model: model, Open: parts(dir, model, s.Config.Model.DType), Encode: rows.Encode,
+		After: rows.After, Tokenizer: rows.Tokenizer}
 	texts, vectors := clients.Texts(s.Data.Private.Split(clients.Validation)), embedding.Matrix{}
 	if s.topics != nil {
 		if vectors, err = embedding.InParts(s.encoder, texts, nil); err != nil {
@@ -137,11 +143,15 @@ func (s *Session) learners(ctx context.Context, common *assembly.Common, tell fu
 		n := len(client.Texts)
 		all[i], left = left[:n], left[n:]
 	}
-	learner, err := local.NewLearners(ctx, all, s.trained(dir))
+	learner, err := local.NewLearners(ctx, all, parts(dir, s.trained(), s.Config.Model.DType))
 	if err != nil {
 		return population{}, err
 	}
-	p := population{fedsim.Learning{Learner: learner}, learner.Close}
+	learning := fedsim.Learning{Learner: learner}
+	p := population{learning, learner.Close}
+	if s.Config.Aggregate.Least > 0 {
+		p.Clients = assembly.Reporting(s.Config, learning)
+	}
 	if s.topics != nil {
 		p.Clients = fedsim.Several{fedsim.Embedded{Clients: embedded}, p.Clients}
 	}
@@ -160,27 +170,33 @@ func (s *Session) encoded(e downstream.Encoder, texts []string, vectors embeddin
 	return e.After(lines, texts), nil
 }
 
-// trained opens what clients train of the small model in dir: all weights, in float32, or an adapter. Adapters that are
-// opened after the first share its model.
-func (s *Session) trained(dir string) func() (*lora.Part, error) {
-	c, rank := s.Config, methods.Of(s.Config).NeedsOf(s.Config).Rank
+// trained is what clients train of the small model, in whatever folder that is.
+func (s *Session) trained() update.Model {
+	c := s.Config
+	return update.Model{Rank: methods.Of(c).NeedsOf(c).Rank, Adapter: rng.Seed(c.Seed, "clients", "adapter"),
+		Rows: c.Downstream.Training().Rows, Length: c.Downstream.Length}
+}
+
+// parts opens what clients train of the small model in dir: all weights, in float32, or an adapter, with passes of the
+// type that dtype names. Adapters that are opened after the first share its model.
+func parts(dir string, model update.Model, dtype string) func() (*lora.Part, error) {
 	var first *lora.Part
 	return func() (*lora.Part, error) {
-		if first != nil && rank > 0 {
+		if first != nil && model.Rank > 0 {
 			return first.Another()
 		}
 		o := lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}
-		if rank > 0 {
-			o.Compute = assembly.ComputeType(c.Model.DType)
+		if model.Rank > 0 {
+			o.Compute = assembly.ComputeType(dtype)
 		}
 		m, err := lm.Load(dir, o)
 		if err != nil {
 			return nil, err
 		}
-		if rank == 0 {
+		if model.Rank == 0 {
 			first, err = lora.Whole(m)
 		} else if err = m.Freeze(); err == nil {
-			first, err = lora.Ups(m, rank, rng.Seed(c.Seed, "clients", "adapter"))
+			first, err = lora.Ups(m, model.Rank, model.Adapter)
 		}
 		if err != nil {
 			m.Free()

@@ -14,6 +14,9 @@ import (
 // ledger that the first one made. The new ledger is on disk before the old one is closed. After a crash between the
 // two, the next call closes the old ledger, or returns an error if the old ledger was charged in the meantime.
 //
+// Neither budget may know its private data: clients elsewhere. If they are others than they were, more is counted than any
+// of them has spent.
+//
 // Errors: [ErrContinued] where the old ledger is continued by another one, [ErrBadBudget] where the budgets do not fit.
 func Continue(old, path string, b Budget) (*Ledger, error) {
 	from, err := Open(old)
@@ -67,11 +70,7 @@ func Continue(old, path string, b Budget) (*Ledger, error) {
 }
 
 func continuable(old, b Budget) error {
-	differences := b.protects(old)
-	if old.Data == "" && b.Data == "" {
-		differences = append(differences, "which private data it is for is not known")
-	}
-	if len(differences) > 0 {
+	if differences := b.protects(old); len(differences) > 0 {
 		return fmt.Errorf("%w: this run cannot continue it: %s", ErrBadBudget, strings.Join(differences, "; "))
 	}
 	return nil

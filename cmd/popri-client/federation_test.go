@@ -18,12 +18,16 @@ import (
 	"time"
 
 	"popri/accountant/ledger"
+	"popri/datasets/clients"
+	"popri/fedsim"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
 	"popri/fedsim/client"
 	"popri/fedsim/noise"
+	"popri/fedsim/release"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring"
@@ -295,8 +299,8 @@ func announcement(t *testing.T, encoder embedding.Encoder, key string) (*aggrega
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (aggregate.Question{Question: described, Round: 1, Clients: 4,
-		Encoder: key}).Write(filepath.Join(dir, "question")); err != nil {
+	if err := (aggregate.Question{About: aggregate.Embeddings{Question: described, Encoder: key}, Round: 1,
+		Clients: 4}).Write(filepath.Join(dir, "question")); err != nil {
 		t.Fatal(err)
 	}
 	names := []string{"question"}
@@ -357,15 +361,18 @@ func expected(t *testing.T, a *aggregate.Announcement, encoder embedding.Encoder
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := make([]int64, a.Values)
+	var some []clients.Client
 	for _, text := range texts {
-		steps, err := client.Vector(t.Context(), mean, encoder, []string{text}, grid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, k := range steps {
-			sum[i] += k
-		}
+		some = append(some, clients.Client{Texts: []string{text}})
+	}
+	all, err := fedsim.Embed(t.Context(), some, encoder, mean.NeedsTexts(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := fedsim.Embedded{Clients: all}.Rounded(fedsim.Round{Request: release.Request{Query: mean}, Grid: grid,
+		Cohort: numeric.Indices(len(texts))})
+	if err != nil {
+		t.Fatal(err)
 	}
 	derived := rng.Seed(seed, "noise")
 	for _, role := range aggregate.Roles {

@@ -56,7 +56,7 @@ encoder's vectors differ from libtorch's in the last digits.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	c.AddCommand(federated.Client("answer"), federated.Aggregate())
+	c.AddCommand(federated.Client("answer", nil), federated.Aggregate())
 	c.PersistentPreRun = func(*cobra.Command, []string) { *began = true }
 	return c
 }

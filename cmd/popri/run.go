@@ -49,7 +49,7 @@ If the budget ends before the last round, the synthetic set comes from the finis
 
 --at-clients RUN trains the small model of a finished run further: the clients train an adapter of it and release a noised sum
 in each of ten rounds. All other settings are as in RUN. Its charges count against privacy.epsilon, so RUN must have spent less:
---set privacy.epsilon=7 after a run with ε = 1.
+--set privacy.epsilon=7 after a run with ε = 1. Clients of a federation need RUN/small: popri client --small.
 
 --dry-run prints what the run would read, cost, spend and publish, and ends before anything is trained or spent. The time is an
 estimate from the number of floating-point operations.

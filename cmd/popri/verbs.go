@@ -7,6 +7,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/cmd/internal/federated"
+	"popri/run"
 )
 
 // heading is a heading in the list of verbs.
@@ -18,7 +19,7 @@ type heading struct {
 func (a *app) groups() []heading {
 	return []heading{
 		{"Runs", []*cobra.Command{a.demo(), a.initialize(), a.run(), a.eval(), a.watch(), a.try()}},
-		{"Clients elsewhere", []*cobra.Command{federated.Client("client"), federated.Aggregate()}},
+		{"Clients elsewhere", []*cobra.Command{federated.Client("client", trainer), federated.Aggregate()}},
 		{"Results", []*cobra.Command{a.report(), a.publish(), a.judge(), a.compare(), a.ablate(), a.compareMethods(),
 			a.reproduce()}},
 		{"Privacy", []*cobra.Command{a.account()}},
@@ -28,6 +29,9 @@ func (a *app) groups() []heading {
 		{"This program", []*cobra.Command{a.doctor(), a.bench(), a.version()}},
 	}
 }
+
+// trainer opens the small model of a client.
+func trainer(small string) (federated.Trainer, error) { return run.OpenSmall(small) }
 
 // refused reports whether the privacy budget did not cover what was asked.
 func refused(err error) bool { return errors.Is(err, ledger.ErrBudget) }

@@ -20,6 +20,9 @@ type Encoder struct {
 
 // OpenEncoder loads the tokenizer of a model's folder. rows and length are as in [Options].
 func OpenEncoder(dir, rows string, length int) (Encoder, error) {
+	if rows != Line && rows != Document {
+		return Encoder{}, fmt.Errorf("downstream: rows of the form %.80q, want %q or %q", rows, Line, Document)
+	}
 	tok, err := tokenizer.Load(dir)
 	if err != nil {
 		return Encoder{}, fmt.Errorf("downstream: %w", err)

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // TestHostileTexts: whatever a client's texts are, its vector for the questions of generate.kinds and of masked Private
@@ -45,7 +48,7 @@ func TestHostileTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		length := func(texts []string, encoder embedding.Encoder) float64 {
-			steps, err := Vector(t.Context(), asked, encoder, texts, grid)
+			steps, err := embedded(asked, encoder).steps(t.Context(), asked, texts, grid)
 			if err != nil || len(steps) != asked.Len() {
 				t.Fatal(len(steps), err)
 			}
@@ -82,6 +85,45 @@ func (c constant) Encode(texts []string) (embedding.Matrix, error) {
 		m.Data[i] = c.value
 	}
 	return m, nil
+}
+
+// trains is a trainer whose result is the same for all texts.
+type trains func() ([]float64, error)
+
+func (trains) Ready(update.Question) error { return nil }
+
+func (f trains) Change(context.Context, update.Question, []string) ([]float64, error) { return f() }
+
+// TestHostileTraining: whatever training on the texts gives, the vector keeps the bound that is charged and has the
+// announced length: zeros where the training fails, diverges or has no end within the time.
+func TestHostileTraining(t *testing.T) {
+	q := update.Question{Training: update.Training{Clip: .5}, Weights: make([]float32, 3)}
+	grid, err := noise.NewGrid(1, q.Clip, q.Len(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]trains{
+		"long":   func() ([]float64, error) { return []float64{3, -4, 1e100}, nil },
+		"short":  func() ([]float64, error) { return []float64{.1, 0, -.2}, nil },
+		"NaN":    func() ([]float64, error) { return []float64{1, math.NaN(), 0}, nil },
+		"error":  func() ([]float64, error) { return []float64{1, 1, 1}, errors.New("these texts") },
+		"panic":  func() ([]float64, error) { panic("these texts") },
+		"length": func() ([]float64, error) { return []float64{1}, nil },
+	} {
+		r := &Responder{ResponderOptions: ResponderOptions{Small: f}}
+		compute, err := r.training(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, err := compute.steps(t.Context(), q, nil, grid)
+		if err != nil || len(steps) != q.Len() {
+			t.Fatal(name, len(steps), err)
+		}
+		norm := update.Norm(grid.Values(steps, false))
+		if some := name == "long" || name == "short"; !(norm <= grid.Sensitivity) || some != (norm > 0) {
+			t.Errorf("%s: a vector of norm %g, bound %g", name, norm, q.Clip)
+		}
+	}
 }
 
 // TestHostileQuestions: whatever question and encoder a trainer announces, no client's vector is longer than is charged.
@@ -124,7 +166,7 @@ func TestHostileQuestions(t *testing.T) {
 				asked++
 				for _, e := range []embedding.Encoder{hashing, constant{hashing, 1}, constant{hashing, math.MaxFloat32},
 					constant{hashing, least}, first{hashing, least}, first{hashing, 0}} {
-					steps, err := Vector(t.Context(), m, e, slices.Repeat([]string{"word1", ""}, 20), grid)
+					steps, err := embedded(m, e).steps(t.Context(), m, slices.Repeat([]string{"word1", ""}, 20), grid)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -40,6 +40,8 @@ type ResponderOptions struct {
 	// must agree to each.
 	AnnouncedEncoder bool
 	Open             func(path string) (embedding.Encoder, error)
+	// Small answers the questions about updates of the small model; nil refuses them.
+	Small Trainer
 	// Texts reads the client's texts, those from before since left out. An error counts as no texts.
 	Texts func(since string) ([]string, error)
 	// Confirm is asked before the first answer, and before another encoder is used that came with a question; an error
@@ -71,6 +73,7 @@ type Offer struct {
 	Leader, Helper string  // to whom
 	Texts          int     // from which the vector is computed
 	Bytes          int     // of both reports
+	Received       int     // bytes of the question
 	Cost, Spent    float64 // ε of this answer alone, and of all answers with it
 	Epsilon, Delta float64 // the client's budget
 }
@@ -386,13 +389,13 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement, ready
 	if err != nil {
 		return fail(err)
 	}
-	if q.Round != int(a.Round) || q.Name != a.Query || q.Bound != a.Bound || asked.Len() != int(a.Values) ||
+	if q.Round != int(a.Round) || asked.Name() != a.Query || asked.Bound() != a.Bound || asked.Len() != int(a.Values) ||
 		q.Clients != int(a.Clients) {
 		return fail(fmt.Errorf("the question is %q of %d clients in round %d, %d values with norm bound %g; "+
 			"announced was %q of %d in %d, %d with %g",
-			q.Name, q.Clients, q.Round, asked.Len(), q.Bound, a.Query, a.Clients, a.Round, a.Values, a.Bound))
+			asked.Name(), q.Clients, q.Round, asked.Len(), asked.Bound(), a.Query, a.Clients, a.Round, a.Values, a.Bound))
 	}
-	encoder, err := r.encoder(ctx, a, q)
+	compute, err := r.computing(ctx, a, q, asked)
 	if err != nil {
 		return fail(err)
 	}
@@ -405,7 +408,7 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement, ready
 		if err != nil { // the owner was told at the start; here, nothing that can be seen may depend on the texts
 			texts = nil
 		}
-		steps, err := Vector(ctx, asked, encoder, texts, grid)
+		steps, err := compute.steps(ctx, asked, texts, grid)
 		return steps, len(texts), err
 	})
 	if err != nil {
@@ -425,6 +428,9 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement, ready
 	offer := &Offer{Announcement: a, Question: q, Encoder: announced, Leader: r.Federation.Leader.URL, Helper: r.Federation.Helper.URL,
 		Texts: texts, Epsilon: r.Epsilon, Delta: r.Delta,
 		Bytes: int(aggregate.MaxReport(a, aggregate.Leader) + aggregate.MaxReport(a, aggregate.Helper))}
+	if file, err := os.Stat(path); err == nil {
+		offer.Received = int(file.Size())
+	}
 	if offer.Cost, err = ledger.Spent(r.ledger.Budget(), []ledger.Entry{entry}); err != nil {
 		return fail(err)
 	}
@@ -455,36 +461,4 @@ func fetch(ctx context.Context, from carrier, dir string, hash []byte) (string, 
 		return "", fault.Userf("the file that was announced as %x has the hash %x", hash, sum)
 	}
 	return path, atomicfile.WriteBytes(path, content)
-}
-
-// mayUse reports whether an encoder that came with a question was agreed to, or the client has one of its own.
-func (r *Responder) mayUse(announced []byte) bool {
-	return r.Encoder != "" || len(announced) == 0 || r.AnnouncedEncoder || bytes.Equal(announced, r.agreed)
-}
-
-func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q aggregate.Question) (embedding.Encoder,
-	error) {
-	path := r.Encoder
-	switch {
-	case path != "":
-	case len(a.Encoder) == 0:
-		return nil, fault.Userf("the question is for the encoder %s, of which no folder is given", q.Encoder)
-	case !r.mayUse(a.Encoder) && r.Confirm == nil:
-		return nil, fault.Userf("the question comes with the encoder %s (SHA-256 %x), to which nobody has agreed: "+
-			"name a folder with --encoder, or accept what comes with --announced-encoder", q.Encoder, a.Encoder)
-	default:
-		var err error
-		if path, err = r.fetch(ctx, a.Encoder); err != nil {
-			return nil, err
-		}
-	}
-	encoder, err := r.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("the encoder: %w", err)
-	}
-	// In another program, vectors differ in the last digits. What counts are the weights.
-	if key := embedding.Key(encoder); !embedding.SameWeights(key, q.Encoder) {
-		return nil, fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
-	}
-	return q.With(encoder), nil
 }

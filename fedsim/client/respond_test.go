@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	q := aggregate.Question{Question: described, Round: 1, Clients: 2, Encoder: embedding.Key(w.encoder)}
+	q := aggregate.Question{About: aggregate.Embeddings{Question: described, Encoder: embedding.Key(w.encoder)}, Round: 1, Clients: 2}
 	if err := errors.Join(q.Write(filepath.Join(dir, "question")), embedding.Save(filepath.Join(dir, "encoder"),
 		w.encoder)); err != nil {
 		t.Fatal(err)
@@ -397,7 +397,7 @@ func TestOwnCoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := Vector(t.Context(), mean, w.encoder, nil, grid)
+	v, err := embedded(mean, w.encoder).steps(t.Context(), mean, nil, grid)
 	if err != nil || slices.ContainsFunc(v, func(k int64) bool { return k != 0 }) {
 		t.Errorf("without texts: %v", err)
 	}

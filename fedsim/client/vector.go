@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -12,8 +13,10 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/noise"
+	"popri/internal/fault"
 	"popri/model/embedding"
 	"popri/scoring/query"
+	"popri/scoring/update"
 )
 
 // times are when a vector must be ready and when the reports are sent.
@@ -77,38 +80,112 @@ func (r *Responder) inTime(ctx context.Context, a *aggregate.Announcement, ready
 	}
 	if r.Tell != nil {
 		r.Tell(fmt.Sprintf("round %d: the texts took longer than half of the time until the deadline, so the vector is zeros; "+
-			"fewer texts (--most) or a faster encoder help", a.Round))
+			"fewer texts (--most) or a faster machine help", a.Round))
 	}
 	return make([]int64, a.Values), 0, nil
 }
 
-// Vector is the bounded vector of a client with these texts, in steps of a grid. Without texts it is zero, and where the
-// encoder fails on them: an announced encoder could fail for chosen words, and anyone who fails would be known by not
-// reporting.
-func Vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
-	grid noise.Grid) ([]int64, error) {
-	steps, err := vector(ctx, asked, encoder, texts, grid)
-	if err == nil || ctx.Err() != nil {
-		return steps, err
-	}
-	return make([]int64, asked.Len()), nil
+// Trainer trains the small model on clients' texts. Package run has one; a program without libtorch has none.
+type Trainer interface {
+	// Ready opens the model for a question, whose model it must be. An error says nothing of any text.
+	Ready(q update.Question) error
+	// Change is what a client's texts change of the question's weights, unclipped. Calls may overlap.
+	Change(ctx context.Context, q update.Question, texts []string) ([]float64, error)
 }
 
-func vector(ctx context.Context, asked query.Query, encoder embedding.Encoder, texts []string,
-	grid noise.Grid) (steps []int64, err error) {
+// compute computes the vector of a client with these texts, whose norm the question bounds.
+type compute func(ctx context.Context, texts []string) ([]float64, error)
+
+// computing is how the answer to a question is computed. It fails before anything is charged, whatever the texts are.
+func (r *Responder) computing(ctx context.Context, a *aggregate.Announcement, q aggregate.Question,
+	asked query.Question) (compute, error) {
+	switch about := q.About.(type) {
+	case aggregate.Updates:
+		return r.training(about.Question)
+	case aggregate.Embeddings:
+		encoder, err := r.encoder(ctx, a, about)
+		return embedded(asked.(query.Query), encoder), err
+	}
+	return nil, fmt.Errorf("a question about %T", q.About)
+}
+
+// training is the clipped change of the small model's adapter.
+func (r *Responder) training(q update.Question) (compute, error) {
+	if r.Small == nil {
+		return nil, fault.Userf("the question has the small model trained on the texts: name its folder with --small, in " +
+			"popri client, because popri-client cannot train")
+	}
+	return func(ctx context.Context, texts []string) ([]float64, error) {
+		change, err := r.Small.Change(ctx, q, texts)
+		update.Clip(change, q.Clip)
+		return change, err
+	}, r.Small.Ready(q)
+}
+
+// embedded is a vector that follows from the texts' embeddings.
+func embedded(asked query.Query, encoder embedding.Encoder) compute {
+	return func(ctx context.Context, texts []string) ([]float64, error) {
+		all, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}},
+			encoder, asked.NeedsTexts(), nil)
+		if err != nil {
+			return nil, err
+		}
+		return asked.Vector(all, 0)
+	}
+}
+
+// steps is the vector in steps of a grid. Without texts it is zero, and where the computation fails on them: an announced
+// encoder or weights could make it fail for chosen words, and anyone who fails would be known by not reporting.
+func (c compute) steps(ctx context.Context, asked query.Question, texts []string, grid noise.Grid) ([]int64, error) {
+	steps, err := c.rounded(ctx, texts, asked.Bound(), grid)
+	if ctx.Err() == nil && (err != nil || len(steps) != asked.Len()) {
+		return make([]int64, asked.Len()), nil
+	}
+	return steps, err
+}
+
+func (c compute) rounded(ctx context.Context, texts []string, bound float64, grid noise.Grid) (steps []int64, err error) {
 	defer func() {
 		if failed := recover(); failed != nil {
 			err = fmt.Errorf("client: %v", failed)
 		}
 	}()
-	embedded, err := fedsim.Embed(ctx, []clients.Client{{ID: "this client", Split: clients.Train, Texts: texts}},
-		encoder, asked.NeedsTexts(), nil)
+	v, err := c(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	v, err := asked.Vector(embedded, 0)
-	if err != nil {
-		return nil, err
+	return grid.RoundBounded(v, bound)
+}
+
+// mayUse reports whether an encoder that came with a question was agreed to, or the client has one of its own.
+func (r *Responder) mayUse(announced []byte) bool {
+	return r.Encoder != "" || len(announced) == 0 || r.AnnouncedEncoder || bytes.Equal(announced, r.agreed)
+}
+
+// encoder is the encoder that answers a question about embeddings.
+func (r *Responder) encoder(ctx context.Context, a *aggregate.Announcement, q aggregate.Embeddings) (embedding.Encoder,
+	error) {
+	path := r.Encoder
+	switch {
+	case path != "":
+	case len(a.Encoder) == 0:
+		return nil, fault.Userf("the question is for the encoder %s, of which no folder is given", q.Encoder)
+	case !r.mayUse(a.Encoder) && r.Confirm == nil:
+		return nil, fault.Userf("the question comes with the encoder %s (SHA-256 %x), to which nobody has agreed: "+
+			"name a folder with --encoder, or accept what comes with --announced-encoder", q.Encoder, a.Encoder)
+	default:
+		var err error
+		if path, err = r.fetch(ctx, a.Encoder); err != nil {
+			return nil, err
+		}
 	}
-	return grid.RoundBounded(v, asked.Bound())
+	encoder, err := r.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the encoder: %w", err)
+	}
+	// In another program, vectors differ in the last digits. What counts are the weights.
+	if key := embedding.Key(encoder); !embedding.SameWeights(key, q.Encoder) {
+		return nil, fault.Userf("the encoder %s has the key %s, the question is for %s", path, key, q.Encoder)
+	}
+	return q.With(encoder), nil
 }

@@ -164,8 +164,8 @@ func TestMeanOfStepsIsCentral(t *testing.T) {
 	}
 }
 
-// TestSameUpdateEachTime: an update does not depend on who else is asked, and the order of rows on nothing but seed,
-// round, client. Several steps go further than one, and a client without a counted token changes nothing.
+// TestSameUpdateEachTime: an update does not depend on who else is asked, and the order of rows on nothing but seed, round
+// and their number. Several steps go further than one, and a client without a counted token changes nothing.
 func TestSameUpdateEachTime(t *testing.T) {
 	w := open(t)
 	training := update.Training{Rate: .1, Epochs: 2, Batch: 2}

@@ -15,7 +15,7 @@ import (
 
 // FedAvg describes DP-FedAvg, FTRL describes DP-FTRL.
 var (
-	FedAvg = describe(configs.Method{Name: "dp_fedavg"}, "DP-FedAvg", "by federated averaging",
+	FedAvg = describe(configs.Method{Name: "dp_fedavg", Elsewhere: true, Check: short}, "DP-FedAvg", "by federated averaging",
 		"averaged over the clients' own training, with noise")
 	FTRL = describe(configs.Method{Name: treeMethod, Samplings: []string{"full", "tree"}}, "DP-FTRL",
 		"with the noise of a tree", "summed up over the clients' own training, with the noise of a tree")

@@ -18,11 +18,9 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"popri/configs"
 	"popri/fedsim/release"
-	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/lora"
@@ -38,7 +36,6 @@ type Method struct {
 	method.Env
 	part    *lora.Part // holds whichever weights are measured or written
 	initial []float32
-	key     string
 	server  *server
 	skipped int     // rounds before the first one that trains, in which clients answer something else
 	earlier *server // of the rounds before one that a tree's sum needs again
@@ -47,19 +44,11 @@ type Method struct {
 
 // New opens the small model. skipped is the number of rounds before the first one that trains.
 func New(e method.Env, skipped int) (*Method, error) {
-	m := &Method{Env: e, skipped: skipped}
-	var err error
-	if m.key, err = atomicfile.SHA256(filepath.Join(e.Given.Small.Dir, "config.json")); err != nil {
+	part, err := e.Given.Small.Open()
+	if err != nil {
 		return nil, err
 	}
-	if m.part, err = e.Given.Small.Open(); err != nil {
-		return nil, err
-	}
-	if a := m.part.Adapter; a != nil {
-		m.key += fmt.Sprintf(" with an adapter of rank %d of %s", a.Config.Rank, strings.Join(a.Config.Targets, ", "))
-	}
-	m.initial = m.part.Flat()
-	return m, nil
+	return &Method{Env: e, skipped: skipped, part: part, initial: part.Flat()}, nil
 }
 
 // Close implements rounds.Method.
@@ -96,7 +85,7 @@ func (m *Method) advance(s *server, from, to int) error {
 
 // question asks for updates of weights in a round.
 func (m *Method) question(weights []float32, round int) update.Question {
-	return update.Question{Training: training(m.Config), Model: m.key, Weights: weights, Round: round,
+	return update.Question{Training: training(m.Config), Model: m.Given.Small.Model, Weights: weights, Round: round,
 		Seed: rng.Seed(m.Config.Seed, "fedavg"), Earlier: m.before}
 }
 

@@ -31,7 +31,7 @@ type Settings struct {
 	// stream, with alpha = 16·rank. The matrices A stay as they were drawn, and the matrices B are the vector (FFA-LoRA, Sun
 	// et al. 2024). A short vector has little noise: the norm of the noise grows with the square root of the length. A
 	// client's step has up to 16 texts. "popri run --at-clients" sets rank 1, and learning rate and clip
-	// norm that suit it. Default 0: all weights.
+	// norm that suit it. Default 0: all weights, which clients behind two aggregators cannot send.
 	LoRARank int `yaml:"lora_rank" range:"[0, 256]"`
 }
 
@@ -44,6 +44,13 @@ const (
 	adapterBatch = 16
 	serverRate   = 1
 )
+
+// short refuses all weights where the vector would be divided into shares: no announcement has as many values.
+func short(v *configs.Report, c configs.Config) {
+	if c.Aggregate.Least > 0 && settings.Of(c).LoRARank == 0 {
+		v.Add("fedavg.lora_rank", "is 0, must be above 0 where aggregate.least is above 0: all weights are too long a vector")
+	}
+}
 
 // further are the settings with which clients train an adapter of the small model of a finished run. They were chosen on
 // validation clients (docs/lab/2026-11-28-adapter-at-clients.md).

@@ -19,6 +19,7 @@ import (
 	"popri/model/lm"
 	"popri/model/tokenizer"
 	"popri/scoring"
+	"popri/scoring/update"
 )
 
 // Env is what every method works with. All of it is public, or covered by the guarantee as the clients' releases are,
@@ -53,7 +54,8 @@ type Given struct {
 
 // Small is the small model (downstream.model) of methods that train it at the clients.
 type Small struct {
-	Dir string // its folder
+	Dir   string // its folder
+	Model update.Model
 	// Open opens what the clients train of it.
 	Open func() (*lora.Part, error)
 	// Validate measures it on the validation clients, who are not protected: nats a token, and the fraction of tokens that

@@ -50,10 +50,10 @@ func Mechanism(c configs.Config, sigma float64, b ledger.Budget) fedsim.Mechanis
 }
 
 // Reporting are clients whose reports to two aggregators the run simulates.
-func Reporting(c configs.Config, embedded fedsim.Embedded) fedsim.Clients {
-	r := fedsim.Reporting{Embedded: embedded, Least: c.Aggregate.Least, InsecureSeed: noiseSeed(c)}
+func Reporting(c configs.Config, all fedsim.Rounding) fedsim.Clients {
+	r := fedsim.Reporting{Rounding: all, Least: c.Aggregate.Least, InsecureSeed: noiseSeed(c)}
 	if c.Aggregate.Available < 1 {
-		r.Arrived = fedsim.Participation{Clients: embedded.N(), Available: c.Aggregate.Available,
+		r.Arrived = fedsim.Participation{Clients: all.N(), Available: c.Aggregate.Available,
 			Seed: rng.Seed(c.Seed, "availability")}.Arriving
 	}
 	return r

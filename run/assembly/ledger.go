@@ -100,8 +100,8 @@ func checkStart(c configs.Config, b ledger.Budget) error {
 	if err != nil {
 		return err
 	}
-	same := earlier.Budget.Data == b.Data
-	if b.Data == "" { // of a plan
+	same := earlier.Budget.Data == b.Data   // of clients elsewhere, both are "": they may be others, but nobody can tell
+	if b.Data == "" && !c.Fed.Elsewhere() { // of a plan
 		same = earlier.Budget.Clients == b.Clients
 	}
 	of, err := os.Stat(filepath.Join(run, rundir.Ledger))

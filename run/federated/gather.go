@@ -21,6 +21,7 @@ import (
 	"popri/fedsim/aggregate/service"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
+	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/model/embedding"
 )
@@ -65,10 +66,15 @@ func (e *FewError) Resumable() bool { return true }
 
 // Gather returns the Ask of [fedsim.Remote]: it announces the question of a round of the run in dir to both
 // aggregators and waits for their noised shares. A run that was killed meanwhile continues with the same announcement.
-// tell, if not nil, gets a line when the waiting begins, and one if uploads were refused; rundir.Refusals in the
-// round's folder counts them.
+// Without aggregators, as in an evaluation, asking is an error. tell, if not nil, gets a line when the waiting begins, and
+// one if uploads were refused; rundir.Refusals in the round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
 	to *Aggregators, tell func(string)) func(release.Request) ([]int64, int, error) {
+	if to == nil {
+		return func(release.Request) ([]int64, int, error) {
+			return nil, 0, fault.Userf("the clients are elsewhere, and an evaluation asks none: popri run --resume --out %s", dir)
+		}
+	}
 	if tell != nil {
 		for role, remote := range to.of() {
 			remote.Tell(role, tell)

@@ -52,22 +52,31 @@ func elsewhere(t *testing.T, c *configs.Config) (private string) {
 	return private
 }
 
+// responder is a client with a new record.
+func responder(t *testing.T, f *testfederation.Federation, i int, epsilon float64, small client.Trainer,
+	texts []string) *client.Responder {
+	t.Helper()
+	key, err := identity.ReadClientKey(identity.ClientKeyPath(f.Dir, i+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key,
+		Dir:     filepath.Join(t.TempDir(), "client"),
+		Epsilon: epsilon, Delta: 1e-3, AnnouncedEncoder: true, Open: embedding.LoadSaved, Small: small, InsecureSeeds: true,
+		AtOnce: true, Texts: func(string) ([]string, error) { return texts, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // respond has clients answer all announcements until ctx ends.
-func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, list []clients.Client) *sync.WaitGroup {
+func respond(ctx context.Context, t *testing.T, f *testfederation.Federation, list []clients.Client,
+	small client.Trainer) *sync.WaitGroup {
 	t.Helper()
 	var done sync.WaitGroup
 	for i, c := range list {
-		key, err := identity.ReadClientKey(identity.ClientKeyPath(f.Dir, i+1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := client.NewResponder(client.ResponderOptions{Federation: f.Federation, Key: key,
-			Dir:     filepath.Join(t.TempDir(), "client"),
-			Epsilon: 1000, Delta: 1e-3, AnnouncedEncoder: true, Open: embedding.LoadSaved, InsecureSeeds: true, AtOnce: true,
-			Texts: func(string) ([]string, error) { return c.Texts, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := responder(t, f, i, 1000, small, c.Texts)
 		done.Go(func() {
 			defer r.Close()
 			for {
@@ -152,10 +161,9 @@ func TestAggregated(t *testing.T) {
 			f := testfederation.New(t, len(list), &seed)
 			ctx, stop := context.WithCancel(t.Context())
 			refuse(t, f)
-			done := respond(ctx, t, f, list)
+			done := respond(ctx, t, f, list, nil)
 			dir := filepath.Join(t.TempDir(), "run")
-			to := &federated.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer),
-				Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+			to := trainer(f)
 			err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 			stop()
 			done.Wait()
@@ -171,13 +179,7 @@ func TestAggregated(t *testing.T) {
 				}
 				files = append(files, fmt.Sprintf("rounds/%04d/%s", i+1, release.File))
 			}
-			for _, file := range files {
-				x, err := os.ReadFile(filepath.Join(dir, file))
-				y, errWant := os.ReadFile(filepath.Join(want, file))
-				if err != nil || errWant != nil || !bytes.Equal(x, y) {
-					t.Errorf("%s is not what the simulation makes (%v, %v)", file, err, errWant)
-				}
-			}
+			same(t, dir, want, files...)
 			r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 			if err != nil || !r.Sound() || r.Releases != len(wanted) {
 				t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
@@ -187,6 +189,24 @@ func TestAggregated(t *testing.T) {
 			}
 			told(t, dir)
 		})
+	}
+}
+
+// trainer reaches both aggregators as a run does.
+func trainer(f *testfederation.Federation) *federated.Aggregators {
+	return &federated.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer),
+		Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+}
+
+// same compares files of a run with its simulation's.
+func same(t *testing.T, dir, want string, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		x, err := os.ReadFile(filepath.Join(dir, file))
+		y, errWant := os.ReadFile(filepath.Join(want, file))
+		if err != nil || errWant != nil || !bytes.Equal(x, y) {
+			t.Errorf("%s is not what the simulation makes (%v, %v)", file, err, errWant)
+		}
 	}
 }
 
@@ -203,8 +223,7 @@ func TestTooFewReports(t *testing.T) {
 	seed := rng.Seed(c.Seed, "noise")
 	f := testfederation.New(t, len(list), &seed)
 	dir := filepath.Join(t.TempDir(), "run")
-	to := &federated.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer), Helper: f.Remote(aggregate.Helper,
-		identity.Trainer)}
+	to := trainer(f)
 	err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 	var few *federated.FewError
 	if !errors.As(err, &few) || few.Round != 1 {
@@ -214,7 +233,7 @@ func TestTooFewReports(t *testing.T) {
 		t.Errorf("charges %+v", charges)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	done := respond(ctx, t, f, list)
+	done := respond(ctx, t, f, list, nil)
 	defer done.Wait()
 	defer stop()
 	for range 20 { // on a busy machine, clients need longer than the seconds of an announcement

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
+	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/run/assembly"
 )
@@ -98,25 +98,12 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 
 // addModel notes the files of a model folder that determine the model's computation.
 func (in Inputs) addModel(key, dir string) error {
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return fault.Userf("%w", err)
+	hashes, err := lm.Hashes(dir, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+		"chat_template.jinja")
+	for name, hash := range hashes {
+		in.Content[key+" "+name] = hash
 	}
-	for _, f := range files {
-		switch {
-		case filepath.Ext(f.Name()) == ".safetensors":
-		case slices.Contains([]string{"config.json", "generation_config.json", "tokenizer.json",
-			"tokenizer_config.json", "chat_template.jinja"}, f.Name()):
-		default:
-			continue
-		}
-		hash, err := atomicfile.SHA256(filepath.Join(dir, f.Name()))
-		if err != nil {
-			return fault.Userf("%w", err)
-		}
-		in.Content[key+" "+f.Name()] = hash
-	}
-	return nil
+	return fault.User(err)
 }
 
 // Write writes inputs.json into a run's folder.

@@ -20,11 +20,11 @@ import (
 
 // Training says how a client trains the model, and how far its update may reach.
 type Training struct {
-	Rate   float64 // of plain stochastic gradient descent
-	Epochs int     // passes over the client's rows
-	Batch  int     // rows of a step
-	Rows   int     // of a pass at most; 0: all
-	Clip   float64 // norm bound of the update, L2 over all weights
+	Rate   float64 `json:"rate"`   // of plain stochastic gradient descent
+	Epochs int     `json:"epochs"` // passes over the client's rows
+	Batch  int     `json:"batch"`  // rows of a step
+	Rows   int     `json:"texts"`  // of a pass at most; 0: all
+	Clip   float64 `json:"-"`      // norm bound of the update, L2 over all weights
 }
 
 // Name identifies the training, without the weights and the bound: "update/sgd rate 0.03, 1 epoch, batch 2".
@@ -36,14 +36,23 @@ func (t Training) Name() string {
 	return name
 }
 
+// Model is what the clients train, and how their texts become its rows.
+type Model struct {
+	Folder  string `json:"folder"`       // hex SHA-256 of its architecture, tokenizer and weights
+	Rank    int    `json:"rank"`         // of the adapter whose matrices B are the vector; 0: the vector is all weights
+	Adapter uint64 `json:"adapter_seed"` // of that adapter's matrices A
+	Rows    string `json:"rows"`         // form of a row, of package eval/downstream
+	Length  int    `json:"length"`       // tokens of a row at most
+}
+
 // Named reports whether a question's name is the name of a [Training].
 func Named(name string) bool { return strings.HasPrefix(name, "update/") }
 
 // Question asks all clients of a round for their updates of the same weights. It implements query.Question.
 type Question struct {
 	Training
-	Model   string    // identifies the model's folder: architecture, tokenizer and initial weights
-	Weights []float32 // of the model, in the order of its parameters' sorted names
+	Model   Model
+	Weights []float32 // in the order of the parameters' sorted names, or of an adapter's modules
 	Round   int
 	Seed    uint64 // of the order in which a client goes through its rows
 	// Earlier gives the question of an earlier round. Sums over several rounds (ledger.Tree) need it where a process
@@ -57,7 +66,7 @@ func (q Question) Name() string { return q.Training.Name() }
 // Key implements query.Question: a hash of everything else that decides the updates.
 func (q Question) Key() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%d %d\n", q.Model, q.Round, q.Seed)
+	fmt.Fprintf(h, "%v\n%d %d\n", q.Model, q.Round, q.Seed)
 	var b [4096]byte
 	for from := 0; from < len(q.Weights); from += len(b) / 4 {
 		some := q.Weights[from:min(from+len(b)/4, len(q.Weights))]

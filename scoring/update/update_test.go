@@ -52,11 +52,13 @@ func FuzzClip(f *testing.F) {
 
 // Everything that decides the updates is in the name, the key or the bound.
 func TestKey(t *testing.T) {
-	q := Question{Training: Training{Rate: .1, Epochs: 1, Batch: 2, Clip: 1}, Model: "m",
+	q := Question{Training: Training{Rate: .1, Epochs: 1, Batch: 2, Clip: 1}, Model: Model{Folder: "m"},
 		Weights: make([]float32, 3000), Round: 1, Seed: 1}
 	seen := map[string]bool{q.Name() + q.Key(): true}
 	for i, change := range []func(*Question){func(q *Question) { q.Rate = .2 }, func(q *Question) { q.Epochs = 2 },
-		func(q *Question) { q.Batch = 3 }, func(q *Question) { q.Model = "n" }, func(q *Question) { q.Round = 2 },
+		func(q *Question) { q.Batch = 3 }, func(q *Question) { q.Model.Folder = "n" },
+		func(q *Question) { q.Model.Rank = 1 }, func(q *Question) { q.Model.Adapter = 1 },
+		func(q *Question) { q.Model.Rows = "line" }, func(q *Question) { q.Model.Length = 9 }, func(q *Question) { q.Round = 2 },
 		func(q *Question) { q.Seed = 2 }, func(q *Question) { q.Weights = make([]float32, 2999) },
 		func(q *Question) { q.Weights = append(make([]float32, 2999), 1e-30) }} {
 		other := q

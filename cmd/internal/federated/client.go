@@ -25,11 +25,18 @@ import (
 // clientFlags are the flags of a client.
 type clientFlags struct {
 	federation, key, keys, keygen, encoder, record string
-	folder                                         string
+	folder, small                                  string
+	open                                           func(small string) (Trainer, error)
 	texts                                          client.Source
 	epsilon, delta                                 float64
 	yes, once, insecure, announced, atOnce         bool
 	every                                          time.Duration
+}
+
+// Trainer trains the small model, which a folder has.
+type Trainer interface {
+	client.Trainer
+	Close()
 }
 
 // answered is a line of output: an announcement that was answered.
@@ -40,9 +47,10 @@ type answered struct {
 	Spent        float64 `json:"epsilon_spent"` // by all answers of this client
 }
 
-// Client is the command of one client. name is "client", or another where that is taken.
-func Client(name string) *cobra.Command {
-	f := clientFlags{every: 10 * time.Second, texts: client.Source{Most: 10000}}
+// Client is the command of one client. name is "client", or another where that is taken. open opens the small model; nil
+// where the program cannot train.
+func Client(name string, open func(small string) (Trainer, error)) *cobra.Command {
+	f := clientFlags{every: 10 * time.Second, texts: client.Source{Most: 10000}, open: open}
 	command := map[bool]string{true: "popri client", false: "popri-client " + name}[name == "client"]
 	c := &cobra.Command{
 		Use:   name + " --federation FILE --key FILE --texts PATH --epsilon E --delta D | --keygen FILE",
@@ -89,6 +97,14 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
 	c.Flags().StringVar(&f.encoder, "encoder", "",
 		"folder of the sentence encoder; without it, an encoder that comes with a question is used if the owner agrees")
+	if open != nil {
+		c.Long += `
+
+--small is a copy of RUN/small for "popri run --at-clients RUN": its questions have this model trained on the texts, and the
+vector is the change of an adapter. Other models are refused.`
+		c.Flags().StringVar(&f.small, "small", "",
+			"folder of the small model, to train it on the texts where a question asks for that")
+	}
 	c.Flags().BoolVar(&f.announced, "announced-encoder", false,
 		"agree to encoders that come with questions (--yes alone does not)")
 	c.Flags().StringVar(&f.record, "record", "",
@@ -133,7 +149,15 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		AnnouncedEncoder: f.announced, Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder, AtOnce: f.atOnce,
 		Tell: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) }}
 	if !f.yes {
-		o.Confirm = func(offer client.Offer) error { return ask(offer, f.keys != "", in, cmd.ErrOrStderr()) }
+		o.Confirm = func(offer client.Offer) error { return f.ask(offer, in, cmd.ErrOrStderr()) }
+	}
+	if f.small != "" {
+		small, err := f.open(f.small)
+		if err != nil {
+			return fmt.Errorf("client: --small: %w", err)
+		}
+		defer small.Close()
+		o.Small = small
 	}
 	if f.folder == "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL,
@@ -269,18 +293,23 @@ func (f *clientFlags) answer(cmd *cobra.Command,
 }
 
 // ask shows the owner of the texts what is offered.
-func ask(o client.Offer, many bool, in *bufio.Reader, out io.Writer) error {
+func (f *clientFlags) ask(o client.Offer, in *bufio.Reader, out io.Writer) error {
 	whose := fmt.Sprintf("From %d texts", o.Texts)
-	if many {
+	if f.keys != "" {
 		whose = "For each train client of the file, from its own texts,"
 	}
 	coin := ""
 	if o.Rate > 0 {
 		coin = fmt.Sprintf("With probability %.4g that vector is yours, otherwise zeros; nobody sees which.\n", o.Rate)
 	}
-	encoder := ""
+	how := ""
 	if o.Encoder != "" {
-		encoder = fmt.Sprintf("The encoder that computes it came with the question (SHA-256 %s).\n", o.Encoder)
+		how = fmt.Sprintf("The encoder that computes it came with the question (SHA-256 %s).\n", o.Encoder)
+	}
+	if _, trains := o.Question.About.(aggregate.Updates); trains {
+		how = fmt.Sprintf("The small model %s is trained on the texts, and the vector is the change of its adapter.\n", f.small)
+	} else if f.small != "" {
+		how += fmt.Sprintf("Further questions may have the small model %s trained on the texts.\n", f.small)
 	}
 	proof := ""
 	if o.Proof == aggregate.RangeProof {
@@ -289,11 +318,11 @@ func ask(o client.Offer, many bool, in *bufio.Reader, out io.Writer) error {
 	fmt.Fprintf(out, `Round %d asks %q.
 %s a vector of %d numbers is computed, of length %g at most. It is split into two shares; each alone is random.
 %s%s%sOne share goes to %s,
-the other to %s: %s in all. Texts are not sent.
+the other to %s: %s in all, after %s of the question. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, whose, o.Values, o.Bound, coin, encoder, proof, o.Leader, o.Helper, size(o.Bytes), o.Cost, o.Delta,
+		o.Round, o.Query, whose, o.Values, o.Bound, coin, how, proof, o.Leader, o.Helper, size(o.Bytes), size(o.Received), o.Cost, o.Delta,
 		o.Spent, o.Epsilon,
 		o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')

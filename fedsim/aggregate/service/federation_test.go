@@ -472,7 +472,7 @@ func TestFederation(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(r.counted)
-		here := f.collector(fedsim.Reporting{Embedded: fedsim.Embedded{Clients: f.all}, Least: f.least(),
+		here := f.collector(fedsim.Reporting{Rounding: fedsim.Embedded{Clients: f.all}, Least: f.least(),
 			Arrived: func(int) []int { return r.counted }, InsecureSeed: &f.seed}, f.here)
 		want, err := here.Collect(f.request(number, "here"))
 		if err != nil {
