@@ -32,7 +32,8 @@ say "from a folder of files and lines of public text to a report"
 "$popri" data build docs --out "$work/clients.parquet" --test 0.3 --quiet --skip-bad 50%
 cat "$(go env GOROOT)"/src/net/http/*.go | sed -n 's#^// \(.\{40,\}\)#\1#p' > "$work/public.txt"
 small=(--rounds 1 --set generate.prompts=10 --set synthetic.texts=50 --set synthetic.public_texts=50 --set downstream.steps=20 --quiet)
-"$popri" demo --private "$work/clients.parquet" --public "$work/public.txt" --epsilon 1 --set privacy.delta=1e-5 --out "$work/run" "${small[@]}"
+"$popri" demo --private "$work/clients.parquet" --public "$work/public.txt" --model embedded --encoder latent --epsilon 1 \
+	--set privacy.delta=1e-5 --out "$work/run" "${small[@]}"
 "$popri" account audit "$work/run" --quiet
 grep -q '<title>' "$work/run/report.html"
 
