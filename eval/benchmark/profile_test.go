@@ -59,21 +59,35 @@ func TestProfileOfProducts(t *testing.T) {
 		"threads": func() error { return tensor.Run(func(s *tensor.Scope) error { return task(0, s) }) },
 		"nested":  func() error { return tensor.Run(func(*tensor.Scope) error { return tensor.Parallel(8, task) }) },
 	} {
-		r, err := measure("x", "float32", "y", true, func() (int, error) { return 1, work() })
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkSum(t, r.Profile)
-		// Other processes may use the processor, and the time without it is Go's or idle.
-		for _, l := range r.Profile.Lines {
-			if l.Class != golang && l.Class != idle && l.Seconds > seconds(r.Profile, products) {
-				t.Errorf("%s: %s is larger than products: %+v", name, l.Class, r.Profile.Lines)
+		wrong := ""
+		for range 5 { // another process may stop a thread within an operation, whose time then looks long
+			r, err := measure("x", "float32", "y", true, func() (int, error) { return 1, work() })
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkSum(t, r.Profile)
+			if busy := r.Profile.Whole - seconds(r.Profile, idle); busy > r.Seconds*float64(r.Threads)*(1+1e-9) {
+				t.Errorf("%s: %d threads were busy for %g s in %g s", name, r.Threads, busy, r.Seconds)
+			}
+			if wrong = largest(r.Profile); wrong == "" {
+				break
 			}
 		}
-		if busy := r.Profile.Whole - seconds(r.Profile, idle); busy > r.Seconds*float64(r.Threads)*(1+1e-9) {
-			t.Errorf("%s: %d threads were busy for %g s in %g s", name, r.Threads, busy, r.Seconds)
+		if wrong != "" {
+			t.Errorf("%s: %s is larger than products, five times", name, wrong)
 		}
 	}
+}
+
+// largest is a class of operations with more time than matrix products, "" for none. Other processes may use the
+// processor, and the time without it is Go's or idle.
+func largest(p *Profile) string {
+	for _, l := range p.Lines {
+		if l.Class != golang && l.Class != idle && l.Seconds > seconds(p, products) {
+			return l.Class
+		}
+	}
+	return ""
 }
 
 func TestProfileClasses(t *testing.T) {
