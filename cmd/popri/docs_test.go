@@ -262,7 +262,7 @@ func TestLinksInPages(t *testing.T) {
 // with all of its flags, or the line is listed here with the reason.
 func TestPrintedCommandsRun(t *testing.T) {
 	elsewhere := map[string]string{
-		"make demo": "fetches 850 MB and runs for a quarter of an hour; the script runs the same verb on a small world",
+		"make demo": "fetches 850 MB and runs for half an hour; the script runs the same verb on a small world",
 		"popri try": "serves until it is stopped; the tests of package tryout ask its page",
 	}
 	script, err := os.ReadFile(golden.Repository("scripts", "first_hour.sh"))
