@@ -94,8 +94,7 @@ type Method struct {
 	Samplings []string
 	// Follows says that the synthetic set depends on the small models of the run that privacy.continues names.
 	Follows bool
-	// Elsewhere says of a method that trains the small model at the clients that they can do so on other machines, behind
-	// two aggregators.
+	// Elsewhere says that clients who train the small model may do so on other machines, behind two aggregators.
 	Elsewhere bool
 	// Check reports what the method needs of the settings and cannot do; nil checks nothing.
 	Check func(r *Report, c Config)

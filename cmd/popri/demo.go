@@ -58,7 +58,7 @@ any folder of sentence-transformers with a BERT, RoBERTa, XLM-RoBERTa, MPNet or 
 ` + trackHelp + `
 
 --private and --public run on any file of clients with any files of public text, --world on other data. Unless --model and
---small name others, generator and small model (ε = 0) are then trained on the public text first, which takes minutes. They are kept in the user's cache folder, so the next run on the same text begins at once.
+--small name others, both models are then trained on the public text (minutes, once) and kept in the user's cache folder.
 
 The first three worlds need no file. The others read files that do not come with popri: the clients in the file that the list
 names, and the public text in ` + strings.Join(worlds.Books, " and ") + `. --data names their folder; without it, that is

@@ -92,6 +92,9 @@ func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOp
 	if err != nil {
 		return o, w, err
 	}
+	if f.small == "" { // a default, as the world's own
+		layer.Set, of = slices.Concat(layer.Set, of), nil
+	}
 	settings = append(of, settings...)
 	if f.encoder != "" {
 		settings = append([]string{"scoring.encoder=" + f.encoder}, settings...)

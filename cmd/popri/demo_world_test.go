@@ -161,6 +161,15 @@ func TestSmallModelWithSmolLM2(t *testing.T) {
 			t.Errorf("--small %q, preset %q, %v: small model %q (%v), want %q", c.small, c.preset, c.set, got.Downstream.Model, err, c.want)
 		}
 	}
+	t.Setenv("POPRI_DOWNSTREAM_MODEL", "embedded") // as for model.path, the environment comes after --model
+	f := worldFlags{name: "speeches", model: modelcache.SmolLM2}
+	options, _, err := f.options("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := configs.Load(options); err != nil || got.Downstream.Model != "embedded" {
+		t.Errorf("the environment's small model became %q (%v)", got.Downstream.Model, err)
+	}
 }
 
 // TestDemoModelInAWorld: a generator that is named replaces the one that the world would train; the world's small model stays.

@@ -26,8 +26,7 @@ const (
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
 	// KeyUntrained is what the model writes for the synthetic set's own prompts, with the same weights on texts and with the
-	// same public texts, without the adapters: what the release gives without training, and more after many rounds, because
-	// the prompts quote what the trained model wrote.
+	// same public texts, without the adapters: what the release gives without training, and what prompts quote of training.
 	KeyUntrained = "untrained"
 	// Of a product that holds public texts and texts that the model wrote, each part by itself.
 	KeySelected = "selected"

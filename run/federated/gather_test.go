@@ -152,19 +152,13 @@ func TestAggregated(t *testing.T) {
 			if err := train(t.Context(), run.Options{Config: c, Dir: want}); err != nil {
 				t.Fatal(err)
 			}
-			all, err := clients.Read(elsewhere(t, &c))
-			if err != nil {
-				t.Fatal(err)
-			}
-			list := all.Split(clients.Train)
-			seed := rng.Seed(c.Seed, "noise")
-			f := testfederation.New(t, len(list), &seed)
+			f, list := federation(t, &c)
 			ctx, stop := context.WithCancel(t.Context())
 			refuse(t, f)
 			done := respond(ctx, t, f, list, nil)
 			dir := filepath.Join(t.TempDir(), "run")
 			to := trainer(f)
-			err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
+			err := train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 			stop()
 			done.Wait()
 			if err != nil {
@@ -180,15 +174,33 @@ func TestAggregated(t *testing.T) {
 				files = append(files, fmt.Sprintf("rounds/%04d/%s", i+1, release.File))
 			}
 			same(t, dir, want, files...)
-			r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-			if err != nil || !r.Sound() || r.Releases != len(wanted) {
-				t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
-			}
-			if _, err := reporting.Write(dir); err != nil {
-				t.Error(err)
-			}
+			sound(t, dir, len(wanted))
 			told(t, dir)
 		})
+	}
+}
+
+// federation makes the clients of a run elsewhere, and the aggregators for the train clients.
+func federation(t *testing.T, c *configs.Config) (*testfederation.Federation, []clients.Client) {
+	t.Helper()
+	all, err := clients.Read(elsewhere(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := all.Split(clients.Train)
+	seed := rng.Seed(c.Seed, "noise")
+	return testfederation.New(t, len(list), &seed), list
+}
+
+// sound audits a run with this number of releases and writes its report.
+func sound(t *testing.T, dir string, releases int) {
+	t.Helper()
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil || !r.Sound() || r.Releases != releases {
+		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
+	}
+	if _, err := reporting.Write(dir); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -215,16 +227,10 @@ func same(t *testing.T, dir, want string, files ...string) {
 func TestTooFewReports(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Aggregate.Least, c.Aggregate.Minutes, c.Trainer.Rounds = 10, 0.05, 1
-	all, err := clients.Read(elsewhere(t, &c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := all.Split(clients.Train)
-	seed := rng.Seed(c.Seed, "noise")
-	f := testfederation.New(t, len(list), &seed)
+	f, list := federation(t, &c)
 	dir := filepath.Join(t.TempDir(), "run")
 	to := trainer(f)
-	err = train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
+	err := train(t.Context(), run.Options{Config: c, Dir: dir, Aggregators: to})
 	var few *federated.FewError
 	if !errors.As(err, &few) || few.Round != 1 {
 		t.Fatal(err)

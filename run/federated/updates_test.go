@@ -9,18 +9,13 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
-	"popri/datasets/clients"
 	"popri/fedsim/aggregate"
-	"popri/fedsim/audit"
 	"popri/internal/fault"
-	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
-	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/federated"
-	"popri/run/reporting"
 	"popri/testkit/testfederation"
 	"popri/testkit/testworld"
 )
@@ -97,13 +92,7 @@ func TestAdapterAtClients(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	all, err := clients.Read(elsewhere(t, &c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := all.Split(clients.Train)
-	seed := rng.Seed(c.Seed, "noise")
-	f := testfederation.New(t, len(list), &seed)
+	f, list := federation(t, &c)
 	small, err := run.OpenSmall(filepath.Join(simulated, rundir.Small)) // the federated run makes the same
 	other, errOther := run.OpenSmall(c.Model.Path)
 	if err != nil || errOther != nil {
@@ -147,13 +136,7 @@ func TestAdapterAtClients(t *testing.T) {
 	if len(charges) != len(before)+2 || len(want) != len(charges) || charges[len(before)+1] != want[len(before)+1] {
 		t.Errorf("charges %+v after %+v, want %+v", charges, before, want)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 2 {
-		t.Errorf("the audit: %d releases, %q (%v)", r.Releases, r.Problems, err)
-	}
-	if _, err := reporting.Write(dir); err != nil {
-		t.Error(err)
-	}
+	sound(t, dir, 2)
 }
 
 // TestAllWeightsAreTooLong: the vector of all weights is refused before anything is begun.

@@ -322,9 +322,8 @@ the other to %s: %s in all, after %s of the question. Texts are not sent.
 If at least one of the two is honest, this answer costs ε = %.4g at δ = %.3g, and all your answers together %.4g of %g.
 Each aggregator adds noise of %.4g times that length to the sum of at least %d of %d clients.
 Agree to this and to further questions until your ε is spent? [y/N] `,
-		o.Round, o.Query, whose, o.Values, o.Bound, coin, how, proof, o.Leader, o.Helper, size(o.Bytes), size(o.Received), o.Cost, o.Delta,
-		o.Spent, o.Epsilon,
-		o.Sigma, o.Least, o.Clients)
+		o.Round, o.Query, whose, o.Values, o.Bound, coin, how, proof, o.Leader, o.Helper, size(o.Bytes), size(o.Received),
+		o.Cost, o.Delta, o.Spent, o.Epsilon, o.Sigma, o.Least, o.Clients)
 	line, err := in.ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
