@@ -1,6 +1,8 @@
 package run
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,4 +90,54 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 
 	sameInterrupted(t, c, want, rounds.Stage{Name: "generate", Round: 3},
 		rounds.Stage{Name: "synthesize after round 3"})
+}
+
+// TestUntrainedIsATwin: the row without training is what a run of the same seed writes whose updates change nothing, so
+// that its prompts quote none of the trained model's samples; a kill between its rounds changes nothing.
+func TestUntrainedIsATwin(t *testing.T) {
+	c := testworld.Shared(t).Config
+	testworld.AskOnce(&c)
+	c.Trainer.Rounds, c.Generate.Quote, c.Warmup.Steps = 3, "scored", 0
+	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 0, 0.5
+	run := func(rate float64) string {
+		c.Optimizer.LearningRate = rate
+		dir := t.TempDir()
+		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	texts := func(file string) []string {
+		list, err := rows.Read[sampling.Row](file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sampling.Texts(list)
+	}
+	trained, twin := run(c.Optimizer.LearningRate), run(1e-30)
+	for _, stop := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := Options{Dir: trained, Resume: true}
+		o.Events.Progress = func(s rounds.Stage, done, total int) {
+			if stop && total == c.Generate.Prompts*c.Generate.Samples && done == total { // of a round's samples
+				cancel()
+			}
+		}
+		s, err := Open(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.untrained()(ctx); errors.Is(err, context.Canceled) != stop || !stop && err != nil {
+			t.Fatalf("stopped %v: %v", stop, err)
+		}
+		s.Close()
+		cancel()
+	}
+	want := texts(filepath.Join(twin, rundir.Synthetic))
+	if got := texts(filepath.Join(trained, rundir.Untrained)); !slices.Equal(got, want) {
+		t.Errorf("without training, %q were written, and by the twin %q", got, want)
+	}
+	if slices.Equal(texts(filepath.Join(trained, rundir.Synthetic)), want) {
+		t.Error("training changed nothing")
+	}
 }

@@ -68,7 +68,7 @@ var Files = []File{
 	{Small + "/README.md", "the small model's card, with its accuracy on test clients", Evaluated},
 	{Small + "/", "the small model as a Hugging Face folder", Everybody},
 	{Untuned, "what the model wrote before training, to compare with", Everybody},
-	{Untrained, "what it wrote for the same prompts, with the same weights of texts, to compare with", Everybody},
+	{Untrained, "what it writes without training, in as many rounds, with the same weights of texts, to compare with", Everybody},
 	{ProtectedEval + "/", "noised accuracies of protected test clients, with a ledger of their own (`popri eval " +
 		"--protect-test`)", Everybody},
 	{Eval, "the accuracy of small models on test clients", Evaluated},

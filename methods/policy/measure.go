@@ -25,7 +25,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
 			return err
 		}
 		file := filepath.Join(r.Dir, afterFile)
-		drawn, err := p.sample(ctx, s, r.Number+1, prompts, sampling.PartsOf(file), file)
+		drawn, err := p.sample(ctx, s, p.Adapter, r.Number+1, prompts, sampling.PartsOf(file), file)
 		if err != nil {
 			return err
 		}

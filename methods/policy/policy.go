@@ -136,7 +136,7 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 		if err := rows.Write(filepath.Join(r.Dir, PromptsFile), sampling.PromptRows(c.Prompts)); err != nil {
 			return err
 		}
-		c.Rows, err = p.sample(ctx, s, r.Number, c.Prompts, filepath.Join(r.Dir, partsDir),
+		c.Rows, err = p.sample(ctx, s, p.Adapter, r.Number, c.Prompts, filepath.Join(r.Dir, partsDir),
 			filepath.Join(r.Dir, rundir.Samples))
 		return err
 	})
@@ -176,14 +176,19 @@ func (p *Policy) prompts(round int) ([]sampling.Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.drawFor(prompter, round)
+}
+
+// drawFor draws the prompts of a round from a prompter.
+func (p *Policy) drawFor(prompter *sampling.Prompter, round int) ([]sampling.Prompt, error) {
 	return prompter.Draw(rng.New(p.Config.Seed, "round", strconv.Itoa(round), "prompts"), p.Config.Generate.Prompts)
 }
 
-// sample writes the samples of a round to file, in parts that survive a kill.
-func (p *Policy) sample(ctx context.Context, s rounds.Stage, round int, prompts []sampling.Prompt, parts,
+// sample writes the samples of a round to file, in parts that survive a kill; without an adapter, the model's own.
+func (p *Policy) sample(ctx context.Context, s rounds.Stage, a *lora.Adapter, round int, prompts []sampling.Prompt, parts,
 	file string) (written []sampling.Row, err error) {
 	g, n := p.Config.Generate, strconv.Itoa(round)
-	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
+	err = p.WithSampler(a, func(model sampling.Sampler) error {
 		written, err = p.Writer.Sample(ctx, model,
 			sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
 				Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
@@ -201,16 +206,11 @@ func (p *Policy) Scores(r *rounds.Round, c Candidates, answer Answer) ([]float64
 	if err != nil {
 		return nil, err
 	}
+	scores, slope, err := p.corrected(c.Rows, scores)
+	if err != nil {
+		return nil, err
+	}
 	if p.Config.Scoring.LengthRegression {
-		lengths := make([]int, len(c.Rows))
-		for i, row := range c.Rows {
-			lengths[i] = len(row.IDs)
-		}
-		var slope float64
-		scores, slope, err = scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples)
-		if err != nil {
-			return nil, err
-		}
 		r.Figures.Set("length_slope", slope)
 	}
 	scored := make([]ScoreRow, len(c.Rows))
@@ -218,6 +218,18 @@ func (p *Policy) Scores(r *rounds.Round, c Candidates, answer Answer) ([]float64
 		scored[i] = ScoreRow{row.Prompt, row.Sample, noisy[i], scores[i], int64(len(row.IDs))}
 	}
 	return scores, rows.Write(filepath.Join(r.Dir, ScoresFile), scored)
+}
+
+// corrected returns scores corrected for the samples' lengths if scoring.length_regression says so, and the slope.
+func (p *Policy) corrected(samples []sampling.Row, scores []float64) (_ []float64, slope float64, err error) {
+	if !p.Config.Scoring.LengthRegression {
+		return scores, 0, nil
+	}
+	lengths := make([]int, len(samples))
+	for i, row := range samples {
+		lengths[i] = len(row.IDs)
+	}
+	return scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples)
 }
 
 // Save writes the adapters of a round, and the moments of their optimizer unless it is nil.

@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"popri/internal/rows"
@@ -49,36 +48,6 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	}
 	all := append(target.Rows(chosen, c.PublicTexts, p.Config.Seed), written...)
 	return all, rows.Write(file, all)
-}
-
-// Untrained writes the model's part of the synthetic set as it would be if no training had changed the model: the same
-// prompts, seeds and weights on texts. What the synthetic set is worth beyond it is what the training gained.
-func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
-	prompter, err := p.finalPrompts()
-	if err != nil {
-		return nil, err
-	}
-	form, err := p.form()
-	if err != nil {
-		return nil, err
-	}
-	parts := sampling.PartsOf(file) // anyone who finds the file removes what a kill left there
-	all := filepath.Join(parts, "all.parquet")
-	err = p.WithSampler(nil, func(model sampling.Sampler) error {
-		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all,
-			s.Progress)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if written, err = p.weighted(s, form.Style.Rows(written)); err != nil {
-		return nil, err
-	}
-	if err := rows.Write(file, written); err != nil {
-		return nil, err
-	}
-	return written, os.RemoveAll(parts)
 }
 
 // weighted draws as many rows as the synthetic set has from what was written, by weight if synthetic.kept says so.

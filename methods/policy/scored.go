@@ -40,11 +40,7 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 		}
 		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
 	case "scored":
-		quotes, err := p.bestScored(done)
-		if err != nil {
-			return nil, err
-		}
-		return p.Prompter.With(quotes), nil
+		return p.best(done, p.scoredRound)
 	}
 	form, err := p.form()
 	if err != nil || form.Style == "" {
@@ -53,26 +49,34 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 	return p.Prompter.Written(form.Style.Write), nil
 }
 
-// scoredRound reads a finished round's samples with their scores.
-func (p *Policy) scoredRound(round int) ([]sampling.Row, []ScoreRow, error) {
-	dir := rundir.Round(p.Dir, round)
-	samples, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Samples))
-	if err != nil {
-		return nil, nil, err
-	}
-	scores, err := rows.Read[ScoreRow](filepath.Join(dir, ScoresFile))
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(samples) != len(scores) {
-		return nil, nil, fmt.Errorf("policy: %s holds %d samples and %d scores", dir, len(samples), len(scores))
-	}
-	return samples, scores, nil
+// scored are the samples of a round and their post-processed scores.
+type scored struct {
+	samples []sampling.Row
+	scores  []float64
 }
 
-// bestScored returns the samples of the first done rounds with the highest post-processed scores, a tenth of each
+// scoredRound reads a finished round's samples with their scores.
+func (p *Policy) scoredRound(round int) (out scored, err error) {
+	dir := rundir.Round(p.Dir, round)
+	if out.samples, err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Samples)); err != nil {
+		return out, err
+	}
+	list, err := rows.Read[ScoreRow](filepath.Join(dir, ScoresFile))
+	if err != nil {
+		return out, err
+	}
+	if len(out.samples) != len(list) {
+		return out, fmt.Errorf("policy: %s holds %d samples and %d scores", dir, len(out.samples), len(list))
+	}
+	for _, row := range list {
+		out.scores = append(out.scores, row.Score)
+	}
+	return out, nil
+}
+
+// best returns the prompter that quotes the samples of the first done rounds with the highest scores, a tenth of each
 // round's, without repetitions.
-func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
+func (p *Policy) best(done int, of func(round int) (scored, error)) (*sampling.Prompter, error) {
 	form, err := p.form()
 	if err != nil {
 		return nil, err
@@ -80,20 +84,20 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 	var out []datasets.Text
 	seen := map[string]bool{}
 	for round := 1; round <= done; round++ {
-		samples, scores, err := p.scoredRound(round)
+		x, err := of(round)
 		if err != nil {
 			return nil, err
 		}
-		order := make([]int, len(scores))
+		order := make([]int, len(x.scores))
 		for i := range order {
 			order[i] = i
 		}
-		sort.SliceStable(order, func(a, b int) bool { return scores[order[a]].Score > scores[order[b]].Score })
+		sort.SliceStable(order, func(a, b int) bool { return x.scores[order[a]] > x.scores[order[b]] })
 		for _, i := range order[:(len(order)+9)/10] {
-			text := form.Style.Write(quotable(samples[i]))
+			text := form.Style.Write(quotable(x.samples[i]))
 			if text != "" && !seen[text] {
 				seen[text] = true
-				out = append(out, datasets.Text{Text: text, Label: samples[i].Label, Kind: samples[i].Kind})
+				out = append(out, datasets.Text{Text: text, Label: x.samples[i].Label, Kind: x.samples[i].Kind})
 			}
 		}
 	}
@@ -101,7 +105,7 @@ func (p *Policy) bestScored(done int) ([]datasets.Text, error) {
 		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set generate.quote "+
 			"to public", len(out))
 	}
-	return out, nil
+	return p.Prompter.With(out), nil
 }
 
 // quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model continues with what it

@@ -122,14 +122,19 @@ type singleAnswer struct {
 // Scores implements [Answer].
 func (a *singleAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err error) {
 	vectors := a.candidates.Vectors
-	noisy = a.target.Scores(vectors)
-	scores = noisy
-	if a.policy.Config.Scoring.Objective == "witness" {
-		scores = a.target.Witness(vectors)
-	}
+	noisy, scores = a.score(a.target, vectors)
 	r.Figures.Set(rounds.Distance, a.target.Distance(vectors))
 	r.Figures.Set(rounds.Distance+rounds.Chance, a.target.Chance(vectors, a.policy.Config.Generate.Samples))
 	return noisy, scores, nil
+}
+
+// score returns the noised mean score of vectors and the score by the configured objective.
+func (f *Single) score(t *target.Target, vectors embedding.Matrix) (noisy, scores []float64) {
+	noisy = t.Scores(vectors)
+	if f.policy.Config.Scoring.Objective == "witness" {
+		return noisy, t.Witness(vectors)
+	}
+	return noisy, noisy
 }
 
 // distance is the released distance of samples from the clients, and its standard error.
@@ -141,12 +146,17 @@ func (f *Single) distance(s rounds.Stage, c Candidates) (distance, chance float6
 	return f.target.Distance(vectors), f.target.Chance(vectors, f.policy.Config.Generate.Samples), nil
 }
 
-// keep draws as many rows as there are from the written texts, by weights with a mean embedding near the clients'.
-func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
+// again reads the release once more, for a product or an evaluation.
+func (f *Single) again(s rounds.Stage) (*target.Target, error) {
 	if err := f.embedPublic(s); err != nil {
 		return nil, err
 	}
-	t, err := target.Again(f.policy.Env, f.pool)
+	return target.Again(f.policy.Env, f.pool)
+}
+
+// keep draws as many rows as there are from the written texts, by weights with a mean embedding near the clients'.
+func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
+	t, err := f.again(s)
 	if err != nil {
 		return nil, err
 	}

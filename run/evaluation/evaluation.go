@@ -25,8 +25,8 @@ const (
 	KeyUntuned   = "untuned"
 	KeyPublicAll = "public_all"
 	KeyInDomain  = "public_domain"
-	// KeyUntrained is what the model writes for the synthetic set's own prompts, with the same weights on texts and with the
-	// same public texts, without the adapters: what the release gives without training, and what prompts quote of training.
+	// KeyUntrained is what the model writes without training, with the same draws of prompts, the same weights on texts and
+	// the same public texts. Where prompts quote scored samples, it quotes its own, of as many rounds.
 	KeyUntrained = "untrained"
 	// Of a product that holds public texts and texts that the model wrote, each part by itself.
 	KeySelected = "selected"

@@ -73,7 +73,11 @@ func estimate(c configs.Config, generator, small lm.Shape, rows []string) Work {
 			ofKinds = policy.KindSamples(len(list))
 		}
 	}
-	written := float64(p.Samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, cost.Shared))) +
+	samples := p.Samples
+	if slices.Contains(rows, evaluation.KeyUntrained) && c.Generate.Quote == "scored" { // the rounds after the first again
+		samples += p.Samples * (c.Trainer.Rounds - 1) / c.Trainer.Rounds
+	}
+	written := float64(samples)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, cost.Shared))) +
 		float64(ofKinds)*float64(c.Generate.MaxNewTokens) +
 		float64(texts)*(float64(c.Generate.MaxNewTokens)+prompt/float64(max(1, c.Synthetic.Samples)))
 	updates := float64(c.Downstream.Steps * c.Downstream.Batch)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/run/evaluation"
 	"popri/study/grid"
 	"popri/testkit/testworld"
 )
@@ -47,5 +48,23 @@ func TestEstimate(t *testing.T) {
 	if !(works["popri"].Flops > works["public_selection"].Flops &&
 		works["private_evolution"].Flops > works["popri"].Flops) {
 		t.Errorf("%+v", works)
+	}
+}
+
+// A row without training costs the samples of the rounds after the first once more, where prompts quote them.
+func TestEstimateOfTheRowWithoutTraining(t *testing.T) {
+	c := configuration(t, 4)
+	testworld.AskOnce(&c)
+	generator, small, err := shapes(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(rows ...string) float64 { return estimate(c, generator, small, rows).Flops }
+	plain := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten)
+	c.Generate.Quote = "scored"
+	quoting := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten)
+	c.Trainer.Rounds = 1
+	if once := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten); !(plain > 0) || once != plain || !(quoting > plain) {
+		t.Errorf("without training %g, quoting %g, quoting after one round %g operations", plain, quoting, once)
 	}
 }

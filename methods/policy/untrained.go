@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"popri/internal/rows"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
+	"popri/model/embedding"
+)
+
+// Untrained writes the model's part of the synthetic set as it would be if no training had changed the model: the same
+// draws of prompts, seeds and weights on texts. What the synthetic set is worth beyond it is what the training gained.
+func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (written []sampling.Row, err error) {
+	form, err := p.form()
+	if err != nil {
+		return nil, err
+	}
+	parts := sampling.PartsOf(file) // anyone who finds the file removes what a kill left there
+	prompter, err := p.untrainedPrompts(ctx, s, parts)
+	if err != nil {
+		return nil, err
+	}
+	all := filepath.Join(parts, "all.parquet")
+	err = p.WithSampler(nil, func(model sampling.Sampler) error {
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all,
+			s.Progress)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if written, err = p.weighted(s, form.Style.Rows(written)); err != nil {
+		return nil, err
+	}
+	if err := rows.Write(file, written); err != nil {
+		return nil, err
+	}
+	return written, os.RemoveAll(parts)
+}
+
+// untrainedPrompts makes the prompts of [Policy.Untrained]. Where prompts quote scored samples, the untrained model
+// writes its own, in as many rounds as the run has, and the run's one release scores them, which costs no privacy:
+// samples of the trained model would pass on what training gained. Round 1's are the run's own, because no DPO step
+// came before them. Where clients score each round's samples, nothing scores others, and the run's are quoted.
+func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts string) (*sampling.Prompter, error) {
+	single, once := p.Feedback.(*Single)
+	if !once || p.Config.Generate.Quote != "scored" {
+		return p.finalPrompts()
+	}
+	done, err := rounds.Latest(p.Dir)
+	if err != nil || done < 2 {
+		return p.best(done, p.scoredRound)
+	}
+	t, err := single.again(s)
+	if err != nil {
+		return nil, err
+	}
+	written := map[int]scored{}
+	of := func(round int) (scored, error) {
+		if round == 1 {
+			return p.scoredRound(1)
+		}
+		return written[round], nil
+	}
+	for round := 2; round <= done; round++ {
+		prompter, err := p.best(round-1, of)
+		if err != nil {
+			return nil, err
+		}
+		prompts, err := p.drawFor(prompter, round)
+		if err != nil {
+			return nil, err
+		}
+		name := filepath.Join(parts, fmt.Sprintf("round-%03d", round))
+		samples, err := p.sample(ctx, s, nil, round, prompts, name, name+".parquet")
+		if err != nil {
+			return nil, err
+		}
+		vectors, err := embedding.InParts(p.Encoder, sampling.Texts(samples), s.Progress)
+		if err != nil {
+			return nil, err
+		}
+		_, scores := single.score(t, vectors)
+		if scores, _, err = p.corrected(samples, scores); err != nil {
+			return nil, err
+		}
+		written[round] = scored{samples, scores}
+	}
+	return p.best(done, of)
+}
