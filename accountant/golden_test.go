@@ -1,15 +1,14 @@
 package accountant
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // number is a JSON number, or infinity as the string "inf".
@@ -135,28 +134,11 @@ func (c testTree) sumSquares() (int, error) {
 
 func TestGoldenAccountant(t *testing.T) {
 	dir := filepath.Join(golden.Root(t), "accountant")
-	file, err := os.Open(filepath.Join(dir, "cases.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	content, err := os.ReadFile(filepath.Join(dir, "orders.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	orders := map[string][]float64{}
-	if err := json.Unmarshal(content, &orders); err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, filepath.Join(dir, "orders.json"), &orders)
 
 	counts, unbuilt := map[string]int{}, map[string]bool{}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var c testCase
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatalf("%s: %v", lines.Text(), err)
-		}
+	for _, c := range testfile.ReadLines[testCase](t, filepath.Join(dir, "cases.jsonl")) {
 		kind := fmt.Sprintf("accountant/%s/%s", c.Mechanism, c.Accountant)
 		got, ok, err := c.compute(orders)
 		if !ok {
@@ -175,9 +157,6 @@ func TestGoldenAccountant(t *testing.T) {
 			t.Errorf("%s (%s): %s is %.15g, want %.15g to %.15g", c.ID, kind, c.Quantity, got, float64(c.Accept[0]),
 				float64(c.Accept[1]))
 		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
 	}
 	for kind, n := range counts {
 		golden.Checked(t, kind, n)

@@ -1,21 +1,19 @@
 package configs
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // A file's base is the preset that its settings change, as --preset is, and the two must not differ.
 func TestBase(t *testing.T) {
 	load := func(preset, content string, set ...string) (*Config, error) {
 		t.Helper()
-		file := filepath.Join(t.TempDir(), "c.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		file := testfile.Write(t, filepath.Join(t.TempDir(), "c.yaml"), content)
 		return Load(LoadOptions{Preset: preset, File: file, Set: set})
 	}
 	want, err := Load(LoadOptions{Preset: "demo-rounds", Set: []string{"seed=2"}})
@@ -67,9 +65,7 @@ func TestWhatViperAccepts(t *testing.T) {
 		"dpo: &a {beta: *a}":                        "dpo.beta: anchor 'a' value contains itself",
 		"dpo: {dpo.beta: 1}\nprivacy.epsilon: four": `privacy.epsilon: is the text "four"`,
 	} {
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, content)
 		if _, err := Load(LoadOptions{File: file}); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v, want %s", content, err, text)
 		}

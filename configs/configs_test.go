@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 func problems(t *testing.T, err error) []Problem {
@@ -118,10 +120,7 @@ func TestYAMLRoundTrips(t *testing.T) {
 	c.Generate.TemplateHeader = "  12"
 	c.LoRA.Targets = []string{"null", "1", "c_attn, x"}
 	c.Provenance = map[string]string{"Model SHA-256": "00", "libtorch": "2.1.2"}
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, c.YAML(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	path := testfile.Write(t, filepath.Join(t.TempDir(), "config.yaml"), c.YAML())
 	got, err := Load(LoadOptions{File: path})
 	if err != nil {
 		t.Fatal(err)
@@ -173,10 +172,7 @@ func TestBadFiles(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, file)
 		_, err = Load(LoadOptions{File: file})
 		problems(t, err)
 		wants := 0
@@ -202,11 +198,7 @@ func TestBadFiles(t *testing.T) {
 
 func TestLaterLayersWin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file,
-		[]byte("seed: 2\noptimizer: {epochs: 2}\ndpo: {beta: 2, loss: sigmoid}\nlora: {targets: [a]}\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, "seed: 2\noptimizer: {epochs: 2}\ndpo: {beta: 2, loss: sigmoid}\nlora: {targets: [a]}\n")
 	t.Setenv("POPRI_DPO_BETA", "3")
 	t.Setenv("POPRI_SEED", "3")
 	t.Setenv("POPRI_LORA_TARGETS", "b, c")
@@ -306,9 +298,7 @@ func TestLongValuesAreCut(t *testing.T) {
 		check("--set "+k.Name, err)
 	}
 	for _, content := range contents {
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, content)
 		_, err := Load(LoadOptions{File: file})
 		check(fmt.Sprintf("%.40s…", content), err)
 	}
@@ -318,10 +308,7 @@ func TestLongValuesAreCut(t *testing.T) {
 
 // An editor's byte-order mark does not matter.
 func TestByteOrderMark(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("\ufeffseed: 7\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "c.yaml"), "\ufeffseed: 7\n")
 	if c, err := Load(LoadOptions{File: file}); err != nil || c.Seed != 7 {
 		t.Errorf("%v, %v", c, err)
 	}
@@ -334,10 +321,7 @@ func FuzzLoad(f *testing.F) {
 			f.Fatal(err)
 		}
 		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			content := testfile.Read(f, file)
 			f.Add(content, "dpo.beta=0.3")
 		}
 	}
@@ -345,10 +329,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("dpo: &x {beta: *x}\n<<: *x"), "lora.targets=[a, b]")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte, set string) {
-		path := filepath.Join(dir, fmt.Sprint(os.Getpid()))
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(dir, fmt.Sprint(os.Getpid())), content)
 		c, err := Load(LoadOptions{File: path, Set: []string{set}})
 		if err != nil {
 			problems(t, err)
@@ -357,9 +338,7 @@ func FuzzLoad(f *testing.F) {
 		if err := c.Validate(); err != nil {
 			t.Fatalf("loaded and not valid: %v", err)
 		}
-		if err := os.WriteFile(path, c.YAML(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, c.YAML())
 		again, err := Load(LoadOptions{File: path})
 		if err != nil {
 			t.Fatalf("printed, it does not load: %v\n%s", err, c.YAML())
@@ -383,11 +362,7 @@ func ExampleLoad() {
 func TestReferencePrivateIsWithdrawn(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	own := write("own.yaml", "data: {private: mine.parquet}\n")
 	declared := write("declared.yaml", "data: {private: mine.parquet}\neval: {reference_private: true}\n")

@@ -1,11 +1,12 @@
 package configs
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // A list of numbers can be set wherever a setting can, and comes back from the printed configuration.
@@ -16,10 +17,7 @@ func TestListOfNumbers(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(c.Downstream.LearningRates, want) {
 		t.Fatalf("environment: %v, %v", c, err)
 	}
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, c.YAML(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "config.yaml"), c.YAML())
 	for _, opt := range []LoadOptions{{File: file}, {Set: []string{"downstream.learning_rates=1e-4,2"}},
 		{Set: []string{"downstream.learning_rates=[1e-4, 2]"}}} {
 		c, err := Load(opt)

@@ -1,19 +1,17 @@
 package configs
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // A registered section is set, checked, printed and loaded like the others, and a copy of a configuration has its own.
 func TestRegisteredSection(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("sorting: {share: 0.25}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "c.yaml"), "sorting: {share: 0.25}\n")
 	t.Setenv("POPRI_SORTING_WORDS", "a,b")
 	c, err := Load(LoadOptions{File: file, Env: true})
 	if err != nil {
@@ -27,9 +25,7 @@ func TestRegisteredSection(t *testing.T) {
 	if sorting.Of(*c).Share != 0.25 || sorting.Of(other).Share != 1 || sorting.Of(Config{}).Share != 0.5 {
 		t.Errorf("%v, %v, %v", sorting.Of(*c), sorting.Of(other), sorting.Of(Config{}))
 	}
-	if err := os.WriteFile(file, other.YAML(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, other.YAML())
 	if again, err := Load(LoadOptions{File: file}); err != nil || !reflect.DeepEqual(*again, other) {
 		t.Errorf("%+v, want %+v (%v)", again, other, err)
 	}

@@ -1,6 +1,9 @@
 package configs
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Trained is the value of model.path and downstream.model for a model that is trained on the public text alone.
 const Trained = "trained"
@@ -17,12 +20,10 @@ func beginsDate(text string) bool {
 	if text == "" {
 		return true
 	}
-	for _, form := range []string{"2006", "2006-01", time.DateOnly} {
-		if _, err := time.Parse(form, text); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"2006", "2006-01", time.DateOnly}, func(form string) bool {
+		_, err := time.Parse(form, text)
+		return err == nil
+	})
 }
 
 // Borrowed returns the keys with public text or models of the embedded default in a run on other clients, which these

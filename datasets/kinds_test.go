@@ -1,13 +1,13 @@
 package datasets
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 func TestRead(t *testing.T) {
@@ -21,11 +21,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	file := func(text string) string {
-		path := filepath.Join(t.TempDir(), "kinds.txt")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return testfile.Write(t, filepath.Join(t.TempDir(), "kinds.txt"), text)
 	}
 	got, err := ReadKinds(file("\ufeffcase notes\r\n\n letters  to patients \ncase notes\n"))
 	if want := []string{"case notes", "letters to patients"}; err != nil || !reflect.DeepEqual(got, want) {

@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,17 +9,14 @@ import (
 
 	"popri/internal/parquetio"
 	"popri/internal/rows"
+	"popri/testkit/testfile"
 )
 
 // Every format gives the texts of ReadPublic with their labels; numbers become text.
 func TestReadLabelled(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	type named struct {
 		Text  string  `parquet:"text"`

@@ -3,13 +3,13 @@ package datasets
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"popri/internal/parquetio"
+	"popri/testkit/testfile"
 )
 
 func TestReadPublic(t *testing.T) {
@@ -27,11 +27,7 @@ func TestReadPublic(t *testing.T) {
 	ptr := func(s string) *string { return &s }
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	table := func(write func(*bytes.Buffer) error) []byte {
 		var b bytes.Buffer

@@ -17,6 +17,7 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 	"popri/trainer"
 )
 
@@ -395,14 +396,9 @@ func TestResume(t *testing.T) {
 		!strings.Contains(err.Error(), path) {
 		t.Errorf("another training's checkpoint gives %v", err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, path)
 	for _, n := range []int{0, 7, 100, len(content) - 1} {
-		if err := os.WriteFile(path, content[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content[:n])
 		if _, err := f.Run(t.Context()); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("a checkpoint of %d bytes of %d gives %v", n, len(content), err)
 		}
@@ -525,25 +521,18 @@ func TestReferenceFrom(t *testing.T) {
 	from(tr, fresh())
 
 	// Damage is seen and mended.
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, path)
 	for at := 0; at < len(content); at += 41 {
 		damaged := slices.Clone(content)
 		damaged[at] ^= 0x10
-		if err := os.WriteFile(path, damaged, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, damaged)
 		from(tr, fresh())
 		if mended, err := os.ReadFile(path); err != nil || !slices.Equal(mended, content) && !stillRead(t, path, tr) {
 			t.Fatalf("byte %d is not mended (%v)", at, err)
 		}
 	}
 	for _, n := range []int{0, 5, len(content) / 2} {
-		if err := os.WriteFile(path, content[:n], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content[:n])
 		foreign(fmt.Sprint(n, " bytes"), from(tr, fresh()))
 	}
 	if err := safetensors.Write(path, nil, map[string]string{"key": "x"}); err != nil {

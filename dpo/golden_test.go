@@ -1,11 +1,9 @@
 package dpo
 
 import (
-	"bufio"
 	"encoding/json"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"popri/model/tensor"
 	"popri/testkit/golden"
 	"popri/testkit/goldentensor"
+	"popri/testkit/testfile"
 	"popri/trainer"
 )
 
@@ -202,22 +201,11 @@ func TestGoldenBatches(t *testing.T) {
 
 func readPairs(t *testing.T, path string) (pairs []Pair) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var p struct {
-			Prompt   []int32 `json:"prompt_ids"`
-			Chosen   []int32 `json:"chosen_ids"`
-			Rejected []int32 `json:"rejected_ids"`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
+	for _, p := range testfile.ReadLines[struct {
+		Prompt   []int32 `json:"prompt_ids"`
+		Chosen   []int32 `json:"chosen_ids"`
+		Rejected []int32 `json:"rejected_ids"`
+	}](t, path) {
 		pairs = append(pairs, Pair{Prompt: p.Prompt, Chosen: p.Chosen, Rejected: p.Rejected})
 	}
 	return pairs

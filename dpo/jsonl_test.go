@@ -15,6 +15,8 @@ import (
 
 	"popri/model/tokenizer"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 func lineTokenizer(t testing.TB) *tokenizer.Tokenizer {
@@ -35,9 +37,7 @@ func TestReadJSONL(t *testing.T) {
 	content := fmt.Sprintf("\ufeff{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\", \"score\": "+
 		"1}\r\n\n{\"prompt\": \"\", \"chosen\": \"\", \"rejected\": \"é\"}\n\ufeff{\"prompt\": %q, \"chosen\": \" a\", "+
 		"\"rejected\": \" b\"}", long)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, content)
 	options := ReadOptions{Tokenizer: tok, MaxLength: 30}
 	pairs, lost, err := Read(path, options)
 	if err != nil || len(pairs) != 2 || lost != (Cut{Dropped: 1}) {
@@ -91,9 +91,7 @@ func TestReadJSONL(t *testing.T) {
 		{fmt.Sprintf(`{"prompt": "a", "chosen": [%q], "rejected": "c"}`, long),
 			"… (321 bytes): want an object with role and content"},
 	} {
-		if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, c.content)
 		if _, _, err := Read(path, options); err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), path) {
 			t.Errorf("%q gives %v", c.content, err)
@@ -133,25 +131,14 @@ func FuzzPairs(f *testing.F) {
 // TestGoldenTexts: prompts and completions are divided into tokens as by TRL 1.16.
 func TestGoldenTexts(t *testing.T) {
 	folder := golden.Folder(t, "dpo-texts")
-	file, err := os.ReadFile(filepath.Join(folder, "cases.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for line := range strings.Lines(string(file)) {
-		var c struct {
-			Tokenizer, Prompt, Chosen, Rejected string
-			PromptIDs                           []int32 `json:"prompt_ids"`
-			ChosenIDs                           []int32 `json:"chosen_ids"`
-			RejectedIDs                         []int32 `json:"rejected_ids"`
-		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
-		tok, err := tokenizer.Load(filepath.Join(folder, "..", c.Tokenizer, "tokenizer.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, c := range testfile.ReadLines[struct {
+		Tokenizer, Prompt, Chosen, Rejected string
+		PromptIDs                           []int32 `json:"prompt_ids"`
+		ChosenIDs                           []int32 `json:"chosen_ids"`
+		RejectedIDs                         []int32 `json:"rejected_ids"`
+	}](t, filepath.Join(folder, "cases.jsonl")) {
+		tok := testmodel.Tokenizer(t, filepath.Join(folder, "..", c.Tokenizer, "tokenizer.json"))
 		x, err := newTexts(ReadOptions{Tokenizer: tok, MaxLength: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -184,27 +171,16 @@ func chatFolder(t testing.TB, name, tokenizer string) string {
 // TestGoldenForms: texts and conversations of every form are read as by TRL 1.16, whole and cut by keep_start.
 func TestGoldenForms(t *testing.T) {
 	folder := golden.Folder(t, "dpo-texts")
-	file, err := os.ReadFile(filepath.Join(folder, "forms.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	checked := map[string]int{}
-	for line := range strings.Lines(string(file)) {
-		var c struct {
-			Tokenizer, Template string
-			MaxLength           int `json:"max_length"`
-			Row                 json.RawMessage
-			PromptIDs           []int32 `json:"prompt_ids"`
-			ChosenIDs           []int32 `json:"chosen_ids"`
-			RejectedIDs         []int32 `json:"rejected_ids"`
-		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
-		tok, err := tokenizer.Load(filepath.Join(folder, "..", c.Tokenizer, "tokenizer.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, c := range testfile.ReadLines[struct {
+		Tokenizer, Template string
+		MaxLength           int `json:"max_length"`
+		Row                 json.RawMessage
+		PromptIDs           []int32 `json:"prompt_ids"`
+		ChosenIDs           []int32 `json:"chosen_ids"`
+		RejectedIDs         []int32 `json:"rejected_ids"`
+	}](t, filepath.Join(folder, "forms.jsonl")) {
+		tok := testmodel.Tokenizer(t, filepath.Join(folder, "..", c.Tokenizer, "tokenizer.json"))
 		o := ReadOptions{Tokenizer: tok, MaxLength: cmp.Or(c.MaxLength, 1000)}
 		if c.Template != "" {
 			o.Folder = chatFolder(t, c.Template, c.Tokenizer)
@@ -238,14 +214,9 @@ func TestToolCalls(t *testing.T) {
 			`[{"arguments": {"z": 2, "a": [1.0, "x"]}}]}], "rejected": [{"role": "b", "content": "no"}], ` +
 			`"tools": "[{\"y\": 1, \"b\": 2.5}]", "chat_template_kwargs": {"mood": "!"}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), content)
 	}
-	tok, err := tokenizer.Load(filepath.Join("..", "testdata", "golden", "tokenizers", "gpt2-512", "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, filepath.Join("..", "testdata", "golden", "tokenizers", "gpt2-512", "tokenizer.json"))
 	pairs, _, err := Read(path, ReadOptions{Tokenizer: tok, Folder: dir, MaxLength: 1000})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package dpo
 
 import (
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/parquetio"
+	"popri/testkit/testfile"
 )
 
 func writeParquet[T any](t testing.TB, path string, rows []T) {
@@ -41,10 +41,8 @@ func TestReadParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := filepath.Join(t.TempDir(), "pairs.jsonl")
-	if err := os.WriteFile(lines, []byte(`{"prompt": "the", "chosen": " cat", "rejected": " hat"}`+"\n"+
-		`{"prompt": "", "chosen": "", "rejected": "é"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, lines, `{"prompt": "the", "chosen": " cat", "rejected": " hat"}`+"\n"+
+		`{"prompt": "", "chosen": "", "rejected": "é"}`)
 	if want, _, err := Read(lines, options); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: %+v, JSON lines give %+v", err, got, want)
 	}
@@ -81,9 +79,7 @@ func TestReadParquet(t *testing.T) {
 			}{{"a", "b"}})
 		},
 		"not a Parquet file": func() {
-			if err := os.WriteFile(path, []byte("{\"prompt\": \"a\"}"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, "{\"prompt\": \"a\"}")
 		},
 	} {
 		write()
@@ -122,9 +118,7 @@ func TestParquetConversations(t *testing.T) {
 	content := `{"chosen": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "cat"}], "rejected": [{"role": "user", "content": "the"}, {"role": "assistant", "content": "hat"}]}
 		{"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}],
 		"rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "e"}, {"role": "user", "content": "f"}]}`
-	if err := os.WriteFile(lines, []byte(strings.ReplaceAll(content, ",\n\t\t", ", ")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, lines, strings.ReplaceAll(content, ",\n\t\t", ", "))
 	options := ReadOptions{Tokenizer: lineTokenizer(t), Folder: chatFolder(t, "chatml", "tokenizers/gpt2-512"),
 		MaxLength: 1000}
 	want, _, err := Read(lines, options)
@@ -174,10 +168,7 @@ func FuzzParquetPairs(f *testing.F) {
 	tok := lineTokenizer(f)
 	path := filepath.Join(f.TempDir(), "seed.parquet")
 	seed := func() {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := testfile.Read(f, path)
 		f.Add(b)
 	}
 	writeParquet(f, path, []textRow{{"the", new(" cat"), " hat", 1}})
@@ -187,10 +178,7 @@ func FuzzParquetPairs(f *testing.F) {
 	}
 	seed()
 	f.Fuzz(func(t *testing.T, content []byte) {
-		path := filepath.Join(t.TempDir(), "pairs.parquet")
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), "pairs.parquet"), content)
 		pairs, _, err := Read(path, ReadOptions{Tokenizer: tok, MaxLength: 50})
 		if err == nil && len(pairs) == 0 {
 			t.Fatal("no pairs and no error")

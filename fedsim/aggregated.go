@@ -39,8 +39,7 @@ func (m Aggregated) Plan(r release.Request, n int) (*release.Release, noise.Grid
 // Draw implements Mechanism.
 func (m Aggregated) Draw(plan *release.Release, round Round, c Clients, random Random) error {
 	sum, err := m.sum(plan, round, c, random)
-	var seen *Unusable
-	if errors.As(err, &seen) {
+	if seen, ok := errors.AsType[*Unusable](err); ok {
 		plan.Clients = m.answering(seen.Reports, c.N())
 	}
 	if err == nil {
@@ -140,8 +139,8 @@ func (u *Unusable) Unwrap() error { return u.Err }
 
 // seen makes an error of a draw one that is charged, if the outcome was seen.
 func seen(err error, plan release.Release, n int) error {
-	var u *Unusable
-	if !errors.As(err, &u) {
+	u, ok := errors.AsType[*Unusable](err)
+	if !ok {
 		return err
 	}
 	plan.Hash = u.Hash

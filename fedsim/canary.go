@@ -1,6 +1,7 @@
 package fedsim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -86,12 +87,8 @@ const (
 
 // Play plays the game.
 func (g Game) Play() (Outcome, error) {
-	if g.Confidence == 0 {
-		g.Confidence = 0.95
-	}
-	if g.NoiseFactor == 0 {
-		g.NoiseFactor = 1
-	}
+	g.Confidence = cmp.Or(g.Confidence, 0.95)
+	g.NoiseFactor = cmp.Or(g.NoiseFactor, 1)
 	if err := g.validate(); err != nil {
 		return Outcome{}, err
 	}
@@ -156,7 +153,9 @@ func (g Game) Play() (Outcome, error) {
 		in, out = append(in, x), append(out, y)
 	}
 	first := g.Trials / 4
-	threshold := midpoint(in[:first], out[:first])
+	// At the midpoint, a test of two Gaussian values of equal spread has equal error rates. It measures their distance with
+	// the fewest trials.
+	threshold := (stat.Mean(in[:first], nil) + stat.Mean(out[:first], nil)) / 2
 	o := Outcome{Trials: g.Trials - first, Confidence: g.Confidence, Delta: g.Delta, Claimed: claimed}
 	o.TruePositive, o.FalsePositive = above(in[first:], threshold), above(out[first:], threshold)
 	o.GaussianBound, o.DistributionFreeBound, err = g.bound(o.TruePositive, o.FalsePositive, o.Trials)
@@ -409,10 +408,6 @@ func (g Game) validate() error {
 	}
 	return errors.Join(faults...)
 }
-
-// midpoint is the threshold at which a test of two Gaussian values of equal spread has equal error rates. It measures
-// their distance with the fewest trials.
-func midpoint(in, out []float64) float64 { return (stat.Mean(in, nil) + stat.Mean(out, nil)) / 2 }
 
 func above(values []float64, threshold float64) int {
 	n := 0

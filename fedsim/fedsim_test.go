@@ -3,7 +3,6 @@ package fedsim
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -24,6 +23,7 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/testkit/testfile"
 )
 
 // encoder hashes words into unit vectors: enough to tell texts apart.
@@ -643,14 +643,8 @@ func TestUnsafeDiagnostics(t *testing.T) {
 	if filepath.Base(filepath.Dir(path)) != UnsafeFolder {
 		t.Errorf("diagnostics go to %s", path)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d Diagnosis
-	if err := json.Unmarshal(b, &d); err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, path, &d)
 	want := truth(t, r.asked)
 	for i := range want {
 		if math.Abs(d.TrueSum[i]-want[i]) > 1e-9 {
@@ -763,9 +757,7 @@ func TestNothingIsReleasedWithoutTheLedgerOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := r.request(2)
-	if err := os.Remove(r.ledgerPath()); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, r.ledgerPath())
 	if answer, err := f.Collect(request); err == nil || answer != nil ||
 		!strings.Contains(err.Error(), "removed or moved") {
 		t.Errorf("without a ledger: %v, %v", answer, err)

@@ -3,7 +3,6 @@ package fedsim
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/scoring/update"
+	"popri/testkit/testfile"
 )
 
 // learner makes up changes that depend on client and round: most are far beyond the bound, one is no number, one is
@@ -92,10 +92,7 @@ func learning(t *testing.T, dir string, m Mechanism, seed *uint64) (*Federation,
 
 func collected(t *testing.T, f *Federation, dir string, round int) *release.Release {
 	t.Helper()
-	folder := filepath.Join(dir, fmt.Sprintf("%04d", round))
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	folder := testfile.Folder(t, filepath.Join(dir, fmt.Sprintf("%04d", round)))
 	r, err := f.Collect(release.Request{Round: round, Query: updates(round), Dir: folder})
 	if err != nil {
 		t.Fatal(err)

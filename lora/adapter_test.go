@@ -15,6 +15,7 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testmodel"
 )
 
 // Models and adapters of every kind, small.
@@ -91,6 +92,28 @@ func filled(t *testing.T, m *lm.Model, c Config) *Adapter {
 	return a
 }
 
+// load is the adapter in a folder.
+func load(t *testing.T, dir string, m *lm.Model) *Adapter {
+	t.Helper()
+	a, err := Load(dir, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Free)
+	return a
+}
+
+// merge is the model with the adapter merged into it.
+func merge(t *testing.T, a *Adapter, m *lm.Model) *lm.Model {
+	t.Helper()
+	merged, err := a.Merge(m, lm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(merged.Free)
+	return merged
+}
+
 // An adapter that is exported and imported again, and one that is merged, give the logits of the adapter itself.
 // $POPRI_PEFT_OUT keeps the folders for scripts/check_peft.py, which has the real peft do the same.
 func TestExport(t *testing.T) {
@@ -116,22 +139,14 @@ func TestExport(t *testing.T) {
 				if err := a.Save(dir); err != nil {
 					t.Fatal(err)
 				}
-				again, err := Load(dir, m)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer again.Free()
+				again := load(t, dir, m)
 				for name, p := range a.Modules {
 					if q := again.Modules[name]; q == nil || q.Rank != p.Rank || q.Alpha != p.Alpha ||
 						q.Scale != p.Scale {
 						t.Errorf("%s: saved %+v, loaded %+v", name, p, q)
 					}
 				}
-				merged, err := a.Merge(m, lm.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer merged.Free()
+				merged := merge(t, a, m)
 				err = tensor.Run(func(s *tensor.Scope) error {
 					ids := make([]int64, 2*24)
 					for i := range ids {
@@ -315,10 +330,7 @@ func TestMergeInPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := lm.Load(dir, lm.Options{Weights: d})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testmodel.Load(t, dir, lm.Options{Weights: d})
 			t.Cleanup(m.Free)
 			a := filled(t, m, adapters["patterns"])
 			merged, err := a.Merge(m, lm.Options{Weights: d})

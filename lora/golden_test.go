@@ -11,6 +11,8 @@ import (
 	"popri/model/tensor"
 	"popri/testkit/golden"
 	"popri/testkit/goldentensor"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 	"popri/trainer"
 )
 
@@ -58,10 +60,7 @@ func TestGoldenPEFT(t *testing.T) {
 		t.Run(entry.Name, func(t *testing.T) {
 			dir := filepath.Join(root, "peft", entry.Name)
 			if entry.Refused != nil {
-				raw, err := os.ReadFile(filepath.Join(dir, ConfigFile))
-				if err != nil {
-					t.Fatal(err)
-				}
+				raw := testfile.Read(t, filepath.Join(dir, ConfigFile))
 				c, err := parseConfig(raw)
 				if strings.HasPrefix(*entry.Refused, "use_dora") { // a folder of cases that is older than DoRA here
 					if err != nil || !c.DoRA {
@@ -84,16 +83,9 @@ func TestGoldenPEFT(t *testing.T) {
 			if !supportedModel(base) && golden.Unbuilt(t, "peft/"+entry.Name) {
 				return
 			}
-			m, err := lm.Load(base, lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testmodel.Load(t, base, lm.Options{})
 			defer m.Free()
-			a, err := Load(dir, m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Free()
+			a := load(t, dir, m)
 			if len(a.Modules) != len(entry.Modules) {
 				t.Errorf("%d modules, want %d", len(a.Modules), len(entry.Modules))
 			}
@@ -108,18 +100,10 @@ func TestGoldenPEFT(t *testing.T) {
 			if err := a.Save(again); err != nil {
 				t.Fatal(err)
 			}
-			b, err := Load(again, m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.Free()
-			merged, err := a.Merge(m, lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer merged.Free()
+			b := load(t, again, m)
+			merged := merge(t, a, m)
 			c := goldentensor.Open(t, filepath.Join(dir, "cases.safetensors"))
-			err = tensor.Run(func(s *tensor.Scope) error {
+			err := tensor.Run(func(s *tensor.Scope) error {
 				in := lm.Input{IDs: c.Load(s, "input_ids"), Positions: c.Load(s, "position_ids")}
 				mask := s.Int64s(c.Load(s, "attention_mask"))
 				shape := in.IDs.Shape()
@@ -206,10 +190,7 @@ func TestGoldenTrain(t *testing.T) {
 			if (k.Kind != "lora" && k.Kind != "full" || !supportedModel(base)) && golden.Unbuilt(t, "train/"+f.Name()) {
 				return
 			}
-			m, err := lm.Load(base, lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testmodel.Load(t, base, lm.Options{})
 			defer m.Free()
 			var adapter lm.Adapter
 			var a *Adapter
@@ -327,23 +308,12 @@ func TestGoldenLayers(t *testing.T) {
 	for _, entry := range index {
 		t.Run(entry.Name, func(t *testing.T) {
 			dir := filepath.Join(root, entry.Name)
-			m, err := lm.Load(filepath.Join(filepath.Dir(root), "models", entry.Base), lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testmodel.Load(t, filepath.Join(filepath.Dir(root), "models", entry.Base), lm.Options{})
 			defer m.Free()
-			a, err := Load(dir, m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Free()
-			merged, err := a.Merge(m, lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer merged.Free()
+			a := load(t, dir, m)
+			merged := merge(t, a, m)
 			c := goldentensor.Open(t, filepath.Join(dir, "cases.safetensors"))
-			err = tensor.Run(func(s *tensor.Scope) error {
+			err := tensor.Run(func(s *tensor.Scope) error {
 				in := lm.Input{IDs: c.Load(s, "ids")}
 				got := merged.Logits(s, merged.Hidden(s, in, nil))
 				if d := distance(s, got, c.Load(s, "logits"), nil, 1); !(d <= 1e-4) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -131,11 +132,8 @@ func Targets(target, projection string) bool {
 
 // match returns the names of the projections that the configuration targets. A target that matches none is an error.
 func (c Config) match(m *lm.Model) ([]string, error) {
-	var names, all []string
-	for name := range m.Linears() {
-		all = append(all, name)
-	}
-	slices.Sort(all)
+	var names []string
+	all := slices.Sorted(maps.Keys(m.Linears()))
 	used := map[string]bool{}
 	for _, name := range all {
 		if c.targets != nil {

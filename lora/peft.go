@@ -75,13 +75,9 @@ func (a *Adapter) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
+	return atomicfile.WriteJSON(filepath.Join(dir, ConfigFile), peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
 		Rank: a.Config.Rank, Alpha: a.Config.Alpha,
 		RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets,
 		RankPattern:  a.Config.RankPattern,
-		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, ConfigFile), append(b, '\n'))
+		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true})
 }

@@ -2,12 +2,12 @@ package methods
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/configs"
+	"popri/testkit/testfile"
 )
 
 // Every file of testdata/bad says in its first lines what the error must contain.
@@ -17,10 +17,7 @@ func TestBadSettings(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, file)
 		_, err = configs.Load(configs.LoadOptions{File: file})
 		if !errors.As(err, new(*configs.Invalid)) {
 			t.Errorf("%s: %v", file, err)

@@ -12,7 +12,6 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/configs"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
@@ -21,6 +20,7 @@ import (
 	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -72,9 +72,7 @@ func TestButtress(t *testing.T) {
 	}
 	// A ledger has one successor, so another filter needs the run before it as it was.
 	pristine := t.TempDir()
-	if err := os.CopyFS(pristine, os.DirFS(b)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Copy(t, pristine, b)
 	anew := func() {
 		t.Helper()
 		if err := errors.Join(os.RemoveAll(b), os.CopyFS(b, os.DirFS(pristine))); err != nil {
@@ -83,10 +81,7 @@ func TestButtress(t *testing.T) {
 	}
 	textsOf := func(dir string) []sampling.Row {
 		t.Helper()
-		list, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
 		return list
 	}
 	set := textsOf(a)

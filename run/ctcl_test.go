@@ -1,7 +1,6 @@
 package run
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/scoring"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -36,9 +36,7 @@ func TestCTCL(t *testing.T) {
 	if len(entries) != 3 || entries[0].Query != first || entries[1].Query == first || entries[0].Sigma != entries[2].Sigma {
 		t.Errorf("charges %+v", entries)
 	}
-	if r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || !r.Sound() || r.Releases != 3 {
-		t.Errorf("the audit finds %q (%v)", r.Problems, err)
-	}
+	sound(t, dir, 3)
 	played(t, dir, auditing.Options{})
 	r, err := release.Read(filepath.Join(rundir.Round(dir, 1), release.File))
 	topics := s.topics.Keywords
@@ -78,12 +76,9 @@ func TestCTCL(t *testing.T) {
 	}
 	// Another question in round 1 than its own is found.
 	file := filepath.Join(rundir.Round(dir, 1), release.File)
-	other, err := os.ReadFile(filepath.Join(rundir.Round(dir, 2), release.File))
-	if err == nil {
-		err = os.WriteFile(file, other, 0o644)
-	}
-	if r, e := audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || e != nil || r.Sound() {
-		t.Errorf("a release of round 2 in round 1: %q (%v, %v)", r.Problems, err, e)
+	testfile.Write(t, file, testfile.Read(t, filepath.Join(rundir.Round(dir, 2), release.File)))
+	if r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || r.Sound() {
+		t.Errorf("a release of round 2 in round 1: %q (%v)", r.Problems, err)
 	}
 }
 
@@ -91,10 +86,7 @@ func TestCTCL(t *testing.T) {
 func TestTopicRows(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method = "ctcl"
-	s, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, Options{Config: c, Dir: t.TempDir()})
 	defer s.Close()
 	_, encoder, err := rowsOf(c)
 	if err != nil {

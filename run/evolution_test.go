@@ -60,14 +60,8 @@ func TestPopulationMovesToClients(t *testing.T) {
 			testworld.Set(&c, "private_evolution.variant="+variant, "private_evolution.population=40")
 			c.Trainer.Rounds, c.Privacy.Epsilon, c.Data.Private = 5, 1e4, sailors(t)
 			dir := trained(t, c)
-			first, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(dir, 1), evolution.SelectionFile))
-			if err != nil {
-				t.Fatal(err)
-			}
-			last, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(dir, 5), evolution.SelectionFile))
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := rowsIn[evolution.Row](t, filepath.Join(rundir.Round(dir, 1), evolution.SelectionFile))
+			last := rowsIn[evolution.Row](t, filepath.Join(rundir.Round(dir, 5), evolution.SelectionFile))
 			share := func(list []evolution.Row) float64 {
 				n := 0.0
 				for _, r := range list {
@@ -158,10 +152,7 @@ func TestEvolutionAsPublished(t *testing.T) {
 				stages = append(stages, rounds.Stage{Round: 2, Name: "embed"})
 			}
 			sameInterrupted(t, c, want, stages...)
-			product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
-			if err != nil {
-				t.Fatal(err)
-			}
+			product := samplesIn(t, filepath.Join(want, rundir.Synthetic))
 			if name == "masked" {
 				last, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(want, 2), evolution.SelectionFile))
 				if err != nil || len(product) != c.Synthetic.Texts {
@@ -178,10 +169,7 @@ func TestEvolutionAsPublished(t *testing.T) {
 				}
 				return
 			}
-			last, err := rows.Read[evolution.Row](filepath.Join(rundir.Round(want, 2), evolution.SelectionFile))
-			if err != nil {
-				t.Fatal(err)
-			}
+			last := rowsIn[evolution.Row](t, filepath.Join(rundir.Round(want, 2), evolution.SelectionFile))
 			var selected []string
 			public := 0
 			for _, r := range last {

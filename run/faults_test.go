@@ -32,9 +32,7 @@ func TestSystemCallsFail(t *testing.T) {
 	}
 	w := testworld.Shared(t)
 	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	trials, failed, ended := testworld.Trials(t, 5), 0, 0

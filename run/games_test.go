@@ -8,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/fedsim"
+	"popri/fedsim/audit"
 	"popri/internal/rundir"
 	"popri/methods/evolution"
 	"popri/run/auditing"
@@ -35,6 +36,19 @@ func played(t *testing.T, dir string, o auditing.Options) auditing.Audited {
 		t.Fatal(err)
 	}
 	return r.Runs[0]
+}
+
+// sound audits a run, which must be sound and have as many releases as are told.
+func sound(t *testing.T, dir string, releases int) *audit.Report {
+	t.Helper()
+	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Sound() || r.Releases != releases {
+		t.Errorf("the audit: %d releases, want %d, %q", r.Releases, releases, r.Problems)
+	}
+	return r
 }
 
 // TestGames: the canary game is played with the question, the norm bound and the noise of a run of each method, as

@@ -9,7 +9,6 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/fedsim"
-	"popri/fedsim/audit"
 	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rows"
@@ -32,11 +31,7 @@ func evolvingEmbeddings(t *testing.T) configs.Config {
 
 func selection(t *testing.T, dir string, round int) []genetic.Row {
 	t.Helper()
-	out, err := rows.Read[genetic.Row](filepath.Join(rundir.Round(dir, round), rundir.Selection))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return rowsIn[genetic.Row](t, filepath.Join(rundir.Round(dir, round), rundir.Selection))
 }
 
 // TestGeneticRun: selections are charged as such, the synthetic set has the parents' texts, and report, audit and game cover
@@ -75,9 +70,9 @@ func TestGeneticRun(t *testing.T) {
 				}
 			}
 		}
-		product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-		if err != nil || len(product) != len(want) {
-			t.Errorf("%d texts in the synthetic set, %d of the parents (%v)", len(product), len(want), err)
+		product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
+		if len(product) != len(want) {
+			t.Errorf("%d texts in the synthetic set, %d of the parents", len(product), len(want))
 		}
 		boats := 0
 		for _, row := range product {
@@ -96,9 +91,8 @@ func TestGeneticRun(t *testing.T) {
 			figures[0].Values["perplexity"] == 0 || figures[0].Values["wasserstein"] <= 0 {
 			t.Errorf("%+v (%v)", figures, err)
 		}
-		r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-		if err != nil || !r.Sound() || r.Releases != 3 || r.Decides != "rdp" {
-			t.Errorf("the audit finds %q (%v)", r.Problems, err)
+		if r := sound(t, dir, 3); r.Decides != "rdp" {
+			t.Errorf("the audit: %s decides", r.Decides)
 		}
 		page, err := reporting.Of(dir)
 		if err != nil {

@@ -5,19 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/configs"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
-	"popri/methods/sampling"
 	"popri/run/reporting"
 	"popri/show/series"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -33,9 +31,7 @@ func TestGRPOInterrupted(t *testing.T) {
 	c := w.Config
 	allOfGRPO(&c)
 	want, dir := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: want})
 	done := 0
 	times := interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) rounds.Events {
 		return rounds.Events{Log: func(event string, _ int, _ any) {
@@ -74,13 +70,8 @@ func TestForeignCheckpoint(t *testing.T) {
 	c.Generate.Samples = 5
 	stop(other, c)
 	name := filepath.Join("rounds", "0001", "training.safetensors")
-	b, err := os.ReadFile(filepath.Join(other, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join(other, name))
+	testfile.Write(t, filepath.Join(dir, name), b)
 	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err == nil || !strings.Contains(err.Error(), name) ||
 		!strings.Contains(err.Error(), "other samples") {
 		t.Errorf("the error is %v", err)
@@ -112,9 +103,7 @@ func TestSelectByDistance(t *testing.T) {
 				logged = append(logged, s)
 			}
 		}}}
-		if err := train(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, o)
 		figures, err := rounds.ReadMetrics(want)
 		if err != nil {
 			t.Fatal(err)
@@ -137,9 +126,9 @@ func TestSelectByDistance(t *testing.T) {
 		if len(logged) != 1 || logged[0] != (rounds.Selection{Round: at, By: rounds.Distance, Value: least}) {
 			t.Errorf("%s: selected %+v, the least distance is %g after round %d", c.Method, logged, least, at)
 		}
-		product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
-		if err != nil || len(product) != 30+c.Synthetic.Texts {
-			t.Fatalf("%d texts (%v)", len(product), err)
+		product := samplesIn(t, filepath.Join(want, rundir.Synthetic))
+		if len(product) != 30+c.Synthetic.Texts {
+			t.Fatalf("%d texts", len(product))
 		}
 		for _, row := range product[30:] {
 			if row.Model != fmt.Sprintf("after round %d", at) {
@@ -168,9 +157,7 @@ func TestSelectByDistance(t *testing.T) {
 			}
 			cancel()
 		}
-		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, Options{Dir: dir, Resume: true})
 		sameRun(t, dir, want)
 	}
 	if len(chosen) < 2 || !chosen[0] {
@@ -186,9 +173,7 @@ func TestSelectByFID(t *testing.T) {
 		c := w.Config
 		c.Trainer.Select, c.Optimizer.LearningRate = rounds.FID, rate
 		want, dir := t.TempDir(), t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, Options{Config: c, Dir: want})
 		figures, err := rounds.ReadMetrics(want)
 		if err != nil {
 			t.Fatal(err)
@@ -211,9 +196,9 @@ func TestSelectByFID(t *testing.T) {
 		if rate == 0.3 && at != 0 {
 			t.Errorf("a training that ruins the adapters is chosen: %v", values)
 		}
-		product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
-		if err != nil || len(product) != c.Synthetic.Texts || product[0].Model != fmt.Sprintf("after round %d", at) {
-			t.Errorf("%d texts, the first one %s; distances %v (%v)", len(product), product[0].Model, values, err)
+		product := samplesIn(t, filepath.Join(want, rundir.Synthetic))
+		if len(product) != c.Synthetic.Texts || product[0].Model != fmt.Sprintf("after round %d", at) {
+			t.Errorf("%d texts, the first one %s; distances %v", len(product), product[0].Model, values)
 		}
 		page, err := reporting.Of(want)
 		if notes := strings.Join(page.Notes, " "); err != nil || !strings.Contains(notes, "trainer.select=fid") ||
@@ -230,9 +215,7 @@ func TestSelectByFID(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, Options{Dir: dir, Resume: true})
 		sameRun(t, dir, want)
 	}
 }

@@ -13,16 +13,15 @@ import (
 	"popri/fedsim/audit"
 	"popri/fedsim/release"
 	"popri/internal/fault"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
-	"popri/methods/sampling"
 	"popri/model/tokenizer"
 	"popri/run/auditing"
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/scoring/ensemble"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
@@ -56,14 +55,8 @@ func TestHotPATERun(t *testing.T) {
 	c := voting(t)
 	testworld.Set(&c, "hot_pate.on_failure=stop")
 	s, dir := trainedSession(t, c)
-	tok, err := tokenizer.Load(c.Model.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, c.Model.Path)
+	product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
 	charges, at := 0, 0
 	for round := 1; round <= 2; round++ {
 		ids := make([][]int32, s.releases()/(c.Trainer.Rounds*c.Generate.MaxNewTokens)) // of each text

@@ -21,6 +21,7 @@ import (
 	"popri/run/evaluator"
 	"popri/run/inputs"
 	"popri/run/reporting"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -29,9 +30,7 @@ func copied(t *testing.T) *testworld.World {
 	t.Helper()
 	w := *testworld.Shared(t)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(w.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Copy(t, dir, w.Dir)
 	for _, path := range []*string{&w.Private, &w.Public, &w.Generator, &w.Device, &w.File, &w.Config.Data.Private,
 		&w.Config.Data.Public, &w.Config.Model.Path, &w.Config.Downstream.Model} {
 		*path = filepath.Join(dir, filepath.Base(*path))
@@ -39,21 +38,6 @@ func copied(t *testing.T) *testworld.World {
 	w.Dir = dir
 	w.Config.Trainer.Rounds = 1
 	return &w
-}
-
-// edit replaces the first occurrence of old in a file.
-func edit(t *testing.T, path, old, new string) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(b), old) {
-		t.Fatalf("%s holds no %q", path, old)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, new, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestSmallModelThatCannotBeLookedAt: a run does not begin without noting a small model that is there and cannot be
@@ -80,33 +64,22 @@ func TestResumeChecksRounds(t *testing.T) {
 	c := w.Config
 	c.Trainer.Rounds = 2
 	done := filepath.Join(t.TempDir(), "run")
-	if err := train(t.Context(), Options{Config: c, Dir: done}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: done})
 	for _, round := range []int{1, 2} {
 		for _, name := range []string{release.File, "adapter/adapter_model.safetensors", "optimizer.safetensors",
 			rundir.Scores, rundir.Metrics} {
 			for _, gone := range []bool{false, true} {
 				run := filepath.Join(t.TempDir(), "run")
-				if err := os.CopyFS(run, os.DirFS(done)); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Remove(filepath.Join(run, rundir.Synthetic)); err != nil {
-					t.Fatal(err)
-				}
+				testfile.Copy(t, run, done)
+				testfile.Remove(t, filepath.Join(run, rundir.Synthetic))
 				path := filepath.Join(rundir.Round(run, round), filepath.FromSlash(name))
-				b, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := testfile.Read(t, path)
 				want := "has changed since its round ended"
-				if b[len(b)/2] ^= 1; gone {
-					want, err = "is gone since its round ended", os.Remove(path)
-				} else {
-					err = os.WriteFile(path, b, 0o644)
-				}
-				if err != nil {
-					t.Fatal(err)
+				b[len(b)/2] ^= 1
+				testfile.Write(t, path, b)
+				if gone {
+					want = "is gone since its round ended"
+					testfile.Remove(t, path)
 				}
 				if err := train(t.Context(), Options{Dir: run, Resume: true}); !fault.IsUser(err) ||
 					!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
@@ -129,9 +102,7 @@ func TestResumeOfEarlierProgram(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Trainer.Rounds = 1
 	dir := filepath.Join(t.TempDir(), "run")
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	path := filepath.Join(dir, rundir.Inputs)
 	for key, want := range map[string]string{"downstream.adapter": "", "trainer.rounds": "the run began without this key"} {
 		var began inputs.Inputs
@@ -162,36 +133,31 @@ func TestResumeComparesInputs(t *testing.T) {
 		budget bool // whatever the user accepts
 	}{
 		"seed": {func(t *testing.T, _ *testworld.World, run string) {
-			edit(t, filepath.Join(run, rundir.Config), "seed: 1\n", "seed: 2\n")
+			testfile.Replace(t, filepath.Join(run, rundir.Config), "seed: 1\n", "seed: 2\n")
 		}, []string{"seed is 2, was 1"}, false},
 		"compute type": {func(t *testing.T, _ *testworld.World, run string) {
-			edit(t, filepath.Join(run, rundir.Config), "dtype: float32", "dtype: bfloat16")
+			testfile.Replace(t, filepath.Join(run, rundir.Config), "dtype: float32", "dtype: bfloat16")
 		}, []string{"model.dtype", "computes in bfloat16, was float32"}, false},
 		"rounds": {func(t *testing.T, _ *testworld.World, run string) {
-			edit(t, filepath.Join(run, rundir.Config), "rounds: 1", "rounds: 5")
+			testfile.Replace(t, filepath.Join(run, rundir.Config), "rounds: 1", "rounds: 5")
 		}, []string{"trainer.rounds is 5, was 1"}, false},
 		"weights": {func(t *testing.T, w *testworld.World, _ string) {
 			path := filepath.Join(w.Generator, "model.safetensors")
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testfile.Read(t, path)
 			b[len(b)-1] ^= 1
-			if err := os.WriteFile(path, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, b)
 		}, []string{"model.path", "the content of model.safetensors has changed"}, false},
 		"token ids": {func(t *testing.T, w *testworld.World, _ string) {
 			path := filepath.Join(w.Generator, "tokenizer.json")
 			for _, swap := range [][2]string{{`"!":0`, `"!":-`}, {`"\"":1`, `"\"":0`}, {`"!":-`, `"!":1`}} {
-				edit(t, path, swap[0], swap[1])
+				testfile.Replace(t, path, swap[0], swap[1])
 			}
 		}, []string{"model.path", "tokenizer.json"}, false},
 		"small model": {func(t *testing.T, w *testworld.World, _ string) {
-			edit(t, filepath.Join(w.Device, "config.json"), "{", "{ ")
+			testfile.Replace(t, filepath.Join(w.Device, "config.json"), "{", "{ ")
 		}, []string{"downstream.model", "config.json"}, false},
 		"public text": {func(t *testing.T, w *testworld.World, _ string) {
-			edit(t, w.Public, "the", "tho")
+			testfile.Replace(t, w.Public, "the", "tho")
 		}, []string{"data.public: the texts have changed", "scoring.encoder"}, false},
 		"clients": {func(t *testing.T, w *testworld.World, _ string) {
 			p, err := clients.Read(w.Private)
@@ -218,22 +184,16 @@ func TestResumeComparesInputs(t *testing.T) {
 			}
 		}, []string{"validation and test clients: the texts have changed"}, false},
 		"budget": {func(t *testing.T, _ *testworld.World, run string) {
-			edit(t, filepath.Join(run, rundir.Config), "epsilon: 20", "epsilon: 40")
+			testfile.Replace(t, filepath.Join(run, rundir.Config), "epsilon: 20", "epsilon: 40")
 		}, []string{"epsilon is 40, was 20"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, run := copied(t), filepath.Join(t.TempDir(), "run")
-			s, err := Open(t.Context(), Options{Config: w.Config, Dir: run})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := mustOpen(t, Options{Config: w.Config, Dir: run})
 			s.Close()
-			before, err := os.ReadFile(filepath.Join(run, rundir.Inputs))
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := testfile.Read(t, filepath.Join(run, rundir.Inputs))
 			c.change(t, w, run)
-			s, err = Open(t.Context(), Options{Dir: run, Resume: true})
+			s, err := Open(t.Context(), Options{Dir: run, Resume: true})
 			if !fault.IsUser(err) {
 				s.Close()
 				t.Fatalf("the run goes on: %v", err)
@@ -274,17 +234,14 @@ func TestResumeComparesInputs(t *testing.T) {
 // A folder that moved with its files continues, as does one whose configuration has another number of threads.
 func TestMovedInputsAreTheSame(t *testing.T) {
 	w, run := copied(t), filepath.Join(t.TempDir(), "run")
-	s, err := Open(t.Context(), Options{Config: w.Config, Dir: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, Options{Config: w.Config, Dir: run})
 	s.Close()
 	moved := w.Generator + "-moved"
 	if err := os.Rename(w.Generator, moved); err != nil {
 		t.Fatal(err)
 	}
-	edit(t, filepath.Join(run, rundir.Config), w.Generator, moved)
-	edit(t, filepath.Join(run, rundir.Config), "threads: 0", "threads: 1")
+	testfile.Replace(t, filepath.Join(run, rundir.Config), w.Generator, moved)
+	testfile.Replace(t, filepath.Join(run, rundir.Config), "threads: 0", "threads: 1")
 	if err := train(t.Context(), Options{Dir: run, Resume: true}); err != nil {
 		t.Error(err)
 	}
@@ -343,41 +300,24 @@ func TestPublicTextOfClients(t *testing.T) {
 		"the client file": {func(_ *testing.T, w *testworld.World) string { return w.Private },
 			"the file of the clients"},
 		"a copy of it": {func(t *testing.T, w *testworld.World) string {
-			b, err := os.ReadFile(w.Private)
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := filepath.Join(w.Dir, "copy.parquet")
-			if err := os.WriteFile(path, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			return path
+			b := testfile.Read(t, w.Private)
+			return testfile.Write(t, filepath.Join(w.Dir, "copy.parquet"), b)
 		}, "a column client_id"},
 		"a column split": {func(t *testing.T, w *testworld.World) string {
 			path := filepath.Join(w.Dir, "split.jsonl")
-			if err := os.WriteFile(path, []byte(`{"split": "train", "text": "the boat is red"}`+"\n"),
-				0o644); err != nil {
-				t.Fatal(err)
-			}
-			return path
+			return testfile.Write(t, path, `{"split": "train", "text": "the boat is red"}`+"\n")
 		}, "a column split"},
 		"some of their texts": {func(t *testing.T, w *testworld.World) string {
 			p, err := clients.Read(w.Private)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := os.ReadFile(w.Public)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testfile.Read(t, w.Public)
 			path := filepath.Join(w.Dir, "mixed.jsonl")
 			for _, c := range p.Split(clients.Train)[:3] {
 				b = append(b, `{"text": "`+strings.ToUpper(c.Texts[0])+`"}`+"\n"...)
 			}
-			if err := os.WriteFile(path, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			return path
+			return testfile.Write(t, path, b)
 		}, "3 of its 153 texts are texts of clients, or nearly (3 of train clients)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -394,9 +334,7 @@ func TestPublicTextOfClients(t *testing.T) {
 			w.Config.Data.AllowOverlap = true
 			var told []string
 			o := Options{Config: w.Config, Dir: run, Warn: func(text string) { told = append(told, text) }}
-			if err := train(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+			mustTrain(t, o)
 			if len(told) != 1 || !strings.Contains(told[0], c.want) {
 				t.Errorf("told: %q", told)
 			}
@@ -416,10 +354,7 @@ func TestLedgerTellsNothingOfTheData(t *testing.T) {
 	tag := func(dir string) string {
 		t.Helper()
 		if !rundir.Exists(dir) {
-			s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := mustOpen(t, Options{Config: w.Config, Dir: dir})
 			s.Close()
 		}
 		b, _, err := ledger.Read(filepath.Join(dir, rundir.Ledger))
@@ -485,10 +420,7 @@ func TestNoReference(t *testing.T) {
 		t.Helper()
 		w.Config.Eval.ReferencePrivate = reference
 		o := Options{Config: w.Config, Dir: run, Resume: rundir.Exists(run)}
-		s, err := Open(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustOpen(t, o)
 		defer s.Close()
 		if o.Resume {
 			if err := s.DeclareReference(); err != nil {
@@ -506,10 +438,7 @@ func TestNoReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testfile.Read(t, path)
 		return e, string(page)
 	}
 	e, page := evaluated(false)

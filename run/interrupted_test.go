@@ -27,8 +27,6 @@ func sameInterrupted(t *testing.T, c configs.Config, want string, stages ...roun
 		}
 		o = Options{Dir: dir, Resume: true}
 	}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	sameRun(t, dir, want)
 }

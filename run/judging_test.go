@@ -10,12 +10,11 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
-	"popri/internal/rows"
 	"popri/internal/rundir"
-	"popri/methods/sampling"
 	"popri/run/judging"
 	"popri/run/reporting"
 	"popri/show/datacard"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -26,9 +25,7 @@ func TestJudging(t *testing.T) {
 	c := w.Config
 	testworld.AskOnce(&c)
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir, Shortened: "1 round instead of 9"}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir, Shortened: "1 round instead of 9"})
 	if page, err := reporting.Of(dir); err != nil || !strings.HasSuffix(page.Subtitle, "; shortened: 1 round instead of 9") {
 		t.Errorf("the report of a shortened run: %q, %v", page.Subtitle, err)
 	}
@@ -52,10 +49,7 @@ func TestJudging(t *testing.T) {
 	if r.Epsilon != 0 || len(r.Likeness) != 3 || len(r.Memory.Found) > 0 {
 		t.Errorf("%+v", r)
 	}
-	html, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	html := testfile.Read(t, page)
 	for _, want := range []string{"For the owner of the data alone", "Repeats nobody that could be found", "MAUVE"} {
 		if !strings.Contains(string(html), want) {
 			t.Errorf("the page lacks %q", want)
@@ -85,14 +79,8 @@ func TestJudging(t *testing.T) {
 		}
 		texts.Write(append(line, '\n'))
 	}
-	file := filepath.Join(t.TempDir(), "texts.jsonl")
-	if err := os.WriteFile(file, []byte(texts.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	canaries := filepath.Join(t.TempDir(), "canaries.txt")
-	if err := os.WriteFile(canaries, []byte("Two three four\n\nnever said\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "texts.jsonl"), texts.String())
+	canaries := testfile.Write(t, filepath.Join(t.TempDir(), "canaries.txt"), "Two three four\n\nnever said\n")
 	r, _, err = judging.Judge(t.Context(),
 		judging.Options{Product: file, Config: c, Canaries: canaries, Out: filepath.Join(t.TempDir(), "judged")})
 	if err != nil {
@@ -112,10 +100,7 @@ func TestJudging(t *testing.T) {
 // written are the texts of a run's product.
 func written(t *testing.T, dir string) (texts []string) {
 	t.Helper()
-	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
 	for _, r := range product {
 		if r.Text != "" {
 			texts = append(texts, r.Text)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"popri/datasets"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/policy"
 	"popri/methods/rounds"
@@ -33,9 +32,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 			kept = v.(target.Kept)
 		}
 	}}}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	if kept.Texts != 60 || kept.Effective < 29.9 || kept.Effective > 60 || !(kept.Weighted < kept.Distance) {
 		t.Errorf("the weights: %+v", kept)
 	}
@@ -46,10 +43,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 	}
 	quotable := datasets.Strings(target.Texts(chosen))
 	for round := 1; round <= 3; round++ {
-		prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(want, round), policy.PromptsFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		prompts := rowsIn[sampling.PromptRow](t, filepath.Join(rundir.Round(want, round), policy.PromptsFile))
 		for _, p := range prompts {
 			for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
 				// A sample that was cut is quoted up to its last whole word or sentence.
@@ -62,20 +56,17 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 		if round == 1 {
 			quotable = nil
 		}
-		samples, err := rows.Read[sampling.Row](filepath.Join(rundir.Round(want, round), rundir.Samples))
-		if err != nil {
-			t.Fatal(err)
-		}
+		samples := samplesIn(t, filepath.Join(rundir.Round(want, round), rundir.Samples))
 		quotable = append(quotable, sampling.Texts(samples)...)
 	}
 
-	written, err := rows.Read[sampling.Row](filepath.Join(rundir.Round(want, 3), "written.parquet"))
-	if err != nil || len(written) != 60 {
-		t.Fatalf("%d texts written (%v)", len(written), err)
+	written := samplesIn(t, filepath.Join(rundir.Round(want, 3), "written.parquet"))
+	if len(written) != 60 {
+		t.Fatalf("%d texts written", len(written))
 	}
-	product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
-	if err != nil || len(product) != 70 {
-		t.Fatalf("%d texts in the synthetic set (%v)", len(product), err)
+	product := samplesIn(t, filepath.Join(want, rundir.Synthetic))
+	if len(product) != 70 {
+		t.Fatalf("%d texts in the synthetic set", len(product))
 	}
 	texts, different := sampling.Texts(written), map[string]bool{}
 	for _, row := range product[10:] {
@@ -102,16 +93,11 @@ func TestUntrainedIsATwin(t *testing.T) {
 	run := func(rate float64) string {
 		c.Optimizer.LearningRate = rate
 		dir := t.TempDir()
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, Options{Config: c, Dir: dir})
 		return dir
 	}
 	texts := func(file string) []string {
-		list, err := rows.Read[sampling.Row](file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := samplesIn(t, file)
 		return sampling.Texts(list)
 	}
 	trained, twin := run(c.Optimizer.LearningRate), run(1e-30)

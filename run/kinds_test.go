@@ -2,7 +2,6 @@ package run
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,22 +9,19 @@ import (
 
 	"popri/configs"
 	"popri/internal/fault"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/run/reporting"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
 // askForKinds makes the prompts of a configuration ask for three kinds of text.
 func askForKinds(t *testing.T, c *configs.Config) {
 	testworld.AskOnce(c)
-	list := filepath.Join(t.TempDir(), "kinds.txt")
-	if err := os.WriteFile(list, []byte("storms at sea\nthe harbour\nbread\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	list := testfile.Write(t, filepath.Join(t.TempDir(), "kinds.txt"), "storms at sea\nthe harbour\nbread\n")
 	c.Generate.Kinds, c.Generate.Quote = list, "scored"
 	c.Generate.TemplateHeader, c.Generate.TemplateItem = "Write {kind}.", "### {i}"
 	c.Warmup.Steps = 0
@@ -46,9 +42,7 @@ func TestKinds(t *testing.T) {
 			found = v.(policy.Found)
 		}
 	}}}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	if _, entries := testworld.Charges(t, want); len(entries) != 1 {
 		t.Errorf("%d charges, want one", len(entries))
 	}
@@ -63,10 +57,7 @@ func TestKinds(t *testing.T) {
 	written := map[string]string{} // text to the kind that was asked for
 	asked := map[string]int{}
 	for _, file := range []string{"kinds-1.parquet", "kinds-2.parquet"} {
-		part, err := rows.Read[sampling.Row](filepath.Join(rundir.Round(want, 1), file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		part := samplesIn(t, filepath.Join(rundir.Round(want, 1), file))
 		for _, r := range part {
 			written[r.Text] = r.Kind
 			if file == "kinds-1.parquet" {
@@ -78,14 +69,8 @@ func TestKinds(t *testing.T) {
 		t.Errorf("at first, the model is asked for %v", asked)
 	}
 	for round := 1; round <= 2; round++ {
-		prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(want, round), policy.PromptsFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		samples, err := rows.Read[sampling.Row](filepath.Join(rundir.Round(want, round), rundir.Samples))
-		if err != nil {
-			t.Fatal(err)
-		}
+		prompts := rowsIn[sampling.PromptRow](t, filepath.Join(rundir.Round(want, round), policy.PromptsFile))
+		samples := samplesIn(t, filepath.Join(rundir.Round(want, round), rundir.Samples))
 		for _, p := range prompts {
 			head, quoted, _ := strings.Cut(p.Text, "\n### 1\n")
 			quoted, _, _ = strings.Cut(quoted, "\n### 2\n")
@@ -104,9 +89,9 @@ func TestKinds(t *testing.T) {
 			}
 		}
 	}
-	product, err := rows.Read[sampling.Row](filepath.Join(want, rundir.Synthetic))
-	if err != nil || slices.ContainsFunc(product, func(r sampling.Row) bool { return asked[r.Kind] == 0 }) {
-		t.Errorf("the synthetic set has texts of no kind (%v)", err)
+	product := samplesIn(t, filepath.Join(want, rundir.Synthetic))
+	if slices.ContainsFunc(product, func(r sampling.Row) bool { return asked[r.Kind] == 0 }) {
+		t.Errorf("the synthetic set has texts of no kind")
 	}
 
 	page, err := reporting.Of(want)
@@ -119,9 +104,7 @@ func TestKinds(t *testing.T) {
 	sameInterrupted(t, c, want, rounds.Stage{Name: "find kinds of text", Round: 1},
 		rounds.Stage{Name: "generate", Round: 1})
 
-	if err := os.WriteFile(c.Generate.Kinds, []byte("storms at sea\nbread\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, c.Generate.Kinds, "storms at sea\nbread\n")
 	if err := train(t.Context(), Options{Dir: want, Resume: true}); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "generate.kinds: the list of kinds of text has changed") {
 		t.Errorf("with another list, a run goes on: %v", err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"popri/run/evaluation"
 	"popri/run/evaluator"
 	"popri/run/reporting"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -61,10 +61,7 @@ func TestLabelledRuns(t *testing.T) {
 			c.Downstream.Steps = 80
 			t.Run(name, func(t *testing.T) {
 				s, dir := trainedSession(t, c)
-				product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-				if err != nil {
-					t.Fatal(err)
-				}
+				product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
 				public, alive, written := 0, 0, 0
 				for i, r := range product {
 					switch {
@@ -119,10 +116,7 @@ func TestLabelledRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				content, err := os.ReadFile(page)
-				if err != nil {
-					t.Fatal(err)
-				}
+				content := testfile.Read(t, page)
 				for text, want := range map[string]bool{"Macro F1": true, "of 2 labels": true, "Perplexity</th>": false,
 					"next tokens": false} {
 					if strings.Contains(string(content), text) != want {
@@ -191,11 +185,7 @@ func TestLabelMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := filepath.Join(t.TempDir(), "text.jsonl")
-	if err := os.WriteFile(text,
-		[]byte("{\"text\": \"the cat sees\", \"label\": \"alive\"}\n{\"text\": \"the house\", \"label\": \"thing\"}\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, text, "{\"text\": \"the cat sees\", \"label\": \"alive\"}\n{\"text\": \"the house\", \"label\": \"thing\"}\n")
 	e, err := evaluator.Texts(t.Context(), c, text, evaluator.TextsOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -248,6 +238,7 @@ func TestTrainLabelsStayPrivate(t *testing.T) {
 		labelled(t, &c)
 		c.Data.Private, c.Eval.ReferencePrivate = private, false
 		dir := trained(t, c)
+		var err error
 		if products[i], err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil {
 			t.Fatal(err)
 		}

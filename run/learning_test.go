@@ -15,7 +15,6 @@ import (
 	"popri/configs"
 	"popri/eval/downstream"
 	"popri/fedsim"
-	"popri/fedsim/audit"
 	"popri/fedsim/release"
 	"popri/internal/fault"
 	"popri/internal/rundir"
@@ -27,6 +26,7 @@ import (
 	"popri/run/evaluator"
 	"popri/run/reporting"
 	"popri/show/datacard"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
@@ -120,10 +120,7 @@ func TestLearningRun(t *testing.T) {
 		cost.Received%16 != 0 {
 		t.Errorf("costs %+v (%v)", cost, err)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 4 {
-		t.Errorf("the audit finds %q (%v)", r.Problems, err)
-	}
+	sound(t, dir, 4)
 }
 
 // TestAdapterRun: clients train an adapter. An interrupted run ends with the same bytes. The published model is the one
@@ -144,20 +141,14 @@ func TestAdapterRun(t *testing.T) {
 		t.Errorf("chosen %+v, began with %v", chosen, began)
 	}
 	small := filepath.Join(dir, rundir.Small)
-	began, err := lm.Load(c.Downstream.Model, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	began := testmodel.Load(t, c.Downstream.Model, lm.Options{})
 	defer began.Free()
 	adapter, err := lora.Load(filepath.Join(small, "adapter"), began)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer adapter.Free()
-	published, err := lm.Load(small, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	published := testmodel.Load(t, small, lm.Options{})
 	defer published.Free()
 	r, err := release.Read(filepath.Join(rundir.Round(dir, 1), release.File))
 	if want := 2 * 2 * began.Config.Layers * began.Config.Hidden; err != nil || len(r.Sum) != want {
@@ -175,9 +166,7 @@ func TestAdapterRun(t *testing.T) {
 		cost.Received != 3*4*int64(len(r.Sum))+4*began.Parameters() || cost.Sent != 3*8*int64(len(r.Sum)) {
 		t.Errorf("costs %+v (%v)", cost, err)
 	}
-	if r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected}); err != nil || !r.Sound() || r.Releases != 3 {
-		t.Errorf("the audit finds %q (%v)", r.Problems, err)
-	}
+	sound(t, dir, 3)
 }
 
 // TestLearningGame: the canary game is played on the path of the run's releases, as often as one client's updates are

@@ -8,13 +8,10 @@ import (
 	"testing"
 
 	"popri/accountant/guarantee"
-
 	"popri/datasets/clients"
 	"popri/internal/fault"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
-	"popri/methods/sampling"
 	"popri/methods/target"
 	"popri/run/evaluation"
 	"popri/run/evaluator"
@@ -39,18 +36,16 @@ func TestValidatedMix(t *testing.T) {
 				mixed = v.(evaluator.Mixed)
 			}
 		}}}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	if len(mixed.Mixes) != 3 || mixed.Mixes[0].Rows != 50 || mixed.Mixes[1].Rows != 40 ||
 		mixed.Mixes[2].Rows != target.AllRows {
 		t.Fatalf("chosen from %+v", mixed)
 	}
 	// Of mixes that are equally good, the first one is taken.
 	best := slices.MaxFunc(mixed.Mixes, func(a, b evaluator.Mix) int { return cmp.Compare(a.Accuracy, b.Accuracy) })
-	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil || len(product) != best.Rows || mixed.Chosen != best.Name {
-		t.Errorf("the synthetic set has %d rows, and %+v was the best (%v)", len(product), best, err)
+	product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
+	if len(product) != best.Rows || mixed.Chosen != best.Name {
+		t.Errorf("the synthetic set has %d rows, and %+v was the best", len(product), best)
 	}
 	if !slices.ContainsFunc(said, func(s string) bool {
 		return strings.Contains(s, mixed.Chosen) &&
@@ -60,10 +55,7 @@ func TestValidatedMix(t *testing.T) {
 	}
 	sameInterrupted(t, c, dir, rounds.Stage{Name: "synthesize after round 2"})
 
-	s, err := Open(t.Context(), Options{Dir: dir, Resume: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, Options{Dir: dir, Resume: true})
 	defer s.Close()
 	e, err := s.Evaluate(t.Context(), evaluator.Options{})
 	if err != nil {
@@ -84,9 +76,7 @@ func TestValidatedMix(t *testing.T) {
 	// A method whose product is public text alone has nothing to choose.
 	c.Method = "public_selection"
 	dir = t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	if facts, err := guarantee.Read(dir); err != nil || facts.Validation.Has(guarantee.Mixing) {
 		t.Errorf("public selection has chosen by validation clients: %+v (%v)", facts, err)
 	}

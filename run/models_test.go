@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"popri/internal/fault"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/lora"
 	"popri/methods/rounds"
@@ -19,16 +18,14 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
 // A run takes any architecture as its generator and a BERT folder as its encoder, and resumed it stays the same.
 func TestOtherModels(t *testing.T) {
 	w := testworld.Shared(t)
-	tok, err := tokenizer.Load(w.Generator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, w.Generator)
 	eos, _ := tok.EOS()
 	random := rand.New(rand.NewPCG(1, 2))
 	m, err := lm.New(lm.Config{Type: "qwen2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 4,
@@ -50,20 +47,13 @@ func TestOtherModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, parts := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: whole}); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(t.Context(), Options{Config: c, Dir: parts})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: whole})
+	s := mustOpen(t, Options{Config: c, Dir: parts})
 	if key := s.Config.Provenance["encoder"]; !strings.HasPrefix(key, "bert-1x8-") {
 		t.Errorf("the configuration names the encoder %q", key)
 	}
 	s.Close()
-	if err := train(t.Context(), Options{Dir: parts, Resume: true}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Dir: parts, Resume: true})
 	sameRun(t, parts, whole)
 
 	bad := c
@@ -78,10 +68,7 @@ func TestOtherModels(t *testing.T) {
 // as a user's turn of its chat template; the adapters of the last round are read again.
 func TestFamilies(t *testing.T) {
 	w := testworld.Shared(t)
-	tok, err := tokenizer.Load(w.Generator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, w.Generator)
 	eos, _ := tok.EOS()
 	base := lm.Config{Vocab: tok.VocabSize(), Context: 160, Hidden: 32, Layers: 2, Heads: 4, KVHeads: 2, Inner: 48,
 		NormEps: 1e-6, EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 1e4}}
@@ -127,22 +114,17 @@ func TestFamilies(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := t.TempDir()
-			if err := train(t.Context(), Options{Config: c, Dir: out}); err != nil {
-				t.Fatal(err)
-			}
+			mustTrain(t, Options{Config: c, Dir: out})
 			last := rundir.Round(out, c.Trainer.Rounds)
-			prompts, err := rows.Read[sampling.PromptRow](filepath.Join(last, rundir.Prompts))
-			if err != nil || len(prompts) == 0 || !strings.HasPrefix(prompts[0].Text, "[user] Write.\n[model]\n# 1\n") {
-				t.Errorf("prompts %.1v (%v)", prompts, err)
+			prompts := rowsIn[sampling.PromptRow](t, filepath.Join(last, rundir.Prompts))
+			if len(prompts) == 0 || !strings.HasPrefix(prompts[0].Text, "[user] Write.\n[model]\n# 1\n") {
+				t.Errorf("prompts %.1v", prompts)
 			}
-			product, err := rows.Read[sampling.Row](filepath.Join(out, rundir.Synthetic))
-			if err != nil || len(product) != c.Synthetic.Texts {
-				t.Errorf("%d rows of the synthetic set (%v)", len(product), err)
+			product := samplesIn(t, filepath.Join(out, rundir.Synthetic))
+			if len(product) != c.Synthetic.Texts {
+				t.Errorf("%d rows of the synthetic set", len(product))
 			}
-			loaded, err := lm.Load(dir, lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			loaded := testmodel.Load(t, dir, lm.Options{})
 			defer loaded.Free()
 			adapter, err := lora.Load(filepath.Join(last, "adapter"), loaded)
 			if err != nil {
@@ -160,13 +142,9 @@ func TestWeightsHeldOnce(t *testing.T) {
 	c := w.Config
 	c.Model.DType = "float32"
 	copied, once := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: copied}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: copied})
 	c.Model.Weights = "compute"
-	if err := train(t.Context(), Options{Config: c, Dir: once}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: once})
 	a, b := testworld.Content(t, copied), testworld.Content(t, once)
 	last := filepath.Join("rounds", fmt.Sprintf("%04d", c.Trainer.Rounds))
 	for _, name := range []string{filepath.Join(last, rundir.Samples),
@@ -178,8 +156,6 @@ func TestWeightsHeldOnce(t *testing.T) {
 	}
 	c.Model.DType = "bfloat16"
 	rounded := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: rounded}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: rounded})
 	sameInterrupted(t, c, rounded, rounds.Stage{Name: "dpo", Round: 2})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"popri/run/auditing"
 	"popri/run/reporting"
 	"popri/scoring"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -38,9 +38,7 @@ func TestAskedOnce(t *testing.T) {
 	testworld.AskOnce(&c)
 	c.Trainer.Rounds = 3
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	_, entries := testworld.Charges(t, dir)
 	rounds, err := rounds.ReadMetrics(dir)
 	if err != nil || len(rounds) != 3 || len(entries) != 1 || entries[0].Query != "mean/full+1024" {
@@ -57,9 +55,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 	each, everyRound := w.Config, t.TempDir()
 	each.Trainer.Rounds = 3
-	if err := train(t.Context(), Options{Config: each, Dir: everyRound}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: each, Dir: everyRound})
 	// Values of 8 bytes go to the server; embeddings, of 4 bytes a value, come from it.
 	answers := int64(3 * each.Generate.Prompts * each.Generate.Samples)
 	for run, want := range map[string][2]int64{dir: {8 * (16 + 1024), 4 * 16},
@@ -100,10 +96,7 @@ func TestAskedOnce(t *testing.T) {
 	if like < 30 {
 		t.Errorf("%d of 40 selected texts resemble the clients'", like)
 	}
-	prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(dir, 2), "prompts.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	prompts := rowsIn[sampling.PromptRow](t, filepath.Join(rundir.Round(dir, 2), "prompts.parquet"))
 	texts := datasets.Strings(target.Texts(chosen))
 	for _, p := range prompts {
 		for _, line := range strings.Split(strings.TrimSpace(p.Text), "\n") {
@@ -112,9 +105,9 @@ func TestAskedOnce(t *testing.T) {
 			}
 		}
 	}
-	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil || len(product) != 30+c.Synthetic.Texts {
-		t.Fatalf("%d texts in the synthetic set (%v)", len(product), err)
+	product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
+	if len(product) != 30+c.Synthetic.Texts {
+		t.Fatalf("%d texts in the synthetic set", len(product))
 	}
 	for i, row := range product {
 		if public := row.Finish == sampling.Public; public != (i < 30) || public && !slices.Contains(texts, row.Text) {
@@ -122,9 +115,8 @@ func TestAskedOnce(t *testing.T) {
 		}
 	}
 
-	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 1 || len(r.Noise) != 1 || r.Noise[0].Freedom != target.Checks {
-		t.Errorf("the audit: %d releases, %q, noise %+v (%v)", r.Releases, r.Problems, r.Noise, err)
+	if r := sound(t, dir, 1); len(r.Noise) != 1 || r.Noise[0].Freedom != target.Checks {
+		t.Errorf("the audit: noise %+v", r.Noise)
 	}
 	page, err := reporting.Of(dir)
 	if err != nil || page.Privacy.Planned != 1 || page.Privacy.Rounds != 1 || len(page.Rounds) != 3 ||
@@ -142,9 +134,7 @@ func TestForm(t *testing.T) {
 	testworld.AskOnce(&c)
 	c.Scoring.Form = 0.5
 	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: want})
 	_, entries := testworld.Charges(t, want)
 	if len(entries) != 1 || entries[0].Query != "mean/full+1024" {
 		t.Errorf("charges %+v, want one for the mean", entries)
@@ -182,10 +172,7 @@ func TestStyle(t *testing.T) {
 		Split  string `parquet:"split"`
 		Text   string `parquet:"text"`
 	}
-	texts, err := rows.Read[row](w.Private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	texts := rowsIn[row](t, w.Private)
 	for i := range texts {
 		texts[i].Text = strings.ToUpper(texts[i].Text)
 	}
@@ -197,27 +184,22 @@ func TestStyle(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	var form policy.Form
 	if err := atomicfile.ReadJSON(filepath.Join(rundir.Round(dir, 1), rundir.Form), &form); err != nil ||
 		form.Style != "in capitals" {
 		t.Fatalf("the style is %q (%v)", form.Style, err)
 	}
-	prompts, err := rows.Read[sampling.PromptRow](filepath.Join(rundir.Round(dir, 1), rundir.Prompts))
-	if err != nil || len(prompts) == 0 {
-		t.Fatalf("%d prompts (%v)", len(prompts), err)
+	prompts := rowsIn[sampling.PromptRow](t, filepath.Join(rundir.Round(dir, 1), rundir.Prompts))
+	if len(prompts) == 0 {
+		t.Fatalf("%d prompts", len(prompts))
 	}
 	for _, p := range prompts {
 		if p.Text != strings.ToUpper(p.Text) {
 			t.Fatalf("a prompt quotes %q", p.Text)
 		}
 	}
-	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil {
-		t.Fatal(err)
-	}
+	product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
 	kinds := map[bool]int{}
 	for _, r := range product {
 		if kinds[r.Finish == sampling.Public]++; r.Text != strings.ToUpper(r.Text) {
@@ -235,12 +217,8 @@ func TestAskedOnceWithoutRelease(t *testing.T) {
 	c := w.Config
 	testworld.AskOnce(&c)
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(rundir.Round(dir, 1), release.File)); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
+	testfile.Remove(t, filepath.Join(rundir.Round(dir, 1), release.File))
 	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
 	if err != nil || r.Sound() {
 		t.Errorf("the audit finds nothing without the release (%v)", err)
@@ -253,17 +231,14 @@ func TestCompact(t *testing.T) {
 	c := w.Config
 	c.Scoring.Release = "compact"
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
 	if err != nil || answer.Query != scoring.CheckedName(scoring.CompactName(scoring.Standardized),
 		scoring.RoundChecks) || len(answer.Sum) > c.Scoring.Dim+scoring.RoundChecks {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 2 || len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
-		t.Errorf("the audit: %d releases, %q, %q (%v)", r.Releases, r.Problems, r.NoiseUntested, err)
+	if r := sound(t, dir, 2); len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
+		t.Errorf("the audit: noise %+v, untested %q", r.Noise, r.NoiseUntested)
 	}
 }
 
@@ -286,9 +261,7 @@ func TestPerText(t *testing.T) {
 // perText checks that the scores are the clients' mean answers in the unit of a text, and the audit of the run.
 func perText(t *testing.T, c configs.Config, query string, scale float64, samples int) {
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
 	if err != nil || answer.Query != query || len(answer.Sum) != samples+scoring.RoundChecks {
 		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
@@ -303,9 +276,8 @@ func perText(t *testing.T, c configs.Config, query string, scale float64, sample
 			t.Errorf("sample %d has the score %g, released was %g", at, p.ChosenScore, want)
 		}
 	}
-	r, err := audit.Run(dir, audit.Options{Expect: auditing.Expected})
-	if err != nil || !r.Sound() || r.Releases != 2 || len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
-		t.Errorf("the audit: %d releases, %q, %q (%v)", r.Releases, r.Problems, r.NoiseUntested, err)
+	if r := sound(t, dir, 2); len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
+		t.Errorf("the audit: noise %+v, untested %q", r.Noise, r.NoiseUntested)
 	}
 }
 
@@ -315,9 +287,7 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	c := w.Config
 	testworld.AskOnce(&c)
 	want, dir := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: want})
 	ctx, stop := context.WithCancel(t.Context())
 	o := Options{Config: c, Dir: dir, Events: rounds.Events{StageBegin: func(s rounds.Stage) {
 		if s.Name == "generate" {
@@ -330,9 +300,7 @@ func TestKilledAfterTheWarmUp(t *testing.T) {
 	if !rundir.Has(rundir.Round(dir, 1), "warmup") {
 		t.Fatal("the warm-up was not kept")
 	}
-	if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Dir: dir, Resume: true})
 	sameRun(t, dir, want)
 }
 
@@ -346,9 +314,7 @@ func TestPatience(t *testing.T) {
 	c.Optimizer.LearningRate = 1e-12
 	dir := t.TempDir()
 	for _, o := range []Options{{Config: c, Dir: dir}, {Dir: dir, Resume: true}} {
-		if err := train(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, o)
 		if done, err := rounds.Latest(dir); err != nil || done < 3 || done == 8 || !rundir.Has(dir, rundir.Synthetic) {
 			t.Fatalf("%d rounds (%v)", done, err)
 		}

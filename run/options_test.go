@@ -2,20 +2,14 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/configs"
-	"popri/dpo"
-	"popri/dpo/preference"
 	"popri/internal/fault"
-	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run/reporting"
 	"popri/testkit/testworld"
@@ -66,9 +60,7 @@ func TestPreferenceOptions(t *testing.T) {
 					notRead(v.(map[string]any))
 				}
 			}}
-			if err := train(t.Context(), Options{Config: c, Dir: want, Events: listen}); err != nil {
-				t.Fatal(err)
-			}
+			mustTrain(t, Options{Config: c, Dir: want, Events: listen})
 			read, done := 0, 0
 			interrupted(t, Options{Config: c, Dir: dir}, func(stop func()) rounds.Events {
 				return rounds.Events{Log: func(event string, _ int, v any) {
@@ -95,18 +87,7 @@ func TestPreferenceOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range rounds {
-				var steps []dpo.Metrics
-				b, err := os.ReadFile(filepath.Join(rundir.Round(want, m.Number), preference.StepsFile))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for line := range strings.Lines(string(b)) {
-					var s dpo.Metrics
-					if err := json.Unmarshal([]byte(line), &s); err != nil {
-						t.Fatal(err)
-					}
-					steps = append(steps, s)
-				}
+				steps := stepsOf(t, want, m.Number)
 				v, n := m.Values, m.Values["steps"]
 				if float64(len(steps)) != n || n == 0 || v["eval_step"] < 1 || v["eval_step"] > n ||
 					steps[len(steps)-1].NumTokens <= steps[0].NumTokens {

@@ -21,7 +21,7 @@ func TestLongPartsTellProgress(t *testing.T) {
 	c.Downstream.Steps, c.Downstream.EvalEvery = 20, 5
 	var telling sync.Mutex
 	now, told, opening := "", map[string]bool{}, []string{}
-	s, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir(), Listen: func([]series.Series) rounds.Events {
+	s := mustOpen(t, Options{Config: c, Dir: t.TempDir(), Listen: func([]series.Series) rounds.Events {
 		return rounds.Events{StageBegin: func(s rounds.Stage) {
 			if now = s.Name; s.Opening {
 				opening = append(opening, s.Name)
@@ -35,9 +35,6 @@ func TestLongPartsTellProgress(t *testing.T) {
 			told[s.Name] = true
 		}}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer s.Close()
 	want := []string{"read data", "load the generator", "prepare the encoder", "prepare the method", "check inputs",
 		"embed the clients' texts"}

@@ -23,6 +23,7 @@ import (
 	"popri/methods/rounds"
 	"popri/run/auditing"
 	"popri/show/series"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -130,9 +131,7 @@ func killed(t *testing.T, change func(*configs.Config), kills int) {
 func TestCancelled(t *testing.T) {
 	w := testworld.Shared(t)
 	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
 	dir := t.TempDir()
 	o := Options{Config: w.Config, Dir: dir}
 	for _, listen := range []func(stop func()) rounds.Events{
@@ -169,9 +168,7 @@ func TestCancelled(t *testing.T) {
 		o.Resume = true
 	}
 	o.Events = rounds.Events{}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	sameRun(t, dir, want)
 }
 
@@ -187,13 +184,9 @@ func TestForkedRun(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if err := os.CopyFS(dirs[1], os.DirFS(dirs[0])); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Copy(t, dirs[1], dirs[0])
 		for _, dir := range dirs {
-			if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-				t.Fatal(err)
-			}
+			mustTrain(t, Options{Dir: dir, Resume: true})
 		}
 		audited, err := auditing.Runs(dirs, auditing.Options{SkipNoise: true})
 		if err != nil || audited.Verdict() != nil || len(audited.Composed) != 1 {
@@ -211,19 +204,14 @@ func TestForkedRun(t *testing.T) {
 func TestSecondSession(t *testing.T) {
 	w := testworld.Shared(t)
 	want, dir := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
+	s := mustOpen(t, Options{Config: w.Config, Dir: dir})
 	defer s.Close()
 	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: dir}); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "resume") {
 		t.Errorf("a new run in the folder of another gives %v", err)
 	}
-	_, err = Open(t.Context(), Options{Dir: dir, Resume: true})
+	_, err := Open(t.Context(), Options{Dir: dir, Resume: true})
 	if !fault.IsUser(err) || !errors.Is(err, filelock.ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("resuming a run that another process works on gives %v", err)
 	}
@@ -277,38 +265,27 @@ func TestPartsOfAFolder(t *testing.T) {
 	w := testworld.Shared(t)
 	begin := func(t *testing.T) string {
 		dir := t.TempDir()
-		s, err := Open(t.Context(), Options{Config: w.Config, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustOpen(t, Options{Config: w.Config, Dir: dir})
 		s.Close()
 		return dir
 	}
 	remove := func(t *testing.T, dir string, names ...string) {
 		for _, name := range names {
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Remove(t, filepath.Join(dir, name))
 		}
 	}
 	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
 	t.Run("before the configuration", func(t *testing.T) {
 		dir := begin(t)
 		remove(t, dir, rundir.Config, rundir.Ledger, rundir.Ledger+".head")
-		if err := train(t.Context(), Options{Config: w.Config, Dir: dir}); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, Options{Config: w.Config, Dir: dir})
 		sameRun(t, dir, want)
 	})
 	t.Run("before the ledger", func(t *testing.T) {
 		dir := begin(t)
 		remove(t, dir, rundir.Ledger, rundir.Ledger+".head")
-		if err := train(t.Context(), Options{Dir: dir, Resume: true}); err != nil {
-			t.Fatal(err)
-		}
+		mustTrain(t, Options{Dir: dir, Resume: true})
 		sameRun(t, dir, want)
 	})
 	refused := func(t *testing.T, o Options, words ...string) {
@@ -330,9 +307,7 @@ func TestPartsOfAFolder(t *testing.T) {
 	})
 	t.Run("releases without their ledger", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(want)); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Copy(t, dir, want)
 		remove(t, dir, rundir.Ledger, rundir.Ledger+".head")
 		refused(t, Options{Dir: dir, Resume: true}, rundir.Ledger, rundir.Rounds)
 	})
@@ -346,10 +321,7 @@ func TestPartsOfAFolder(t *testing.T) {
 // TestUnwritableFolder: a folder that cannot be made or written to is the user's to mend and is named.
 func TestUnwritableFolder(t *testing.T) {
 	w := testworld.Shared(t)
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "file"), "")
 	if _, err := Open(t.Context(), Options{Config: w.Config, Dir: filepath.Join(file, "run")}); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), file) {
 		t.Errorf("a folder under a file gives %v", err)
@@ -380,9 +352,7 @@ func TestRefusedEarly(t *testing.T) {
 		c := w.Config
 		testworld.AskOnce(&c)
 		c.Scoring.Encoder, c.Data.Public = "hashing", filepath.Join(t.TempDir(), name+".jsonl")
-		if err := os.WriteFile(c.Data.Public, []byte(texts), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, c.Data.Public, texts)
 		for _, m := range []string{"popri", "grpo", "private_evolution_sft", "public_selection"} {
 			c.Method = m
 			dir := filepath.Join(t.TempDir(), "run")
@@ -394,9 +364,7 @@ func TestRefusedEarly(t *testing.T) {
 	}
 	c, dir := w.Config, filepath.Join(t.TempDir(), "run")
 	c.Scoring.Encoder, c.Scoring.Dim, c.Data.Public = "latent", 512, filepath.Join(t.TempDir(), "public.jsonl")
-	if err := os.WriteFile(c.Data.Public, []byte(strings.Repeat(same+two, 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, c.Data.Public, strings.Repeat(same+two, 100))
 	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "too few") || exists(dir) {
 		t.Errorf("two texts for the latent encoder give %v; there is a folder: %v", err, exists(dir))
@@ -417,9 +385,7 @@ func TestRefusedEarly(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	w := testworld.Shared(t)
 	want, dir := t.TempDir(), t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
 	failed := 0
 	for _, limit := range []string{"10", "300", "1000", "2500", "3500", "5000", "8000"} {
 		cmd, out := testworld.Process(t, dir, w.File)
@@ -448,9 +414,7 @@ func TestNoRoom(t *testing.T) {
 func TestNoRoomAtEachStage(t *testing.T) {
 	w := testworld.Shared(t)
 	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
 	stages := []struct{ stage, limit, file string }{
 		{"generate", "100", "prompts.parquet"},
 		{"collect", "100", "release.pending"},
@@ -485,9 +449,7 @@ func TestNoRoomAtEachStage(t *testing.T) {
 func TestNoMemory(t *testing.T) {
 	w := testworld.Shared(t)
 	want := t.TempDir()
-	if err := train(t.Context(), Options{Config: w.Config, Dir: want}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: w.Config, Dir: want})
 	failed, exact := 0, 0
 	for _, stage := range []string{"generate", "embed", "collect", "dpo", "synthesize"} {
 		dir := t.TempDir()

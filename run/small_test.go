@@ -21,6 +21,7 @@ import (
 	"popri/run/reporting"
 	"popri/run/trying"
 	"popri/show/datacard"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -44,10 +45,7 @@ func TestSmallModel(t *testing.T) {
 		return e
 	}
 	whole := evaluate(evaluator.Options{})
-	want, err := os.ReadFile(weights)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Read(t, weights)
 	alone := c
 	alone.Eval.ReferencePrivate = false
 	tested, err := evaluator.Texts(t.Context(), alone, filepath.Dir(weights), evaluator.TextsOptions{})

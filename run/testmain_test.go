@@ -7,8 +7,10 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
+	"popri/methods/sampling"
 	"popri/run/reporting"
 	"popri/testkit/testworld"
 )
@@ -62,13 +64,45 @@ func train(ctx context.Context, o Options) error {
 	return s.Train(ctx)
 }
 
+// mustTrain is [train] of what may not fail.
+func mustTrain(t *testing.T, o Options) {
+	t.Helper()
+	if err := train(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustOpen is [Open] of what may not fail.
+func mustOpen(t *testing.T, o Options) *Session {
+	t.Helper()
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// samplesIn reads a file of texts with their tokens.
+func samplesIn(t *testing.T, path string) []sampling.Row {
+	t.Helper()
+	return rowsIn[sampling.Row](t, path)
+}
+
+// rowsIn reads a file of rows.
+func rowsIn[T any](t *testing.T, path string) []T {
+	t.Helper()
+	list, err := rows.Read[T](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // trained runs a configuration to its end in a new folder.
 func trained(t *testing.T, c configs.Config) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: dir})
 	return dir
 }
 
@@ -76,10 +110,7 @@ func trained(t *testing.T, c configs.Config) string {
 func trainedSession(t *testing.T, c configs.Config) (*Session, string) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := Open(t.Context(), Options{Config: c, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, Options{Config: c, Dir: dir})
 	t.Cleanup(s.Close)
 	if err := s.Train(t.Context()); err != nil {
 		t.Fatal(err)

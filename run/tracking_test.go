@@ -20,6 +20,7 @@ import (
 	"popri/run/standalone"
 	"popri/show/series"
 	"popri/show/trackers"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -37,10 +38,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 		t.Fatal(err)
 	}
 	for _, r := range rounds {
-		lines, err := rows.ReadLines[map[string]any](filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lines := testfile.ReadLines[map[string]any](t, filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
 		before := lines[0]["step"].(float64) - 1
 		for _, line := range lines {
 			for key, v := range line {
@@ -49,10 +47,7 @@ func filed(t *testing.T, dir string) map[string]float64 {
 				}
 			}
 		}
-		evals, err := rows.ReadLines[map[string]any](filepath.Join(rundir.Round(dir, r.Number), preference.EvalsFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		evals := testfile.ReadLines[map[string]any](t, filepath.Join(rundir.Round(dir, r.Number), preference.EvalsFile))
 		for _, line := range evals {
 			for key, v := range line {
 				if strings.HasPrefix(key, "eval_") {
@@ -74,9 +69,7 @@ func TestTrackedRun(t *testing.T) {
 	c := w.Config
 	c.Trainer.Rounds, c.DPO.EvalShare, c.Eval.ReferencePrivate = 2, 0.3, true
 	plain := t.TempDir()
-	if err := train(t.Context(), Options{Config: c, Dir: plain}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: plain})
 	server, dir := newTracker(t), t.TempDir()
 	var warned []string
 	o := Options{Config: c, Dir: dir, Trackers: trackers.Names(),
@@ -96,18 +89,12 @@ func TestTrackedRun(t *testing.T) {
 		t.Errorf("the status of a stopped run is %q", server.Status)
 	}
 	events := filepath.Join(dir, rundir.Events)
-	b, err := os.ReadFile(events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, events)
 	if err := os.WriteFile(events, b[:len(b)*3/4], 0o644); err != nil { // as after a loss of power
 		t.Fatal(err)
 	}
 
-	s, err := Open(t.Context(), Options{Dir: dir, Resume: true, Trackers: o.Trackers, Warn: o.Warn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, Options{Dir: dir, Resume: true, Trackers: o.Trackers, Warn: o.Warn})
 	if err := s.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +170,7 @@ func TestTrackedPrefer(t *testing.T) {
 	if _, err := standalone.Train(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	steps, err := rows.ReadLines[map[string]any](filepath.Join(o.Out, preference.StepsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	steps := testfile.ReadLines[map[string]any](t, filepath.Join(o.Out, preference.StepsFile))
 	for _, line := range steps {
 		if at := fmt.Sprintf("loss@%v", line["step"]); server.Values[at] != line["loss"] {
 			t.Errorf("%s is %v, want %v", at, server.Values[at], line["loss"])

@@ -1,9 +1,6 @@
 package run
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,6 +15,7 @@ import (
 	"popri/methods/rounds"
 	"popri/run/reporting"
 	"popri/testkit/goldentensor"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -27,20 +25,9 @@ func inTRL(c *configs.Config) {
 	c.Optimizer.Epochs, c.DPO.EvalShare, c.Model.Device = 2, 0.2, "cpu"
 }
 
-func stepsOf(t *testing.T, dir string, round int) (steps []dpo.Metrics) {
+func stepsOf(t *testing.T, dir string, round int) []dpo.Metrics {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(rundir.Round(dir, round), preference.StepsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
-		var m dpo.Metrics
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			t.Fatal(err)
-		}
-		steps = append(steps, m)
-	}
-	return steps
+	return testfile.ReadLines[dpo.Metrics](t, filepath.Join(rundir.Round(dir, round), preference.StepsFile))
 }
 
 // TestTrainsInTRL: a run whose rounds TRL trains has the trace of one that trains here, within the tolerances of the
@@ -75,16 +62,12 @@ func trainsInTRL(t *testing.T, set func(c *configs.Config), processes int) {
 			started = v.(*trl.Result).Processes
 		}
 	}}}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	if started != processes {
 		t.Errorf("TRL trained in %d processes, want %d", started, processes)
 	}
 	c.DPO.Engine = "local"
-	if err := train(t.Context(), Options{Config: c, Dir: here}); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, Options{Config: c, Dir: here})
 	largest := 0.0
 	for round := 1; round <= c.Trainer.Rounds; round++ {
 		got, want := stepsOf(t, dir, round), stepsOf(t, here, round)

@@ -14,15 +14,15 @@ import (
 	"time"
 
 	"popri/configs"
-	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
-	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
@@ -30,10 +30,7 @@ import (
 // tokenizer of another model.
 func llamaFolder(t *testing.T, other string) string {
 	t.Helper()
-	tok, err := tokenizer.Load(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, other)
 	eos, _ := tok.EOS()
 	m, err := lm.New(lm.Config{Type: "llama", Vocab: tok.VocabSize(), Context: 128, Hidden: 64, Layers: 2, Heads: 2,
 		KVHeads: 1, Inner: 128, NormEps: 1e-5, EOS: []int32{eos}, ScaleAttn: true, Rotary: lm.Rotary{Theta: 10000}},
@@ -42,10 +39,7 @@ func llamaFolder(t *testing.T, other string) string {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	dir := filepath.Join(t.TempDir(), "llama")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := testfile.Folder(t, filepath.Join(t.TempDir(), "llama"))
 	if err := tok.Save(filepath.Join(dir, tokenizer.FileName)); err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +136,7 @@ func TestSamplesOnVLLM(t *testing.T) {
 				})
 			}
 		}}}
-	if err := train(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	mustTrain(t, o)
 	if len(proofs) != 4 { // two rounds, one of them twice, and the synthetic set
 		t.Errorf("%d proofs", len(proofs))
 	}
@@ -156,18 +148,18 @@ func TestSamplesOnVLLM(t *testing.T) {
 	for round := 1; round <= c.Trainer.Rounds; round++ {
 		checkDrawn(t, c, filepath.Join(rundir.Round(dir, round), rundir.Samples))
 	}
-	product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil || len(product) != c.Synthetic.Texts {
-		t.Errorf("%d texts in the synthetic set (%v)", len(product), err)
+	product := samplesIn(t, filepath.Join(dir, rundir.Synthetic))
+	if len(product) != c.Synthetic.Texts {
+		t.Errorf("%d texts in the synthetic set", len(product))
 	}
 }
 
 // checkDrawn fails the test unless the samples of a round are all there and differ.
 func checkDrawn(t *testing.T, c configs.Config, file string) {
 	t.Helper()
-	drawn, err := rows.Read[sampling.Row](file)
-	if err != nil || len(drawn) != c.Generate.Prompts*c.Generate.Samples {
-		t.Fatalf("%s: %d samples (%v)", file, len(drawn), err)
+	drawn := samplesIn(t, file)
+	if len(drawn) != c.Generate.Prompts*c.Generate.Samples {
+		t.Fatalf("%s: %d samples", file, len(drawn))
 	}
 	texts := map[string]bool{}
 	for _, row := range drawn {

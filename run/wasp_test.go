@@ -56,11 +56,7 @@ type waspText struct {
 
 func productOf(t *testing.T, dir string) []waspRow {
 	t.Helper()
-	product, err := rows.Read[waspRow](filepath.Join(dir, rundir.Synthetic))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return product
+	return rowsIn[waspRow](t, filepath.Join(dir, rundir.Synthetic))
 }
 
 // TestWASP: all parts are in the synthetic set with label and generator, there is a release less than parts, the audit finds
@@ -117,10 +113,7 @@ func TestWASPWithoutNoise(t *testing.T) {
 	c := wasped(t)
 	c.Privacy.Epsilon, c.Scoring.ClipNorm = 1e4, 100
 	dir := trained(t, c)
-	texts, err := rows.Read[waspText](filepath.Join(rundir.Round(dir, 2), rundir.Selection))
-	if err != nil {
-		t.Fatal(err)
-	}
+	texts := rowsIn[waspText](t, filepath.Join(rundir.Round(dir, 2), rundir.Selection))
 	for _, label := range []string{"alive", "thing"} {
 		least, most, good, bad, near, far := 1e9, -1e9, 0, 0, 0.0, 0.0
 		for _, x := range texts {
@@ -207,10 +200,7 @@ func TestWASPLikeAugPE(t *testing.T) {
 	}
 	shown := map[string]bool{} // what prompts may show, marked
 	for round := 1; round <= 2; round++ {
-		texts, err := rows.Read[waspText](filepath.Join(rundir.Round(dir, round), rundir.Selection))
-		if err != nil {
-			t.Fatal(err)
-		}
+		texts := rowsIn[waspText](t, filepath.Join(rundir.Round(dir, round), rundir.Selection))
 		for _, label := range []string{"alive", "thing"} {
 			left, good, least, most := 0.0, 0, math.Inf(1), math.Inf(-1)
 			for _, x := range private {

@@ -50,7 +50,7 @@ func (s *Samples) Project(y []float64) ([]float64, error) {
 	u := make([]float64, s.d) // the least-squares solution: V u is the projection
 	residual := append([]float64(nil), y...)
 	for range 3 {
-		step := b.solve(s.applyTransposed(residual))
+		step := b.scaled(s.applyTransposed(residual), func(λ float64) float64 { return 1 / λ }) // G⁺ Vᵀ residual
 		for j := range u {
 			u[j] += step[j]
 		}
@@ -59,11 +59,6 @@ func (s *Samples) Project(y []float64) ([]float64, error) {
 		}
 	}
 	return s.apply(b.scaled(u, func(float64) float64 { return 1 })), nil
-}
-
-// solve returns G⁺ b.
-func (b *basis) solve(rhs []float64) []float64 {
-	return b.scaled(rhs, func(λ float64) float64 { return 1 / λ })
 }
 
 // scaled returns Σ_k scale(λ_k)·(v_kᵀ x)·v_k.

@@ -1,10 +1,8 @@
 package scoring
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 	"popri/model/safetensors"
 	"popri/scoring/query"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // set is one golden set: NAME.json and NAME.safetensors.
@@ -44,14 +43,8 @@ func sets(t *testing.T) []*set {
 	}
 	var out []*set
 	for _, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		s := &set{}
-		if err := json.Unmarshal(content, s); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		testfile.ReadJSON(t, name, s)
 		if s.file, err = safetensors.Open(strings.TrimSuffix(name, ".json") + ".safetensors"); err != nil {
 			t.Fatal(err)
 		}
@@ -207,10 +200,7 @@ func (s *set) checkSum(t *testing.T, name string) {
 		}
 		options.Clip = c
 	}
-	prepared, err := Prepare(s.unitS, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	prepared := prepare(t, s.unitS, options)
 	want := s.floats(t, name)
 	means, err := query.MeanEmbeddings(s.unitT, s.offsets)
 	if err != nil {

@@ -16,6 +16,16 @@ import (
 	"popri/scoring/query"
 )
 
+// prepare is [Prepare] of samples that are sound.
+func prepare(t testing.TB, samples embedding.Matrix, o Options) *Samples {
+	t.Helper()
+	s, err := Prepare(samples, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // unitMatrix draws unit vectors around a common direction, so that centring matters.
 func unitMatrix(r *rand.Rand, rows, dim int) embedding.Matrix {
 	m := embedding.NewMatrix(rows, dim)
@@ -71,10 +81,7 @@ func TestFastPathEqualsReferencePath(t *testing.T) {
 			}
 		}
 		for _, o := range bothOptions {
-			s, err := Prepare(samples, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := prepare(t, samples, o)
 			means, err := query.MeanEmbeddings(texts, offsets)
 			if err != nil {
 				t.Fatal(err)
@@ -120,10 +127,7 @@ func TestFastPathSensitivity(t *testing.T) {
 			}
 		}
 		for _, o := range bothOptions {
-			s, err := Prepare(samples, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := prepare(t, samples, o)
 			means, _ := query.MeanEmbeddings(texts, []int{0, texts.Rows})
 			sum, err := s.Sum(means)
 			if err != nil {
@@ -156,10 +160,7 @@ func TestProjectEqualsClosedForm(t *testing.T) {
 		for _, size := range [][2]int{{30, 4}, {200, 16}, {500, 64}, {40, 39}} {
 			n, d := size[0], size[1]
 			samples := unitMatrix(r, n, d)
-			s, err := Prepare(samples, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := prepare(t, samples, o)
 			a := mat.NewDense(n, d, slices.Clone(s.v))
 			y := normals(r, n, 3)
 			got, err := s.Project(y)
@@ -195,10 +196,7 @@ func TestProjectWithDependentColumnsAndFewSamples(t *testing.T) {
 		row := samples.Row(i)
 		row[3], row[5], row[7] = row[2], row[2]+row[4], 0
 	}
-	s, err := Prepare(samples, Options{None, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := prepare(t, samples, Options{None, 1})
 	if s.Rank() != 9 {
 		t.Errorf("rank %d, want 9 of 12 columns", s.Rank())
 	}
@@ -221,10 +219,7 @@ func TestProjectWithDependentColumnsAndFewSamples(t *testing.T) {
 		t.Errorf("differs from the projection on independent columns by %g", d)
 	}
 
-	few, err := Prepare(unitMatrix(r, 5, 12), Options{None, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	few := prepare(t, unitMatrix(r, 5, 12), Options{None, 1})
 	y = normals(r, 5, 1)
 	if got, _ := few.Project(y); few.Rank() != 5 || difference(got, y) > 1e-9 {
 		t.Errorf("with fewer samples than dimensions nothing can be taken out: rank %d, moved by %g", few.Rank(),
@@ -234,10 +229,7 @@ func TestProjectWithDependentColumnsAndFewSamples(t *testing.T) {
 	for i := range 5 {
 		alike.Row(i)[1] = 1
 	}
-	none, err := Prepare(alike, Options{Standardized, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := prepare(t, alike, Options{Standardized, 1})
 	if got, err := none.Project(y); err != nil || none.Rank() != 0 || difference(got, make([]float64, 5)) != 0 {
 		t.Errorf("equal samples have no scores to project on: %v, %v", got, err)
 	}
@@ -248,10 +240,7 @@ func TestProjectIsUnbiasedAndShrinksNoise(t *testing.T) {
 	r := rng.New(1, t.Name())
 	const n, d, draws = 400, 20, 400
 	for _, o := range []Options{{None, 1}, {Standardized, 1}} {
-		s, err := Prepare(unitMatrix(r, n, d), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := prepare(t, unitMatrix(r, n, d), o)
 		means, _ := query.MeanEmbeddings(unitMatrix(r, 90, d), []int{0, 30, 60, 90})
 		truth, err := s.Sum(means)
 		if err != nil {
@@ -392,10 +381,7 @@ func TestRankInvariants(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	good := Unit(embedding.Matrix{Rows: 2, Dim: 2, Data: []float32{1, 0, 0, 1}})
 	bad := embedding.Matrix{Rows: 2, Dim: 2, Data: []float32{1, 0, float32(math.NaN()), 1}}
-	prepared, err := Prepare(good, Options{None, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	prepared := prepare(t, good, Options{None, 1})
 	for name, f := range map[string]func() error{
 		"normalize":  func() error { _, err := Prepare(good, Options{"z", 1}); return err },
 		"clip":       func() error { _, err := Prepare(good, Options{None, 0}); return err },
@@ -440,18 +426,13 @@ func ExampleRank() {
 func BenchmarkPrepare(b *testing.B) {
 	samples := unitMatrix(rng.New(1), 18_000, 384)
 	for b.Loop() {
-		if _, err := Prepare(samples, Options{Standardized, 1}); err != nil {
-			b.Fatal(err)
-		}
+		prepare(b, samples, Options{Standardized, 1})
 	}
 }
 
 func BenchmarkSum(b *testing.B) {
 	r := rng.New(1)
-	s, err := Prepare(unitMatrix(r, 18_000, 384), Options{Standardized, 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := prepare(b, unitMatrix(r, 18_000, 384), Options{Standardized, 1})
 	const clients = 20_000
 	means := query.Means{Clients: clients, Dim: 384, Data: normals(r, clients*384, 0.05)}
 	for b.Loop() {
@@ -466,10 +447,7 @@ func BenchmarkProject(b *testing.B) {
 	r := rng.New(1)
 	samples := unitMatrix(r, 18_000, 384)
 	y := normals(r, 18_000, 1)
-	prepared, err := Prepare(samples, Options{Standardized, 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	prepared := prepare(b, samples, Options{Standardized, 1})
 	for b.Loop() {
 		fresh := &Samples{options: prepared.options, n: prepared.n, d: prepared.d, v: prepared.v, gram: prepared.gram}
 		if _, err := fresh.Project(y); err != nil {

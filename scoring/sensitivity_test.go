@@ -104,10 +104,7 @@ func TestNearlyConstantClientsMoveTheSumNoFurther(t *testing.T) {
 	for trial := range 60 {
 		n, d, clients := 50+r.IntN(300), 8+2*r.IntN(30), 2+r.IntN(40)
 		samples, means := adversarial(r, nearConstant, n, d, clients, 1e-12)
-		s, err := Prepare(samples, Options{Standardized, 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := prepare(t, samples, Options{Standardized, 1})
 		grid, err := noise.NewGrid(1, 1, n, clients)
 		if err != nil {
 			t.Fatal(err)
@@ -139,10 +136,7 @@ func FuzzSensitivity(f *testing.F) {
 		if paper {
 			o = Options{None, 0.3}
 		}
-		s, err := Prepare(samples, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := prepare(t, samples, o)
 		grid, err := noise.NewGrid(1, o.Clip, n, clients)
 		if err != nil {
 			t.Fatal(err)
@@ -180,10 +174,7 @@ func FuzzSensitivity(f *testing.F) {
 
 func TestClientsThatAreNoNumbersAreRefused(t *testing.T) {
 	r := rng.New(12, t.Name())
-	s, err := Prepare(unitMatrix(r, 20, 4), Options{Standardized, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := prepare(t, unitMatrix(r, 20, 4), Options{Standardized, 1})
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		means := query.Means{Clients: 3, Dim: 4, Data: normals(r, 12, 0.1)}
 		means.Row(1)[2], means.Row(1)[3] = bad, bad

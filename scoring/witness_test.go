@@ -20,10 +20,7 @@ func released(t *testing.T, samples, texts embedding.Matrix, o Options) (*Sample
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Prepare(samples, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := prepare(t, samples, o)
 	sum, err := s.Sum(means)
 	if err != nil {
 		t.Fatal(err)

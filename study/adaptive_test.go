@@ -20,6 +20,7 @@ import (
 	"popri/show/series"
 	"popri/study/cost"
 	"popri/study/grid"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -152,9 +153,7 @@ func testHalving(t *testing.T, releases int) {
 
 	// A run that is beyond a rung was not judged there.
 	o.Listen = nil
-	if err := os.Remove(filepath.Join(want.Rows[0].Runs[0], rundir.Rungs)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, filepath.Join(want.Rows[0].Runs[0], rundir.Rungs))
 	if _, err := Ablate(t.Context(), axes, cells, o); !fault.IsUser(err) ||
 		!strings.Contains(err.Error(), "beyond round 1") {
 		t.Errorf("a run beyond the rung: %v", err)

@@ -2,7 +2,6 @@ package study
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"popri/run/auditing"
 	"popri/study/cost"
 	"popri/study/grid"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -32,11 +32,7 @@ func TestOneReleaseForAll(t *testing.T) {
 	}
 	content := func(dir string, c grid.Cell) []byte {
 		t.Helper()
-		b, err := os.ReadFile(filepath.Join(rundir.Round(filepath.Join(dir, c.Name), 1), release.File))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return testfile.Read(t, filepath.Join(rundir.Round(filepath.Join(dir, c.Name), 1), release.File))
 	}
 	for _, each := range []bool{false, true} {
 		dir := t.TempDir()
@@ -79,10 +75,7 @@ func TestOneReleaseForAll(t *testing.T) {
 // askingOnce is a world of one round whose clients are asked once, with noise that no seed repeats.
 func askingOnce(t *testing.T) *testworld.World {
 	t.Helper()
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	testworld.AskOnce(&w.Config)
 	w.Config.Trainer.Rounds, w.Config.Privacy.InsecureSeededNoise = 1, false
 	return w

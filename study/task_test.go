@@ -15,16 +15,14 @@ import (
 	"popri/internal/fault"
 	"popri/study/grid"
 	"popri/study/jobs"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
 // smallGrid is a grid of two settings in a small world.
 func smallGrid(t *testing.T, seeds int, values ...string) (*testworld.World, []grid.Axis, []grid.Cell) {
 	t.Helper()
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	w.Config.Trainer.Rounds = 1
 	axes := []grid.Axis{{Key: "dpo.beta", Values: values}}
 	cells, err := grid.All(w.Config, axes, seeds)
@@ -61,10 +59,7 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 		if _, err := Ablate(t.Context(), axes, cells, Options{Dir: dir}); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(dir, File))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testfile.Read(t, filepath.Join(dir, File))
 		bytes = append(bytes, b)
 		if err := os.Rename(dir, fmt.Sprint("tasks ", tasks)); err != nil {
 			t.Fatal(err)
@@ -154,13 +149,7 @@ func TestPlan(t *testing.T) {
 	}
 	refused(9, "no cell 9")
 	path := filepath.Join(grid.PlanDir(dir), "cells", "0001.yaml")
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, append(b, '#'), 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, append(testfile.Read(t, path), '#'))
 	refused(1, "changed after it was planned")
 	t.Setenv(datakey.Variable, filepath.Join(t.TempDir(), "other.key"))
 	refused(0, datakey.Variable)

@@ -1,9 +1,7 @@
 package guarantee
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -13,6 +11,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/configs"
+	"popri/internal/atomicfile"
 	"popri/internal/rundir"
 )
 
@@ -149,7 +148,7 @@ func Read(dir string) (Facts, error) {
 	var inputs struct {
 		Changes []string `json:"changes"`
 	}
-	if err := readJSON(filepath.Join(dir, rundir.Inputs), &inputs); err != nil {
+	if _, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Inputs), &inputs); err != nil {
 		return f, err
 	}
 	f.Changes = inputs.Changes
@@ -158,7 +157,7 @@ func Read(dir string) (Facts, error) {
 			Key string `json:"key"`
 		} `json:"results"`
 	}
-	if err := readJSON(filepath.Join(dir, rundir.Eval), &evaluation); err != nil {
+	if _, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Eval), &evaluation); err != nil {
 		return f, err
 	}
 	for _, r := range evaluation.Results {
@@ -230,21 +229,6 @@ func (f *Facts) configured(c configs.Config) {
 	if f.Validation == "" {
 		f.Validation = ValidationUse(c, 1)
 	}
-}
-
-// readJSON reads an optional file.
-func readJSON(path string, into any) error {
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }
 
 // Protects reports whether the releases protect anybody.

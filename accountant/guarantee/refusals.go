@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"popri/internal/atomicfile"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 )
@@ -24,7 +25,7 @@ func readRefusals(dir string) (*Refusals, error) {
 	sum := &Refusals{}
 	for _, path := range paths {
 		var r Refusals
-		if err := readJSON(path, &r); err != nil {
+		if _, err := atomicfile.ReadJSONIfAny(path, &r); err != nil {
 			return nil, err
 		}
 		sum.Unproved, sum.Invalid = sum.Unproved+r.Unproved, sum.Invalid+r.Invalid

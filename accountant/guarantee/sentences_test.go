@@ -1,7 +1,6 @@
 package guarantee
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 // What was spent is said in words, and a bound is never rounded down.
@@ -64,9 +64,7 @@ func TestRefusals(t *testing.T) {
 			"1 whose proofs did not hold, 4 that were no valid reports"}
 	for round, one := range []Refusals{{}, {Unproved: 1}, {Invalid: 4}} {
 		folder := rundir.Round(dir, round+1)
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, folder)
 		if err := atomicfile.WriteJSON(filepath.Join(folder, rundir.Refusals), one); err != nil {
 			t.Fatal(err)
 		}
@@ -81,9 +79,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("after %d rounds: %s\nwant %q", round+1, said, want[round+1])
 		}
 	}
-	if err := os.WriteFile(filepath.Join(rundir.Round(dir, 2), rundir.Refusals), []byte("no JSON"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(rundir.Round(dir, 2), rundir.Refusals), "no JSON")
 	if _, err := readRefusals(dir); err == nil {
 		t.Error("a damaged file is read")
 	}

@@ -24,8 +24,9 @@ func Continue(old, path string, b Budget) (*Ledger, error) {
 		return nil, err
 	}
 	defer from.Close()
-	if err := continuable(from.content.budget, b); err != nil {
-		return nil, fmt.Errorf("ledger: %s: %w", old, err)
+	if differences := b.protects(from.content.budget); len(differences) > 0 {
+		return nil, fmt.Errorf("ledger: %s: %w: this run cannot continue it: %s", old, ErrBadBudget,
+			strings.Join(differences, "; "))
 	}
 	last := from.content.last
 	if from.content.by != "" {
@@ -67,13 +68,6 @@ func Continue(old, path string, b Budget) (*Ledger, error) {
 		return nil, err
 	}
 	return l, nil
-}
-
-func continuable(old, b Budget) error {
-	if differences := b.protects(old); len(differences) > 0 {
-		return fmt.Errorf("%w: this run cannot continue it: %s", ErrBadBudget, strings.Join(differences, "; "))
-	}
-	return nil
 }
 
 // continuing names the ledger that l continues, if that is not from as it is now.

@@ -18,7 +18,18 @@ import (
 
 	"popri/accountant"
 	"popri/internal/filelock"
+	"popri/testkit/testfile"
 )
+
+// created is [Create] of a budget that is sound.
+func created(t testing.TB, path string, b Budget) *Ledger {
+	t.Helper()
+	l, err := Create(path, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
 
 func budget() Budget {
 	return Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is a test",
@@ -43,10 +54,7 @@ func charge(round int, sigma float64) Entry {
 func filled(t testing.TB, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	l, err := Create(path, budget())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := created(t, path, budget())
 	defer l.Close()
 	for i := range n {
 		if err := l.Charge(charge(i+1, 10)); err != nil {
@@ -59,10 +67,7 @@ func filled(t testing.TB, n int) string {
 func TestCalibratedRoundsFitAndNoMore(t *testing.T) {
 	for _, rounds := range []int{1, 3, 20, 31} {
 		path := filepath.Join(t.TempDir(), "ledger.jsonl")
-		l, err := Create(path, budget())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := created(t, path, budget())
 		sigma := calibrated(t, budget(), rounds)
 		if after, err := l.After(charge(1, sigma), rounds); err != nil || after > 7 || after < 6.9999 {
 			t.Errorf("%d rounds would spend %g (%v)", rounds, after, err)
@@ -73,7 +78,7 @@ func TestCalibratedRoundsFitAndNoMore(t *testing.T) {
 			}
 		}
 		before, _ := os.ReadFile(path)
-		err = l.Charge(charge(rounds+1, sigma))
+		err := l.Charge(charge(rounds+1, sigma))
 		var refused *BudgetError
 		if !errors.Is(err, ErrBudget) || !errors.As(err, &refused) || refused.After <= 7 ||
 			!strings.Contains(err.Error(), path) {
@@ -179,9 +184,7 @@ func TestTornLastLineIsDropped(t *testing.T) {
 
 func write(t testing.TB, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, b)
 }
 
 func TestEveryChangedByteIsFound(t *testing.T) {
@@ -262,10 +265,7 @@ func TestBudgetsAreValidated(t *testing.T) {
 	b := budget()
 	b.Delta, b.ForcedDelta, b.Epsilon = 0.45, true, math.Inf(1)
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	l, err := Create(path, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := created(t, path, b)
 	if err := l.Charge(charge(1, 0)); err != nil { // no noise, under no budget
 		t.Errorf("infinite budget: %v", err)
 	}
@@ -276,10 +276,7 @@ func TestBudgetsAreValidated(t *testing.T) {
 }
 
 func TestChargesAreValidated(t *testing.T) {
-	l, err := Create(filepath.Join(t.TempDir(), "ledger.jsonl"), budget())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := created(t, filepath.Join(t.TempDir(), "ledger.jsonl"), budget())
 	defer l.Close()
 	for name, change := range map[string]func(*Entry){
 		"round":       func(e *Entry) { e.Round = 0 },
@@ -332,10 +329,7 @@ func TestFailedWriteIsNotAcknowledged(t *testing.T) {
 
 func TestConcurrentChargesRespectTheBudget(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	l, err := Create(path, budget())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := created(t, path, budget())
 	defer l.Close()
 	const fit = 5
 	sigma := calibrated(t, budget(), fit)
@@ -382,10 +376,7 @@ func TestSampledCharges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := Create(filepath.Join(t.TempDir(), "ledger.jsonl"), c.b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := created(t, filepath.Join(t.TempDir(), "ledger.jsonl"), c.b)
 		defer l.Close()
 		for i := range 3 {
 			if err := l.Charge(c.make(i+1, sigma)); err != nil {
@@ -514,10 +505,7 @@ func TestContinueAfterACrash(t *testing.T) {
 
 func FuzzLedger(f *testing.F) {
 	path := filled(f, 2)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
+	whole := testfile.Read(f, path)
 	f.Add(whole)
 	f.Add(whole[:len(whole)-5])
 	f.Add([]byte("{}\n"))
@@ -528,10 +516,7 @@ func FuzzLedger(f *testing.F) {
 	}
 	l.Close()
 	for _, p := range []string{path, next} {
-		b, err := os.ReadFile(p)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := testfile.Read(f, p)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -604,10 +589,7 @@ func TestRelations(t *testing.T) {
 		b := budget()
 		b.Relation = relation
 		path := filepath.Join(t.TempDir(), "ledger.jsonl")
-		l, err := Create(path, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := created(t, path, b)
 		if err := l.Charge(charge(1, 10)); err != nil {
 			t.Errorf("%s: %v", relation, err)
 		}
@@ -669,13 +651,8 @@ func TestChargesNeedTheLedgerInItsPlace(t *testing.T) {
 		}, "head"},
 	} {
 		path := filepath.Join(t.TempDir(), "run", "ledger.jsonl")
-		if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		l, err := Create(path, budget())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, filepath.Dir(path))
+		l := created(t, path, budget())
 		if err := l.Charge(charge(1, 10)); err != nil {
 			t.Fatal(err)
 		}

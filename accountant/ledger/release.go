@@ -157,8 +157,7 @@ func (l *Ledger) draw(r Release) (content []byte, resumed bool, err error) {
 		}
 	}
 	content, err = r.Draw()
-	var spent *SpentError
-	if errors.As(err, &spent) {
+	if spent, ok := errors.AsType[*SpentError](err); ok {
 		failed := l.Pay(spent.Entry)
 		if failed == nil && spent.Done != nil {
 			failed = spent.Done()

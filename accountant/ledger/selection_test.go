@@ -14,15 +14,13 @@ func TestSelectionsAreCharged(t *testing.T) {
 	b := budget()
 	b.Mechanism = string(accountant.Gumbel)
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	l, err := Create(path, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := created(t, path, b)
 	e := charge(1, 0)
 	e.Mechanism, e.Picks, e.Slack, e.Chosen = accountant.Gumbel, 30, 1e-5, true
 	a := Accountant(b, []Entry{charge(1, 3), e})
 	each := e.Event(b)
 	each.Count = 4
+	var err error
 	if e.Sigma, err = (accountant.Plan{Each: each}).Sigma(a, b.Epsilon, b.Delta); err != nil || a.Name() != "rdp" {
 		t.Fatal(a.Name(), err)
 	}

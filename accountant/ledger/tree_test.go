@@ -141,10 +141,7 @@ func TestSecondLeafIsRefused(t *testing.T) {
 	b := budget()
 	b.Epsilon = math.Inf(1)
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
-	l, err := Create(path, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := created(t, path, b)
 	defer func() { l.Close() }()
 	for _, round := range []int{1, 2, 2, 3, 4, 5} { // 250 clients a leaf: round 5 begins tree 2
 		if err := l.Charge(leaf(round, b, 10, 250)); err != nil {
@@ -165,6 +162,7 @@ func TestSecondLeafIsRefused(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	if l, err = Open(path); err != nil || len(l.Entries()) != 6 {
 		t.Fatalf("opened anew: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"popri/fedsim/aggregate/identity"
 	"popri/testkit/testdeploy"
+	"popri/testkit/testfile"
 )
 
 // checked returns what is wrong with a container of this program: a verb or a flag that there is not, a flag that is
@@ -46,11 +47,7 @@ func checked(c testdeploy.Container) error {
 
 func deployed(t *testing.T, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(testdeploy.Dir(), name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return testfile.Read(t, filepath.Join(testdeploy.Dir(), name))
 }
 
 // both reads the compose file and the manifest.
@@ -144,10 +141,7 @@ func TestDeploymentFiles(t *testing.T) {
 	if n != strings.Count(compose, "{file: ") || n < 10 {
 		t.Errorf("%d secrets", n)
 	}
-	page, err := os.ReadFile(filepath.Join(testdeploy.Dir(), "..", "..", "docs", "federation.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, filepath.Join(testdeploy.Dir(), "..", "..", "docs", "federation.md"))
 	_, secrets, configs, err := testdeploy.Kubernetes(deployed(t, "kubernetes.yaml"))
 	if err != nil || !slices.Contains(configs, "federation") {
 		t.Fatal(configs, err)

@@ -31,6 +31,7 @@ import (
 	"popri/internal/rng"
 	"popri/model/embedding"
 	"popri/scoring"
+	"popri/testkit/testfile"
 )
 
 // asProgram makes the test binary serve as the program.
@@ -130,14 +131,7 @@ func TestPrograms(t *testing.T) {
 
 	// Each client has one of the texts, and each has it elsewhere.
 	write := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	sources := []string{filepath.Dir(write("folder/note.txt", texts[0]+"\n")),
 		write("mail.mbox",
@@ -206,10 +200,7 @@ func TestPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, err := os.ReadFile(filepath.Join(fed, identity.EnrolledFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := testfile.Read(t, filepath.Join(fed, identity.EnrolledFile))
 	_, rest, _ := strings.Cut(string(lines), "\n")
 	if _, _, err := run("", "aggregate", "leader", "--identity", filepath.Join(fed, "leader"), "--enrolled",
 		write("enrolled", line+rest), "--state", stopped(t, dir,
@@ -313,10 +304,7 @@ func announcement(t *testing.T, encoder embedding.Encoder, key string) (*aggrega
 	var files [][]byte
 	var hashes [][]byte
 	for _, name := range names {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, filepath.Join(dir, name))
 		hash := sha256.Sum256(content)
 		files, hashes = append(files, content), append(hashes, hash[:])
 	}

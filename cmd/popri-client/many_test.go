@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"popri/model/embedding"
 	"popri/model/embedding/spago"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // TestManyClients: a server with a file of many clients sends a report for each train client, with a key and a record
@@ -48,10 +48,7 @@ func TestManyClients(t *testing.T) {
 	if err != nil || errAgain != nil || len(strings.Fields(lines)) != len(texts) || lines != again {
 		t.Fatalf("enrolled by %q, then by %q (%v, %v)", lines, again, err, errAgain)
 	}
-	enrolled := filepath.Join(dir, "enrolled.txt")
-	if err := os.WriteFile(enrolled, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	enrolled := testfile.Write(t, filepath.Join(dir, "enrolled.txt"), lines)
 	program(t, "aggregate", "both", "--identity", fed, "--enrolled", enrolled, "--state", filepath.Join(dir, "state"),
 		"--epsilon", "5", "--delta", "1e-3", "--insecure-seed", fmt.Sprint(seed))
 	untilHealthy(t, fed)

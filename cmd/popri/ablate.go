@@ -332,15 +332,14 @@ func (a *app) sayEarlier(dir string, cells []grid.Cell) error {
 	return err
 }
 
+// doneBefore says behind a run's name that it is only read.
+var doneBefore = map[bool]string{true: " (done before)"}
+
 func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 	return study.Options{Dir: dir, Listen: a.events, Trackers: track.names, Warn: a.warn,
 		Say: func(text string) { a.say("%s", text) },
 		Begin: func(i, n int, c grid.Cell, done bool) {
-			state := ""
-			if done {
-				state = " (done before)"
-			}
-			a.say("run %d of %d: %s%s", i+1, n, c.Name, state)
+			a.say("run %d of %d: %s%s", i+1, n, c.Name, doneBefore[done])
 		},
 		Failed:   func(err error) { a.say("failed: %v", err) },
 		Progress: a.evalProgress}

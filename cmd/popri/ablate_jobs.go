@@ -101,11 +101,7 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 	}
 	options := a.ablateOptions(flags.out, flags.track)
 	options.Begin = func(i, n int, c grid.Cell, done bool) {
-		state := ""
-		if done {
-			state = " (done before)"
-		}
-		a.say("cell %d: %s%s", i, c.Name, state)
+		a.say("cell %d: %s%s", i, c.Name, doneBefore[done])
 	}
 	return study.RunTask(cmd.Context(), study.TaskOptions{Options: options, Cell: number, Threads: a.threads,
 		Warn:    a.warn,

@@ -9,6 +9,7 @@ import (
 
 	"popri/study"
 	"popri/study/jobs"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -40,10 +41,7 @@ func fakeSlurm(t *testing.T) (queue string) {
 }
 
 func TestAblateOnSlurm(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	queue := fakeSlurm(t)
 	t.Chdir(t.TempDir())
 	command := func(more ...string) []string {
@@ -95,10 +93,7 @@ func TestAblateOnSlurm(t *testing.T) {
 }
 
 func TestAblateTaskFails(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	fakeSlurm(t)
 	t.Chdir(t.TempDir())
 	args := []string{"ablate", "--config", w.File, "--over", "dpo.beta=0.1", "--out", "grid", "--every", "10ms", "--on",
@@ -119,9 +114,7 @@ func TestAblateTaskFails(t *testing.T) {
 
 func TestAblateJobMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("bad", []byte("{{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, "bad", "{{")
 	over := []string{"--over", "dpo.beta=0.1"}
 	for _, c := range []struct {
 		args []string

@@ -16,14 +16,12 @@ import (
 	"popri/internal/rundir"
 	"popri/run/evaluation"
 	"popri/study"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
 func TestAblate(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "grid")
 	encoder := filepath.Join("..", "..", "testdata", "golden", "sentence", "bert-first")
 	command := func(more ...string) []string {
@@ -54,14 +52,9 @@ func TestAblate(t *testing.T) {
 	}
 	// A second seed adds to what is there; the interrupted run continues.
 	name := filepath.Base(one.Rows[1].Runs[0])
-	if err := os.Remove(filepath.Join(dir, name, rundir.Eval)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, filepath.Join(dir, name, rundir.Eval))
 	ledger := filepath.Join(one.Rows[0].Runs[0], "ledger.jsonl")
-	before, err := os.ReadFile(ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testfile.Read(t, ledger)
 	code, out, errs = popri(t, command("--seeds", "2", "--json")...)
 	if code != 0 {
 		t.Fatal(errs)
@@ -76,10 +69,7 @@ func TestAblate(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, study.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join(dir, study.File))
 	var stored study.Ablation
 	if err := json.Unmarshal(b, &stored); err != nil || !reflect.DeepEqual(stored, got) {
 		t.Errorf("%v: ablation.json and the printed object differ", err)
@@ -190,10 +180,7 @@ func TestAblate(t *testing.T) {
 
 // A run that fails leaves the others; the table and the page name it, and the command fails.
 func TestAblateFailedRun(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "grid")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--out", dir, "--json",
 		"--report-to", "tensorboard", "--instead", "generate.top_p=1e-9", "--instead", "dpo.rejected_rank=3")
@@ -226,10 +213,7 @@ func TestAblateFailedRun(t *testing.T) {
 
 // The configuration as it is and each change alone, with differences paired by seed on the page.
 func TestAblateOneAtATime(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "changes")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=1", "--seeds", "2", "--out", dir,
 		"--json", "--instead", "dpo.rejected_rank=2", "--instead", "dpo.loss=ipo dpo.beta=0.5")
@@ -262,10 +246,7 @@ func TestAblateOneAtATime(t *testing.T) {
 // A plan of runs on the user's own files says what they cost, and writes and trains nothing. Flags that name the data
 // exclude settings that do.
 func TestAblatePlanOnOwnFiles(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	cache := t.TempDir()
 	t.Setenv("POPRI_CACHE", cache)
 	dir := filepath.Join(t.TempDir(), "planned")

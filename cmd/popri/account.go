@@ -149,7 +149,7 @@ func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
 		r.given[flag] = map[string]float64{"noise-multiplier": q.event.Sigma,
 			"rounds": float64(q.event.Count), "epsilon": q.epsilon, "delta": q.delta}[flag]
 	}
-	for _, acc := range q.accountants() {
+	for _, acc := range accountant.All(accountant.Relation(q.relation)) {
 		value, err := asked.answer(acc, q)
 		switch {
 		case errors.Is(err, accountant.ErrNotApplicable):

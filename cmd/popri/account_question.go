@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -56,16 +57,10 @@ func (q *question) settle(f *pflag.FlagSet) error {
 			return fmt.Errorf("--cohort is %d, want 1 to --population, which is %d", q.event.Cohort, q.event.Population)
 		}
 		q.event.SamplingRate = 0
-		if q.relation == "" {
-			q.relation = string(accountant.Replace)
-		}
-		if q.clients == 0 {
-			q.clients = q.event.Population
-		}
+		q.relation = cmp.Or(q.relation, string(accountant.Replace))
+		q.clients = cmp.Or(q.clients, q.event.Population)
 	}
-	if q.relation == "" {
-		q.relation = string(accountant.ZeroOut)
-	}
+	q.relation = cmp.Or(q.relation, string(accountant.ZeroOut))
 	if err := accountant.Relation(q.relation).Validate(); err != nil {
 		return fmt.Errorf("--%w", err)
 	}
@@ -80,10 +75,6 @@ func (q *question) settle(f *pflag.FlagSet) error {
 			"satisfy it; --force-delta accepts it", q.delta, 1/float64(q.clients))
 	}
 	return nil
-}
-
-func (q question) accountants() []accountant.Accountant {
-	return accountant.All(accountant.Relation(q.relation))
 }
 
 func (q question) events() []accountant.Event { return []accountant.Event{q.event} }

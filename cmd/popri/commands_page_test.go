@@ -33,9 +33,7 @@ func commandsPage(root *cobra.Command) []byte {
 	for _, c := range all {
 		fmt.Fprintf(&page, "\n## %s\n", c.CommandPath())
 		about := c.Long
-		if about == "" {
-			about = c.Short + "."
-		}
+		about = cmp.Or(about, c.Short+".")
 		prose(&page, about)
 		fmt.Fprintf(&page, "```\n%s\n```\n", c.UseLine())
 		fmt.Fprintf(&page, "Examples:\n```\n%s\n```\n", unindent(c.Example))

@@ -57,12 +57,7 @@ func (o *compareOptions) add(cmd *cobra.Command) {
 
 // runCompareMethods compares methods on the same clients.
 func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
-	fail := func(err error) error {
-		if err != nil {
-			err = fmt.Errorf("compare-methods: %w", err)
-		}
-		return err
-	}
+	fail := func(err error) error { return ofVerb("compare-methods", err) }
 	asked := typedLine(cmd)
 	scale := reproduction.Small
 	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {

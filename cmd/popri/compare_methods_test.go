@@ -1,22 +1,19 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
 // TestCompareMethods: methods are run at each ε and audited; a second call reads the runs, and the page has the
 // picture.
 func TestCompareMethods(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "methods")
 	compare := []string{"compare-methods", "--config", w.File, "--out", dir, "--epsilon", "5,7", "--methods",
 		"popri,private_evolution", "--set", "trainer.rounds=1"}
@@ -33,10 +30,7 @@ func TestCompareMethods(t *testing.T) {
 	if !strings.Contains(errs, "Audited: the ledgers and releases of 4 runs") {
 		t.Errorf("nothing was audited: %s", errs)
 	}
-	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, filepath.Join(dir, "report.html"))
 	for _, want := range []string{"Audited:", "A client sends"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
@@ -48,14 +42,8 @@ func TestCompareMethods(t *testing.T) {
 	}
 	// A ledger without its last charge is found.
 	ledger := filepath.Join(dir, "popri,privacy.epsilon=5,seed=1", "ledger.jsonl")
-	lines, err := os.ReadFile(ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := strings.SplitAfter(string(lines), "\n")
-	if err := os.WriteFile(ledger, []byte(strings.Join(kept[:len(kept)-2], "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	kept := strings.SplitAfter(string(testfile.Read(t, ledger)), "\n")
+	testfile.Write(t, ledger, strings.Join(kept[:len(kept)-2], ""))
 	if code, _, errs := popri(t, compare...); code == 0 {
 		t.Errorf("a ledger that lost a charge passes: %s", errs)
 	}

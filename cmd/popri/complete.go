@@ -21,12 +21,14 @@ func completions() map[string]cobra.CompletionFunc {
 			models = append(models, s.Name)
 		}
 	}
+	const alone, orFiles = cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveDefault
+	settings := settingsFor(models, encoders)
 	return map[string]cobra.CompletionFunc{
-		"preset": names(configs.Presets), "world": names(worlds.Names), "set": settingsFor(models, encoders),
-		"over":    settingsFor(models, encoders),
-		"instead": settingsFor(models, encoders), "model": namesOrFiles(models), "encoder": namesOrFiles(encoders),
-		"small":  namesOrFiles(append(models[:len(models):len(models)], configs.Trained)),
-		"device": names(func() []string { return configs.Choices("model.device") }),
+		"preset": names(configs.Presets(), alone), "world": names(worlds.Names(), alone),
+		"set": settings, "over": settings, "instead": settings,
+		"model": names(models, orFiles), "encoder": names(encoders, orFiles),
+		"small":  names(append(models[:len(models):len(models)], configs.Trained), orFiles),
+		"device": names(configs.Choices("model.device"), alone),
 	}
 }
 
@@ -46,16 +48,10 @@ func complete(cmd *cobra.Command) {
 	}
 }
 
-func names(list func() []string) cobra.CompletionFunc {
+// names completes to the names of a list; the directive says whether to files where no name begins so.
+func names(list []string, directive cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return beginning(begun, list()), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// namesOrFiles completes to files where no name begins so.
-func namesOrFiles(list []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return beginning(begun, list), cobra.ShellCompDirectiveDefault
+		return beginning(begun, list), directive
 	}
 }
 

@@ -26,10 +26,7 @@ func checkFolder(verb, out string) error {
 }
 
 func unwritable(verb, flag string, err error) error {
-	if err != nil {
-		err = fmt.Errorf("%s: --%s: %w", verb, flag, err)
-	}
-	return usage(err)
+	return usage(ofVerb(verb+": --"+flag, err))
 }
 
 // informationOf says who sees each split.

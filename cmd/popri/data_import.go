@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,9 +205,7 @@ func parseShares(s string) (shares [3]float64, err error) {
 
 // importResources loads what options name: the tokenizer and the public text.
 func importResources(o *clients.ImportOptions, files []clients.ImportFile, public string) error {
-	if o.Program == "" {
-		o.Program = version.Program()
-	}
+	o.Program = cmp.Or(o.Program, version.Program())
 	if (o.Tokenizer != "") != (o.SpanTokens > 0) {
 		return errors.New("--span-tokens and --tokenizer go together")
 	}
@@ -286,16 +285,8 @@ func (a *app) imported(ctx context.Context, verb, out string, files []clients.Im
 	o.Progress = func(name string, done, total int64) { show(name, int(done), int(total)) }
 	m, err := clients.Import(ctx, out, files, o)
 	bar.stop()
-	if err != nil {
-		return nil, usageUnlessCancelled(fmt.Errorf("%s: %w", verb, err))
+	if err != nil && !errors.Is(err, context.Canceled) { // it is about the input files
+		err = usage(err)
 	}
-	return m, nil
-}
-
-// usageUnlessCancelled marks an error about input files as the user's, but not an interruption.
-func usageUnlessCancelled(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	return usage(err)
+	return m, ofVerb(verb, err)
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"popri/internal/parquetio"
+	"popri/testkit/testfile"
 )
 
 // clientRow is a row of a client file as somebody may write it, sound or not.
@@ -91,9 +91,7 @@ func TestDataCheckBoundsItsList(t *testing.T) {
 // Errors say which verb they are of.
 func TestVerbsNameThemselves(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
-	if err := os.WriteFile(none+".parquet", []byte("no table"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, none+".parquet", "no table")
 	for prefix, args := range map[string][]string{
 		"popri: data check: ":        {"data", "check", none},
 		"popri: data check: clients": {"data", "check", none + ".parquet"},

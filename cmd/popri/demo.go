@@ -164,11 +164,8 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	}
 	if resume {
 		a.say("%s has a run already; continuing it with its configuration", o.out)
-	}
-	if !resume {
-		if err := evaluable(*c); err != nil {
-			return fmt.Errorf("demo: %w", err)
-		}
+	} else if err := evaluable(*c); err != nil {
+		return fmt.Errorf("demo: %w", err)
 	}
 	ready, err := a.prepared(cmd, *c)
 	if err != nil {

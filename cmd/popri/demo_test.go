@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"popri/configs"
 	"popri/run/evaluation"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -29,10 +29,7 @@ func worldDemo(t *testing.T, w *testworld.World, more ...string) []string {
 
 // TestMethodsTogether: an ablation has methods as its values, and a page compares their runs.
 func TestMethodsTogether(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "methods")
 	code, out, errs := popri(t, "ablate", "--config", w.File, "--set", "trainer.rounds=2", "--over",
 		"method=popri,private_evolution", "--out", dir, "--quiet", "--json")
@@ -54,10 +51,7 @@ func TestMethodsTogether(t *testing.T) {
 	if code, _, errs := popri(t, "compare", runs[0], runs[1], "--out", page); code != 0 {
 		t.Fatal(errs)
 	}
-	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, page)
 	for _, want := range []string{"POPri run", "Private Evolution run", "Distance to the clients", "Selected samples",
 		"DPO loss"} {
 		if !strings.Contains(string(content), want) {

@@ -14,6 +14,7 @@ import (
 	"popri/internal/modelcache"
 	"popri/internal/rundir"
 	"popri/run/assembly"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 	"popri/trainer/pretrain"
 )
@@ -41,19 +42,12 @@ func without(args []string, keys ...string) []string {
 // TestDemoOnOwnFiles: any file of clients with any public file: the models are trained on the public text first, a
 // second run takes them from the cache, and the settings that name the same files are the same run.
 func TestDemoOnOwnFiles(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	cache := t.TempDir()
 	t.Setenv("POPRI_CACHE", cache)
 	// One file as it is, one as plain lines.
 	more := filepath.Join(t.TempDir(), "more.txt")
-	if err := os.WriteFile(more,
-		[]byte("a red boat turns the river at noon.\nthe old house holds some bread for a while.\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, more, "a red boat turns the river at noon.\nthe old house holds some bread for a while.\n")
 	base := without(worldDemo(t, w), "data.private", "data.public", "model.path", "downstream.model",
 		"eval.reference_private", "data.max_tokens")
 	base = append(base, "--set", "synthetic.texts=16", "--set", "trainer.rounds=1")
@@ -96,10 +90,7 @@ func TestDemoOnOwnFiles(t *testing.T) {
 			t.Errorf("%s lies in %s: %+v", role, path, p)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(dir, rundir.Report))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, filepath.Join(dir, rundir.Report))
 	for _, want := range []string{"Distance of public text from the clients", "all public text that the generator saw",
 		"own", "of each round&#39;s samples and of public text"} {
 		if !bytes.Contains(page, []byte(want)) &&
@@ -192,10 +183,7 @@ func TestDemoModelInAWorld(t *testing.T) {
 
 // TestDemoWorldMistakes: mistakes about the data of a demo end it before anything is trained or written.
 func TestDemoWorldMistakes(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	cache := t.TempDir()
 	t.Setenv("POPRI_CACHE", cache)
 	nowhere := t.TempDir()
@@ -236,10 +224,7 @@ func TestDemoWorldMistakes(t *testing.T) {
 
 // TestPretrainOnAnyText: a tokenizer and a model from a file of public text; a file of clients is refused.
 func TestPretrainOnAnyText(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "small")
 	sizes := []string{"--layers", "1", "--width", "16", "--heads", "2", "--context", "32", "--batch", "4", "--steps",
 		"20", "--warmup", "2", "--vocab", "300", "--dtype", "float32", "--quiet"}
@@ -253,10 +238,7 @@ func TestPretrainOnAnyText(t *testing.T) {
 		!strings.HasPrefix(v["command"].(string), "popri pretrain --public "+w.Public+" --role device --layers 1") {
 		t.Errorf("%v", v)
 	}
-	prompts := filepath.Join(t.TempDir(), "prompts.jsonl")
-	if err := os.WriteFile(prompts, []byte("{\"prompt\": \"the cat\"}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	prompts := testfile.Write(t, filepath.Join(t.TempDir(), "prompts.jsonl"), "{\"prompt\": \"the cat\"}\n")
 	if code, _, errs := popri(t, "generate", "--model", dir, "--prompts", prompts, "--samples", "2", "--max-new-tokens",
 		"5"); code != 0 {
 		t.Errorf("the model cannot write: %s", errs)

@@ -1,22 +1,18 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/testkit/testdeploy"
+	"popri/testkit/testfile"
 )
 
 // The trainers of the compose file and of the manifest call popri as it is.
 func TestDeployedTrainers(t *testing.T) {
 	read := func(name string) []byte {
-		content, err := os.ReadFile(filepath.Join(testdeploy.Dir(), name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return content
+		return testfile.Read(t, filepath.Join(testdeploy.Dir(), name))
 	}
 	all, err := testdeploy.Compose(read("compose.yaml"))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"popri/configs"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // settings are the defaults, loaded once for the many lines that are checked against a copy.
@@ -40,11 +41,7 @@ func markdown(t *testing.T) map[string]string {
 	}
 	pages := map[string]string{}
 	for _, name := range names {
-		b, err := os.ReadFile(golden.Repository(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages[name] = string(b)
+		pages[name] = string(testfile.Read(t, golden.Repository(name)))
 	}
 	return pages
 }
@@ -224,11 +221,7 @@ func TestLinksInPages(t *testing.T) {
 		more[i] = "docs/lab/" + filepath.Base(path)
 	}
 	for _, name := range append(more, "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md") {
-		b, err := os.ReadFile(golden.Repository(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages[name] = string(b)
+		pages[name] = string(testfile.Read(t, golden.Repository(name)))
 	}
 	headings := map[string][]string{}
 	for name, page := range pages {
@@ -265,10 +258,7 @@ func TestPrintedCommandsRun(t *testing.T) {
 		"make demo": "fetches 850 MB and runs for half an hour; the script runs the same verb on a small world",
 		"popri try": "serves until it is stopped; the tests of package tryout ask its page",
 	}
-	script, err := os.ReadFile(golden.Repository("scripts", "first_hour.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := testfile.Read(t, golden.Repository("scripts", "first_hour.sh"))
 	ci, err := os.ReadFile(golden.Repository(".ci", "run"))
 	if err != nil || !strings.Contains(string(ci), "scripts/first_hour.sh") {
 		t.Fatal(".ci/run does not call scripts/first_hour.sh: ", err)

@@ -77,8 +77,10 @@ func (a *app) runDoctor(o doctorOptions) error {
 
 // examine looks for everything that the demo needs.
 func (a *app) examine() error {
-	findings := []finding{findLibtorch(), findDevice(), findThreads(), findKernels(), findBFloat16(),
-		findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
+	findings := []finding{findLibtorch(), findDevice(),
+		{Name: "threads", OK: true, Found: fmt.Sprintf("%d of %d CPUs", tensor.Threads(), runtime.NumCPU())},
+		{Name: "instructions", OK: true, Found: "popri's own kernels: " + tensor.Kernels()},
+		findBFloat16(), findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
 		findWeights("small model's weights", shipped.Device)}
 	for _, s := range modelcache.Sources {
 		findings = append(findings, findFetched(s))
@@ -139,14 +141,6 @@ func findDevice() finding {
 	return f
 }
 
-func findThreads() finding {
-	return finding{Name: "threads", OK: true, Found: fmt.Sprintf("%d of %d CPUs", tensor.Threads(), runtime.NumCPU())}
-}
-
-func findKernels() finding {
-	return finding{Name: "instructions", OK: true, Found: "popri's own kernels: " + tensor.Kernels()}
-}
-
 func findBFloat16() finding {
 	f := finding{Name: "bfloat16", OK: true}
 	if d := tensor.DefaultDevice(); d != tensor.CPU {
@@ -196,19 +190,14 @@ func memory() (total, available uint64, err error) {
 		return 0, 0, err
 	}
 	for line := range strings.Lines(string(info)) {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		n, err := strconv.ParseUint(fields[1], 10, 64)
-		if err != nil {
-			continue
-		}
-		switch fields[0] {
+		var name string
+		var kib uint64
+		fmt.Sscan(line, &name, &kib)
+		switch name {
 		case "MemTotal:":
-			total = n << 10
+			total = kib << 10
 		case "MemAvailable:":
-			available = n << 10
+			available = kib << 10
 		}
 	}
 	number := func(name string) (uint64, bool) {

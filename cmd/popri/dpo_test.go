@@ -12,6 +12,7 @@ import (
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/run/standalone"
+	"popri/testkit/testfile"
 )
 
 func TestDPO(t *testing.T) {
@@ -38,10 +39,7 @@ func TestDPO(t *testing.T) {
 		!(got.Last.Loss < 0.66) || !(got.Loss > got.Last.Loss) {
 		t.Errorf("%+v", got)
 	}
-	b, err := os.ReadFile(filepath.Join(out, preference.StepsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join(out, preference.StepsFile))
 	var steps []dpo.Metrics
 	mean := 0.0
 	for line := range bytes.Lines(b) {
@@ -123,10 +121,7 @@ func TestDPO(t *testing.T) {
 		t.Errorf("a training that is done: exit code %d, %s, %s", code, again, errs)
 	}
 	// A folder that was there before stays, whatever is in it.
-	mine := filepath.Join(dir, "mine")
-	if err := os.Mkdir(mine, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	mine := testfile.Folder(t, filepath.Join(dir, "mine"))
 	if code, _, _ := popri(t, "dpo", "--pairs", bad, "--model", model, "--out", mine); code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}

@@ -30,10 +30,7 @@ func filesUnder(t *testing.T, folders ...string) (list []string) {
 
 // TestDryRun: what a dry run says is what the run then does, and it leaves nothing: no run, no model, no key.
 func TestDryRun(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	home, cache := t.TempDir(), t.TempDir()
 	own := []string{"demo", "--private", w.Private, "--public", w.Public, "--epsilon", "3", "--set",
 		"privacy.delta=1e-3", "--dry-run"}

@@ -13,6 +13,7 @@ import (
 
 	"popri/study"
 	"popri/study/grid"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -43,10 +44,7 @@ func six(t *testing.T, w *testworld.World, flags ...string) []byte {
 		}
 	}
 	t.Log(strings.Join(steps, ""))
-	b, err := os.ReadFile(filepath.Join("grid", study.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join("grid", study.File))
 	return b
 }
 
@@ -75,10 +73,7 @@ func killed(t *testing.T, next func()) {
 
 // onEngine compares six cells on an engine, of which one is killed, with six cells in one process.
 func onEngine(t *testing.T, name string, next func()) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

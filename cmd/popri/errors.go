@@ -1,7 +1,19 @@
 package main
 
-import "popri/internal/fault"
+import (
+	"fmt"
+
+	"popri/internal/fault"
+)
 
 // usage marks an error as one that the user can correct. Verbs mark the errors that only they can classify, such as a
 // missing input file; errors about the content of files are marked where they arise.
 func usage(err error) error { return fault.User(err) }
+
+// ofVerb puts the verb's name before the text of an error. nil stays nil.
+func ofVerb(verb string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", verb, err)
+	}
+	return err
+}

@@ -58,7 +58,7 @@ the private text's own row is left out. With --synthetic the flag needs --out.`,
 			"  popri eval --task in-context --synthetic texts.parquet --private clients.parquet --model smollm2 " +
 			"--shots 2,6",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runEval(cmd, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return ofVerb("eval", a.runEval(cmd, o)) },
 	}
 	o.add(cmd)
 	return cmd
@@ -96,65 +96,53 @@ func (o *evalOptions) add(cmd *cobra.Command) {
 // runEval tests texts, or a run's product, by a small model.
 func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	if (o.run == "") == (o.synthetic == "") {
-		return usage(errors.New("eval: name either --run or --synthetic"))
+		return usage(errors.New("name either --run or --synthetic"))
 	}
 	if o.task != "" && o.task != evaluator.InContext {
-		return usage(fmt.Errorf("eval: --task is %q, must be %q: other tasks are downstream.task's", o.task,
+		return usage(fmt.Errorf("--task is %q, must be %q: other tasks are downstream.task's", o.task,
 			evaluator.InContext))
 	}
 	if o.task != "" {
 		if name := changed(cmd, "reference-private", "report-to"); name != "" {
-			return usage(fmt.Errorf("eval: --%s cannot be combined with --task %s", name, o.task))
+			return usage(fmt.Errorf("--%s cannot be combined with --task %s", name, o.task))
 		}
-		if err := a.evalInContext(cmd, o.shown, o.flags, o.run, o.synthetic, o.private, o.model, o.out); err != nil {
-			return fmt.Errorf("eval: %w", err)
-		}
-		return nil
+		return a.evalInContext(cmd, o.shown, o.flags, o.run, o.synthetic, o.private, o.model, o.out)
 	}
 	if cmd.Flags().Changed("protect-test") {
 		if name := changed(cmd, "reference-private", "report-to"); name != "" {
-			return usage(fmt.Errorf("eval: --%s cannot be combined with --protect-test", name))
+			return usage(fmt.Errorf("--%s cannot be combined with --protect-test", name))
 		}
-		if err := a.evalProtected(cmd, o.flags, o.protect, o.run, o.synthetic, o.private, o.model, o.out); err != nil {
-			return fmt.Errorf("eval: %w", err)
-		}
-		return nil
+		return a.evalProtected(cmd, o.flags, o.protect, o.run, o.synthetic, o.private, o.model, o.out)
 	}
 	if name := changed(cmd, inContextOnly...); name != "" {
-		return usage(fmt.Errorf("eval: --%s needs --task %s", name, evaluator.InContext))
+		return usage(fmt.Errorf("--%s needs --task %s", name, evaluator.InContext))
 	}
 	if err := o.track.check(); err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	if o.reference && o.run == "" {
-		return usage(errors.New("eval: --reference-private needs --run; with --synthetic, --set " +
+		return usage(errors.New("--reference-private needs --run; with --synthetic, --set " +
 			"eval.reference_private=true says it"))
 	}
 	if len(o.track.names) > 0 && o.run == "" && o.out == "" {
-		return usage(errors.New("eval: --report-to with --synthetic needs --out, the folder of what is shown"))
+		return usage(errors.New("--report-to with --synthetic needs --out, the folder of what is shown"))
 	}
 	if len(o.rows) > 0 && o.run == "" {
-		return usage(errors.New("eval: --rows needs --run"))
+		return usage(errors.New("--rows needs --run"))
 	}
 	if o.run != "" {
 		if name := changed(cmd, "private", "model", "out", "config", "preset"); name != "" {
-			return usage(fmt.Errorf("eval: --%s cannot be combined with --run, which has its own "+
+			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
 				"configuration", name))
 		}
-		if err := a.evalRun(cmd, o); err != nil {
-			return fmt.Errorf("eval: %w", err)
-		}
-		return nil
+		return a.evalRun(cmd, o)
 	}
 	if o.out != "" {
-		if err := checkFolder("eval", o.out); err != nil {
-			return err
+		if err := atomicfile.CheckFolder(o.out); err != nil {
+			return usage(fmt.Errorf("--out: %w", err))
 		}
 	}
-	if err := a.evalTexts(cmd, o); err != nil {
-		return fmt.Errorf("eval: %w", err)
-	}
-	return nil
+	return a.evalTexts(cmd, o)
 }
 
 // evalTexts trains the small model on texts of a file.

@@ -1,23 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/internal/datakey"
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
 // TestEvalProtected: the test clients of a run can be protected, until figures without noise are there.
 func TestEvalProtected(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	t.Setenv(datakey.Variable, filepath.Join(t.TempDir(), "data.key")) // next to it is the record of who is protected
 	dir := filepath.Join(t.TempDir(), "run")
 	if code, _, errs := popri(t, "run", "--config", w.File, "--quiet", "--out", dir, "--set",
@@ -68,12 +64,7 @@ func TestEvalProtected(t *testing.T) {
 	if together < 4 || together > 6 {
 		t.Errorf("two releases of ε = 3 on the same test clients come to %g: %v", together, both["composed"])
 	}
-	ledger := filepath.Join(second, rundir.Ledger)
-	if b, err := os.ReadFile(ledger); err != nil {
-		t.Fatal(err)
-	} else if err := os.WriteFile(ledger, bytes.Replace(b, []byte(`"epsilon":3`), []byte(`"epsilon":4`), 1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Replace(t, filepath.Join(second, rundir.Ledger), `"epsilon":3`, `"epsilon":4`)
 	if code, _, _ := audit(second); code != 1 {
 		t.Errorf("a ledger without a run that was changed: exit code %d", code)
 	}
@@ -87,10 +78,7 @@ func TestEvalProtected(t *testing.T) {
 
 // TestProtectedTooLate: clients whose figures without noise exist are not protected, wherever the figures are.
 func TestProtectedTooLate(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	t.Setenv(datakey.Variable, filepath.Join(t.TempDir(), "data.key"))
 	dir := filepath.Join(t.TempDir(), "run")
 	for _, args := range [][]string{{"run", "--config", w.File, "--out", dir, "--set", "trainer.rounds=1"},

@@ -16,6 +16,8 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/run/textgen"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 // rewrite changes the values of a safetensors file.
@@ -41,33 +43,10 @@ func rewrite(t *testing.T, path string, change func(name string, values []float3
 	}
 }
 
-// editJSON changes one JSON object on disk.
-func editJSON(t *testing.T, path string, change func(map[string]any)) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v map[string]any
-	if err := json.Unmarshal(b, &v); err != nil {
-		t.Fatal(err)
-	}
-	change(v)
-	if b, err = json.Marshal(v); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // tinyAdapter writes a random adapter for the model in dir.
 func tinyAdapter(t *testing.T, dir string) string {
 	t.Helper()
-	m, err := lm.Load(dir, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, dir, lm.Options{})
 	defer m.Free()
 	random := rand.New(rand.NewPCG(3, 4))
 	a, err := lora.New(m, lora.Config{Rank: 2, Alpha: 4}, random)
@@ -195,17 +174,11 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"nothing", nil, good, nil},
 		{"weights cut off", func(t *testing.T, dir, _ string) {
-			b, err := os.ReadFile(filepath.Join(dir, model))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testfile.Read(t, filepath.Join(dir, model))
 			write(t, dir, model, string(b[:len(b)-100]))
 		}, good, []string{model}},
 		{"weights cut off in the header", func(t *testing.T, dir, _ string) {
-			b, err := os.ReadFile(filepath.Join(dir, model))
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testfile.Read(t, filepath.Join(dir, model))
 			write(t, dir, model, string(b[:50]))
 		}, good, []string{model}},
 		{"empty weights", func(t *testing.T, dir, _ string) { write(t, dir, model, "") }, good, []string{model}},
@@ -219,23 +192,23 @@ func TestBadInput(t *testing.T) {
 			})
 		}, good, []string{"wte.weight", "NaN"}},
 		{"weights of another shape", func(t *testing.T, dir, _ string) {
-			editJSON(t, filepath.Join(dir, "config.json"), func(v map[string]any) { v["n_embd"] = 32 })
+			testfile.EditJSON(t, filepath.Join(dir, "config.json"), func(v map[string]any) { v["n_embd"] = 32 })
 		}, good, []string{"wte.weight", "[270 16]", "[270 32]"}},
 		{"no config", func(t *testing.T, dir, _ string) { os.Remove(filepath.Join(dir, "config.json")) }, good,
 			[]string{"config.json", "no such file"}},
 		{"config is no JSON", func(t *testing.T, dir, _ string) { write(t, dir, "config.json", "{") }, good,
 			[]string{"config.json"}},
 		{"unknown architecture", func(t *testing.T, dir, _ string) {
-			editJSON(t, filepath.Join(dir, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
+			testfile.EditJSON(t, filepath.Join(dir, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
 		}, good, []string{"config.json", "mamba", "gpt2"}},
 		{"merge missing", func(t *testing.T, dir, _ string) {
-			editJSON(t, filepath.Join(dir, "tokenizer.json"), func(v map[string]any) {
+			testfile.EditJSON(t, filepath.Join(dir, "tokenizer.json"), func(v map[string]any) {
 				m := v["model"].(map[string]any)
 				m["merges"] = m["merges"].([]any)[1:]
 			})
 		}, good, []string{"tokenizer.json", "merge is missing"}},
 		{"token missing", func(t *testing.T, dir, _ string) {
-			editJSON(t, filepath.Join(dir, "tokenizer.json"), func(v map[string]any) {
+			testfile.EditJSON(t, filepath.Join(dir, "tokenizer.json"), func(v map[string]any) {
 				m := v["model"].(map[string]any)
 				vocab := m["vocab"].(map[string]any)
 				for piece, id := range vocab {
@@ -251,10 +224,10 @@ func TestBadInput(t *testing.T) {
 			write(t, adapter, "adapter_model.safetensors", "short")
 		}, good, []string{"adapter_model.safetensors"}},
 		{"adapter of another rank", func(t *testing.T, _, adapter string) {
-			editJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["r"] = 3 })
+			testfile.EditJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["r"] = 3 })
 		}, good, []string{"adapter_model.safetensors", "rank 3"}},
 		{"adapter with DoRA and no lengths", func(t *testing.T, _, adapter string) {
-			editJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["use_dora"] = true })
+			testfile.EditJSON(t, filepath.Join(adapter, "adapter_config.json"), func(v map[string]any) { v["use_dora"] = true })
 		}, good, []string{"adapter_model.safetensors", "lora_magnitude_vector is missing"}},
 		{"adapter with NaN", func(t *testing.T, _, adapter string) {
 			rewrite(t, filepath.Join(adapter, "adapter_model.safetensors"),

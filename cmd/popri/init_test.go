@@ -8,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets/clients"
+	"popri/testkit/testfile"
 )
 
 // posts are 60 clients with 4 texts each, as a CSV with a semicolon and as JSON lines.
@@ -31,9 +32,7 @@ func TestInit(t *testing.T) {
 			t.Chdir(t.TempDir())
 			files := map[string]string{"posts.csv": csv, "public.txt": public, name: c.content}
 			for file, content := range files {
-				if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testfile.Write(t, file, content)
 			}
 			if name == "posts.parquet" {
 				if code, _, errs := popri(t, "data", "import", "posts.csv", "--client", "author", "--text", "body", "--out", name); code != 0 {
@@ -73,9 +72,7 @@ func TestInit(t *testing.T) {
 func TestInitMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	csv, _ := posts()
-	if err := os.WriteFile("posts.csv", []byte(csv), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, "posts.csv", csv)
 	for _, c := range [][]string{
 		{"posts.csv --client autor", "posts.csv", `"autor" for the client`, "author"},
 		{"posts.csv --text bodi", "posts.csv", `"bodi" for the text`, "body"},

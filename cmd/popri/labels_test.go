@@ -20,10 +20,7 @@ import (
 // TestLabels: popri run writes labelled text, popri eval judges classifiers in its first line and table, and popri data
 // push-ready gives the labels away; without labels the mistake is named.
 func TestLabels(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	task := []string{"--set", "downstream.task=classification", "--set", "data.private=" + w.LabelledPrivate, "--set",
 		"eval.reference_private=true"}

@@ -10,10 +10,7 @@ import (
 
 // TestLanFL: nothing is written without --unsafe; with it, the first line says what the claim is worth.
 func TestLanFL(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	out := filepath.Join(t.TempDir(), "lanfl")
 	asked := []string{"lanfl", "--config", w.File, "--private", w.LabelledPrivate, "--out", out, "--quiet",
 		"--participants", "2", "--records", "2", "--samples", "3", "--shots", "0,1", "--repeats", "1", "--test-texts",

@@ -103,17 +103,13 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	}
 	code := exitCode(ctx, err)
 	if err != nil {
-		fmt.Fprintln(a.err, "popri: "+message(err, code))
+		text := err.Error()
+		if code == exitInterrupted { // Go says that a context was cancelled
+			text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
+		}
+		fmt.Fprintln(a.err, "popri: "+text)
 	}
 	return code
-}
-
-// message is an error in words. Of an interruption, Go says that a context was cancelled.
-func message(err error, code int) string {
-	if code == exitInterrupted {
-		return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
-	}
-	return err.Error()
 }
 
 func exitCode(ctx context.Context, err error) int {

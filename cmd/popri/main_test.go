@@ -14,6 +14,7 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
 )
 
 // popri runs one command line in this process.
@@ -37,11 +38,7 @@ func decode(t *testing.T, stdout string) map[string]any {
 
 func write(t *testing.T, dir, name, content string) string {
 	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testfile.Write(t, filepath.Join(dir, name), content)
 }
 
 // tinyModel writes a random model with a tokenizer into a new folder.
@@ -299,10 +296,7 @@ func TestData(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	// A file that is no client file keeps what was written before.
-	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := testfile.Read(t, file)
 	twice := write(t, dir, "twice.json", `{"a": ["x"]}`)
 	code, _, errs = popri(t, "data", "import", "--published-json", train+","+twice+",", "--out", file)
 	if after, err := os.ReadFile(file); code != exitUsage ||

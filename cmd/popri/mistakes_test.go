@@ -11,6 +11,7 @@ import (
 
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -91,10 +92,7 @@ func TestRunBadData(t *testing.T) {
 	if code, _, errs := popri(t, "data", "import", "--published-json", clients+",,", "--out", good); code != 0 {
 		t.Fatal(errs)
 	}
-	b, err := os.ReadFile(good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, good)
 	cut := write(t, dir, "cut.parquet", string(b[:len(b)/2]))
 	public := write(t, dir, "public.txt", "the cat\nthe hat\n")
 	blank := write(t, dir, "blank.jsonl", `{"text": " "}`)
@@ -184,10 +182,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
 	c.Trainer.Rounds = 1
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, c.YAML(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(t.TempDir(), "c.yaml"), c.YAML())
 	for _, args := range [][]string{{"run", "--config", file, "--out", filepath.Join(t.TempDir(), "run")},
 		{"account", "table3", "--json"},
 		{"version"}} {

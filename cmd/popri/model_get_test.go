@@ -9,6 +9,7 @@ import (
 	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // hubOf makes an empty cache, and a Python whose huggingface_hub knows the model folders by their names. It notes in the
@@ -39,7 +40,7 @@ func hubOf(t *testing.T, folders map[string]string) (asked string) {
 func TestModelByName(t *testing.T) {
 	encoder := golden.Folder(t, "sentence") + "/bert-first"
 	other := tinyModel(t)
-	editJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
+	testfile.EditJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
 	hubOf(t, map[string]string{"tiny": tinyModel(t), "org/bert": encoder, "org/mamba": other})
 	prompts := write(t, t.TempDir(), "prompts.jsonl", "{\"prompt\": \"the\"}\n")
 	texts := write(t, t.TempDir(), "texts.jsonl", "{\"text\": \"the\"}\n")
@@ -93,7 +94,7 @@ func TestModelByName(t *testing.T) {
 // A model that popri cannot use is refused before its weights are fetched.
 func TestModelGetUnsupported(t *testing.T) {
 	other := tinyModel(t)
-	editJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
+	testfile.EditJSON(t, filepath.Join(other, "config.json"), func(v map[string]any) { v["model_type"] = "mamba" })
 	asked := hubOf(t, map[string]string{"org/mamba": other})
 	code, _, errs := popri(t, "model", "get", "org/mamba")
 	for _, want := range []string{"org/mamba", `"mamba"`, "generators: " + strings.Join(lm.Generators(), ", ") + ";",

@@ -8,6 +8,7 @@ import (
 
 	"popri/internal/modelcache"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // TestModelImport imports a file by the command, and writes text with the folder that it made.
@@ -35,11 +36,8 @@ func TestModelImport(t *testing.T) {
 		t.Errorf("as text: exit code %d, %s, %s", code, out, errs)
 	}
 	broken := filepath.Join(t.TempDir(), "broken.gguf")
-	if content, err := os.ReadFile(files[0]); err != nil {
-		t.Fatal(err)
-	} else if err := os.WriteFile(broken, content[:len(content)/2], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, files[0])
+	testfile.Write(t, broken, content[:len(content)/2])
 	for _, c := range []struct {
 		args []string
 		want string

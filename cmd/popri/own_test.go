@@ -1,13 +1,13 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/configs"
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 // TestOwnDataWithEmbeddedModels: clients of the user's are not tuned for with the embedded default's text or models,
@@ -71,12 +71,7 @@ func TestOwnDataWithEmbeddedModels(t *testing.T) {
 	c.Data.Private, c.Eval.ReferencePrivate = private, false
 	begun, grid := filepath.Join(dir, "begun"), filepath.Join(dir, "grid")
 	for _, folder := range []string{begun, filepath.Join(grid, "dpo.beta=0.1,seed=1")} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, rundir.Config), c.YAML(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(folder, rundir.Config), c.YAML())
 	}
 	for _, args := range [][]string{{"run", "--resume", "--out", begun},
 		append([]string{"ablate", "--over", "dpo.beta=0.1", "--out", grid}, mine...),

@@ -12,6 +12,7 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/accountant/ledger"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -19,10 +20,7 @@ import (
 func pages(t *testing.T, dir, printed string) map[string]string {
 	t.Helper()
 	all := map[string]string{"run": printed}
-	content, err := os.ReadFile(filepath.Join(dir, "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, filepath.Join(dir, "report.html"))
 	all["report"] = html.UnescapeString(regexp.MustCompile(`(?s)<style>.*?</style>|<script.*?</script>|<[^>]*>`).ReplaceAllString(string(content),
 		" "))
 	_, all["audit"], _ = popri(t, "account", "audit", dir, "--trials", "0")
@@ -32,10 +30,7 @@ func pages(t *testing.T, dir, printed string) map[string]string {
 
 // TestPagesDoNotContradict reads every page about runs of many kinds: what one page says, none denies.
 func TestPagesDoNotContradict(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	secret := []string{"privacy.insecure_seeded_noise=false"}
 	for name, c := range map[string]struct {
 		set      []string
@@ -186,11 +181,7 @@ func TestRelationInDocuments(t *testing.T) {
 	_, info, _ := popri(t, "data", "info", "godoc")
 	all := map[string]string{"data info": info}
 	for _, file := range []string{"README.md", "docs/accounting.md", "docs/security.md"} {
-		b, err := os.ReadFile(filepath.Join("..", "..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all[file] = string(b)
+		all[file] = string(testfile.Read(t, filepath.Join("..", "..", file)))
 	}
 	for page, text := range all {
 		if !strings.Contains(text, "taken away") {
@@ -207,12 +198,9 @@ func TestRelationInDocuments(t *testing.T) {
 
 // The page about attacks names tests that exist.
 func TestSecurityPageNamesTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "attacks.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, filepath.Join("..", "..", "docs", "attacks.md"))
 	exist := map[string]bool{}
-	err = filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}

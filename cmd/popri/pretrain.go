@@ -129,7 +129,7 @@ func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 		return err
 	}
 	return a.emit(p, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: %d parameters, held-o.out loss %.4f, accuracy %.2f %%\n", o.out, p.Parameters,
+		fmt.Fprintf(w, "%s: %d parameters, held-out loss %.4f, accuracy %.2f %%\n", o.out, p.Parameters,
 			p.HeldLoss, 100*p.HeldAccuracy)
 	})
 }

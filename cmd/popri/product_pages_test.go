@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"popri/run/evaluation"
 	"popri/show/datacard"
 	"popri/show/report"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -56,10 +56,7 @@ var sampleCell = regexp.MustCompile(`(?s)<blockquote data-column="([^"]*)">(.*?)
 // public texts, what the model wrote alone, and public texts alone. The card, the report and the comparison say the
 // same.
 func TestPagesAgreeWithTheProduct(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	var dirs []string
 	var products []productCounts
 	for _, c := range []struct {
@@ -115,11 +112,7 @@ func cardAgrees(t *testing.T, dir string, p productCounts) {
 		got.distinct != p.distinct || got.repeated != p.repeated || r.LeftOut != 0 {
 		t.Errorf("push-ready counts %+v, the file has %+v", got, p)
 	}
-	content, err := os.ReadFile(filepath.Join(hub, datacard.Card))
-	if err != nil {
-		t.Fatal(err)
-	}
-	card := string(content)
+	card := string(testfile.Read(t, filepath.Join(hub, datacard.Card)))
 	says(t, "the card", card, fmt.Sprintf("%d rows, made by", p.rows), true)
 	says(t, "the card", card, fmt.Sprintf("%d of the texts are different", p.distinct), true)
 	says(t, "the card", card, fmt.Sprintf("the most frequent one has %d row", p.repeated), true)
@@ -132,11 +125,7 @@ func cardAgrees(t *testing.T, dir string, p productCounts) {
 // reportAgrees compares what the report calls the synthetic set, and the texts that it shows of each kind, with the synthetic set.
 func reportAgrees(t *testing.T, dir string, p productCounts) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(dir, "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(content)
+	page := string(testfile.Read(t, filepath.Join(dir, "report.html")))
 	says(t, "the report", page, fmt.Sprintf(" %d texts that the model wrote", p.written), p.written > 0)
 	says(t, "the report", page, "that the model wrote", p.written > 0)
 	says(t, "the report", page, report.Readable(fmt.Sprintf(" %d public texts that the clients", p.public)),
@@ -189,11 +178,7 @@ func comparisonAgrees(t *testing.T, dirs []string, products []productCounts) {
 	if code, _, errs := popri(t, append([]string{"compare", "--out", out}, dirs...)...); code != 0 {
 		t.Fatal(errs)
 	}
-	content, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := html.UnescapeString(string(content))
+	page := html.UnescapeString(string(testfile.Read(t, out)))
 	says(t, "the comparison", page, "what the run publishes", true)
 	says(t, "the comparison", page, "% public text", false) // it is true of one of the runs alone
 	for _, p := range products {

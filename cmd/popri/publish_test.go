@@ -12,10 +12,7 @@ import (
 // TestPublishVerb: what is published passes its audit, and has neither times nor figures of test clients; a run that
 // protects nobody needs a flag.
 func TestPublishVerb(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir, to := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "public")
 	if code, _, errs := popri(t, "run", "--config", w.File, "--quiet", "--out", dir, "--set", "trainer.rounds=1",
 		"--set", "privacy.insecure_seeded_noise=false"); code != 0 {

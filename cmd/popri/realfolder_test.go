@@ -1,21 +1,21 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
 )
 
 // published turns a model's folder into one as people publish them: bookkeeping in config.json, a vocabulary without
 // some control characters, files that begin with a byte-order mark.
 func published(t *testing.T, dir string) {
 	t.Helper()
-	editJSON(t, filepath.Join(dir, "config.json"),
+	testfile.EditJSON(t, filepath.Join(dir, "config.json"),
 		func(c map[string]any) { c["_model_name_or_path"] = "someone/something" })
-	editJSON(t, filepath.Join(dir, tokenizer.FileName), func(f map[string]any) {
+	testfile.EditJSON(t, filepath.Join(dir, tokenizer.FileName), func(f map[string]any) {
 		for piece, id := range f["model"].(map[string]any)["vocab"].(map[string]any) {
 			if n := id.(float64); piece == "Ā" || piece == "ā" { // the bytes 0 and 1; their ids stay in use
 				vocab := f["model"].(map[string]any)["vocab"].(map[string]any)
@@ -26,13 +26,8 @@ func published(t *testing.T, dir string) {
 	})
 	for _, name := range []string{"config.json", tokenizer.FileName} {
 		path := filepath.Join(dir, name)
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, append([]byte("\ufeff"), content...), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, path)
+		testfile.Write(t, path, append([]byte("\ufeff"), content...))
 	}
 }
 
@@ -55,7 +50,7 @@ func TestPublishedFolder(t *testing.T) {
 // a model.
 func TestAcceptKey(t *testing.T) {
 	model, dir := tinyModel(t), t.TempDir()
-	editJSON(t, filepath.Join(model, "config.json"), func(c map[string]any) { c["mup_scale"] = 2 })
+	testfile.EditJSON(t, filepath.Join(model, "config.json"), func(c map[string]any) { c["mup_scale"] = 2 })
 	write(t, model, "prompts.json", "[[1, 2, 3], [4, 5]]")
 	prompts := write(t, dir, "prompts.jsonl", "{\"prompt\": \"the\"}\n")
 	pairs := write(t, dir, "pairs.jsonl", "{\"prompt\": \"the\", \"chosen\": \" cat\", \"rejected\": \" hat\"}\n")

@@ -69,9 +69,7 @@ func (a *app) runReproduce(cmd *cobra.Command, name string, o reproduceOptions) 
 	if err != nil {
 		return usage(fmt.Errorf("reproduce: --scale: %w", err))
 	}
-	if o.preset == "" {
-		o.preset = g.Preset
-	}
+	o.preset = cmp.Or(o.preset, g.Preset)
 	o.data.name = g.World
 	o.set = append(g.Set, o.set...)
 	o.over, o.instead, o.costs, o.curves = g.Over, g.Instead, e.Costs, e.Curves

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -9,14 +8,12 @@ import (
 	"popri/configs/worlds"
 	"popri/study/grid"
 	"popri/study/reproduction"
+	"popri/testkit/testfile"
 )
 
 // Every grid is possible at its scales, and the page says what was found of each.
 func TestReproductions(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reproduction.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, "../../docs/reproduction.md")
 	names := map[string]bool{}
 	for _, e := range reproduction.All() {
 		if names[e.Name] {

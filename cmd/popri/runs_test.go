@@ -11,15 +11,13 @@ import (
 
 	"popri/internal/rundir"
 	"popri/run/evaluation"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
 // TestAuditVerbs audits a small run and one that continues its ledger, with cohorts drawn by Poisson sampling.
 func TestAuditVerbs(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
 	if code, _, errs := popri(t, "run", "--config", w.File, "--set", "trainer.rounds=2", "--out", first,
 		"--quiet"); code != 0 {
@@ -115,14 +113,9 @@ func TestAuditVerbs(t *testing.T) {
 		t.Errorf("continued twice: exit code %d, %s", code, errs)
 	}
 	release := filepath.Join(first, "rounds", "0001", "release.bin")
-	b, err := os.ReadFile(release)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, release)
 	b[len(b)-1] ^= 1
-	if err := os.WriteFile(release, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, release, b)
 	if code, out, errs := popri(t, "account", "audit", first, "--trials", "0"); code != exitFailed ||
 		!strings.Contains(out, "has no charge") || !strings.Contains(errs, "audit") {
 		t.Errorf("a changed release: exit code %d, %s, %s", code, out, errs)
@@ -131,9 +124,7 @@ func TestAuditVerbs(t *testing.T) {
 		filepath.Join(t.TempDir(), "hub")); code == 0 || !strings.Contains(errs, "does not pass the audit") {
 		t.Errorf("a run that fails its audit is given away: exit code %d, %s", code, errs)
 	}
-	if err := os.Remove(w.Public); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, w.Public)
 	if code, out, errs := popri(t, "account", "audit", beside, "--trials", "0"); code != exitUnmeasured ||
 		!strings.Contains(out, "The noise was not measured of round 1: the encoder cannot be opened") {
 		t.Errorf("without the public texts: exit code %d, %s, %s", code, out, errs)
@@ -142,10 +133,7 @@ func TestAuditVerbs(t *testing.T) {
 
 // TestRunVerbs leads one small run through run, eval, report and compare.
 func TestRunVerbs(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	code, out, errs := popri(t, "run", "--config", w.File, "--out", dir, "--json")
 	if code != 0 {
@@ -230,9 +218,7 @@ func TestRunVerbs(t *testing.T) {
 	}
 
 	page := filepath.Join(dir, "report.html")
-	if err := os.Remove(page); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, page)
 	code, out, errs = popri(t, "report", dir)
 	if b, err := os.ReadFile(page); code != 0 || err != nil || strings.TrimSpace(out) != page ||
 		!strings.Contains(string(b), "POPri") {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/csv"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"popri/internal/rundir"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // A marker in a page is followed by a table of docs/figures: all of it, or the named columns and rows, from 1.
@@ -46,10 +46,7 @@ func filesTable() string {
 // resultTable is a file of docs/figures as Markdown.
 func resultTable(t *testing.T, name string, columns, rows []string) string {
 	t.Helper()
-	content, err := os.ReadFile(golden.Repository("docs", "figures", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, golden.Repository("docs", "figures", name))
 	for _, origin := range []string{"# command: ", "# seeds: ", "# cpu: ", "# date: ", "# recorded in: "} {
 		if !strings.Contains(string(content), origin) {
 			t.Errorf("%s lacks %q", name, origin)

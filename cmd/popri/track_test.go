@@ -1,13 +1,13 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/internal/rundir"
 	"popri/run/evaluation"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -32,10 +32,7 @@ func TestReportToRefuses(t *testing.T) {
 
 // The figures of an evaluation are shown, without the figures of the clients' own text.
 func TestReportToEval(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := t.TempDir()
 	run, elsewhere := filepath.Join(dir, "run"), filepath.Join(dir, "elsewhere")
 	for _, args := range [][]string{
@@ -56,10 +53,7 @@ func TestReportToEval(t *testing.T) {
 		if err != nil || len(files) != 1 {
 			t.Fatalf("%v, %v: want one event file", files, err)
 		}
-		b, err := os.ReadFile(files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testfile.Read(t, files[0])
 		for _, name := range want {
 			if !strings.Contains(string(b), name) {
 				t.Errorf("%s lacks %s", files[0], name)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 // shut is a folder in which nothing can be made, no matter who the user is.
@@ -73,10 +74,7 @@ func TestUnwritableFolders(t *testing.T) {
 func TestUnwritableFiles(t *testing.T) {
 	dir, closed := t.TempDir(), shut(t)
 	file, unread := write(t, dir, "file", ""), filepath.Join(dir, "unread")
-	folder := filepath.Join(dir, "folder.svg")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	folder := testfile.Folder(t, filepath.Join(dir, "folder.svg"))
 	verbs := [][]string{
 		{"compare", unread, "--out"},
 		{"data", "import", unread, "--out"},
@@ -94,8 +92,6 @@ func TestUnwritableFiles(t *testing.T) {
 		}
 	}
 	write(t, dir, rundir.Config, "unread")
-	if err := os.Mkdir(filepath.Join(dir, rundir.Eval), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, filepath.Join(dir, rundir.Eval))
 	refusedUnread(t, dir, filepath.Join(dir, rundir.Eval), "unread", []string{"eval", "--run", dir})
 }

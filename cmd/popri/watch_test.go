@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -60,10 +60,7 @@ func fetch(t *testing.T, method, url string, header ...string) (int, string) {
 
 // A run with --watch prints an address; anyone who has the token in it stops the run after a round, and --resume continues.
 func TestRunIsWatchedAndStopped(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	errs := &printedLines{seen: make(chan string, 1000)}
 	a := &app{out: io.Discard, err: errs}
@@ -175,9 +172,7 @@ func TestWatchMistakes(t *testing.T) {
 		"--allow-stop"); code != exitUsage || !strings.Contains(errs, "--watch") {
 		t.Errorf("--allow-stop alone: %d, %s", code, errs)
 	}
-	if err := os.WriteFile(filepath.Join(dir, rundir.Config), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, rundir.Config), "")
 	if code, _, errs := popri(t, "watch", dir, "--addr", "nowhere:x"); code != exitUsage ||
 		!strings.Contains(errs, "nowhere") {
 		t.Errorf("a bad address: %d, %s", code, errs)

@@ -1,7 +1,6 @@
 package worlds
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // folder has a file of every name that a world reads, empty.
@@ -19,9 +19,7 @@ func folder(t *testing.T) string {
 			if name == "" {
 				continue
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, name), "")
 		}
 	}
 	return dir
@@ -89,9 +87,7 @@ func TestOwnSettingsOverAWorld(t *testing.T) {
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	dir := folder(t)
-	if err := os.Remove(filepath.Join(dir, "imdb.parquet")); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, filepath.Join(dir, "imdb.parquet"))
 	w, err := Find("imdb")
 	if err != nil {
 		t.Fatal(err)
@@ -122,9 +118,7 @@ func TestDataFolder(t *testing.T) {
 	}
 	check("", "data") // where there is none, the message names the first place
 	check("mine", "mine")
-	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, filepath.Join(dir, "data"))
 	check("", "data")
 	env[FolderVariable] = "theirs"
 	check("", "theirs")

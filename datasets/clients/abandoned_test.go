@@ -10,6 +10,7 @@ import (
 
 	"popri/internal/fault"
 	"popri/internal/filelock"
+	"popri/testkit/testfile"
 )
 
 // An import removes the clients' text that a killed import left next to its output, and leaves an active import's.
@@ -17,12 +18,7 @@ func TestAbandonedSpools(t *testing.T) {
 	dir := t.TempDir()
 	dead, alive := filepath.Join(dir, ".tmp-import-1"), filepath.Join(dir, ".tmp-import-2")
 	for _, spool := range []string{dead, alive} {
-		if err := os.Mkdir(spool, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(spool, "spool-1"), []byte("private"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(spool, "spool-1"), "private")
 	}
 	lock, err := filelock.Folder(alive)
 	if err != nil {
@@ -32,14 +28,8 @@ func TestAbandonedSpools(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	unfinished := filepath.Join(dir, fmt.Sprintf(".tmp-out.parquet-%d-1", ended.Process.Pid))
-	if err := os.WriteFile(unfinished, []byte("private"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in := filepath.Join(t.TempDir(), "a.jsonl")
-	if err := os.WriteFile(in, []byte(`{"client_id": "a", "text": "x"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	unfinished := testfile.Write(t, filepath.Join(dir, fmt.Sprintf(".tmp-out.parquet-%d-1", ended.Process.Pid)), "private")
+	in := testfile.Write(t, filepath.Join(t.TempDir(), "a.jsonl"), `{"client_id": "a", "text": "x"}`)
 	run := func() {
 		t.Helper()
 		_, err := Import(t.Context(), filepath.Join(dir, "out.parquet"), []ImportFile{{Path: in}},
@@ -70,9 +60,7 @@ func TestAbandonedSpools(t *testing.T) {
 func TestImportIntoFolders(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.parquet", "b.parquet" + ManifestSuffix} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, filepath.Join(dir, name))
 	}
 	for name, want := range map[string]string{"a.parquet": "a.parquet cannot be written",
 		"b.parquet": ManifestSuffix + " cannot be written"} {

@@ -64,7 +64,7 @@ func (i *importer) borders(shaped map[Split]*spool) (map[Split]*spool, error) {
 	for n, t := range i.o.Public {
 		if n%1024 == 0 {
 			i.o.Progress("public text", int64(n), int64(len(i.o.Public)))
-			if err := i.check(); err != nil {
+			if err := i.ctx.Err(); err != nil {
 				return nil, err
 			}
 		}
@@ -86,7 +86,7 @@ func (i *importer) borders(shaped map[Split]*spool) (map[Split]*spool, error) {
 		err = shaped[split].each(func(c *imported) error {
 			if done++; done%256 == 0 {
 				i.o.Progress("duplicates", done, total)
-				if err := i.check(); err != nil {
+				if err := i.ctx.Err(); err != nil {
 					return err
 				}
 			}
@@ -111,7 +111,7 @@ func (i *importer) borders(shaped map[Split]*spool) (map[Split]*spool, error) {
 				for _, t := range c.texts {
 					b.add(t.text, uint8(side))
 				}
-				return i.check()
+				return i.ctx.Err()
 			})
 		}
 		if err != nil {

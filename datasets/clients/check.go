@@ -38,18 +38,14 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string {
 	const shown = 3
-	var b strings.Builder
-	fmt.Fprintf(&b, "clients: %s: ", e.Path)
-	for i, p := range e.Problems[:min(len(e.Problems), shown)] {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(p.String())
+	var list []string
+	for _, p := range e.Problems[:min(len(e.Problems), shown)] {
+		list = append(list, p.String())
 	}
 	if n := len(e.Problems) - shown; n > 0 {
-		fmt.Fprintf(&b, "; and %d more", n)
+		list = append(list, fmt.Sprintf("and %d more", n))
 	}
-	return b.String()
+	return fmt.Sprintf("clients: %s: %s", e.Path, strings.Join(list, "; "))
 }
 
 // Unwrap lets errors.Is find parquetio.ErrFormat, which marks a user's bad file.

@@ -2,20 +2,16 @@ package clients
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/datasets/records"
+	"popri/testkit/testfile"
 )
 
 func write(t *testing.T, name, content string) string {
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testfile.Write(t, filepath.Join(t.TempDir(), name), content)
 }
 
 func TestGuess(t *testing.T) {

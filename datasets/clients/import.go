@@ -160,9 +160,6 @@ func (i *importer) run(out string) error {
 	return i.write(out, kept)
 }
 
-// check stops at a cancelled context.
-func (i *importer) check() error { return i.ctx.Err() }
-
 // shape puts sorted records together to clients and stores each in its split.
 func (i *importer) shape(shaped map[Split]*spool) error {
 	var c imported
@@ -187,7 +184,7 @@ func (i *importer) shape(shaped map[Split]*spool) error {
 	err := i.sorter.Each(func(key string, value []byte) error {
 		if done++; done%1024 == 0 {
 			i.o.Progress("shape", done, i.m.TextsRead)
-			if err := i.check(); err != nil {
+			if err := i.ctx.Err(); err != nil {
 				return err
 			}
 		}
@@ -253,7 +250,7 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 		err := merge(kept, func(s Split, c *imported) error {
 			if done++; done%256 == 0 {
 				i.o.Progress("write", done, total)
-				if err := i.check(); err != nil {
+				if err := i.ctx.Err(); err != nil {
 					return err
 				}
 			}

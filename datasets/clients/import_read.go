@@ -143,7 +143,7 @@ type intake struct {
 
 func (in *intake) take(r records.Record) error {
 	if in.taken++; in.taken%1024 == 0 {
-		if err := in.check(); err != nil {
+		if err := in.ctx.Err(); err != nil {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (o *ImportOptions) share(id string) Split {
 	if shares == [3]float64{} {
 		shares = defaultShares
 	}
-	switch u := uniform("split", o.Seed, id); {
+	switch u := float64(hashOf("split", o.Seed, id)>>11) / (1 << 53); { // uniform in [0, 1)
 	case u < shares[2]:
 		return Test
 	case u < shares[2]+shares[1]:
@@ -258,8 +258,4 @@ func (o *ImportOptions) share(id string) Split {
 func hashOf(purpose string, seed uint64, id string) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", purpose, seed, id))
 	return binary.BigEndian.Uint64(sum[:])
-}
-
-func uniform(purpose string, seed uint64, id string) float64 {
-	return float64(hashOf(purpose, seed, id)>>11) / (1 << 53)
 }

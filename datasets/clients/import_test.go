@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,15 +15,13 @@ import (
 
 	"popri/datasets/records"
 	"popri/internal/parquetio"
+	"popri/testkit/testfile"
 )
 
 // importText imports one file of the given name and content.
 func importText(t testing.TB, name, content string, o ImportOptions) (*Population, *Manifest, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testfile.Write(t, filepath.Join(t.TempDir(), name), content)
 	return importFiles(t, []ImportFile{{Path: path}}, o)
 }
 
@@ -30,9 +29,7 @@ func importText(t testing.TB, name, content string, o ImportOptions) (*Populatio
 // manifest, and after an error nothing at all.
 func importFiles(t testing.TB, files []ImportFile, o ImportOptions) (*Population, *Manifest, error) {
 	t.Helper()
-	if o.Deduplicate == "" {
-		o.Deduplicate = NoDeduplication
-	}
+	o.Deduplicate = cmp.Or(o.Deduplicate, NoDeduplication)
 	out := filepath.Join(t.TempDir(), "out.parquet")
 	m, err := Import(t.Context(), out, files, o)
 	left, _ := os.ReadDir(filepath.Dir(out))
@@ -86,13 +83,7 @@ func TestImportFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"ann.txt": "One  two.\n\nThree.", "bob/1.md": "In\na folder.",
 		"bob/deep/2.md": "Deeper.", ".x": "no"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	p, _, err := importFiles(t, []ImportFile{{dir, Train}}, ImportOptions{})
 	want := []Client{{ID: "ann", Split: Train, Texts: []string{"One two.", "Three."}},
@@ -100,9 +91,7 @@ func TestImportFolder(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(p.Clients, want) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "ann.md"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "ann.md"), "x")
 	if _, _, err := importFiles(t, []ImportFile{{dir, Train}}, ImportOptions{}); err == nil ||
 		!strings.Contains(err.Error(), `both be client "ann"`) {
 		t.Error(err)
@@ -157,11 +146,7 @@ func TestClientsAreBounded(t *testing.T) {
 func TestImportPublished(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	train := file("train.json", "\ufeff"+`{"z": ["1", "2"], "a": ["3"]}`)
 	p, _, err := importFiles(t, []ImportFile{{train, Train}, {file("eval.json", `["4", "5"]`), Validation},
@@ -260,9 +245,7 @@ func TestImportStopsWhenCancelled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.jsonl")
 	content := strings.Repeat(`{"client_id": "a", "text": "x"}`+"\n", 2000)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, content)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Import(ctx, filepath.Join(dir, "out"), []ImportFile{{Path: path}},
@@ -282,10 +265,7 @@ func TestImportIsDeterministic(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	path := filepath.Join(dir, "a.jsonl")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := testfile.Write(t, filepath.Join(dir, "a.jsonl"), b.Bytes())
 	bytesOf := func(o ImportOptions) (out [2]string) {
 		file := filepath.Join(dir, "out.parquet")
 		o.Deduplicate = ExactDuplicates
@@ -293,11 +273,7 @@ func TestImportIsDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, name := range []string{file, file + ManifestSuffix} {
-			content, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out[i] = string(content)
+			out[i] = string(testfile.Read(t, name))
 		}
 		return out
 	}
@@ -324,10 +300,7 @@ func FuzzImport(f *testing.F) {
 		if format == records.Folder {
 			return
 		}
-		path := filepath.Join(t.TempDir(), "in")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), "in"), content)
 		p, m, err := importFiles(t, []ImportFile{{Path: path}},
 			ImportOptions{Dialect: records.Dialect{Format: format}, SkipBlank: true, SkipBad: "50%",
 				HTML: len(content)%2 == 0})

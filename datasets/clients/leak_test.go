@@ -2,13 +2,13 @@ package clients
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"popri/datasets/records"
+	"popri/testkit/testfile"
 )
 
 // columns of a sound client file, each with cells that a swapped column would show.
@@ -128,9 +128,7 @@ func TestPublishedJSONIsNotQuoted(t *testing.T) {
 		dir := t.TempDir()
 		first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
 		for path, content := range map[string]string{first: `{"known secret": ["x"]}`, second: content} {
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, content)
 		}
 		_, err := Import(t.Context(), filepath.Join(dir, "out"), []ImportFile{{first, Train}, {second, Validation}},
 			ImportOptions{Dialect: records.Dialect{Format: records.JSON}, Deduplicate: NoDeduplication})

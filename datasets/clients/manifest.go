@@ -3,7 +3,6 @@ package clients
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -116,11 +115,7 @@ func (m *Manifest) write(out string, files []ImportFile) error {
 		return err
 	}
 	m.Output.Path = filepath.Base(out)
-	content, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(out+ManifestSuffix, append(content, '\n'))
+	return atomicfile.WriteJSON(out+ManifestSuffix, m)
 }
 
 func hashFile(path string) (FileHash, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"popri/internal/parquetio"
+	"popri/testkit/testfile"
 )
 
 // nullableRow has every column nullable, as files from elsewhere often have.
@@ -57,11 +58,7 @@ func save[Row any](t testing.TB, rows []Row) string {
 
 func saveBytes(t testing.TB, b []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "clients.parquet")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testfile.Write(t, filepath.Join(t.TempDir(), "clients.parquet"), b)
 }
 
 func TestCheckNamesEveryBadRow(t *testing.T) {
@@ -171,10 +168,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		Split  string `parquet:"split"`
 		Texts  string `parquet:"texts"`
 	}
-	whole, err := os.ReadFile(save(t, good()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := testfile.Read(t, save(t, good()))
 	corrupt := bytes.Clone(whole)
 	at := bytes.Index(corrupt, []byte{0x28, 0xb5, 0x2f, 0xfd}) // the first zstd frame
 	for i := range 8 {
@@ -347,9 +341,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("PAR1PAR1PAR1"))
 	path := filepath.Join(f.TempDir(), "fuzz.parquet")
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		p, err := Read(path)
 		if err != nil {
 			if !strings.Contains(err.Error(), path) {

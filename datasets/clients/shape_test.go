@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // lines encodes rows as JSON lines.
@@ -187,22 +188,14 @@ func TestBorders(t *testing.T) {
 func TestManifest(t *testing.T) {
 	dir := t.TempDir()
 	path, out := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "out.parquet")
-	if err := os.WriteFile(path, []byte(people(t, 30)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, people(t, 30))
 	o := ImportOptions{Program: "v1", Deduplicate: ExactDuplicates, Seed: 3, Shape: Shape{MaxTexts: 7}}
 	m, err := Import(t.Context(), out, []ImportFile{{Path: path}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(out + ManifestSuffix)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var read Manifest
-	if err := json.Unmarshal(content, &read); err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, out+ManifestSuffix, &read)
 	source, err := hashFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +203,7 @@ func TestManifest(t *testing.T) {
 	if !reflect.DeepEqual(read.Sources, []FileHash{source}) || read.Program != "v1" || read.Options.MaxTexts != 7 ||
 		read.Options.Seed != 3 || read.Options.Shares != defaultShares || read.TextsRead != 30 ||
 		!reflect.DeepEqual(read.Splits, m.Splits) || len(read.Duplicates) != 3 {
-		t.Errorf("%s", content)
+		t.Errorf("%+v", read)
 	}
 	if again, err := hashFile(out); err != nil || again.SHA256 != read.Output.SHA256 {
 		t.Errorf("the output's hash is %s, want %s; %v", read.Output.SHA256, again.SHA256, err)

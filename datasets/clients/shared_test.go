@@ -1,11 +1,12 @@
 package clients
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // sharedData is a folder of real text next to the checkout. A test that needs it is skipped without it.
@@ -20,10 +21,6 @@ func sharedData(t *testing.T) string {
 
 func TestImportGivesTheExpectedCounts(t *testing.T) {
 	dir := sharedData(t)
-	content, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var expected map[string]struct {
 		Rows    int            `json:"rows"`
 		Texts   int            `json:"texts"` // where a row is a client
@@ -32,9 +29,7 @@ func TestImportGivesTheExpectedCounts(t *testing.T) {
 		Splits  map[string]int `json:"clients_by_split"`
 		RowsBy  map[string]int `json:"rows_by_split"`
 	}
-	if err := json.Unmarshal(content, &expected); err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, filepath.Join(dir, "expected.json"), &expected)
 	for name, want := range expected {
 		t.Run(name, func(t *testing.T) {
 			o := ImportOptions{ClientPerText: want.Clients == 0}

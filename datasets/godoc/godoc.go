@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"popri/datasets"
@@ -108,7 +109,7 @@ func split(files []file) *Corpus {
 		switch {
 		case inDomain(t.Source):
 			c.Public.InDomain = append(c.Public.InDomain, t)
-		case inPrompts(t.Source):
+		case !under(t.Source, "cmd", "runtime", "go", "internal", "reflect", "debug", "simd"):
 			c.Public.Prompts = append(c.Public.Prompts, t)
 		}
 	}
@@ -169,15 +170,6 @@ func assign(p string) clients.Split {
 
 func inDomain(p string) bool { return under(p, "cmd/compile", "cmd/link", "cmd/internal", "cmd/asm") }
 
-func inPrompts(p string) bool {
-	return !under(p, "cmd", "runtime", "go", "internal", "reflect", "debug", "simd")
-}
-
 func under(p string, dirs ...string) bool {
-	for _, d := range dirs {
-		if strings.HasPrefix(p, d) && len(p) > len(d) && p[len(d)] == '/' {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(p, d+"/") })
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 var writeShipped = flag.String("write-shipped", "", "write the comments of the installed Go into this file (make dist)")
@@ -33,23 +35,17 @@ func pack(t *testing.T) []byte {
 func TestShipped(t *testing.T) {
 	content := pack(t)
 	if *writeShipped != "" {
-		if err := os.WriteFile(*writeShipped, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, *writeShipped, content)
 		return
 	}
 	path := shippedPath()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, filepath.Dir(path))
 	defer os.RemoveAll(filepath.Dir(filepath.Dir(path)))
 	want, err := Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, content)
 	got, err := Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +56,7 @@ func TestShipped(t *testing.T) {
 	if got.Root = want.Root; !reflect.DeepEqual(got, want) {
 		t.Error("the file gives another corpus than Go's source")
 	}
-	if err := os.WriteFile(path, content[:len(content)/2], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, content[:len(content)/2])
 	if _, err := Load(""); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("half a file: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 const mails = `From a@example Mon Jan  1 00:00:00 2024
@@ -71,9 +73,7 @@ func TestCompressedMailbox(t *testing.T) {
 		done != total || total != int64(b.Len()) {
 		t.Errorf("%d records, %d of %d bytes: %v", records, done, total, err)
 	}
-	if err := os.WriteFile(path, []byte("no gzip"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, "no gzip")
 	if err := Read(path, Options{}, func(Record) error { return nil }); err == nil || !strings.Contains(err.Error(), "Mail.MBOX.gz") {
 		t.Errorf("no gzip: %v", err)
 	}

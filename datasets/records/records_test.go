@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,15 +12,12 @@ import (
 	"time"
 
 	"popri/internal/parquetio"
+	"popri/testkit/testfile"
 )
 
 func save(t testing.TB, name string, content []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testfile.Write(t, filepath.Join(t.TempDir(), name), content)
 }
 
 // list reads a file's records as lines of position, client, split, date, label and text; "-" stands for what is missing.
@@ -318,9 +314,7 @@ func FuzzRead(f *testing.F) {
 		if format == Folder {
 			return
 		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		records := 0
 		dialect := Dialect{Format: format, Backslash: len(content)%2 == 1,
 			Encoding: []string{"", "", "", "utf-16", "shift_jis"}[len(content)%5]}

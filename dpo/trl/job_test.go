@@ -2,7 +2,6 @@ package trl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -22,6 +21,7 @@ import (
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 )
 
 // job prepares the training of a fresh adapter on six pairs in batches of four, twice.
@@ -134,10 +134,7 @@ func TestFiles(t *testing.T) {
 	if err := j.write(s); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(j.Dir, settingsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join(j.Dir, settingsFile))
 	var back map[string]any
 	if err := yaml.Unmarshal(b, &back); err != nil {
 		t.Fatal(err)
@@ -156,15 +153,13 @@ func TestFiles(t *testing.T) {
 		!strings.Contains(string(b), "precompute_ref_log_probs: true") {
 		t.Errorf("the settings are %s", b)
 	}
-	lines, err := os.ReadFile(filepath.Join(j.Dir, pairsFile))
-	if err != nil {
-		t.Fatal(err)
+	pairs := testfile.ReadLines[pairLine](t, filepath.Join(j.Dir, pairsFile))
+	if len(pairs) != len(j.Fit.Pairs) {
+		t.Errorf("%d lines for %d pairs", len(pairs), len(j.Fit.Pairs))
 	}
-	for i, line := range strings.Split(strings.TrimSpace(string(lines)), "\n") {
-		var p pairLine
-		if err := json.Unmarshal([]byte(line), &p); err != nil || len(p.Prompt) != 3+i ||
-			p.RefChosen != j.Fit.Pairs[i].Reference[0] {
-			t.Errorf("line %d: %s (%v)", i+1, line, err)
+	for i, p := range pairs {
+		if len(p.Prompt) != 3+i || p.RefChosen != j.Fit.Pairs[i].Reference[0] {
+			t.Errorf("line %d: %+v", i+1, p)
 		}
 	}
 }

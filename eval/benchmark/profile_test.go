@@ -3,13 +3,13 @@ package benchmark
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/model/tensor"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // checkSum reports lines below 0 and lines that do not add up to the whole.
@@ -145,9 +145,7 @@ func TestProfileNamesTheUnknown(t *testing.T) {
 func workFolder(t *testing.T, model string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(golden.Folder(t, "models"), model))); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Copy(t, dir, filepath.Join(golden.Folder(t, "models"), model))
 	ids := func(n, from int) []int32 {
 		list := make([]int32, n)
 		for i := range list {
@@ -163,13 +161,7 @@ func workFolder(t *testing.T, model string) string {
 	}
 	for name, work := range map[string]any{"prompts.json": prompts, "rows.json": rows, "eval.json": rows,
 		"pairs.json": pairs} {
-		raw, err := json.Marshal(work)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.WriteJSON(t, filepath.Join(dir, name), work)
 	}
 	return dir
 }

@@ -1,13 +1,13 @@
 package benchmark
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 )
 
 // tiny is a round of a few tokens with a model that a folder describes.
@@ -16,9 +16,7 @@ func tiny(t *testing.T) RoundOptions {
 	dir := t.TempDir()
 	config := `{"model_type":"llama","vocab_size":64,"hidden_size":32,"intermediate_size":64,"num_hidden_layers":3,` +
 		`"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,"rms_norm_eps":1e-5,"hidden_act":"silu"}`
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "config.json"), config)
 	return RoundOptions{Shape: dir, Layers: 2, K: 3, J: 4, Prompt: 8, New: 5, Clients: 20, Rejected: 3, Rank: 2, Batch: 2,
 		DType: tensor.Float32, Seed: 1}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"popri/datasets/clients"
-	"popri/internal/rng"
 	"popri/model/lm"
 )
 
@@ -103,11 +102,6 @@ func (u Suite) known(src Source) (Source, error) {
 			len(src.Texts), len(u.Labels))
 	}
 	return out, nil
-}
-
-// classifier loads the small model with a head for the labels. Every training of a suite begins with the same one.
-func (u Suite) classifier(o lm.Options) (*lm.Model, error) {
-	return lm.LoadClassifier(u.ModelDir, u.Labels, o, rng.New(u.Options.Seed, "downstream", "head").NormFloat64)
 }
 
 // Named is a text's label and the one that the model gave it, as indices of the suite's labels.

@@ -19,6 +19,8 @@ import (
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
@@ -177,10 +179,7 @@ func world(t *testing.T) (*testworld.World, *tokenizer.Tokenizer, int32) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(w.Device)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, w.Device)
 	eos, _ := tok.EOS()
 	return w, tok, eos
 }
@@ -212,12 +211,9 @@ func options(steps int) Options {
 func tune(t *testing.T, w *testworld.World, rows, validation []lm.Row, o Options) (best Point, curve []Point,
 	loss float64, weights []float32) {
 	t.Helper()
-	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer m.Free()
-	err = tensor.Run(func(s *tensor.Scope) error {
+	err := tensor.Run(func(s *tensor.Scope) error {
 		var err error
 		if best, curve, err = FineTune(t.Context(), s, m, nil, rows, validation, 5e-3, o, ""); err != nil {
 			return err
@@ -275,10 +271,7 @@ func TestFineTune(t *testing.T) {
 	if best.Step != 0 || loss != curve[0].Loss || curve[len(curve)-1].Loss <= curve[0].Loss {
 		t.Errorf("best is step %d with %g, left is %g, the curve %v", best.Step, best.Loss, loss, curve)
 	}
-	start, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	start := testmodel.Load(t, w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer start.Free()
 	if err := tensor.Run(func(s *tensor.Scope) error {
 		if !reflect.DeepEqual(s.Float32s(start.Param(start.Names()[0])), weights) {
@@ -382,10 +375,7 @@ func TestSuite(t *testing.T) {
 	if adapted[2].Accuracy == plain[2].Accuracy || adapted[2].Perplexity >= adapted[0].Perplexity {
 		t.Errorf("trained with adapters: %+v", adapted[2])
 	}
-	m, err := lm.Load(w.Device, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{})
 	defer m.Free()
 	a, err := lora.Load(filepath.Join(k.Small, "adapter"), m)
 	if err != nil {
@@ -491,9 +481,7 @@ func TestSuite(t *testing.T) {
 	}
 	found, _ := filepath.Glob(filepath.Join(u.Cache, "*.json"))
 	for _, f := range found {
-		if err := os.WriteFile(f, []byte("{"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, f, "{")
 	}
 	if _, err := u.Run(t.Context(), sources); err == nil || !strings.Contains(err.Error(), u.Cache) {
 		t.Errorf("a damaged cache gives %v", err)
@@ -517,10 +505,7 @@ func TestSuite(t *testing.T) {
 // rows, where they begin with the same token.
 func TestLikelihoods(t *testing.T) {
 	w, tok, eos := world(t)
-	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer m.Free()
 	e := Encoder{Tokenizer: tok, Rows: Line, Begin: eos, End: eos, Length: 12}
 	texts := []string{"the cat", "a small dog sees the hat before the storm in the old house near the river.", ""}

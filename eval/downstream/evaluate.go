@@ -126,54 +126,47 @@ func typeOn(s *tensor.Scope, m Tested, k *keyboard.Keyboard, set Set, seed uint6
 // Interval is a 95 % confidence interval.
 type Interval [2]float64
 
+// sum adds up a figure of all clients.
+func sum(scores []Score, of func(Score) float64) (all float64) {
+	for _, c := range scores {
+		all += of(c)
+	}
+	return all
+}
+
+func tokensOf(scores []Score) float64 {
+	return sum(scores, func(c Score) float64 { return float64(c.Tokens) })
+}
+
+func lossOf(scores []Score) float64 { return sum(scores, func(c Score) float64 { return c.Loss }) }
+
 // accuracyOf is the fraction of all tokens that are predicted exactly.
 func accuracyOf(scores []Score) float64 {
-	return fraction(scores, func(c Score) int { return c.Correct })
+	return sum(scores, func(c Score) float64 { return float64(c.Correct) }) / tokensOf(scores)
 }
 
 // top3Of is the fraction of all tokens that are among the model's three likeliest ones, top5Of among its five.
-func top3Of(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top3 }) }
+func top3Of(scores []Score) float64 {
+	return sum(scores, func(c Score) float64 { return float64(c.Top3) }) / tokensOf(scores)
+}
 
-func top5Of(scores []Score) float64 { return fraction(scores, func(c Score) int { return c.Top5 }) }
-
-func fraction(scores []Score, of func(Score) int) float64 {
-	counted, tokens := 0, 0
-	for _, c := range scores {
-		counted += of(c)
-		tokens += c.Tokens
-	}
-	return float64(counted) / float64(tokens)
+func top5Of(scores []Score) float64 {
+	return sum(scores, func(c Score) float64 { return float64(c.Top5) }) / tokensOf(scores)
 }
 
 // perplexityOf is exp of the mean loss over all tokens.
-func perplexityOf(scores []Score) float64 {
-	loss, tokens := 0.0, 0
-	for _, c := range scores {
-		loss += c.Loss
-		tokens += c.Tokens
-	}
-	return math.Exp(loss / float64(tokens))
-}
+func perplexityOf(scores []Score) float64 { return math.Exp(lossOf(scores) / tokensOf(scores)) }
 
 // bitsOf is the mean information of a character, in bits. Unlike perplexity, it compares models of different
 // vocabularies.
 func bitsOf(scores []Score) float64 {
-	loss, characters := 0.0, 0
-	for _, c := range scores {
-		loss += c.Loss
-		characters += c.Characters
-	}
-	return loss / math.Ln2 / float64(characters)
+	return lossOf(scores) / math.Ln2 / sum(scores, func(c Score) float64 { return float64(c.Characters) })
 }
 
 // savedOf is the fraction of keystrokes that suggestions save.
 func savedOf(scores []Score) float64 {
-	saved, typed := 0, 0
-	for _, c := range scores {
-		saved += c.Saved
-		typed += c.Typed
-	}
-	return float64(saved) / float64(typed)
+	return sum(scores, func(c Score) float64 { return float64(c.Saved) }) /
+		sum(scores, func(c Score) float64 { return float64(c.Typed) })
 }
 
 // deciles are the perplexities of the tenths of the clients that have tokens, from those whose texts the model at ε = 0

@@ -15,6 +15,8 @@ import (
 	"popri/datasets/clients"
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 // texts returns rows of train and validation clients.
@@ -34,10 +36,7 @@ func again(ctx context.Context, t *testing.T, rows, validation []lm.Row, o Optio
 	weights []float32, err error) {
 	t.Helper()
 	w, _, _ := world(t)
-	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer m.Free()
 	err = tensor.Run(func(s *tensor.Scope) error {
 		_, curve, err = FineTune(ctx, s, m, nil, rows, validation, 5e-3, o, checkpoint)
@@ -173,9 +172,7 @@ func TestTrainingGoesOn(t *testing.T) {
 		if _, err := os.Stat(path); err == nil {
 			t.Error("the state of a finished training is left")
 		}
-		if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, "{}")
 		if _, _, err := again(t.Context(), t, rows, validation, o, path); err == nil ||
 			!strings.Contains(err.Error(), path) {
 			t.Errorf("a damaged file: %v", err)

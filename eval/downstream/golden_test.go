@@ -9,6 +9,7 @@ import (
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/testkit/golden"
+	"popri/testkit/testmodel"
 	"popri/trainer"
 )
 
@@ -38,10 +39,7 @@ func TestGoldenFineTuning(t *testing.T) {
 	}
 	rows, held := row(trace.Rows), row(trace.Held)
 	for _, micro := range []int{0, 3} {
-		m, err := lm.Load(filepath.Join(root, trace.Model), lm.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := testmodel.Load(t, filepath.Join(root, trace.Model), lm.Options{})
 		defer m.Free()
 		params, err := m.Trainable()
 		if err != nil {

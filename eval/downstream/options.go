@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -79,9 +80,7 @@ func (o Options) plan(rows int, rate float64) (plan, error) {
 	p.perEpoch = (rows + o.Batch - 1) / o.Batch
 	if o.Epochs > 0 {
 		p.steps = o.Epochs * p.perEpoch
-		if p.every == 0 {
-			p.every = p.perEpoch
-		}
+		p.every = cmp.Or(p.every, p.perEpoch)
 	}
 	if p.steps < 1 || p.every < 1 {
 		return p, errors.New("downstream: steps and eval_every must be positive")
@@ -114,9 +113,7 @@ func (o Options) measured(validation []lm.Row) (rows []lm.Row) {
 
 // drawn are most of n numbers, drawn by the seed, in ascending order; all where most is 0.
 func drawn(n, most int, seed uint64, stage string) []int {
-	if most == 0 {
-		most = n
-	}
+	most = cmp.Or(most, n)
 	list := rng.New(seed, "downstream", stage).Perm(n)[:min(n, most)]
 	slices.Sort(list)
 	return list

@@ -306,12 +306,14 @@ func (u Suite) test(e Encoder) (Set, error) {
 	return set.draw(u.Options.Tested, u.Options.Seed), err
 }
 
-// model loads the small model.
+// model loads the small model, of a classification with a head for the labels. Every training of a suite begins with the
+// same one.
 func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
 	o := lm.Options{Weights: tensor.Float32, Compute: u.Options.Compute}
 	load := func() (*lm.Model, error) { return lm.LoadBase(u.ModelDir, o) }
 	if u.classifies() {
-		load = func() (*lm.Model, error) { return u.classifier(o) }
+		head := rng.New(u.Options.Seed, "downstream", "head").NormFloat64
+		load = func() (*lm.Model, error) { return lm.LoadClassifier(u.ModelDir, u.Labels, o, head) }
 	}
 	m, err := load()
 	if err != nil {

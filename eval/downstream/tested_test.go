@@ -10,18 +10,16 @@ import (
 	"popri/model/lm"
 	"popri/model/mixture"
 	"popri/model/tensor"
+	"popri/testkit/testmodel"
 )
 
 // TestTableOfNothing: with a table that changes nothing, a model scores as by itself, token for token.
 func TestTableOfNothing(t *testing.T) {
 	w, _, _ := world(t)
-	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer m.Free()
 	rows, _ := texts(t)
-	err = tensor.Run(func(s *tensor.Scope) error {
+	err := tensor.Run(func(s *tensor.Scope) error {
 		want, err := Tested{Model: m}.rows(s, rows, nil)
 		if err != nil {
 			return err
@@ -51,12 +49,9 @@ func TestTableOfNothing(t *testing.T) {
 // loss, and predicts the likelier follower.
 func TestTableOfBigrams(t *testing.T) {
 	w, _, _ := world(t)
-	m, err := lm.Load(w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer m.Free()
-	err = tensor.Run(func(s *tensor.Scope) error {
+	err := tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range m.Names() {
 			p := m.Param(name)
 			s.NoGrad(func() { s.Copy_(p, s.Zeros(p.DType(), p.Shape()...)) })

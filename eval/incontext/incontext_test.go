@@ -12,7 +12,7 @@ import (
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
+	"popri/testkit/testmodel"
 )
 
 func load(t *testing.T) (*lm.Model, Format) {
@@ -21,14 +21,8 @@ func load(t *testing.T) (*lm.Model, Format) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.Load(dir, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
+	m := testmodel.Load(t, dir, lm.Options{})
 	t.Cleanup(m.Free)
 	return m, Format{Item: DefaultItem, Length: 16, Tokenizer: tok}
 }

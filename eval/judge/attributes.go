@@ -11,7 +11,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"popri/datasets"
 	"popri/internal/numeric"
 	"popri/model/embedding"
 )
@@ -188,17 +187,13 @@ func telling(product, clients counts, products, texts float64, ofTexts bool) (ou
 	if ofTexts {
 		p, q = products, texts
 	}
-	for _, k := range slices.Sorted(maps.Keys(merged(product, clients))) {
+	all := maps.Clone(product)
+	maps.Copy(all, clients)
+	for _, k := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, Share{k, product[k] / max(p, 1), clients[k] / max(q, 1)})
 	}
 	slices.SortStableFunc(out, func(a, b Share) int { return cmp.Compare(b.tells(), a.tells()) })
 	return out[:min(len(out), mostRows)]
-}
-
-func merged(a, b counts) counts {
-	m := maps.Clone(a)
-	maps.Copy(m, b)
-	return m
 }
 
 // tells is what a value adds to the divergence.
@@ -260,6 +255,3 @@ func (in Input) topics(product, clients embedding.Matrix, products, texts []stri
 
 // above says how much more frequent a word is in a topic than in all texts.
 func (s Share) above() float64 { return s.Product * math.Log((s.Product+1e-3)/(s.Clients+1e-3)) }
-
-// firstWords cuts a text behind its first n words.
-func firstWords(text string, n int) string { return datasets.First(text, datasets.CountWords, n) }

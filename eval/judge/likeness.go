@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"popri/datasets"
 	"popri/eval/metrics"
 	"popri/model/embedding"
 )
@@ -71,7 +72,7 @@ func (in Input) likeness(first, second []int) ([]Likeness, []Topic, error) {
 	vectors, drawn, n := make([]embedding.Matrix, len(sets)), make([][]string, len(sets)), mostTexts
 	for i, s := range sets {
 		for _, text := range some(s.texts, mostTexts, in.random("likeness "+s.name)) {
-			drawn[i] = append(drawn[i], firstWords(text, cut))
+			drawn[i] = append(drawn[i], datasets.First(text, datasets.CountWords, cut))
 		}
 		n = min(n, len(drawn[i]))
 		var err error

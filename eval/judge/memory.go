@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -181,11 +182,7 @@ func anyRow(int, int) bool { return true }
 
 // clusteredFraction is a fraction with its 95 % interval over clusters (bootstrap of 1000).
 func clusteredFraction(won, of map[int]float64, random interface{ IntN(int) int }) (fraction float64, ci [2]float64) {
-	var keys []int
-	for k := range of {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(of))
 	mean := func(draw func(i int) int) float64 {
 		w, n := 0.0, 0.0
 		for i := range keys {

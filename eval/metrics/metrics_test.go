@@ -1,11 +1,9 @@
 package metrics
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"popri/model/safetensors"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 func readPoints(t *testing.T, file string, names ...string) (points [][]float32, dim int) {
@@ -36,17 +35,6 @@ func readPoints(t *testing.T, file string, names ...string) (points [][]float32,
 	return points, dim
 }
 
-func readCases(t *testing.T, file string, into any) {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(content, into); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-}
-
 func TestGoldenFrechet(t *testing.T) {
 	dir := filepath.Join(golden.Root(t), "fid")
 	var cases []struct {
@@ -54,7 +42,7 @@ func TestGoldenFrechet(t *testing.T) {
 		Expected  float64
 		Tolerance float64 `json:"tolerance_abs"`
 	}
-	readCases(t, filepath.Join(dir, "frechet.json"), &cases)
+	testfile.ReadJSON(t, filepath.Join(dir, "frechet.json"), &cases)
 	for _, c := range cases {
 		points, dim := readPoints(t, filepath.Join(dir, c.Name+".safetensors"), "x", "y")
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
@@ -78,7 +66,7 @@ func TestGoldenPrecisionRecall(t *testing.T) {
 			Precision, Recall float64
 		}
 	}
-	readCases(t, filepath.Join(dir, "precision_recall.json"), &cases)
+	testfile.ReadJSON(t, filepath.Join(dir, "precision_recall.json"), &cases)
 	n := 0
 	for _, c := range cases {
 		points, dim := readPoints(t, filepath.Join(dir, "pr-"+c.Name+".safetensors"), "real", "generated")

@@ -24,6 +24,7 @@ import (
 	"popri/fedsim/sealing"
 	"popri/internal/fault"
 	"popri/internal/rng"
+	"popri/testkit/testfile"
 )
 
 const (
@@ -158,18 +159,23 @@ func (w *world) send(i int, shares map[Role][]byte) {
 	}
 }
 
-// finish passes the deadline and has both make their shares.
-func (w *world) finish() (steps []int64, reports int, err error) {
+// lists passes the deadline and has both list their reports.
+func (w *world) lists() map[Role][]ReportID {
 	w.Helper()
 	w.now = deadline
 	lists := map[Role][]ReportID{}
 	for _, role := range Roles {
 		lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
 	}
+	return lists
+}
+
+// finish passes the deadline and has both make their shares.
+func (w *world) finish() (steps []int64, reports int, err error) {
+	w.Helper()
+	lists := w.lists()
 	if w.asked.Proof != NoProof {
-		for _, role := range Roles {
-			w.verify(role, lists[role.Peer()])
-		}
+		w.verifyAll(lists)
 		for _, role := range Roles {
 			w.decide(role)
 		}
@@ -187,6 +193,14 @@ func (w *world) verify(role Role, peer []ReportID) {
 	half := w.must(w.sides[role.Peer()].VerifyHalf(w.asked.ID())).([]byte)
 	if err := w.sides[role].Verify(w.Context(), w.asked.ID(), peer, half); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// verifyAll has both verify the proofs of the reports that both listed.
+func (w *world) verifyAll(lists map[Role][]ReportID) {
+	w.Helper()
+	for _, role := range Roles {
+		w.verify(role, lists[role.Peer()])
 	}
 }
 
@@ -605,9 +619,7 @@ func TestTornLog(t *testing.T) {
 	}
 	path := filepath.Join(w.sides[Leader].current.dir, reportsFile)
 	content := w.must(os.ReadFile(path)).([]byte)
-	if err := os.WriteFile(path, append(content, content[:len(content)/5-3]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, append(content, content[:len(content)/5-3]...))
 	w.open(Leader)
 	if _, held, _, _ := w.sides[Leader].Counts(); held != 5 {
 		t.Errorf("%d reports are held, want 5", held)
@@ -662,10 +674,7 @@ func TestAnnouncements(t *testing.T) {
 
 // TestSchema: aggregate.proto has the messages' fields, with their numbers and types.
 func TestSchema(t *testing.T) {
-	content, err := os.ReadFile("aggregate.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, "aggregate.proto")
 	kinds := map[string]string{"uint64": "uint64", "string": "string", "bytes": "[]uint8", "double": "float64",
 		"bool": "bool", "repeated fixed64": "[]uint64"}
 	for _, m := range []message{&Announcement{}, &Report{}, &Share{}, &Proofs{}} {
@@ -749,12 +758,8 @@ func FuzzLog(f *testing.F) {
 	f.Add(append(binary.LittleEndian.AppendUint32(nil, uint32(len(report))), report...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, announcementFile), w.asked.Encode(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, reportsFile), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, announcementFile), w.asked.Encode())
+		testfile.Write(t, filepath.Join(dir, reportsFile), b)
 		if got, err := openBatch(dir); err == nil {
 			if got.size > int64(len(b)) || len(got.held) > len(b)/4 {
 				t.Errorf("%d reports in %d of %d bytes", len(got.held), got.size, len(b))

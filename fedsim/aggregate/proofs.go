@@ -59,9 +59,6 @@ func ParseProofs(b []byte) (*Proofs, error) {
 // pageBytes is about how many bytes of records a message has.
 const pageBytes = 4 << 20
 
-// perPage is the number of records of a message.
-func perPage(s *rangeproof.Scheme) int { return max(1, pageBytes/s.RecordBytes()) }
-
 // drawHalf draws this aggregator's half of the verification key.
 func (b *batch) drawHalf() error {
 	half := make([]byte, keyBytes)
@@ -269,9 +266,10 @@ func (a *Aggregator) Records(id ID, from uint64) ([]byte, error) {
 	if from > n {
 		return nil, refuse(Malformed, "records from %d on, there are %d", from, n)
 	}
+	perPage := uint64(max(1, pageBytes/size))
 	batch := sha256.Sum256(both)
 	p := &Proofs{Version: Version, Role: string(a.Role), Announcement: b.id[:], Batch: batch[:], First: from,
-		Records: make([]byte, min(n-from, uint64(perPage(scheme)))*uint64(size))}
+		Records: make([]byte, min(n-from, perPage)*uint64(size))}
 	if _, err := f.ReadAt(p.Records, int64(from)*int64(size)); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"popri/fedsim/aggregate/rangeproof"
+	"popri/testkit/testfile"
 )
 
 // proved is a world whose reports have range proofs.
@@ -194,11 +195,7 @@ func provedKilled(t *testing.T, role Role, stage string, crash error) []int64 {
 	shares := w.split(6, vector(6))
 	shares[Helper][0] ^= 1
 	w.send(6, shares)
-	w.now = deadline
-	lists := map[Role][]ReportID{}
-	for _, role := range Roles {
-		lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
-	}
+	lists := w.lists()
 	w.verify(role.Peer(), lists[role])
 	killed := 0
 	if stage != "" {
@@ -272,14 +269,8 @@ func TestFalseRecords(t *testing.T) {
 			for i := range 6 {
 				w.upload(i, vector(i))
 			}
-			w.now = deadline
-			lists := map[Role][]ReportID{}
-			for _, role := range Roles {
-				lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
-			}
-			for _, role := range Roles {
-				w.verify(role, lists[role.Peer()])
-			}
+			lists := w.lists()
+			w.verifyAll(lists)
 			size := w.must(w.asked.scheme()).(*rangeproof.Scheme).RecordBytes()
 			mirrored := w.must(w.records(Leader)(0)).(*Proofs).Records
 			err := w.sides[Helper].Decide(w.asked.ID(), func(from uint64) (*Proofs, error) {
@@ -297,9 +288,7 @@ func TestFalseRecords(t *testing.T) {
 			if admits {
 				b := w.sides[Leader].current
 				left := slices.Delete(slices.Clone(lists[Leader]), 3, 4)
-				if err := os.WriteFile(b.path(countedFile), AppendIDs(nil, left), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testfile.Write(t, b.path(countedFile), AppendIDs(nil, left))
 				b.optimistic = nil
 			} else {
 				w.decide(Leader)
@@ -461,14 +450,8 @@ func TestRecordsAreChecked(t *testing.T) {
 	for i := range 6 {
 		w.upload(i, vector(i))
 	}
-	w.now = deadline
-	lists := map[Role][]ReportID{}
-	for _, role := range Roles {
-		lists[role] = w.must(w.sides[role].IDs(w.asked.ID())).([]ReportID)
-	}
-	for _, role := range Roles {
-		w.verify(role, lists[role.Peer()])
-	}
+	lists := w.lists()
+	w.verifyAll(lists)
 	for name, change := range map[string]func(*Proofs){
 		"version":      func(p *Proofs) { p.Version++ },
 		"role":         func(p *Proofs) { p.Role = string(Leader) },

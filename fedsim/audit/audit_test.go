@@ -18,6 +18,7 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/testkit/testfile"
 )
 
 const trainClients = 30
@@ -119,10 +120,7 @@ func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) 
 	}
 	samples := vectors(t)
 	for round := 1; round <= rounds; round++ {
-		folder := filepath.Join(dir, "rounds", fmt.Sprintf("%04d", round))
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		folder := testfile.Folder(t, filepath.Join(dir, "rounds", fmt.Sprintf("%04d", round)))
 		if _, err := f.Collect(release.Request{Round: round, Query: question(t, samples, asked),
 			Dir: folder}); err != nil {
 			t.Fatal(err)
@@ -134,9 +132,7 @@ func made(t *testing.T, rounds int, sampling ledger.Sampling, continues string) 
 
 func write(t *testing.T, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, b)
 }
 
 // cosine is what these runs ask.
@@ -304,9 +300,7 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 // What the guarantee does not cover comes from package guarantee, and its last sentence never contradicts it.
 func TestWarnings(t *testing.T) {
 	dir := made(t, 1, ledger.Full, "")
-	if err := os.Mkdir(filepath.Join(dir, fedsim.UnsafeFolder), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, filepath.Join(dir, fedsim.UnsafeFolder))
 	r := audited(t, dir)
 	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "without noise") ||
 		!strings.Contains(r.Verdict(), "Not all noise was measured") {

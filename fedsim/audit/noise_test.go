@@ -23,6 +23,7 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/scoring/query"
+	"popri/testkit/testfile"
 )
 
 // rounds gives the samples of a run of made, as its encoder sees them.
@@ -59,17 +60,11 @@ func forged(t *testing.T, dir string, change func(sum []float64)) string {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	config, err := os.ReadFile(filepath.Join(dir, rundir.Config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := testfile.Read(t, filepath.Join(dir, rundir.Config))
 	write(t, filepath.Join(to, rundir.Config), config)
 	for _, e := range record.Entries {
 		name := filepath.Join("rounds", fmt.Sprintf("%04d", e.Round), release.File)
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, filepath.Join(dir, name))
 		answer, err := release.Read(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -80,9 +75,7 @@ func forged(t *testing.T, dir string, change func(sum []float64)) string {
 		for _, v := range answer.Sum {
 			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(math.Round(v/answer.Step)*answer.Step))
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, filepath.Dir(filepath.Join(to, name)))
 		write(t, filepath.Join(to, name), out)
 		sum := sha256.Sum256(out)
 		e.ReleaseHash = hex.EncodeToString(sum[:])
@@ -404,10 +397,7 @@ func TestAnchoredHead(t *testing.T) {
 	}
 	// Rolled back: the last line, its head, and what came of it.
 	path := filepath.Join(dir, rundir.Ledger)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, path)
 	write(t, path, b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1])
 	write(t, path+".head", fmt.Appendf(nil, "2 %s\n", r.Record.Hashes[1]))
 	if err := os.RemoveAll(filepath.Join(dir, "rounds", "0002")); err != nil {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -98,9 +99,7 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 		return nil, err
 	}
 	r := &Responder{ResponderOptions: o}
-	if r.Files == "" {
-		r.Files = o.Dir
-	}
+	r.Files = cmp.Or(r.Files, o.Dir)
 	var err error
 	if r.remotes = o.carriers; r.remotes == nil {
 		if r.remotes, err = carriers(o.Federation, o.Folder, o.Tell); err != nil {

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"popri/model/embedding"
 	"popri/scoring"
 	"popri/testkit/testfederation"
+	"popri/testkit/testfile"
 )
 
 // world is a federation and one question of it.
@@ -57,10 +57,7 @@ func newWorld(t *testing.T) *world {
 	}
 	var hashes [][]byte
 	for _, name := range []string{"question", "encoder"} {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, filepath.Join(dir, name))
 		hash := sha256.Sum256(content)
 		w.files, hashes = append(w.files, content), append(hashes, hash[:])
 	}
@@ -125,10 +122,7 @@ func TestAnsweredOnce(t *testing.T) {
 	if err := r.Answer(ctx, a); !errors.Is(err, context.Canceled) {
 		t.Fatalf("without a helper: %v", err)
 	}
-	sent, err := os.ReadFile(r.path(a, string(aggregate.Leader)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sent := testfile.Read(t, r.path(a, string(aggregate.Leader)))
 	r.Close()
 	w.Kill(aggregate.Leader)
 	r = w.responder(dir, nil)
@@ -331,9 +325,7 @@ func TestNotEnrolled(t *testing.T) {
 func TestCarriedFiles(t *testing.T) {
 	dir := t.TempDir()
 	hash := sha256.Sum256([]byte("a question"))
-	if err := os.WriteFile(filepath.Join(dir, hex.EncodeToString(hash[:])), []byte("another"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, hex.EncodeToString(hash[:])), "another")
 	if _, err := fetch(t.Context(), folder{dir, aggregate.Leader}, t.TempDir(), hash[:]); !fault.IsUser(err) {
 		t.Errorf("another file is taken: %v", err)
 	}

@@ -1,13 +1,13 @@
 package client
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 const mails = `From a@example Mon Jan  1 00:00:00 2024
@@ -45,13 +45,7 @@ func TestTexts(t *testing.T) {
 		"notes/b.txt": "three\n", "clients.jsonl": `{"client_id":"a","text":"mine","date":"2024-05-01"}` + "\n" +
 			`{"client_id":"b","text":"not mine"}` + "\n" +
 			`{"client_id":"a","text":"mine too"}` + "\n"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	for _, c := range []struct {
 		source Source
@@ -75,10 +69,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%+v since %q: %q, %v, want %q", c.source, c.since, got, err, c.want)
 		}
 	}
-	secret := filepath.Join(dir, "bad.mbox")
-	if err := os.WriteFile(secret, []byte("my secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	secret := testfile.Write(t, filepath.Join(dir, "bad.mbox"), "my secret\n")
 	if _, err := (Source{Path: secret}).Read(""); !fault.IsUser(err) || strings.Contains(err.Error(), "my secret") {
 		t.Errorf("no mailbox: %v", err)
 	}
@@ -88,9 +79,7 @@ func TestTexts(t *testing.T) {
 func TestDamagedMessage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mail.mbox")
 	content := "From a\nno header: secret\nsecret\n\nFrom b\n\tbroken secret\n\nFrom c\nSubject: x\n\nRain.\n"
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, content)
 	var told []string
 	s := Source{Path: path, Damaged: func(err error) { told = append(told, err.Error()) }}
 	texts, err := s.Read("")

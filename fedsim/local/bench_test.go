@@ -11,8 +11,8 @@ import (
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
 	"popri/scoring/update"
+	"popri/testkit/testmodel"
 )
 
 // BenchmarkClients trains the small model that comes with the program at 64 clients of the embedded default.
@@ -25,10 +25,7 @@ func BenchmarkClients(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(b, dir)
 	end, _ := tok.EOS()
 	e := downstream.Encoder{Tokenizer: tok, Rows: downstream.Document, Begin: end, End: end, Length: 64}
 	load := func() (*lora.Part, error) {

@@ -12,21 +12,16 @@ import (
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 	"popri/scoring/ensemble"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
 func model(t *testing.T) (*lm.Model, *tokenizer.Tokenizer) {
 	t.Helper()
 	dir := testworld.Shared(t).Generator
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	t.Cleanup(m.Free)
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
 	return m, tok
 }
 

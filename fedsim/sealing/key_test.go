@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // refusal checks that err is the user's mistake and names all of want.
@@ -41,9 +42,7 @@ func TestKeys(t *testing.T) {
 		t.Error("the key was replaced")
 	}
 	old := filepath.Join(t.TempDir(), "old")
-	if err := os.WriteFile(old, bytes.Replace(before, []byte("popri"), []byte("popri merger"), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, old, bytes.Replace(before, []byte("popri"), []byte("popri merger"), 1))
 	if _, err := ReadPrivateKey(old); err != nil {
 		t.Errorf("a key of an earlier version: %v", err)
 	}
@@ -51,9 +50,7 @@ func TestKeys(t *testing.T) {
 	refusal(t, "the public key for the private one", err, "public key", "want a popri private key")
 	_, err = ReadPublicKey(path)
 	refusal(t, "the private key for the public one", err, "private key")
-	if err := os.WriteFile(path, bytes.Replace(before, []byte("1\n"), []byte("1\n!"), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, bytes.Replace(before, []byte("1\n"), []byte("1\n!"), 1))
 	_, err = ReadPrivateKey(path)
 	refusal(t, "a damaged key", err, path)
 	if strings.Contains(err.Error(), strings.Split(string(before), "\n")[1][:20]) {
@@ -61,9 +58,7 @@ func TestKeys(t *testing.T) {
 	}
 	_, err = ReadPublicKey(path + "x")
 	refusal(t, "no file", err, "no such file")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, path)
 	refusal(t, "a public key that is there", GenerateKey(path), path+PublicSuffix, "there already")
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a private key was made for another public key (%v)", err)

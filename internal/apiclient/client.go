@@ -4,6 +4,7 @@ package apiclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,13 +142,8 @@ func message(answer []byte) string {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(answer, &said) == nil {
-		if said.Error.Message != "" {
-			return quote.Text(said.Error.Message)
-		}
-		if said.Message != "" {
-			return quote.Text(said.Message)
-		}
+	if json.Unmarshal(answer, &said) != nil {
+		return quote.Text(string(answer))
 	}
-	return quote.Text(string(answer))
+	return quote.Text(cmp.Or(said.Error.Message, said.Message, string(answer)))
 }

@@ -1,22 +1,19 @@
 package archtest
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // TestDependencies: docs/building.md gives the version of each module that go.mod requires directly.
 func TestDependencies(t *testing.T) {
 	read := func(name string) string {
-		content, err := os.ReadFile(filepath.Join("..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
+		return string(testfile.Read(t, filepath.Join("..", "..", name)))
 	}
 	page := read("docs/building.md")
 	_, table, found := strings.Cut(page, "## Dependencies\n")

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // closed is a folder in which nothing can be made, no matter who the user is.
@@ -26,9 +28,7 @@ func closed(t *testing.T) string {
 func TestCheckFolder(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, "")
 	if err := os.Symlink(filepath.Join(dir, "nothing"), link); err != nil {
 		t.Skip(err)
 	}

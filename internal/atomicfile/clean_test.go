@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // Temporary files that a killed process left are removed from a folder that is named by a link too.
@@ -16,10 +18,7 @@ func TestRemoveTemporaryBehindALink(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	left := filepath.Join(dir, TempPrefix+"x-1-1")
-	if err := os.WriteFile(left, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	left := testfile.Write(t, filepath.Join(dir, TempPrefix+"x-1-1"), "")
 	if err := RemoveTemporary(link); err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +47,7 @@ func TestCheckRemovesWhatIsAbandoned(t *testing.T) {
 		fmt.Sprintf("out-%d-1", dead):                 true,
 	}
 	for name := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), "")
 	}
 	if err := Check(filepath.Join(dir, "out")); err != nil {
 		t.Fatal(err)

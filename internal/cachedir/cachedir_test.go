@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"popri/testkit/testfile"
 )
 
 func TestDir(t *testing.T) {
@@ -26,13 +28,7 @@ func TestForget(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
 	for i, name := range []string{"newest", "oldest", "deep/older", ".lock"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, make([]byte, 100), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(dir, name), make([]byte, 100))
 		at := now.Add([]time.Duration{0, -3 * time.Hour, -2 * time.Hour, -9 * time.Hour}[i])
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 func TestKeyIsMadeOnceAndStays(t *testing.T) {
@@ -46,9 +48,7 @@ func TestBadKeysAreNamedAndNotQuoted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data.key")
 	t.Setenv(Variable, path)
 	for _, content := range []string{"", "abc", strings.Repeat("z", 2*size), strings.Repeat("ab", size+1)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		_, err := Load()
 		if !errors.Is(err, errKey) || !strings.Contains(err.Error(), path) ||
 			content != "" && strings.Contains(err.Error(), content) {

@@ -1,11 +1,12 @@
 package hub
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // A data set that a program of the hub left in the cache is found by its name: the files of main, not its card, and not
@@ -17,13 +18,7 @@ func TestData(t *testing.T) {
 	t.Setenv("HUGGINGFACE_HUB_CACHE", "")
 	t.Setenv("HF_HOME", home)
 	put := func(name, content string) string {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return name
+		return testfile.Write(t, name, content)
 	}
 	folder := filepath.Join(home, "hub", "datasets--org--posts")
 	main, old := strings.Repeat("a", 40), strings.Repeat("b", 40)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 func TestNames(t *testing.T) {
@@ -122,9 +124,7 @@ func TestResolve(t *testing.T) {
 	if got, err := Resolve("gpt2", Decoder); err != nil || got != dir {
 		t.Errorf("%s, %v", got, err)
 	}
-	if err := os.Mkdir("gpt2", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, "gpt2")
 	if got, err := Resolve("gpt2", Decoder); err != nil || got != "gpt2" {
 		t.Errorf("a folder of the name: %s, %v", got, err)
 	}
@@ -153,9 +153,7 @@ func TestNoRef(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(Folder(cache, "org/model"), "refs", DefaultRevision)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, filepath.Join(Folder(cache, "org/model"), "refs", DefaultRevision))
 	if _, err := Find(cache, "org/model", DefaultRevision, Decoder); !errors.Is(err, ErrNotCached) ||
 		!strings.Contains(err.Error(), "none is said to be main: name the folder "+dir) {
 		t.Errorf("%v", err)

@@ -4,11 +4,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 func TestInstalled(t *testing.T) {
@@ -28,9 +29,7 @@ func TestInstalled(t *testing.T) {
 		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make demo ") {
 			t.Errorf("%s: %v", s.Name, err)
 		}
-		if err := os.MkdirAll(s.Dir(root), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, s.Dir(root))
 		if dir, err := s.Installed(); err != nil || dir != s.Dir(root) || filepath.Dir(filepath.Dir(dir)) != root {
 			t.Errorf("%s: %s, %v", s.Name, dir, err)
 		}

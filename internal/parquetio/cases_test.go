@@ -1,12 +1,13 @@
 package parquetio
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // TestCases: one table that pyarrow, DuckDB and Polars wrote in many ways (scripts/parquet_cases.py) is the same table, or
@@ -16,14 +17,8 @@ func TestCases(t *testing.T) {
 	if own := os.Getenv("POPRI_PARQUET"); own != "" {
 		dir = own
 	}
-	content, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var want map[string][]any
-	if err := json.Unmarshal(content, &want); err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, filepath.Join(dir, "expected.json"), &want)
 	names := []string{"id", "gap", "text", "day", "at", "flag", "words"}
 	var columns []Column
 	for _, n := range names {

@@ -3,21 +3,28 @@ package parquetio
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+
+	"popri/testkit/testfile"
 )
+
+// opened is [Open] of a file that is sound.
+func opened(t testing.TB, path string) *File {
+	t.Helper()
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
 
 func file(t *testing.T, content []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "file.parquet")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testfile.Write(t, filepath.Join(t.TempDir(), "file.parquet"), content)
 }
 
 type dictionaryRow struct {
@@ -45,20 +52,14 @@ func TestDictionaryBombs(t *testing.T) {
 	if len(bomb) > spareBytes/expansion {
 		t.Fatalf("the bomb has %d bytes", len(bomb))
 	}
-	f, err := Open(file(t, bomb))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, file(t, bomb))
 	defer f.Close()
 	if _, err := f.Strings("text"); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "column text, after ") || !strings.Contains(err.Error(), "more than the limit") {
 		t.Errorf("a bomb: %v", err)
 	}
 
-	sound, err := Open(file(t, table(t, 200_000, "train", "validation", "test")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sound := opened(t, file(t, table(t, 200_000, "train", "validation", "test")))
 	defer sound.Close()
 	if cells, err := sound.Strings("text"); err != nil || len(cells) != 200_000 {
 		t.Errorf("a sound dictionary: %d cells, %v", len(cells), err)
@@ -71,10 +72,7 @@ func TestDictionaryBombs(t *testing.T) {
 
 // Rows and values are bounded before anything is read, since readers make room for as many as a file claims.
 func TestClaimsAreBounded(t *testing.T) {
-	f, err := Open(file(t, table(t, 1000, "a", "b")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, file(t, table(t, 1000, "a", "b")))
 	defer f.Close()
 	f.limit = 999 * valueBytes
 	if err := f.checkExtents(1000); err == nil || !strings.Contains(err.Error(), "claims 1000 rows") {
@@ -87,10 +85,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	if err := Write(&b, []list{{make([]string, 1000)}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	lists, err := Open(file(t, b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := opened(t, file(t, b.Bytes()))
 	defer lists.Close()
 	lists.limit = 999 * valueBytes
 	if err := lists.checkExtents(1000); err == nil || !strings.Contains(err.Error(), "claims 1000 values") {
@@ -101,10 +96,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	if err := Write(&b, []struct{ Text string }{{strings.Repeat("x", 1<<20)}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	long, err := Open(file(t, b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	long := opened(t, file(t, b.Bytes()))
 	defer long.Close()
 	long.limit = 1 << 19
 	if err := long.checkExtents(int64(b.Len())); err == nil || !strings.Contains(err.Error(), "decodes to ") {
@@ -121,11 +113,8 @@ func TestListsAreBounded(t *testing.T) {
 		if err := Write(&b, []list{{make([]string, n)}}, nil); err != nil {
 			t.Fatal(err)
 		}
-		f, err := Open(file(t, b.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = f.Lists("texts")
+		f := opened(t, file(t, b.Bytes()))
+		_, err := f.Lists("texts")
 		f.Close()
 		if want != (err == nil) || !want && (!errors.Is(err, ErrFormat) ||
 			!strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {
@@ -165,10 +154,7 @@ func TestLZ4(t *testing.T) {
 	if err := parquet.WriteFile(path, []row{{"a", "b"}, {"c", "d"}}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, path)
 	defer f.Close()
 	if _, err := f.Strings("packed"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "column packed") ||
 		!strings.Contains(err.Error(), "LZ4") {

@@ -37,10 +37,7 @@ func foreign(t *testing.T, n int) *File {
 	if err := Write(&b, rows, nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(file(t, b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, file(t, b.Bytes()))
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -118,10 +115,7 @@ func TestValuesOfNumbers(t *testing.T) {
 		{5, 3, &yes, -0.5, nil, "b"}, {6, 4, nil, 3, &huge, "a"}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(file(t, b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, file(t, b.Bytes()))
 	defer f.Close()
 	null := Cell{Null: true}
 	for name, want := range map[string][]Cell{
@@ -163,13 +157,10 @@ func TestFieldsOfStructs(t *testing.T) {
 	if err := Write(&b, rows[:], nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(file(t, b.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := opened(t, file(t, b.Bytes()))
 	defer f.Close()
 	got := ""
-	err = f.Scan([]Column{{Name: "user.name"}, {Name: "user.id", Convert: true}, {Name: "body.text"}},
+	err := f.Scan([]Column{{Name: "user.name"}, {Name: "user.id", Convert: true}, {Name: "body.text"}},
 		func(_ int64, cells [][]Cell) error {
 			for _, c := range cells {
 				got += fmt.Sprint(c[0].Value, c[0].Null, " ")

@@ -8,15 +8,12 @@ import (
 	"testing"
 
 	"popri/model/tensor"
-	"popri/testkit/symbols"
+	"popri/testkit/testfile"
 )
 
 func TestProgramTakesTheseFunctions(t *testing.T) {
-	defined, err := symbols.Defined(symbols.Allocator...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := symbols.Allocator; !slices.Equal(defined, want) {
+	want := testfile.Allocator
+	if defined := testfile.Defined(t, want...); !slices.Equal(defined, want) {
 		t.Errorf("the executable defines %q, want %q", defined, want)
 	}
 }

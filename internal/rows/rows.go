@@ -29,49 +29,52 @@ func Write[T any](path string, rows []T) error {
 
 // Read reads a file of rows. A missing file gives fs.ErrNotExist; the error of a damaged file names it.
 func Read[T any](path string) (rows []T, err error) {
+	err = within(path, func(stored *parquet.File) error {
+		schema := parquet.SchemaOf(new(T))
+		if columns := foreign(stored.Schema(), schema); columns != nil {
+			rows, err = readForeign[T](stored, schema, columns)
+			return err
+		}
+		reader := parquet.NewGenericReader[T](stored)
+		defer reader.Close()
+		rows = make([]T, stored.NumRows())
+		n, err := reader.Read(rows)
+		rows = rows[:n]
+		if err == io.EOF {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// within opens a Parquet file, whose metadata it reads, for do. The library panics on some damaged files.
+func within(path string, do func(*parquet.File) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s: damaged Parquet: %v", path, r)
 		}
 	}()
-	file, stored, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	schema := parquet.SchemaOf(new(T))
-	if columns := foreign(stored.Schema(), schema); columns != nil {
-		rows, err = readForeign[T](stored, schema, columns)
-	} else {
-		reader := parquet.NewGenericReader[T](stored)
-		defer reader.Close()
-		rows = make([]T, stored.NumRows())
-		var n int
-		if n, err = reader.Read(rows); err == io.EOF {
-			err = nil
-		}
-		rows = rows[:n]
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return rows, nil
-}
-
-// open opens a Parquet file, whose metadata it reads.
-func open(path string) (*os.File, *parquet.File, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
+	defer file.Close()
 	info, err := file.Stat()
+	var stored *parquet.File
 	if err == nil {
-		var stored *parquet.File
-		if stored, err = parquet.OpenFile(file, info.Size()); err == nil {
-			return file, stored, nil
-		}
+		stored, err = parquet.OpenFile(file, info.Size())
 	}
-	return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+	if err == nil {
+		err = do(stored)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // Optional is [Read] for a file that may be missing: it then has no rows.
@@ -117,18 +120,11 @@ func WriteLines[T any](path string, values []T) error {
 
 // Columns returns the names of the columns of a file of rows, to distinguish files of one name with different rows.
 func Columns(path string) (names []string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%s: damaged Parquet: %v", path, r)
+	err = within(path, func(stored *parquet.File) error {
+		for _, column := range stored.Schema().Columns() {
+			names = append(names, strings.Join(column, "."))
 		}
-	}()
-	file, stored, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	for _, column := range stored.Schema().Columns() {
-		names = append(names, strings.Join(column, "."))
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // TestFind: the first row that fits decides, folders have what is in them, and other files belong to nobody.
@@ -28,13 +30,7 @@ func TestFind(t *testing.T) {
 func TestPublish(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "a", "public")
 	for _, name := range []string{Config, "rounds/0001/release.bin", Eval, Events, "for-the-data-owner/x", "mine.txt"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), name)
 	}
 	published, kept, err := Publish(dir, to, Everybody)
 	if want := []string{Config, "rounds/0001/release.bin"}; err != nil || !slices.Equal(published, want) {

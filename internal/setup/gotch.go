@@ -140,8 +140,7 @@ func stubMissing(dir, cxx string, torch libtorch) error {
 		}
 		hits := refused.FindAllSubmatch(out, -1)
 		if len(hits) == 0 {
-			return fmt.Errorf("the bindings do not compile against libtorch %s: %s", torch.version,
-				tail(string(out), 1500))
+			return fmt.Errorf("the bindings do not compile against libtorch %s: %s", torch.version, out[max(0, len(out)-1500):])
 		}
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -181,8 +180,6 @@ func stubMissing(dir, cxx string, torch libtorch) error {
 	return fmt.Errorf("the bindings do not compile against libtorch %s after stubbing %d wrappers", torch.version,
 		stubbed)
 }
-
-func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
 // lock keeps two set-ups of the same user from working in the cache at once. The kernel releases it when the process
 // ends.

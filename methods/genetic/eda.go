@@ -1,6 +1,7 @@
 package genetic
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -64,9 +65,7 @@ func next(parents embedding.Matrix, children int, random *rand.Rand) (embedding.
 			squares += v[j] * v[j]
 		}
 		length := math.Sqrt(squares)
-		if length == 0 {
-			length = 1
-		}
+		length = cmp.Or(length, 1)
 		for j := range v {
 			row[j] = float32(v[j] / length)
 		}

@@ -2,7 +2,6 @@ package genetic
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
 )
 
 // TestPaperSettings: the defaults are the published ones.
@@ -39,9 +39,7 @@ func TestProduct(t *testing.T) {
 		{{Text: "e"}},
 	} {
 		folder := rundir.Round(dir, round+1)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, folder)
 		if err := rows.Write(filepath.Join(folder, rundir.Selection), selected); err != nil {
 			t.Fatal(err)
 		}

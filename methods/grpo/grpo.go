@@ -89,12 +89,6 @@ func (m *Method) updates() int {
 	return o.Epochs * ((m.Config.Generate.Prompts + o.Batch - 1) / o.Batch)
 }
 
-// newSchedule makes the schedule of learning rates over a number of updates.
-func (m *Method) newSchedule(updates int) (trainer.Schedule, error) {
-	s := preference.Schedule(m.Config.Optimizer, updates)
-	return s, s.Check()
-}
-
 // Restore implements rounds.Method.
 func (m *Method) Restore(round int) error {
 	if err := m.Policy.Restore(round); err != nil {
@@ -104,7 +98,8 @@ func (m *Method) Restore(round int) error {
 	if err != nil {
 		return err
 	}
-	if m.schedule, err = m.newSchedule(m.updates() * m.Config.Trainer.Rounds); err != nil {
+	m.schedule = preference.Schedule(m.Config.Optimizer, m.updates()*m.Config.Trainer.Rounds)
+	if err := m.schedule.Check(); err != nil {
 		return err
 	}
 	m.Model.Recompute = m.Config.Optimizer.GradientCheckpointing
@@ -139,10 +134,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := r.Stage("grpo", func(s rounds.Stage) error { return m.tune(ctx, r, s, list) }); err != nil {
 		return err
 	}
-	if err := m.Save(r, m.objective.optimizer); err != nil {
-		return err
-	}
-	return m.End(ctx, r)
+	return m.End(ctx, r, m.objective.optimizer)
 }
 
 // check refuses samples that the model cannot take, and keeps the figures of the groups.

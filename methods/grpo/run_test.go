@@ -1,10 +1,8 @@
 package grpo_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"popri/configs"
@@ -14,6 +12,7 @@ import (
 	"popri/methods/rounds"
 	"popri/run"
 	"popri/show/series"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -22,10 +21,7 @@ func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 // train trains with a changed configuration and returns the rounds' figures and all updates.
 func train(t *testing.T, change func(c *configs.Config)) (figures []series.Round, steps []grpo.Metrics) {
 	t.Helper()
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	c, dir := w.Config, t.TempDir()
 	c.Method, c.Optimizer.Batch, c.Optimizer.LearningRate = grpo.Description.Name, 4, 2e-2
 	change(&c)
@@ -41,17 +37,8 @@ func train(t *testing.T, change func(c *configs.Config)) (figures []series.Round
 		t.Fatal(err, len(figures))
 	}
 	for _, r := range figures {
-		b, err := os.ReadFile(filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(b)) {
-			var m grpo.Metrics
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatal(err)
-			}
-			steps = append(steps, m)
-		}
+		path := filepath.Join(rundir.Round(dir, r.Number), preference.StepsFile)
+		steps = append(steps, testfile.ReadLines[grpo.Metrics](t, path)...)
 	}
 	return figures, steps
 }

@@ -7,15 +7,19 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/model/embedding"
+	"popri/trainer"
 )
 
 // afterFile has samples of the last round's adapters, which measure them where trainer.select is not "last".
 const afterFile = "after.parquet"
 
-// End ends a round whose adapters are saved. Where trainer.select chooses among the rounds, it measures the adapters of
-// the last one: on the samples that one more round would begin with, as many as in every other round, so that all
-// distances have the same bias.
-func (p *Policy) End(ctx context.Context, r *rounds.Round) error {
+// End ends a round: it saves the adapters and the moments of their optimizer, nil for none. Where trainer.select chooses
+// among the rounds, it measures the adapters of the last one: on the samples that one more round would begin with, as many
+// as in every other round, so that all distances have the same bias.
+func (p *Policy) End(ctx context.Context, r *rounds.Round, optimizer *trainer.Optimizer) error {
+	if err := p.save(r, optimizer); err != nil {
+		return err
+	}
 	if p.Config.Trainer.Select == "last" || r.Number != p.Config.Trainer.Rounds {
 		return nil
 	}

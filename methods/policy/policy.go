@@ -232,8 +232,8 @@ func (p *Policy) corrected(samples []sampling.Row, scores []float64) (_ []float6
 	return scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples)
 }
 
-// Save writes the adapters of a round, and the moments of their optimizer unless it is nil.
-func (p *Policy) Save(r *rounds.Round, optimizer *trainer.Optimizer) error {
+// save writes the adapters of a round, and the moments of their optimizer unless it is nil.
+func (p *Policy) save(r *rounds.Round, optimizer *trainer.Optimizer) error {
 	if err := p.Adapter.Save(filepath.Join(r.Dir, AdapterDir)); err != nil || optimizer == nil {
 		return err
 	}

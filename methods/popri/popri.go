@@ -78,10 +78,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err := r.Stage("dpo", func(s rounds.Stage) error { return m.tune(ctx, r, s, pairs) }); err != nil {
 		return err
 	}
-	if err := m.Save(r, m.dpo.Optimizer); err != nil {
-		return err
-	}
-	return m.End(ctx, r)
+	return m.End(ctx, r, m.dpo.Optimizer)
 }
 
 // duplicates converts the setting scoring.duplicates.

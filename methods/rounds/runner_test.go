@@ -18,6 +18,7 @@ import (
 	"popri/scoring"
 	"popri/scoring/query"
 	"popri/show/series"
+	"popri/testkit/testfile"
 )
 
 // recorder is a method that notes what it is asked to do, and fails where it is told to.
@@ -136,9 +137,7 @@ func TestRoundsEndInTime(t *testing.T) {
 		if err := tr.Product(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(filepath.Join(dir, rundir.Synthetic)); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Remove(t, filepath.Join(dir, rundir.Synthetic))
 		if got := strings.Join(m.calls, ", "); got != c.want {
 			t.Errorf("bound %s: %s, want %s", c.bound, got, c.want)
 		}
@@ -177,9 +176,7 @@ func TestEventsReachEveryListener(t *testing.T) {
 
 func TestDamagedMarker(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, rundir.Latest), []byte("rounds/x"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, rundir.Latest), "rounds/x")
 	if _, err := Latest(dir); err == nil || !strings.Contains(err.Error(), rundir.Latest) {
 		t.Errorf("the error is %v", err)
 	}
@@ -190,9 +187,7 @@ func TestDamagedMarker(t *testing.T) {
 func TestStopsAfterTheRound(t *testing.T) {
 	dir := t.TempDir()
 	ask := func() {
-		if err := os.WriteFile(filepath.Join(dir, rundir.Stop), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, rundir.Stop), "")
 	}
 	run := func(askIn int) error {
 		m := &recorder{}

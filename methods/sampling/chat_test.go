@@ -1,7 +1,6 @@
 package sampling
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // TestChat: the header becomes a user's turn and the passages the model's, by the folder's template; without one it
@@ -26,10 +26,7 @@ func TestChat(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		if c.template != "" {
-			if err := os.WriteFile(filepath.Join(folder, "chat_template.jinja"), []byte(c.template),
-				0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(folder, "chat_template.jinja"), c.template)
 		}
 		got, err := Chat(g, folder, tok)
 		if c.refused != "" {

@@ -35,13 +35,8 @@ func PromptRows(prompts []Prompt) []PromptRow {
 
 // Texts returns the samples' texts that are not empty.
 func Texts(rows []Row) []string {
-	var out []string
-	for _, r := range rows {
-		if r.Text != "" {
-			out = append(out, r.Text)
-		}
-	}
-	return out
+	texts, _ := Labelled(rows)
+	return texts
 }
 
 // Labelled returns the texts that are not empty, as [Texts], and the label of each.

@@ -43,10 +43,7 @@ func train(t *testing.T, c configs.Config) (dir string, texts []string) {
 // TestSelectsWhatClientsWrite: of the four endings that public texts have, the clients use one. With little noise
 // nearly all selected texts have it, and the run asks once, whatever trainer.rounds is.
 func TestSelectsWhatClientsWrite(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	c := w.Config
 	c.Trainer.Rounds, c.Scoring.Dim = 5, 32
 	testworld.Set(&c, "public_selection.texts=20", "public_selection.weights=prior")
@@ -76,10 +73,7 @@ func TestSelectsWhatClientsWrite(t *testing.T) {
 
 // TestSelectsAllThereIs: a pool that is smaller than what is asked for is taken whole, in as many rows as are asked for.
 func TestSelectsAllThereIs(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	c := w.Config
 	testworld.Set(&c, "public_selection.texts=500", "public_selection.weights=prior")
 	c.Synthetic.PublicTexts = 300

@@ -15,10 +15,7 @@ func TestMain(m *testing.M) { os.Exit(testworld.Main(m)) }
 
 // TestRun: rounds train on samples with higher scores than the others, and the more often, the likelier these become.
 func TestRun(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	run := func(epochs int) []series.Round {
 		c := w.Config
 		c.Method, c.Optimizer.Epochs, c.Optimizer.LearningRate = sft.Description.Name, epochs, 1e-2

@@ -89,10 +89,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Save(r, nil); err != nil {
-		return err
-	}
-	return m.End(ctx, r)
+	return m.End(ctx, r, nil)
 }
 
 type chosenRow struct {

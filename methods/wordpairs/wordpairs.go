@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -69,10 +70,7 @@ func frequent(rows []lm.Row, n int) (tokens []int32, often []float64) {
 			}
 		}
 	}
-	for v := range all {
-		tokens = append(tokens, v)
-	}
-	slices.SortFunc(tokens, func(a, b int32) int { return cmp.Or(all[b]-all[a], int(a-b)) })
+	tokens = slices.SortedFunc(maps.Keys(all), func(a, b int32) int { return cmp.Or(all[b]-all[a], int(a-b)) })
 	tokens = tokens[:min(n, len(tokens))]
 	slices.Sort(tokens)
 	for _, v := range tokens {

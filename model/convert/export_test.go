@@ -3,7 +3,6 @@ package convert_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -19,9 +18,10 @@ import (
 	"popri/model/gguf"
 	"popri/model/lm"
 	"popri/model/safetensors"
-	"popri/model/tokenizer"
 	"popri/testkit/gguftest"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 // goldenFiles are the GGUF files of the golden cases.
@@ -84,10 +84,7 @@ func TestExportIsTheInverse(t *testing.T) {
 				sameTokens(t, dir, again)
 				sameWeights(t, dir, again, tolerance)
 				if kind == "f32" {
-					m, err := lm.Load(again, lm.Options{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					m := testmodel.Load(t, again, lm.Options{})
 					checkLogits(t, filepath.Dir(file), m)
 					checkTexts(t, filepath.Dir(file), again)
 					m.Free()
@@ -99,14 +96,8 @@ func TestExportIsTheInverse(t *testing.T) {
 
 func sameTokens(t *testing.T, dir, again string) {
 	t.Helper()
-	a, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := tokenizer.Load(again)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testmodel.Tokenizer(t, dir)
+	b := testmodel.Tokenizer(t, again)
 	if string(a.JSON()) != string(b.JSON()) {
 		t.Errorf("the tokenizer is\n%s, was\n%s", b.JSON(), a.JSON())
 	}
@@ -159,18 +150,7 @@ func edit(t *testing.T, path, field string, value any) {
 	if at[parts[len(parts)-1]] = value; value == nil {
 		delete(at, parts[len(parts)-1])
 	}
-	writeJSON(t, path, all)
-}
-
-func writeJSON(t *testing.T, path string, content any) {
-	t.Helper()
-	b, err := json.Marshal(content)
-	if err == nil {
-		err = os.WriteFile(path, b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testfile.WriteJSON(t, path, all)
 }
 
 // What llama.cpp would compute otherwise is refused with file, key and value, and nothing is left behind.
@@ -212,7 +192,7 @@ func TestExportRefuses(t *testing.T) {
 			case c.file != "" && c.field != "":
 				edit(t, path, c.field, c.value)
 			case isText:
-				err = os.WriteFile(path, []byte(text), 0o644)
+				testfile.Write(t, path, text)
 			case c.file != "":
 				err = os.Remove(path)
 			}
@@ -342,9 +322,7 @@ func TestExportCard(t *testing.T) {
 		"---\nbase_model:\n- a/b\n- c\n---\n": {"general.base_model.1.name": "c", "general.name": "model"},
 		"# no front matter\n---\n":            {"general.license": ""},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "README.md"), []byte(card), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "README.md"), card)
 		path, _ := export(t, dir, "f16")
 		f, err := gguf.Open(path)
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 	"popri/model/gguf"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
 	"popri/testkit/golden"
 	"popri/testkit/goldentensor"
+	"popri/testkit/testmodel"
 )
 
 // TestGoldenImport imports small models and compares logits and greedy continuations with transformers' own import of
@@ -34,10 +34,7 @@ func TestGoldenImport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := lm.Load(dir, lm.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := testmodel.Load(t, dir, lm.Options{})
 			defer m.Free()
 			if n := m.Parameters(); n != s.Parameters {
 				t.Errorf("%d parameters were imported, the model has %d", s.Parameters, n)
@@ -130,10 +127,7 @@ func checkTexts(t *testing.T, dir, imported string) int {
 	t.Helper()
 	var list cases
 	golden.ReadJSON(t, filepath.Join(dir, "cases.json"), &list)
-	tok, err := tokenizer.Load(imported)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, imported)
 	checked := 0
 	for _, c := range list.Texts {
 		if got := tok.Encode(c.Text); !slices.Equal(got, c.IDs) {

@@ -3,7 +3,6 @@ package convert
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -223,11 +222,7 @@ func (m *model) write(ctx context.Context, o Options) (err error) {
 	}
 	for name, content := range map[string]map[string]any{configFile: m.config,
 		generationFile: m.generation, tokensFile: m.tokens} {
-		b, err := json.MarshalIndent(content, "", "  ")
-		if err != nil {
-			return fail(err)
-		}
-		if err := atomicfile.WriteBytes(filepath.Join(made, name), append(b, '\n')); err != nil {
+		if err := atomicfile.WriteJSON(filepath.Join(made, name), content); err != nil {
 			return fail(err)
 		}
 	}

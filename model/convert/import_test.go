@@ -2,7 +2,6 @@ package convert_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,8 +16,9 @@ import (
 	"popri/internal/filelock"
 	"popri/model/convert"
 	"popri/model/safetensors"
-	"popri/model/tokenizer"
 	"popri/testkit/gguftest"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 const (
@@ -102,13 +102,7 @@ func importFile(t *testing.T, f *gguftest.File, o convert.Options) (dir string, 
 func readJSON(t *testing.T, path string) map[string]any {
 	t.Helper()
 	var v map[string]any
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, &v)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, path, &v)
 	return v
 }
 
@@ -158,10 +152,7 @@ func TestImport(t *testing.T) {
 	if g := readJSON(t, filepath.Join(dir, "generation_config.json")); g["eos_token_id"] != 257.0 {
 		t.Errorf("%v", g)
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
 	if eos, ok := tok.EOS(); eos != 257 || !ok {
 		t.Errorf("the end of text is %d", eos)
 	}
@@ -390,10 +381,7 @@ func TestInterrupted(t *testing.T) {
 // TestUnwritable: a folder that cannot be made is refused before the file is read, and nothing is left behind.
 func TestUnwritable(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := testfile.Write(t, filepath.Join(dir, "file"), "")
 	for _, out := range []string{file, filepath.Join(file, "model"), filepath.Join(file, "far", "model")} {
 		_, err := convert.Import(t.Context(), "not read", convert.Options{Out: out})
 		if !fault.IsUser(err) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "not read") {
@@ -410,9 +398,7 @@ func TestAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	dead, alive := filepath.Join(dir, ".tmp-model-1"), filepath.Join(dir, ".tmp-model-2")
 	for _, left := range []string{dead, alive} {
-		if err := os.Mkdir(left, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, left)
 	}
 	lock, err := filelock.Folder(alive)
 	if err != nil {

@@ -1,7 +1,6 @@
 package convert_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,8 @@ import (
 	"popri/datasets/speeches"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 // TestForLlamaCpp writes files of the golden models, and of the folders that POPRI_GGUF_MODELS lists, into the folder
@@ -50,30 +50,13 @@ func TestForLlamaCpp(t *testing.T) {
 
 func writeCase(t *testing.T, out, dir string, texts []string) {
 	t.Helper()
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for _, kind := range []string{"f32", "f16", "q8_0", "q4_0"} {
 		path, _ := export(t, dir, kind)
-		content, err := os.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(out, kind+".gguf"), content, 0o644)
-		}
-		if err == nil {
-			err = os.Remove(path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(out, kind+".gguf"), testfile.Read(t, path))
+		testfile.Remove(t, path)
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.Load(dir, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
+	m := testmodel.Load(t, dir, lm.Options{})
 	defer m.Free()
 	var c struct {
 		Texts   []map[string]any `json:"texts"`
@@ -96,7 +79,7 @@ func writeCase(t *testing.T, out, dir string, texts []string) {
 		c.Chunks = append(c.Chunks, ids[:length])
 		rows = append(rows, lm.Row{Tokens: ids[:length], Labels: ids[:length]})
 	}
-	err = tensor.Run(func(s *tensor.Scope) (err error) {
+	err := tensor.Run(func(s *tensor.Scope) (err error) {
 		c.Loss, _, err = m.Evaluate(s, rows, nil, 1024, nil)
 		return err
 	})
@@ -113,11 +96,5 @@ func writeCase(t *testing.T, out, dir string, texts []string) {
 	for _, s := range samples {
 		c.Next = append(c.Next, s[0].IDs)
 	}
-	b, err := json.Marshal(c)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(out, "cases.json"), b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testfile.WriteJSON(t, filepath.Join(out, "cases.json"), c)
 }

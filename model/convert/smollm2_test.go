@@ -11,8 +11,8 @@ import (
 	"popri/internal/modelcache"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
 	"popri/testkit/golden"
+	"popri/testkit/testmodel"
 )
 
 // TestSmolLM2 compares the model that make demo MODEL=smollm2 imports with transformers' import of the same file: ids
@@ -34,14 +34,8 @@ func TestSmolLM2(t *testing.T) {
 		Text        string
 	}
 	golden.ReadJSON(t, filepath.Join("testdata", "smollm2.json"), &cases)
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.Load(dir, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
+	m := testmodel.Load(t, dir, lm.Options{})
 	defer m.Free()
 	for _, c := range cases {
 		if got := tok.Encode(c.Prompt); !slices.Equal(got, c.IDs) {

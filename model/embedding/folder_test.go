@@ -2,7 +2,6 @@ package embedding_test
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
 )
 
 type object = map[string]any
@@ -26,17 +26,7 @@ func newFolder(t testing.TB) *folder { return &folder{t: t, dir: t.TempDir(), se
 
 func (f *folder) write(name string, v any) {
 	f.t.Helper()
-	path := filepath.Join(f.dir, name)
-	b, err := json.Marshal(v)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(path, b, 0o644)
-	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	testfile.WriteJSON(f.t, filepath.Join(f.dir, name), v)
 }
 
 // random adds a tensor of values from around - spread to around + spread.

@@ -1,8 +1,6 @@
 package embedding_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,35 +10,14 @@ import (
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
 	"popri/model/safetensors"
-	"popri/model/tokenizer"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 type text struct {
 	Kind, Text string
 	IDs        []int32
-}
-
-func readTexts(t *testing.T, path string) (texts []text) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var one text
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-			t.Fatal(err)
-		}
-		texts = append(texts, one)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return texts
 }
 
 func strs(texts []text) []string {
@@ -74,7 +51,7 @@ func goldenEmbeddings(t *testing.T, open func(dir string) (embedding.Encoder, er
 				Dimension int
 			}
 			golden.ReadJSON(t, meta, &m)
-			texts := readTexts(t, filepath.Join(dir, "texts.jsonl"))
+			texts := testfile.ReadLines[text](t, filepath.Join(dir, "texts.jsonl"))
 			weights := dir
 			if m.Weights != "here" {
 				if weights = os.Getenv("POPRI_MINILM"); weights == "" {
@@ -131,10 +108,7 @@ func goldenEmbeddings(t *testing.T, open func(dir string) (embedding.Encoder, er
 
 func checkIDs(t *testing.T, dir string, most int, texts []text) {
 	t.Helper()
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
 	prefix, suffix := tok.Template()
 	for _, x := range texts {
 		ids := tok.Encode(x.Text)

@@ -1,6 +1,7 @@
 package embedding
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -40,9 +41,7 @@ type Hashing struct {
 // FitHashing counts how common each feature is in public texts, and computes their mean. It must never see private
 // text, because the result is public.
 func FitHashing(public []string, config HashingConfig) (*Hashing, error) {
-	if config.Dim == 0 {
-		config.Dim = 256
-	}
+	config.Dim = cmp.Or(config.Dim, 256)
 	if err := config.validate(); err != nil {
 		return nil, err
 	}

@@ -64,14 +64,8 @@ type Latent struct {
 // FitLatent fits the encoder to public texts. It must never see private text, because the result is public. The result
 // depends on the texts, their order and the config, not on the number of processors.
 func FitLatent(public []string, config LatentConfig) (*Latent, error) {
-	for _, option := range []struct {
-		value    *int
-		standard int
-	}{{&config.Dim, 256}, {&config.Terms, 1 << 15}, {&config.Texts, 1 << 13}} {
-		if *option.value == 0 {
-			*option.value = option.standard
-		}
-	}
+	config.Dim, config.Terms = cmp.Or(config.Dim, 256), cmp.Or(config.Terms, 1<<15)
+	config.Texts = cmp.Or(config.Texts, 1<<13)
 	if err := config.validate(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"popri/model/safetensors"
+	"popri/testkit/testfile"
 )
 
 // An encoder that was saved embeds to the last bit as before and has the same key; a changed file is refused.
@@ -41,10 +42,7 @@ func TestSaved(t *testing.T) {
 		if err != nil || Key(again) != Key(e) || !slices.Equal(got.Data, want.Data) {
 			t.Errorf("%s is read as %s (%v)", Key(e), Key(again), err)
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, path)
 		for name, change := range map[string]func([]byte) []byte{
 			"a flipped bit": func(b []byte) []byte { b[len(b)-3] ^= 1; return b },
 			"cut off":       func(b []byte) []byte { return b[:len(b)-4] },
@@ -56,9 +54,7 @@ func TestSaved(t *testing.T) {
 					`encoder":"x`, 1))
 			},
 		} {
-			if err := os.WriteFile(path, change(slices.Clone(content)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, change(slices.Clone(content)))
 			var format *safetensors.FormatError
 			if _, err := LoadSaved(path); !errors.As(err, &format) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s, %s: %v", e.Name(), name, err)

@@ -1,7 +1,6 @@
 package embedding_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,32 +10,19 @@ import (
 	"popri/model/embedding/sentence"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/testkit/testfile"
 )
 
 // What a folder asks for and the encoder does not do, and what is damaged, is named.
 func TestOpenRefuses(t *testing.T) {
 	edit := func(name, from, to string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			path := filepath.Join(dir, name)
-			b, err := os.ReadFile(path)
-			if err != nil || !strings.Contains(string(b), from) {
-				t.Fatalf("%s holds no %s: %v", path, from, err)
-			}
-			if err := os.WriteFile(path, []byte(strings.Replace(string(b), from, to, 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Replace(t, filepath.Join(dir, name), from, to)
 		}
 	}
 	file := func(name, content string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			path := filepath.Join(dir, name)
-			err := os.MkdirAll(filepath.Dir(path), 0o755)
-			if err == nil {
-				err = os.WriteFile(path, []byte(content), 0o644)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, name), content)
 		}
 	}
 	for _, k := range []struct {
@@ -127,23 +113,15 @@ func TestOpenRefuses(t *testing.T) {
 func TestSentencePieceFile(t *testing.T) {
 	dir := t5Folder(t)
 	file := filepath.Join("..", "tokenizer", "testdata", "sentencepiece", "t5", "spiece.model")
-	model, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := testfile.Read(t, file)
 	tok, err := tokenizer.LoadSentencePiece(file, tokenizer.NumberingT5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids := func(remove, name string, content []byte) []int32 {
 		t.Helper()
-		err := os.Remove(filepath.Join(dir, remove))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), content, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testfile.Remove(t, filepath.Join(dir, remove))
+		testfile.Write(t, filepath.Join(dir, name), content)
 		f, err := sentence.Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -162,36 +140,14 @@ func TestSentencePieceFile(t *testing.T) {
 // resize makes config.json say another size of the vocabulary; the weights are not read.
 func resize(t *testing.T, dir string, size int) {
 	t.Helper()
-	path := filepath.Join(dir, "config.json")
-	var config map[string]any
-	b, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(b, &config)
-	}
-	if err == nil {
-		config["vocab_size"] = size
-		b, err = json.Marshal(config)
-	}
-	if err == nil {
-		err = os.WriteFile(path, b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testfile.EditJSON(t, filepath.Join(dir, "config.json"), func(config map[string]any) { config["vocab_size"] = size })
 }
 
 // RoBERTa and its kin differ in nothing but their tokenizers and the defaults of sizes.
 func TestRoBERTaAndItsKin(t *testing.T) {
 	for _, kind := range []string{"roberta", "xlm-roberta", "camembert"} {
 		dir := robertaFolder(t)
-		path := filepath.Join(dir, "config.json")
-		b, err := os.ReadFile(path)
-		if err == nil {
-			err = os.WriteFile(path, []byte(strings.Replace(string(b), `"roberta"`, `"`+kind+`"`, 1)), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testfile.Replace(t, filepath.Join(dir, "config.json"), `"roberta"`, `"`+kind+`"`)
 		f, err := sentence.Open(dir)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
@@ -224,12 +180,10 @@ func refused(t *testing.T, dir, want string) {
 
 // What decides a vector decides the hash.
 func TestHash(t *testing.T) {
-	hash := func(spoil func(dir string) error) string {
+	hash := func(spoil func(dir string)) string {
 		t.Helper()
 		dir := t5Folder(t)
-		if err := spoil(dir); err != nil {
-			t.Fatal(err)
-		}
+		spoil(dir)
 		f, err := sentence.Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -237,14 +191,14 @@ func TestHash(t *testing.T) {
 		defer f.Close()
 		return f.Hash
 	}
-	write := func(name, content string) func(string) error {
-		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644) }
+	write := func(name, content string) func(string) {
+		return func(dir string) { testfile.Write(t, filepath.Join(dir, name), content) }
 	}
-	plain := hash(func(string) error { return nil })
-	if again := hash(func(string) error { return nil }); again != plain {
+	plain := hash(func(string) {})
+	if again := hash(func(string) {}); again != plain {
 		t.Errorf("the same folder has the hashes %s and %s", plain, again)
 	}
-	for name, spoil := range map[string]func(string) error{
+	for name, spoil := range map[string]func(string){
 		"pooling": write("1_Pooling/config.json", `{"pooling_mode": "cls"}`),
 		"prompt":  write("config_sentence_transformers.json", `{"prompts": {"a": "b: "}, "default_prompt_name": "a"}`),
 		"dense layer": write("2_Dense/config.json",

@@ -1,8 +1,6 @@
 package embedding_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"popri/model/embedding"
@@ -27,25 +25,9 @@ func TestSpagoEncoder(t *testing.T) {
 
 // BenchmarkSpagoEncode needs real weights to say anything: $POPRI_MINILM.
 func BenchmarkSpagoEncode(b *testing.B) {
-	dir := os.Getenv("POPRI_MINILM")
-	if dir == "" {
-		b.Skip("POPRI_MINILM names no folder")
-	}
-	e, err := spago.Open(dir)
+	e, err := spago.Open(realWeights(b))
 	if err != nil {
 		b.Fatal(err)
 	}
-	var texts []string
-	for i := range 60 {
-		triple := triples[i%len(triples)]
-		texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
-	}
-	n := 0
-	for b.Loop() {
-		if _, err := e.Encode(texts); err != nil {
-			b.Fatal(err)
-		}
-		n += len(texts)
-	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "texts/s")
+	benchmarkEncode(b, e, 60)
 }

@@ -1,10 +1,11 @@
 package embedding
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // counted counts how often an encoder is asked.
@@ -46,9 +47,7 @@ func TestStored(t *testing.T) {
 		t.Fatalf("%v (%v)", files, err)
 	}
 	for _, f := range files {
-		if err := os.WriteFile(f, []byte("damaged"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, f, "damaged")
 	}
 	stored(texts, want, 3)
 	stored(texts, want, 3)

@@ -132,10 +132,7 @@ func TestTorchOpenFails(t *testing.T) {
 
 // BenchmarkTorchEncode needs real weights to say anything: $POPRI_MINILM.
 func BenchmarkTorchEncode(b *testing.B) {
-	dir := os.Getenv("POPRI_MINILM")
-	if dir == "" {
-		b.Skip("POPRI_MINILM names no folder")
-	}
+	dir := realWeights(b)
 	for _, d := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
 		b.Run(d.String(), func(b *testing.B) {
 			e, err := torch.Open(dir, d)
@@ -143,21 +140,36 @@ func BenchmarkTorchEncode(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer e.Free()
-			var texts []string
-			for i := range 500 {
-				triple := triples[i%len(triples)]
-				texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
-			}
-			n := 0
-			for b.Loop() {
-				if _, err := e.Encode(texts); err != nil {
-					b.Fatal(err)
-				}
-				n += len(texts)
-			}
-			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "texts/s")
+			benchmarkEncode(b, e, 500)
 		})
 	}
+}
+
+// realWeights is the folder that $POPRI_MINILM names; the benchmark is skipped without it.
+func realWeights(b *testing.B) string {
+	b.Helper()
+	dir := os.Getenv("POPRI_MINILM")
+	if dir == "" {
+		b.Skip("POPRI_MINILM names no folder")
+	}
+	return dir
+}
+
+// benchmarkEncode times an encoder with n texts of different lengths.
+func benchmarkEncode(b *testing.B, e embedding.Encoder, n int) {
+	var texts []string
+	for i := range n {
+		triple := triples[i%len(triples)]
+		texts = append(texts, strings.Repeat(triple[i/3%3]+". ", 1+i%6))
+	}
+	encoded := 0
+	for b.Loop() {
+		if _, err := e.Encode(texts); err != nil {
+			b.Fatal(err)
+		}
+		encoded += n
+	}
+	b.ReportMetric(float64(encoded)/b.Elapsed().Seconds(), "texts/s")
 }
 
 // cosine is the cosine of two vectors of length 1.

@@ -16,6 +16,7 @@ import (
 	"popri/internal/fault"
 	"popri/model/gguf"
 	"popri/testkit/gguftest"
+	"popri/testkit/testfile"
 )
 
 // sample holds a value of each kind and tensors of two types.
@@ -197,10 +198,7 @@ func TestRefuses(t *testing.T) {
 		"name": {build(func(f *gguftest.File) { f.Tensors[1].Name = "\xff" }), "empty or not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "x.gguf")
-			if err := os.WriteFile(path, c.content(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			path := testfile.Write(t, filepath.Join(t.TempDir(), "x.gguf"), c.content())
 			_, err := gguf.Open(path)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
 				!fault.IsUser(err) {

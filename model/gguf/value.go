@@ -3,6 +3,7 @@ package gguf
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 
 	"popri/internal/quote"
@@ -162,12 +163,7 @@ func (f *File) Off(key string) bool {
 	if v.kind == kindText {
 		return v.texts[0] == ""
 	}
-	for _, b := range v.raw {
-		if b != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.raw, func(b byte) bool { return b != 0 })
 }
 
 // read returns the value of a key by get; ok is false where the key is missing. A value that fits does not describe is

@@ -16,6 +16,7 @@ import (
 	"popri/internal/rng"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 )
 
 // small returns a configuration of each architecture and of its variants.
@@ -310,9 +311,7 @@ func TestConfigFields(t *testing.T) {
 		{`{`, "config.json"},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(k.config), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), k.config)
 		_, err := readConfig(dir)
 		switch {
 		case k.refused == "" && err != nil:
@@ -347,9 +346,7 @@ func TestWindow(t *testing.T) {
 			`"use_sliding_window": true, "layer_types": ["full_attention", "sliding_attention"]}`, 4096},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(k.config), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), k.config)
 		c, err := readConfig(dir)
 		if err != nil || c.Context != k.context {
 			t.Errorf("%s: context %d, %v, want %d", k.config, c.Context, err, k.context)
@@ -423,9 +420,7 @@ func TestGenerationConfig(t *testing.T) {
 		{`{"eos_token_id": [1, 2]}`, "[1 2]"}, {`{"eos_token_id": 4}`, "[4]"}, {`{}`, "[3 7]"},
 		{`{"eos_token_id": 97}`, "error"}, {`[`, "error"},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(k.file), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "generation_config.json"), k.file)
 		c, err := readConfig(dir)
 		got := fmt.Sprint(c.EOS)
 		if err != nil && strings.Contains(err.Error(), "generation_config.json: ") {

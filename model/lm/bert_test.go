@@ -2,13 +2,13 @@ package lm
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"popri/model/safetensors"
+	"popri/testkit/testfile"
 )
 
 // Folders from the hub hold a pooler, copies of the head and names of earlier versions.
@@ -52,10 +52,7 @@ func TestBERTForms(t *testing.T) {
 	sameValues(t, "other tokens later", now[:3*v], want[:3*v], 1e-5)
 
 	path := filepath.Join(k.dir, "config.json")
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := testfile.Read(t, path)
 	for change, message := range map[string]string{
 		`"hidden_act": "silu"`:                      "hidden_act",
 		`"position_embedding_type": "relative_key"`: "position_embedding_type",
@@ -71,9 +68,7 @@ func TestBERTForms(t *testing.T) {
 		} else {
 			content = strings.Replace(content, "{", "{"+change+",", 1)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 		if _, err := Load(k.dir, Options{}); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: %v", change, err)
 		}

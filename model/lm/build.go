@@ -95,12 +95,8 @@ type builder struct {
 }
 
 func assemble(config Config, o Options, get source) (*Model, error) {
-	if o.Weights == 0 {
-		o.Weights = tensor.Float32
-	}
-	if o.Compute == 0 {
-		o.Compute = o.Weights
-	}
+	o.Weights = cmp.Or(o.Weights, tensor.Float32)
+	o.Compute = cmp.Or(o.Compute, o.Weights)
 	m := &Model{Config: config, Compute: o.Compute,
 		weights: weights{params: map[string]tensor.Tensor{}, linears: map[string]*Linear{}}}
 	err := tensor.Run(func(s *tensor.Scope) error {

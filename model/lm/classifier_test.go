@@ -3,7 +3,6 @@ package lm
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"popri/model/safetensors"
 	"popri/model/tensor"
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
 
 var threeLabels = []string{"a", "b", "c"}
@@ -166,19 +166,14 @@ func TestClassifierFolders(t *testing.T) {
 				t.Errorf("a classifier is read as a language model: %v", err)
 			}
 			config := filepath.Join(dir, "config.json")
-			content, err := os.ReadFile(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := testfile.Read(t, config)
 			for old, now := range map[string]string{`"2": "c"`: `"3": "c"`, `"0": "a",`: ``,
 				`"2": "c"` + "\n": `"2": "a"`, "{\n": `{"problem_type": "regression",`} {
 				changed := strings.Replace(string(content), old, now, 1)
 				if changed == string(content) {
 					t.Fatalf("%q is not there", old)
 				}
-				if err := os.WriteFile(config, []byte(changed), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testfile.Write(t, config, changed)
 				if labels, err := ClassifierLabels(dir); err == nil {
 					t.Errorf("%s: the labels are %q", now, labels)
 				}

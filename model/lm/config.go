@@ -71,9 +71,7 @@ func (c Config) HeadDim() int {
 
 // complete replaces zero values by what they mean.
 func (c Config) complete() Config {
-	if c.KVHeads == 0 {
-		c.KVHeads = c.Heads
-	}
+	c.KVHeads = cmp.Or(c.KVHeads, c.Heads)
 	if c.Dim == 0 && c.Heads > 0 && c.Hidden%c.Heads == 0 {
 		c.Dim = c.Hidden / c.Heads
 	}

@@ -2,10 +2,11 @@ package lm
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // Values of config.json are cut where an error quotes them, and a byte-order mark is no part of the file.
@@ -22,9 +23,7 @@ func TestConfigErrorsAreShort(t *testing.T) {
 		fmt.Sprintf(`{"model_type": "gpt2", "activation_function": %q}`, long),
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte("\ufeff"+content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), "\ufeff"+content)
 		_, err := readConfig(dir)
 		if err == nil || len(err.Error()) > len(dir)+500 || strings.Contains(err.Error(), "invalid character") {
 			t.Errorf("%.60s…: %.300v", content, err)

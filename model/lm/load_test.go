@@ -1,7 +1,6 @@
 package lm
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 )
 
 // checkpoint is a saved small model whose tensors a test changes before they are written again.
@@ -65,13 +65,7 @@ func (k *checkpoint) write(n int) {
 			k.t.Fatal(err)
 		}
 	}
-	index, err := json.Marshal(map[string]any{"weight_map": where})
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(k.dir, safetensors.ModelIndex), index, 0o644); err != nil {
-		k.t.Fatal(err)
-	}
+	testfile.WriteJSON(k.t, filepath.Join(k.dir, safetensors.ModelIndex), map[string]any{"weight_map": where})
 }
 
 func shardName(i int) string { return "part-" + string(rune('a'+i)) + ".safetensors" }
@@ -321,9 +315,7 @@ func BenchmarkLoad(b *testing.B) {
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	config := `{"model_type": "llama", "foo": 3, "bar": true, "hidden_act": "gelu", "rope_scaling": {"type": "ntk"}}`
-	if err := os.WriteFile(filepath.Join(dir, configFile), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, configFile), config)
 	_, err := Load(dir, Options{})
 	for _, want := range []string{"bar: true, foo: 3 are not supported", "hidden_act", `"ntk"`, "neither model.safetensors"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -69,9 +70,7 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 			return nil, err
 		}
 	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = lockstepBytes
-	}
+	o.CacheBytes = cmp.Or(o.CacheBytes, lockstepBytes)
 	l := &Lockstep{m: m, prompts: prompts, room: o.Room, width: o.Width}
 	order := numeric.Indices(len(prompts))
 	if o.Width == 0 { // prompts of similar length go together, so that reading them pads little

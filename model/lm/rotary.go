@@ -82,9 +82,7 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 	if err := hfconfig.Decode(raw, &p); err != nil {
 		return r, fmt.Errorf("%s: %w", name, err)
 	}
-	if p.Type == "" {
-		p.Type = p.OldType
-	}
+	p.Type = cmp.Or(p.Type, p.OldType)
 	if r.Theta, r.Partial = p.Theta, p.Partial; p.Partial == 0 && f.Partial != 0 {
 		return r, fmt.Errorf("%s: partial_rotary_factor: 0 is not supported", name)
 	}
@@ -100,9 +98,7 @@ func (f rotaryFields) rotary(partial bool, original, context int) (Rotary, error
 	case "", "default":
 	case "dynamic": // stretches beyond max_position_embeddings, which are not passed here
 	case "yarn":
-		if p.Original == 0 {
-			p.Original = context
-		}
+		p.Original = cmp.Or(p.Original, context)
 		r = p.yarnFields.rotary(r, p.Factor, p.Original, context, p.Magnitude)
 	case "linear":
 		r.Scaling, r.Factor = p.Type, p.Factor
@@ -143,9 +139,7 @@ type yarnFields struct {
 
 // rotary adds the scaling to r. magnitude is attention_factor; 0 computes it.
 func (f yarnFields) rotary(r Rotary, factor float64, original, context int, magnitude float64) Rotary {
-	if factor == 0 {
-		factor = float64(context) / float64(original)
-	}
+	factor = cmp.Or(factor, float64(context)/float64(original))
 	scale := func(by float64) float64 {
 		if factor <= 1 {
 			return 1

@@ -49,11 +49,7 @@ func (m *Model) Save(dir string, d safetensors.DType) error {
 			config[name] = json.RawMessage(strconv.FormatFloat(cap, 'e', -1, 64))
 		}
 	}
-	b, err := json.MarshalIndent(config, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(dir, "config.json"), append(b, '\n'))
+	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), config)
 }
 
 // SaveLike is Save to a folder that has the tokenizer of another, and the other files that describe how its model is

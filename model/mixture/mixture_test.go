@@ -2,7 +2,6 @@ package mixture
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"popri/internal/fault"
 	"popri/internal/rng"
+	"popri/testkit/testfile"
 )
 
 // small is a table of three tokens. Token 2 has no row.
@@ -102,9 +102,7 @@ func TestFile(t *testing.T) {
 		`{"rows":{"1":{"next":{"0":-1}}}}`:      "probability -1",
 		`{"tilt":1e300,"log_ratios":{"0":1e9}}`: "1e+09",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, File), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, File), content)
 		if _, err := Read(dir, 3); !fault.IsUser(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), File) {
 			t.Errorf("%s: %v, want %q", content, err, want)
 		}
@@ -116,9 +114,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"tilt":1,"log_ratios":{"2":0.5},"rows":{"1":{"weight":0.5,"next":{"0":1}}}}`)
 	f.Fuzz(func(t *testing.T, content string) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, File), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, File), content)
 		if table, err := Read(dir, 3); err == nil {
 			table.Mix(1, []float32{1, 2, 3})
 		}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // encode makes a file of a header and data.
@@ -25,11 +27,7 @@ func encode(header string, data []byte) []byte {
 
 func writeFile(t testing.TB, content []byte) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "x.safetensors")
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return testfile.Write(t, filepath.Join(t.TempDir(), "x.safetensors"), content)
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -319,9 +317,7 @@ func TestOpenModel(t *testing.T) {
 		}
 	}
 	index := func(content string) {
-		if err := os.WriteFile(filepath.Join(dir, ModelIndex), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, ModelIndex), content)
 	}
 	write("one.safetensors", "b", "a")
 	write("two.safetensors", "c")
@@ -379,10 +375,7 @@ func FuzzOpen(f *testing.F) {
 		make([]byte, 4)))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {
-		path := filepath.Join(dir, fmt.Sprintf("%d", os.Getpid()))
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(dir, fmt.Sprintf("%d", os.Getpid())), content)
 		file, err := Open(path)
 		if err != nil {
 			return
@@ -480,10 +473,7 @@ func TestWriteStreams(t *testing.T) {
 	if err := WriteStreams(streamed, streams, nil); err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Read(t, whole)
 	if got, err := os.ReadFile(streamed); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%x, want %x, %v", got, want, err)
 	}

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -58,10 +59,5 @@ func (s *Scope) Finite(t Tensor) bool {
 				C.uint64_t(exponent)) != 0
 		}
 	})
-	for _, b := range bad {
-		if b {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(bad, true)
 }

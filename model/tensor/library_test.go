@@ -7,16 +7,12 @@ import (
 	"slices"
 	"testing"
 
-	"popri/testkit/symbols"
+	"popri/testkit/testfile"
 )
 
 // This test's executable stands for any program that imports the package: it must keep the C library's allocator.
 func TestLibraryKeepsTheAllocatorOfItsProgram(t *testing.T) {
-	defined, err := symbols.Defined(symbols.Allocator...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(defined) > 0 {
+	if defined := testfile.Defined(t, testfile.Allocator...); len(defined) > 0 {
 		t.Errorf("a program with package tensor defines %q itself", defined)
 	}
 }
@@ -27,8 +23,8 @@ func TestMKLAsksThisPackage(t *testing.T) {
 		t.Skip("MKL is for x86-64")
 	}
 	want := []string{"mkl_serv_intel_cpu_true"}
-	if defined, err := symbols.Defined(want...); err != nil || !slices.Equal(defined, want) {
-		t.Errorf("the executable defines %q (%v), want %q", defined, err, want)
+	if defined := testfile.Defined(t, want...); !slices.Equal(defined, want) {
+		t.Errorf("the executable defines %q, want %q", defined, want)
 	}
 }
 

@@ -108,14 +108,6 @@ func newByteLevel(v *vocabulary, settings *bpeSettings, name Split) (*byteLevel,
 	return m, nil
 }
 
-// prefixed puts a space before a part of a text, if that is asked for.
-func (m *byteLevel) prefixed(text string) string {
-	if m.prefix && text != "" && text[0] != ' ' {
-		return " " + text
-	}
-	return text
-}
-
 func (m *byteLevel) encode(ids []int32, text string, _ bool) []int32 {
 	m.words(text, func(word string) { ids = m.encodeWord(ids, word) })
 	return ids
@@ -160,7 +152,9 @@ func (m *byteLevel) spell(ids []int32, word string) []int32 {
 }
 
 func (m *byteLevel) words(text string, visit func(string)) {
-	text = m.prefixed(text)
+	if m.prefix && text != "" && text[0] != ' ' {
+		text = " " + text
+	}
 	for len(text) > 0 {
 		n := m.split(text)
 		visit(text[:n])

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // lacking returns the tokenizer.json of a byte-level vocabulary that has few single bytes, as SmolLM2's lacks 21 of
@@ -66,10 +67,7 @@ func TestMissingBytes(t *testing.T) {
 			"aéXé b":   []int32{0, 6, 7, 6, 7, 4, 1},
 		}},
 	} {
-		path := filepath.Join(t.TempDir(), FileName)
-		if err := os.WriteFile(path, lacking(kind.unknown, kind.fuse, kind.ignore), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), FileName), lacking(kind.unknown, kind.fuse, kind.ignore))
 		tok, err := Load(path)
 		if err != nil {
 			t.Fatal(err)

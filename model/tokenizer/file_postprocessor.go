@@ -19,11 +19,7 @@ func (t *Tokenizer) parsePostProcessor(raw json.RawMessage) error {
 	}
 	switch kind {
 	case "ByteLevel":
-		var settings byteLevelSettings
-		if err := strict(raw, &settings); err != nil {
-			return err
-		}
-		return nil
+		return strict(raw, &byteLevelSettings{})
 	case "Sequence":
 		var sequence struct {
 			Type       string            `json:"type"`

@@ -1,8 +1,6 @@
 package tokenizer
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -16,41 +14,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"popri/testkit/golden"
+	"popri/testkit/testfile"
 )
-
-func readLines[T any](t *testing.T, file string) []T {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var out []T
-	scanner := bufio.NewScanner(f)
-	scanner.Buffer(nil, 16<<20)
-	for scanner.Scan() {
-		var one T
-		if err := json.Unmarshal(scanner.Bytes(), &one); err != nil {
-			t.Fatalf("%s line %d: %v", file, len(out)+1, err)
-		}
-		out = append(out, one)
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func readJSON(t *testing.T, file string, into any) {
-	t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(content, into); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-}
 
 func TestGoldenTokenizers(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(golden.Root(t), "tokenizers", "*"))
@@ -63,7 +28,7 @@ func TestGoldenTokenizers(t *testing.T) {
 		}
 		kind := path.Join("tokenizers", filepath.Base(dir))
 		var file struct{ Model struct{ Type string } }
-		readJSON(t, filepath.Join(dir, FileName), &file)
+		testfile.ReadJSON(t, filepath.Join(dir, FileName), &file)
 		if file.Model.Type != "BPE" && file.Model.Type != "WordPiece" {
 			golden.Unbuilt(t, kind)
 			continue
@@ -95,7 +60,7 @@ func checkGolden(t *testing.T, dir, kind string) {
 		Decoded            *string `json:"decoded"`
 		DecodedSkipSpecial *string `json:"decoded_skip_special"`
 	}
-	cases := readLines[encoded](t, filepath.Join(dir, "cases.jsonl"))
+	cases := testfile.ReadLines[encoded](t, filepath.Join(dir, "cases.jsonl"))
 	for i, c := range cases {
 		at := fmt.Sprintf("line %d (%s) %.80q", i+1, c.Kind, c.Text)
 		if ids := tokenizer.Encode(c.Text); !slices.Equal(ids, c.IDs) {
@@ -120,7 +85,7 @@ func checkGolden(t *testing.T, dir, kind string) {
 		Decoded            string
 		DecodedSkipSpecial string `json:"decoded_skip_special"`
 	}
-	decodes := readLines[decoded](t, filepath.Join(dir, "decode.jsonl"))
+	decodes := testfile.ReadLines[decoded](t, filepath.Join(dir, "decode.jsonl"))
 	for i, c := range decodes {
 		at := fmt.Sprintf("decode line %d (%s) %v", i+1, c.Kind, c.IDs)
 		checkDecode(t, at, tokenizer, c.IDs, false, c.Decoded)
@@ -135,7 +100,7 @@ func checkGolden(t *testing.T, dir, kind string) {
 		Template    struct{ Prefix, Suffix []int32 }
 		SpecialIDs  map[string]int32 `json:"special_ids"`
 	}
-	readJSON(t, filepath.Join(dir, "meta.json"), &meta)
+	testfile.ReadJSON(t, filepath.Join(dir, "meta.json"), &meta)
 	if meta.Cases != len(cases) || meta.DecodeCases != len(decodes) {
 		t.Errorf("meta.json counts %d and %d cases, the files hold %d and %d", meta.Cases, meta.DecodeCases, len(cases),
 			len(decodes))
@@ -167,7 +132,7 @@ func TestGoldenUnicodeClasses(t *testing.T) {
 	var facts struct {
 		Regex map[string][][2]rune
 	}
-	readJSON(t, filepath.Join(golden.Root(t), "tokenizers", "unicode.json"), &facts)
+	testfile.ReadJSON(t, filepath.Join(golden.Root(t), "tokenizers", "unicode.json"), &facts)
 	want := make([]class, 0x110000)
 	for name, c := range map[string]class{"L": letter, "N": number, "s": space} {
 		for _, r := range facts.Regex[name] {
@@ -220,7 +185,7 @@ func TestGoldenBertUnicode(t *testing.T) {
 		Bert    map[string][][2]rune
 		BertMap map[string]string `json:"bert_map"`
 	}
-	readJSON(t, filepath.Join(golden.Root(t), "tokenizers", "unicode.json"), &facts)
+	testfile.ReadJSON(t, filepath.Join(golden.Root(t), "tokenizers", "unicode.json"), &facts)
 	has := func(class string) map[rune]bool {
 		set := map[rune]bool{}
 		for _, r := range facts.Bert[class] {

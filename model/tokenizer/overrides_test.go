@@ -2,11 +2,12 @@ package tokenizer
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // TestOverrides: what tokenizer_config.json sets replaces what tokenizer.json has, as in transformers, and two ids of one token
@@ -58,9 +59,7 @@ func TestOverrides(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for name, content := range map[string]string{FileName: k.file, configName: k.config} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, name), content)
 		}
 		tok, err := Load(dir)
 		if k.refused != "" {

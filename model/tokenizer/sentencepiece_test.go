@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"popri/testkit/testfile"
 )
 
 // spModels are the files that scripts/sentencepiece_cases.py makes, by the numbering that they are for.
@@ -37,7 +39,7 @@ func TestSentencePieceEqualsTheReference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cases := readLines[struct {
+			cases := testfile.ReadLines[struct {
 				Text string
 				IDs  []int32
 				Size int
@@ -116,10 +118,7 @@ func TestSentencePieceRefuses(t *testing.T) {
 			"precompiled_charsmap"},
 		{"another numbering", "bert", first, `"bert"`},
 	} {
-		path := filepath.Join(t.TempDir(), "spiece.model")
-		if err := os.WriteFile(path, k.content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), "spiece.model"), k.content)
 		_, err := LoadSentencePiece(path, k.n)
 		if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), k.want) ||
 			!strings.Contains(err.Error(), path) {
@@ -130,18 +129,13 @@ func TestSentencePieceRefuses(t *testing.T) {
 
 // tokenizer_config.json says how many extra ids there are; what contradicts the file is refused.
 func TestSentencePieceConfig(t *testing.T) {
-	content, err := os.ReadFile(spPath(NumberingT5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, spPath(NumberingT5))
 	dir := t.TempDir()
 	path := filepath.Join(dir, "spiece.model")
 	load := func(config string) (*Tokenizer, error) {
 		t.Helper()
 		for name, content := range map[string][]byte{path: content, filepath.Join(dir, configName): []byte(config)} {
-			if err := os.WriteFile(name, content, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, name, content)
 		}
 		return LoadSentencePiece(path, NumberingT5)
 	}
@@ -174,10 +168,7 @@ func TestSentencePieceConfig(t *testing.T) {
 
 func FuzzParseSentencePiece(f *testing.F) {
 	for n := range spModels {
-		content, err := os.ReadFile(spPath(n))
-		if err != nil {
-			f.Fatal(err)
-		}
+		content := testfile.Read(f, spPath(n))
 		f.Add(content, string(n))
 		f.Add(content[:len(content)/2], string(n))
 	}

@@ -2,9 +2,10 @@ package tokenizer
 
 import (
 	"maps"
-	"os"
 	"path/filepath"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // TestSpecialTokens: what a chat template sees is what transformers 5.23's AutoTokenizer has in special_tokens_map for the
@@ -54,9 +55,7 @@ func TestSpecialTokens(t *testing.T) {
 			if content == "" {
 				continue
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, name), content)
 		}
 		got, _, err := SpecialTokens(dir)
 		if err != nil || !maps.Equal(got, c.want) {

@@ -1,10 +1,9 @@
 package tokenizer
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
 	"path/filepath"
+	"popri/testkit/testfile"
 	"testing"
 )
 
@@ -51,19 +50,8 @@ func benchTexts(b *testing.B) []string {
 	if path == "" {
 		return goSource(b, 2<<20)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
 	var texts []string
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<26)
-	for lines.Scan() {
-		var line struct{ Text string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			b.Fatal(err)
-		}
+	for _, line := range testfile.ReadLines[struct{ Text string }](b, path) {
 		texts = append(texts, line.Text)
 	}
 	return texts

@@ -24,9 +24,9 @@ var splits = map[Split]struct {
 }{
 	SplitGPT2:   {gpt2Pattern, splitGPT2},
 	SplitDigits: {"", splitDigits},
-	SplitLlama3: {llama3Pattern, splitLlama3},
+	SplitLlama3: {llama3Pattern, func(text string) int { return splitLlama(text, 3) }},
 	SplitO200K:  {o200kPattern, splitO200K},
-	SplitQwen2:  {qwen2Pattern, splitQwen2},
+	SplitQwen2:  {qwen2Pattern, func(text string) int { return splitLlama(text, 1) }},
 }
 
 // splitGPT2 follows gpt2Pattern.
@@ -64,10 +64,6 @@ func splitDigits(text string) int {
 	}
 	return splitGPT2(text)
 }
-
-func splitLlama3(text string) int { return splitLlama(text, 3) }
-
-func splitQwen2(text string) int { return splitLlama(text, 1) }
 
 // splitO200K follows o200kPattern, of GPT-4o and Phi-4-mini: a word ends where a capital follows a small letter, and
 // takes a contraction with it.

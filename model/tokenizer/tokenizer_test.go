@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"popri/testkit/testfile"
 )
 
 // sample is text with every kind of thing that the split distinguishes.
@@ -323,9 +324,7 @@ func TestSaveAndLoad(t *testing.T) {
 		}
 	}
 	other := t.TempDir() // as OPT's folders are
-	if err := os.WriteFile(filepath.Join(other, "vocab.json"), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(other, "vocab.json"), "{}")
 	if _, err := Load(other); err == nil || !strings.Contains(err.Error(), "the folder has vocab.json only") {
 		t.Errorf("a folder without tokenizer.json: %v", err)
 	}
@@ -334,9 +333,7 @@ func TestSaveAndLoad(t *testing.T) {
 		`{"eos_token":"Ġthe"}`: true, `{"eos_token":{"content":"Ġthe"},"bos_token":null}`: true,
 		`{"eos_token":"<none>"}`: false, `{"eos_token":3}`: false, `[`: false,
 	} {
-		if err := os.WriteFile(config, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, config, content)
 		loaded, err := Load(dir)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", content, err)
@@ -463,10 +460,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"added token's id differs", func(f object) { added(f)["id"] = 999 }, []string{"999"}},
 		{"added token's id is taken", func(f object) { added(f)["content"] = "<new>" }, []string{"<new>"}},
 	} {
-		path := filepath.Join(t.TempDir(), FileName)
-		if err := os.WriteFile(path, change(t, c.edit), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), FileName), change(t, c.edit))
 		_, err := Load(path)
 		if _, ok := errors.AsType[*FormatError](err); !ok {
 			t.Errorf("%s: error %v", c.name, err)
@@ -563,9 +557,7 @@ func TestByteOrderMark(t *testing.T) {
 	content := append([]byte("\ufeff"), tok.JSON()...)
 	for name, content := range map[string][]byte{FileName: content,
 		configName: []byte("\ufeff{\"eos_token\": \"<|endoftext|>\"}")} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, name), content)
 	}
 	marked, err := Load(dir)
 	if err != nil || string(marked.JSON()) != string(content) ||
@@ -580,10 +572,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"version":"1.0","added_tokens":[{"id":3,"content":"<s>"}],"pre_tokenizer":{"type":"ByteLevel"},"decoder":{"type":"ByteLevel"},"model":{}}`))
 	for _, kind := range []string{"byte-fallback", "metaspace-first", "bert-uncased", "qwen-nfc", "unigram-t5",
 		"unigram-xlmr", "unigram-bytes"} {
-		content, err := os.ReadFile(filepath.Join("testdata", kind, FileName))
-		if err != nil {
-			f.Fatal(err)
-		}
+		content := testfile.Read(f, filepath.Join("testdata", kind, FileName))
 		f.Add(content)
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

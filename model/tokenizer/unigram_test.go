@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // The path must have the largest sum of scores of all ways to divide a word.
@@ -107,11 +108,7 @@ func TestPrecompiledRefuses(t *testing.T) {
 }
 
 func TestUnigramRefuses(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "unigram-t5", FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content := string(raw)
+	content := string(testfile.Read(t, filepath.Join("testdata", "unigram-t5", FileName)))
 	at := strings.Index(content, `"unk_id":`)
 	for _, k := range []struct{ from, to, want string }{
 		{`"unk_id": 0`, `"unk_id": null`, "unk_id is missing"},
@@ -155,17 +152,12 @@ func TestAddedTokensTakeWhiteSpace(t *testing.T) {
 // TestStrippedStart: where Strip takes the white space that begins a text, Metaspace's scheme first puts no mark before the
 // rest. The ids equal tokenizers 0.23's.
 func TestStrippedStart(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("testdata", "unigram-xlmr", FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file map[string]any
-	if err := json.Unmarshal(content, &file); err != nil {
-		t.Fatal(err)
-	}
+	testfile.ReadJSON(t, filepath.Join("testdata", "unigram-xlmr", FileName), &file)
 	steps := file["normalizer"].(map[string]any)
 	steps["normalizers"] = append(steps["normalizers"].([]any), map[string]any{"type": "Strip", "strip_left": true, "strip_right": false})
-	if content, err = json.Marshal(file); err != nil {
+	content, err := json.Marshal(file)
+	if err != nil {
 		t.Fatal(err)
 	}
 	tok, err := Parse(content)

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -55,9 +57,7 @@ func BudgetOf(c configs.Config, p *clients.Population, tag string) ledger.Budget
 	if ledger.Sampling(c.Fed.Sampling) == ledger.Fixed {
 		b.Relation = accountant.Replace
 	}
-	if b.Unit == "" {
-		b.Unit = "a client is all rows with one client_id"
-	}
+	b.Unit = cmp.Or(b.Unit, "a client is all rows with one client_id")
 	return b
 }
 
@@ -210,13 +210,7 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 
 // Inherited are the charges of the runs that a ledger continues.
 func Inherited(l *ledger.Ledger) []ledger.Entry {
-	var inherited []ledger.Entry
-	for _, e := range l.Entries() {
-		if e.Inherited {
-			inherited = append(inherited, e)
-		}
-	}
-	return inherited
+	return slices.DeleteFunc(l.Entries(), func(e ledger.Entry) bool { return !e.Inherited })
 }
 
 // Calibrate returns the noise multiplier of the run's releases: the configured one, or the least

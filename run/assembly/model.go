@@ -52,6 +52,14 @@ func CheckSampleWeights(c configs.Config) error {
 	return nil
 }
 
+// Ready checks a configuration, and makes new tensors on its device.
+func Ready(c configs.Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return SetDevice(c)
+}
+
 // SetDevice makes new tensors on the device that model.device names.
 func SetDevice(c configs.Config) error {
 	if err := tensor.SetDevice(c.Model.Device); err != nil {

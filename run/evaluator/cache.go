@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -20,19 +21,11 @@ const cacheBytes = 8 << 30
 // evaluation that was ended continues. Another build of the program has another folder, because its models may differ.
 // It is "" where there can be none.
 func CacheDir() string {
-	if _, err := datakey.Load(); err != nil {
-		return ""
-	}
-	base, err := cachedir.Dir()
-	if err != nil {
-		return ""
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	hash, err := atomicfile.SHA256(program)
-	if err != nil {
+	_, noKey := datakey.Load()
+	base, noCache := cachedir.Dir()
+	program, unknown := os.Executable()
+	hash, unread := atomicfile.SHA256(program)
+	if errors.Join(noKey, noCache, unknown, unread) != nil {
 		return ""
 	}
 	dir := filepath.Join(base, CacheFolder, hash[:16])

@@ -96,15 +96,9 @@ func (r *Comparators) Sources(ctx context.Context, keys []string) (list []downst
 
 // productName is what tables call a product. It says how much of it is public text, where the method writes text, too.
 func productName(d method.Description, epsilon float64, product []sampling.Row) string {
-	n := 0
-	for _, row := range product {
-		if row.Finish == sampling.Public {
-			n++
-		}
-	}
-	if d.Mixes && n > 0 {
-		return fmt.Sprintf("%s's synthetic set, %.0f %% public text (ε = %g)", d.Title, 100*float64(n)/float64(len(product)),
-			epsilon)
+	if public, _ := parts(product); d.Mixes && len(public) > 0 {
+		return fmt.Sprintf("%s's synthetic set, %.0f %% public text (ε = %g)", d.Title,
+			100*float64(len(public))/float64(len(product)), epsilon)
 	}
 	return fmt.Sprintf("%s's text (ε = %g)", d.Title, epsilon)
 }

@@ -56,10 +56,7 @@ func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file s
 		return nil, err
 	}
 	c.Downstream.Task = configs.Classification // all texts need labels
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.Ready(c); err != nil {
 		return nil, err
 	}
 	product, err := readSource(c, file)

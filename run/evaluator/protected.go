@@ -53,10 +53,7 @@ type ProtectedRow struct {
 // release are in dir. Called again for the same texts, it reads the release; for others, the budget is spent.
 // Validation clients choose each model's step and are not protected.
 func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon float64, o Options) (*Protected, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.Ready(c); err != nil {
 		return nil, err
 	}
 	src, err := readSource(c, file)

@@ -17,10 +17,7 @@ import (
 // TestProtect: with hardly any noise, the figures are the means over test clients; asked again, the release is read and
 // nothing is charged; other texts, and another ε, are refused.
 func TestProtect(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	c := w.Config
 	dir := t.TempDir()
 	key := filepath.Join(dir, "data.key")

@@ -40,10 +40,7 @@ type TextsOptions struct {
 // with ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet,
 // JSON lines or plain lines. A folder for the figures must not be a run's folder.
 func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.Ready(c); err != nil {
 		return nil, err
 	}
 	if err := o.checkOut(); err != nil {
@@ -72,16 +69,12 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	if err != nil {
 		return nil, err
 	}
+	var t *tracking.Listener
 	if o.Out != "" {
 		if err := os.MkdirAll(o.Out, 0o755); err != nil {
 			return nil, fault.Userf("the folder for the figures cannot be made: %w", err)
 		}
-	}
-	var t *tracking.Listener
-	if o.Out != "" {
 		o.Small = filepath.Join(o.Out, rundir.Small)
-	}
-	if o.Out != "" {
 		t = tracking.OpenTexts(o.Trackers, o.Out, c, o.Warn)
 	}
 	t.Begin(Stage, 0)

@@ -193,8 +193,8 @@ func (g *gathering) announcement(asked question) (*aggregate.Announcement, error
 // over makes an error of an announcement that will have no shares, and removes it, so that the question can be asked
 // again.
 func (g *gathering) over(err error) error {
-	var refused *service.Refused
-	if !errors.As(err, &refused) || refused.Outcome != aggregate.Few && refused.Outcome != aggregate.Late {
+	refused, ok := errors.AsType[*service.Refused](err)
+	if !ok || refused.Outcome != aggregate.Few && refused.Outcome != aggregate.Late {
 		return err
 	}
 	return errors.Join(&FewError{g.Round, err}, g.forget())

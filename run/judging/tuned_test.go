@@ -14,6 +14,7 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 	"popri/trainer"
 )
@@ -21,14 +22,8 @@ import (
 // TestTunedModelTells: adapters that were trained on some clients' rows make these likelier than others of the same
 // distribution, and an adapter that was not trained changes nothing.
 func TestTunedModelTells(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.Load(w.Generator, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
+	m := testmodel.Load(t, w.Generator, lm.Options{})
 	defer m.Free()
 	random := rng.New(1, t.Name())
 	draw := func(clients int) (list [][]lm.Row) {
@@ -100,10 +95,7 @@ func learn(t *testing.T, m *lm.Model, a lm.Adapter, params []tensor.Tensor, rows
 // TestSmallModelTells: a small model that was trained on some clients' texts is recognised by them, and one that is its
 // own start by nobody.
 func TestSmallModelTells(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	c, dir := w.Config, t.TempDir()
 	if none, err := small(c, dir); none != nil || err != nil {
 		t.Errorf("a run without a small model: %v, %v", none, err)
@@ -119,10 +111,7 @@ func TestSmallModelTells(t *testing.T) {
 		return list
 	}
 	in := judge.Input{Members: of(clients.Train), Controls: of(clients.Test)}
-	m, err := lm.Load(w.Device, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, w.Device, lm.Options{})
 	defer m.Free()
 	auc := func() float64 {
 		t.Helper()

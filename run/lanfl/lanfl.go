@@ -97,10 +97,7 @@ func Federate(ctx context.Context, c configs.Config, o Options) (*Outcome, error
 		return nil, err
 	}
 	c.Downstream.Task = configs.Classification // all texts need labels
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := assembly.SetDevice(c); err != nil {
+	if err := assembly.Ready(c); err != nil {
 		return nil, err
 	}
 	population, err := assembly.LoadPrivate(c)

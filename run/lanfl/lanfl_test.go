@@ -14,7 +14,7 @@ import (
 	"popri/internal/rows"
 	"popri/model/lm"
 	"popri/model/shipped"
-	"popri/model/tokenizer"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
@@ -116,10 +116,7 @@ func TestFilter(t *testing.T) {
 
 // TestFederate: the whole exchange on a labelled world, with a model that writes; asked again, it gives the same.
 func TestFederate(t *testing.T) {
-	w, err := testworld.New(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testworld.Make(t)
 	c := w.Config
 	if err := c.Set("data.private", w.LabelledPrivate); err != nil {
 		t.Fatal(err)
@@ -213,14 +210,8 @@ func TestExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.Load(dir, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, dir)
+	m := testmodel.Load(t, dir, lm.Options{})
 	defer m.Free()
 	w := writer{model: m, tokenizer: tok, format: incontext.Format{Length: 16, Tokenizer: tok}}
 	examples := []incontext.Example{{Text: "a test fails", Label: "vet"},

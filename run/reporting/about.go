@@ -8,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/fault"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/show/watch"
@@ -39,9 +40,6 @@ func titles(dir string, c *configs.Config) (title, subtitle string) {
 	if title = c.Provenance["title"]; title == "" {
 		title = d.Title + " run " + filepath.Base(dir)
 	}
-	rounds := "1 round"
-	if n := d.RoundsOf(*c); n != 1 {
-		rounds = fmt.Sprintf("%d rounds", n)
-	}
+	rounds := quote.Count(d.RoundsOf(*c), "round", "")
 	return title, fmt.Sprintf("%s; %s of %s", c.Provenance["private"], rounds, d.Work(*c))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"popri/internal/cachedir"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -14,17 +15,12 @@ import (
 func TestTrainedModelsAreNamed(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv(cachedir.Variable, root)
-	dir := filepath.Join(root, "trained", "device-0123456789abcdef")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := testfile.Folder(t, filepath.Join(root, "trained", "device-0123456789abcdef"))
 	if got := shownValue("downstream.model", dir); got != dir {
 		t.Errorf("a model without provenance became %q", got)
 	}
 	provenance := `{"parameters": 953856, "corpus": "../data/public.parquet, /secret/place/books.jsonl", "corpus_sha256": "63bedbbe18b2adf2"}`
-	if err := os.WriteFile(filepath.Join(dir, "provenance.json"), []byte(provenance), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "provenance.json"), provenance)
 	want := "trained (1.0 M parameters, on public.parquet, books.jsonl, SHA-256 63bedbbe18b2)"
 	for _, key := range []string{"downstream.model", "model.path"} {
 		if got := shownValue(key, dir); got != want {

@@ -11,7 +11,7 @@ import (
 	"popri/show/series"
 )
 
-// nearest says which adapters wrote the synthetic set.
+// selected says which adapters wrote the synthetic set.
 func selected(s rounds.Selection) string {
 	if s.By == configs.ValidationLoss {
 		state := fmt.Sprintf("the model after round %d", s.Round)

@@ -1,7 +1,6 @@
 package reporting
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"popri/methods"
 	"popri/methods/sampling"
 	"popri/show/report"
+	"popri/testkit/testfile"
 )
 
 // The report has every round's samples, a prompt once however many rounds have it, and what was written for the same
@@ -20,9 +20,7 @@ func TestRoundTexts(t *testing.T) {
 	dir := t.TempDir()
 	put := func(folder, name string, list []sampling.Row) {
 		t.Helper()
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Folder(t, folder)
 		if err := rows.Write(filepath.Join(folder, name), list); err != nil {
 			t.Fatal(err)
 		}
@@ -76,9 +74,7 @@ func TestRoundTexts(t *testing.T) {
 
 func TestCitation(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, rundir.Config), []byte("seed: 1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, rundir.Config), "seed: 1\n")
 	c := configs.Default()
 	c.Provenance = map[string]string{"program": "v1_2", "libtorch": "2.1.2"}
 	text, err := citation(dir, "A run at ε = 1", "popri run --set a.b={c}", &c, methods.All[0], "abc")

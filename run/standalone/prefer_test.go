@@ -26,7 +26,8 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 	"popri/trainer"
 )
@@ -194,21 +195,13 @@ func TestPreferCancelled(t *testing.T) {
 				!strings.Contains(err.Error(), "--resume") {
 				t.Errorf("a new training in the folder of another gives %v", err)
 			}
-			b, err := os.ReadFile(pairs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1),
-				0o644); err != nil {
-				t.Fatal(err)
-			}
+			b := testfile.Read(t, pairs)
+			testfile.Write(t, pairs, bytes.Replace(b, []byte(" a boat"), []byte(" a rope"), 1))
 			if _, err := Train(t.Context(), Options{Out: dir, Resume: true}); !fault.IsUser(err) ||
 				!errors.Is(err, trainer.ErrForeignCheckpoint) {
 				t.Errorf("other pairs give %v", err)
 			}
-			if err := os.WriteFile(pairs, b, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, pairs, b)
 		}
 		o = Options{Out: dir, Resume: true}
 	}
@@ -291,14 +284,9 @@ func TestExportTrained(t *testing.T) {
 	}
 	_, pairs, c := preferFiles(t, 30)
 	dir, model := filepath.Join(root, "trained", "dpo"), filepath.Join(root, "trained", "model")
-	m, err := lm.Load(c.Model.Path, lm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, c.Model.Path, lm.Options{})
 	defer m.Free()
-	if err := os.CopyFS(model, os.DirFS(c.Model.Path)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Copy(t, model, c.Model.Path)
 	c.Model.Path = model // which PEFT finds by the adapter's own configuration
 	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, Out: dir}); err != nil {
 		t.Fatal(err)
@@ -311,10 +299,7 @@ func TestExportTrained(t *testing.T) {
 	if a.Config.Base != model {
 		t.Errorf("base_model_name_or_path is %q, want %q", a.Config.Base, model)
 	}
-	tok, err := tokenizer.Load(c.Model.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, c.Model.Path)
 	read, _, err := dpo.Read(pairs, dpo.ReadOptions{Tokenizer: tok, MaxLength: m.Config.Context})
 	if err != nil {
 		t.Fatal(err)

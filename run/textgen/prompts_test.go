@@ -1,15 +1,15 @@
 package textgen_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"popri/model/shipped"
-	"popri/model/tokenizer"
 	"popri/run/textgen"
+	"popri/testkit/testfile"
+	"popri/testkit/testmodel"
 )
 
 // TestConversations: messages are written by the chat template of the model's folder, whichever of both forms they
@@ -19,16 +19,11 @@ func TestConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Load(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, source)
 	dir := t.TempDir()
 	template := "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}{% if add_generation_prompt " +
 		"%}[model]\n{% endif %}"
-	if err := os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte(template), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "chat_template.jinja"), template)
 	const list = `[{"role": "system", "content": "be brief"}, {"role": "user", "content": "the linker"}]`
 	const want = "[system] be brief\n[user] the linker\n[model]\n"
 	lines := `{"messages": ` + list + "}\n" + `{"prompt": ` + list + "}\n" + `{"prompt": "the linker"}`

@@ -6,17 +6,14 @@ import (
 	"testing"
 
 	"popri/model/lm"
-	"popri/model/tokenizer"
 	"popri/testkit/golden"
+	"popri/testkit/testmodel"
 )
 
 // TestStopOfEachPrompt: words begin with a space, but not the first one of a text, so a sample's text depends on its
 // prompt. What ends a sample then depends on its own prompt and not on those before it.
 func TestStopOfEachPrompt(t *testing.T) {
-	tok, err := tokenizer.Load(filepath.Join(golden.Folder(t, "sentence"), "t5", "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, filepath.Join(golden.Folder(t, "sentence"), "t5", "tokenizer.json"))
 	random := rand.New(rand.NewPCG(1, 2))
 	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 32, Hidden: 16, Layers: 1, Heads: 2,
 		Inner: 32, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, ScaleAttn: true}, lm.Options{}, random.NormFloat64)

@@ -16,6 +16,7 @@ import (
 	"popri/internal/parquetio"
 	"popri/internal/rows"
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 // run makes a folder of a run whose product has the given texts.
@@ -31,9 +32,7 @@ func run(t *testing.T, seeded bool, texts ...string) string {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, rundir.Config), []byte("seed: 5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, rundir.Config), "seed: 5\n")
 	var rows []plainRow
 	for _, text := range texts {
 		rows = append(rows, plainRow{text, "stop"})
@@ -42,9 +41,7 @@ func run(t *testing.T, seeded bool, texts ...string) string {
 	if err := parquetio.Write(&b, rows, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, rundir.Synthetic), b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, rundir.Synthetic), b.Bytes())
 	return dir
 }
 
@@ -65,10 +62,7 @@ func TestWrite(t *testing.T) {
 	if cells, err := f.Strings("text"); err != nil || len(cells) != 2 || cells[1].Value != `two: "three"` {
 		t.Errorf("%v, %v", cells, err)
 	}
-	card, err := os.ReadFile(filepath.Join(out, Card))
-	if err != nil {
-		t.Fatal(err)
-	}
+	card := testfile.Read(t, filepath.Join(out, Card))
 	front, body, ok := strings.Cut(strings.TrimPrefix(string(card), "---\n"), "---\n")
 	var m metadata
 	if err := yaml.Unmarshal([]byte(front), &m); !ok || err != nil || m.Name != `a: "name"` ||
@@ -111,10 +105,7 @@ func TestLabels(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		card, err := os.ReadFile(filepath.Join(out, Card))
-		if err != nil {
-			t.Fatal(err)
-		}
+		card := testfile.Read(t, filepath.Join(out, Card))
 		has := labels[0] != ""
 		if f.Has("label") != has || strings.Contains(string(card), "label") != has ||
 			strings.Contains(string(card), "text-classification") != has {
@@ -145,10 +136,7 @@ func TestOrigins(t *testing.T) {
 	if err != nil || r.Written != 2 || r.Public != 3 || r.Distinct != 3 || r.Repeated != 3 {
 		t.Fatalf("%+v (%v)", r, err)
 	}
-	card, err := os.ReadFile(filepath.Join(out, Card))
-	if err != nil {
-		t.Fatal(err)
-	}
+	card := testfile.Read(t, filepath.Join(out, Card))
 	for _, want := range []string{"2 texts that a language model wrote and 3 copies of public texts, word for word, capitals aside", "3 of the texts are different",
 		"the most frequent one has 3 rows", "keep their own licence", "license: cc-by-4.0", "language:\n    - en"} {
 		if !strings.Contains(string(card), want) {
@@ -159,9 +147,7 @@ func TestOrigins(t *testing.T) {
 		t.Error("the card calls public texts synthetic")
 	}
 	other := run(t, false, "y")
-	if err := os.WriteFile(filepath.Join(other, rundir.Config), []byte("seed: 6\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(other, rundir.Config), "seed: 6\n")
 	if _, err := Write(other, out, Options{}); !fault.IsUser(err) || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("another run's folder: %v", err)
 	}
@@ -178,9 +164,7 @@ func TestOrigins(t *testing.T) {
 
 func TestWriteRefuses(t *testing.T) {
 	unfinished := run(t, false, "one")
-	if err := os.Remove(filepath.Join(unfinished, rundir.Synthetic)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Remove(t, filepath.Join(unfinished, rundir.Synthetic))
 	for want, dir := range map[string]string{"is no run": t.TempDir(), "no product yet": unfinished,
 		"nobody is protected": run(t, true, "one"), "has no texts": run(t, false, "")} {
 		out := filepath.Join(t.TempDir(), "hub")

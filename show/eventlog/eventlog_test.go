@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 func TestEvents(t *testing.T) {
@@ -77,10 +79,7 @@ func TestOpenOnALineWithoutEnd(t *testing.T) {
 		"": "", "abc": "", "a\nb": "a\n", "a\n": "a\n", strings.Repeat("x", 200_000): "",
 		"a\n" + strings.Repeat("x", 200_000): "a\n",
 	} {
-		path := filepath.Join(t.TempDir(), "e")
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), "e"), content)
 		events, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -96,9 +95,7 @@ func TestReadNamesTheLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e")
 	good := `{"event":"a","time":"2026-11-21T00:00:00Z"}` + "\n"
 	for _, bad := range []string{"[]", "{", `{"event":1}`, `{"event":"a","time":"now"}`} {
-		if err := os.WriteFile(path, []byte(good+bad+"\n"+good), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, good+bad+"\n"+good)
 		var last error
 		n := 0
 		for _, err := range Read(path) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 func line(name string) string { return `{"event":"` + name + `","time":"2026-11-21T00:00:00Z"}` + "\n" }
@@ -64,14 +66,10 @@ func TestFollow(t *testing.T) {
 	if poll("e"); f.Skipped != 3 {
 		t.Errorf("%d lines were skipped", f.Skipped)
 	}
-	if err := os.WriteFile(path, []byte(line("new")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, line("new"))
 	poll("restart", "new")
 	other := path + ".other"
-	if err := os.WriteFile(other, []byte(strings.Repeat(line("other"), 3)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, other, strings.Repeat(line("other"), 3))
 	if err := os.Rename(other, path); err != nil {
 		t.Fatal(err)
 	}
@@ -94,9 +92,7 @@ func FuzzFollow(f *testing.F) {
 		follower := Follower{Path: path}
 		at := min(int(cut), len(content))
 		for _, part := range [][]byte{content[:at], content} {
-			if err := os.WriteFile(path, part, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, part)
 			err := follower.Poll(func() { t.Error("restarted") }, func(e Event) { seen = append(seen, e.Name) })
 			if err != nil {
 				t.Fatal(err)

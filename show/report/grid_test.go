@@ -5,11 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"popri/testkit/testfile"
 )
 
 // someGrid is an ablation over two axes and two seeds, of which one run failed, one combination was dropped, and one
@@ -45,11 +46,7 @@ func renderGrid(t testing.TB, g Grid) string {
 	if err := WriteGrid(path, g); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(testfile.Read(t, path))
 }
 
 var (

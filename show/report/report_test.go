@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"popri/show/series"
+	"popri/testkit/testfile"
 )
 
 // figures are the figures of a made-up method.
@@ -110,11 +111,7 @@ func render(t testing.TB, r Report) string {
 	if err := Write(path, r); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return string(testfile.Read(t, path))
 }
 
 var outside = regexp.MustCompile(`(?i)(src|href)\s*=|url\(|@import|<script|<link|<iframe|<object|<img|javascript:`)
@@ -370,10 +367,7 @@ func TestTextIsEscaped(t *testing.T) {
 		if err := Compare(path, []Report{poison(text), full()}); err != nil {
 			t.Fatal(err)
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, path)
 		checkPage(t, string(content))
 	}
 }
@@ -423,10 +417,7 @@ func TestCompare(t *testing.T) {
 	if err := Compare(path, []Report{a, b, c}); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, path)
 	page := string(content)
 	checkPage(t, page)
 	for _, want := range []string{"3 runs",
@@ -449,9 +440,7 @@ func TestCompare(t *testing.T) {
 	if err := Compare(path, []Report{a, b, other}); err != nil {
 		t.Fatal(err)
 	}
-	if content, err = os.ReadFile(path); err != nil {
-		t.Fatal(err)
-	}
+	content = testfile.Read(t, path)
 	if page = string(content); !strings.Contains(page, "are not compared") ||
 		strings.Contains(page, "gives the highest accuracy") || strings.Contains(page, `class="n best"`) {
 		t.Error("runs of different test clients are compared")
@@ -464,9 +453,7 @@ func TestCompare(t *testing.T) {
 	if err := Compare(path, []Report{a, b}); err != nil {
 		t.Fatal(err)
 	}
-	if content, err = os.ReadFile(path); err != nil {
-		t.Fatal(err)
-	}
+	content = testfile.Read(t, path)
 	if page = string(content); !strings.Contains(page, a.Title+" (one)") || !strings.Contains(page, a.Title+" (two)") ||
 		strings.Count(page, "mind this") != 1 || !strings.Contains(page, "All runs: mind this") {
 		t.Error("two runs of one title are not told apart, or a warning of both stands twice")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"popri/show/texts"
+	"popri/testkit/testfile"
 )
 
 var embedded = regexp.MustCompile(`(?s)<script type="text/plain" id="texts-data">(.*?)</script>`)
@@ -106,11 +107,7 @@ func TestManyTextsAreBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(path string) string {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
+		return string(testfile.Read(t, path))
 	}
 	page, second := read(path), read(TextsFile(path))
 	checkPage(t, page)

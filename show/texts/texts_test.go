@@ -12,14 +12,13 @@ import (
 
 	"popri/internal/rows"
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 func write[T any](t *testing.T, run string, round int, name string, content []T) {
 	t.Helper()
 	dir := rundir.Round(run, round)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, dir)
 	if err := rows.Write(filepath.Join(dir, name), content); err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +94,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	for _, name := range []string{rundir.Samples, rundir.Scores, rundir.Selection} {
 		write(t, run, 1, rundir.Samples, []sampleRow{{0, 0, "a"}})
-		path := filepath.Join(rundir.Round(run, 1), name)
-		if err := os.WriteFile(path, []byte("PAR1 nonsense PAR1"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(rundir.Round(run, 1), name), "PAR1 nonsense PAR1")
 		if _, err := Read(run, 1); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: the error is %v", name, err)
 		}

@@ -48,15 +48,17 @@ func checkMLflow(getenv func(string) string) error {
 
 // mlflowURL reads the server's address, which MLflow itself takes from the same variable.
 func mlflowURL(getenv func(string) string) (*url.URL, error) {
-	text := getenv("MLFLOW_TRACKING_URI")
-	u, err := url.Parse(text)
-	if err != nil {
-		// The error would quote the address, which may have a password in it.
-		return nil, errors.New("MLFLOW_TRACKING_URI is no URL, must be the URL of a server, such as http://127.0.0.1:5000")
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("MLFLOW_TRACKING_URI is %q, must be the URL of a server, such as http://127.0.0.1:5000",
-			u.Redacted())
+	return serverURL(getenv, "MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+}
+
+// serverURL reads the address of a server from a variable. Errors do not quote a password in it.
+func serverURL(getenv func(string) string, variable, example string) (*url.URL, error) {
+	u, err := url.Parse(getenv(variable))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s is no URL, must be the URL of a server, such as %s", variable, example)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("%s is %q, must be the URL of a server, such as %s", variable, u.Redacted(), example)
 	}
 	return u, nil
 }

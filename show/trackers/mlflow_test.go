@@ -1,7 +1,6 @@
 package trackers
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 // patient waits for a healthy server as long as a test may take, and repeats what failed at once.
@@ -46,14 +46,8 @@ func (f *fakeMLflow) only(t *testing.T) *fakeRun {
 func TestMLflow(t *testing.T) {
 	f := newFakeMLflow(t) // each case has a folder of its own, and so a run of its own
 	testTracker(t, "mlflow", f.getenv, func(t *testing.T, dir string) []Point {
-		b, err := os.ReadFile(filepath.Join(dir, rundir.MLflow))
-		if err != nil {
-			t.Fatal(err)
-		}
 		var state mlflowState
-		if err := json.Unmarshal(b, &state); err != nil {
-			t.Fatal(err)
-		}
+		testfile.ReadJSON(t, filepath.Join(dir, rundir.MLflow), &state)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, r := range f.runs {

@@ -59,15 +59,10 @@ func checkOTel(getenv func(string) string) error {
 		if p := getenv(prefix + "PROTOCOL"); p != "" && p != "http/protobuf" {
 			return fmt.Errorf("%sPROTOCOL is %q, and only http/protobuf is spoken here", prefix, p)
 		}
-		text := getenv(prefix + "ENDPOINT")
-		u, err := url.Parse(text)
-		switch {
-		case text == "":
-		case err != nil: // the error would quote the address, which may have a password in it
-			return fmt.Errorf("%sENDPOINT is no URL, must be the URL of a server, such as http://127.0.0.1:4318", prefix)
-		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			return fmt.Errorf("%sENDPOINT is %q, must be the URL of a server, such as http://127.0.0.1:4318", prefix,
-				u.Redacted())
+		if getenv(prefix+"ENDPOINT") != "" {
+			if _, err := serverURL(getenv, prefix+"ENDPOINT", "http://127.0.0.1:4318"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -165,8 +160,7 @@ func (e *watchedExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlyS
 
 // withoutURL drops a server's address, in which there may be a password, from an error.
 func withoutURL(err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err
 	}
 	before, after, ok := strings.Cut(err.Error(), "failed to send to ")

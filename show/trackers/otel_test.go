@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 // sentSpan is a span as a collector reads it.
@@ -347,9 +347,7 @@ func TestOTelState(t *testing.T) {
 		t.Errorf("%x, %x (%v, %v)", first, again, err, err2)
 	}
 	for _, text := range []string{"", "{}", `{"trace_id": "12"}`, `{"trace_id": "zz"}`} {
-		if err := os.WriteFile(filepath.Join(dir, rundir.OTel), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, rundir.OTel), text)
 		if _, err := traceOf(dir); err == nil {
 			t.Errorf("%q is no error", text)
 		}

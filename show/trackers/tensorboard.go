@@ -114,7 +114,8 @@ func records(run Run, now time.Time) (out []byte) {
 	session.int(1, sessionStart)
 	start.message(eventSession, session)
 	out = appendRecord(appendRecord(out, version), start)
-	out = appendRecord(out, textEvent("config", fenced(run.YAML), now))
+	fenced := "```yaml\n" + strings.TrimRight(string(run.YAML), "\n") + "\n```"
+	out = appendRecord(out, textEvent("config", fenced, now))
 	if len(run.Tags) > 0 {
 		out = appendRecord(out, textEvent("run", table(run.Tags), now))
 	}
@@ -141,8 +142,6 @@ func (t *tensorBoard) Close(end End) error {
 	}
 	return errors.Join(err, t.file.Sync(), t.file.Close())
 }
-
-func fenced(yaml []byte) string { return "```yaml\n" + strings.TrimRight(string(yaml), "\n") + "\n```" }
 
 func table(pairs []Pair) string {
 	var b strings.Builder

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 )
 
 func fieldsOf(text string) []string { return strings.Fields(text) }
@@ -61,10 +62,7 @@ func readEventFile(t *testing.T, dir string) (points []Point, texts map[string]s
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%v, %v: want one file", files, err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, rundir.TensorBoard, files[0].Name()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join(dir, rundir.TensorBoard, files[0].Name()))
 	texts = map[string]string{}
 	for len(b) > 0 {
 		n := binary.LittleEndian.Uint64(b)
@@ -138,15 +136,10 @@ func TestTensorBoardTexts(t *testing.T) {
 // What a kill leaves: half a new file, or the old one next to the new one, whose last record is torn.
 func TestTensorBoardAfterKill(t *testing.T) {
 	dir := t.TempDir()
-	folder := filepath.Join(dir, rundir.TensorBoard)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	folder := testfile.Folder(t, filepath.Join(dir, rundir.TensorBoard))
 	future := "events.out.tfevents.9000000000.popri"
 	for _, name := range []string{temporaryEvents, "events.out.tfevents.1700000000.popri", future} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte{1, 2, 3}, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(folder, name), []byte{1, 2, 3})
 	}
 	tracker, err := openTensorBoard(Run{Dir: dir, History: somePoints(1, 2)})
 	if err != nil {

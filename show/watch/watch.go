@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"sync"
@@ -62,9 +63,7 @@ type section struct {
 
 // New makes a watcher.
 func New(o Options) *Watcher {
-	if o.Every == 0 {
-		o.Every = time.Second
-	}
+	o.Every = cmp.Or(o.Every, time.Second)
 	return &Watcher{Options: o, over: make(chan struct{}), changed: make(chan struct{}), state: newState(), fresh: true,
 		sections: map[string]section{}, follower: eventlog.Follower{Path: filepath.Join(o.Dir, rundir.Events)}}
 }

@@ -18,6 +18,7 @@ import (
 	"popri/internal/rundir"
 	"popri/show/eventlog"
 	"popri/show/series"
+	"popri/testkit/testfile"
 )
 
 var about = About{Title: "A run", Rounds: 3, Series: series.Set{
@@ -174,9 +175,7 @@ func TestHostileLog(t *testing.T) {
 func TestTexts(t *testing.T) {
 	r := newRun(t)
 	folder := rundir.Round(r.dir, 1)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Folder(t, folder)
 	type sample struct {
 		Prompt int64  `parquet:"prompt_index"`
 		Sample int64  `parquet:"sample_index"`

@@ -122,8 +122,7 @@ func cells(base configs.Config, flag string, changes []Change, seeds int, values
 	var cells []Cell
 	var problems []configs.Problem
 	collect := func(where string, err error) bool {
-		var invalid *configs.Invalid
-		if errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[*configs.Invalid](err); ok {
 			for _, p := range invalid.Problems {
 				p.Where = where
 				if !slices.Contains(problems, p) {

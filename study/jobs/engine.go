@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"popri/internal/fault"
@@ -80,10 +81,5 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 // said reports whether err is of a command that printed one of the texts.
 func said(err error, texts ...string) bool {
 	failed, ok := errors.AsType[*commandError](err)
-	for _, text := range texts {
-		if ok && strings.Contains(failed.said, text) {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(failed.said, text) })
 }

@@ -13,15 +13,13 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // awkward is an array whose paths need quotes.
 func awkward(t *testing.T) Array {
 	t.Helper()
-	work := filepath.Join(t.TempDir(), `it's a "folder" $HOME`)
-	if err := os.Mkdir(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	work := testfile.Folder(t, filepath.Join(t.TempDir(), `it's a "folder" $HOME`))
 	return Array{Name: "popri-test", Program: filepath.Join(work, "program"),
 		Arguments: []string{"ablate", "--out", work, "--cell"}, WorkDir: work, State: filepath.Join(t.TempDir(),
 			"jobs"), Environment: map[string]string{"A": "it's", "B": `"x" \`}}
@@ -91,10 +89,7 @@ func TestManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(s.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, s.File)
 	var job struct {
 		Metadata struct{ Name string }
 		Spec     struct {
@@ -221,9 +216,7 @@ esac`})
 		`{"status":{"completedIndexes":"0-4","conditions":[{"type":"Complete","status":"True"}]}}`: nil,
 		`{"status":{"conditions":[{"type":"Failed","status":"True"}]}}`:                            nil,
 	} {
-		if err := os.WriteFile(status, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, status, text)
 		if live, err := (Kubernetes{}).Live(t.Context(), s); err != nil || len(live) != len(want) ||
 			len(want) > 0 && !reflect.DeepEqual(live, want) {
 			t.Errorf("%s: %v, %v, want %v", text, live, err, want)

@@ -2,13 +2,14 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"popri/testkit/testfile"
 )
 
 // quick shows life far more often than it has to, so that a busy machine breaks no test.
@@ -26,13 +27,7 @@ func hold(t *testing.T, path string) (context.Context, *Lease) {
 // elsewhere writes the lease of a holder on another machine.
 func elsewhere(t *testing.T, path string, beat int) {
 	t.Helper()
-	b, err := json.Marshal(owner{Host: "far", Boot: "another", PID: 1, Nonce: "theirs", Beat: beat})
-	if err == nil {
-		err = os.WriteFile(path, b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testfile.WriteJSON(t, path, owner{Host: "far", Boot: "another", PID: 1, Nonce: "theirs", Beat: beat})
 }
 
 func TestSecondHolderWaits(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,15 +12,13 @@ import (
 	"testing"
 
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // recorded is an answer of Ray 2.60, with other paths and addresses.
 func recorded(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "ray", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testfile.Read(t, filepath.Join("testdata", "ray", name))
 	return b
 }
 
@@ -88,11 +85,8 @@ func TestRay(t *testing.T) {
 	// Of a submission that fails midway, the tasks before were accepted.
 	s.Tasks, s.ID = []int{6, 7, 1, 8}, ""
 	for _, task := range s.Tasks {
-		if err := os.WriteFile(filepath.Join(s.File, "000"+string(rune('0'+task))+".json"),
-			[]byte(`{"entrypoint": "true", "submission_id": "popri-test-1-`+string(rune('0'+task))+
-				`"}`), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(s.File, "000"+string(rune('0'+task))+".json"), `{"entrypoint": "true", "submission_id": "popri-test-1-`+string(rune('0'+task))+
+			`"}`)
 	}
 	err = r.Submit(t.Context(), &s)
 	if err == nil || !strings.Contains(err.Error(), "task 1: ") ||

@@ -123,6 +123,16 @@ func New(dir string) (*World, error) {
 	return w, atomicfile.WriteBytes(w.File, w.Config.YAML())
 }
 
+// Make builds the world in a folder of the test's own.
+func Make(t testing.TB) *World {
+	t.Helper()
+	w, err := New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 	var rows []clientRow
 	var labelled []labelledRow

@@ -2,7 +2,6 @@ package pretrain
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 
@@ -56,11 +55,7 @@ func Make(ctx context.Context, out string, c *Corpus, tok *tokenizer.Tokenizer, 
 		if err := tok.Save(filepath.Join(out, tokenizer.FileName)); err != nil {
 			return err
 		}
-		b, err := json.MarshalIndent(p, "", "  ")
-		if err != nil {
-			return err
-		}
-		return atomicfile.WriteBytes(filepath.Join(out, provenanceFile), append(b, '\n'))
+		return atomicfile.WriteJSON(filepath.Join(out, provenanceFile), p)
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return p, fault.User(err)

@@ -15,7 +15,7 @@ import (
 	"popri/internal/filelock"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
+	"popri/testkit/testmodel"
 )
 
 // public makes n texts of few words, from the given number of sources; none where that is 0.
@@ -97,14 +97,8 @@ func TestCache(t *testing.T) {
 	if !(got.HeldLoss > 0 && got.HeldLoss < 5) { // ln 300 is 5.7
 		t.Errorf("held-out loss %v", got.HeldLoss)
 	}
-	tok, err := tokenizer.Load(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := lm.Load(first, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, first)
+	m := testmodel.Load(t, first, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	defer m.Free()
 	if m.CheckVocabulary(tok.VocabSize()) != nil {
 		t.Error("the vocabularies of model and tokenizer differ")

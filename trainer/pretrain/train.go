@@ -1,6 +1,7 @@
 package pretrain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -81,9 +82,7 @@ func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 		Objective: &trainer.NextToken{Model: m, Optimizer: optimizer, Rows: stream.rows,
 			Parts: trainer.InParts(stepParts),
 			Done: func(_ trainer.Update, loss float64) {
-				if smooth == 0 {
-					smooth = loss
-				}
+				smooth = cmp.Or(smooth, loss)
 				smooth = 0.98*smooth + 0.02*loss
 			}}}
 	begun, held := time.Now(), c.heldRows(o.Context)

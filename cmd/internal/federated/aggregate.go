@@ -2,6 +2,7 @@
 package federated
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -337,7 +338,7 @@ func (f *aggregatorFlags) listener(address string) (net.Listener, error) {
 		return nil, fault.User(err)
 	}
 	if f.listen == "" {
-		f.listen = ":" + portOf(u)
+		f.listen = ":" + cmp.Or(u.Port(), "443")
 		if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsLoopback() {
 			f.listen = u.Host
 		}
@@ -363,12 +364,4 @@ func (f *aggregatorFlags) metricsToken() (string, error) {
 		return "", fault.Userf("--metrics-token: %w", err)
 	}
 	return token, nil
-}
-
-// portOf is the port of an address.
-func portOf(u *url.URL) string {
-	if port := u.Port(); port != "" {
-		return port
-	}
-	return "443"
 }

@@ -10,6 +10,7 @@ import (
 
 	"popri/fedsim/aggregate"
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // TestCreate: a federation's files fit together, private keys are the user's alone, and a folder is used once.
@@ -71,10 +72,7 @@ func FuzzEnrolled(f *testing.F) {
 	f.Add("# clients\n\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, content string) {
-		path := filepath.Join(t.TempDir(), "enrolled")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), "enrolled"), content)
 		keys, _, err := ReadEnrolled(path)
 		for _, key := range keys {
 			if err == nil && len(key) != ed25519.PublicKeySize {
@@ -90,17 +88,11 @@ func FuzzFederation(f *testing.F) {
 	if err := Create(dir, Options{Leader: "https://a:1", Helper: "https://b:2", Valid: time.Hour}); err != nil {
 		f.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(dir, FederationFile))
-	if err != nil {
-		f.Fatal(err)
-	}
+	content := testfile.Read(f, filepath.Join(dir, FederationFile))
 	f.Add(content)
 	f.Add([]byte(`{"leader":{"url":"http://x"}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), FederationFile)
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := testfile.Write(t, filepath.Join(t.TempDir(), FederationFile), b)
 		if d, err := ReadFederation(path); err == nil {
 			if _, err := d.ClientTLS(""); err != nil {
 				t.Error(err)

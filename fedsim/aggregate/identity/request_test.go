@@ -10,6 +10,7 @@ import (
 
 	"popri/fedsim/aggregate"
 	"popri/internal/fault"
+	"popri/testkit/testfile"
 )
 
 // TestOwnKeys: parties make their keys themselves, the authority's folder opens no report, and what comes back fits.
@@ -47,13 +48,7 @@ func TestOwnKeys(t *testing.T) {
 	}
 	deliver := func(role string) time.Time {
 		for _, name := range []string{certFile, FederationFile} {
-			content, err := os.ReadFile(filepath.Join(fed, role, name))
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, role, name), content, 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, role, name), testfile.Read(t, filepath.Join(fed, role, name)))
 		}
 		f, err := ReadFederation(filepath.Join(dir, role, FederationFile))
 		if err != nil {
@@ -96,9 +91,7 @@ func TestOwnKeys(t *testing.T) {
 	if err := Renew(fed, []*Request{&forged}, time.Hour); !fault.IsUser(err) {
 		t.Errorf("a request that its key did not sign: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(fed, authorityFile), []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(fed, authorityFile), "no key")
 	if err := Renew(fed, []*Request{leader}, time.Hour); !fault.IsUser(err) {
 		t.Errorf("without the authority's key: %v", err)
 	}
@@ -108,9 +101,7 @@ func TestOwnKeys(t *testing.T) {
 func TestRevoked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), EnrolledFile)
 	one, two := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
-	if err := os.WriteFile(path, []byte(one+"\nrevoked "+two+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, one+"\nrevoked "+two+"\n")
 	keys, revoked, err := ReadEnrolled(path)
 	if err != nil || len(keys) != 2 || len(revoked) != 1 || !revoked[0].Equal(keys[1]) {
 		t.Errorf("%d keys, %d revoked: %v", len(keys), len(revoked), err)

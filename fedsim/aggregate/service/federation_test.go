@@ -33,6 +33,7 @@ import (
 	"popri/scoring"
 	"popri/scoring/query"
 	"popri/testkit/testfederation"
+	"popri/testkit/testfile"
 )
 
 const (
@@ -572,10 +573,7 @@ func (f *federation) behave(r *round, behaviours *rand.Rand, number int) {
 // request asks for a round in a folder of its own.
 func (f *federation) request(number int, name string) release.Request {
 	f.T.Helper()
-	dir := filepath.Join(f.Dir, name, fmt.Sprint(number))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		f.Fatal(err)
-	}
+	dir := testfile.Folder(f.T, filepath.Join(f.Dir, name, fmt.Sprint(number)))
 	return release.Request{Round: number, Query: f.asked, Dir: dir}
 }
 

@@ -25,8 +25,6 @@ type bucket struct {
 // mostBuckets bounds the memory; beyond it all addresses begin again.
 const mostBuckets = 1 << 16
 
-func newLimits(rate float64) *limits { return &limits{rate: rate, buckets: map[string]*bucket{}} }
-
 func (l *limits) allow(address string, now time.Time) bool {
 	if l.rate <= 0 {
 		return true

@@ -21,8 +21,6 @@ type counts struct {
 	seconds  float64
 }
 
-func newCounts() *counts { return &counts{requests: map[[2]string]int{}} }
-
 func (c *counts) add(route string, o aggregate.Outcome, bytes int64, took time.Duration) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -115,8 +115,8 @@ func (r *Remote) once(ctx context.Context, method, path string, body []byte) ([]
 
 // again reports whether the same request can fare better later.
 func again(err error) bool {
-	var r *Refused
-	if !errors.As(err, &r) {
+	r, ok := errors.AsType[*Refused](err)
+	if !ok {
 		return true // no answer: the aggregator is down, or the network
 	}
 	switch r.Outcome {
@@ -217,8 +217,8 @@ func (r *Remote) File(ctx context.Context, hash []byte) ([]byte, error) {
 // does not answer may be back when the report is ready.
 func (r *Remote) Enrolled(ctx context.Context, key ed25519.PublicKey) bool {
 	_, err := r.once(ctx, http.MethodGet, "/v1/clients/"+hex.EncodeToString(key), nil)
-	var refused *Refused
-	return !errors.As(err, &refused) || refused.Outcome != aggregate.NotEnrolled
+	refused, ok := errors.AsType[*Refused](err)
+	return !ok || refused.Outcome != aggregate.NotEnrolled
 }
 
 // Report uploads a report. One that is held already is no error.

@@ -54,8 +54,8 @@ type Server struct {
 
 // New makes a server. Its batches continue when [Server.Serve] is called.
 func New(o Options) *Server {
-	return &Server{Options: o, role: o.Aggregator.Role, limits: newLimits(o.Rate), counts: newCounts(),
-		wake: make(chan struct{}, 1)}
+	return &Server{Options: o, role: o.Aggregator.Role, limits: &limits{rate: o.Rate, buckets: map[string]*bucket{}},
+		counts: &counts{requests: map[[2]string]int{}}, wake: make(chan struct{}, 1)}
 }
 
 // Serve answers on a listener until ctx ends, and then lets requests under way come to their end.

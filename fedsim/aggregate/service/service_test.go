@@ -26,6 +26,7 @@ import (
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
 	"popri/testkit/testfederation"
+	"popri/testkit/testfile"
 )
 
 // TestCallers: what is for the trainer or the other aggregator is for nobody else, however they call.
@@ -133,9 +134,7 @@ func TestCallersWhoDoNotRead(t *testing.T) {
 		MaxFile: 1 << 30, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	const size = 64 << 20
 	hash := strings.Repeat("ab", 32)
-	if err := os.WriteFile(filepath.Join(dir, hash), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, hash), "")
 	if err := os.Truncate(filepath.Join(dir, hash), size); err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"popri/methods/sampling/vllm"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
 	"popri/run"
 	"popri/run/reporting"
+	"popri/testkit/testmodel"
 	"popri/testkit/testworld"
 )
 
@@ -37,10 +37,7 @@ func train(ctx context.Context, o run.Options) error {
 // imitation starts a server with vLLM's forms that holds the generator in dir.
 func imitation(t *testing.T, dir string) *vllm.Imitation {
 	t.Helper()
-	m, err := lm.Load(dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testmodel.Load(t, dir, lm.Options{Weights: tensor.Float32, Compute: tensor.Float32})
 	t.Cleanup(m.Free)
 	return vllm.Imitate(t, m)
 }
@@ -85,10 +82,7 @@ func TestSamplesOnAServer(t *testing.T) {
 // noPrivateText fails the test if a server was sent a text of a client, in words or as tokens.
 func noPrivateText(t *testing.T, private, generator string, seen vllm.Seen) {
 	t.Helper()
-	tok, err := tokenizer.Load(generator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := testmodel.Tokenizer(t, generator)
 	population, err := clients.Read(private)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -206,9 +207,7 @@ func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, 
 		q.StopTokens = append(q.StopTokens, id)
 	}
 	slices.Sort(q.StopTokens)
-	if q.TopP == 0 {
-		q.TopP = 1
-	}
+	q.TopP = cmp.Or(q.TopP, 1)
 	const attempts = 5 // of a server that answers
 	for try := 1; ; try++ {
 		name, err := t.current(ctx, "")

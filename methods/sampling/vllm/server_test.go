@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"popri/model/lm"
+	"popri/testkit/testfile"
 )
 
 var options = lm.SampleOptions{Temperature: 1, TopP: 0.9, TopK: 5, MaxNewTokens: 12, MinNewTokens: 2, Seed: 7}
@@ -157,10 +158,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("prompts that are too long for the server: %v", err)
 	}
 	inert := Imitate(t, m)
-	gone := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(gone, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	gone := testfile.Write(t, filepath.Join(t.TempDir(), "file"), "")
 	if _, err := of(inert).Sampler(m, smallAdapter(t, m, 1), gone).Generate(t.Context(), prompts(4), 2,
 		options); err == nil {
 		t.Error("an adapter's folder that cannot be made is no error")
