@@ -46,14 +46,12 @@ type Trainer struct {
 	// rounds continue as long as the samples come nearer.
 	Rounds int `yaml:"rounds" range:"[1, 2^20]"`
 	// Select says which adapters write the synthetic set. "last" is the last round. "distance" is the round whose
-	// samples have the least released distance from the clients' mean embedding; it needs scoring.release "once" and
-	// costs no privacy. "mean" is the mean of the adapters after each round of the second half, which lie on all sides
-	// of where the rounds tend; it needs scoring.release "once", too, because Patience goes by the same distance. "fid"
-	// is the round with the least Fréchet distance from the validation clients' texts, as in
-	// the paper; it is computed without noise, so validation clients are not protected, and reports say so. Distances
-	// are measured before a round, for the last adapters on samples of one more. dp_fedavg, dp_ftrl, ctcl and word_pairs
-	// have "last" and "validation", the model or table with the least loss on the validation clients, as which "fid" counts.
-	// Methods without adapters ignore it, and Patience. Default "last".
+	// samples have the least released distance from the clients' mean embedding. "mean" is the mean of the adapters
+	// after each round of the second half: single rounds overshoot, each in another direction. Both need
+	// scoring.release "once" and cost no privacy. "fid" is the round with the least Fréchet distance from the validation
+	// clients' texts, as in the paper; it has no noise, so validation clients are not protected. Methods that train the
+	// small model have "last" and "validation", the model or table with the least loss on the validation clients, as
+	// which "fid" counts. Methods without adapters ignore it, and Patience. Default "last".
 	Select string `yaml:"select" oneof:"last|distance|mean|fid|validation"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that
 	// Select goes by did not fall below its last fall by more than chance. Rounds is then the most that are done, and

@@ -174,7 +174,7 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 }
 
 // Mean returns the adapter whose matrices are the means of those in folders, all of one shape and in PEFT's format: of
-// states of one training, it lies nearer to where the updates tend than each of them (Izmailov et al., UAI 2018).
+// states of one training, the mean is nearer to where the updates tend than each state (Izmailov et al., UAI 2018).
 func Mean(m *lm.Model, dirs ...string) (_ *Adapter, err error) {
 	a, err := Load(dirs[0], m)
 	if err != nil {

@@ -108,7 +108,7 @@ func (p *Policy) Restore(round int) (err error) {
 	return err
 }
 
-// Average implements rounds.Averager. The mean is saved in the folder of the last round, for whoever goes on with it.
+// Average implements rounds.Averager. The mean is saved in the folder of the last round, so that other programs can load it.
 func (p *Policy) Average(first, last int) (err error) {
 	p.Close()
 	var dirs []string
