@@ -46,13 +46,13 @@ type Trainer struct {
 	// rounds continue as long as the samples come nearer.
 	Rounds int `yaml:"rounds" range:"[1, 2^20]"`
 	// Select says which adapters write the synthetic set. "last" is the last round. "distance" is the round whose
-	// samples have the least released distance from the clients' mean embedding. "mean" is the mean of the adapters
-	// after each round of the second half: single rounds overshoot, each in another direction. Both need
-	// scoring.release "once" and cost no privacy. "fid" is the round with the least Fréchet distance from the validation
-	// clients' texts, as in the paper; it has no noise, so validation clients are not protected. Methods that train the
-	// small model have "last" and "validation", the model or table with the least loss on the validation clients, as
-	// which "fid" counts. Methods without adapters ignore it, and Patience. Default "last".
-	Select string `yaml:"select" oneof:"last|distance|mean|fid|validation"`
+	// samples have the least released distance from the clients' mean embedding; it needs scoring.release "once" and
+	// costs no privacy. "fid" is the round with the least Fréchet distance from the validation clients' texts, as in
+	// the paper; it is computed without noise, so validation clients are not protected, and reports say so. Distances
+	// are measured before a round, for the last adapters on samples of one more. dp_fedavg, dp_ftrl, ctcl and word_pairs
+	// have "last" and "validation", the model or table with the least loss on the validation clients, as which "fid" counts.
+	// Methods without adapters ignore it, and Patience. Default "last".
+	Select string `yaml:"select" oneof:"last|distance|fid|validation"`
 	// Patience ends the rounds before the last one: after this number of rounds in a row in which the figure that
 	// Select goes by did not fall below its last fall by more than chance. Rounds is then the most that are done, and
 	// the rate of a schedule falls as if all were. Default 0: all rounds are done. 3 or more: distances of single
@@ -68,8 +68,8 @@ type Trainer struct {
 // ValidationLoss is the figure of a round that the methods which train the small model are chosen by: nats a token.
 const ValidationLoss = "validation_loss"
 
-// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the synthetic set, and
-// trainer.patience ends the rounds; "" for the last ones and where the method trains none.
+// SelectsBy is the figure of a round by which trainer.select chooses the adapters that write the synthetic set; "" for the
+// last ones and where the method trains none.
 func (c Config) SelectsBy() string {
 	if c.AtClients() && (c.Trainer.Select == "validation" || c.Trainer.Select == "fid") {
 		return ValidationLoss
@@ -77,14 +77,8 @@ func (c Config) SelectsBy() string {
 	if c.Trainer.Select == "last" || !c.tunes() {
 		return ""
 	}
-	if c.Averages() {
-		return "distance"
-	}
 	return c.Trainer.Select
 }
-
-// Averages reports whether the mean of several rounds' adapters writes the synthetic set.
-func (c Config) Averages() bool { return c.Trainer.Select == "mean" && c.tunes() }
 
 // Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the
 // clients (public_selection). It needs scoring.release "once" and costs no privacy.

@@ -126,7 +126,7 @@ func (v *Report) privacy(c Config) {
 func (v *Report) trainer(c Config) {
 	if c.Trainer.Patience > 0 && c.Trainer.Select == "last" {
 		v.Add("trainer.patience",
-			"is %d, which needs trainer.select \"distance\", \"mean\" or \"fid\": nothing else tells whether rounds help",
+			"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
 			c.Trainer.Patience)
 	}
 }
@@ -183,9 +183,10 @@ func (v *Report) once(c Config) {
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known " +
 		"before the first round"
-	if s := c.Trainer.Select; s == "distance" || s == "mean" {
-		v.Add("trainer.select", "is %q, which needs scoring.release \"once\": %q releases no distance of the samples "+
-			"from the clients", s, c.Scoring.Release)
+	if c.Trainer.Select == "distance" {
+		v.Add("trainer.select",
+			"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
+				"from the clients", c.Scoring.Release)
 	}
 	if c.Scoring.Form > 0 && c.tunes() {
 		v.Add("scoring.form", "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines",

@@ -173,42 +173,6 @@ func (a *Adapter) Read(dir string, m *lm.Model) error {
 	return nil
 }
 
-// Mean returns the adapter whose matrices are the means of those in folders, all of one shape and in PEFT's format: of
-// states of one training, the mean is nearer to where the updates tend than each state (Izmailov et al., UAI 2018).
-func Mean(m *lm.Model, dirs ...string) (_ *Adapter, err error) {
-	a, err := Load(dirs[0], m)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			a.Free()
-		}
-	}()
-	params, err := a.Trainable()
-	if err != nil {
-		return nil, err
-	}
-	means := make([][]float32, len(params))
-	for i, p := range params {
-		means[i] = make([]float32, p.NumElements())
-	}
-	for _, dir := range dirs {
-		if err := a.Read(dir, m); err != nil {
-			return nil, err
-		}
-		for i, p := range params {
-			for j, v := range p.Host() {
-				means[i][j] += v / float32(len(dirs))
-			}
-		}
-	}
-	for i, p := range params {
-		p.Store(means[i])
-	}
-	return a, nil
-}
-
 // tensors are the tensors of a projection.
 func (p *Pair) tensors() []tensor.Tensor {
 	if p.M.Defined() {

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"errors"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,8 +14,6 @@ import (
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
-	"popri/model/safetensors"
-	"popri/run/reporting"
 	"popri/testkit/testworld"
 )
 
@@ -129,48 +126,4 @@ func TestUntrainedIsATwin(t *testing.T) {
 	if slices.Equal(texts(filepath.Join(trained, rundir.Synthetic)), want) {
 		t.Error("training changed nothing")
 	}
-}
-
-// TestMeanOfRounds: with trainer.select=mean, the mean of the adapters after the second half of the rounds writes the
-// synthetic set and is saved; the report says so, and an interrupted run ends the same.
-func TestMeanOfRounds(t *testing.T) {
-	c := testworld.Shared(t).Config
-	testworld.AskOnce(&c)
-	c.Trainer.Rounds, c.Trainer.Select, c.Trainer.Patience, c.Warmup.Steps = 4, "mean", 4, 0
-	want := t.TempDir()
-	mustTrain(t, Options{Config: c, Dir: want})
-	values := func(round, folder string) (out []float32) {
-		f, err := safetensors.Open(filepath.Join(want, "rounds", round, folder, "adapter_model.safetensors"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for _, name := range f.Names() {
-			x, _ := f.Tensor(name)
-			values, err := x.Float32s()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, values...)
-		}
-		return out
-	}
-	third, fourth := values("0003", policy.AdapterDir), values("0004", policy.AdapterDir)
-	if slices.Equal(third, fourth) {
-		t.Error("round 4 changed nothing")
-	}
-	for i, v := range values("0004", "mean") {
-		if mean := (third[i] + fourth[i]) / 2; math.Abs(float64(v-mean)) > 1e-6 {
-			t.Fatalf("value %d is %g, the mean of rounds 3 and 4 is %g", i, v, mean)
-		}
-	}
-	for _, row := range samplesIn(t, filepath.Join(want, rundir.Synthetic))[30:] {
-		if row.Model != "after rounds 3 to 4" {
-			t.Fatalf("a text was written %s", row.Model)
-		}
-	}
-	if page, err := reporting.Of(want); err != nil || !strings.Contains(strings.Join(page.Notes, " "), "after rounds 3 to 4") {
-		t.Errorf("the report's notes: %q (%v)", page.Notes, err)
-	}
-	sameInterrupted(t, c, want, rounds.Stage{Name: "dpo", Round: 4}, rounds.Stage{Name: "synthesize after rounds 3 to 4"})
 }

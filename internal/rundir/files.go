@@ -56,7 +56,6 @@ var Files = []File{
 	{"rounds/*/" + Refusals, "how many uploads the aggregators refused", Operator},
 	{"rounds/*/*.parquet", "prompts, samples, scores, pairs, kinds, selection", Everybody},
 	{"rounds/*/adapter/", "the LoRA adapter in PEFT's format", Everybody},
-	{"rounds/*/mean/", "the mean of several rounds' adapters, which wrote the synthetic set (`trainer.select=mean`)", Everybody},
 	{"rounds/*/*.safetensors", "the optimizer's state, reference log-probabilities, pooled updates; the question that clients " +
 		"elsewhere are asked", Everybody},
 	{"rounds/*/" + Announcement, "what two aggregators were given of the question", Everybody},

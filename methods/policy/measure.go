@@ -20,7 +20,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round, optimizer *trainer.Op
 	if err := p.save(r, optimizer); err != nil {
 		return err
 	}
-	if s := p.Config.Trainer.Select; s == "last" || s == "mean" || r.Number != p.Config.Trainer.Rounds {
+	if p.Config.Trainer.Select == "last" || r.Number != p.Config.Trainer.Rounds {
 		return nil
 	}
 	return r.Stage("measure", func(s rounds.Stage) error {

@@ -32,7 +32,6 @@ const (
 	PromptsFile = rundir.Prompts
 	ScoresFile  = rundir.Scores
 	AdapterDir  = "adapter"
-	meanDir     = "mean" // of the adapters that wrote the synthetic set, if they are several rounds'
 	// AdamW's moments after the round, of a method that keeps them.
 	OptimizerFile = "optimizer.safetensors"
 	// The state after the last update, of a round that is not done.
@@ -47,7 +46,6 @@ type Policy struct {
 	Feedback Feedback
 
 	round int // of the adapters
-	mean  int // the first of the rounds whose adapters' mean they are; 0 for one round's
 }
 
 // New makes a policy that clients give the configured feedback, if public text is fit for it.
@@ -104,22 +102,8 @@ func (p *Policy) Restore(round int) (err error) {
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
 	}
-	p.round, p.mean = round, 0
+	p.round = round
 	return err
-}
-
-// Average implements rounds.Averager. The mean is saved in the folder of the last round, so that other programs can load it.
-func (p *Policy) Average(first, last int) (err error) {
-	p.Close()
-	var dirs []string
-	for round := first; round <= last; round++ {
-		dirs = append(dirs, filepath.Join(rundir.Round(p.Dir, round), AdapterDir))
-	}
-	if p.Adapter, err = lora.Mean(p.Model, dirs...); err != nil {
-		return err
-	}
-	p.round, p.mean = last, first
-	return p.Adapter.Save(filepath.Join(rundir.Round(p.Dir, last), meanDir))
 }
 
 // Close releases the adapters.

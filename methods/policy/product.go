@@ -83,12 +83,9 @@ func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (writte
 			return nil, err
 		}
 	}
-	label := fmt.Sprintf("after round %d", p.round)
-	if p.mean > 0 {
-		label = fmt.Sprintf("after rounds %d to %d", p.mean, p.round)
-	}
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) (err error) {
-		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, label, file, s.Progress)
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
+			fmt.Sprintf("after round %d", p.round), file, s.Progress)
 		return err
 	})
 	return written, err

@@ -28,12 +28,12 @@ func (t *Runner) ProductIn(ctx context.Context, dir string) error {
 	if _, err := os.Stat(file); err == nil {
 		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
 	}
-	state, restore, err := t.state()
+	state, err := t.state()
 	if err != nil {
 		return err
 	}
-	return t.Stage("synthesize after "+state, 0, func(s Stage) error {
-		if err := restore(); err != nil {
+	return t.Stage(fmt.Sprintf("synthesize after round %d", state), 0, func(s Stage) error {
+		if err := t.Method.Restore(state); err != nil {
 			return err
 		}
 		if t.Choose == nil {
@@ -56,44 +56,32 @@ func (t *Runner) model(m ModelMethod, dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	state, restore, err := t.state()
+	state, err := t.state()
 	if err != nil {
 		return err
 	}
-	return t.Stage("write the model after "+state, 0, func(s Stage) error {
-		if err := restore(); err != nil {
+	return t.Stage(fmt.Sprintf("write the model after round %d", state), 0, func(s Stage) error {
+		if err := m.Restore(state); err != nil {
 			return err
 		}
 		return atomicfile.Folder(dir, func(dir string) error { return m.Model(s, dir) })
 	})
 }
 
-// state names the state that the product is of, and returns what sets the method to it. It follows from the figures of
-// the rounds, so that a resumed run chooses the same.
-func (t *Runner) state() (name string, restore func() error, err error) {
-	round, err := Latest(t.Dir)
+// state is the number of the round after which the synthetic set's state stood. It follows from the figures of the rounds, so
+// that a resumed run chooses the same.
+func (t *Runner) state() (int, error) {
+	if t.By == "" {
+		return Latest(t.Dir)
+	}
+	rounds, err := ReadMetrics(t.Dir)
 	if err != nil {
-		return "", nil, err
+		return 0, err
 	}
-	if t.Mean {
-		first := SecondHalf(round)
-		return fmt.Sprintf("rounds %d to %d", first, round),
-			func() error { return t.Method.(Averager).Average(first, round) }, nil
+	chosen, ok := Best(rounds, t.By)
+	if !ok {
+		return 0, fmt.Errorf("rounds: none of the %d rounds in %s has a %s to choose by", len(rounds), t.Dir, t.By)
 	}
-	if t.By != "" {
-		rounds, err := ReadMetrics(t.Dir)
-		if err != nil {
-			return "", nil, err
-		}
-		chosen, ok := Best(rounds, t.By)
-		if !ok {
-			return "", nil, fmt.Errorf("rounds: none of the %d rounds in %s has a %s to choose by", len(rounds), t.Dir, t.By)
-		}
-		t.Events.Log("selected", 0, chosen)
-		round = chosen.Round
-	}
-	return fmt.Sprintf("round %d", round), func() error { return t.Method.Restore(round) }, nil
+	t.Events.Log("selected", 0, chosen)
+	return chosen.Round, nil
 }
-
-// SecondHalf is the first of the rounds whose states [Options.Mean] averages, of this many rounds.
-func SecondHalf(rounds int) int { return rounds/2 + 1 }

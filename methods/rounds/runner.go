@@ -41,12 +41,6 @@ type ModelMethod interface {
 	Model(s Stage, dir string) error
 }
 
-// Averager is a method whose state can be the mean of its states after several rounds.
-type Averager interface {
-	// Average sets the method to the mean of its states after the rounds from first to last.
-	Average(first, last int) error
-}
-
 // Ender is a method whose rounds may be at their end before the last one.
 type Ender interface {
 	// Ended says why no further round helps after the restored or the last one; "" if one may.
@@ -58,8 +52,6 @@ type Options struct {
 	Dir    string // the run's folder, which exists
 	Rounds int
 	By     string // the figure by which [Best] chooses the state that the synthetic set is of; "" takes the last one
-	// Mean takes the mean of the states after each round of the second half instead. The method is an [Averager].
-	Mean bool
 	// Patience ends the rounds where By did not fall for that many rounds in a row (see [ProgressOf]); 0 never does.
 	Patience int
 	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if

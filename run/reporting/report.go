@@ -48,10 +48,7 @@ func Of(dir string) (report.Report, error) {
 	}
 	finished := rundir.Complete(dir)
 	state := len(figures)
-	if c.Averages() && finished {
-		r.Notes = append(r.Notes, fmt.Sprintf("The model's part of the synthetic set was written with the mean of the adapters "+
-			"after rounds %d to %d (trainer.select=mean).", rounds.SecondHalf(state), state))
-	} else if chosen, ok := rounds.Best(figures, c.SelectsBy()); ok && finished {
+	if chosen, ok := rounds.Best(figures, c.SelectsBy()); ok && finished {
 		state = chosen.Round
 		r.Notes = append(r.Notes, selected(chosen))
 	}
