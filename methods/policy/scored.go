@@ -40,7 +40,15 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 		}
 		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
 	case "scored":
-		return p.best(done, p.scoredRound)
+		var texts []datasets.Text
+		for round := 1; round <= done; round++ {
+			best, err := p.bestOf(round)
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, best...)
+		}
+		return p.quotingSamples(texts)
 	}
 	form, err := p.form()
 	if err != nil || form.Style == "" {
@@ -49,56 +57,48 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 	return p.Prompter.Written(form.Style.Write), nil
 }
 
-// scored are the samples of a round and their post-processed scores.
-type scored struct {
-	samples []sampling.Row
-	scores  []float64
-}
-
-// scoredRound reads a finished round's samples with their scores.
-func (p *Policy) scoredRound(round int) (out scored, err error) {
+// bestOf returns the texts of the tenth of a finished round's samples with the highest post-processed scores.
+func (p *Policy) bestOf(round int) ([]datasets.Text, error) {
 	dir := rundir.Round(p.Dir, round)
-	if out.samples, err = rows.Read[sampling.Row](filepath.Join(dir, rundir.Samples)); err != nil {
-		return out, err
+	samples, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Samples))
+	if err != nil {
+		return nil, err
 	}
 	list, err := rows.Read[ScoreRow](filepath.Join(dir, ScoresFile))
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	if len(out.samples) != len(list) {
-		return out, fmt.Errorf("policy: %s holds %d samples and %d scores", dir, len(out.samples), len(list))
+	if len(samples) != len(list) {
+		return nil, fmt.Errorf("policy: %s holds %d samples and %d scores", dir, len(samples), len(list))
 	}
-	for _, row := range list {
-		out.scores = append(out.scores, row.Score)
-	}
-	return out, nil
+	return p.best(samples, func(i int) float64 { return list[i].Score })
 }
 
-// best returns the prompter that quotes the samples of the first done rounds with the highest scores, a tenth of each
-// round's, without repetitions.
-func (p *Policy) best(done int, of func(round int) (scored, error)) (*sampling.Prompter, error) {
+// best returns the texts of the tenth of samples with the highest scores, as prompts quote them.
+func (p *Policy) best(samples []sampling.Row, score func(i int) float64) (out []datasets.Text, err error) {
 	form, err := p.form()
 	if err != nil {
 		return nil, err
 	}
+	order := make([]int, len(samples))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return score(order[a]) > score(order[b]) })
+	for _, i := range order[:(len(order)+9)/10] {
+		out = append(out, datasets.Text{Text: form.Style.Write(quotable(samples[i])), Label: samples[i].Label, Kind: samples[i].Kind})
+	}
+	return out, nil
+}
+
+// quotingSamples returns the prompter that quotes texts of samples, without empty ones and repetitions.
+func (p *Policy) quotingSamples(texts []datasets.Text) (*sampling.Prompter, error) {
 	var out []datasets.Text
 	seen := map[string]bool{}
-	for round := 1; round <= done; round++ {
-		x, err := of(round)
-		if err != nil {
-			return nil, err
-		}
-		order := make([]int, len(x.scores))
-		for i := range order {
-			order[i] = i
-		}
-		sort.SliceStable(order, func(a, b int) bool { return x.scores[order[a]] > x.scores[order[b]] })
-		for _, i := range order[:(len(order)+9)/10] {
-			text := form.Style.Write(quotable(x.samples[i]))
-			if text != "" && !seen[text] {
-				seen[text] = true
-				out = append(out, datasets.Text{Text: text, Label: x.samples[i].Label, Kind: x.samples[i].Kind})
-			}
+	for _, x := range texts {
+		if x.Text != "" && !seen[x.Text] {
+			seen[x.Text] = true
+			out = append(out, x)
 		}
 	}
 	if out = p.Prompter.Fitting(out); len(out) < max(1, p.Config.Generate.Examples) {

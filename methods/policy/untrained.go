@@ -24,10 +24,9 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	all := filepath.Join(parts, "all.parquet")
 	err = p.WithSampler(nil, func(model sampling.Sampler) error {
-		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained", all,
-			s.Progress)
+		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed, "untrained",
+			filepath.Join(parts, "all.parquet"), s.Progress)
 		return err
 	})
 	if err != nil {
@@ -48,26 +47,23 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 // came before them. Where clients score each round's samples, nothing scores others, and the run's are quoted.
 func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts string) (*sampling.Prompter, error) {
 	single, once := p.Feedback.(*Single)
-	if !once || p.Config.Generate.Quote != "scored" {
-		return p.finalPrompts()
-	}
 	done, err := rounds.Latest(p.Dir)
-	if err != nil || done < 2 {
-		return p.best(done, p.scoredRound)
+	if err != nil {
+		return nil, err
+	}
+	if !once || p.Config.Generate.Quote != "scored" || done < 2 {
+		return p.finalPrompts()
 	}
 	t, err := single.again(s)
 	if err != nil {
 		return nil, err
 	}
-	written := map[int]scored{}
-	of := func(round int) (scored, error) {
-		if round == 1 {
-			return p.scoredRound(1)
-		}
-		return written[round], nil
+	texts, err := p.bestOf(1)
+	if err != nil {
+		return nil, err
 	}
 	for round := 2; round <= done; round++ {
-		prompter, err := p.best(round-1, of)
+		prompter, err := p.quotingSamples(texts)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +84,11 @@ func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts str
 		if scores, _, err = p.corrected(samples, scores); err != nil {
 			return nil, err
 		}
-		written[round] = scored{samples, scores}
+		best, err := p.best(samples, func(i int) float64 { return scores[i] })
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, best...)
 	}
-	return p.best(done, of)
+	return p.quotingSamples(texts)
 }
