@@ -76,7 +76,7 @@ func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts str
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := embedding.InParts(p.Encoder, sampling.Texts(samples), s.Progress)
+		vectors, err := embedding.InParts(p.Encoder, Candidates{Rows: samples}.Texts(), s.Progress)
 		if err != nil {
 			return nil, err
 		}
