@@ -166,13 +166,11 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		return err
 	}
 	if !flags.resume {
-		if err := evaluable(base); err != nil {
-			return fmt.Errorf("%s: %w", cmd.Name(), err)
+		if err = evaluable(base); err == nil && !flags.plan {
+			base, err = a.prepared(cmd, base)
 		}
-	}
-	if !flags.resume && !flags.plan {
-		if base, err = a.prepared(cmd, base); err != nil {
-			return fmt.Errorf("%s: %w", cmd.Name(), err)
+		if err != nil {
+			return ofVerb(cmd.Name(), err)
 		}
 	}
 	axes, cells, err := varied.Cells(base)
@@ -180,10 +178,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		return err
 	}
 	if flags.plan {
-		if err := a.planAblation(flags, base, cells); err != nil {
-			return fmt.Errorf("%s: %w", cmd.Name(), err)
-		}
-		return nil
+		return ofVerb(cmd.Name(), a.planAblation(flags, base, cells))
 	}
 	composed, err := a.cost(flags, cells)
 	if err != nil {
@@ -259,11 +254,8 @@ func printRungs(w io.Writer, h *study.Halved) {
 	for _, rung := range h.Rungs {
 		fmt.Fprintf(w, "\nrounds: %d; accuracy on the validation clients:\n", rung.Rounds)
 		for _, s := range rung.Settings {
-			outcome := "dropped"
-			if s.WentOn {
-				outcome = "went on"
-			}
-			fmt.Fprintf(w, "  %s  %s %%  %s\n", outcome, spread(s.Accuracy, 100, 2), strings.Join(s.Values, ", "))
+			outcome := map[bool]string{true: "went on", false: "dropped"}[s.WentOn]
+			fmt.Fprintf(w, "  %s  %s %%  %s\n", outcome, spread(&s.Accuracy, 100, 2), strings.Join(s.Values, ", "))
 		}
 	}
 }
@@ -358,30 +350,25 @@ func ablationTable(w io.Writer, r *study.Ablation) {
 	fmt.Fprintln(w, strings.Join(keys, "\t")+"\taccuracy %\t"+second+
 		"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
 	for _, row := range r.Rows {
-		gap, private, mark, figure := "–", "–", "", "–"
+		figure, mark := spread(row.Perplexity, 1, 1), ""
 		if row.MacroF1 != nil {
-			figure = spread(*row.MacroF1, 100, 2)
-		} else if row.Perplexity != nil {
-			figure = spread(*row.Perplexity, 1, 1)
-		}
-		if row.Private != nil {
-			private = spread(*row.Private, 100, 2)
-		}
-		if row.GapClosed != nil {
-			gap = spread(*row.GapClosed, 100, 1)
+			figure = spread(row.MacroF1, 100, 2)
 		}
 		if row.Base {
 			mark = "configured"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", strings.Join(row.Values, "\t"),
-			spread(row.Accuracy, 100, 2), figure, gap,
-			spread(row.Public, 100, 2), private, accountant.RoundUp(row.Epsilon.Mean,
-				4), len(row.Accuracy.Values), mark)
+			spread(&row.Accuracy, 100, 2), figure, spread(row.GapClosed, 100, 1), spread(&row.Public, 100, 2),
+			spread(row.Private, 100, 2), accountant.RoundUp(row.Epsilon.Mean, 4), len(row.Accuracy.Values), mark)
 	}
 }
 
-func spread(s study.Summary, scale float64, decimals int) string {
-	if s.SD == nil {
+// spread is a mean and its standard deviation, if there are seeds for one; "–" for nil.
+func spread(s *study.Summary, scale float64, decimals int) string {
+	switch {
+	case s == nil:
+		return "–"
+	case s.SD == nil:
 		return fmt.Sprintf("%.*f", decimals, scale*s.Mean)
 	}
 	return fmt.Sprintf("%.*f ± %.*f", decimals, scale*s.Mean, decimals, scale**s.SD)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"popri/configs"
 	"popri/configs/worlds"
+	"popri/internal/modelcache"
 	"popri/internal/quote"
 	"popri/run/auditing"
 	"popri/study"
@@ -31,13 +33,14 @@ func (a *app) compareMethods() *cobra.Command {
 		Short: "Compare POPri and its rivals on the same clients at the same ε",
 		Long: `Runs each method for each ε and each seed, on the same clients, and prints one table. It has the small
 model's figures on the method's text (or of the model that the method trained), the bytes that a client sends, and the
-time. The ledgers and
-releases of all runs are audited. report.html has the table, and a picture of the gap closed against the bytes that a client sends.
+time. The ledgers and releases of all runs are audited. report.html has the table, and a picture of the gap closed
+against the bytes that a client sends.
 
-The world godoc takes the embedded text and models, in minutes for each run; any other takes SmolLM2 and MiniLM, in ten minutes or
-more for each. study/reproduction/methods.yaml has each method's settings. Every text method writes as many rows, without
-public ones. A second call starts no finished run again, and --seeds adds seeds. What --set says holds for every
-method that does not set it itself; --config takes a configuration in place of the world's.`,
+The world godoc takes the embedded text and models, in minutes for each run; any other takes SmolLM2 and MiniLM, in ten
+minutes or more for each, and SmolLM2 as the small model unless --small names one. study/reproduction/methods.yaml has
+each method's settings. Every text method writes as many rows, without public ones. A second call starts no finished run
+again, and --seeds adds seeds. What --set says holds for every method that does not set it itself; --config takes a
+configuration in place of the world's.`,
 		Example: "  popri compare-methods --world godoc --epsilon 1,7 --seeds 3\n" +
 			"  popri compare-methods --world speeches --epsilon 7 --methods " + strings.Join(configs.Choices("method")[:2], ","),
 		Args: cobra.NoArgs,
@@ -50,6 +53,7 @@ method that does not set it itself; --config takes a configuration in place of t
 func (o *compareOptions) add(cmd *cobra.Command) {
 	o.flags.addGrid(cmd, "methods")
 	o.flags.data.add(cmd)
+	smallFlag(cmd, &o.flags.data.small)
 	cmd.Flags().StringSliceVar(&o.epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
 	cmd.Flags().StringSliceVar(&o.methods, "methods", nil, "methods to compare: "+strings.Join(reproduction.MethodNames(), ", ")+
 		" (default: all)")
@@ -64,8 +68,10 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 		scale = reproduction.Demo
 	}
 	if base := reproduction.MethodBase(scale); o.flags.file == "" {
-		o.flags.preset, o.flags.set = cmp.Or(o.flags.preset,
-			base.Preset), append(base.Set[:len(base.Set):len(base.Set)], o.flags.set...)
+		o.flags.preset, o.flags.set = cmp.Or(o.flags.preset, base.Preset), slices.Concat(base.Set, o.flags.set)
+		if scale == reproduction.Small {
+			o.flags.data.small = cmp.Or(o.flags.data.small, modelcache.SmolLM2)
+		}
 	}
 	if err := o.flags.track.check(); err != nil {
 		return fail(err)
@@ -99,10 +105,7 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 		return err
 	}
 	options := a.ablateOptions(o.flags.out, o.flags.track)
-	options.Title = "Methods on " + o.flags.data.name
-	if o.flags.data.private != "" {
-		options.Title = "Methods on " + filepath.Base(o.flags.data.private)
-	}
+	options.Title = "Methods on " + filepath.Base(cmp.Or(o.flags.data.private, o.flags.data.name))
 	options.Command, options.Notes = asked, a.auditedAll
 	options.AskEach = o.flags.askEach
 	o.flags.costs = true

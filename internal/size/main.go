@@ -107,7 +107,11 @@ const (
 	longestFile = "lines of the longest file"
 	repeated    = "lines of Go that stand in two places"
 	words       = "words of pages"
+	largest     = "KiB of the largest file" // of any kind, so that no program is committed unnoticed
 )
+
+var measures = []string{goLines, testLines, cLines, packages, keys, longest, overLong, longestFile, repeated,
+	words, largest}
 
 // aFunction is the length that no function should pass.
 const aFunction = 80
@@ -117,9 +121,10 @@ var settingRow = regexp.MustCompile("^\\| `[a-z0-9_.]+` \\| [a-z ]+ \\| ")
 
 // measure returns each figure, and where the longest things are.
 func measure(dir string) (got map[string]int, where map[string]string, err error) {
-	got = map[string]int{goLines: 0, testLines: 0, cLines: 0, packages: 0, keys: 0, longest: 0, overLong: 0,
-		longestFile: 0, repeated: 0, words: 0}
-	where = map[string]string{}
+	got, where = map[string]int{}, map[string]string{}
+	for _, name := range measures {
+		got[name] = 0
+	}
 	folders := map[string]bool{}
 	windows := repetition{seed: maphash.MakeSeed(), first: map[uint64]int{}, twice: map[int]bool{}}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -128,10 +133,15 @@ func measure(dir string) (got map[string]int, where map[string]string, err error
 		}
 		name := entry.Name()
 		if entry.IsDir() {
-			if path != dir && (name[0] == '.' || name == "testdata" || name == "build" || name == "runs") {
+			if path != dir && (name[0] == '.' || name == "testdata" || name == "build" || name == "dist" || name == "runs") {
 				return filepath.SkipDir
 			}
 			return nil
+		}
+		if info, err := entry.Info(); err != nil {
+			return err
+		} else if size := int(info.Size() >> 10); size > got[largest] {
+			got[largest], where[largest] = size, path
 		}
 		extension := filepath.Ext(name)
 		if !strings.Contains(".go.c.h.cpp.cu.md", extension) || extension == "" {

@@ -16,8 +16,7 @@ func repository(t *testing.T, files map[string]string, bounds map[string]int) st
 	dir := t.TempDir()
 	var list strings.Builder
 	list.WriteString("# bounds\n\n")
-	for _, name := range []string{goLines, testLines, cLines, packages, keys, longest, overLong, longestFile, repeated,
-		words} {
+	for _, name := range measures {
 		most, ok := bounds[name]
 		if !ok {
 			most = 1000
@@ -50,13 +49,14 @@ func TestMeasures(t *testing.T) {
 			"testkit/t/t.go":    "package t\n",
 			"b/testdata/x.go":   "not Go\n",
 			"c/c.c":             "int x;\nint y;\n",
+			"popri":             strings.Repeat("a program", 1000),
 			"docs/settings.md":  "| key | type | default | meaning |\n|---|---|---|---|\n| `a.b` | whole number | `1` | one |\n| `c` | text | `x` | two |\n| `demo` | a preset |\n",
 			"docs/x.md":         "one two three\n",
 			".git/objects/x.go": "not Go\n",
 		}
 	}
 	want := map[string]int{goLines: 97, testLines: 2, cLines: 2, packages: 2, keys: 2, longest: 81, overLong: 1,
-		longestFile: 83, repeated: 20}
+		longestFile: 83, repeated: 20, largest: 8}
 	got, where, err := measure(repository(t, files(), nil))
 	if err != nil {
 		t.Fatal(err)
