@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,17 +116,9 @@ func TestPrograms(t *testing.T) {
 	}
 	a, files := announcement(t, encoder, embedding.Key(encoder))
 	a.Proof = aggregate.RangeProof
-	federation, err := identity.ReadFederation(filepath.Join(fed, identity.FederationFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := federation.ClientTLS(filepath.Join(fed, identity.Trainer))
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	remotes := announced(ctx, t, urls, secrets, a, files)
+	remotes := announced(ctx, t, urls, fed, a, files)
 
 	// Each client has one of the texts, and each has it elsewhere.
 	write := func(name, content string) string {
@@ -259,9 +250,17 @@ func untilHealthy(t *testing.T, fed string) {
 }
 
 // announced gives both aggregators an announcement and its files.
-func announced(ctx context.Context, t *testing.T, urls []string, secrets *tls.Config, a *aggregate.Announcement,
+func announced(ctx context.Context, t *testing.T, urls []string, fed string, a *aggregate.Announcement,
 	files [][]byte) map[aggregate.Role]*service.Remote {
 	t.Helper()
+	federation, err := identity.ReadFederation(filepath.Join(fed, identity.FederationFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := federation.ClientTLS(filepath.Join(fed, identity.Trainer))
+	if err != nil {
+		t.Fatal(err)
+	}
 	remotes := map[aggregate.Role]*service.Remote{}
 	for i, role := range aggregate.Roles {
 		remotes[role] = service.NewRemote(urls[i], secrets)

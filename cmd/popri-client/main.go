@@ -28,18 +28,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), fault.Endings()...)
 	defer stop()
 	began := false
-	err := command(&began).ExecuteContext(ctx)
+	verb, err := command(&began).ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return
 	case errors.Is(err, context.Canceled):
 		os.Exit(exitInterrupted)
-	case errors.Is(err, ledger.ErrBudget):
-		fmt.Fprintln(os.Stderr, "popri-client:", err)
-		os.Exit(exitRefused)
 	}
-	fmt.Fprintln(os.Stderr, "popri-client:", err)
-	if fault.IsUser(err) || !began {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", verb.CommandPath(), err)
+	switch {
+	case errors.Is(err, ledger.ErrBudget):
+		os.Exit(exitRefused)
+	case fault.IsUser(err), !began:
 		os.Exit(exitUsage)
 	}
 	os.Exit(exitFailed)

@@ -53,19 +53,11 @@ func TestManyClients(t *testing.T) {
 		"--epsilon", "5", "--delta", "1e-3", "--insecure-seed", fmt.Sprint(seed))
 	untilHealthy(t, fed)
 
-	federation, err := identity.ReadFederation(filepath.Join(fed, identity.FederationFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := federation.ClientTLS(filepath.Join(fed, identity.Trainer))
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	onTorch := strings.Replace(embedding.Key(encoder), "-spago", "-float32", 1) // the same weights in another program
 	a, files := announcement(t, encoder, onTorch)
-	remotes := announced(ctx, t, urls, secrets, a, files)
+	remotes := announced(ctx, t, urls, fed, a, files)
 	answer := func(more ...string) (client.Tally, error) {
 		out, _, err := run("y\n", append([]string{"answer", "--federation", filepath.Join(fed, identity.FederationFile),
 			"--keys", keys, "--texts", private, "--record", filepath.Join(dir, "records"), "--epsilon", "3", "--delta",

@@ -103,13 +103,10 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(cmd); err != nil {
-				return usage(fmt.Errorf("ablate: %w", err))
+				return usage(err)
 			}
 			if flags.cell != "" {
 				return a.ablateCell(cmd, flags)
-			}
-			if err := flags.track.check(); err != nil {
-				return fmt.Errorf("ablate: %w", err)
 			}
 			if flags.jobs.printTemplate {
 				return a.printTemplate(flags.jobs)
@@ -154,11 +151,17 @@ func (f *ablateFlags) addGrid(cmd *cobra.Command, runs string) {
 	cmd.Flags().BoolVar(&f.plan, "plan", false,
 		"print the runs, their work, time, memory and privacy budget, and end")
 	f.track.add(cmd)
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if f.cell != "" { // what the machine of a job lacks must not end its run
+			return nil
+		}
+		return f.track.check()
+	}
 }
 
 // ablateAll does the whole ablation, here or on a cluster.
 func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
-	if err := checkFolder(cmd.Name(), flags.out); err != nil {
+	if err := checkFolder(flags.out); err != nil {
 		return err
 	}
 	base, varied, err := a.varied(cmd, &flags)
@@ -170,7 +173,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 			base, err = a.prepared(cmd, base)
 		}
 		if err != nil {
-			return ofVerb(cmd.Name(), err)
+			return err
 		}
 	}
 	axes, cells, err := varied.Cells(base)
@@ -178,7 +181,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 		return err
 	}
 	if flags.plan {
-		return ofVerb(cmd.Name(), a.planAblation(flags, base, cells))
+		return a.planAblation(flags, base, cells)
 	}
 	composed, err := a.cost(flags, cells)
 	if err != nil {
@@ -224,8 +227,7 @@ func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axi
 		return err
 	}
 	if n := len(result.Failed); n > 0 {
-		return fmt.Errorf("%s: %d of %d runs failed (above); the same command tries them again", cmd.Name(), n,
-			len(cells))
+		return fmt.Errorf("%d of %d runs failed (above); the same command tries them again", n, len(cells))
 	}
 	return nil
 }
@@ -297,7 +299,7 @@ func (a *app) cost(flags ablateFlags, cells []grid.Cell) ([]ledger.Composed, err
 	}
 	composed, fixed, err := cost.Epsilon(cells, h, flags.shares())
 	if err != nil {
-		return nil, fmt.Errorf("ablate: %w", err)
+		return nil, err
 	}
 	if flags.shares() && slices.ContainsFunc(cells, func(c grid.Cell) bool { return cost.Question(c) != "" }) {
 		a.say("Runs of one seed that ask the clients once, and the same, read one release, which counts once.")

@@ -93,7 +93,7 @@ func (a *app) printTemplate(f jobFlags) error {
 func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 	number, err := cellNumber(flags.cell, os.Getenv(indexVariable))
 	if err != nil {
-		return usage(fmt.Errorf("ablate: %w", err))
+		return usage(err)
 	}
 	if err := flags.track.check(); err != nil { // what this machine lacks must not end the run
 		a.warn(err.Error() + "; the run continues without trackers")
@@ -131,7 +131,7 @@ func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, e
 	planned, err := grid.ReadPlan(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, v,
-			usage(fmt.Errorf("ablate: %s has no plan of jobs to resume; an ablation without --on continues by "+
+			usage(fmt.Errorf("%s has no plan of jobs to resume; an ablation without --on continues by "+
 				"repeating its command", flags.out))
 	}
 	if err != nil {

@@ -54,16 +54,15 @@ func (o treeOptions) taking() string {
 
 // runTree prints the ε of a tree's releases.
 func (a *app) runTree(cmd *cobra.Command, o treeOptions) error {
-	fail := func(err error) error { return usage(fmt.Errorf("account tree: %w", err)) }
 	if err := required(cmd, "steps", "noise-multiplier", "delta"); err != nil {
-		return fail(err)
+		return usage(err)
 	}
 	if o.trees < 1 || o.trees > 1<<20 {
-		return fail(fmt.Errorf("--trees is %d, want 1 to %d", o.trees, 1<<20))
+		return usage(fmt.Errorf("--trees is %d, want 1 to %d", o.trees, 1<<20))
 	}
 	one, err := o.SumSquares()
 	if err != nil {
-		return fail(err)
+		return usage(err)
 	}
 	sum := one * o.trees
 	r := answers{asked: question{relation: string(accountant.ZeroOut), part: o.taking(),
@@ -72,7 +71,7 @@ func (a *app) runTree(cmd *cobra.Command, o treeOptions) error {
 	for _, acc := range []accountant.Accountant{accountant.Exact{}, accountant.RDP{}} {
 		epsilon, err := acc.Epsilon([]accountant.Event{accountant.TreeEvent(o.sigma, sum)}, o.delta)
 		if err != nil {
-			return fail(err)
+			return usage(err)
 		}
 		r.byName = append(r.byName, named{acc.Name(), epsilon})
 	}

@@ -13,7 +13,6 @@ import (
 
 	"popri/configs"
 	"popri/eval/benchmark"
-	"popri/internal/fault"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/run/assembly"
@@ -40,7 +39,7 @@ Loading is not timed. All but score and round do a first part of the work, which
 
 func (a *app) emitBench(r *benchmark.Result, err error) error {
 	if err != nil {
-		return benchError(err)
+		return err
 	}
 	return a.emit(r, func(w io.Writer) {
 		fmt.Fprintf(w, "%s\t%.4g %s/s\n", r.Stage, r.Rate, r.Unit)
@@ -52,14 +51,6 @@ func (a *app) emitBench(r *benchmark.Result, err error) error {
 		fmt.Fprintf(w, "memory\t%.2f GiB at most\n", float64(r.Peak)/(1<<30))
 		printProfile(w, r.Profile)
 	})
-}
-
-// benchError names the verb in an error of the user.
-func benchError(err error) error {
-	if fault.IsUser(err) {
-		return fmt.Errorf("bench: %w", err)
-	}
-	return err
 }
 
 // printProfile prints where the time went, if it was recorded.
@@ -79,13 +70,13 @@ var dtypes = []string{"auto", "float32", "bfloat16"}
 // benchType reads --dtype.
 func benchType(name string) (tensor.DType, error) {
 	if !slices.Contains(dtypes, name) {
-		return 0, usage(fmt.Errorf("bench: --dtype is %q, want %s", name, strings.Join(dtypes, ", ")))
+		return 0, usage(fmt.Errorf("--dtype is %q, want %s", name, strings.Join(dtypes, ", ")))
 	}
 	return assembly.ComputeType(name), nil
 }
 
-// timed makes a verb that times one kind of work; dtype gets the type of --dtype.
-func (a *app) timed(use, short, example string, dtype *tensor.DType,
+// timed makes a verb that times one kind of work; dtype gets the type of --dtype, profile whether --profile is given.
+func (a *app) timed(use, short, example string, dtype *tensor.DType, profile *bool,
 	work func(context.Context) (*benchmark.Result, error)) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
@@ -101,6 +92,7 @@ func (a *app) timed(use, short, example string, dtype *tensor.DType,
 		},
 	}
 	cmd.Flags().StringVar(&name, "dtype", "auto", "auto, float32 or bfloat16")
+	profileFlag(cmd, profile)
 	return cmd
 }
 
@@ -113,7 +105,7 @@ func (a *app) benchGenerate() *cobra.Command {
 	var o benchmark.GenerateOptions
 	cmd := a.timed("generate --model DIR", "Draw J samples for each of K prompts",
 		"  popri bench generate --model work --k 40 --j 10 --new 64 --dtype float32 --threads 2 --json",
-		&o.DType, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.Generate(ctx, o) })
+		&o.DType, &o.Profile, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.Generate(ctx, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and prompts.json")
 	f.IntVar(&o.K, "k", 40, "prompts")
@@ -123,7 +115,6 @@ func (a *app) benchGenerate() *cobra.Command {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
 	f.BoolVar(&o.Bytes, "int8", false,
 		"round weights and inputs of projections to bytes")
-	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -131,14 +122,13 @@ func (a *app) benchDPO() *cobra.Command {
 	var o benchmark.DPOOptions
 	cmd := a.timed("dpo --model DIR", "One epoch of preference training with LoRA on all projections",
 		"  popri bench dpo --model work --k 40 --dtype float32 --threads 2 --json",
-		&o.DType, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.DPO(ctx, o) })
+		&o.DType, &o.Profile, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.DPO(ctx, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and pairs.json")
 	f.IntVar(&o.K, "k", 40, "pairs")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
 	f.IntVar(&o.Batch, "batch", 24, "pairs of an update")
 	f.IntVar(&o.Micro, "micro", 0, "pairs of one forward pass (0: the default)")
-	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -146,14 +136,13 @@ func (a *app) benchFineTune() *cobra.Command {
 	var o benchmark.FineTuneOptions
 	cmd := a.timed("finetune --model DIR", "Updates of all weights of a small model, as an evaluation does them",
 		"  popri bench finetune --model work --steps 3 --batch 160 --dtype float32 --threads 2 --json",
-		&o.DType, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.FineTune(ctx, o) })
+		&o.DType, &o.Profile, func(ctx context.Context) (*benchmark.Result, error) { return benchmark.FineTune(ctx, o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and rows.json")
 	f.IntVar(&o.Steps, "steps", 3, "updates")
 	f.IntVar(&o.Batch, "batch", 160, "rows of an update")
 	f.IntVar(&o.Micro, "micro", 16, "rows of one forward pass (0: all)")
 	f.BoolVar(&o.Recompute, "gradient-checkpointing", false, "keep only the blocks' inputs")
-	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -161,11 +150,10 @@ func (a *app) benchEvaluate() *cobra.Command {
 	var o benchmark.EvaluateOptions
 	cmd := a.timed("evaluate --model DIR", "Next-token loss and accuracy of rows, as an evaluation measures them",
 		"  popri bench evaluate --model work --n 500 --dtype float32 --threads 2 --json",
-		&o.DType, func(context.Context) (*benchmark.Result, error) { return benchmark.Evaluate(o) })
+		&o.DType, &o.Profile, func(context.Context) (*benchmark.Result, error) { return benchmark.Evaluate(o) })
 	f := cmd.Flags()
 	f.StringVar(&o.Model, "model", "work", "folder with the model and eval.json")
 	f.IntVar(&o.N, "n", 500, "rows")
-	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -174,7 +162,7 @@ func (a *app) benchEmbed() *cobra.Command {
 	cmd := a.timed("embed --model DIR --texts FILE.jsonl", "Embed texts with an encoder of sentence-transformers",
 		"  popri bench embed --model all-MiniLM-L6-v2 --texts texts.jsonl --n 2000 --dtype float32 "+
 			"--threads 2 --json",
-		&o.DType, func(context.Context) (_ *benchmark.Result, err error) {
+		&o.DType, &o.Profile, func(context.Context) (_ *benchmark.Result, err error) {
 			if o.Model, err = assembly.EncoderDir(o.Model); err != nil {
 				return nil, err
 			}
@@ -184,7 +172,6 @@ func (a *app) benchEmbed() *cobra.Command {
 	f.StringVar(&o.Model, "model", "", "encoder: folder or name")
 	f.StringVar(&o.Texts, "texts", "", `JSON lines, {"text": "…"}`)
 	f.IntVar(&o.N, "n", 2000, "texts")
-	profileFlag(cmd, &o.Profile)
 	return cmd
 }
 
@@ -238,7 +225,7 @@ the paper. utilisation is the rate of the matrix products over the rate of large
 			o.Done = func(s benchmark.Stage) { fmt.Fprintf(cmd.ErrOrStderr(), "%s: %.2f s\n", s.Name, s.Seconds) }
 			r, err := benchmark.MeasureRound(cmd.Context(), o)
 			if err != nil {
-				return benchError(err)
+				return err
 			}
 			if r.PredictedPeak, err = roundMemory(o, r); err != nil {
 				return err

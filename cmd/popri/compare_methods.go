@@ -61,7 +61,6 @@ func (o *compareOptions) add(cmd *cobra.Command) {
 
 // runCompareMethods compares methods on the same clients.
 func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
-	fail := func(err error) error { return ofVerb("compare-methods", err) }
 	asked := typedLine(cmd)
 	scale := reproduction.Small
 	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {
@@ -73,33 +72,30 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 			o.flags.data.small = cmp.Or(o.flags.data.small, modelcache.SmolLM2)
 		}
 	}
-	if err := o.flags.track.check(); err != nil {
-		return fail(err)
-	}
-	if err := checkFolder(cmd.Name(), o.flags.out); err != nil {
+	if err := checkFolder(o.flags.out); err != nil {
 		return err
 	}
 	config, err := o.flags.load()
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	rows, err := reproduction.MethodRows(scale, o.methods, config.Generate.ByLabel)
 	if err != nil {
-		return fail(usage(err))
+		return usage(err)
 	}
 	config.Model.Threads = cmp.Or(a.threads, config.Model.Threads)
 	if !o.flags.plan {
 		if config, err = a.prepared(cmd, config); err != nil {
-			return fail(err)
+			return err
 		}
 	}
 	axes, cells, err := grid.Named(config, "method", rows, grid.Axis{Key: "privacy.epsilon", Values: o.epsilon},
 		o.flags.seeds)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	if o.flags.plan {
-		return fail(a.planAblation(o.flags, config, cells))
+		return a.planAblation(o.flags, config, cells)
 	}
 	if _, err := a.cost(o.flags, cells); err != nil {
 		return err

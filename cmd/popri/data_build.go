@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -16,17 +15,17 @@ import (
 )
 
 // checkOut refuses, before any work, a file that cannot be written.
-func checkOut(verb, out string) error {
-	return unwritable(verb, "out", atomicfile.Check(out))
+func checkOut(out string) error {
+	return unwritable("out", atomicfile.Check(out))
 }
 
 // checkFolder refuses, before any work, a folder that cannot be made or written to.
-func checkFolder(verb, out string) error {
-	return unwritable(verb, "out", atomicfile.CheckFolder(out))
+func checkFolder(out string) error {
+	return unwritable("out", atomicfile.CheckFolder(out))
 }
 
-func unwritable(verb, flag string, err error) error {
-	return usage(ofVerb(verb+": --"+flag, err))
+func unwritable(flag string, err error) error {
+	return usage(labelled("--"+flag, err))
 }
 
 // informationOf says who sees each split.
@@ -56,16 +55,16 @@ its prompts quote.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out == "" {
-				return usage(errors.New("data build: --out names no file"))
+				return usage(errors.New("--out names no file"))
 			}
 			if args[0] == embedded {
 				return a.buildEmbedded(out, public, o)
 			}
 			if public != "" {
-				return usage(errors.New("data build: --public goes with godoc only: a folder's files are all private"))
+				return usage(errors.New("--public goes with godoc only: a folder's files are all private"))
 			}
 			o.Shares = [3]float64{1 - validation - test, validation, test}
-			return a.importData(cmd.Context(), "data build", out, []clients.ImportFile{{Path: args[0]}}, o)
+			return a.importData(cmd.Context(), out, []clients.ImportFile{{Path: args[0]}}, o)
 		},
 	}
 	f := cmd.Flags()
@@ -85,11 +84,11 @@ its prompts quote.`,
 
 // buildEmbedded writes the embedded default, and its public texts where public names a file.
 func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
-	if err := checkOut("data build", out); err != nil {
+	if err := checkOut(out); err != nil {
 		return err
 	}
 	if public != "" {
-		if err := unwritable("data build", "public", atomicfile.Check(public)); err != nil {
+		if err := unwritable("public", atomicfile.Check(public)); err != nil {
 			return err
 		}
 	}
@@ -109,7 +108,7 @@ func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
 	p := corpus.Private
 	p.Name, p.Unit = cmp.Or(o.Name, p.Name), cmp.Or(o.Unit, p.Unit)
 	if err := clients.Write(out, p); err != nil {
-		return fmt.Errorf("data build: %w", err)
+		return err
 	}
 	info := informationOf(p.Info(), out)
 	return a.emit(info, info.print)

@@ -81,10 +81,9 @@ func (a *app) checkData(file string, most int) error {
 	}
 	switch {
 	case err != nil:
-		err = fmt.Errorf("data check: %w", err)
 		result.Error = err.Error()
 	case len(problems) > 0:
-		err = fmt.Errorf("data check: %s: %s", file, quote.Count(len(problems), "problem", ""))
+		err = fmt.Errorf("%s: %s", file, quote.Count(len(problems), "problem", ""))
 	default:
 		result.OK = true
 		if population, err := clients.Read(file); err == nil {

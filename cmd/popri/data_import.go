@@ -130,21 +130,21 @@ func (o *importOptions) add(cmd *cobra.Command) {
 func (a *app) runDataImport(cmd *cobra.Command, o importOptions, args []string) error {
 	files, err := importFiles(args, o.published)
 	if err != nil {
-		return usage(fmt.Errorf("data import: %w", err))
+		return usage(err)
 	}
 	if o.out == "" {
-		return usage(errors.New("data import: --out names no file"))
+		return usage(errors.New("--out names no file"))
 	}
 	if o.Shares, err = parseShares(o.shares); err != nil {
-		return usage(fmt.Errorf("data import: %w", err))
+		return usage(err)
 	}
 	if err := importResources(&o.ImportOptions, files, o.public); err != nil {
-		return usage(fmt.Errorf("data import: %w", err))
+		return usage(err)
 	}
 	if o.published != nil {
 		o.Format = records.JSON
 	}
-	return a.importData(cmd.Context(), "data import", o.out, files, o.ImportOptions)
+	return a.importData(cmd.Context(), o.out, files, o.ImportOptions)
 }
 
 // importFiles are the files to import with their splits.
@@ -240,9 +240,8 @@ func skipBadFlag(f *pflag.FlagSet, o *clients.ImportOptions) {
 		"count up to N bad rows, or N% of all rows, and leave them out; they are errors otherwise")
 }
 
-func (a *app) importData(ctx context.Context, verb, out string, files []clients.ImportFile,
-	o clients.ImportOptions) error {
-	m, err := a.imported(ctx, verb, out, files, o)
+func (a *app) importData(ctx context.Context, out string, files []clients.ImportFile, o clients.ImportOptions) error {
+	m, err := a.imported(ctx, out, files, o)
 	if err != nil {
 		return err
 	}
@@ -270,14 +269,14 @@ func (a *app) importData(ctx context.Context, verb, out string, files []clients.
 }
 
 // imported makes a client file and shows how far it is.
-func (a *app) imported(ctx context.Context, verb, out string, files []clients.ImportFile,
-	o clients.ImportOptions) (*clients.Manifest, error) {
-	if err := checkOut(verb, out); err != nil {
+func (a *app) imported(ctx context.Context, out string, files []clients.ImportFile, o clients.ImportOptions) (*clients.Manifest,
+	error) {
+	if err := checkOut(out); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
 		if assembly.SameFile(out, f.Path) {
-			return nil, usage(fmt.Errorf("%s: --out %s is one of the files to import", verb, out))
+			return nil, usage(fmt.Errorf("--out %s is one of the files to import", out))
 		}
 	}
 	bar := a.progress()
@@ -288,5 +287,5 @@ func (a *app) imported(ctx context.Context, verb, out string, files []clients.Im
 	if err != nil && !errors.Is(err, context.Canceled) { // it is about the input files
 		err = usage(err)
 	}
-	return m, ofVerb(verb, err)
+	return m, err
 }

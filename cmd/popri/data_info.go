@@ -76,7 +76,7 @@ func (a *app) runDataInfo(source string, o infoOptions) error {
 	if o.tokenizer != "" {
 		tok, err := tokenizer.Load(o.tokenizer)
 		if err != nil {
-			return usage(fmt.Errorf("data info: --tokenizer: %w", err))
+			return usage(fmt.Errorf("--tokenizer: %w", err))
 		}
 		count = func(text string) int { return len(tok.Encode(text)) }
 	}
@@ -98,7 +98,7 @@ func (a *app) runDataInfo(source string, o infoOptions) error {
 	} else {
 		var err error
 		if population, err = clients.Read(source); err != nil {
-			return usage(fmt.Errorf("data info: %w", err))
+			return usage(err)
 		}
 	}
 	info.Information, info.Sizes = population.Info(), map[clients.Split]clients.Sizes{}

@@ -49,22 +49,22 @@ included: read it before you publish it.`,
 // runPushReady makes the folder.
 func (a *app) runPushReady(run string, o pushOptions) error {
 	if o.out == "" {
-		return usage(errors.New("data push-ready: --out names no folder"))
+		return usage(errors.New("--out names no folder"))
 	}
 	o.Program = version.Program()
 	var err error
 	if rundir.Exists(run) { // else it is no run, as Write says
 		err = mayLeave(run)
 	}
-	if err != nil {
-		return fmt.Errorf("data push-ready: %w", err)
+	if err == nil {
+		o.Small, err = reporting.SmallCard(run)
 	}
-	if o.Small, err = reporting.SmallCard(run); err != nil {
-		return fmt.Errorf("data push-ready: %w", err)
+	if err != nil {
+		return err
 	}
 	r, err := datacard.Write(run, o.out, o.Options)
 	if err != nil {
-		return fmt.Errorf("data push-ready: %w", err)
+		return err
 	}
 	return a.emit(r, func(w io.Writer) {
 		if r.Texts == 0 { // a model

@@ -123,12 +123,9 @@ func (o *demoOptions) command(cmd *cobra.Command, c configs.Config) string {
 
 // runDemo does the whole loop.
 func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
-	if err := o.track.check(); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
 	options, world, err := o.choice.options(o.settings(cmd))
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	if !cmd.Flags().Changed("out") {
 		if world.Name != worlds.Default {
@@ -143,12 +140,12 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 	resume := rundir.Exists(o.out)
 	if o.minutes < 0 {
-		return usage(fmt.Errorf("demo: --minutes %d, want 0 (no bound) or more", o.minutes))
+		return usage(fmt.Errorf("--minutes %d, want 0 (no bound) or more", o.minutes))
 	}
 	shortened := ""
 	if o.minutes > 0 && !resume {
 		if *c, shortened, err = a.fitted(*c, o.rows, o.minutes); err != nil {
-			return fmt.Errorf("demo: %w", err)
+			return err
 		}
 	}
 	if !resume {
@@ -159,17 +156,17 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	if o.dry {
 		return a.dryRun(*c, o.out, true, o.rows...)
 	}
-	if err := checkFolder("demo", o.out); err != nil {
+	if err := checkFolder(o.out); err != nil {
 		return err
 	}
 	if resume {
 		a.say("%s has a run already; continuing it with its configuration", o.out)
 	} else if err := evaluable(*c); err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	ready, err := a.prepared(cmd, *c)
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+		return err
 	}
 	stop, err := a.watchRun(cmd, o.live, o.out)
 	if err != nil {

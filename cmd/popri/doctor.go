@@ -70,7 +70,7 @@ func (a *app) runDoctor(o doctorOptions) error {
 	c.Model.Path = o.model
 	plan, err := planMemory(c)
 	if err != nil {
-		return fmt.Errorf("doctor: %w", err)
+		return err
 	}
 	return a.emit(plan, plan.print)
 }
@@ -104,7 +104,7 @@ func (a *app) examine() error {
 		}
 	})
 	if err == nil && missing > 0 {
-		err = fmt.Errorf("doctor: %d of %d things are missing", missing, len(findings))
+		err = fmt.Errorf("%d of %d things are missing", missing, len(findings))
 	}
 	return err
 }

@@ -76,15 +76,12 @@ func (a *app) training(o dpoOptions) (standalone.Options, error) {
 		Resume: o.resume, Device: a.device, Trackers: o.track.names, Warn: a.warn}
 	switch {
 	case o.resume && o.out == "":
-		return t, usage(errors.New("dpo: --out names no folder"))
+		return t, usage(errors.New("--out names no folder"))
 	case o.resume && (o.pairs != "" || o.evalPairs != "" || o.reference != "" || o.model != "" || o.flags.file != "" ||
 		o.flags.preset != "" || len(o.flags.set) > 0):
-		return t, usage(errors.New("dpo: --resume uses the training's own settings and files; give only --out with it"))
+		return t, usage(errors.New("--resume uses the training's own settings and files; give only --out with it"))
 	case !o.resume && (o.pairs == "" || o.out == ""):
-		return t, usage(errors.New("dpo: --pairs and --out must name a file and a folder"))
-	}
-	if err := o.track.check(); err != nil {
-		return t, fmt.Errorf("dpo: %w", err)
+		return t, usage(errors.New("--pairs and --out must name a file and a folder"))
 	}
 	var err error
 	if !o.resume {

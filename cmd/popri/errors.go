@@ -10,10 +10,10 @@ import (
 // missing input file; errors about the content of files are marked where they arise.
 func usage(err error) error { return fault.User(err) }
 
-// ofVerb puts the verb's name before the text of an error. nil stays nil.
-func ofVerb(verb string, err error) error {
+// labelled puts a flag or the verb before the text of an error. nil stays nil.
+func labelled(name string, err error) error {
 	if err != nil {
-		err = fmt.Errorf("%s: %w", verb, err)
+		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return err
 }

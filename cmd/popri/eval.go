@@ -58,7 +58,7 @@ the private text's own row is left out. With --synthetic the flag needs --out.`,
 			"  popri eval --task in-context --synthetic texts.parquet --private clients.parquet --model smollm2 " +
 			"--shots 2,6",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return ofVerb("eval", a.runEval(cmd, o)) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runEval(cmd, o) },
 	}
 	o.add(cmd)
 	return cmd
@@ -116,9 +116,6 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	}
 	if name := changed(cmd, inContextOnly...); name != "" {
 		return usage(fmt.Errorf("--%s needs --task %s", name, evaluator.InContext))
-	}
-	if err := o.track.check(); err != nil {
-		return err
 	}
 	if o.reference && o.run == "" {
 		return usage(errors.New("--reference-private needs --run; with --synthetic, --set " +

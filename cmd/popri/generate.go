@@ -54,7 +54,7 @@ token.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
-				return usage(fmt.Errorf("generate: %w", err))
+				return usage(err)
 			}
 			return a.runGenerate(cmd, o)
 		},
@@ -145,7 +145,7 @@ func (a *app) runGenerate(cmd *cobra.Command, o generateOptions) error {
 		return usage(errors.Join(err, lm.Check(dir)))
 	}
 	if o.out != "" {
-		if err := checkOut("generate", o.out); err != nil {
+		if err := checkOut(o.out); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (o *generateOptions) readPrompts(ctx context.Context, stdin io.Reader, tok 
 	}
 	f, err := fault.Open(o.prompts)
 	if err != nil {
-		return nil, usage(fmt.Errorf("generate: reading prompts: %w", err))
+		return nil, usage(fmt.Errorf("reading prompts: %w", err))
 	}
 	defer f.Close()
 	return textgen.ReadPrompts(f, o.prompts, tok, dir)

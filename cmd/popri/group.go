@@ -20,9 +20,9 @@ func group(use, short, example string, verbs ...*cobra.Command) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(fmt.Errorf("%s: name one of %s", use, strings.Join(names, ", ")))
+				return usage(fmt.Errorf("name one of %s", strings.Join(names, ", ")))
 			}
-			return usage(fmt.Errorf("%s: %q is not one of %s", use, args[0], strings.Join(names, ", ")))
+			return usage(fmt.Errorf("%q is not one of %s", args[0], strings.Join(names, ", ")))
 		},
 	}
 	cmd.AddCommand(verbs...)

@@ -53,19 +53,19 @@ the settings that matter, each with a comment (` + ownConfig + `). Says what "po
 // runInit makes the files and plans a run of them.
 func (a *app) runInit(cmd *cobra.Command, o clients.ImportOptions, public []string, preset string, args []string) error {
 	if _, err := os.Stat(ownConfig); err == nil {
-		return usage(fmt.Errorf("init: %s is here already; take it away first", ownConfig))
+		return usage(fmt.Errorf("%s is here already; take it away first", ownConfig))
 	}
 	files, err := importFiles(args, nil)
 	if err == nil {
 		o.Columns, err = clients.Guess(files[0].Path, o)
 	}
 	if err != nil {
-		return usage(fmt.Errorf("init: %w", err))
+		return usage(err)
 	}
 	a.say("columns of %s: client %q, text %q, date %q, label %q; --client, --text, --date and --label name others", files[0].Path,
 		o.Columns.Client, o.Columns.Text, o.Columns.Date, o.Columns.Label)
 	o.Deduplicate, o.SkipBlank, o.Program = clients.NoDeduplication, true, version.Program()
-	m, err := a.imported(cmd.Context(), "init", ownFile, files, o)
+	m, err := a.imported(cmd.Context(), ownFile, files, o)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *app) runInit(cmd *cobra.Command, o clients.ImportOptions, public []stri
 	if !cmd.Flags().Changed("public") {
 		books, err := speeches.Public()
 		if err = cmp.Or(err, atomicfile.WriteBytes(ownPublic, books)); err != nil {
-			return fmt.Errorf("init: %w", err)
+			return err
 		}
 	}
 	delta := min(1e-4, 0.5/float64(1+m.Splits[clients.Train].Clients))
@@ -91,7 +91,7 @@ func (a *app) runInit(cmd *cobra.Command, o clients.ImportOptions, public []stri
 	err = template.Must(template.New("").Funcs(template.FuncMap{"get": get}).Parse(ownTemplate)).Execute(own,
 		map[string]any{"Preset": preset, "Clients": m.Splits})
 	if err = cmp.Or(err, atomicfile.WriteBytes(ownConfig, own.Bytes())); err != nil {
-		return fmt.Errorf("init: %w", err)
+		return err
 	}
 	a.say("%s is written, with the public text %s; popri run does what follows", ownConfig, strings.Join(public, ", "))
 	return a.dryRun(*c, "", true)

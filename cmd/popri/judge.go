@@ -68,16 +68,16 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 // runJudge judges a product for the owner of the data.
 func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 	if (o.Run == "") == (o.Product == "") {
-		return usage(errors.New("judge: name either --run or --product"))
+		return usage(errors.New("name either --run or --product"))
 	}
 	if o.Run != "" {
 		if name := changed(cmd, "against", "config", "preset", "set"); name != "" {
-			return usage(fmt.Errorf("judge: --%s cannot be combined with --run, which has its own "+
+			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
 				"configuration", name))
 		}
 	} else {
 		if o.against == "" || o.Out == "" {
-			return usage(errors.New("judge: --product needs --against, a file of clients, and --out, a folder"))
+			return usage(errors.New("--product needs --against, a file of clients, and --out, a folder"))
 		}
 		o.flags.set = append(o.flags.set, "data.private="+o.against)
 		c, err := o.flags.load()
@@ -85,9 +85,6 @@ func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 			return err
 		}
 		o.Config = c
-	}
-	if err := o.track.check(); err != nil {
-		return fmt.Errorf("judge: %w", err)
 	}
 	o.Trackers, o.Warn = o.track.names, a.warn
 	p := a.progress()

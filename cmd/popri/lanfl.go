@@ -64,25 +64,24 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 
 // runLanFL lets participants exchange examples.
 func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
-	fail := func(err error) error { return fmt.Errorf("lanfl: %w", err) }
 	if !o.unsafe {
-		return usage(fail(errors.New("what it writes is made of train clients' texts and protects nobody; " +
-			"--unsafe says that this may be")))
+		return usage(errors.New("what it writes is made of train clients' texts and protects nobody; " +
+			"--unsafe says that this may be"))
 	}
 	if o.Out == "" {
-		return usage(fail(errors.New("--out names the folder for the samples")))
+		return usage(errors.New("--out names the folder for the samples"))
 	}
 	if rundir.Exists(o.Out) {
-		return usage(fail(fmt.Errorf("%s holds a run: name another folder", o.Out)))
+		return usage(fmt.Errorf("%s holds a run: name another folder", o.Out))
 	}
 	var err error
 	if o.Names, err = wordsOf(o.names); err != nil {
-		return usage(fail(err))
+		return usage(err)
 	}
 	o.flags.name(map[string]string{"data.private": o.private, "model.path": o.model})
 	c, err := o.flags.load()
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
@@ -91,7 +90,7 @@ func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
 	e, err := lanfl.Federate(ctx, c, o.Options)
 	p.stop()
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	return a.emit(e, func(w io.Writer) { lanflTable(w, e) })
 }

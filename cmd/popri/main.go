@@ -94,12 +94,12 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	cmd.SetArgs(args)
 	cmd.SetOut(a.out)
 	cmd.SetErr(a.err)
-	err := cmd.ExecuteContext(ctx)
+	verb, err := cmd.ExecuteContextC(ctx)
 	a.show(nil)
 	if !a.started {
 		err = usage(err)
-	} else if err == nil {
-		err = out.err // a result that nobody can read is no success
+	} else { // a result that nobody can read is no success
+		err = labelled(strings.TrimPrefix(verb.CommandPath(), "popri "), cmp.Or(err, out.err))
 	}
 	code := exitCode(ctx, err)
 	if err != nil {

@@ -36,7 +36,7 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Out == "" {
-				return usage(errors.New("model import: --out names no folder"))
+				return usage(errors.New("--out names no folder"))
 			}
 			p := a.progress()
 			p.begin("tensors")

@@ -45,7 +45,7 @@ of attention, the context is cut to it. Adapters are not exported: PEFT merges t
 // runModelExport writes a GGUF file of a folder.
 func (a *app) runModelExport(ctx context.Context, path string, o convert.ExportOptions) error {
 	if o.Out == "" || o.Type == "" {
-		return usage(errors.New("model export: --out names the file to make, and --gguf its type: " +
+		return usage(errors.New("--out names the file to make, and --gguf its type: " +
 			joined(convert.GGUFTypes())))
 	}
 	dir, err := modelcache.Dir(path, "generator")
@@ -54,7 +54,7 @@ func (a *app) runModelExport(ctx context.Context, path string, o convert.ExportO
 	}
 	m, err := lm.OpenStored(dir)
 	if err != nil {
-		return usage(fmt.Errorf("model export: %w", err))
+		return usage(err)
 	}
 	defer m.Close()
 	p := a.progress()

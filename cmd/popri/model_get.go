@@ -51,11 +51,11 @@ var getModel string
 // runModelGet fetches a model from the hub: config.json first, so that weights that popri could not use are not fetched.
 func (a *app) runModelGet(ctx context.Context, name, revision string) error {
 	if s, ok := modelcache.Find(name); ok {
-		return usage(fmt.Errorf("model get: %s is %s, which does not come from the hub: %s fetches it", s.Name,
+		return usage(fmt.Errorf("%s is %s, which does not come from the hub: %s fetches it", s.Name,
 			s.Title, s.Fetch))
 	}
 	if err := errors.Join(hub.CheckName(name), hub.CheckRevision(revision)); err != nil {
-		return usage(fmt.Errorf("model get: %w", err))
+		return usage(err)
 	}
 	dir, err := a.snapshot(ctx, name, revision, hub.Config)
 	if err != nil {
@@ -63,17 +63,17 @@ func (a *app) runModelGet(ctx context.Context, name, revision string) error {
 	}
 	config, err := os.ReadFile(filepath.Join(dir, hub.Config))
 	if err != nil {
-		return usage(fmt.Errorf("model get: %s has no %s at %s: popri reads folders of transformers and GGUF files (popri model "+
+		return usage(fmt.Errorf("%s has no %s at %s: popri reads folders of transformers and GGUF files (popri model "+
 			"import)", name, hub.Config, revision))
 	}
 	if err := readable(config); err != nil {
-		return usage(fmt.Errorf("model get: %s: %s: %w", name, hub.Config, err))
+		return usage(fmt.Errorf("%s: %s: %w", name, hub.Config, err))
 	}
 	if dir, err = a.snapshot(ctx, name, revision, hub.Files...); err != nil {
 		return err
 	}
 	if err := hub.Complete(dir); err != nil {
-		return usage(fmt.Errorf("model get: %s: %w", name, err))
+		return usage(fmt.Errorf("%s: %w", name, err))
 	}
 	r := struct {
 		Name     string `json:"name"`
@@ -100,10 +100,10 @@ func (a *app) snapshot(ctx context.Context, name, revision string, patterns ...s
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil && (!errors.As(err, &ended) || ended.ExitCode() == 3):
-		return "", usage(fmt.Errorf("model get: %s has no huggingface_hub, which fetches models: pip install huggingface_hub, or "+
+		return "", usage(fmt.Errorf("%s has no huggingface_hub, which fetches models: pip install huggingface_hub, or "+
 			"name a Python that has it in POPRI_PYTHON, or copy the model's folder and name its path", python))
 	case err != nil:
-		return "", usage(fmt.Errorf("model get: %s: %s", name, cmp.Or(line, err.Error())))
+		return "", usage(fmt.Errorf("%s: %s", name, cmp.Or(line, err.Error())))
 	}
 	return line, nil
 }

@@ -83,32 +83,27 @@ func (o *pretrainOptions) add(cmd *cobra.Command) {
 // runPretrain trains a tokenizer and a small GPT.
 func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 	if o.out == "" {
-		return usage(fmt.Errorf("pretrain: --out names no folder"))
+		return usage(fmt.Errorf("--out names no folder"))
 	}
 	if err := pretrainShape(cmd, o.shape); err != nil {
-		return usage(fmt.Errorf("pretrain: %w", err))
+		return usage(err)
 	}
 	if o.role != pretrain.Generator && o.role != pretrain.Device {
-		return usage(fmt.Errorf("pretrain: --role %q is neither generator nor device", o.role))
+		return usage(fmt.Errorf("--role %q is neither generator nor device", o.role))
 	}
 	if o.goroot != "" && len(o.files) > 0 {
-		return usage(errors.New("pretrain: --goroot belongs to the embedded default; do not combine it " +
-			"with --public"))
+		return usage(errors.New("--goroot belongs to the embedded default; do not combine it with --public"))
 	}
-	switch o.dtype {
-	case "float32":
-		o.Compute = tensor.Float32
-	case "bfloat16":
-		o.Compute = tensor.BFloat16
-	default:
-		return usage(fmt.Errorf("pretrain: --dtype %q is neither float32 nor bfloat16", o.dtype))
+	var known bool
+	if o.Compute, known = map[string]tensor.DType{"float32": tensor.Float32, "bfloat16": tensor.BFloat16}[o.dtype]; !known {
+		return usage(fmt.Errorf("--dtype %q is neither float32 nor bfloat16", o.dtype))
 	}
-	if err := checkFolder("pretrain", o.out); err != nil {
+	if err := checkFolder(o.out); err != nil {
 		return err
 	}
 	public, goVersion, err := publicText(o.files, o.goroot)
 	if err != nil {
-		return fmt.Errorf("pretrain: %w", err)
+		return err
 	}
 	texts := pretrain.Texts(public, o.role)
 	tok, err := pretrain.Tokenizer(texts, o.tokenizerDir, o.vocab)

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant/guarantee"
-	"popri/internal/fault"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 )
@@ -45,17 +44,17 @@ Figures of validation and test clients have no noise. --evaluated copies them to
 // runPublish audits the run and copies its files.
 func (a *app) runPublish(run string, o publishOptions) error {
 	if o.to == "" {
-		return usage(errors.New("publish: --to names no folder"))
+		return usage(errors.New("--to names no folder"))
 	}
 	if err := mayLeave(run); err != nil {
-		return fmt.Errorf("publish: %w", err)
+		return err
 	}
 	facts, err := guarantee.Read(run)
 	if err != nil {
-		return fmt.Errorf("publish: %w", err)
+		return err
 	}
 	if !facts.Protects() && !o.unprotected {
-		return usage(fmt.Errorf("publish: %s protects nobody; --unprotected publishes it nevertheless", run))
+		return usage(fmt.Errorf("%s protects nobody; --unprotected publishes it nevertheless", run))
 	}
 	readers := []rundir.Reader{rundir.Everybody}
 	if o.evaluated {
@@ -63,10 +62,10 @@ func (a *app) runPublish(run string, o publishOptions) error {
 	}
 	published, kept, err := rundir.Publish(run, o.to, readers...)
 	if errors.Is(err, fs.ErrExist) {
-		return usage(fmt.Errorf("publish: %s is there already: name another folder", o.to))
+		return usage(fmt.Errorf("%s is there already: name another folder", o.to))
 	}
 	if err != nil {
-		return fault.Userf("publish: %w", err)
+		return usage(err)
 	}
 	result := struct {
 		Run       string        `json:"run"`

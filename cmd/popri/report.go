@@ -61,9 +61,9 @@ func (a *app) compare() *cobra.Command {
 // runCompare writes the page that shows runs side by side.
 func (a *app) runCompare(runs []string, out string) error {
 	if out == "" {
-		return usage(errors.New("compare: --out names no file"))
+		return usage(errors.New("--out names no file"))
 	}
-	if err := checkOut("compare", out); err != nil {
+	if err := checkOut(out); err != nil {
 		return err
 	}
 	list := make([]report.Report, len(runs))

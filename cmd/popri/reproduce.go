@@ -60,14 +60,14 @@ floating-point operations. docs/reproduction.md has what was found.`,
 func (a *app) runReproduce(cmd *cobra.Command, name string, o reproduceOptions) error {
 	e, err := reproduction.Find(name)
 	if err != nil {
-		return usage(fmt.Errorf("reproduce: %w", err))
+		return usage(err)
 	}
 	if e.Command != "" {
 		return a.reproduceElsewhere(cmd, e, o.plan)
 	}
 	g, err := e.Grid(o.scale)
 	if err != nil {
-		return usage(fmt.Errorf("reproduce: --scale: %w", err))
+		return usage(fmt.Errorf("--scale: %w", err))
 	}
 	o.preset = cmp.Or(o.preset, g.Preset)
 	o.data.name = g.World
@@ -81,10 +81,7 @@ func (a *app) runReproduce(cmd *cobra.Command, name string, o reproduceOptions) 
 		}
 	}
 	if err := o.check(cmd); err != nil {
-		return usage(fmt.Errorf("reproduce: %w", err))
-	}
-	if err := o.track.check(); err != nil {
-		return fmt.Errorf("reproduce: %w", err)
+		return usage(err)
 	}
 	a.say("%s: %s. %s", e.Of, e.Title, e.Paper)
 	if e.Note != "" {
@@ -173,9 +170,13 @@ func (a *app) planAblation(flags ablateFlags, base configs.Config, cells []grid.
 	if err != nil {
 		return err
 	}
+	counts, err := cost.CountsOf(base)
+	if err != nil {
+		return err
+	}
 	var plan []cost.Work
 	for _, c := range cells {
-		w, err := cost.Estimate(c)
+		w, err := cost.Estimate(c, counts)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}

@@ -93,7 +93,7 @@ func (o *runOptions) follow(cmd *cobra.Command) error {
 		return nil
 	}
 	if other := changed(cmd, slices.Concat([]string{"config", "preset"}, worldNames)...); other != "" {
-		return usage(fmt.Errorf("run: --at-clients uses the configuration of %s; do not combine it with --%s", o.after, other))
+		return usage(fmt.Errorf("--at-clients uses the configuration of %s; do not combine it with --%s", o.after, other))
 	}
 	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(methods.Further(o.after), o.flags.set...)
 	return nil
@@ -105,7 +105,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	ownRun(&o, cmd)
 	if o.resume {
 		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set", "at-clients"}, worldNames)...); other != "" {
-			return usage(fmt.Errorf("run: --resume uses the run's own configuration; do not combine it with --%s",
+			return usage(fmt.Errorf("--resume uses the run's own configuration; do not combine it with --%s",
 				other))
 		}
 	} else {
@@ -114,25 +114,22 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		}
 		var err error
 		if c, err = o.flags.load(); err != nil {
-			return fmt.Errorf("run: %w", err)
+			return err
 		}
 	}
 	if o.out == "" && !o.dry {
-		return usage(errors.New("run: --out names no folder"))
-	}
-	if err := o.track.check(); err != nil {
-		return fmt.Errorf("run: %w", err)
+		return usage(errors.New("--out names no folder"))
 	}
 	c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 	if o.accept && !o.resume {
-		return usage(errors.New("run: --accept-changes needs --resume"))
+		return usage(errors.New("--accept-changes needs --resume"))
 	}
 	if o.dry && o.resume {
-		return usage(errors.New("run: --resume follows the plan that the run has; do not combine it " +
+		return usage(errors.New("--resume follows the plan that the run has; do not combine it " +
 			"with --dry-run"))
 	}
 	if !o.dry {
-		if err := checkFolder("run", o.out); err != nil {
+		if err := checkFolder(o.out); err != nil {
 			return err
 		}
 	}
@@ -145,7 +142,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 			return a.dryRun(c, o.out, false)
 		}
 		if c, err = a.prepared(cmd, c); err != nil {
-			return fmt.Errorf("run: %w", err)
+			return err
 		}
 	}
 	if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
@@ -160,7 +157,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	defer func() { stop(err) }()
 	to, err := o.behind.connect()
 	if err != nil {
-		return fmt.Errorf("run: %w", err)
+		return err
 	}
 	s, err := run.Open(cmd.Context(),
 		run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },

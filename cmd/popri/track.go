@@ -10,9 +10,11 @@ import (
 // trackFlag names the programs that show a run's figures.
 type trackFlag struct{ names []string }
 
+// add adds the flag, which is checked before the verb begins.
 func (f *trackFlag) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.names, "report-to", nil, "programs that show the figures as they come: "+
 		joined(trackers.Names()))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check() }
 }
 
 func (f *trackFlag) check() error { return tracking.Check(f.names) }

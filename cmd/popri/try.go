@@ -34,12 +34,12 @@ The page is served to this machine alone, unless --addr says otherwise. What is 
 func (a *app) runTry(ctx context.Context, run, addr string) error {
 	models, err := trying.Open(run)
 	if err != nil {
-		return fmt.Errorf("try: %w", err)
+		return err
 	}
 	defer models.Close()
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return usage(fmt.Errorf("try: cannot serve at %q: %w", addr, err))
+		return usage(fmt.Errorf("cannot serve at %q: %w", addr, err))
 	}
 	a.warnOfViewers(l)
 	if err := a.emit(map[string]any{"url": address(l, ""), "run": run}, func(w io.Writer) {

@@ -57,7 +57,7 @@ does; popri run --resume continues. Until that round has ended, the same button 
 // runWatch serves the page of a run until ctx ends.
 func (a *app) runWatch(ctx context.Context, run string, f watchFlags) error {
 	if !rundir.Exists(run) {
-		return usage(fmt.Errorf("watch: %s holds no run: there is no %s", run, rundir.Config))
+		return usage(fmt.Errorf("%s holds no run: there is no %s", run, rundir.Config))
 	}
 	w, l, token, err := f.open(run)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f watchFlags) open(dir string) (w *watch.Watcher, l net.Listener, token st
 		token = rand.Text()
 	}
 	if l, err = net.Listen("tcp", f.addr); err != nil {
-		return nil, nil, "", usage(fmt.Errorf("watch: cannot serve at %q: %w", f.addr, err))
+		return nil, nil, "", usage(fmt.Errorf("cannot serve at %q: %w", f.addr, err))
 	}
 	return watch.New(watch.Options{Dir: dir, Describe: reporting.About, Token: token}), l, token, nil
 }

@@ -12,7 +12,6 @@ import (
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/methods"
-	"popri/methods/method"
 	"popri/methods/target"
 	"popri/model/lm"
 	"popri/model/shipped"
@@ -25,8 +24,8 @@ import (
 
 // DryRun is what a run would read, cost, spend and publish.
 type DryRun struct {
-	Clients     map[clients.Split]clients.Counts `json:"clients"`
-	PublicTexts int                              `json:"public_texts"` // that prompts may quote, of any length
+	Clients     Counts `json:"clients"`
+	PublicTexts int    `json:"public_texts"` // that prompts may quote, of any length
 	// NoiseMultiplier is the multiplier of each of the releases, which spend Epsilon of the budget together.
 	NoiseMultiplier float64 `json:"noise_multiplier"`
 	Releases        int     `json:"releases"`
@@ -58,11 +57,8 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 		warn("popri eval could not evaluate this run: " + err.Error())
 	}
 	budget := assembly.BudgetOf(c, data.Private, "")
-	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: map[clients.Split]clients.Counts{},
+	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: counted(data.Private),
 		Budget: budget.Epsilon, Delta: budget.Delta, Trained: []string{}, Warnings: []string{}}
-	for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
-		d.Clients[split] = clients.Count(data.Private.Split(split))
-	}
 	record, err := assembly.Expect(c, budget, "dry run")
 	if err != nil {
 		return nil, err
@@ -93,17 +89,14 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 	if evaluate {
 		keys = evaluated(c, len(data.Public.InDomain) > 0, rows...)
 	}
-	d.Work = estimate(c, generator, small, keys)
+	d.Work = estimate(c, generator, small, d.Clients, keys)
 	d.Work.Flops += first
-	if needs := methods.Of(c).NeedsOf(c); needs.Small {
-		d.Work.Flops += d.atClients(c, small, needs)
-	}
 	if evaluate { // a test token takes a forward pass of each model
 		texts := d.Clients[clients.Test].Texts
 		if most := c.Downstream.Training().Tested; most > 0 {
 			texts = min(texts, most)
 		}
-		d.Work.Flops += 2 * float64(small.Parameters) * float64(texts*c.Downstream.Length*(len(keys)+1))
+		d.Work.Flops += 2 * float64(small.Parameters) * float64(texts*d.Clients.tokens(c.Downstream.Length)*(len(keys)+1))
 	}
 
 	if c.Provenance, err = inputs.Provenance(c,
@@ -183,21 +176,4 @@ func publishes(c configs.Config, b ledger.Budget, d *DryRun, evaluate bool) []st
 		list = append(list, "report.html: figures on validation clients, who are not protected")
 	}
 	return list
-}
-
-// atClients are the operations of a simulation whose clients train the small model, a pass over their texts in a round,
-// and is measured on the validation clients after each. Frozen weights have no gradients.
-func (d *DryRun) atClients(c configs.Config, small lm.Shape, needs method.Needs) float64 {
-	of, each := d.Clients[clients.Train], 6.0
-	if needs.Rank > 0 {
-		each = 4
-	}
-	if needs.Rows > 0 {
-		of.Texts = min(of.Texts, needs.Rows*of.Clients)
-	}
-	if n := c.Fed.ClientsPerRound; n > 0 {
-		each *= float64(n) / float64(of.Clients)
-	}
-	texts := each*float64(of.Texts) + 2*float64(d.Clients[clients.Validation].Texts)
-	return texts * float64(d.Releases) * float64(c.Downstream.Length) * float64(small.Parameters)
 }

@@ -6,6 +6,7 @@ import (
 )
 
 // A run is as large as fits: whole where there is time, a quarter where there is none, and never larger with less time.
+// Texts become fewer before rounds do.
 func TestFit(t *testing.T) {
 	c := configuration(t, 4)
 	c.Synthetic.Texts, c.Synthetic.PublicTexts = 400, 41
@@ -20,13 +21,14 @@ func TestFit(t *testing.T) {
 	if !(flops < most) {
 		t.Errorf("a quarter takes %g operations, all of it %g", flops, most)
 	}
-	texts := 0
+	texts, rounds := 0, 0
 	for bound := flops; bound < most; bound += (most - flops) / 10 {
 		fitted, of, err := Fit(c, nil, bound)
-		if err != nil || of > bound || fitted.Synthetic.Texts < texts {
-			t.Errorf("%v: at most %g: %g operations and %d texts, %d texts in less", err, bound, of, fitted.Synthetic.Texts,
-				texts)
+		if err != nil || of > bound || fitted.Synthetic.Texts < texts || fitted.Trainer.Rounds < rounds ||
+			fitted.Synthetic.Texts > 100 && fitted.Trainer.Rounds < 4 {
+			t.Errorf("%v: at most %g: %g operations, %d rounds and %d texts; in less, %d rounds and %d texts", err, bound, of,
+				fitted.Trainer.Rounds, fitted.Synthetic.Texts, rounds, texts)
 		}
-		texts = fitted.Synthetic.Texts
+		texts, rounds = fitted.Synthetic.Texts, fitted.Trainer.Rounds
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"popri/configs"
+	"popri/datasets/clients"
 	"popri/run/evaluation"
 	"popri/study/grid"
 	"popri/testkit/testworld"
@@ -30,7 +31,7 @@ func TestEstimate(t *testing.T) {
 		c := base
 		c.Method = name
 		change(&c)
-		w, err := Estimate(grid.Cell{Name: name, Config: c})
+		w, err := Estimate(grid.Cell{Name: name, Config: c}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,12 +60,35 @@ func TestEstimateOfTheRowWithoutTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(rows ...string) float64 { return estimate(c, generator, small, rows).Flops }
+	of := func(rows ...string) float64 { return estimate(c, generator, small, nil, rows).Flops }
 	plain := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten)
 	c.Generate.Quote = "scored"
 	quoting := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten)
 	c.Trainer.Rounds = 1
 	if once := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten); !(plain > 0) || once != plain || !(quoting > plain) {
 		t.Errorf("without training %g, quoting %g, quoting after one round %g operations", plain, quoting, once)
+	}
+}
+
+// Shorter texts cost less to write and to learn, and those that are cut cost what the cap allows. The memory is that of the
+// longest. Where clients train, the work is in proportion to their texts.
+func TestEstimateOfTheClientsTexts(t *testing.T) {
+	c := configuration(t, 4)
+	of := func(texts, words int) Work {
+		w, err := Estimate(grid.Cell{Config: c}, Counts{clients.Train: {Clients: 10, Texts: texts},
+			clients.Validation: {Clients: 10, Texts: 3, Words: 3 * words}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	short, full := of(10, 3), of(10, 0)
+	if !(short.Flops < full.Flops) || of(10, 1000) != full || short.Memory != full.Memory || short.SmallMemory != full.SmallMemory {
+		t.Errorf("%+v, and at full length %+v", short, full)
+	}
+	c.Method = "dp_fedavg"
+	first, second := of(100, 12).Flops-of(0, 12).Flops, of(200, 12).Flops-of(100, 12).Flops
+	if !(first > 0) || first != second {
+		t.Errorf("a hundred texts at the clients cost %g operations, a hundred more %g", first, second)
 	}
 }

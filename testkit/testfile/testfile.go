@@ -107,3 +107,22 @@ func Remove(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 }
+
+// Refused checks that loading each file of a pattern gives an error with what the file's comments "# want: …" say, of which
+// each file has at least one.
+func Refused(t testing.TB, pattern string, load func(file string) error) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		_, wants, _ := strings.Cut("\n"+string(Read(t, file)), "\n# want: ")
+		for want := range strings.SplitSeq(wants, "\n# want: ") {
+			want, _, _ = strings.Cut(want, "\n")
+			if err := load(file); err == nil || want == "" || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", file, err, want)
+			}
+		}
+	}
+}

@@ -123,7 +123,7 @@ of containers. Says when its certificate ends in less than two weeks.`,
 func askHealth(ctx context.Context, out io.Writer, federation, name string) error {
 	role := aggregate.Role(name)
 	if !slices.Contains(aggregate.Roles, role) {
-		return fault.Userf("aggregate health: %q, want %s or %s", role, aggregate.Leader, aggregate.Helper)
+		return fault.Userf("%q, want %s or %s", role, aggregate.Leader, aggregate.Helper)
 	}
 	f, err := identity.ReadFederation(federation)
 	if err != nil {

@@ -128,15 +128,15 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		return f.enrol(cmd.OutOrStdout())
 	}
 	if (f.key == "") == (f.keys == "") {
-		return fault.Userf("client: give --key, or --keys for many clients")
+		return fault.Userf("give --key, or --keys for many clients")
 	}
 	for _, flag := range [][2]string{{"federation", f.federation}, {"texts", f.texts.Path}} {
 		if flag[1] == "" {
-			return fault.Userf("client: --%s is not given", flag[0])
+			return fault.Userf("--%s is not given", flag[0])
 		}
 	}
 	if !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0 {
-		return fault.Userf("client: --epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between "+
+		return fault.Userf("--epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between "+
 			"0 and 1",
 			f.epsilon, f.delta, f.every)
 	}
@@ -154,7 +154,7 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	if f.small != "" {
 		small, err := f.open(f.small)
 		if err != nil {
-			return fmt.Errorf("client: --small: %w", err)
+			return fmt.Errorf("--small: %w", err)
 		}
 		defer small.Close()
 		o.Small = small
@@ -195,10 +195,10 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 	f.once = f.once || f.folder != ""
 	if f.texts.In = in; f.texts.Path == "-" {
 		if !f.yes {
-			return fault.Userf("client: --texts - takes standard input, so nobody can be asked: give --yes, or a file")
+			return fault.Userf("--texts - takes standard input, so nobody can be asked: give --yes, or a file")
 		}
 		if !f.once {
-			return fault.Userf("client: --texts - can be read once: give --once, or a file")
+			return fault.Userf("--texts - can be read once: give --once, or a file")
 		}
 	} else if err := f.readable(cmd.ErrOrStderr()); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (f *clientFlags) readable(w io.Writer) error {
 	s := f.texts
 	s.Damaged = func(err error) { fmt.Fprintf(w, "left out: %v\n", err) }
 	if _, err := s.Read(""); err != nil {
-		return fmt.Errorf("client: --texts: %w", err)
+		return fmt.Errorf("--texts: %w", err)
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (f *clientFlags) readable(w io.Writer) error {
 // runGroup answers for each client of a file.
 func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (err error) {
 	if f.folder != "" || f.texts.Client != "" {
-		return fault.Userf("client: --keys answers for all train clients of --texts: leave --folder and --client out")
+		return fault.Userf("--keys answers for all train clients of --texts: leave --folder and --client out")
 	}
 	g := client.GroupOptions{ResponderOptions: o, Private: f.texts.Path, Keys: f.keys, Most: f.texts.Most}
 	if g.Record, err = f.recordOf(""); err != nil {
@@ -265,7 +265,7 @@ func (f *clientFlags) recordOf(name string) (string, error) {
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", fault.Userf("client: --record is not given, and there is no folder for settings: %w", err)
+		return "", fault.Userf("--record is not given, and there is no folder for settings: %w", err)
 	}
 	return filepath.Join(config, "popri", "clients", name), nil
 }
