@@ -26,8 +26,7 @@ func TestFit(t *testing.T) {
 		fitted, of, err := Fit(c, nil, bound)
 		if err != nil || of > bound || fitted.Synthetic.Texts < texts || fitted.Trainer.Rounds < rounds ||
 			fitted.Synthetic.Texts > 100 && fitted.Trainer.Rounds < 4 {
-			t.Errorf("%v: at most %g: %g operations, %d rounds and %d texts; in less, %d rounds and %d texts", err, bound, of,
-				fitted.Trainer.Rounds, fitted.Synthetic.Texts, rounds, texts)
+			t.Errorf("%v: at most %g: %g operations, %+v; in less, %d rounds and %d texts", err, bound, of, fitted, rounds, texts)
 		}
 		texts, rounds = fitted.Synthetic.Texts, fitted.Trainer.Rounds
 	}

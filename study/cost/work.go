@@ -52,14 +52,13 @@ func counted(population *clients.Population) Counts {
 	return n
 }
 
-// tokens is about how many tokens a text has that may have so many at most: four for three words of the validation
-// clients' texts, and the most if they have none.
+// tokens is about how many tokens a text has, up to most: four for three words of the validation clients' texts, and the
+// most if they have none.
 func (n Counts) tokens(most int) int {
-	of := n[clients.Validation]
-	if of.Words == 0 {
-		return most
+	if of := n[clients.Validation]; of.Words > 0 {
+		most = min(most, (4*of.Words+3*of.Texts-1)/(3*of.Texts))
 	}
-	return min(most, (4*of.Words+3*of.Texts-1)/(3*of.Texts))
+	return most
 }
 
 // Estimate estimates the work of a run on these clients.
@@ -117,10 +116,7 @@ func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []str
 	if c.Downstream.Epochs > 0 {
 		updates = float64(c.Downstream.Epochs * (c.Synthetic.Texts + c.Synthetic.PublicTexts))
 	}
-	learns := 6.0
-	if c.Downstream.Adapter == "lora" {
-		learns = 4
-	}
+	learns := map[bool]float64{true: 4, false: 6}[c.Downstream.Adapter == "lora"]
 	p.Flops = n*(2*written+6*float64(cost.Trained)) +
 		learns*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels) +
 		of.training(c, small)

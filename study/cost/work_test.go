@@ -70,8 +70,8 @@ func TestEstimateOfTheRowWithoutTraining(t *testing.T) {
 	}
 }
 
-// Shorter texts cost less to write and to learn, and those that are cut cost what the cap allows. The memory is that of the
-// longest. Where clients train, the work is in proportion to their texts.
+// Shorter texts cost less to write and to learn, and longer ones than the cap no more. The memory does not depend on them.
+// Where clients train, the work is in proportion to their texts.
 func TestEstimateOfTheClientsTexts(t *testing.T) {
 	c := configuration(t, 4)
 	of := func(texts, words int) Work {
