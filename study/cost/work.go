@@ -164,7 +164,8 @@ func shapeOf(model, embedded, role string) (lm.Shape, error) {
 }
 
 // sizes are the fractions of a run's texts, at all of its rounds, and then of its rounds, at a quarter of its texts, that
-// [Fit] tries: a quarter of the texts teach nearly as much, and fewer rounds do not (docs/lab/2026-11-29-more-rounds.md).
+// [Fit] tries: a quarter of the texts teach a pretrained small model nearly as much, and fewer rounds do not
+// (docs/lab/2026-11-29-more-rounds.md).
 var sizes = []float64{1, 0.75, 0.5, 0.35, 0.25}
 
 // Fit returns the configuration with the largest fractions of its rounds and texts, between all and a quarter, with
