@@ -61,7 +61,6 @@ func (o *compareOptions) add(cmd *cobra.Command) {
 
 // runCompareMethods compares methods on the same clients.
 func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
-	asked := typedLine(cmd)
 	scale := reproduction.Small
 	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {
 		scale = reproduction.Demo
@@ -102,9 +101,7 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 	}
 	options := a.ablateOptions(o.flags.out, o.flags.track)
 	options.Title = "Methods on " + filepath.Base(cmp.Or(o.flags.data.private, o.flags.data.name))
-	options.Command, options.Notes = asked, a.auditedAll
-	options.AskEach = o.flags.askEach
-	o.flags.costs = true
+	options.Notes, options.AskEach, o.flags.costs = a.auditedAll, o.flags.askEach, true
 	return a.ablateCells(cmd, o.flags, axes, cells, options)
 }
 

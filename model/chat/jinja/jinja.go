@@ -6,6 +6,9 @@
 // Jinja's sandbox refuses, is an error with the line of the template; files are never read. A template comes with a
 // model, from anywhere, so steps, depth and memory are bounded.
 //
+// No library is used: gonja 2.9.1 writes 211 of the 1009 templates of testdata/golden/templates otherwise, without an
+// error (None, whole numbers, the order of fields, spaces behind a loop).
+//
 // Sources: jinja.palletsprojects.com/en/stable/templates, docs.python.org/3/library/stdtypes.
 package jinja
 
