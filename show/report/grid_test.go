@@ -105,7 +105,7 @@ func TestGrid(t *testing.T) {
 		"7.000<small>",                 // a bound is rounded up
 		`href="./a/report.html">1</a>`, // the runs
 		"the disk is full", "2 failed", "2 dropped", "1 of 8 runs failed", "together: ε = 12.5",
-		"Not distinguishable: the difference may be chance. Best accuracy: dpo.beta = 0.4, dpo.loss = sigmoid; &#43;4.00, " +
+		"Not distinguishable: the difference may be chance. Best accuracy: dpo.beta = 0.4, dpo.loss = sigmoid; 4.00 " +
 			"more than the default (dpo.beta = 0.1, dpo.loss = sigmoid) (95 % interval over 2 seeds: ± 12.71).",
 		"went on", "Loss on validation clients.", `class="drawn"><figure`,
 	} {
@@ -143,9 +143,9 @@ func TestGridHeadline(t *testing.T) {
 		losses     [2][]float64
 		begins, in string
 	}{
-		{"validation", [2][]float64{{3, 3.1, 3.2}, {3.5, 3.61, 3.7}}, "Best validation loss: the default (a = 1); −0.50, less than a = 2", "± 0.01"},
-		{"validation", [2][]float64{{3, 3.1, 3.2}, {2.9, 3.2, 3.1}}, "Not distinguishable", "a = 2; −0.03, less than the default"},
-		{"accuracy", [2][]float64{{3, 3, 3}, {3, 3, 3}}, "Best accuracy: a = 2; +10.0, more than the default (a = 1)", "± 0.0"},
+		{"validation", [2][]float64{{3, 3.1, 3.2}, {3.5, 3.61, 3.7}}, "Best validation loss: the default (a = 1); 0.50 less than a = 2", "± 0.01"},
+		{"validation", [2][]float64{{3, 3.1, 3.2}, {2.9, 3.2, 3.1}}, "Not distinguishable", "a = 2; 0.03 less than the default"},
+		{"accuracy", [2][]float64{{3, 3, 3}, {3, 3, 3}}, "Best accuracy: a = 2; 10.0 more than the default (a = 1)", "± 0.0"},
 		{"none", [2][]float64{{3, 3, 3}, {3, 3, 3}}, "No two combinations", ""},
 	} {
 		if got := headline(c.choice, better, c.losses); !strings.HasPrefix(got, c.begins) || !strings.Contains(got, c.in) {
