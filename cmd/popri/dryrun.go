@@ -76,7 +76,7 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 }
 
 // speed is the rate of large matrix products on this machine, and the time that floating-point operations of sampling
-// and training take, which reach about half of it (README, Speed).
+// and training take, which reach about half of it (docs/performance.md).
 func speed(c configs.Config) (rate float64, seconds func(flops float64) float64, err error) {
 	rate, err = benchmark.ProductRate(assembly.ComputeType(c.Model.DType))
 	return rate, func(flops float64) float64 { return 2 * flops / rate }, err
