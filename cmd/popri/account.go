@@ -132,12 +132,11 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 
 // runAccount answers the question of an account verb by every accountant that applies.
 func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
-	fail := func(err error) error { return usage(fmt.Errorf("account %s: %w", asked.name, err)) }
 	if err := required(cmd, asked.given...); err != nil {
-		return fail(err)
+		return usage(err)
 	}
 	if err := q.settle(cmd.Flags()); err != nil {
-		return fail(err)
+		return usage(err)
 	}
 	r := answers{asked: q, given: map[string]float64{"group": float64(q.event.Group)}}
 	if q.event.Cohort > 0 {
@@ -155,19 +154,19 @@ func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
 		case errors.Is(err, accountant.ErrNotApplicable):
 			continue
 		case err != nil: // the accountants return an error for impossible values only
-			return fail(err)
+			return usage(err)
 		}
 		r.byName = append(r.byName, named{acc.Name(), value})
 		if p, ok := acc.(accountant.PLD); ok && asked.name == "epsilon" {
 			lower, _, err := p.EpsilonBounds(q.events(), q.delta)
 			if err != nil {
-				return fail(err)
+				return usage(err)
 			}
 			r.byName = append(r.byName, named{"pld_lower", lower})
 		}
 	}
 	if len(r.byName) == 0 {
-		return fail(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and "+
+		return usage(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and "+
 			"--group %d under %s; gaussian noise on every client in every round is always covered",
 			q.event.Mechanism, q.event.SamplingRate, q.event.Cohort, q.event.Group, q.relation))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"popri/internal/fault"
 )
@@ -10,9 +11,9 @@ import (
 // missing input file; errors about the content of files are marked where they arise.
 func usage(err error) error { return fault.User(err) }
 
-// labelled puts a flag or the verb before the text of an error. nil stays nil.
+// labelled puts a flag or the verb before an error's text, unless that begins with it. nil stays nil.
 func labelled(name string, err error) error {
-	if err != nil {
+	if err != nil && !strings.HasPrefix(err.Error(), name+": ") {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return err

@@ -195,7 +195,7 @@ func TestMistakes(t *testing.T) {
 		if code != exitUsage || out != "" && !strings.HasPrefix(c.args, "data check") {
 			t.Errorf("%s: exit code %d, standard output %q", c.args, code, out)
 		}
-		if !strings.HasPrefix(errs, "popri: ") {
+		if parts := strings.SplitN(errs, ": ", 4); parts[0] != "popri" || len(parts) > 2 && parts[1] == parts[2] {
 			t.Errorf("%s: standard error is %q", c.args, errs)
 		}
 		for _, want := range c.want {
