@@ -85,8 +85,8 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.out, "out", filepath.Join("runs", "demo"),
 		"folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "rounds (default: the preset's)")
-	cmd.Flags().IntVar(&o.minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer rounds and "+
-		"texts where all of them would take longer, but no less than a quarter (default: no bound)")
+	cmd.Flags().IntVar(&o.minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer texts, "+
+		"and then fewer rounds, where all of them would take longer, but no less than a quarter (default: no bound)")
 	cmd.Flags().Float64Var(&o.epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	o.choice.addModels(cmd)
