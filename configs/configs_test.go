@@ -165,7 +165,6 @@ func TestGoodFiles(t *testing.T) {
 	}
 }
 
-// Every file of testdata/bad says in its first lines what the error must contain.
 func TestBadFiles(t *testing.T) {
 	testfile.Refused(t, "testdata/bad/*.yaml", func(file string) error {
 		_, err := Load(LoadOptions{File: file})

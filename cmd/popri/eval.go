@@ -135,8 +135,8 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 		return a.evalRun(cmd, o)
 	}
 	if o.out != "" {
-		if err := atomicfile.CheckFolder(o.out); err != nil {
-			return usage(fmt.Errorf("--out: %w", err))
+		if err := checkFolder(o.out); err != nil {
+			return err
 		}
 	}
 	return a.evalTexts(cmd, o)

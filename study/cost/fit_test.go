@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A run is as large as fits: whole where there is time, a quarter where there is none, and never larger with less time.
-// Texts become fewer before rounds do.
+// A run is whole where there is time, a quarter where there is none, never larger with less time, and loses texts first.
 func TestFit(t *testing.T) {
 	c := configuration(t, 4)
 	c.Synthetic.Texts, c.Synthetic.PublicTexts = 400, 41

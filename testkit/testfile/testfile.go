@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -108,20 +109,22 @@ func Remove(t testing.TB, path string) {
 	}
 }
 
-// Refused checks that loading each file of a pattern gives an error with what the file's comments "# want: …" say, of which
-// each file has at least one.
+// Refused checks that loading each file of a pattern fails with all that its comments "# want: …" say, one at least.
 func Refused(t testing.TB, pattern string, load func(file string) error) {
 	t.Helper()
+	wanted := regexp.MustCompile(`(?m)^[ \t]*# want: (.*?)[ \t]*$`)
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		_, wants, _ := strings.Cut("\n"+string(Read(t, file)), "\n# want: ")
-		for want := range strings.SplitSeq(wants, "\n# want: ") {
-			want, _, _ = strings.Cut(want, "\n")
-			if err := load(file); err == nil || want == "" || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", file, err, want)
+		err, wants := load(file), wanted.FindAllStringSubmatch(string(Read(t, file)), -1)
+		if len(wants) == 0 {
+			t.Errorf("%s does not say what it wants", file)
+		}
+		for _, want := range wants {
+			if err == nil || !strings.Contains(err.Error(), want[1]) {
+				t.Errorf("%s: %v, want %q", file, err, want[1])
 			}
 		}
 	}
