@@ -18,6 +18,9 @@ import (
 	"popri/scoring"
 )
 
+// Figures of a round: the mean scores of its pairs.
+const chosenScore, rejectedScore = "score/chosen", "score/rejected"
+
 // Files of a round, besides the policy's.
 const (
 	pairsFile     = rundir.Pairs
@@ -99,24 +102,24 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 	if err != nil {
 		return nil, err
 	}
-	skipped, chosenScore, rejectedScore := ranking.Skipped, 0.0, 0.0
+	skipped, chosen, rejected := ranking.Skipped, 0.0, 0.0
 	var pairs []dpo.Pair
 	for _, p := range ranking.Pairs {
-		chosen, rejected := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
-		if len(candidates.Rows[chosen].IDs) == 0 || len(candidates.Rows[rejected].IDs) == 0 {
+		best, worse := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
+		if len(candidates.Rows[best].IDs) == 0 || len(candidates.Rows[worse].IDs) == 0 {
 			skipped++
 			continue
 		}
 		prompt := candidates.Prompts[p.Prompt]
 		pairs = append(pairs, dpo.Pair{
 			Prompt: prompt.IDs, PromptText: prompt.Text, PromptIndex: p.Prompt,
-			Chosen: candidates.Rows[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: p.Chosen,
-			ChosenScore: scores[chosen],
-			Rejected:    candidates.Rows[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: p.Rejected,
-			RejectedScore: scores[rejected],
+			Chosen: candidates.Rows[best].IDs, ChosenText: texts[best], ChosenIndex: p.Chosen,
+			ChosenScore: scores[best],
+			Rejected:    candidates.Rows[worse].IDs, RejectedText: texts[worse], RejectedIndex: p.Rejected,
+			RejectedScore: scores[worse],
 			RejectedRank:  c.DPO.RejectedRank, Round: r.Number})
-		chosenScore += scores[chosen]
-		rejectedScore += scores[rejected]
+		chosen += scores[best]
+		rejected += scores[worse]
 	}
 	if len(pairs) == 0 {
 		return nil,
@@ -126,7 +129,7 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 	n := float64(len(pairs))
 	for key, v := range map[string]float64{"pairs": n, "skipped_prompts": float64(skipped),
 		"duplicates": float64(ranking.Duplicates),
-		"ties":       float64(ranking.Ties), "score/chosen": chosenScore / n, "score/rejected": rejectedScore / n} {
+		"ties":       float64(ranking.Ties), chosenScore: chosen / n, rejectedScore: rejected / n} {
 		r.Figures.Set(key, v)
 	}
 	if err := m.distances(r, candidates, pairs); err != nil {
