@@ -46,10 +46,6 @@ type DPO struct {
 	// RejectedRank is ℓ, the rank of the rejected sample among a prompt's J, from 2 to generate.samples. Default 5 of
 	// 10, the best in the paper: samples of the last ranks are odd texts rather than texts unlike the clients'.
 	RejectedRank int `yaml:"rejected_rank" range:"[2, 2^30]"`
-	// MarginRate multiplies a round's learning rate by the mean difference of its pairs' scores over round 1's, at most
-	// 1. Near the clients, the pairs' scores hardly differ, and at the whole rate the samples swing around the clients'.
-	// Default false, a rate that follows the schedule alone, as in the paper.
-	MarginRate bool `yaml:"margin_rate"`
 	// MicroPairs is the number of pairs in one pass, which bounds the memory; a CPU computes as many passes at once
 	// as it has threads. 0, the default, means about 768 tokens on a CPU (at most an eighth of the update's pairs),
 	// half of a GPU's memory by an estimate, and 8 in TRL. More than optimizer.batch means all pairs of an update. It

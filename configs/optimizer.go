@@ -22,8 +22,12 @@ type Optimizer struct {
 	// round, and a second pass overfits them.
 	Epochs int `yaml:"epochs" range:"[1, 1000]"`
 	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers'
-	// names: all but "constant" begin with the warm-up. It is over all steps of all rounds, as in the paper. Default "cosine".
-	Schedule string `yaml:"schedule" oneof:"constant|constant_with_warmup|linear|cosine|cosine_with_min_lr"`
+	// names, over all steps of all rounds, as in the paper: all but "constant" begin with the warm-up. "margin" is
+	// constant within a round, and over the rounds in proportion to the mean difference of the scores of a round's pairs
+	// ("grpo": to the rewards' mean deviation within a prompt), at most that of round 1, which has the whole rate. Near
+	// the clients, scores hardly differ, and at a constant rate the samples swing around the clients' texts. With other
+	// methods, "margin" is "constant". Default "cosine".
+	Schedule string `yaml:"schedule" oneof:"constant|constant_with_warmup|linear|cosine|cosine_with_min_lr|margin"`
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for
 	// other schedules.
 	MinLearningRate float64 `yaml:"min_learning_rate" range:"[0, 10]"`
@@ -40,6 +44,9 @@ type Optimizer struct {
 // CarriesMoments reports whether a round continues with AdamW's moments of the one before, as in the paper. TRL begins
 // with new ones.
 func (c Config) CarriesMoments() bool { return c.DPO.Engine != TRL }
+
+// Margin is the schedule whose rate follows the scores.
+const Margin = "margin"
 
 // optimizer checks the section optimizer.
 func (v *Report) optimizer(c Config) {

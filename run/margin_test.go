@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"popri/configs"
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/internal/rundir"
@@ -13,12 +14,12 @@ import (
 	"popri/testkit/testworld"
 )
 
-// TestMarginRate: with dpo.margin_rate, a round's rate is the schedule's times the margin of its pairs' scores over round
-// 1's, at most the schedule's; the same after a kill.
-func TestMarginRate(t *testing.T) {
+// TestMarginSchedule: a round's rate is optimizer.learning_rate times the margin of its pairs' scores over round 1's, at
+// most optimizer.learning_rate; the same after a kill.
+func TestMarginSchedule(t *testing.T) {
 	c := testworld.Shared(t).Config
 	testworld.AskOnce(&c)
-	c.Trainer.Rounds, c.DPO.MarginRate, c.Optimizer.Schedule = 4, true, "constant"
+	c.Trainer.Rounds, c.Optimizer.Schedule = 4, configs.Margin
 	dir := t.TempDir()
 	mustTrain(t, Options{Config: c, Dir: dir})
 	done, err := rounds.ReadMetrics(dir)

@@ -37,12 +37,6 @@ func (s Schedule) Check() error {
 	return nil
 }
 
-// Times returns the schedule with f times its rates.
-func (s Schedule) Times(f float64) Schedule {
-	s.Peak, s.Min = f*s.Peak, f*s.Min
-	return s
-}
-
 // At returns the rate of step k, counted from 0: lr·k/w below the warm-up w; then constant, or falling over the
 // remaining steps by a line to 0, by half a cosine to 0, or by half a cosine to the minimum. As in transformers,
 // "constant" is constant from the first step on.

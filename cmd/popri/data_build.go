@@ -21,6 +21,9 @@ func checkOut(out string) error {
 
 // checkFolder refuses, before any work, a folder that cannot be made or written to.
 func checkFolder(out string) error {
+	if out == "" {
+		return usage(errors.New("--out names no folder"))
+	}
 	return unwritable("out", atomicfile.CheckFolder(out))
 }
 

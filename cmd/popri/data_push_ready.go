@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -48,8 +47,8 @@ included: read it before you publish it.`,
 
 // runPushReady makes the folder.
 func (a *app) runPushReady(run string, o pushOptions) error {
-	if o.out == "" {
-		return usage(errors.New("--out names no folder"))
+	if err := checkFolder(o.out); err != nil {
+		return err
 	}
 	o.Program = version.Program()
 	var err error

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,8 +34,8 @@ value: tensors of float16 and bfloat16 keep their type, and all others, quantize
 			"  popri model import model.gguf --out models/mine --dtype bfloat16 --json",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Out == "" {
-				return usage(errors.New("--out names no folder"))
+			if err := checkFolder(o.Out); err != nil {
+				return err
 			}
 			p := a.progress()
 			p.begin("tensors")

@@ -82,9 +82,6 @@ func (o *pretrainOptions) add(cmd *cobra.Command) {
 
 // runPretrain trains a tokenizer and a small GPT.
 func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
-	if o.out == "" {
-		return usage(fmt.Errorf("--out names no folder"))
-	}
 	if err := pretrainShape(cmd, o.shape); err != nil {
 		return usage(err)
 	}

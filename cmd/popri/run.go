@@ -117,9 +117,6 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 			return err
 		}
 	}
-	if o.out == "" && !o.dry {
-		return usage(errors.New("--out names no folder"))
-	}
 	c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 	if o.accept && !o.resume {
 		return usage(errors.New("--accept-changes needs --resume"))

@@ -31,7 +31,11 @@ func Schedule(o configs.Optimizer, steps int) trainer.Schedule {
 	if warmup < 1 {
 		warmup = math.Ceil(warmup * float64(steps))
 	}
-	return trainer.Schedule{Kind: o.Schedule, Peak: o.LearningRate, Min: o.MinLearningRate,
+	kind := o.Schedule
+	if kind == configs.Margin { // of a round
+		kind = "constant"
+	}
+	return trainer.Schedule{Kind: kind, Peak: o.LearningRate, Min: o.MinLearningRate,
 		Warmup: min(int(warmup), steps/2), Total: steps}
 }
 

@@ -7,6 +7,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/dpo"
+	"popri/dpo/preference"
 	"popri/methods"
 	"popri/model/tensor"
 	"popri/scoring"
@@ -29,7 +30,7 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		"method":   names,
 		"dpo.loss": dpo.Losses(),
 
-		"optimizer.schedule": trainer.Schedules,
+		"optimizer.schedule": append([]string{configs.Margin}, trainer.Schedules...),
 		"model.device":       tensor.Devices,
 		"fed.sampling":       texts(ledger.Full, ledger.Poisson, ledger.Fixed, ledger.Tree),
 		"scoring.normalize":  {string(scoring.None), string(scoring.Standardized)},
@@ -45,7 +46,8 @@ func TestConfigurationAndCodeKnowTheSameNames(t *testing.T) {
 		}
 	}
 	for _, name := range configs.Choices("optimizer.schedule") {
-		if err := (trainer.Schedule{Kind: name, Peak: 1, Total: 10}).Check(); err != nil {
+		s := preference.Schedule(configs.Optimizer{Schedule: name, LearningRate: 1}, 10)
+		if err := s.Check(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -35,10 +35,13 @@ var Description = policy.Describe(method.Description{
 	},
 })
 
+// spreadKey is the figure of the rewards' mean standard deviation within a prompt.
+const spreadKey = "reward_std"
+
 var figures = series.Set{
 	Columns: slices.Concat([]series.Series{
 		{Key: "reward", Name: "Reward", Format: series.Number, Decimals: 4},
-		{Key: "reward_std", Name: "Reward deviation", Format: series.Number, Decimals: 4},
+		{Key: spreadKey, Name: "Reward deviation", Format: series.Number, Decimals: 4},
 		{Key: "clip_ratio/region_mean", Name: "Clipped", Format: series.Percent, Decimals: 2},
 		{Key: "entropy", Name: "Entropy", Format: series.Number, Decimals: 3},
 	}, policy.Measured, []series.Series{
@@ -142,7 +145,7 @@ func (m *Method) check(r *rounds.Round, list []group) error {
 	n, trained := float64(len(list)), 0
 	for _, g := range list {
 		r.Figures.Add("reward", g.reward/n)
-		r.Figures.Add("reward_std", g.deviation/n)
+		r.Figures.Add(spreadKey, g.deviation/n)
 		trained += len(g.samples)
 		for _, x := range g.samples {
 			if err := m.Model.CheckTokens(append(g.prompt[:len(g.prompt):len(g.prompt)], x.tokens...)); err != nil {
@@ -173,6 +176,9 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		return rng.New(c.Seed, append(stream[:3:3], strconv.Itoa(iteration))...).Perm(len(list))
 	}}
 	o.updates = c.Optimizer.Epochs * epochs.Updates()
+	if m.schedule.Peak, err = m.Rate(r, func(r series.Round) float64 { return *r.Get(spreadKey) }); err != nil {
+		return err
+	}
 	loop := trainer.Loop{Optimizer: o.optimizer, Objective: o, Batches: epochs, Schedule: m.schedule,
 		Updates: o.updates, Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)},
 		Record: &o.record,

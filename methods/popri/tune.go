@@ -29,16 +29,14 @@ func stepsPerRound(c configs.Config) int {
 	return c.Optimizer.Epochs * ((prompts + c.Optimizer.Batch - 1) / c.Optimizer.Batch)
 }
 
-// steps is the number of updates of all rounds.
-func steps(c configs.Config) int { return stepsPerRound(c) * c.Trainer.Rounds }
-
 // restoreDPO prepares the steps of a run, with the state after a round; round 0 has none.
 func (m *Method) restoreDPO(round int) error {
+	steps := stepsPerRound(m.Config) * m.Config.Trainer.Rounds
 	if m.dpo != nil {
 		m.dpo.Optimizer.Free()
 	}
 	var err error
-	if m.dpo, err = preference.NewDPO(m.Config, m.Model, m.Adapter, steps(m.Config)); err != nil {
+	if m.dpo, err = preference.NewDPO(m.Config, m.Model, m.Adapter, steps); err != nil {
 		return err
 	}
 	if m.weights == "" {
@@ -67,11 +65,9 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	if err := preference.CheckMeasures(c.DPO, len(held) > 0, m.Reference != nil); err != nil {
 		return err
 	}
-	share, err := m.rateShare(r)
-	if err != nil {
+	if m.dpo.Schedule.Peak, err = m.Rate(r, margin); err != nil {
 		return err
 	}
-	m.dpo.Schedule = preference.Schedule(c.Optimizer, steps(c)).Times(share)
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
 	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile),
 		Key: fmt.Sprintf("round %d", r.Number)}
@@ -100,23 +96,6 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		}
 	}
 	return rows.WriteLines(filepath.Join(r.Dir, preference.StepsFile), o.Steps)
-}
-
-// rateShare is the share of the schedule's rates at which a round learns: with dpo.margin_rate, the difference of its pairs'
-// scores over that of round 1, at most 1. Where the samples are near the clients, their scores hardly differ, and what
-// a pair prefers is mostly the draw of the samples.
-func (m *Method) rateShare(r *rounds.Round) (float64, error) {
-	if !m.Config.DPO.MarginRate || r.Number == 1 {
-		return 1, nil
-	}
-	done, err := rounds.ReadMetrics(m.Dir)
-	if err != nil {
-		return 0, err
-	}
-	if share := margin(*r.Figures) / margin(done[0]); share < 1 { // not a number where all scores of round 1 were alike
-		return share, nil
-	}
-	return 1, nil
 }
 
 // margin is the mean difference of the chosen and the rejected samples' scores.
