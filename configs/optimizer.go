@@ -24,8 +24,8 @@ type Optimizer struct {
 	// Schedule is "constant", "constant_with_warmup", "linear", "cosine" or "cosine_with_min_lr", under transformers'
 	// names, over all steps of all rounds, as in the paper: all but "constant" begin with the warm-up. "margin" is
 	// constant within a round, and over the rounds in proportion to the mean difference of the scores of a round's pairs
-	// ("grpo": to the rewards' mean deviation within a prompt), at most that of round 1, which has the whole rate. Near
-	// the clients, scores hardly differ, and at a constant rate the samples swing around the clients' texts. With other
+	// ("grpo": to the rewards' mean deviation within a prompt). Round 1 has the whole rate, and no round has more. Near the
+	// clients, scores hardly differ, and at a constant rate the samples swing around the clients' texts. With other
 	// methods, "margin" is "constant". Default "cosine".
 	Schedule string `yaml:"schedule" oneof:"constant|constant_with_warmup|linear|cosine|cosine_with_min_lr|margin"`
 	// MinLearningRate is the last learning rate of the schedule "cosine_with_min_lr". Default 0, the only value for

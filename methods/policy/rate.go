@@ -7,8 +7,8 @@ import (
 )
 
 // Rate is the peak of a round's learning rates. Under the schedule [configs.Margin] it is optimizer.learning_rate times
-// the spread of the round's scores over that of round 1, at most optimizer.learning_rate. Near the clients, scores hardly
-// differ, and which sample is better is mostly chance: at the whole rate, the samples swing around the clients' texts.
+// the spread of the round's scores over the spread in round 1, at most optimizer.learning_rate. Near the clients, scores
+// hardly differ, and which sample is better is mostly chance: at the whole rate, the samples swing around the clients' texts.
 func (p *Policy) Rate(r *rounds.Round, spread func(series.Round) float64) (float64, error) {
 	rate := p.Config.Optimizer.LearningRate
 	if p.Config.Optimizer.Schedule != configs.Margin || r.Number == 1 {
