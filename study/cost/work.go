@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -119,7 +120,7 @@ func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []str
 	learns := map[bool]float64{true: 4, false: 6}[c.Downstream.Adapter == "lora"]
 	p.Flops = n*(2*written+6*float64(cost.Trained)) +
 		learns*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels) +
-		of.training(c, small)
+		of.training(c, small) + of.voting(c, n)
 	return p
 }
 
@@ -141,6 +142,18 @@ func (n Counts) training(c configs.Config, small lm.Shape) float64 {
 	}
 	texts := each*float64(of.Texts) + 2*float64(n[clients.Validation].Texts)
 	return texts * float64(methods.Of(c).ReleasesOf(c)) * float64(c.Downstream.Length) * float64(small.Parameters)
+}
+
+// voting is the operations of clients who vote for each token as teachers, of whom each reads its prompt and half a text
+// again for a vote: keys and values of all rarely fit.
+func (n Counts) voting(c configs.Config, weights float64) float64 {
+	teachers := methods.Of(c).NeedsOf(c).Teachers
+	if teachers == nil {
+		return 0
+	}
+	tokens := teachers.Examples*c.Generate.MaxNewTokens + c.Generate.MaxNewTokens/2
+	voters := cmp.Or(teachers.Number, n[clients.Train].Clients)
+	return 2 * weights * float64(methods.Of(c).ReleasesOf(c)*voters*tokens)
 }
 
 // shapes are the shapes of the generator and of the small model.

@@ -91,4 +91,9 @@ func TestEstimateOfTheClientsTexts(t *testing.T) {
 	if !(first > 0) || first != second {
 		t.Errorf("a hundred texts at the clients cost %g operations, a hundred more %g", first, second)
 	}
+	c.Method = "hot_pate"
+	all := of(100, 12).Flops
+	if c.Set("hot_pate.teachers", "5") != nil || !(all > of(100, 12).Flops) {
+		t.Errorf("ten teachers cost %g operations, five as many", all)
+	}
 }
