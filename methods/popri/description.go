@@ -56,8 +56,8 @@ const paper = `
 
 var figures = series.Set{
 	Columns: slices.Concat([]series.Series{
-		{Key: chosenScore, Name: "Score chosen", Format: series.Number, Decimals: 4},
-		{Key: rejectedScore, Name: "Score rejected", Format: series.Number, Decimals: 4},
+		{Key: chosenKey, Name: "Score chosen", Format: series.Number, Decimals: 4},
+		{Key: rejectedKey, Name: "Score rejected", Format: series.Number, Decimals: 4},
 		{Key: "loss", Name: "DPO loss", Format: series.Number, Decimals: 4},
 		{Key: "rewards/margins", Name: "DPO margin", Format: series.Number, Decimals: 3},
 		{Key: "rewards/accuracies", Name: "DPO accuracy", Format: series.Percent, Decimals: 1},
@@ -67,7 +67,7 @@ var figures = series.Set{
 	}),
 	Plots: []series.Plot{
 		{Title: "Score of the pairs", Note: "mean noised score of the chosen and the rejected samples",
-			Lines: []series.Line{{Key: chosenScore, Name: "chosen"}, {Key: rejectedScore, Name: "rejected"}}},
+			Lines: []series.Line{{Key: chosenKey, Name: "chosen"}, {Key: rejectedKey, Name: "rejected"}}},
 		policy.FrechetPlot,
 		policy.MedoidPlot,
 		{Title: "Distance of the pairs", Note: "Fréchet distance of the chosen and of the rejected samples' embeddings",

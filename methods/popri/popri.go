@@ -19,7 +19,7 @@ import (
 )
 
 // Figures of a round: the mean scores of its pairs.
-const chosenScore, rejectedScore = "score/chosen", "score/rejected"
+const chosenKey, rejectedKey = "score/chosen", "score/rejected"
 
 // Files of a round, besides the policy's.
 const (
@@ -102,24 +102,24 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 	if err != nil {
 		return nil, err
 	}
-	skipped, chosen, rejected := ranking.Skipped, 0.0, 0.0
+	skipped, chosenScore, rejectedScore := ranking.Skipped, 0.0, 0.0
 	var pairs []dpo.Pair
 	for _, p := range ranking.Pairs {
-		best, worse := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
-		if len(candidates.Rows[best].IDs) == 0 || len(candidates.Rows[worse].IDs) == 0 {
+		chosen, rejected := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
+		if len(candidates.Rows[chosen].IDs) == 0 || len(candidates.Rows[rejected].IDs) == 0 {
 			skipped++
 			continue
 		}
 		prompt := candidates.Prompts[p.Prompt]
 		pairs = append(pairs, dpo.Pair{
 			Prompt: prompt.IDs, PromptText: prompt.Text, PromptIndex: p.Prompt,
-			Chosen: candidates.Rows[best].IDs, ChosenText: texts[best], ChosenIndex: p.Chosen,
-			ChosenScore: scores[best],
-			Rejected:    candidates.Rows[worse].IDs, RejectedText: texts[worse], RejectedIndex: p.Rejected,
-			RejectedScore: scores[worse],
+			Chosen: candidates.Rows[chosen].IDs, ChosenText: texts[chosen], ChosenIndex: p.Chosen,
+			ChosenScore: scores[chosen],
+			Rejected:    candidates.Rows[rejected].IDs, RejectedText: texts[rejected], RejectedIndex: p.Rejected,
+			RejectedScore: scores[rejected],
 			RejectedRank:  c.DPO.RejectedRank, Round: r.Number})
-		chosen += scores[best]
-		rejected += scores[worse]
+		chosenScore += scores[chosen]
+		rejectedScore += scores[rejected]
 	}
 	if len(pairs) == 0 {
 		return nil,
@@ -129,7 +129,7 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 	n := float64(len(pairs))
 	for key, v := range map[string]float64{"pairs": n, "skipped_prompts": float64(skipped),
 		"duplicates": float64(ranking.Duplicates),
-		"ties":       float64(ranking.Ties), chosenScore: chosen / n, rejectedScore: rejected / n} {
+		"ties":       float64(ranking.Ties), chosenKey: chosenScore / n, rejectedKey: rejectedScore / n} {
 		r.Figures.Set(key, v)
 	}
 	if err := m.distances(r, candidates, pairs); err != nil {

@@ -99,7 +99,7 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 }
 
 // margin is the mean difference of the chosen and the rejected samples' scores.
-func margin(r series.Round) float64 { return *r.Get(chosenScore) - *r.Get(rejectedScore) }
+func margin(r series.Round) float64 { return *r.Get(chosenKey) - *r.Get(rejectedKey) }
 
 // fit trains here or by the engine that dpo.engine names.
 func (m *Method) fit(ctx context.Context, r *rounds.Round, f *dpo.Fit) (*dpo.Outcome, error) {
