@@ -58,11 +58,6 @@ type Trainer struct {
 	// the rate of a schedule falls as if all were. Default 0: all rounds are done. 3 or more: distances of single
 	// rounds go up and down.
 	Patience int `yaml:"patience" range:"[0, 2^20]"`
-	// MaxHours bounds the time that rounds take: no round begins that would end later, if it took as long as the one
-	// before. One round is done in any case. A process that resumes the run starts its own count, unless the bound
-	// had ended the rounds. Default 0: no bound. Rounds is then the most that are done, as with Patience. The end of
-	// a run depends on the machine's speed, so that a seed does not repeat it.
-	MaxHours float64 `yaml:"max_hours" range:"[0, 1e6]"`
 }
 
 // ValidationLoss is the figure of a round that the methods which train the small model are chosen by: nats a token.

@@ -234,11 +234,16 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 	"num_generations": "generate.samples", "noise_multiplier": "privacy.noise_multiplier",
 	"start": "downstream.model", "target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
 
+// former are settings of earlier versions, with the value that did nothing. Run folders have them.
+var former = map[string]any{"trainer.max_hours": 0}
+
 func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}
 	last := lastPart(name)
 	if isSection(name) {
 		p.Text = "is a section, not a setting"
+	} else if without, was := former[name]; was {
+		p.Text = fmt.Sprintf("is a setting of an earlier version; remove it, or set %v", without)
 	} else if ours := elsewhere[last]; ours != "" {
 		p.Text += fmt.Sprintf("; what other libraries call %s is %s", last, ours)
 	} else if near := Nearest(name, Names()); near != "" {

@@ -230,6 +230,9 @@ func (l *loader) set(out layer, name string, value any, where string) {
 		return
 	}
 	k, ok := lookup(name)
+	if without, was := former[name]; was && value == without {
+		return
+	}
 	if !ok {
 		l.problems = append(l.problems, unknownKey(where, name))
 		return

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"runtime/debug"
-	"time"
 
 	"popri/accountant/ledger"
 	"popri/configs"
@@ -186,8 +185,7 @@ func (o *Options) events() rounds.Events {
 func (s *Session) newRunner(d method.Description, federation *fedsim.Federation, events rounds.Events) *rounds.Runner {
 	t := s.Config.Trainer
 	o := rounds.Options{Dir: s.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(), Patience: t.Patience,
-		MaxTime: time.Duration(t.MaxHours * float64(time.Hour)), Method: s.method, Clients: federation,
-		Spent: s.ledger.Spent, Events: events}
+		Method: s.method, Clients: federation, Spent: s.ledger.Spent, Events: events}
 	if d.ChoosesMix(s.Config) {
 		o.Choose = s.chooseMix
 	}

@@ -29,19 +29,20 @@ type kept struct {
 // cached returns the result of an earlier suite with the same model, texts, population and options, or does the
 // fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's
 // name is an HMAC, under the secret CacheKey, of everything that the result depends on except the program itself: a
-// plain hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns.
-func (u Suite) cached(common string, src Source, work func(state string) (Result, error)) (Result, error) {
+// plain hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns,
+// training the number of the training on this source.
+func (u Suite) cached(common string, src Source, training int, work func(state string) (Result, error)) (Result, error) {
 	if u.Cache == "" || src.Model != "" { // testing a model takes no longer than identifying it
 		return work("")
 	}
-	key := u.cacheKey(common, src)
+	key, keeps := u.cacheKey(common, src, training), training == 0 && u.keeps(src)
 	path := filepath.Join(u.Cache, key+".json")
 	var k kept
 	there, err := atomicfile.ReadJSONIfAny(path, &k)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w (remove the file to have it made again)", err)
 	}
-	if there && (!u.keeps(src) || k.Weights != "" && k.Weights == u.weights()) {
+	if there && (!keeps || k.Weights != "" && k.Weights == u.weights()) {
 		now := time.Now()
 		os.Chtimes(path, now, now) // what was used longest ago goes first
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
@@ -55,7 +56,7 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 		return r, err
 	}
 	k = kept{BestStep: r.BestStep, LearningRate: r.LearningRate, Curve: r.Curve, Scores: r.scores}
-	if u.keeps(src) {
+	if keeps {
 		k.Weights = u.weights()
 	}
 	b, err := json.Marshal(k)
@@ -103,7 +104,7 @@ func (u Suite) commonKey() (string, error) {
 		}
 	}
 	o := u.Options
-	o.Worked = nil
+	o.Worked, o.Trainings = nil, 0
 	if o.LoRA != nil { // what the pointer points to
 		fmt.Fprintf(h, "\n%+v", *o.LoRA)
 		o.LoRA = nil
@@ -115,9 +116,9 @@ func (u Suite) commonKey() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (u Suite) cacheKey(common string, src Source) string {
+func (u Suite) cacheKey(common string, src Source, training int) string {
 	h := hmac.New(sha256.New, u.CacheKey)
-	fmt.Fprintf(h, "%s\n%v\n", common, src.Key == Public)
+	fmt.Fprintf(h, "%s\n%v %d\n", common, src.Key == Public, training)
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)
 	}

@@ -1,6 +1,9 @@
 package downstream
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // compare computes the figures and their intervals.
 func (u Suite) compare(results []Result) error {
@@ -21,6 +24,11 @@ func (u Suite) compare(results []Result) error {
 	for i := range results {
 		r := &results[i]
 		r.Accuracy, r.Top3, r.Top5 = accuracyOf(r.scores), top3Of(r.scores), top5Of(r.scores)
+		for one := range slices.Chunk(r.scores, u.TestClients()) {
+			if len(one) < len(r.scores) {
+				r.Accuracies = append(r.Accuracies, accuracyOf(one))
+			}
+		}
 		var err error
 		if r.AccuracyCI, err = u.interval(one(accuracyOf), r.scores); err != nil {
 			return err
@@ -32,7 +40,7 @@ func (u Suite) compare(results []Result) error {
 			r.Perplexity = perplexityOf(r.scores)
 			r.PerplexityCI, err = u.interval(one(perplexityOf), r.scores)
 			if zero != nil {
-				r.Deciles = deciles(r.scores, zero)
+				r.Deciles = deciles(folded(r.scores, u.TestClients()), zero)
 			}
 		}
 		if err != nil {
@@ -81,7 +89,7 @@ func (u Suite) interval(statistic func(...[]Score) float64, lists ...[]Score) (*
 	if u.Draws == 0 {
 		return nil, nil
 	}
-	i, err := bootstrap(u.Draws, u.Options.Seed, statistic, lists...)
+	i, err := bootstrap(u.TestClients(), u.Draws, u.Options.Seed, statistic, lists...)
 	if err != nil || math.IsNaN(i[0]) || math.IsNaN(i[1]) {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestBootstrapCovers(t *testing.T) {
 				}
 			}
 		}
-		ci, err := bootstrap(200, uint64(i), accuracy, scores)
+		ci, err := bootstrap(n, 200, uint64(i), accuracy, scores)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,27 +128,37 @@ func TestBootstrap(t *testing.T) {
 	}
 	// Lists are drawn client by client: where one is better by the same everywhere, the difference hardly varies.
 	difference := func(l ...[]Score) float64 { return accuracyOf(l[1]) - accuracyOf(l[0]) }
-	paired, err := bootstrap(500, 1, difference, a, b)
+	paired, err := bootstrap(len(a), 500, 1, difference, a, b)
 	if err != nil || paired[0] <= 0 || paired[1]-paired[0] > 0.02 {
 		t.Errorf("%v, %v", paired, err)
 	}
-	if same, err := bootstrap(500, 1, difference, a, a); err != nil || same != (Interval{0, 0}) {
+	if same, err := bootstrap(len(a), 500, 1, difference, a, a); err != nil || same != (Interval{0, 0}) {
 		t.Errorf("%v, %v", same, err)
 	}
-	again, _ := bootstrap(500, 1, difference, a, b)
-	other, _ := bootstrap(500, 2, difference, a, b)
+	again, _ := bootstrap(len(a), 500, 1, difference, a, b)
+	other, _ := bootstrap(len(a), 500, 2, difference, a, b)
 	if again != paired || other == paired {
 		t.Errorf("seeds: %v, again %v, another %v", paired, again, other)
+	}
+	// Two trainings of which one is right everywhere and one nowhere: their draws are all that varies.
+	right, wrong := Score{Tokens: 10, Correct: 10}, Score{Tokens: 10}
+	accuracy := func(l ...[]Score) float64 { return accuracyOf(l[0]) }
+	both := append(slices.Repeat([]Score{right}, 50), slices.Repeat([]Score{wrong}, 50)...)
+	if all, err := bootstrap(50, 500, 1, accuracy, both); err != nil || all != (Interval{0, 1}) {
+		t.Errorf("two trainings: %v, %v", all, err)
+	}
+	if sum := folded(both, 50); !reflect.DeepEqual(sum, slices.Repeat([]Score{{Tokens: 20, Correct: 10}}, 50)) {
+		t.Errorf("both trainings of a client: %v", sum)
 	}
 	for _, c := range []struct {
 		draws int
 		lists [][]Score
 	}{{0, [][]Score{a}}, {10, [][]Score{{}}}, {10, [][]Score{a, b[:3]}}} {
-		if _, err := bootstrap(c.draws, 1, difference, c.lists...); err == nil {
+		if _, err := bootstrap(len(a), c.draws, 1, difference, c.lists...); err == nil {
 			t.Errorf("%d draws of %d lists are no error", c.draws, len(c.lists))
 		}
 	}
-	if nan, err := bootstrap(10, 1, func(...[]Score) float64 { return math.NaN() }, a); err != nil ||
+	if nan, err := bootstrap(len(a), 10, 1, func(...[]Score) float64 { return math.NaN() }, a); err != nil ||
 		!math.IsNaN(nan[0]) {
 		t.Errorf("%v, %v", nan, err)
 	}
@@ -342,6 +352,28 @@ func TestSuite(t *testing.T) {
 	}
 	if plain[3].Accuracy <= plain[0].Accuracy || plain[3].Perplexity >= plain[0].Perplexity {
 		t.Errorf("private text does not help: %+v, %+v", plain[0], plain[3])
+	}
+
+	// Of several trainings, the first is the one that there was, and the figures are their mean.
+	several := u
+	several.Options.Trainings, several.Cache, several.CacheKey = 2, t.TempDir(), []byte("secret")
+	for _, first := range []bool{true, false} {
+		worked := 0
+		several.Progress = func(done, _ int) { worked = done }
+		of := run(several)
+		several.Progress = nil
+		if len(of[0].Accuracies) != 0 || of[0].Accuracy != plain[0].Accuracy {
+			t.Errorf("ε = 0 is trained: %+v", of[0])
+		}
+		for i, r := range of[1:] {
+			if len(r.Accuracies) != 2 || r.Accuracies[0] != plain[i+1].Accuracy || r.Accuracies[1] == r.Accuracies[0] ||
+				math.Abs(r.Accuracy-(r.Accuracies[0]+r.Accuracies[1])/2) > 1e-12 || len(r.scores) != 2*several.TestClients() {
+				t.Errorf("two trainings of %s: %v, mean %g; one: %g", r.Key, r.Accuracies, r.Accuracy, plain[i+1].Accuracy)
+			}
+		}
+		if (worked > 0) != first {
+			t.Errorf("the first time is %v, work %d", first, worked)
+		}
 	}
 
 	// The model of one source is kept, and scores as its training did. One that is gone is trained again, whatever is in

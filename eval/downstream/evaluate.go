@@ -169,6 +169,16 @@ func savedOf(scores []Score) float64 {
 		sum(scores, func(c Score) float64 { return float64(c.Typed) })
 }
 
+// folded adds up the trainings' scores of each of n clients; the labels of a classification are left out.
+func folded(scores []Score, n int) []Score {
+	out := make([]Score, n)
+	for i, s := range scores {
+		c := &out[i%n]
+		c.Tokens, c.Correct, c.Loss = c.Tokens+s.Tokens, c.Correct+s.Correct, c.Loss+s.Loss
+	}
+	return out
+}
+
 // deciles are the perplexities of the tenths of the clients that have tokens, from those whose texts the model at ε = 0
 // finds easiest to those that it finds hardest; nil of fewer than ten clients.
 func deciles(scores, zero []Score) (of []float64) {
@@ -199,30 +209,36 @@ func gapClosed(scores, zero, infinite []Score) float64 {
 	return (b - a) / (c - a)
 }
 
-// bootstrap returns the 95 % percentile interval of a statistic over clients drawn with replacement (Efron 1979). Every
-// list holds the same clients in the same order and gets the same draws, so that differences are compared client by
-// client.
-func bootstrap(draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
-	n := len(lists[0])
-	for _, l := range lists {
-		if len(l) != n {
-			return Interval{}, fmt.Errorf("downstream: score lists of %d and %d clients", n, len(l))
-		}
-	}
+// bootstrap returns the 95 % percentile interval of a statistic over n clients drawn with replacement (Efron 1979). A
+// list holds the clients' scores of one training after another. Every list gets the same draws of clients, so that
+// differences are compared client by client, and draws of its own of trainings.
+func bootstrap(n, draws int, seed uint64, statistic func(lists ...[]Score) float64, lists ...[]Score) (Interval, error) {
 	if n == 0 || draws < 1 {
 		return Interval{}, fmt.Errorf("downstream: %d bootstrap draws of %d clients", draws, n)
 	}
+	for _, l := range lists {
+		if len(l) == 0 || len(l)%n != 0 {
+			return Interval{}, fmt.Errorf("downstream: a list of %d scores of %d clients", len(l), n)
+		}
+	}
 	random := rng.New(seed, "downstream", "bootstrap")
 	values := make([]float64, 0, draws)
-	drawn := make([][]Score, len(lists))
+	drawn, trainings := make([][]Score, len(lists)), make([][]int, len(lists))
 	for range draws {
-		for k := range drawn {
-			drawn[k] = drawn[k][:0]
+		for k, l := range lists {
+			drawn[k], trainings[k] = drawn[k][:0], make([]int, len(l)/n)
+			for t := range trainings[k] {
+				if len(trainings[k]) > 1 {
+					trainings[k][t] = random.IntN(len(trainings[k]))
+				}
+			}
 		}
 		for range n {
 			i := random.IntN(n)
 			for k, l := range lists {
-				drawn[k] = append(drawn[k], l[i])
+				for _, t := range trainings[k] {
+					drawn[k] = append(drawn[k], l[t*n+i])
+				}
 			}
 		}
 		if v := statistic(drawn...); !math.IsNaN(v) && !math.IsInf(v, 0) {

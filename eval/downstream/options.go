@@ -39,6 +39,8 @@ type Options struct {
 	Measured  int    // validation texts of a measurement, drawn by the seed; 0 takes all
 	Tested    int    // test texts, drawn by the seed; 0 takes all
 	Patience  int    // measurements without a better one that end the training; 0 trains to the end
+	// Trainings is the number of trainings on each source, which differ in their seed; the first has Seed. 0 is one.
+	Trainings int
 	Seed      uint64
 	Compute   tensor.DType
 	// LoRA are the adapters that are trained in place of all weights; nil for none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"popri/datasets/clients"
@@ -19,61 +20,6 @@ import (
 	"popri/model/tensor"
 	"popri/model/tokenizer"
 )
-
-// Keys of the reference points that every comparison has.
-const (
-	Public  = "public"  // ε = 0: the starting point; of a classification, trained on public text
-	Private = "private" // ε = ∞: the private training text itself
-)
-
-// Source is text to fine-tune on.
-type Source struct {
-	Key   string // popri, untuned, public_all, …
-	Name  string // for people
-	Texts []string
-	// Labels are the texts' labels, for a classification; else nil.
-	Labels []string
-	// Model is the folder of a model that is tested as it is, in place of texts; "" for texts.
-	Model string
-}
-
-// Result is the result of fine-tuning on a source, measured on the test clients.
-type Result struct {
-	Key          string    `json:"key"`
-	Name         string    `json:"name"`
-	Texts        int       `json:"texts"`
-	Skipped      int       `json:"skipped,omitempty"` // texts left out because their label is none of the suite's
-	BestStep     int       `json:"best_step"`
-	LearningRate float64   `json:"learning_rate,omitempty"` // the chosen peak
-	Curve        []Point   `json:"curve,omitempty"`
-	Accuracy     float64   `json:"accuracy"`
-	AccuracyCI   *Interval `json:"accuracy_ci,omitempty"` // intervals are nil where the bootstrap is left out
-	Top3         float64   `json:"top3_accuracy"`
-	Top5         float64   `json:"top5_accuracy"`
-	// Perplexity is per token; a classification has the macro F1 instead.
-	Perplexity   float64   `json:"perplexity,omitempty"`
-	PerplexityCI *Interval `json:"perplexity_ci,omitempty"`
-	// Bits are per character, and Saved is the fraction of keystrokes that a keyboard's suggestions save; both nil of a
-	// classification. Deciles are the perplexities of tenths of the test clients, ordered by perplexity at ε = 0.
-	Bits    *float64  `json:"bits_per_character,omitempty"`
-	BitsCI  *Interval `json:"bits_per_character_ci,omitempty"`
-	Saved   *float64  `json:"keystrokes_saved,omitempty"`
-	SavedCI *Interval `json:"keystrokes_saved_ci,omitempty"`
-	Deciles []float64 `json:"perplexity_by_decile,omitempty"`
-	// Suggested are the words that the model's keyboard suggests after each of [Suite.Typed], at ε = 0 and of the kept
-	// model.
-	Suggested [][]string `json:"suggested,omitempty"`
-	MacroF1   *float64   `json:"macro_f1,omitempty"`
-	MacroF1CI *Interval  `json:"macro_f1_ci,omitempty"`
-	// GapClosed is nil where there is no gap: without the ε = ∞ point, and if it is no better than ε = 0.
-	GapClosed   *float64  `json:"gap_closed,omitempty"`
-	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
-	// Deficit is the accuracy of [Suite.Main] less the result's, and DeficitCI its interval, in which both are compared
-	// on the same drawn clients. Both are nil for the main result and without one.
-	Deficit   *float64  `json:"behind,omitempty"`
-	DeficitCI *Interval `json:"behind_ci,omitempty"`
-	scores    []Score
-}
 
 // counter counts the work on all models.
 type counter struct {
@@ -144,7 +90,7 @@ func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64
 	of = make([][]float64, len(u.Population.Split(clients.Test)))
 	for _, r := range measured {
 		results = append(results, r.Name)
-		for i, s := range r.scores {
+		for i, s := range folded(r.scores, len(of)) {
 			of[i] = append(of[i], float64(s.Correct)/float64(max(1, s.Tokens)))
 		}
 	}
@@ -183,7 +129,7 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 	for i, src := range all {
 		if planned[i] = tested; src.trained() {
 			rows[i] = u.rows(e, src)
-			planned[i] += u.Options.work(rows[i], measured)
+			planned[i] = max(1, u.Options.Trainings) * (tested + u.Options.work(rows[i], measured))
 		}
 		c.planned += planned[i]
 	}
@@ -195,9 +141,17 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 			worked += work
 			c.add(work, 0)
 		}
-		r, err := u.cached(common, src, func(state string) (Result, error) {
+		r, err := u.cached(common, src, 0, func(state string) (Result, error) {
 			return u.one(ctx, s, src, e, rows[i], validation, test, o, state)
 		})
+		for t := 1; t < o.Trainings && err == nil && src.trained(); t++ {
+			var more Result
+			o.Seed = rng.Seed(u.Options.Seed, "downstream", "training", strconv.Itoa(t))
+			more, err = u.cached(common, src, t, func(state string) (Result, error) {
+				return u.one(ctx, s, src, e, rows[i], validation, test, o, state)
+			})
+			r.scores = append(r.scores, more.scores...)
+		}
 		if err == nil {
 			r.Suggested, err = u.suggest(src)
 		}
@@ -366,9 +320,9 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		return r, err
 	}
 	if !u.classifies() {
-		typeOn(s, tested, keyboard.New(e.Tokenizer), test, o.Seed, r.scores)
+		typeOn(s, tested, keyboard.New(e.Tokenizer), test, u.Options.Seed, r.scores)
 	}
-	if u.keeps(src) {
+	if u.keeps(src) && o.Seed == u.Options.Seed { // the first of several trainings
 		err = u.keep(m, t.adapter)
 	}
 	return r, err

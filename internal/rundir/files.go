@@ -82,7 +82,6 @@ var Files = []File{
 	{TensorBoard + "/", "the figures for TensorBoard, with the times of events", Operator},
 	{MLflow, "the run's identifier on an MLflow server, which has the times of events", Operator},
 	{OTel, "the identifier of the run's trace, which has times and memory", Operator},
-	{Ended, "where `trainer.max_hours` ended the rounds", Operator},
 	{Stop, "the request to end after the round; `--resume` continues", Operator},
 }
 

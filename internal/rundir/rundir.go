@@ -27,7 +27,6 @@ const (
 	InContext     = "in-context.json"
 	Judged        = "for-the-data-owner"
 	Report        = "report.html"
-	Ended         = "ended.json"
 	Stop          = "STOP"
 	Rungs         = "rungs.json"
 	Ablation      = "ablation.json" // of a folder of runs

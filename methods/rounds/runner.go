@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
@@ -54,11 +53,8 @@ type Options struct {
 	By     string // the figure by which [Best] chooses the state that the synthetic set is of; "" takes the last one
 	// Patience ends the rounds where By did not fall for that many rounds in a row (see [ProgressOf]); 0 never does.
 	Patience int
-	// MaxTime bounds the time of the rounds that this process does: none but the first begins that would end later, if
-	// it took as long as the one before. 0 is no bound.
-	MaxTime time.Duration
-	Method  Method
-	Clients release.Collector
+	Method   Method
+	Clients  release.Collector
 	// Choose, if not nil, returns the rows that the method's product becomes.
 	Choose func(context.Context, Stage, []sampling.Row) ([]sampling.Row, error)
 	Spent  func() (float64, error) // ε spent so far, from the ledger
@@ -112,7 +108,6 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 	if err := t.Method.Restore(done); err != nil {
 		return err
 	}
-	clock := clock{began: time.Now()}
 	for round := done + 1; round <= min(last, t.Rounds); round++ {
 		if ended, err := t.converged(); err != nil || ended {
 			return err
@@ -124,14 +119,9 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 				return nil
 			}
 		}
-		if ended, err := t.late(round-1, clock); err != nil || ended {
-			return err
-		}
-		begin := time.Now()
 		if err := t.round(ctx, round); err != nil {
 			return err
 		}
-		clock.last = time.Since(begin)
 		if rundir.Has(t.Dir, rundir.Stop) {
 			t.Events.Log("stopped", round, struct{}{})
 			return errors.Join(Stopped{round}, dropRequest(t.Dir))

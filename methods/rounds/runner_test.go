@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"popri/fedsim/release"
 	"popri/internal/rundir"
@@ -110,39 +109,6 @@ func TestRoundsGoOn(t *testing.T) {
 		figures := map[string]float64{"clients": 7, "noise_multiplier": 1.5, series.EpsilonKey: 3.25, "own": 2}
 		if !reflect.DeepEqual(rounds[1], series.Round{Number: 2, Values: figures}) {
 			t.Errorf("round 2 has %+v", rounds[1])
-		}
-	}
-}
-
-// TestRoundsEndInTime: rounds end at the bound on their time, after one at least. A process that resumes the run does
-// none more, unless the bound is larger.
-func TestRoundsEndInTime(t *testing.T) {
-	dir := t.TempDir()
-	for _, c := range []struct {
-		bound time.Duration
-		want  string
-	}{
-		{1, "restore 0, round 1, prune 1, restore 1, product"},
-		{1, "restore 1, restore 1, product"},
-		{time.Hour, "restore 1, round 2, prune 2, round 3, prune 3, restore 3, product"},
-	} {
-		m := &recorder{}
-		var said string
-		tr := New(Options{Dir: dir, Rounds: 3, MaxTime: c.bound, Method: m, Clients: &answers{},
-			Spent:  func() (float64, error) { return 1, nil },
-			Events: Events{Say: func(text string) { said += text }}})
-		if err := tr.Train(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := tr.Product(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		testfile.Remove(t, filepath.Join(dir, rundir.Synthetic))
-		if got := strings.Join(m.calls, ", "); got != c.want {
-			t.Errorf("bound %s: %s, want %s", c.bound, got, c.want)
-		}
-		if strings.Contains(c.want, "restore 0") != strings.Contains(said, "the rounds end after 1 of at most 3") {
-			t.Errorf("bound %s: it says %q", c.bound, said)
 		}
 	}
 }

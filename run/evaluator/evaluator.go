@@ -123,5 +123,9 @@ func protocol(d configs.Downstream, r configs.Recipe) string {
 	if len(d.LearningRates) > 1 {
 		rate = fmt.Sprintf(", with each of %d learning rates", len(d.LearningRates))
 	}
-	return fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
+	text := fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
+	if d.Trainings > 1 {
+		text += fmt.Sprintf("; each figure is the mean of %d such trainings, whose spread the intervals count, too", d.Trainings)
+	}
+	return text
 }

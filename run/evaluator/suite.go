@@ -52,7 +52,7 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 	}
 	micro, recompute := assembly.SmallPasses(d, shape)
 	options := downstream.Options{Steps: d.Steps, Epochs: d.Epochs, Batch: d.Batch, Micro: micro, Recompute: recompute,
-		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Schedule: recipe.Schedule,
+		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Trainings: d.Trainings, Schedule: recipe.Schedule,
 		Warmup: recipe.Warmup, Measured: recipe.Measured, Tested: recipe.Tested, Patience: recipe.Patience,
 		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery,
 		Best: d.Best,

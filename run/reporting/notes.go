@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"popri/configs"
-	"popri/methods"
 	"popri/methods/rounds"
 	"popri/show/series"
 )
@@ -65,12 +64,9 @@ func convergence(c configs.Config, figures []series.Round, seconds map[int]float
 		return text + fmt.Sprintf(" The last %d did not fall by more than chance.", p.Idle), false
 	}
 	text += " It was still falling when the rounds ended: the run had not converged."
-	if c.Trainer.MaxHours > 0 && len(figures) < methods.Of(c).RoundsOf(c) {
-		text += fmt.Sprintf(" They were to take no longer than %g hours (trainer.max_hours).", c.Trainer.MaxHours)
-	}
 	if c.Scoring.Release == "once" {
 		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples " +
-			"come nearer, and trainer.max_hours bounds the time. Text that lies nearer does not always teach more." +
+			"come nearer. Text that lies nearer does not always teach more." +
 			pace(figures, by, seconds)
 	}
 	return text, false

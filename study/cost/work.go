@@ -84,7 +84,7 @@ func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []str
 		*length = of.tokens(*length)
 	}
 	cost := m.CostOf(c)
-	p := Work{Samples: cost.Samples, Pairs: cost.Pairs, Product: cost.Product, SmallModels: len(rows)}
+	p := Work{Samples: cost.Samples, Pairs: cost.Pairs, Product: cost.Product, SmallModels: len(rows) * c.Downstream.Trainings}
 	if m.ChoosesMix(c) {
 		p.SmallModels += 3
 	}
