@@ -20,7 +20,7 @@ func TestBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const former = "trainer: {max_hours: 0}\n" // as run folders of earlier versions have it
+	const former = "trainer: {max_hours: 0}\nwarmup: {steps: 0}\n" // as run folders of earlier versions have it
 	for _, preset := range []string{"", "demo-rounds"} {
 		if c, err := load(preset, "seed: 2\nbase: demo-rounds\n"+former); err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("preset %q: %+v, %v", preset, c, err)

@@ -27,7 +27,6 @@ type Config struct {
 	Optimizer  Optimizer  `yaml:"optimizer"`
 	DPO        DPO        `yaml:"dpo"`
 	Trainer    Trainer    `yaml:"trainer"`
-	Warmup     Warmup     `yaml:"warmup"`
 	Synthetic  Synthetic  `yaml:"synthetic"`
 	Downstream Downstream `yaml:"downstream"`
 	Eval       Eval       `yaml:"eval"`
@@ -74,16 +73,6 @@ func (c Config) SelectsBy() string {
 	}
 	return c.Trainer.Select
 }
-
-// Warmup says how the adapters are trained before the first round, on the public texts that are most relevant to the
-// clients (public_selection). It needs scoring.release "once" and costs no privacy.
-type Warmup struct {
-	// Steps is the number of updates, at the constant rate optimizer.learning_rate. Default 0, no warm-up.
-	Steps int `yaml:"steps" range:"[0, 2^30]"`
-}
-
-// WarmupBatch is the number of texts of an update of the warm-up, all in memory at once.
-const WarmupBatch = 32
 
 // Synthetic says what the run produces.
 type Synthetic struct {

@@ -32,7 +32,6 @@ func (v *Report) engine(c Config) {
 		v.Add("generate.engine",
 			"is %q, must be \"local\" or vllm: and the URL of a server, such as vllm:https://host:8000", g.Engine)
 	}
-	v.public(c, "generate.engine", g.Engine)
 }
 
 // trl checks what TRL's trainer must leave to popri, or cannot do.
@@ -45,15 +44,5 @@ func (v *Report) trl(c Config) {
 	}
 	if d.Best != "last" && slices.Contains(Choices("dpo.best"), d.Best) {
 		v.Add("dpo.best", "is %q, must be \"last\" %s", d.Best, where)
-	}
-	v.public(c, "dpo.engine", d.Engine)
-}
-
-// public refuses an engine where the model or its prompts may hold private text.
-func (v *Report) public(c Config, key, engine string) {
-	if c.Privacy.UnsafeCeiling {
-		v.Add(key,
-			"is %q, must be \"local\" where privacy.unsafe_ceiling is true: the adapters have learnt from private "+
-				"text, which goes to no engine", engine)
 	}
 }

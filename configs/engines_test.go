@@ -19,7 +19,6 @@ func TestEngines(t *testing.T) {
 		{"generate.engine=vllm:ftp://host", "generate.engine"},
 		{"generate.engine=vllm:https://user:word@host", "generate.engine"},
 		{"generate.engine=vllm:https://host/?a=b", "generate.engine"},
-		{"generate.engine=vllm:https://host privacy.unsafe_ceiling=true warmup.steps=3", "private text"},
 		{"generate.weights=int8", ""},
 		{"generate.weights=int4", "generate.weights"},
 		{"generate.weights=int8 generate.engine=vllm:https://host", "generate.engine"},
@@ -31,7 +30,6 @@ func TestEngines(t *testing.T) {
 		{"dpo.engine=trl dpo.loss=cdpo", "dpo.loss"},
 		{"dpo.engine=trl dpo.loss=aot", "dpo.loss"},
 		{"dpo.engine=trl dpo.best=pairs", "dpo.best"},
-		{"dpo.engine=trl privacy.unsafe_ceiling=true warmup.steps=3", "private text"},
 	} {
 		c, err := Load(LoadOptions{Set: strings.Fields(k.set)})
 		if (err == nil) != (k.want == "") || err != nil && !strings.Contains(err.Error(), k.want) {

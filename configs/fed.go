@@ -64,7 +64,7 @@ func (v *Report) elsewhere(c Config) {
 		v.Add("aggregate.least", "is 0, must be 2 or more %s: two aggregators sum up what they report", where)
 	}
 	for key, set := range map[string]bool{"privacy.unsafe_diagnostics": c.Privacy.UnsafeDiagnostics,
-		"privacy.unsafe_ceiling": c.Privacy.UnsafeCeiling, "eval.reference_private": c.Eval.ReferencePrivate} {
+		"eval.reference_private": c.Eval.ReferencePrivate} {
 		if set {
 			v.Add(key, "is set, must not be %s: the run does not see the train clients' texts", where)
 		}

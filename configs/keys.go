@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -235,7 +236,13 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 	"start": "downstream.model", "target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
 
 // former are settings of earlier versions, with the value that did nothing. Run folders have them.
-var former = map[string]any{"trainer.max_hours": 0}
+var former = map[string]any{"trainer.max_hours": 0, "warmup.steps": 0, "privacy.unsafe_ceiling": false}
+
+func wasSection(name string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(former)), func(key string) bool {
+		return strings.HasPrefix(key, name+".")
+	})
+}
 
 func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}

@@ -38,6 +38,10 @@ type Scoring struct {
 	// of the mean that clients are asked for, in the same vector and for the same charge. Default 0, none; 0.5 gives a
 	// text's form about the influence of its meaning where both differ from public text.
 	Form float64 `yaml:"form" range:"[0, 10]"`
+	// Words is the weight of a text's words and pairs of neighbouring words, hashed to 2048 values, next to its embedding
+	// under release "once". They are part of the same vector, for the same charge. An encoder of meanings hardly sees which
+	// words clients choose, and a small model learns these. Default 0, none.
+	Words float64 `yaml:"words" range:"[0, 10]"`
 	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
 	// contains the true sum; "none" leaves it, as in the paper. Default "project".
 	Denoise string `yaml:"denoise" oneof:"none|project"`
@@ -125,8 +129,4 @@ type Privacy struct {
 	// UnsafeDiagnostics writes figures computed from the clients' texts without noise, for experiments on public data.
 	// The guarantee does not cover them, and every report says so. Default false.
 	UnsafeDiagnostics bool `yaml:"unsafe_diagnostics"`
-	// UnsafeCeiling warms the adapters up on the train clients' texts themselves (warmup.steps), without noise. The
-	// synthetic set then shows what a perfect reading of the clients could reach with this generator. For experiments
-	// on public data; it protects nobody, and every report says so. Default false.
-	UnsafeCeiling bool `yaml:"unsafe_ceiling"`
 }

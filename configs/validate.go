@@ -116,10 +116,6 @@ func (v *Report) privacy(c Config) {
 	if d := c.Privacy.Delta; !(d > 0 && d < 1) {
 		v.Add("privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
 	}
-	if c.Privacy.UnsafeCeiling && c.Warmup.Steps == 0 {
-		v.Add("privacy.unsafe_ceiling", "is true, which needs warmup.steps above 0: the adapters are warmed up on the "+
-			"clients' texts")
-	}
 }
 
 // trainer checks the section trainer.
@@ -188,9 +184,10 @@ func (v *Report) once(c Config) {
 			"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
 				"from the clients", c.Scoring.Release)
 	}
-	if c.Scoring.Form > 0 && c.tunes() {
-		v.Add("scoring.form", "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines",
-			c.Scoring.Form)
+	for i, weight := range []float64{c.Scoring.Form, c.Scoring.Words} {
+		if weight > 0 && c.tunes() {
+			v.Add([]string{"scoring.form", "scoring.words"}[i], "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", weight)
+		}
 	}
 	if c.Generate.Quote == "relevant" {
 		v.Add("generate.quote", "is \"relevant\", which %s", reason)
@@ -200,9 +197,6 @@ func (v *Report) once(c Config) {
 	}
 	if c.Synthetic.Kept < 1 {
 		v.Add("synthetic.kept", "is %v, which %s", c.Synthetic.Kept, reason)
-	}
-	if c.Warmup.Steps > 0 {
-		v.Add("warmup.steps", "is %d, which %s", c.Warmup.Steps, reason)
 	}
 }
 
@@ -223,7 +217,7 @@ func (v *Report) trains(c Config) {
 	if !c.AtClients() {
 		return
 	}
-	refused := []string{"privacy.unsafe_diagnostics", "privacy.unsafe_ceiling", "downstream.task"}
+	refused := []string{"privacy.unsafe_diagnostics", "downstream.task"}
 	if !c.method().Elsewhere {
 		refused = append(refused, "fed.clients", "aggregate.least")
 	}

@@ -1,6 +1,5 @@
 // Package fedsim is the federation. What the methods learn from train clients passes through this package, as noised
-// sums. (Small models for ε = ∞, and the ceiling of privacy.unsafe_ceiling, read train clients' text without it, where a
-// configuration allows that.)
+// sums. (Small models for ε = ∞ read train clients' text without it, where a configuration allows that.)
 //
 // A [Federation] joins two contracts:
 //

@@ -85,10 +85,10 @@ func TestSelectByDistance(t *testing.T) {
 	chosen := map[int]bool{}
 	for _, change := range []func(c *configs.Config){
 		func(c *configs.Config) {
-			c.Method, c.Optimizer.LearningRate, c.Trainer.Rounds, c.Warmup.Steps = "grpo", 1e-2, 3, 0
+			c.Method, c.Optimizer.LearningRate, c.Trainer.Rounds = "grpo", 1e-2, 3
 		},
-		func(c *configs.Config) { c.Optimizer.LearningRate, c.Warmup.Steps = 0.3, 0 }, // ruins the adapters
-		func(c *configs.Config) { // a warm-up alone, ruined afterwards
+		func(c *configs.Config) { c.Optimizer.LearningRate = 0.3 }, // ruins the adapters
+		func(c *configs.Config) {
 			c.Method, c.Optimizer.LearningRate = "private_evolution_sft", 0.5
 		},
 	} {

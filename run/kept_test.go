@@ -88,7 +88,7 @@ func TestScoredQuotesAndKeptTexts(t *testing.T) {
 func TestUntrainedIsATwin(t *testing.T) {
 	c := testworld.Shared(t).Config
 	testworld.AskOnce(&c)
-	c.Trainer.Rounds, c.Generate.Quote, c.Warmup.Steps, c.Generate.MinNewTokens = 3, "scored", 0, 0 // some samples are empty
+	c.Trainer.Rounds, c.Generate.Quote, c.Generate.MinNewTokens = 3, "scored", 0 // some samples are empty
 	c.Synthetic.Texts, c.Synthetic.PublicTexts, c.Synthetic.Kept = 60, 0, 0.5
 	run := func(rate float64) string {
 		c.Optimizer.LearningRate = rate

@@ -24,7 +24,6 @@ func askForKinds(t *testing.T, c *configs.Config) {
 	list := testfile.Write(t, filepath.Join(t.TempDir(), "kinds.txt"), "storms at sea\nthe harbour\nbread\n")
 	c.Generate.Kinds, c.Generate.Quote = list, "scored"
 	c.Generate.TemplateHeader, c.Generate.TemplateItem = "Write {kind}.", "### {i}"
-	c.Warmup.Steps = 0
 	c.Synthetic.PublicTexts = 0
 }
 

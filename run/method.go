@@ -7,8 +7,6 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/datasets/ceiling"
-	"popri/datasets/clients"
 	"popri/eval/downstream"
 	"popri/internal/fault"
 	"popri/internal/rng"
@@ -91,9 +89,6 @@ func (s *Session) likelihoods(ctx context.Context, dir string, texts []string, t
 
 // given is what a method needs besides what all methods have.
 func (s *Session) given(needs method.Needs) (g method.Given, err error) {
-	if needs.Ceiling && s.Config.Privacy.UnsafeCeiling {
-		g.Ceiling = ceiling.Of(clients.Texts(s.Data.Private.Split(clients.Train)))
-	}
 	if needs.Kinds && s.Config.Generate.Kinds != "" {
 		if g.Kinds, err = datasets.ReadKinds(s.Config.Generate.Kinds); err != nil {
 			return g, err

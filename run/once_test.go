@@ -1,8 +1,6 @@
 package run
 
 import (
-	"context"
-	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -71,8 +69,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 	for i, r := range rounds {
 		v := r.Values
-		if v["epsilon"] != rounds[0].Values["epsilon"] || !(v["distance"] > 0) || v["clients"] != 30 ||
-			(v["warmup_loss"] > 0) != (i == 0) {
+		if v["epsilon"] != rounds[0].Values["epsilon"] || !(v["distance"] > 0) || v["clients"] != 30 {
 			t.Errorf("round %d: %v", i+1, v)
 		}
 		if has := rundir.Has(rundir.Round(dir, i+1), release.File); has != (i == 0) {
@@ -126,13 +123,13 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// TestForm: the form of the clients' texts is in the one release, for its one charge, which is audited as any other;
+// TestForm: form and words of the clients' texts are in the one release, for its one charge, which is audited as any other;
 // what it reveals is in the run's folder and the report; and a run that was killed continues to the same bytes.
 func TestForm(t *testing.T) {
 	w := testworld.Shared(t)
 	c := w.Config
 	testworld.AskOnce(&c)
-	c.Scoring.Form = 0.5
+	c.Scoring.Form, c.Scoring.Words = 0.5, 1
 	want := t.TempDir()
 	mustTrain(t, Options{Config: c, Dir: want})
 	_, entries := testworld.Charges(t, want)
@@ -140,7 +137,7 @@ func TestForm(t *testing.T) {
 		t.Errorf("charges %+v, want one for the mean", entries)
 	}
 	answer, err := release.Read(filepath.Join(rundir.Round(want, 1), release.File))
-	if err != nil || len(answer.Sum) != c.Scoring.Dim+len(embedding.FormMeasures)+target.Checks {
+	if err != nil || len(answer.Sum) != c.Scoring.Dim+len(embedding.FormMeasures)+embedding.WordsDim+target.Checks {
 		t.Errorf("%d values are released (%v)", len(answer.Sum), err)
 	}
 	var found struct {
@@ -279,29 +276,6 @@ func perText(t *testing.T, c configs.Config, query string, scale float64, sample
 	if r := sound(t, dir, 2); len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
 		t.Errorf("the audit: noise %+v, untested %q", r.Noise, r.NoiseUntested)
 	}
-}
-
-// TestKilledAfterTheWarmUp: a run that continues behind its warm-up is the same, though its optimizer was made before.
-func TestKilledAfterTheWarmUp(t *testing.T) {
-	w := testworld.Shared(t)
-	c := w.Config
-	testworld.AskOnce(&c)
-	want, dir := t.TempDir(), t.TempDir()
-	mustTrain(t, Options{Config: c, Dir: want})
-	ctx, stop := context.WithCancel(t.Context())
-	o := Options{Config: c, Dir: dir, Events: rounds.Events{StageBegin: func(s rounds.Stage) {
-		if s.Name == "generate" {
-			stop()
-		}
-	}}}
-	if err := train(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the error is %v, want %v", err, context.Canceled)
-	}
-	if !rundir.Has(rundir.Round(dir, 1), "warmup") {
-		t.Fatal("the warm-up was not kept")
-	}
-	mustTrain(t, Options{Dir: dir, Resume: true})
-	sameRun(t, dir, want)
 }
 
 // TestPatience: rounds that do not move the samples nearer end the run, which is complete then, also for a process

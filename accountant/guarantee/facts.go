@@ -101,8 +101,6 @@ type Facts struct {
 	Reference bool
 	// UnsafeDiagnostics says that the user asked for figures without noise, whether their files still exist or not.
 	UnsafeDiagnostics bool
-	// UnsafeCeiling says that the generator was trained on the train clients' texts.
-	UnsafeCeiling bool
 	// AllowOverlap says that the public text may hold clients' texts.
 	AllowOverlap bool
 	// Since is the date from which on texts count (data.since), "" for all.
@@ -223,7 +221,7 @@ func Planned(c configs.Config, record ledger.Record) (f Facts, err error) {
 func (f *Facts) configured(c configs.Config) {
 	f.UnsafeDiagnostics, f.AllowOverlap = c.Privacy.UnsafeDiagnostics, c.Data.AllowOverlap
 	f.Since = c.Data.Since
-	f.UnsafeCeiling, f.Elsewhere, f.Aggregated = c.Privacy.UnsafeCeiling, c.Fed.Elsewhere(), c.Aggregate.Least > 0
+	f.Elsewhere, f.Aggregated = c.Fed.Elsewhere(), c.Aggregate.Least > 0
 	f.Proved = c.Aggregate.Proof == "range"
 	f.Corpus, f.Validation = c.Provenance[CorpusKey], Use(c.Provenance[ValidationKey])
 	if f.Validation == "" {
@@ -233,7 +231,7 @@ func (f *Facts) configured(c configs.Config) {
 
 // Protects reports whether the releases protect anybody.
 func (f Facts) Protects() bool {
-	return !f.Record.Budget.InsecureSeededNoise && !math.IsInf(f.Spent, 1) && !f.UnsafeCeiling
+	return !f.Record.Budget.InsecureSeededNoise && !math.IsInf(f.Spent, 1)
 }
 
 // Releases counts the charges of the run and of the runs whose ledgers it continues.

@@ -72,8 +72,6 @@ func (f Facts) Statement() []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	switch {
-	case f.UnsafeCeiling:
-		say("The generator was trained on the train clients' texts themselves, so this run protects nobody.")
 	case own+inherited == 0:
 		say("Nothing was released, so nothing is known of any of the %d train clients.", b.Clients)
 		return append(out, f.validation())
@@ -255,10 +253,6 @@ func (f Facts) Warnings() []string {
 		warn("The privacy noise came from the seed (privacy.insecure_seeded_noise). Anybody who knows the seed can " +
 			"subtract it: this run protects nobody and is good for tests only.")
 	}
-	if f.UnsafeCeiling {
-		warn("The generator was trained on the train clients' texts without noise (privacy.unsafe_ceiling). The run " +
-			"protects nobody and only shows what its generator could reach.")
-	}
 	if math.IsInf(f.Spent, 1) || math.IsInf(b.Epsilon, 1) {
 		warn("The budget has no bound: this run protects nobody.")
 	}
@@ -320,8 +314,6 @@ func (f Facts) Headline() string {
 	}
 	figures := fmt.Sprintf("ε = %s at δ = %g after %s", accountant.RoundUp(f.Spent, 4), b.Delta, by)
 	switch {
-	case f.UnsafeCeiling:
-		return "nobody is protected: the generator was trained on the clients' texts"
 	case b.InsecureSeededNoise:
 		return "nobody is protected: the noise came from the seed. With secret noise it would be " + figures
 	case math.IsInf(f.Spent, 1):

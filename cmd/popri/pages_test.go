@@ -55,8 +55,6 @@ func TestPagesDoNotContradict(t *testing.T) {
 		"evolution": {set: append(secret, "method=private_evolution", "dpo.best=fid"), evaluate: true},
 		"asked once": {set: append(secret, "scoring.release=once", "generate.quote=relevant",
 			"synthetic.public_texts=10"), evaluate: true},
-		"ceiling": {set: append(secret, "scoring.release=once", "privacy.unsafe_ceiling=true", "warmup.steps=2"),
-			evaluate: true},
 		"forced delta": {set: append(secret, "privacy.delta=0.2", "privacy.force_delta=true")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,14 +113,7 @@ func TestPagesDoNotContradict(t *testing.T) {
 				none("protects nobody", "nobody is protected", "would be")
 			} else {
 				none("are (ε, δ)-differentially private", "Everything fits", "The guarantee protects")
-				if !facts.UnsafeCeiling {
-					every("came from the seed")
-				}
-			}
-			if facts.UnsafeCeiling {
-				every("trained on the train clients' texts without noise (privacy.unsafe_ceiling)")
-			} else {
-				none("unsafe_ceiling)")
+				every("came from the seed")
 			}
 			if facts.Record.Budget.Group > 1 {
 				every("clients together, who may be one person")

@@ -13,8 +13,8 @@ import (
 type Embeddings struct {
 	scoring.Question
 	Encoder string // the key of the encoder of meanings
-	// Form is the weight of the measures of form besides its embeddings ([embedding.Form]); 0: embeddings alone.
-	Form float64
+	// Form and Words are the weights of what is next to its embeddings ([embedding.Joined]).
+	Form, Words float64
 }
 
 // embedded is the metadata of the file.
@@ -22,6 +22,7 @@ type embedded struct {
 	head
 	Encoder string  `json:"encoder"`
 	Form    float64 `json:"form,omitempty"`
+	Words   float64 `json:"words,omitempty"`
 }
 
 const (
@@ -34,14 +35,11 @@ const (
 
 // With is the encoder that answers the question, made of the encoder of meanings.
 func (q Embeddings) With(e embedding.Encoder) embedding.Encoder {
-	if q.Form == 0 {
-		return e
-	}
-	return &embedding.Form{Encoder: e, Weight: q.Form}
+	return embedding.Join(e, q.Form, q.Words)
 }
 
-// maxForm bounds the weight of form, as scoring.form is bounded.
-const maxForm = 10
+// maxWeight bounds the weights of form and words, as scoring.form and scoring.words are bounded.
+const maxWeight = 10
 
 // Asked implements About.
 func (q Embeddings) Asked() (query.Question, error) { return q.Query() }
@@ -59,18 +57,20 @@ func (q Embeddings) file(h head) (any, []safetensors.Tensor) {
 			tensors = append(tensors, safetensors.FromFloat64(name, []int64{int64(len(data))}, data))
 		}
 	}
-	return embedded{h, q.Encoder, q.Form}, tensors
+	return embedded{h, q.Encoder, q.Form, q.Words}, tensors
 }
 
 // read implements described.
 func (e *embedded) read(f *safetensors.File) (About, error) {
 	if err := (limits{
 		{"encoder", e.Encoder, e.Encoder != "", "an encoder's key"},
-		{"form", e.Form, e.Form >= 0 && e.Form <= maxForm, fmt.Sprintf("a weight of 0 to %d", maxForm)},
+		{"form", e.Form, e.Form >= 0 && e.Form <= maxWeight, fmt.Sprintf("a weight of 0 to %d", maxWeight)},
+		{"words", e.Words, e.Words >= 0 && e.Words <= maxWeight, fmt.Sprintf("a weight of 0 to %d", maxWeight)},
 	}).check(); err != nil {
 		return nil, err
 	}
-	q := Embeddings{Question: scoring.Question{Name: e.Query, Key: e.Key, Bound: e.Bound}, Encoder: e.Encoder, Form: e.Form}
+	q := Embeddings{Question: scoring.Question{Name: e.Query, Key: e.Key, Bound: e.Bound}, Encoder: e.Encoder, Form: e.Form,
+		Words: e.Words}
 	if t, ok := f.Tensor(samplesTensor); ok {
 		data, err := t.Float32s()
 		if err != nil || len(t.Shape) != 2 || t.Shape[1] < 1 {

@@ -70,13 +70,13 @@ func question(t testing.TB, change func(*Question, *Embeddings)) (Question, quer
 // TestForm: a question says the weight of form, one without form is written as before, and an impossible weight is
 // refused.
 func TestForm(t *testing.T) {
-	q, _ := question(t, func(_ *Question, e *Embeddings) { e.Form = 0.5 })
+	q, _ := question(t, func(_ *Question, e *Embeddings) { e.Form, e.Words = 0.5, 2 })
 	about := q.About.(Embeddings)
 	e, err := embedding.FitHashing([]string{"one", "two"}, embedding.HashingConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if form, ok := about.With(e).(*embedding.Form); !ok || form.Weight != 0.5 || form.Encoder != embedding.Encoder(e) {
+	if form, ok := about.With(e).(*embedding.Joined); !ok || form.Form != 0.5 || form.Words != 2 || form.Encoder != embedding.Encoder(e) {
 		t.Errorf("the encoder is %v", about.With(e))
 	}
 	if q, _ := question(t, nil); q.About.(Embeddings).With(e) != embedding.Encoder(e) {

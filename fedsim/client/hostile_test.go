@@ -23,7 +23,7 @@ func TestHostileTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &embedding.Form{Encoder: hashing, Weight: 3} // as scoring.form has it, for kinds too
+	form := &embedding.Joined{Encoder: hashing, Form: 3, Words: 2} // as scoring.form has it, for kinds too
 	texts := map[string][]string{
 		"none": nil, "empty": {"", " \n\t"}, "huge": {strings.Repeat("word1 COMMON!!! 17 ", 2e4)},
 		"one character": {strings.Repeat("a", 1e5)}, "one repeated": slices.Repeat([]string{"word1"}, 2e4), "no UTF-8": {"\xff\xfe\x00", "a\x00b"},

@@ -30,9 +30,6 @@ var (
 		"methods", "methods/method",
 		"methods/rounds", "methods/sampling/vllm", "run/textgen", "show/eventlog",
 		"show/texts", "show/trackers", "show/watch", "study/grid", "study/jobs"}
-	// The ceiling carries private text to a method, for a key that says so by name (privacy.unsafe_ceiling).
-	ceiling  = module + "/datasets/ceiling"
-	ceilings = []string{"methods/method", "methods/policy", "run"}
 )
 
 // imports maps each package folder, "" for the root, to what its files (without tests) import.
@@ -132,14 +129,6 @@ func TestModelsAtClientsHaveOneDoor(t *testing.T) {
 	}
 	if !slices.Contains(found["run"], module+"/"+door) || !slices.Contains(found[door], module+"/model/lm") {
 		t.Errorf("run does not open %s, or that has no model", door)
-	}
-}
-
-func TestCeilingHasFewImporters(t *testing.T) {
-	for dir, list := range imports(t) {
-		if slices.Contains(list, ceiling) && !slices.Contains(ceilings, dir) {
-			t.Errorf("%s imports %s; only %q may", dir, ceiling, ceilings)
-		}
 	}
 }
 

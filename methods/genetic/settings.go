@@ -44,8 +44,7 @@ func checkRun(r *configs.Report, c configs.Config) {
 		r.Add("generate.examples",
 			"is 0, must be 1 or more where genetic_eda.decoder is \"prompt\": it shows the nearest texts")
 	}
-	r.Refuse(c, "where method is \"genetic_eda\": its texts have no label, and nothing is trained", "generate.by_label",
-		"privacy.unsafe_ceiling")
+	r.Refuse(c, "where method is \"genetic_eda\": its texts have no label, and nothing is trained", "generate.by_label")
 	if selects(c) {
 		r.Refuse(c, "where genetic_eda.selection is \"limited_domain\": it needs the exact counts of all clients in one "+
 			"place (\"gaussian\" does not)", "fed.clients", "aggregate.least", "fed.sampling", "privacy.unsafe_diagnostics")

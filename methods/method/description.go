@@ -80,7 +80,6 @@ type Needs struct {
 	Rank     int       // of the adapter that they train in place of all its weights; 0 for none
 	Rows     int       // of a client's texts that it trains on in a round; 0 for all
 	Kinds    bool      // [Given].Kinds
-	Ceiling  bool      // [Given].Ceiling
 	Teachers *Teachers // clients' texts are prompts of teachers who vote for tokens; nil if not
 	Models   []Model   // the folders of further models, on which results depend
 }

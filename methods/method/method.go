@@ -9,7 +9,6 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
-	"popri/datasets/ceiling"
 	"popri/eval/metrics"
 	"popri/internal/atomicfile"
 	"popri/lora"
@@ -23,7 +22,7 @@ import (
 )
 
 // Env is what every method works with. All of it is public, or covered by the guarantee as the clients' releases are,
-// but for Reference and [Given].Ceiling.
+// but for Reference.
 type Env struct {
 	Dir       string // the run's folder
 	Config    configs.Config
@@ -46,10 +45,9 @@ type Env struct {
 
 // Given is what a method asks for by its [Needs]; the rest is nil.
 type Given struct {
-	Small   *Small
-	Topics  *scoring.Topics // of the public texts
-	Kinds   []string        // of text that the model can be asked for (generate.kinds); nil for none
-	Ceiling *ceiling.Texts  // the train clients' texts, for privacy.unsafe_ceiling alone; else nil
+	Small  *Small
+	Topics *scoring.Topics // of the public texts
+	Kinds  []string        // of text that the model can be asked for (generate.kinds); nil for none
 }
 
 // Small is the small model (downstream.model) of methods that train it at the clients.

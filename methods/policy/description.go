@@ -17,7 +17,7 @@ func Describe(d method.Description) method.Description {
 	d.Releases = func(c configs.Config) int { return feedbackOf(c).Releases() }
 	d.Traffic = func(c configs.Config) method.Traffic { return feedbackOf(c).Traffic() }
 	d.Needs = func(c configs.Config) method.Needs {
-		return method.Needs{Texts: feedbackOf(c).NeedsTexts(), Kinds: true, Ceiling: true}
+		return method.Needs{Texts: feedbackOf(c).NeedsTexts(), Kinds: true}
 	}
 	d.Denoise = func(c configs.Config) string { return feedbackOf(c).Denoise() }
 	d.Work, d.Product, d.Untuned = work, productWords, untunedWords
@@ -75,10 +75,6 @@ func Notes(c configs.Config) []string {
 	if c.Generate.Quote == "scored" {
 		note("Prompts quote the samples of earlier rounds that the clients' released sum scores highest. These texts " +
 			"were written by the model, not by clients.")
-	}
-	if c.Warmup.Steps > 0 && !c.Privacy.UnsafeCeiling {
-		note("Before the first round, the adapters were trained for %d steps on the public texts that are most "+
-			"relevant to the clients.", c.Warmup.Steps)
 	}
 	if k := c.Synthetic.Kept; k < 1 {
 		note("Rows of the synthetic set were drawn from the written texts by weights that move their mean embedding "+

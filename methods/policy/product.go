@@ -78,11 +78,6 @@ func (p *Policy) write(ctx context.Context, s rounds.Stage, file string) (writte
 	if err != nil {
 		return nil, err
 	}
-	if p.round == 0 && p.Config.Warmup.Steps > 0 { // the adapters with which round 1 began to write
-		if err := p.Adapter.Read(filepath.Join(rundir.Round(p.Dir, 1), warmupDir), p.Model); err != nil {
-			return nil, err
-		}
-	}
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) (err error) {
 		written, err = p.Writer.Set(ctx, model, prompter, p.Config.Synthetic, p.Config.Seed,
 			fmt.Sprintf("after round %d", p.round), file, s.Progress)

@@ -41,8 +41,7 @@ func (f *Single) Traffic() method.Traffic { return target.Traffic(f.policy.Confi
 // Notes implements [Feedback].
 func (f *Single) Notes() []string { return []string{target.Note(f.policy.Config)} }
 
-// Begin implements [Feedback]. In round 1 it asks the clients, selects the public texts that are most relevant to them,
-// and warms the adapters up on these texts.
+// Begin implements [Feedback]. In round 1 it asks the clients and selects the public texts that are most relevant to them.
 func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 	p := f.policy
 	if f.pool == nil {
@@ -74,10 +73,7 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 			return err
 		}
 	}
-	if p.Config.Warmup.Steps == 0 {
-		return nil
-	}
-	return r.Stage("warm up", func(s rounds.Stage) error { return p.warmUp(ctx, r, s) })
+	return nil
 }
 
 // embedPublic embeds the public texts, once in a process.

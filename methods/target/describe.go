@@ -24,10 +24,17 @@ func options(c configs.Config) scoring.MeanOptions {
 
 // Asked says in words what clients are asked for.
 func Asked(c configs.Config) string {
-	if c.Scoring.Form > 0 {
-		return fmt.Sprintf("their mean embedding with %d measures of form", len(embedding.FormMeasures))
+	form, words := c.Scoring.Form > 0, c.Scoring.Words > 0
+	text := "their mean embedding"
+	switch {
+	case form && words:
+		return fmt.Sprintf("%s with %d measures of form and %d of words", text, len(embedding.FormMeasures), embedding.WordsDim)
+	case form:
+		return fmt.Sprintf("%s with %d measures of form", text, len(embedding.FormMeasures))
+	case words:
+		return fmt.Sprintf("%s with %d measures of words", text, embedding.WordsDim)
 	}
-	return "their mean embedding"
+	return text
 }
 
 // Note says how the release is read, for the report.
@@ -42,6 +49,9 @@ func Traffic(c configs.Config) method.Traffic {
 	dim := c.Scoring.Dim
 	if c.Scoring.Form > 0 {
 		dim += len(embedding.FormMeasures)
+	}
+	if c.Scoring.Words > 0 {
+		dim += embedding.WordsDim
 	}
 	return method.Traffic{Sent: dim + Checks, Received: dim}
 }

@@ -43,8 +43,8 @@ func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if form, ok := e.Encoder.(*embedding.Form); ok {
-		vectors = form.Join(texts, vectors)
+	if joined, ok := e.Encoder.(*embedding.Joined); ok {
+		vectors = joined.Join(texts, vectors)
 	}
 	return newPool(e.Public.Generator, vectors)
 }

@@ -66,23 +66,23 @@ const leastStyle = 0.25
 // styled reads the form of the clients' texts from the release. Where public texts come nearer to it in another style,
 // they are written in it, and so is what they are made into.
 func (t *Target) styled(e method.Env) *Target {
-	form, ok := e.Encoder.(*embedding.Form)
-	if !ok {
+	form, ok := e.Encoder.(*embedding.Joined)
+	if !ok || form.Form == 0 {
 		return t
 	}
-	at := form.Encoder.Dim()
-	public := form.Measured(t.Centre[at:])
+	from, to := form.FormAt()
+	public := form.Measured(t.Centre[from:to])
 	possible := t.possible(form, public)
 	floats.Scale(possible, t.Mean)
 	t.Noise *= possible
-	clients, noise := form.Measured(t.wanted()[at:]), t.Noise/form.Unit()
+	clients, noise := form.Measured(t.wanted()[from:to]), t.Noise/form.Unit()
 	for i, m := range embedding.FormMeasures {
 		t.Form.Measures = append(t.Form.Measures,
 			Measured{m.Name, clients[i], noise * m.Std, public[i], (clients[i] - public[i]) / m.Std})
 	}
 	t.Form.LeastWords, t.Form.Lines = leastWords(t.Form.Measures), lines(t.Form.Measures)
 	var best Style
-	least := (1 - leastStyle) * t.formDistance(t.Vectors, at)
+	least := (1 - leastStyle) * t.formDistance(t.Vectors, from, to)
 	pool := *t.Pool
 	for _, style := range []Style{"without capitals", "in capitals"} { // in order, so that runs are alike
 		texts := make([]datasets.Text, len(t.Pool.Texts))
@@ -91,7 +91,7 @@ func (t *Target) styled(e method.Env) *Target {
 		}
 		// The meaning is taken to be the same: encoders hardly see case, and a large pool takes minutes.
 		vectors := form.Join(datasets.Strings(texts), t.Pool.Vectors)
-		if d := t.formDistance(vectors, at); d < least {
+		if d := t.formDistance(vectors, from, to); d < least {
 			best, least, pool.Texts, pool.Vectors = style, d, texts, vectors
 		}
 	}
@@ -107,9 +107,10 @@ const farApart = 10
 
 // possible is the largest factor, at most 1, with which texts can have the estimated mean: no share of texts is below 0
 // or above 1. The estimate's length rests on public texts, and clients who are far from them may vary less or more.
-func (t *Target) possible(form *embedding.Form, public []float64) float64 {
+func (t *Target) possible(form *embedding.Joined, public []float64) float64 {
 	factor := 1.0
-	for i, clients := range form.Measured(t.wanted()[form.Encoder.Dim():]) {
+	from, to := form.FormAt()
+	for i, clients := range form.Measured(t.wanted()[from:to]) {
 		m := embedding.FormMeasures[i]
 		apart := clients - public[i]
 		if math.Abs(apart) < farApart*t.Noise/form.Unit()*m.Std {
@@ -123,9 +124,9 @@ func (t *Target) possible(form *embedding.Form, public []float64) float64 {
 	return factor
 }
 
-// formDistance is the distance of texts' mean form, which begins at this value, from the clients'.
-func (t *Target) formDistance(vectors embedding.Matrix, at int) float64 {
-	return floats.Distance(t.wanted()[at:], mean(vectors)[at:], 2)
+// formDistance is the distance of texts' mean form, which has these values, from the clients'.
+func (t *Target) formDistance(vectors embedding.Matrix, from, to int) float64 {
+	return floats.Distance(t.wanted()[from:to], mean(vectors)[from:to], 2)
 }
 
 // few is the fraction of texts that may be shorter than the least length of samples.

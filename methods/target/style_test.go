@@ -32,7 +32,7 @@ func TestStyle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &embedding.Form{Encoder: latent, Weight: 0.5}
+	form := &embedding.Joined{Encoder: latent, Form: 0.5}
 	e := method.Env{Config: configs.Default(), Encoder: form}
 	e.Config.Scoring.Dim, e.Config.Scoring.Form, e.Public.Generator = 8, 0.5, texts
 	for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestStyle(t *testing.T) {
 // TestPossible: a mean with a share of texts above 1 is made shorter until no share is, unless the noise may be what
 // moved it.
 func TestPossible(t *testing.T) {
-	form := &embedding.Form{Encoder: noEncoder{}, Weight: 0.5}
+	form := &embedding.Joined{Encoder: noEncoder{}, Form: 0.5}
 	public := form.Measured(make([]float64, len(embedding.FormMeasures)))
 	short := slices.IndexFunc(embedding.FormMeasures,
 		func(m embedding.Measure) bool { return m.Name == "texts of fewer than 8 words" })

@@ -1,24 +1,10 @@
 package embedding
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"unicode"
-
-	"popri/internal/parallel"
 )
-
-// Form appends measures of a text's form to its embedding: capitals, digits, signs, lines and lengths, which an
-// encoder of meanings hardly sees:
-//
-//	z(x) = [ e(x), λ·f(x)/√k ]      f(x)[i] = (measure i of x − its mean)/its deviation, within ±4
-//
-// The k measures are [FormMeasures]; a text without words has zeros. The rows of z are no unit vectors.
-type Form struct {
-	Encoder         // e
-	Weight  float64 // λ; above 0
-}
 
 // Measure is one of the measures of form, with its mean and deviation over short texts of many kinds: constants, so
 // that nobody has to fit them, and far from none of the kinds.
@@ -67,7 +53,7 @@ var FormMeasures = []Measure{
 // ShortTexts are the lengths in words of the last of [FormMeasures], which are the fractions of texts that are shorter.
 var ShortTexts = []int{8, 16, 24, 32, 48}
 
-// Range is where the mean of a measure over texts can be, with the bound that [Form] puts on each text's.
+// Range is where the mean of a measure over texts can be, with the bound that [Joined] puts on each text's.
 func (m Measure) Range() (least, most float64) {
 	least, most = max(0, m.Mean-mostDeviations*m.Std), m.Mean+mostDeviations*m.Std
 	if strings.HasPrefix(m.Name, "texts ") { // their fraction
@@ -79,62 +65,15 @@ func (m Measure) Range() (least, most float64) {
 // mostDeviations bounds a measure, so that no single text or measure outweighs the others.
 const mostDeviations = 4
 
-// Name implements Encoder.
-func (f *Form) Name() string { return fmt.Sprintf("%s+form-%g", f.Encoder.Name(), f.Weight) }
-
-// Dim implements Encoder.
-func (f *Form) Dim() int { return f.Encoder.Dim() + len(FormMeasures) }
-
-// Hash identifies the encoder of meanings, the measures and their weight.
-func (f *Form) Hash() string { return fmt.Sprintf("%s-form1-%g", Key(f.Encoder), f.Weight) }
-
-// Sentence is the encoder of meanings.
-func (f *Form) Sentence() Encoder { return f.Encoder }
-
-// Encode implements Encoder.
-func (f *Form) Encode(texts []string) (Matrix, error) {
-	vectors, err := f.Encoder.Encode(texts)
-	if err != nil {
-		return vectors, err
-	}
-	return f.Join(texts, vectors), nil
-}
-
-// Join appends the measures of texts to their embeddings by the encoder of meanings; further values of the given rows
-// are left out.
-func (f *Form) Join(texts []string, vectors Matrix) Matrix {
-	dim := f.Encoder.Dim()
-	out := NewMatrix(len(texts), f.Dim())
-	parallel.Ranges(len(texts), 64, func(from, to int) {
-		for i := from; i < to; i++ {
-			copy(out.Row(i), vectors.Row(i)[:dim])
-			f.measure(out.Row(i)[dim:], texts[i])
-		}
-	})
-	return out
-}
-
-// Measured turns values as they stand in a vector into measures: the inverse of what Encode does, but for its bound.
-func (f *Form) Measured(values []float64) []float64 {
-	out := make([]float64, len(values))
-	for i, m := range FormMeasures {
-		out[i] = m.Mean + m.Std*values[i]/f.Unit()
-	}
-	return out
-}
-
-// Unit is what a typical deviation of a measure counts in a vector.
-func (f *Form) Unit() float64 { return f.Weight / math.Sqrt(float64(len(FormMeasures))) }
-
 // measure writes the weighted measures of a text into row.
-func (f *Form) measure(row []float32, text string) {
+func (j *Joined) measure(row []float32, text string) {
 	measures, ok := measureForm(text)
 	if !ok {
 		return
 	}
 	for i, m := range FormMeasures {
 		d := (measures[i] - m.Mean) / m.Std
-		row[i] = float32(f.Unit() * min(max(d, -mostDeviations), mostDeviations))
+		row[i] = float32(j.Unit() * min(max(d, -mostDeviations), mostDeviations))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // read back from a mean is the mean of the measures.
 func TestForm(t *testing.T) {
 	h := fit(t, embedding.HashingConfig{Dim: 16})
-	f := &embedding.Form{Encoder: h, Weight: 0.5}
+	f := &embedding.Joined{Encoder: h, Form: 0.5}
 	texts := []string{"The old man sat down near the sea.", "the old man sat down near the sea.",
 		"THE OLD MAN SAT DOWN NEAR THE SEA.", "The 8 old men sat 2 hours.", "The old man... sat. Down.",
 		"The, old, man, sat", "The: old; man:",
@@ -71,10 +71,48 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// FuzzForm: every text has finite measures within the bound.
+// TestWords: words stand behind embedding and form, with the given length. They do not depend on case, see the order of
+// words and are further apart the fewer words two texts share.
+func TestWords(t *testing.T) {
+	h := fit(t, embedding.HashingConfig{Dim: 16})
+	texts := []string{"please unlock the card", "Please UNLOCK the card", "card the unlock please", "please unlock the door",
+		"nobody wrote anything else", "", "the the the the"}
+	for _, form := range []float64{0, 0.5} {
+		j := embedding.Join(h, form, 2).(*embedding.Joined)
+		m, err := j.Encode(texts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to := j.FormAt()
+		if m.Dim != to+embedding.WordsDim || (to > from) != (form > 0) || from != 16 {
+			t.Fatalf("form %g: %d values, form from %d to %d", form, m.Dim, from, to)
+		}
+		dot := func(a, b int) (sum float64) {
+			for i, x := range m.Row(a)[to:] {
+				sum += float64(x) * float64(m.Row(b)[to+i])
+			}
+			return sum
+		}
+		for i, want := range []float64{4, 4, 4, 4, 4, 0, 4} {
+			if got := dot(i, i); math.Abs(got-want) > 1e-5 {
+				t.Errorf("%q has the squared length %g, want %g", texts[i], got, want)
+			}
+		}
+		if same, order, one, none := dot(0, 1), dot(0, 2), dot(0, 3), dot(0, 4); math.Abs(same-4) > 1e-5 || order > 3 ||
+			one > 3 || order < 1 || one < 1 || math.Abs(none) > 0.5 {
+			t.Errorf("products: other case %g, other order %g, one other word %g, no common word %g", same, order, one, none)
+		}
+		plain := embedding.Join(h, form, 0)
+		if embedding.Key(plain) == embedding.Key(j) || j.Name() == plain.Name() || embedding.Sentence(j) != embedding.Encoder(h) {
+			t.Errorf("the keys are %s and %s", embedding.Key(plain), embedding.Key(j))
+		}
+	}
+}
+
+// FuzzForm: every text has finite measures within the bound, and a unit vector of words or none.
 func FuzzForm(f *testing.F) {
 	h := fit(f, embedding.HashingConfig{Dim: 8})
-	form := &embedding.Form{Encoder: h, Weight: 1}
+	form := &embedding.Joined{Encoder: h, Form: 1, Words: 1}
 	f.Add("A text, of 2 lines.\n* and a list")
 	f.Add("\xff\xfe ..!?")
 	f.Add(strings.Repeat("x", 1000))
@@ -85,7 +123,15 @@ func FuzzForm(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range m.Data[h.Dim():] {
+		from, to := form.FormAt()
+		length := 0.0
+		for _, v := range m.Data[to:] {
+			length += float64(v) * float64(v)
+		}
+		if !(length == 0 || math.Abs(length-1) < 1e-5) {
+			t.Fatalf("%q has words of the squared length %g", text, length)
+		}
+		for _, v := range m.Data[from:to] {
 			if !(math.Abs(float64(v)) <= 4*form.Unit()*(1+1e-6)) {
 				t.Fatalf("%q has the measure %g", text, v)
 			}

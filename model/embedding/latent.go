@@ -181,7 +181,7 @@ func (x *sparse) rows() int { return len(x.start) - 1 }
 
 // add appends a text's weights, of unit length, as a row.
 func (l *Latent) add(x *sparse, text string, s *scratch) {
-	s.features(text)
+	s.features(text, true)
 	first := len(x.value)
 	var squares float64
 	for _, f := range s.found {

@@ -66,7 +66,7 @@ func (k *Common) Encoder(c configs.Config, public datasets.Public) (embedding.En
 	if err != nil {
 		return nil, err
 	}
-	return withForm(c, e), nil
+	return joined(c, e), nil
 }
 
 // Reference is [validationReference], kept.

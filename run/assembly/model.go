@@ -144,15 +144,15 @@ func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 	if err != nil {
 		return nil, err
 	}
-	return withForm(c, e), nil
+	return joined(c, e), nil
 }
 
-// withForm adds the measures of form, where the configuration asks for them.
-func withForm(c configs.Config, e embedding.Encoder) embedding.Encoder {
-	if c.Scoring.Form == 0 || methods.Of(c).NeedsOf(c).Meaning {
+// joined puts form and words next to embeddings, where the configuration asks for them.
+func joined(c configs.Config, e embedding.Encoder) embedding.Encoder {
+	if methods.Of(c).NeedsOf(c).Meaning {
 		return e
 	}
-	return &embedding.Form{Encoder: e, Weight: c.Scoring.Form}
+	return embedding.Join(e, c.Scoring.Form, c.Scoring.Words)
 }
 
 // newSentence opens or fits the encoder of sentences.

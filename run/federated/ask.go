@@ -43,8 +43,8 @@ func ask(r release.Request, dir string, c configs.Config, clients int, encoder e
 	}
 	sentence := embedding.Sentence(encoder)
 	about := aggregate.Embeddings{Question: described, Encoder: embedding.Key(sentence)}
-	if form, ok := encoder.(*embedding.Form); ok {
-		about.Form = form.Weight
+	if joined, ok := encoder.(*embedding.Joined); ok {
+		about.Form, about.Words = joined.Form, joined.Words
 	}
 	q.About, asked.encoder = about, c.Scoring.Encoder
 	switch sentence.(type) {

@@ -140,7 +140,7 @@ func TestAggregated(t *testing.T) {
 		"once":   testworld.AskOnce,
 		"form": func(c *configs.Config) {
 			testworld.AskOnce(c)
-			c.Scoring.Form = 0.5
+			c.Scoring.Form, c.Scoring.Words = 0.5, 1
 		},
 		"proved": func(c *configs.Config) { c.Aggregate.Proof = "range" },
 	} {

@@ -9,6 +9,5 @@ func AskOnce(c *configs.Config) {
 	c.Method, c.Scoring.Release, c.Scoring.Dim = "popri", "once", 16
 	c.Generate.Quote = "relevant"
 	Set(c, "public_selection.texts=40", "public_selection.weights=prior")
-	c.Warmup.Steps = 6
 	c.Synthetic.PublicTexts = 30
 }
