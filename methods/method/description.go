@@ -73,7 +73,7 @@ type Words struct {
 type Needs struct {
 	Texts    bool      // clients answer by each text's embedding instead of their mean
 	Labels   bool      // and by their texts' labels
-	Meaning  bool      // embeddings have no measures of form, whatever scoring.form is
+	Meaning  bool      // embeddings have no form and words next to them, whatever scoring.form and scoring.words are
 	Small    bool      // [Given].Small: clients train the small model
 	Topics   bool      // [Given].Topics: clients count their texts' topics, too, and train on texts behind their topics' keywords
 	Counts   bool      // or they count tokens and pairs of them, as that model's tokenizer has them

@@ -33,7 +33,7 @@ type Env struct {
 	Prompter  *sampling.Prompter // makes prompts of the public texts
 	Writer    sampling.Writer
 	Engine    *vllm.Server      // draws the samples of the model and its adapters; nil is this program
-	Encoder   embedding.Encoder // of sentences, and of their form where scoring.form is above 0
+	Encoder   embedding.Encoder // of sentences, with form and words where scoring.form and scoring.words are above 0
 	Clients   int               // the number of train clients
 	// Reference describes the embeddings of validation text, whose clients are not protected: what the samples' Fréchet
 	// distance is measured to. nil leaves the measurement out.

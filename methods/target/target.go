@@ -1,6 +1,6 @@
-// Package target is what one release says of the clients: their mean embedding, which includes the form of their texts
-// where scoring.form is above 0. The scores of any text, and the relevance and the weight of every public text, follow
-// from it at any time and cost no privacy.
+// Package target is what one release says of the clients: their mean embedding, which includes form and words of their
+// texts where scoring.form and scoring.words are above 0. The scores of any text, and the relevance and the weight of
+// every public text, follow from it at any time and cost no privacy.
 //
 //	clients   v_i = C · (m_i − μ)/‖m_i − μ‖      m_i mean embedding of client i, μ mean of all public texts
 //	release   y = Σ v_i + N(0, σ²C²)             once in a run
