@@ -59,7 +59,7 @@ func TestWhatViperAccepts(t *testing.T) {
 		"model: {threads: 1.5}": "c.yaml:1: model.threads: is 1.5, must be a whole number",
 		"model: {threads: 18446744073709551615}": "c.yaml:1: model.threads: is 18446744073709551615, which is out " +
 			"of range",
-		"trainer: {max_hours: 2}":                   "c.yaml:1: trainer.max_hours: is a setting of an earlier version; remove it, or set 0",
+		"trainer: {max_hours: 2}":                   "c.yaml:1: trainer.max_hours: is a setting of earlier versions, of which this one can only read 0",
 		"seed: {a: 1}":                              "c.yaml:1: seed: is a section, must be a whole number",
 		"data: {since: 1945-06-30}":                 "data.since: is 1945-06-30 00:00:00 +0000 UTC, must be a text",
 		"dpo: {beta: \"0.1\"}":                      `dpo.beta: is the text "0.1", must be a number`,

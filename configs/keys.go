@@ -235,7 +235,8 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 	"num_generations": "generate.samples", "noise_multiplier": "privacy.noise_multiplier",
 	"start": "downstream.model", "target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
 
-// former are settings of earlier versions, with the value that did nothing. Run folders have them.
+// former are settings of earlier versions, with the value that did nothing. Run folders have them. Others are refused: a
+// run with privacy.unsafe_ceiling=true protects nobody.
 var former = map[string]any{"trainer.max_hours": 0, "warmup.steps": 0, "privacy.unsafe_ceiling": false}
 
 func wasSection(name string) bool {
@@ -250,7 +251,7 @@ func unknownKey(where, name string) Problem {
 	if isSection(name) {
 		p.Text = "is a section, not a setting"
 	} else if without, was := former[name]; was {
-		p.Text = fmt.Sprintf("is a setting of an earlier version; remove it, or set %v", without)
+		p.Text = fmt.Sprintf("is a setting of earlier versions, of which this one can only read %v", without)
 	} else if ours := elsewhere[last]; ours != "" {
 		p.Text += fmt.Sprintf("; what other libraries call %s is %s", last, ours)
 	} else if near := Nearest(name, Names()); near != "" {
