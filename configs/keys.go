@@ -235,8 +235,7 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 	"num_generations": "generate.samples", "noise_multiplier": "privacy.noise_multiplier",
 	"start": "downstream.model", "target_epsilon": "privacy.epsilon", "target_delta": "privacy.delta"}
 
-// former are settings of earlier versions, with the value that did nothing. Run folders have them. Others are refused: a
-// run with privacy.unsafe_ceiling=true protects nobody.
+// former are settings of earlier versions that run folders have, with the value that did nothing. Others are refused.
 var former = map[string]any{"trainer.max_hours": 0, "warmup.steps": 0, "privacy.unsafe_ceiling": false}
 
 func wasSection(name string) bool {
