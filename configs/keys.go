@@ -2,7 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -92,8 +91,13 @@ func lookup(name string) (Key, bool) {
 	return Key{}, false
 }
 
-// isSection reports whether a name is the section of some key.
+// isSection reports whether a name is the section of some key, or was.
 func isSection(name string) bool {
+	for key := range former {
+		if strings.HasPrefix(key, name+".") {
+			return true
+		}
+	}
 	return slices.ContainsFunc(keys, func(k Key) bool { return strings.HasPrefix(k.Name, name+".") })
 }
 
@@ -237,12 +241,6 @@ var elsewhere = map[string]string{"r": "lora.rank", "lora_alpha": "lora.alpha", 
 
 // former are settings of earlier versions that run folders have, with the value that did nothing. Others are refused.
 var former = map[string]any{"trainer.max_hours": 0, "warmup.steps": 0, "privacy.unsafe_ceiling": false}
-
-func wasSection(name string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(former)), func(key string) bool {
-		return strings.HasPrefix(key, name+".")
-	})
-}
 
 func unknownKey(where, name string) Problem {
 	p := Problem{Where: where, Key: quote.Raw(name), Text: "unknown key"}

@@ -317,7 +317,7 @@ func (l *loader) file(file string, content []byte, lines bool) layer {
 				if _, ok := value.(string); !ok {
 					l.add(where, name, "is %s, must be the name of a preset", describe(value))
 				}
-			case (isSection(name) || wasSection(name)) && node.Kind == yaml.MappingNode:
+			case isSection(name) && node.Kind == yaml.MappingNode:
 				walk(name+".", node)
 			case !lines && node.Kind == yaml.MappingNode: // a preset's section of a method that the program lacks
 			case isSection(name) && value != nil: // an empty section sets nothing

@@ -184,11 +184,13 @@ func (v *Report) once(c Config) {
 			"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
 				"from the clients", c.Scoring.Release)
 	}
-	for i, weight := range []float64{c.Scoring.Form, c.Scoring.Words} {
+	joined := func(key string, weight float64) {
 		if weight > 0 && c.tunes() {
-			v.Add([]string{"scoring.form", "scoring.words"}[i], "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", weight)
+			v.Add(key, "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", weight)
 		}
 	}
+	joined("scoring.form", c.Scoring.Form)
+	joined("scoring.words", c.Scoring.Words)
 	if c.Generate.Quote == "relevant" {
 		v.Add("generate.quote", "is \"relevant\", which %s", reason)
 	}

@@ -30,19 +30,19 @@ type kept struct {
 // fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's
 // name is an HMAC, under the secret CacheKey, of everything that the result depends on except the program itself: a
 // plain hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns,
-// training the number of the training on this source.
-func (u Suite) cached(common string, src Source, training int, work func(state string) (Result, error)) (Result, error) {
+// with the number of a further training.
+func (u Suite) cached(common string, src Source, work func(state string) (Result, error)) (Result, error) {
 	if u.Cache == "" || src.Model != "" { // testing a model takes no longer than identifying it
 		return work("")
 	}
-	key, keeps := u.cacheKey(common, src, training), training == 0 && u.keeps(src)
+	key := u.cacheKey(common, src)
 	path := filepath.Join(u.Cache, key+".json")
 	var k kept
 	there, err := atomicfile.ReadJSONIfAny(path, &k)
 	if err != nil {
 		return Result{}, fmt.Errorf("%w (remove the file to have it made again)", err)
 	}
-	if there && (!keeps || k.Weights != "" && k.Weights == u.weights()) {
+	if there && (!u.keeps(src) || k.Weights != "" && k.Weights == u.weights()) {
 		now := time.Now()
 		os.Chtimes(path, now, now) // what was used longest ago goes first
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
@@ -56,7 +56,7 @@ func (u Suite) cached(common string, src Source, training int, work func(state s
 		return r, err
 	}
 	k = kept{BestStep: r.BestStep, LearningRate: r.LearningRate, Curve: r.Curve, Scores: r.scores}
-	if keeps {
+	if u.keeps(src) {
 		k.Weights = u.weights()
 	}
 	b, err := json.Marshal(k)
@@ -116,9 +116,9 @@ func (u Suite) commonKey() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (u Suite) cacheKey(common string, src Source, training int) string {
+func (u Suite) cacheKey(common string, src Source) string {
 	h := hmac.New(sha256.New, u.CacheKey)
-	fmt.Fprintf(h, "%s\n%v %d\n", common, src.Key == Public, training)
+	fmt.Fprintf(h, "%s\n%v\n", common, src.Key == Public)
 	for _, t := range src.Texts {
 		fmt.Fprintf(h, "%d %s\n", len(t), t)
 	}

@@ -24,8 +24,8 @@ func (u Suite) compare(results []Result) error {
 	for i := range results {
 		r := &results[i]
 		r.Accuracy, r.Top3, r.Top5 = accuracyOf(r.scores), top3Of(r.scores), top5Of(r.scores)
-		for one := range slices.Chunk(r.scores, u.TestClients()) {
-			if len(one) < len(r.scores) {
+		if len(r.scores) > u.TestClients() {
+			for one := range slices.Chunk(r.scores, u.TestClients()) {
 				r.Accuracies = append(r.Accuracies, accuracyOf(one))
 			}
 		}

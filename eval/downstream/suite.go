@@ -129,7 +129,7 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 	for i, src := range all {
 		if planned[i] = tested; src.trained() {
 			rows[i] = u.rows(e, src)
-			planned[i] = max(1, u.Options.Trainings) * (tested + u.Options.work(rows[i], measured))
+			planned[i] = u.trainings(src) * (tested + u.Options.work(rows[i], measured))
 		}
 		c.planned += planned[i]
 	}
@@ -141,16 +141,19 @@ func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) 
 			worked += work
 			c.add(work, 0)
 		}
-		r, err := u.cached(common, src, 0, func(state string) (Result, error) {
+		r, err := u.cached(common, src, func(state string) (Result, error) {
 			return u.one(ctx, s, src, e, rows[i], validation, test, o, state)
 		})
-		for t := 1; t < o.Trainings && err == nil && src.trained(); t++ {
-			var more Result
-			o.Seed = rng.Seed(u.Options.Seed, "downstream", "training", strconv.Itoa(t))
-			more, err = u.cached(common, src, t, func(state string) (Result, error) {
-				return u.one(ctx, s, src, e, rows[i], validation, test, o, state)
+		more := u
+		more.Small = "" // the first training's model is the one that is kept
+		for t := 1; t < u.trainings(src) && err == nil; t++ {
+			var next Result
+			number := strconv.Itoa(t)
+			o.Seed = rng.Seed(u.Options.Seed, "downstream", "training", number)
+			next, err = more.cached(common+" "+number, src, func(state string) (Result, error) {
+				return more.one(ctx, s, src, e, rows[i], validation, test, o, state)
 			})
-			r.scores = append(r.scores, more.scores...)
+			r.scores = append(r.scores, next.scores...)
 		}
 		if err == nil {
 			r.Suggested, err = u.suggest(src)
@@ -322,10 +325,18 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 	if !u.classifies() {
 		typeOn(s, tested, keyboard.New(e.Tokenizer), test, u.Options.Seed, r.scores)
 	}
-	if u.keeps(src) && o.Seed == u.Options.Seed { // the first of several trainings
+	if u.keeps(src) {
 		err = u.keep(m, t.adapter)
 	}
 	return r, err
+}
+
+// trainings is the number of trainings on a source.
+func (u Suite) trainings(src Source) int {
+	if src.trained() {
+		return max(1, u.Options.Trainings)
+	}
+	return 1
 }
 
 // keeps reports whether the model that is trained on a source is written.

@@ -11,7 +11,9 @@ import (
 	"strconv"
 
 	"popri/configs"
+	"popri/dpo/preference"
 	"popri/internal/numeric"
+	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/method"
@@ -19,6 +21,7 @@ import (
 	"popri/methods/rounds"
 	"popri/model/lm"
 	"popri/show/series"
+	"popri/trainer"
 )
 
 // chosenFile has the samples of a round that the adapters were trained on.
@@ -145,12 +148,36 @@ func examples(c policy.Candidates, chosen []int) []lm.Row {
 	return out
 }
 
-// tune fine-tunes the adapters. It keeps no state on disk: after an interruption, the round's updates are repeated.
+// tune fine-tunes the adapters by the next-token loss, epoch after epoch, at a constant rate. It keeps no state on disk:
+// after an interruption, the round's updates are repeated.
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, examples []lm.Row) error {
 	o := m.Config.Optimizer
-	loss, err := m.FineTune(ctx, stage, examples, policy.FineTuning{
-		Steps: o.Epochs * ((len(examples) + o.Batch - 1) / o.Batch), Batch: o.Batch, LearningRate: o.LearningRate,
-		Stream: []string{"round", strconv.Itoa(r.Number), "sft"}})
-	r.Figures.Set("loss", loss)
+	params, err := m.Adapter.Trainable()
+	if err != nil {
+		return err
+	}
+	m.Model.Recompute = o.GradientCheckpointing
+	optimizer := trainer.NewOptimizer(params, preference.Optimizer(o))
+	defer optimizer.Free()
+	defer m.Model.Unpack() // what the training laid out
+	longest := 0
+	for _, e := range examples {
+		longest = max(longest, len(e.Tokens))
+	}
+	bytes := m.Model.Config.Activations(int64(longest), int64(longest), m.Model.Compute, m.Model.Recompute)
+	steps, mean := o.Epochs*((len(examples)+o.Batch-1)/o.Batch), 0.0
+	loss := &trainer.NextToken{Model: m.Model, Adapter: m.Adapter, Optimizer: optimizer,
+		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes, int64(longest), o.Batch)),
+		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(steps) }}
+	batches := &trainer.Epochs{Examples: len(examples), Size: o.Batch, Order: func(epoch int) []int {
+		return rng.New(m.Config.Seed, "round", strconv.Itoa(r.Number), "sft", strconv.Itoa(epoch)).Perm(len(examples))
+	}}
+	loop := trainer.Loop{Optimizer: optimizer, Objective: loss, Batches: batches,
+		Schedule: trainer.Constant(o.LearningRate), Updates: steps, OnUpdate: func(done int) error {
+			stage.Progress(done, steps)
+			return nil
+		}}
+	err = loop.Run(ctx)
+	r.Figures.Set("loss", mean) // nats a token
 	return err
 }

@@ -24,17 +24,16 @@ func options(c configs.Config) scoring.MeanOptions {
 
 // Asked says in words what clients are asked for.
 func Asked(c configs.Config) string {
-	form, words := c.Scoring.Form > 0, c.Scoring.Words > 0
-	text := "their mean embedding"
+	form, words := embedding.Parts(c.Scoring.Form, c.Scoring.Words)
 	switch {
-	case form && words:
-		return fmt.Sprintf("%s with %d measures of form and %d of words", text, len(embedding.FormMeasures), embedding.WordsDim)
-	case form:
-		return fmt.Sprintf("%s with %d measures of form", text, len(embedding.FormMeasures))
-	case words:
-		return fmt.Sprintf("%s with %d measures of words", text, embedding.WordsDim)
+	case form > 0 && words > 0:
+		return fmt.Sprintf("their mean embedding with %d measures of form and %d of words", form, words)
+	case form > 0:
+		return fmt.Sprintf("their mean embedding with %d measures of form", form)
+	case words > 0:
+		return fmt.Sprintf("their mean embedding with %d measures of words", words)
 	}
-	return text
+	return "their mean embedding"
 }
 
 // Note says how the release is read, for the report.
@@ -46,12 +45,7 @@ func Note(c configs.Config) string {
 
 // Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding.
 func Traffic(c configs.Config) method.Traffic {
-	dim := c.Scoring.Dim
-	if c.Scoring.Form > 0 {
-		dim += len(embedding.FormMeasures)
-	}
-	if c.Scoring.Words > 0 {
-		dim += embedding.WordsDim
-	}
+	form, words := embedding.Parts(c.Scoring.Form, c.Scoring.Words)
+	dim := c.Scoring.Dim + form + words
 	return method.Traffic{Sent: dim + Checks, Received: dim}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Settings says which public texts are taken to be the most relevant to the clients, and how often each: as the
-// synthetic set of the method "public_selection", and in "popri" for prompts, warm-up and a part of the set. The
+// synthetic set of the method "public_selection", and in "popri" for prompts and a part of the set. The
 // clients are asked once, for their mean embedding (norm bound scoring.clip_norm).
 type Settings struct {
 	// Texts is the number of candidates, the public texts of the highest relevance. Default 9000; more are less like

@@ -84,18 +84,21 @@ func (t *Target) styled(e method.Env) *Target {
 	var best Style
 	least := (1 - leastStyle) * t.formDistance(t.Vectors, from, to)
 	pool := *t.Pool
+	// Words take time, and no style changes them.
+	alone := embedding.Joined{Encoder: form.Encoder, Form: form.Form}
 	for _, style := range []Style{"without capitals", "in capitals"} { // in order, so that runs are alike
 		texts := make([]datasets.Text, len(t.Pool.Texts))
 		for i, x := range t.Pool.Texts {
 			texts[i], texts[i].Text = x, style.Write(x.Text)
 		}
 		// The meaning is taken to be the same: encoders hardly see case, and a large pool takes minutes.
-		vectors := form.Join(datasets.Strings(texts), t.Pool.Vectors)
+		vectors := alone.Join(datasets.Strings(texts), t.Pool.Vectors)
 		if d := t.formDistance(vectors, from, to); d < least {
-			best, least, pool.Texts, pool.Vectors = style, d, texts, vectors
+			best, least, pool.Texts = style, d, texts
 		}
 	}
 	if best != "" {
+		pool.Vectors = form.Join(datasets.Strings(pool.Texts), t.Pool.Vectors)
 		t.Form.Style, t.Pool = best, &pool
 	}
 	return t

@@ -44,22 +44,27 @@ func (j *Joined) parts(form, words string) (text string) {
 	return text
 }
 
+// Parts are the numbers of values that form and words of these weights have.
+func Parts(form, words float64) (measures, hashed int) {
+	if form > 0 {
+		measures = len(FormMeasures)
+	}
+	if words > 0 {
+		hashed = WordsDim
+	}
+	return measures, hashed
+}
+
 // Dim implements Encoder.
 func (j *Joined) Dim() int {
-	_, end := j.FormAt()
-	if j.Words > 0 {
-		end += WordsDim
-	}
-	return end
+	measures, hashed := Parts(j.Form, j.Words)
+	return j.Encoder.Dim() + measures + hashed
 }
 
 // FormAt is where the measures of form begin and end in a vector.
 func (j *Joined) FormAt() (from, to int) {
-	from = j.Encoder.Dim()
-	if j.Form == 0 {
-		return from, from
-	}
-	return from, from + len(FormMeasures)
+	measures, _ := Parts(j.Form, j.Words)
+	return j.Encoder.Dim(), j.Encoder.Dim() + measures
 }
 
 // Sentence is the encoder of meanings.
