@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,6 +134,14 @@ func TestSelectByDistance(t *testing.T) {
 		for _, row := range product[30:] {
 			if row.Model != fmt.Sprintf("after round %d", at) {
 				t.Fatalf("%s: a text was written %s, not after round %d", c.Method, row.Model, at)
+			}
+		}
+		adapter := func(dir string) []byte {
+			return testfile.Read(t, filepath.Join(dir, rundir.Adapter, "adapter_model.safetensors"))
+		}
+		for _, r := range figures {
+			if same := bytes.Equal(adapter(want), adapter(rundir.Round(want, r.Number))); same != (r.Number == at) {
+				t.Errorf("%s: the run's adapter is the one of round %d: %v", c.Method, r.Number, same)
 			}
 		}
 		page, err := reporting.Of(want)

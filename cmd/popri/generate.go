@@ -49,7 +49,7 @@ standard input. Samples go to standard output as JSON lines, or to --out as JSON
 A prompt's samples depend on the seed and not on the other prompts in the file. Temperature 0 always takes the likeliest
 token.`,
 		Example: "  popri generate --prompts prompts.jsonl --samples 10 --out samples.parquet\n" +
-			"  popri generate --model gpt2 --adapter runs/eps1/rounds/0003/adapter --prompts prompts.jsonl " +
+			"  popri generate --model gpt2 --adapter runs/eps1/adapter --prompts prompts.jsonl " +
 			"--samples 1 --temperature 0\n  popri generate --model runs/demo/small --prompt Fellow",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

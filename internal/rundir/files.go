@@ -55,7 +55,7 @@ var Files = []File{
 	{"rounds/*/" + Checksums, "hashes of the round's files, which `--resume` compares", Evaluated},
 	{"rounds/*/" + Refusals, "how many uploads the aggregators refused", Operator},
 	{"rounds/*/*.parquet", "prompts, samples, scores, pairs, kinds, selection", Everybody},
-	{"rounds/*/adapter/", "the LoRA adapter in PEFT's format", Everybody},
+	{"rounds/*/adapter/", "the LoRA adapter after the round, in PEFT's format", Everybody},
 	{"rounds/*/*.safetensors", "the optimizer's state, reference log-probabilities, pooled updates; the question that clients " +
 		"elsewhere are asked", Everybody},
 	{"rounds/*/" + Announcement, "what two aggregators were given of the question", Everybody},
@@ -65,6 +65,7 @@ var Files = []File{
 	{"model/", "the model that is trained at the clients", Everybody},
 	{Mixes, "the sets that the synthetic set was chosen from (`synthetic.mix=validated`, by validation clients)", Everybody},
 	{Synthetic, "the synthetic set: weighted public text (`finish` is `public`) and what the tuned model wrote", Everybody},
+	{Adapter + "/", "the LoRA adapter that wrote the synthetic set, in PEFT's format", Everybody},
 	{Small + "/README.md", "the small model's card, with its accuracy on test clients", Evaluated},
 	{Small + "/", "the small model as a Hugging Face folder", Everybody},
 	{Untuned, "what the model wrote before training, to compare with", Everybody},

@@ -20,6 +20,7 @@ const (
 	Mixes         = "mixes.parquet"
 	Synthetic     = "synthetic.parquet"
 	Small         = "small"
+	Adapter       = "adapter" // of the generator, of the run or of a round
 	Untuned       = "untuned.parquet"
 	Untrained     = "untrained.parquet"
 	Eval          = "eval.json"

@@ -31,7 +31,6 @@ import (
 const (
 	PromptsFile = rundir.Prompts
 	ScoresFile  = rundir.Scores
-	AdapterDir  = "adapter"
 	// AdamW's moments after the round, of a method that keeps them.
 	OptimizerFile = "optimizer.safetensors"
 	// The state after the last update, of a round that is not done.
@@ -100,7 +99,7 @@ func (p *Policy) Restore(round int) (err error) {
 		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir),
 			rng.New(p.Config.Seed, "lora"))
 	} else {
-		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), AdapterDir), p.Model)
+		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), rundir.Adapter), p.Model)
 	}
 	p.round = round
 	return err
@@ -234,7 +233,7 @@ func (p *Policy) corrected(samples []sampling.Row, scores []float64) (_ []float6
 
 // save writes the adapters of a round, and the moments of their optimizer unless it is nil.
 func (p *Policy) save(r *rounds.Round, optimizer *trainer.Optimizer) error {
-	if err := p.Adapter.Save(filepath.Join(r.Dir, AdapterDir)); err != nil || optimizer == nil {
+	if err := p.Adapter.Save(filepath.Join(r.Dir, rundir.Adapter)); err != nil || optimizer == nil {
 		return err
 	}
 	return optimizer.Save(filepath.Join(r.Dir, OptimizerFile))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"popri/internal/atomicfile"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
@@ -19,6 +20,9 @@ const writtenFile = rundir.Written
 // synthetic.kept says so, and, if synthetic.public_texts is set, the public texts that are most relevant to the
 // clients.
 func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sampling.Row, error) {
+	if err := atomicfile.Folder(filepath.Join(filepath.Dir(file), rundir.Adapter), p.Adapter.Save); err != nil {
+		return nil, err
+	}
 	c := p.Config.Synthetic
 	form, err := p.form()
 	if err != nil {

@@ -22,6 +22,23 @@ func (t *Runner) Done() int {
 	return done
 }
 
+// Adapter is the folder of the adapter that wrote the run's synthetic set, or else of the newest round's; "" for a run
+// without adapters.
+func Adapter(run string) (string, error) {
+	dir := filepath.Join(run, rundir.Adapter)
+	if !rundir.Has(run, rundir.Adapter) {
+		newest, err := Latest(run)
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(rundir.Round(run, newest), rundir.Adapter)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return "", nil
+	}
+	return dir, nil
+}
+
 // Latest returns the newest complete round of a run, 0 if there is none.
 func Latest(run string) (int, error) {
 	b, err := os.ReadFile(filepath.Join(run, rundir.Latest))

@@ -17,6 +17,7 @@ import (
 	"popri/datasets"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/method"
@@ -129,8 +130,8 @@ func (in Inputs) Compare(dir string, accept bool) error {
 	}
 	if !accept {
 		return fault.Userf("%s began with other inputs than it would continue with:\n  %s\n"+
-			"Change them back, begin again in another folder, or accept this by --accept-changes",
-			dir, strings.Join(changes, "\n  "))
+			"Change them back, begin again in another folder, or accept this by\n  %s",
+			dir, strings.Join(changes, "\n  "), quote.Shell("popri", "run", "--resume", "--accept-changes", "--out", dir))
 	}
 	in.Changes = append(began.Changes, changes...)
 	return in.Write(dir)

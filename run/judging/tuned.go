@@ -11,7 +11,6 @@ import (
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/lora"
-	"popri/methods/policy"
 	"popri/methods/rounds"
 	"popri/model/lm"
 	"popri/model/shipped"
@@ -43,7 +42,7 @@ type trained struct {
 	free   func()
 }
 
-// guesses attack the models that a run has: the generator with the newest round's adapters, and the small model.
+// guesses attack the models that a run has: the generator with the adapters that wrote the set, and the small model.
 func guesses(ctx context.Context, c configs.Config, run string, in judge.Input) (list []judge.Guess, err error) {
 	if err := assembly.SetDevice(c); err != nil {
 		return nil, err
@@ -100,20 +99,17 @@ func (t *trained) score(ctx context.Context, seed uint64, group string, list []j
 	return out, nil
 }
 
-// generator is the run's generator without and with the newest round's adapters; nil for a run without adapters.
+// generator is the run's generator without and with the adapters that wrote the set; nil for a run without adapters.
 func generator(c configs.Config, run string) (*trained, error) {
-	newest, err := rounds.Latest(run)
-	if err != nil || newest == 0 {
+	dir, err := rounds.Adapter(run)
+	if err != nil || dir == "" {
 		return nil, err
-	}
-	if !rundir.Has(rundir.Round(run, newest), policy.AdapterDir) {
-		return nil, nil
 	}
 	g, err := assembly.LoadGenerator(c)
 	if err != nil {
 		return nil, err
 	}
-	adapter, err := lora.Load(filepath.Join(rundir.Round(run, newest), policy.AdapterDir), g.Model)
+	adapter, err := lora.Load(dir, g.Model)
 	if err != nil {
 		g.Model.Free()
 		return nil, fault.User(err)

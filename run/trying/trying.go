@@ -74,16 +74,16 @@ func Open(run string) (m *Models, err error) {
 	return m, m.readPrompts(run)
 }
 
-// readPrompts finds the newest round with prompts and an adapter.
+// readPrompts finds the newest round's prompts and the adapter that wrote the synthetic set.
 func (m *Models) readPrompts(run string) error {
 	round, err := rounds.Latest(run)
 	if err != nil || round == 0 {
 		return err
 	}
 	folder := rundir.Round(run, round)
-	adapter := filepath.Join(folder, "adapter")
-	if !rundir.Has(folder, rundir.Prompts) || !rundir.Has(folder, "adapter") {
-		return nil
+	adapter, err := rounds.Adapter(run)
+	if err != nil || adapter == "" || !rundir.Has(folder, rundir.Prompts) {
+		return err
 	}
 	if m.prompts, err = rows.Read[sampling.PromptRow](filepath.Join(folder, rundir.Prompts)); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (m *Models) Names() (small, generator string) {
 	if m.adapter == "" {
 		return small, "The run has no adapters: its method tunes no generator."
 	}
-	return small, fmt.Sprintf("%s without and with the adapters of the last round; prompts of that round.", m.dir)
+	return small, fmt.Sprintf("%s without and with the adapters that wrote the synthetic set; prompts of the last round.", m.dir)
 }
 
 // Write implements tryout.Models. Models are loaded for the first text.
