@@ -11,6 +11,7 @@ import (
 	"popri/configs"
 	"popri/datasets/clients"
 	"popri/methods"
+	"popri/methods/target"
 	"popri/run/assembly"
 	"popri/study/grid"
 )
@@ -105,12 +106,14 @@ func expected(c grid.Cell, p *clients.Population, asks string) (ledger.Record, e
 // asks are the keys, and the sections, that decide what a run asks the clients and with which noise.
 var asks = []string{"seed", "data", "model.path", "generate.by_label", "scoring", "fed", "aggregate", "privacy"}
 
-// Question is equal for runs that ask the clients once and, as far as their settings tell, the same with the same
-// noise, so that one release serves them all; "" for a run that asks in each round, continues another run's ledger, or
-// does not ask here.
+// Question is equal for runs that ask the clients for their mean embedding once and, as far as their settings tell, with
+// the same noise, so that one release serves them all; "" for a run that asks in each round or for something else,
+// continues another run's ledger, or does not ask here.
 func Question(c grid.Cell) string {
-	if methods.Of(c.Config).ReleasesOf(c.Config) != 1 || c.Config.Scoring.Release != "once" ||
-		c.Config.Privacy.Continues != "" || c.Config.Fed.Elsewhere() {
+	m := methods.Of(c.Config)
+	asked, _ := m.Query(c.Config)
+	if mean, _ := target.Query(c.Config); asked != mean || m.ReleasesOf(c.Config) != 1 || c.Config.Privacy.Continues != "" ||
+		c.Config.Fed.Elsewhere() {
 		return ""
 	}
 	var b strings.Builder

@@ -70,3 +70,20 @@ func TestHalvingCost(t *testing.T) {
 		t.Errorf("differing: fixed %v, ε = %g, want %g", fixed, some.Epsilon, all.Epsilon)
 	}
 }
+
+// Methods that ask the clients for different things do not share a release.
+func TestQuestionsOfMethods(t *testing.T) {
+	c := configuration(t, 1)
+	testworld.AskOnce(&c)
+	for methods, want := range map[string]int{"popri,public_selection,grpo": 1, "public_selection,word_pairs": 2,
+		"word_pairs,private_evolution,popri": 3} {
+		cells, err := grid.All(c, []grid.Axis{{Key: "method", Values: strings.Split(methods, ",")}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cost, _, err := Epsilon(cells, nil, true)
+		if err != nil || len(cost) != 1 || cost[0].Charges != want {
+			t.Errorf("%s: %v, %+v, want %d releases", methods, err, cost, want)
+		}
+	}
+}
