@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"popri/datasets/clients"
 	"popri/datasets/speeches"
 	"popri/internal/atomicfile"
+	"popri/internal/parquetio"
 	"popri/internal/version"
 )
 
@@ -60,14 +62,14 @@ func (a *app) runInit(cmd *cobra.Command, o clients.ImportOptions, public []stri
 		o.Columns, err = clients.Guess(files[0].Path, o)
 	}
 	if err != nil {
-		return usage(err)
+		return usage(mended(err))
 	}
 	a.say("columns of %s: client %q, text %q, date %q, label %q; --client, --text, --date and --label name others", files[0].Path,
 		o.Columns.Client, o.Columns.Text, o.Columns.Date, o.Columns.Label)
 	o.Deduplicate, o.SkipBlank, o.Program = clients.NoDeduplication, true, version.Program()
 	m, err := a.imported(cmd.Context(), ownFile, files, o)
 	if err != nil {
-		return err
+		return mended(err)
 	}
 	a.warnOfSplits(ownFile, m.Splits)
 	if !cmd.Flags().Changed("public") {
@@ -95,6 +97,14 @@ func (a *app) runInit(cmd *cobra.Command, o clients.ImportOptions, public []stri
 	}
 	a.say("%s is written, with the public text %s; popri run does what follows", ownConfig, strings.Join(public, ", "))
 	return a.dryRun(*c, "", true)
+}
+
+// mended adds to an error in a file's content which command has the options that may help.
+func mended(err error) error {
+	if errors.Is(err, parquetio.ErrFormat) {
+		return fmt.Errorf("%w. popri data import has flags for such files; popri init takes the file that it writes", err)
+	}
+	return err
 }
 
 // ownTemplate is the configuration as a file for people: the preset and the settings that they would change.

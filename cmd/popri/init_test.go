@@ -25,9 +25,11 @@ func posts() (csv, jsonl string) {
 
 func TestInit(t *testing.T) {
 	csv, jsonl := posts()
+	jsonl = strings.ReplaceAll(jsonl, `{"name"`, `{"mail": null, "name"`)
+	dayFirst := strings.ReplaceAll(strings.ReplaceAll(csv, "written", "date"), "2024-02-", "28/02/")
 	public := strings.Repeat("a line of public text that anybody may read in the library\n", 50)
 	for name, c := range map[string]struct{ content, client string }{
-		"posts.csv": {csv, "author"}, "posts.jsonl": {jsonl, "author.name"}, "posts.parquet": {"", "client_id"}} {
+		"posts.csv": {csv, "author"}, "day.csv": {dayFirst, "author"}, "posts.jsonl": {jsonl, "author.name"}, "posts.parquet": {"", "client_id"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			files := map[string]string{"posts.csv": csv, "public.txt": public, name: c.content}
@@ -73,11 +75,12 @@ func TestInitMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	csv, _ := posts()
 	testfile.Write(t, "posts.csv", csv)
+	testfile.Write(t, "latin1.csv", strings.Replace(csv, "fine", "d\xe9j\xe0 vu", 1))
 	for _, c := range [][]string{
 		{"posts.csv --client autor", "posts.csv", `"autor" for the client`, "author"},
 		{"posts.csv --text bodi", "posts.csv", `"bodi" for the text`, "body"},
 		{"posts.csv --date body", "posts.csv", "line 2", "date"},
-		{"none.csv", "none.csv"},
+		{"none.csv", "none.csv"}, {"latin1.csv", "not UTF-8", "popri data import"},
 		{"posts.csv --preset larg", `"larg"`},
 	} {
 		code, _, errs := popri(t, append([]string{"init"}, strings.Fields(c[0])...)...)

@@ -39,7 +39,7 @@ func Guess(path string, o ImportOptions) (c records.Columns, err error) {
 		for word := range strings.FieldsSeq(words) {
 			if i := slices.IndexFunc(names, func(name string) bool {
 				parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("_.- ", r) })
-				return name != c.Text && slices.Contains(parts, word)
+				return name != c.Text && slices.Contains(parts, word) && !empty(path, o.Dialect, records.Columns{Client: name, Text: c.Text})
 			}); i >= 0 && given == "" {
 				return names[i]
 			}
@@ -53,9 +53,15 @@ func Guess(path string, o ImportOptions) (c records.Columns, err error) {
 	}
 	cells, err := first(path, o.Dialect, c)
 	if o.Columns.Date == "" && slices.ContainsFunc(cells, func(r records.Record) bool { _, ok := dateOf(r.Date.Value, ""); return !ok }) {
-		c.Date = ""
+		c.Date, c.Unread = "", append(c.Unread, "date")
 	}
 	return c, err
+}
+
+// empty reports whether the column that is read as clients has no value in the first records.
+func empty(path string, d records.Dialect, c records.Columns) bool {
+	cells, err := first(path, d, c)
+	return err == nil && !slices.ContainsFunc(cells, func(r records.Record) bool { return !r.Client.Null })
 }
 
 // first reads the first records of a file.
