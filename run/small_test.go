@@ -149,7 +149,11 @@ func TestSmallModel(t *testing.T) {
 		!strings.Contains(err.Error(), "privacy.continues="+dir) {
 		t.Errorf("a start that spent ε: %v", err)
 	}
+	recipe := c.Downstream.Recipe
 	testworld.Set(&c, append(methods.Further(dir), "trainer.rounds=1")...)
+	if c.Downstream.Recipe != recipe {
+		t.Errorf("the recipe is %s, so that figures do not compare with the first run's of %s", c.Downstream.Recipe, recipe)
+	}
 	both := c.Privacy.Epsilon
 	c.Privacy.Epsilon /= 2
 	if _, err := Open(t.Context(), Options{Config: c, Dir: filepath.Join(t.TempDir(), "run")}); err == nil ||

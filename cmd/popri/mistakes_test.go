@@ -18,6 +18,7 @@ import (
 // TestConfigMistakes: every mistake of a configuration is named at once, with its place, and no run is begun.
 func TestConfigMistakes(t *testing.T) {
 	dir := t.TempDir()
+	testfile.Write(t, filepath.Join(dir, "earlier", "config.yaml"), "method: popri\n")
 	config := write(t, dir, "bad.yaml", "dpo:\n  beta: -1\n  rejected_rnak: 5\ntrainer:\n  rounds: many\n")
 	for _, c := range []struct {
 		args []string
@@ -29,6 +30,7 @@ func TestConfigMistakes(t *testing.T) {
 			[]string{"3 problems", "dpo.beta", "seed", "nonsense"}},
 		{[]string{"--preset", "nonsense"}, []string{"nonsense", "demo"}},
 		{[]string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"missing.yaml", "no such file"}},
+		{[]string{"--at-clients", filepath.Join(dir, "earlier")}, []string{"earlier has no small model: popri eval --run "}},
 	} {
 		out := filepath.Join(dir, "run")
 		code, stdout, errs := popri(t, append([]string{"run", "--out", out}, c.args...)...)

@@ -95,6 +95,9 @@ func (o *runOptions) follow(cmd *cobra.Command) error {
 	if other := changed(cmd, slices.Concat([]string{"config", "preset"}, worldNames)...); other != "" {
 		return usage(fmt.Errorf("--at-clients uses the configuration of %s; do not combine it with --%s", o.after, other))
 	}
+	if rundir.Exists(o.after) && !rundir.Has(o.after, rundir.Small) {
+		return usage(fmt.Errorf("%s has no small model: popri eval --run %[1]s trains it", o.after))
+	}
 	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(methods.Further(o.after), o.flags.set...)
 	return nil
 }
@@ -131,8 +134,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		}
 	}
 	if !o.resume {
-		err := o.own.check(cmd, c)
-		if err != nil {
+		if err := o.own.check(cmd, c); err != nil && o.after == "" { // whose public text and models were answered for
 			return err
 		}
 		if o.dry {

@@ -55,8 +55,7 @@ func short(v *configs.Report, c configs.Config) {
 // further are the settings with which clients train an adapter of the small model of a finished run. They were chosen on
 // validation clients (docs/lab/2026-11-28-adapter-at-clients.md).
 func further(method, run string) []string {
-	return []string{"method=" + method, "downstream.model=" + filepath.Join(run, rundir.Small),
-		"downstream.recipe=pretrained", "privacy.continues=" + run, "privacy.noise_multiplier=0", "fedavg.lora_rank=1",
-		"fedavg.learning_rate=2", "fedavg.clip_norm=0.8", "trainer.rounds=10", "trainer.patience=0",
-		"trainer.select=validation"}
+	return []string{"method=" + method, "downstream.model=" + filepath.Join(run, rundir.Small), "privacy.continues=" + run,
+		"privacy.noise_multiplier=0", "fedavg.lora_rank=1", "fedavg.learning_rate=2", "fedavg.clip_norm=0.8",
+		"trainer.rounds=10", "trainer.patience=0", "trainer.select=validation"}
 }
