@@ -36,23 +36,23 @@ func selected(s rounds.Selection) string {
 }
 
 // convergence says whether the rounds continued as long as they helped, and, if they did not, at which pace; "" where
-// no figure shows it. seconds are each round's seconds. settled reports whether trainer.patience ended the rounds.
-func convergence(c configs.Config, figures []series.Round, seconds map[int]float64) (text string, settled bool) {
+// no figure shows it. planned is the number of rounds at most, and seconds are each round's seconds. settled reports whether trainer.patience ended the rounds.
+func convergence(c configs.Config, planned int, figures []series.Round, seconds map[int]float64) (text string, settled bool) {
 	by := cmp.Or(c.SelectsBy(), rounds.Distance)
 	p := rounds.ProgressOf(figures, by)
 	if p.Measured < 2 {
 		return "", false
 	}
 	name := "released distance from the clients' mean embedding"
+	settled = c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience && len(figures) < planned
 	if by == configs.ValidationLoss {
-		return "", c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience // the plot shows it
+		return "", settled // the plot shows it
 	}
 	if by == rounds.FID {
 		name = "Fréchet distance from the validation clients' texts"
 	}
 	text = fmt.Sprintf("The samples' %s went from %.4f to %.4f in %d measurements.%s", name, p.First, p.Last, p.Measured,
 		publicNearer(figures, by, p.Last))
-	settled = c.Trainer.Patience > 0 && p.Idle >= c.Trainer.Patience
 	switch {
 	case settled:
 		return text +

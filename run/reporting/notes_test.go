@@ -26,6 +26,8 @@ func TestConvergence(t *testing.T) {
 	}
 	once, patient := configs.Default(), configs.Default()
 	patient.Trainer = configs.Trainer{Rounds: 32, Select: "distance", Patience: 2}
+	whole := patient
+	whole.Trainer.Rounds = 4
 	for name, c := range map[string]struct {
 		config  configs.Config
 		figures []series.Round
@@ -38,14 +40,26 @@ func TestConvergence(t *testing.T) {
 		"up at the end":  {once, list(0.4, 0.3, 0.31), "The last did not fall", false},
 		"at rest":        {once, list(0.4, 0.3, 0.31, 0.32), "The last 2 did not fall", false},
 		"ended":          {patient, list(0.4, 0.3, 0.31, 0.32), "so the rounds ended (trainer.patience)", true},
+		"all rounds":     {whole, list(0.4, 0.3, 0.31, 0.32), "The last 2 did not fall", false},
 		"ended by bound": {patient, list(0.4, 0.3, 0.31), "The last did not fall", false},
 		"unknown":        {once, list(0.4), "", false},
 		"public nearer":  {once, behind(0.25, 0.4, 0.3), "is nearer: 0.2500. If more rounds", false},
 		"public further": {once, behind(0.35, 0.4, 0.3), "2 measurements. It was still", false},
 	} {
-		text, settled := convergence(c.config, c.figures, map[int]float64{1: 500, 2: 70, 3: 74})
+		text, settled := convergence(c.config, c.config.Trainer.Rounds, c.figures, map[int]float64{1: 500, 2: 70, 3: 74})
 		if !strings.Contains(text, c.want) || settled != c.settled || (c.want == "") != (text == "") {
 			t.Errorf("%s: %q, %v", name, text, settled)
 		}
+	}
+}
+
+// The command of a report makes the run again, in another folder.
+func TestAgain(t *testing.T) {
+	c := configs.Default()
+	if command := again("runs/a/", c); command != "popri run --config runs/a/config.yaml --out runs/a-again" {
+		t.Error(command)
+	}
+	if c.Data.Private = "mine.parquet"; !strings.HasSuffix(again("runs/a", c), " --allow-embedded") {
+		t.Error(again("runs/a", c))
 	}
 }

@@ -40,7 +40,7 @@ func Of(dir string) (report.Report, error) {
 		r.Subtitle += "; shortened: " + r.Shortened
 	}
 	r.Folder = filepath.Base(dir)
-	r.Command = cmp.Or(c.Provenance["command"], quote.Shell("popri", "run", "--config", filepath.Join(dir, rundir.Config)))
+	r.Command = cmp.Or(c.Provenance["command"], again(dir, *c))
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	figures, err := rounds.ReadMetrics(dir)
 	if err != nil {
@@ -69,7 +69,7 @@ func Of(dir string) (report.Report, error) {
 			Seconds: perRound[m.Number]})
 	}
 	var settled bool
-	if r.Convergence, settled = convergence(*c, figures, perRound); r.Convergence != "" {
+	if r.Convergence, settled = convergence(*c, d.RoundsOf(*c), figures, perRound); r.Convergence != "" {
 		r.Notes = append(r.Notes, r.Convergence)
 	}
 	if len(figures) < d.RoundsOf(*c) && !(finished && settled) {
@@ -179,4 +179,13 @@ func Write(dir string) (string, error) {
 	atomicfile.RemoveAbandoned(dir)
 	path := filepath.Join(dir, rundir.Report)
 	return path, report.Write(path, r)
+}
+
+// again is the command that makes a run with the same settings.
+func again(dir string, c configs.Config) string {
+	words := []string{"popri", "run", "--config", filepath.Join(dir, rundir.Config), "--out", filepath.Clean(dir) + "-again"}
+	if len(c.Borrowed()) > 0 {
+		words = append(words, "--allow-embedded")
+	}
+	return quote.Shell(words...)
 }
