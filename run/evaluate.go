@@ -122,6 +122,9 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 				return nil, err
 			}
 		}
+		if err := config.Validate(); err != nil {
+			return nil, err
+		}
 		anew = err == nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
 	}
 	product := methods.Of(s.Config).Name

@@ -134,6 +134,12 @@ func TestSmallModel(t *testing.T) {
 		kept.Downstream.Steps != 20 {
 		t.Errorf("the run's configuration has changed (%v)", err)
 	}
+	for _, wrong := range []string{"downstream.length=1", "downstream.trainings=0", "downstream.adapter=foo"} {
+		if _, err := s.Evaluate(t.Context(), evaluator.Options{By: []string{wrong}}); err == nil ||
+			!strings.Contains(err.Error(), wrong[:strings.Index(wrong, "=")]) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
 	if _, err := s.Evaluate(t.Context(), evaluator.Options{By: []string{"downstream.steps=x"}}); err == nil ||
 		!strings.Contains(err.Error(), "downstream.steps") {
 		t.Errorf("an impossible setting: %v", err)
