@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ func read(path string, labelled bool) ([]Text, error) {
 	var err error
 	switch ext := strings.ToLower(filepath.Ext(path)); {
 	case !slices.Contains([]string{".parquet", ".jsonl", ".json", ".txt"}, ext):
+		if _, err = os.Stat(path); err != nil {
+			break
+		}
 		err = bad("extension %s, want .parquet, .jsonl, .json or .txt", quote.Text(ext))
 	case ext != ".txt":
 		texts, err = readRecords(path, ext[1:], labelled, bad)

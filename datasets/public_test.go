@@ -3,6 +3,7 @@ package datasets
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -90,6 +91,14 @@ func TestReadPublic(t *testing.T) {
 		} else if err == nil || !strings.Contains(err.Error(), c.fault) || !strings.Contains(err.Error(), path) ||
 			!errors.Is(err, parquetio.ErrFormat) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.fault)
+		}
+	}
+}
+
+func TestPublicMissing(t *testing.T) {
+	for _, name := range []string{"none", "none.csv", "none.txt"} {
+		if _, err := ReadPublic(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -19,6 +19,9 @@ func TestIdle(t *testing.T) {
 	if text := Idle(c, steps(0)[:2]); !strings.Contains(text, "2 updates moved nothing") {
 		t.Errorf("rates of 0: %q", text)
 	}
+	if text := Idle(c, steps(0)[:1]); !strings.Contains(text, "the 1 update moved nothing") {
+		t.Errorf("one rate of 0: %q", text)
+	}
 	for name, moved := range map[string][]dpo.Metrics{"up": steps(0.01), "down": steps(-0.01), "two": steps(0)[1:]} {
 		if text := Idle(c, moved); text != "" {
 			t.Errorf("%s: %q", name, text)

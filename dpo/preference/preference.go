@@ -12,6 +12,7 @@ import (
 
 	"popri/configs"
 	"popri/dpo"
+	"popri/internal/quote"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
@@ -50,8 +51,8 @@ func Idle(c configs.Config, steps []dpo.Metrics) string {
 	if !still && (len(steps) < 3 || math.Abs(last.RewardsMargins)/c.DPO.Beta >= leastMove) {
 		return ""
 	}
-	return fmt.Sprintf("the %d updates moved nothing (loss %.4f, margin %.2g): optimizer.learning_rate is %g, "+
-		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g", len(steps), last.Loss,
+	return fmt.Sprintf("the %s moved nothing (loss %.4f, margin %.2g): optimizer.learning_rate is %g, "+
+		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g", quote.Count(len(steps), "update", "updates"), last.Loss,
 		last.RewardsMargins, c.Optimizer.LearningRate, last.LearningRate, c.Optimizer.WarmupSteps)
 }
 
