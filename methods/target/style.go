@@ -158,11 +158,12 @@ func lines(measures []Measured) bool {
 // String says in what the form of the clients' texts differs most from the public texts'; "" where nothing does by more
 // than the noise.
 func (f Form) String() string {
+	shown := func(v float64) float64 { return max(math.Round(v*1e6)/1e6, 0) } // without what float32 rounds
 	order := func(a, b Measured) int { return cmp.Compare(math.Abs(b.Apart), math.Abs(a.Apart)) }
 	var found []string
 	for _, m := range slices.SortedStableFunc(slices.Values(f.Measures), order) {
 		if len(found) < 4 && math.Abs(m.Apart) > 0.3 && math.Abs(m.Clients-m.Public) > 3*m.Noise {
-			found = append(found, fmt.Sprintf("%s %.2g (public text %.2g)", m.Name, max(m.Clients, 0), m.Public))
+			found = append(found, fmt.Sprintf("%s %.2g (public text %.2g)", m.Name, shown(m.Clients), shown(m.Public)))
 		}
 	}
 	if len(found) == 0 {
