@@ -18,11 +18,11 @@ func (r *Report) configuration() {
 	path := filepath.Join(r.Dir, rundir.Config)
 	c, err := configs.Load(configs.LoadOptions{File: path})
 	if errors.Is(err, fs.ErrNotExist) {
-		r.problem("%s is missing: the releases cannot be compared with it.", path)
-		return
+		err = fmt.Errorf("%s is missing: the releases cannot be compared with it.", path)
 	}
 	if err != nil {
 		r.problem("%v", err)
+		r.unreleased = nil // nothing says how often clients were to be asked
 		return
 	}
 	b := r.Record.Budget

@@ -377,6 +377,19 @@ func TestConfigurationIsCompared(t *testing.T) {
 	}
 }
 
+// Where the settings cannot be read, nobody knows which rounds ask, and the audit complains of the settings alone.
+func TestUnreadableConfiguration(t *testing.T) {
+	dir := made(t, 1, ledger.Full, "")
+	write(t, filepath.Join(rundir.Round(dir, 2), "pairs.parquet"), nil)
+	if r := audited(t, dir); !strings.Contains(strings.Join(r.Problems, "\n"), "made after a release that is not on disk") {
+		t.Errorf("a round without a release: %q", r.Problems)
+	}
+	write(t, filepath.Join(dir, rundir.Config), []byte("trainer:\n  max_hours: 5\n"))
+	if r := audited(t, dir); len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "trainer.max_hours") {
+		t.Errorf("a setting of an earlier version: %q", r.Problems)
+	}
+}
+
 // A ledger that was rolled back with its head and its releases is found by a hash that was kept elsewhere; one that has
 // grown since is not complained of.
 func TestAnchoredHead(t *testing.T) {
