@@ -9,6 +9,7 @@ import (
 
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
 	"popri/show/series"
@@ -143,8 +144,8 @@ func (t *Runner) converged() (bool, error) {
 	if p.Idle < t.Patience {
 		return false, nil
 	}
-	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f for "+
-		"%d rounds (trainer.patience)", len(figures), t.Rounds, t.By, p.Least, p.Idle))
+	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f by more than chance for "+
+		"%s (trainer.patience)", len(figures), t.Rounds, t.By, p.Least, quote.Count(p.Idle, "round", "rounds")))
 	t.Events.Log("converged", len(figures), p)
 	return true, nil
 }

@@ -15,6 +15,7 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/internal/fault"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/model/embedding"
@@ -55,7 +56,7 @@ var ErrUnmeasured = errors.New("nothing was found wrong, and the noise could not
 func (a Audited) Verdict() error {
 	switch {
 	case !a.Sound():
-		return fmt.Errorf("account audit: %s does not pass the audit: %d problems", a.Dir, len(a.Problems))
+		return fmt.Errorf("account audit: %s does not pass the audit: %s", a.Dir, quote.Count(len(a.Problems), "problem", "problems"))
 	case a.Protected != nil && a.Protected.Verdict() != nil:
 		return a.Protected.Verdict()
 	case a.Unmeasured && !a.skipped:

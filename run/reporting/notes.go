@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"popri/configs"
+	"popri/internal/quote"
 	"popri/methods/rounds"
 	"popri/show/series"
 )
@@ -56,8 +57,8 @@ func convergence(c configs.Config, planned int, figures []series.Round, seconds 
 	switch {
 	case settled:
 		return text +
-			fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %d, so the rounds ended "+
-				"(trainer.patience).", p.Least, p.Idle), true
+			fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %s, so the rounds ended "+
+				"(trainer.patience).", p.Least, quote.Count(p.Idle, "measurement", "measurements")), true
 	case p.Idle == 1:
 		return text + " The last did not fall by more than chance.", false
 	case p.Idle > 1:
