@@ -29,7 +29,6 @@ var (
 	sums     = map[string]func(in *state, a, b Value) Value{"+": add, "-": arithmetic("-")}
 	products = map[string]func(in *state, a, b Value) Value{"*": multiply, "/": arithmetic("/"), "//": arithmetic("//"),
 		"%": remainder}
-	powers = map[string]func(in *state, a, b Value) Value{"**": arithmetic("**")}
 )
 
 func add(in *state, a, b Value) Value {
@@ -113,7 +112,7 @@ func arithmetic(op string) func(in *state, a, b Value) Value {
 		if bf == 0 && strings.ContainsAny(op, "/%") {
 			fail("division by zero")
 		}
-		if aw && bw && op != "/" && (op != "**" || bi >= 0) {
+		if aw && bw && op != "/" {
 			return whole(op, ai, bi)
 		}
 		f := 0.0
@@ -129,42 +128,11 @@ func arithmetic(op string) func(in *state, a, b Value) Value {
 				fail("%d / %d is not supported: the numbers are large", ai, bi)
 			}
 			f = af / bf
-		case "//":
-			f = floorDivision(af, bf)
-		case "%":
-			f = pythonMod(af, bf)
-		case "**":
-			if f = math.Pow(af, bf); math.IsNaN(f) || math.IsInf(f, 0) {
-				fail("%v ** %v is not supported", a, b)
-			}
+		default:
+			fail("%v %s %v is not supported", a, op, b)
 		}
 		return f
 	}
-}
-
-// pythonMod is a % b, which has the sign of b.
-func pythonMod(a, b float64) float64 {
-	m := math.Mod(a, b)
-	switch {
-	case m == 0:
-		return math.Copysign(0, b)
-	case (m < 0) != (b < 0):
-		m += b
-	}
-	return m
-}
-
-// floorDivision is a // b, as Python rounds it.
-func floorDivision(a, b float64) float64 {
-	q := (a - pythonMod(a, b)) / b
-	if q == 0 {
-		return math.Copysign(0, a/b)
-	}
-	f := math.Floor(q)
-	if q-f > 0.5 {
-		f++
-	}
-	return f
 }
 
 func whole(op string, a, b int64) Value {
@@ -176,11 +144,6 @@ func whole(op string, a, b int64) Value {
 		z.Sub(x, y)
 	case "*":
 		z.Mul(x, y)
-	case "**":
-		if b > 64 && (a > 1 || a < -1) {
-			fail("%d ** %d is larger than 64 bits", a, b)
-		}
-		z.Exp(x, big.NewInt(min(b, 64+b%2)), nil) // of 0, 1 and -1, more changes nothing
 	default: // // and %: rounded down
 		m := new(big.Int)
 		z.DivMod(x, y, m) // m ≥ 0

@@ -33,9 +33,8 @@ type parser struct {
 	tokens []token
 	at     int
 	depth  int
-	loops  int             // that the statement stands in
-	used   map[string]bool // names that the macro refers to
-	last   lastCall
+	loops  int    // that the statement stands in
+	macro  *macro // that it stands in, or nil
 	frame  *frame
 	frames []*frame // all of them
 	// soft says that names of filters may be unknown until they are used, as Jinja has it within a condition.
@@ -311,8 +310,7 @@ func (p *parser) operation(operand func() expr, of map[string]func(in *state, a,
 }
 
 func (p *parser) sum() expr     { return p.operation(p.joined, sums) }
-func (p *parser) product() expr { return p.operation(p.power, products) }
-func (p *parser) power() expr   { return p.operation(func() expr { return p.unary(true) }, powers) }
+func (p *parser) product() expr { return p.operation(func() expr { return p.unary(true) }, products) }
 
 // joined reads texts with ~ between them.
 func (p *parser) joined() expr {
@@ -421,8 +419,8 @@ func (p *parser) dict() expr {
 }
 
 func (p *parser) load(n string) expr {
-	if p.used != nil {
-		p.used[n] = true
+	if p.macro != nil && slices.Contains([]string{"caller", "kwargs", "varargs"}, n) && !slices.Contains(p.macro.names, n) {
+		p.fail("%s in a macro is not supported", n)
 	}
 	p.loads(n)
 	return func(in *state, s *scope) Value {

@@ -11,9 +11,7 @@ func (p *parser) statement(tag token) stmt {
 	case "set":
 		return p.set()
 	case "macro":
-		return p.macro()
-	case "call":
-		return p.callBlock()
+		return p.macroBlock()
 	case "filter":
 		return p.filterBlock()
 	case "with":
@@ -139,7 +137,9 @@ func (p *parser) loop() stmt {
 	if p.skipName("if") {
 		p.framed(names, func() { l.when = p.expression() })
 	}
-	l.recursive = p.skipName("recursive")
+	if p.now().named("recursive") {
+		p.fail("recursive loops are not supported")
+	}
 	p.closed()
 	soft := p.soft
 	p.soft = false
@@ -154,7 +154,7 @@ func (p *parser) loop() stmt {
 		l.otherFrame = p.framed(nil, func() { l.otherwise, _ = p.body("endfor") })
 	}
 	p.closed()
-	return func(in *state, s *scope) flow { return l.run(in, s, over(in, s), 0) }
+	return func(in *state, s *scope) flow { return l.run(in, s, over(in, s)) }
 }
 
 func (p *parser) set() stmt {
@@ -268,46 +268,15 @@ func (p *parser) parameters(m *macro) {
 	}
 }
 
-// macroBody reads what a macro or a call's block writes, and notes which names it refers to.
-func (p *parser) macroBody(m *macro, until string) {
-	outer := p.used
-	p.used = map[string]bool{}
-	m.body, m.frame = p.inMacro(append(slices.Clone(m.names), "caller", "kwargs", "varargs"), until)
-	m.used = p.used
-	for n := range p.used {
-		if outer != nil {
-			outer[n] = true
-		}
-	}
-	p.used = outer
-}
-
-func (p *parser) macro() stmt {
+func (p *parser) macroBlock() stmt {
 	m := &macro{name: p.wantKind(name, "a name").text}
 	p.stores(m.name)
 	p.parameters(m)
-	p.macroBody(m, "endmacro")
+	defer func(outer *macro) { p.macro = outer }(p.macro)
+	p.macro = m
+	m.body, m.frame = p.inMacro(m.names, "endmacro")
 	return func(_ *state, s *scope) flow {
 		s.vars[m.name] = m.in(s)
-		return onward
-	}
-}
-
-func (p *parser) callBlock() stmt {
-	m := &macro{name: "caller"}
-	if p.now().is("(") {
-		p.parameters(m)
-	}
-	p.expression()
-	called := p.last
-	if called.before != p.at {
-		p.fail("call is followed by no call of a macro")
-	}
-	p.macroBody(m, "endcall")
-	return func(in *state, s *scope) flow {
-		f, a := called.of(in, s), called.a.values(in, s)
-		a.named.Set("caller", m.in(s))
-		in.write(in.str(in.call(f, a)))
 		return onward
 	}
 }

@@ -89,18 +89,6 @@ func isDigit(r rune) bool {
 	return unicode.IsDigit(r)
 }
 
-// cased is isupper or islower: some letters have this case and none the other.
-func cased(n string, has, hasNot func(r rune) bool) func(in *state, s string, a args) Value {
-	return func(_ *state, s string, a args) Value {
-		a.given(n)
-		return isCased(s, has, hasNot)
-	}
-}
-
-func isCased(s string, has, hasNot func(r rune) bool) bool {
-	return strings.IndexFunc(s, has) >= 0 && strings.IndexFunc(s, hasNot) < 0
-}
-
 func changedBy(n string, change func(s string) string) func(in *state, s string, a args) Value {
 	return func(in *state, s string, a args) Value {
 		a.given(n)
@@ -146,12 +134,9 @@ func init() { // the table refers to functions that refer to it
 		"isdigit": each("isdigit", isDigit), "isalpha": each("isalpha", unicode.IsLetter),
 		"isalnum": each("isalnum", func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
 		"isspace": each("isspace", isSpace),
-		"isupper": cased("isupper", unicode.IsUpper, unicode.IsLower),
-		"islower": cased("islower", unicode.IsLower, unicode.IsUpper),
 		"upper":   changedBy("upper", upper), "lower": changedBy("lower", lower),
 		"capitalize": changedBy("capitalize", capitalized), "title": changedBy("title", titled),
 		"split": splitting("split"), "rsplit": splitting("rsplit"), "splitlines": splitLines,
-		"partition": partition("partition", strings.Index), "rpartition": partition("rpartition", strings.LastIndex),
 		"removeprefix": func(_ *state, s string, a args) Value {
 			of, _ := a.given("removeprefix", "prefix")
 			return strings.TrimPrefix(s, textOf("removeprefix", of[0]))
@@ -262,24 +247,6 @@ func fieldsUpTo(s string, most int, fromRight bool) (parts []string) {
 		s = strings.TrimLeftFunc(s[i:], isSpace)
 	}
 	return append(parts, s)
-}
-
-func partition(n string, find func(s, at string) int) func(in *state, s string, a args) Value {
-	return func(_ *state, s string, a args) Value {
-		of, _ := a.given(n, "sep")
-		at := textOf(n, of[0])
-		if at == "" {
-			fail("the separator of %s is empty", n)
-		}
-		i := find(s, at)
-		switch {
-		case i >= 0:
-			return tuple(s[:i], at, s[i+len(at):])
-		case n == "partition":
-			return tuple(s, "", "")
-		}
-		return tuple("", "", s)
-	}
 }
 
 // lines divides a text into lines as Python does; kept are their ends.
