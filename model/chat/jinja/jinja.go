@@ -6,7 +6,8 @@
 // Jinja's sandbox refuses, is an error with the line of the template; files are never read. A template comes with a
 // model, from anywhere, so steps, depth and memory are bounded.
 //
-// What chat templates hardly need is left out: sums, extremes and rounding, powers, call blocks, recursive loops.
+// What chat templates hardly need is left out: sums, extremes and rounding, powers, widths in formats,
+// call blocks, recursive loops.
 //
 // No library is used: gonja 2.9.1 writes 211 of 1009 templates of scripts/template_cases.py otherwise, without an error
 // (None, whole numbers, the order of fields, spaces behind a loop).
@@ -275,14 +276,7 @@ func (l *loopState) attribute(n string) Value {
 		return neighbour(l.at-1, "previous")
 	case "nextitem":
 		return neighbour(l.at+1, "next")
-	case "cycle":
-		return &Function{Name: n, call: func(_ *state, a args) Value {
-			if len(a.list) == 0 {
-				fail("cycle has no values")
-			}
-			return a.list[l.at%len(a.list)]
-		}}
-	case "changed", "depth", "depth0":
+	case "changed", "cycle", "depth", "depth0":
 		fail("loop.%s is not supported", n)
 	}
 	return undefined{"the member " + quoted(n) + " of loop"}

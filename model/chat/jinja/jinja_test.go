@@ -91,11 +91,10 @@ func valuesOf(t *testing.T, raw json.RawMessage) map[string]Value {
 
 // hostile are templates that would take memory or time without end. Each is refused, in a moment.
 var hostile = map[string]string{
-	"{{ 'x' * 1000000000 }}":                       "MiB",
-	"{{ ['x'] * 1000000000 }}":                     "MiB",
-	"{{ 'x' * 9223372036854775807 }}":              "MiB",
-	"{% for i in range(100000000) %}a{% endfor %}": "range",
-	"{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}":                                    "steps",
+	"{{ 'x' * 1000000000 }}":                                                         "MiB",
+	"{{ 'x' * 9223372036854775807 }}":                                                "MiB",
+	"{% for i in range(100000000) %}a{% endfor %}":                                   "range",
+	"{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}": "steps",
 	"{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}":            "MiB",
 	"{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}":            "MiB",
 	"{% set ns = namespace(l=[1]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}":                   "MiB",
@@ -115,7 +114,6 @@ var hostile = map[string]string{
 	"{{ 1" + strings.Repeat("|int", 100_000) + " }}":                                                         "in a row",
 	strings.Repeat("{% if 1 %}", 100_000):                                                                    "in each other",
 	"{{ 'x\\ny'|indent(1000000000) }}":                                                                       "MiB",
-	"{{ '%1000000000s' % 1 }}":                                                                               "width",
 	"{{ [1]|tojson(indent=1000000000)|length }}{{ 'aaaa'.replace('', 'x' * 100000000) }}":                    "MiB",
 	"{% set x = 'a' * 1000000 %}{% for i in range(99999) %}{% if x.upper() in x %}{% endif %}{% endfor %}":   "",
 	strings.Repeat(" ", 2<<20):                                                                               "bytes",
@@ -148,6 +146,8 @@ func TestErrors(t *testing.T) {
 		"{% call m() %}{% endcall %}":                `the statement "call" is not supported`,
 		"{{ 2 ** 3 }}":                               `"**" stands where`,
 		"{{ 2.5 % 2 }}":                              "2.5 % 2 is not supported",
+		"{{ '%5d' % 1 }}":                            "%5 of an int in the format \"%5d\" is not supported",
+		"{{ [1] * 2 }}":                              "a list * an int cannot be computed",
 		"{{ [1].index(1) }}":                         "index of a list is not supported",
 		"{{ 1|sum }}":                                "the filter sum is unknown or not supported",
 		"{{ 1|nothing }}":                            `no filter or test is named "nothing"`,

@@ -150,7 +150,7 @@ var changing = map[string][]string{
 
 // notSupported are methods and members of Python that this package lacks.
 var notSupported = map[string][]string{
-	"a text": {"casefold", "center", "encode", "expandtabs", "format_map", "isascii", "isdecimal", "isidentifier",
+	"a text": {"casefold", "center", "encode", "expandtabs", "format", "format_map", "isascii", "isdecimal", "isidentifier",
 		"islower", "isnumeric", "isprintable", "istitle", "isupper", "ljust", "maketrans", "partition", "rjust", "rpartition",
 		"swapcase", "translate", "zfill"},
 	"a dict": {"fromkeys"},

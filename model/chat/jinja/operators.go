@@ -64,26 +64,13 @@ func multiply(in *state, a, b Value) Value {
 		}
 	}
 	n, _, whole, ok := number(b)
-	times := func(size int) int {
-		n := max(0, n)
-		if size > 0 && n > int64(maxBytes/size) {
-			n = int64(maxBytes/size) + 1
-		}
-		in.made(int(n) * size)
-		return int(n)
-	}
 	if s, text := a.(string); text && ok && whole {
-		return strings.Repeat(s, times(len(s)))
-	}
-	if l, list := a.(*List); list && ok && whole && (l.kind == "" || l.kind == tupleKind) {
-		out := &List{kind: l.kind}
-		for range times(16 * len(l.Items)) {
-			if len(l.Items) == 0 {
-				break
-			}
-			out.Items = append(out.Items, l.Items...)
+		n = max(0, n)
+		if s != "" {
+			n = min(n, int64(maxBytes/len(s))+1)
 		}
-		return out
+		in.made(int(n) * len(s))
+		return strings.Repeat(s, int(n))
 	}
 	return arithmetic("*")(in, a, b)
 }
@@ -192,7 +179,7 @@ func (in *state) join(list []Value, separator string) string {
 // escaper escapes what is added to a safe text.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
-// format is Python's % of a text, with %s, %r, %d, %i, %f and %%, a width, and a precision of %f.
+// format is Python's % of a text, with %s, %r, %d, %i and %%.
 func (in *state) format(s string, v Value) Value {
 	values, mapping, allUsed := []Value{v}, (*Dict)(nil), true
 	switch v := v.(type) {
@@ -226,10 +213,6 @@ func (in *state) format(s string, v Value) Value {
 			}
 			i += n + 1
 		}
-		from := i
-		for i < len(s) && strings.IndexByte("-0123456789.", s[i]) >= 0 {
-			i++
-		}
 		if i == len(s) {
 			fail("the format %q is incomplete", s)
 		}
@@ -244,7 +227,7 @@ func (in *state) format(s string, v Value) Value {
 			x = values[used]
 			used++
 		}
-		b.WriteString(in.padded(in.converted(s[i], s[from:i], x, s), s[from:i], s))
+		b.WriteString(in.converted(s[i], x, s))
 		in.made(b.Len())
 	}
 	if used < len(values) && allUsed {
@@ -254,11 +237,9 @@ func (in *state) format(s string, v Value) Value {
 }
 
 // converted is a value by one letter of a format.
-func (in *state) converted(letter byte, flags string, v Value, format string) string {
+func (in *state) converted(letter byte, v Value, format string) string {
 	i, f, whole, ok := number(v)
-	_, after, precise := strings.Cut(flags, ".")
 	switch {
-	case precise && letter != 'f':
 	case letter == 's':
 		return in.str(v)
 	case letter == 'r':
@@ -269,33 +250,7 @@ func (in *state) converted(letter byte, flags string, v Value, format string) st
 		return strconv.FormatInt(i, 10)
 	case (letter == 'd' || letter == 'i') && ok && math.Abs(f) < 1<<53:
 		return strconv.FormatInt(int64(f), 10)
-	case letter == 'f' && ok:
-		digits := 6
-		if precise {
-			digits, _ = strconv.Atoi("0" + after)
-		}
-		if digits <= 100 && !math.IsNaN(f) && !math.IsInf(f, 0) {
-			return strconv.FormatFloat(f, 'f', digits, 64)
-		}
 	}
-	fail("%%%s%c of %s in the format %q is not supported", flags, letter, typeName(v), format)
+	fail("%%%c of %s in the format %q is not supported", letter, typeName(v), format)
 	return ""
-}
-
-// padded fills a text up to the width of a format.
-func (in *state) padded(text, flags, format string) string {
-	width, _, _ := strings.Cut(flags, ".")
-	if width == "" {
-		return text
-	}
-	left := strings.HasPrefix(width, "-")
-	n, err := strconv.Atoi(strings.TrimPrefix(width, "-"))
-	if err != nil || width[0] == '0' || n > 10_000 {
-		fail("the width %q in the format %q is not supported", width, format)
-	}
-	blanks := strings.Repeat(" ", max(0, n-int(length(text))))
-	if left {
-		return text + blanks
-	}
-	return blanks + text
 }

@@ -14,8 +14,6 @@ func (p *parser) statement(tag token) stmt {
 		return p.macroBlock()
 	case "filter":
 		return p.filterBlock()
-	case "with":
-		return p.with()
 	case "generation": // transformers' tags around what a model writes; they change nothing in the text
 		inner, f := p.inMacro(nil, "endgeneration")
 		return func(in *state, s *scope) flow {
@@ -212,28 +210,6 @@ func (p *parser) filterBlock() stmt {
 	return func(in *state, s *scope) flow {
 		in.write(in.str(more(in, s, first(in, s, in.captured(inner, f.scope(s))))))
 		return onward
-	}
-}
-
-func (p *parser) with() stmt {
-	var names []string
-	var values []expr
-	for p.now().kind != endBlock {
-		if len(names) > 0 {
-			p.want(",")
-		}
-		names = append(names, p.wantKind(name, "a name").text)
-		p.want("=")
-		values = append(values, p.expression())
-	}
-	var inner []stmt
-	f := p.framed(names, func() { inner = p.block("endwith") })
-	return func(in *state, s *scope) flow {
-		own := f.scope(s)
-		for i, n := range names {
-			own.vars[n] = values[i](in, s)
-		}
-		return run(inner, in, own)
 	}
 }
 

@@ -165,7 +165,6 @@ func init() { // the table refers to functions that refer to it
 			}
 			return in.join(list, s)
 		},
-		"format": formatBraces,
 	}
 }
 
@@ -274,42 +273,4 @@ func lines(s string, kept bool) (list []string) {
 func splitLines(in *state, s string, a args) Value {
 	of, _ := a.given("splitlines", "keepends")
 	return in.texts(lines(s, truth(of[0])))
-}
-
-// formatBraces is Python's str.format, with {}, {0} and {name}.
-func formatBraces(in *state, s string, a args) Value {
-	var b strings.Builder
-	next := int64(0)
-	for i := 0; i < len(s); i++ {
-		switch {
-		case strings.HasPrefix(s[i:], "{{"), strings.HasPrefix(s[i:], "}}"):
-			b.WriteByte(s[i])
-			i++
-		case s[i] == '{':
-			n := strings.IndexByte(s[i:], '}')
-			if n < 0 {
-				fail("the format %q has an open bracket", s)
-			}
-			field := s[i+1 : i+n]
-			i += n
-			v, ok := a.named.Get(field)
-			if field == "" {
-				v, ok = in.item(NewList(a.list...), next), next < int64(len(a.list))
-				next++
-			} else if len(field) == 1 && field[0] >= '0' && field[0] <= '9' {
-				at := int64(field[0] - '0')
-				v, ok = in.item(NewList(a.list...), at), at < int64(len(a.list))
-			}
-			if !ok {
-				fail("the field %q of the format %q has no value or is not supported", field, s)
-			}
-			b.WriteString(in.str(v))
-			in.made(b.Len())
-		case s[i] == '}':
-			fail("the format %q has a bracket too many", s)
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
 }
