@@ -98,42 +98,26 @@ func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 type mergesJSON [][2]string
 
 func (m *mergesJSON) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if open, err := d.Token(); err != nil {
-		return err
-	} else if open != json.Delim('[') {
-		return fmt.Errorf("model.merges must be a list, is %s", quote.Raw(fmt.Sprint(open)))
+	var lines []json.RawMessage
+	if err := json.Unmarshal(b, &lines); err != nil {
+		return fmt.Errorf("model.merges must be a list: %w", quote.JSON(err))
 	}
-	for line := 1; d.More(); line++ {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
+	for i, raw := range lines {
 		var pair []string
-		switch value := token.(type) {
-		case string:
-			if line == 1 && strings.HasPrefix(value, "#version") {
-				continue
-			}
-			pair = strings.Split(value, " ")
-		case json.Delim:
-			for d.More() {
-				part, err := d.Token()
-				if err != nil {
-					return err
-				}
-				text, ok := part.(string)
-				if !ok {
-					return fmt.Errorf("model.merges line %d holds %s, not a token", line, quote.Raw(fmt.Sprint(part)))
-				}
-				pair = append(pair, text)
-			}
-			if _, err := d.Token(); err != nil {
+		if raw[0] == '"' {
+			var text string
+			if err := json.Unmarshal(raw, &text); err != nil {
 				return err
 			}
+			if i == 0 && strings.HasPrefix(text, "#version") {
+				continue
+			}
+			pair = strings.Split(text, " ")
+		} else if err := json.Unmarshal(raw, &pair); err != nil {
+			return fmt.Errorf("model.merges line %d: %w", i+1, quote.JSON(err))
 		}
 		if len(pair) != 2 || pair[0] == "" || pair[1] == "" {
-			return quote.Errorf("model.merges line %d must be two tokens, is %q", line, pair)
+			return quote.Errorf("model.merges line %d must be two tokens, is %q", i+1, pair)
 		}
 		*m = append(*m, [2]string(pair))
 	}

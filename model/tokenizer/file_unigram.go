@@ -55,44 +55,21 @@ func (t *Tokenizer) parseUnigram(file *tokenizerFile, added []AddedToken) error 
 
 // UnmarshalJSON reads the list of pieces and scores, [["<unk>", 0], …].
 func (v *unigramVocab) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	if open, err := d.Token(); err != nil {
-		return err
-	} else if open != json.Delim('[') {
-		return fmt.Errorf("model.vocab must be a list of pieces and scores, is %s", quote.Raw(fmt.Sprint(open)))
+	var list [][]json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return fmt.Errorf("model.vocab must be a list of pieces and scores: %w", quote.JSON(err))
+	}
+	if len(list) > maxID {
+		return fmt.Errorf("model.vocab has more than the %d pieces that are allowed", maxID)
 	}
 	*v = unigramVocab{ids: map[string]int32{}}
-	for d.More() {
-		id := len(v.scores)
-		if id >= maxID {
-			return fmt.Errorf("model.vocab has more than the %d pieces that are allowed", maxID)
+	for id, pair := range list {
+		var piece string
+		if len(pair) != 2 || pair[0][0] != '"' || json.Unmarshal(pair[0], &piece) != nil ||
+			pair[1][0] != '-' && (pair[1][0] < '0' || pair[1][0] > '9') {
+			return fmt.Errorf("model.vocab: id %d is not a piece and its score", id)
 		}
-		open, err := d.Token()
-		if err != nil {
-			return err
-		}
-		if open != json.Delim('[') {
-			return fmt.Errorf("model.vocab: id %d is %s, not a piece and its score", id, quote.Raw(fmt.Sprint(open)))
-		}
-		var pair [2]any
-		for i := range pair {
-			if pair[i], err = d.Token(); err != nil {
-				return err
-			}
-		}
-		piece, isText := pair[0].(string)
-		number, isNumber := pair[1].(json.Number)
-		if !isText || !isNumber {
-			return fmt.Errorf("model.vocab: id %d is %s and %s, not a piece and its score", id,
-				quote.Raw(fmt.Sprint(pair[0])), quote.Raw(fmt.Sprint(pair[1])))
-		}
-		if end, err := d.Token(); err != nil {
-			return err
-		} else if end != json.Delim(']') {
-			return quote.Errorf("model.vocab: id %d, %q, has more than a piece and its score", id, piece)
-		}
-		value, err := score(number)
+		value, err := score(json.Number(pair[1]))
 		if err != nil {
 			return quote.Errorf("model.vocab: id %d, %q: %w", id, piece, err)
 		}

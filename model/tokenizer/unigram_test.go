@@ -116,7 +116,7 @@ func TestUnigramRefuses(t *testing.T) {
 		{`"byte_fallback"`, `"other"`, `"other"`},
 		{`"vocab": [`, `"vocab": {}, "x": [`, "list of pieces"},
 		{`"vocab": [`, `"vocab": [["a", "b"],`, "not a piece and its score"},
-		{`"vocab": [`, `"vocab": [["a", 1, 2],`, "more than a piece"},
+		{`"vocab": [`, `"vocab": [["a", 1, 2],`, "not a piece and its score"},
 		{`"vocab": [`, `"vocab": [["<unk>", 1],`, "same piece"},
 		{`"vocab": [`, `"vocab": [["a", 1e999],`, "1e999"},
 		{`"Precompiled"`, `"NFKD"`, `"NFKD" is not supported`},
