@@ -140,7 +140,7 @@ func TestLabelsOfNumbers(t *testing.T) {
 			t.Errorf("labels %s, want %s", got, want)
 		}
 		streamed := ""
-		err = Stream(path, "", func(batch []Client) error {
+		err = Stream(path, func(batch []Client) error {
 			streamed += strings.Join(Labels(batch), ",")
 			return nil
 		})

@@ -7,22 +7,18 @@ import (
 	"popri/internal/parquetio"
 )
 
-// Stream reads a client file as [Read] does and gives its clients to use in batches, each client once and whole. Texts
-// of before since are left out, and clients without any others, as [Population.Since] does; "" leaves out none.
+// Stream reads a client file as [Read] does and gives its clients to use in batches, each client once and whole.
 //
 // In a file whose rows are in ascending order of client_id, as [Write] writes them, only a row group is in memory at a
 // time, and one client that it shares with the next. Any other file is read as a whole and is one batch. An error of
 // use ends the reading.
-func Stream(path, since string, use func(batch []Client) error) error {
+func Stream(path string, use func(batch []Client) error) error {
 	f, err := open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	emit := func(batch []Client) error {
-		if since != "" {
-			batch = (&Population{Clients: batch}).Since(since).Clients
-		}
 		if len(batch) == 0 {
 			return nil
 		}

@@ -12,9 +12,9 @@ import (
 )
 
 // streamed collects what Stream gives.
-func streamed(t *testing.T, path, since string) (all []Client, batches int) {
+func streamed(t *testing.T, path string) (all []Client, batches int) {
 	t.Helper()
-	err := Stream(path, since, func(batch []Client) error {
+	err := Stream(path, func(batch []Client) error {
 		all = append(all, batch...)
 		batches++
 		return nil
@@ -45,18 +45,11 @@ func TestStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, since := range []string{"", "1950"} {
-		all, batches := streamed(t, path, since)
-		wanted := want.Clients
-		if since != "" {
-			wanted = want.Since(since).Clients
-		}
-		if batches < 2 || !reflect.DeepEqual(all, wanted) {
-			t.Errorf("since %q: %d clients in %d batches, want %d clients", since, len(all), batches, len(wanted))
-		}
+	if all, batches := streamed(t, path); batches < 2 || !reflect.DeepEqual(all, want.Clients) {
+		t.Errorf("%d clients in %d batches, want %d clients", len(all), batches, len(want.Clients))
 	}
 	stop := errors.New("stop")
-	if err := Stream(path, "", func([]Client) error { return stop }); !errors.Is(err, stop) {
+	if err := Stream(path, func([]Client) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("the user's error is %v", err)
 	}
 }
@@ -65,7 +58,7 @@ func TestStream(t *testing.T) {
 func TestStreamOtherFiles(t *testing.T) {
 	row := func(id, text string) nullableRow { return nullableRow{ptr(id), ptr("train"), nil, nil, ptr(text)} }
 	path := save(t, []nullableRow{row("b", "one"), row("a", "two"), row("b", "three")})
-	all, batches := streamed(t, path, "")
+	all, batches := streamed(t, path)
 	if batches != 1 || len(all) != 2 || len(all[0].Texts) != 2 {
 		t.Errorf("%d batches: %+v", batches, all)
 	}
@@ -74,11 +67,11 @@ func TestStreamOtherFiles(t *testing.T) {
 		rows = append(rows, row(fmt.Sprintf("c%06d", i), "text"))
 	}
 	rows[11_000].Split = ptr("nonsense")
-	err := Stream(save(t, rows), "", func([]Client) error { return nil })
+	err := Stream(save(t, rows), func([]Client) error { return nil })
 	if !errors.Is(err, parquetio.ErrFormat) || !strings.Contains(err.Error(), "row 11000") {
 		t.Errorf("the error is %v", err)
 	}
-	if err := Stream(filepath.Join(t.TempDir(), "none"), "", nil); err == nil {
+	if err := Stream(filepath.Join(t.TempDir(), "none"), nil); err == nil {
 		t.Error("a missing file is no error")
 	}
 }

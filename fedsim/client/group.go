@@ -241,7 +241,7 @@ func keyPath(dir, id string) string {
 // eachTrainClient reads the train clients of a file in batches, so that memory does not grow with their number. Texts
 // from before since are left out; a client whose texts are all older is there without texts.
 func eachTrainClient(private, since string, use func(clients.Client) error) error {
-	return clients.Stream(private, "", func(batch []clients.Client) error {
+	return clients.Stream(private, func(batch []clients.Client) error {
 		for _, c := range batch {
 			if c.Split != clients.Train {
 				continue
