@@ -69,17 +69,6 @@ func TestPromptsByLabel(t *testing.T) {
 	if share := float64(check(prompts)) / n; math.Abs(share-0.25) > 4*math.Sqrt(0.25*0.75/n) {
 		t.Errorf("%.3f of the prompts are of a quarter of the texts", share)
 	}
-	wanted := []string{"rare", "rare", "common", "rare"}
-	prompts, err = p.DrawFor(rand.New(rand.NewPCG(1, 2)), wanted, 4)
-	if err != nil || check(prompts) != 3 || prompts[2].Label != "common" {
-		t.Errorf("%q was asked for (%v)", wanted, err)
-	}
-	// One selected text of a label is quoted three times: nothing else bears its label.
-	few := p.With(append(labelled(40)[1:4], labelled(1)...))
-	prompts, err = few.DrawFor(rand.New(rand.NewPCG(1, 2)), []string{"rare"}, 1)
-	if err != nil || strings.Count(prompts[0].Text, labelled(1)[0].Text) != 3 {
-		t.Errorf("prompts of one rare text: %q (%v)", prompts, err)
-	}
 	p, err = NewPrompter(tok, configs.Generate{Examples: 2}, configs.Data{MaxTokens: 200}, labelled(40), 2000, 10)
 	if err != nil {
 		t.Fatal(err)

@@ -206,18 +206,12 @@ type Prompt struct {
 }
 
 // Draw makes n prompts.
-func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) { return p.DrawFor(random, nil, n) }
-
-// DrawFor makes n prompts, which quote texts of these labels; nil leaves the labels to chance.
-func (p *Prompter) DrawFor(random *rand.Rand, labels []string, n int) ([]Prompt, error) {
+func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) {
 	out := make([]Prompt, n)
 	for i := range out {
-		fits, label := false, ""
-		if labels != nil {
-			label = labels[i]
-		}
+		fits := false
 		for range 100 {
-			if out[i] = p.one(random, label); len(out[i].IDs) <= p.context {
+			if out[i] = p.one(random); len(out[i].IDs) <= p.context {
 				fits = true
 				break
 			}
@@ -231,11 +225,11 @@ func (p *Prompter) DrawFor(random *rand.Rand, labels []string, n int) ([]Prompt,
 	return out, nil
 }
 
-// choose draws the texts of a prompt, under a template without repetition. Under generate.by_label they have one label:
-// the given one, or, if that is "", the label of the first text, which is drawn from all: so labels come in proportion.
-func (p *Prompter) choose(random *rand.Rand, label string) []int {
+// choose draws the texts of a prompt, under a template without repetition. Under generate.by_label they have the label
+// of the first text, which is drawn from all: so labels come in proportion.
+func (p *Prompter) choose(random *rand.Rand) []int {
 	which := make([]int, 0, p.config.Examples)
-	group := p.groups[label] // nil: all texts
+	var group []int // nil: all texts
 	for len(which) < p.config.Examples {
 		var w int
 		if group == nil {
@@ -256,11 +250,11 @@ func (p *Prompter) choose(random *rand.Rand, label string) []int {
 	return which
 }
 
-func (p *Prompter) one(random *rand.Rand, label string) Prompt {
+func (p *Prompter) one(random *rand.Rand) Prompt {
 	var texts []string
 	var ids [][]int32
-	kind := ""
-	for i, w := range p.choose(random, label) {
+	label, kind := "", ""
+	for i, w := range p.choose(random) {
 		texts, ids = append(texts, p.texts[w]), append(ids, p.ids[w])
 		if i == 0 {
 			kind = p.kinds[w]
