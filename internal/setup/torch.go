@@ -23,15 +23,9 @@ const (
 type libtorch struct {
 	dir     string // holds lib and include
 	version string
-	system  bool // Debian's layout: headers and libraries in the compiler's default folders
 }
 
-func (t libtorch) lib() string {
-	if t.system {
-		return debianLib()
-	}
-	return filepath.Join(t.dir, "lib")
-}
+func (t libtorch) lib() string { return filepath.Join(t.dir, "lib") }
 
 // cxx11 reports whether the libraries were built with the C++11 ABI of the GNU library. The name of a function with a
 // std::string argument decides, because weak symbols of the standard library occur in both kinds.
@@ -54,8 +48,8 @@ func (t libtorch) cxx11() (bool, error) {
 	return false, nil
 }
 
-// findTorch takes, in this order, $LIBTORCH, an installed Python torch ($LIBTORCH_USE_PYTORCH=1), the cached wheel, the
-// wheel from PyPI, and Debian's package.
+// findTorch takes, in this order, $LIBTORCH, an installed Python torch ($LIBTORCH_USE_PYTORCH=1), the cached wheel, and
+// the wheel from PyPI.
 func findTorch(cache string) (libtorch, error) {
 	if dir := os.Getenv("LIBTORCH"); dir != "" {
 		return existing(dir, "LIBTORCH")
@@ -72,17 +66,11 @@ func findTorch(cache string) (libtorch, error) {
 	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
 		return libtorch{dir: dir, version: wheelVersion}, nil
 	}
-	err := fetchWheel(cache, dir)
-	if err == nil {
-		return libtorch{dir: dir, version: wheelVersion}, nil
+	if err := fetchWheel(cache, dir); err != nil {
+		return libtorch{}, fmt.Errorf("%w\n       Or point LIBTORCH at an unpacked libtorch, or set LIBTORCH_USE_PYTORCH=1 for "+
+			"an installed Python torch", err)
 	}
-	if debianLib() != "" {
-		step("libtorch", "the wheel is not to be had (%v); Debian's libtorch-dev stands in, without fast bfloat16", err)
-		return libtorch{dir: "/usr", version: "Debian " + debianVersion(), system: true}, nil
-	}
-	return libtorch{}, fmt.Errorf(
-		"%w\n       Or point LIBTORCH at an unpacked libtorch, set LIBTORCH_USE_PYTORCH=1 for an installed Python "+
-			"torch,\n       or, as the last resort: apt-get install libtorch-dev libopenblas0-pthread", err)
+	return libtorch{dir: dir, version: wheelVersion}, nil
 }
 
 func existing(dir, variable string) (libtorch, error) {
@@ -103,25 +91,6 @@ func existing(dir, variable string) (libtorch, error) {
 	}
 	abs, err := filepath.Abs(dir)
 	return libtorch{dir: abs, version: version}, err
-}
-
-func debianLib() string {
-	for _, dir := range []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"} {
-		if _, err := os.Stat(filepath.Join(dir, "libtorch_cpu.so")); err == nil {
-			if _, err := os.Stat("/usr/include/torch/csrc/api/include/torch/torch.h"); err == nil {
-				return dir
-			}
-		}
-	}
-	return ""
-}
-
-func debianVersion() string {
-	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "libtorch-dev").Output()
-	if err != nil {
-		return "libtorch-dev"
-	}
-	return string(out)
 }
 
 // fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. It works in a folder next to
