@@ -19,10 +19,8 @@ const SpecialFile = "special_tokens_map.json"
 
 // classTokens are the special tokens of transformers' classes of tokenizers, for what the files do not name.
 var classTokens = map[string]map[string]string{
-	"GPT2Tokenizer":    same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
-	"CodeGenTokenizer": same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
-	"WhisperTokenizer": same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
-	"Qwen2Tokenizer":   same("<|endoftext|>", "eos_token", "unk_token", "pad_token"),
+	"GPT2Tokenizer":  same("<|endoftext|>", "bos_token", "eos_token", "unk_token"),
+	"Qwen2Tokenizer": same("<|endoftext|>", "eos_token", "unk_token", "pad_token"),
 	"GPTNeoXTokenizer": {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>",
 		"pad_token": "<|padding|>"},
 	"LlamaTokenizer": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
@@ -30,8 +28,6 @@ var classTokens = map[string]map[string]string{
 		"middle_token": "▁<MID>", "suffix_token": "▁<SUF>", "eot_token": "▁<EOT>", "fill_token": "<FILL_ME>"},
 	"GemmaTokenizer": {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>",
 		"mask_token": "<mask>"},
-	"CohereTokenizer": {"bos_token": "<BOS_TOKEN>", "eos_token": "<|END_OF_TURN_TOKEN|>", "unk_token": "<UNK>",
-		"pad_token": "<PAD>", "sep_token": "<SEP>", "cls_token": "<CLS>", "mask_token": "<MASK_TOKEN>"},
 	"BertTokenizer": {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]",
 		"mask_token": "[MASK]"},
 }
