@@ -52,13 +52,6 @@ func Register[T any](name string, defaults T, check func(r *Report, c Config, s 
 // Of returns the section's values in a configuration.
 func (s Section[T]) Of(c Config) T { return c.section(s.of).(T) }
 
-// Change changes the section's values in a configuration.
-func (s Section[T]) Change(c *Config, change func(*T)) {
-	values := s.Of(*c)
-	change(&values)
-	c.put(s.of, values)
-}
-
 // section returns the values of a registered section.
 func (c Config) section(s *section) any {
 	if values, ok := c.registered[s.name]; ok {

@@ -21,7 +21,9 @@ func TestRegisteredSection(t *testing.T) {
 		t.Errorf("%+v, want %+v", sorting.Of(*c), want)
 	}
 	other := *c
-	sorting.Change(&other, func(s *settings) { s.Share = 1 })
+	if err := other.Set("sorting.share", "1"); err != nil {
+		t.Error(err)
+	}
 	if sorting.Of(*c).Share != 0.25 || sorting.Of(other).Share != 1 || sorting.Of(Config{}).Share != 0.5 {
 		t.Errorf("%v, %v, %v", sorting.Of(*c), sorting.Of(other), sorting.Of(Config{}))
 	}

@@ -554,7 +554,9 @@ func TestSettingsAgreeWithConfigs(t *testing.T) {
 		}
 	}
 	c := configured(t)
-	settings.Change(&c, func(s *Settings) { s.Population = 0 })
+	if err := c.Set("private_evolution.population", "0"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := newEvolution(c, &scribe{}); err == nil {
 		t.Error("accepted a population of 0")
 	}

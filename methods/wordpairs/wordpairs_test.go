@@ -1,6 +1,7 @@
 package wordpairs
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"testing"
@@ -27,7 +28,9 @@ func TestFrequent(t *testing.T) {
 // made is a method with a question about the tokens 2, 5 and 7, and a release.
 func made(threshold float64) (*Method, *release.Release) {
 	c := configs.Default()
-	settings.Change(&c, func(s *Settings) { s.Threshold = threshold })
+	if err := c.Set("word_pairs.threshold", fmt.Sprint(threshold)); err != nil {
+		panic(err) // a bug of the test
+	}
 	m := &Method{Env: method.Env{Config: c}, question: counts.Question{Tokens: []int32{2, 5, 7}, Share: .7},
 		public: []float64{10, 30, 0}}
 	return m, &release.Release{Sigma: .5, Sensitivity: 1,
