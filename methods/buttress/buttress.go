@@ -51,12 +51,6 @@ func newMethod(e method.Env) (rounds.Method, error) {
 // Restore implements rounds.Method.
 func (m *Method) Restore(int) error { return nil }
 
-// Prune implements rounds.Method.
-func (m *Method) Prune(int) error { return nil }
-
-// Close implements rounds.Method.
-func (m *Method) Close() {}
-
 // scored is a text's score as stored, in the order of the earlier set.
 type scored struct {
 	Gain   float64 `parquet:"gain"`

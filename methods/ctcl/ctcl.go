@@ -73,9 +73,6 @@ func newMethod(e method.Env) (rounds.Method, error) {
 // Close implements rounds.Method.
 func (m *Method) Close() { m.learner.Close() }
 
-// Prune implements rounds.Method: releases and the weights of the first training are all that is needed.
-func (m *Method) Prune(int) error { return nil }
-
 // beginning has the weights after the training on public texts, in the folder of round 1.
 const beginning = "public.safetensors"
 

@@ -64,9 +64,6 @@ func (m *Method) Restore(round int) error {
 	return err
 }
 
-// Prune implements rounds.Method: a round keeps all its files.
-func (m *Method) Prune(int) error { return nil }
-
 // Close implements rounds.Method.
 func (m *Method) Close() { m.masked.close() }
 

@@ -54,9 +54,6 @@ func New(e method.Env, skipped int) (*Method, error) {
 // Close implements rounds.Method.
 func (m *Method) Close() { m.part.Free() }
 
-// Prune implements rounds.Method: a round's release is all that later rounds and the model need.
-func (m *Method) Prune(int) error { return nil }
-
 // Begin replaces the weights with which the first training begins.
 func (m *Method) Begin(weights []float32) { m.initial = weights }
 

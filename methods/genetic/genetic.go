@@ -89,12 +89,6 @@ func (m *Method) read(round int) ([]Row, error) {
 	return rows.Read[Row](filepath.Join(rundir.Round(m.Dir, round), rundir.Selection))
 }
 
-// Prune implements rounds.Method: selections stay.
-func (m *Method) Prune(int) error { return nil }
-
-// Close implements rounds.Method.
-func (m *Method) Close() {}
-
 // Ended implements rounds.Ender.
 func (m *Method) Ended() string {
 	switch {

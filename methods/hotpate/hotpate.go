@@ -49,12 +49,6 @@ func (m *Method) Restore(round int) error {
 	return nil
 }
 
-// Prune implements rounds.Method: releases and texts stay.
-func (m *Method) Prune(int) error { return nil }
-
-// Close implements rounds.Method.
-func (m *Method) Close() {}
-
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	w := writer{Method: m, r: r, most: m.Config.Generate.MaxNewTokens, h: settings.Of(m.Config)}

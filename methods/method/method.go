@@ -43,6 +43,12 @@ type Env struct {
 	Given       Given
 }
 
+// Prune implements rounds.Method: a round keeps all its files, unless the method has its own Prune.
+func (Env) Prune(int) error { return nil }
+
+// Close implements rounds.Method for a method that holds no memory of its own.
+func (Env) Close() {}
+
 // Given is what a method asks for by its [Needs]; the rest is nil.
 type Given struct {
 	Small  *Small

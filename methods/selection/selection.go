@@ -69,12 +69,6 @@ type Method struct{ method.Env }
 // Restore implements rounds.Method.
 func (m *Method) Restore(int) error { return nil }
 
-// Prune implements rounds.Method.
-func (m *Method) Prune(int) error { return nil }
-
-// Close implements rounds.Method.
-func (m *Method) Close() {}
-
 // Round implements rounds.Method.
 func (m *Method) Round(_ context.Context, r *rounds.Round) error {
 	var pool *target.Pool

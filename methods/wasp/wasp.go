@@ -84,12 +84,6 @@ func (m *Method) read(path string) ([]row, error) {
 	return texts, err
 }
 
-// Prune implements rounds.Method: a round keeps all its files.
-func (m *Method) Prune(int) error { return nil }
-
-// Close implements rounds.Method.
-func (m *Method) Close() {}
-
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	texts := slices.Clone(m.texts)

@@ -86,9 +86,6 @@ func (m *Method) Close() {
 	}
 }
 
-// Prune implements rounds.Method: the release is all that the model needs.
-func (m *Method) Prune(int) error { return nil }
-
 // Restore implements rounds.Method: the release, and the weights among the figures.
 func (m *Method) Restore(round int) error {
 	m.kept = nil
