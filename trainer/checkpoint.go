@@ -166,12 +166,4 @@ func (l *Loop) write(best State) error {
 }
 
 // Remove deletes the checkpoint of a training that is done.
-func (c Checkpoint) Remove() error {
-	if c.Path == "" {
-		return nil
-	}
-	if err := os.Remove(c.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func (c Checkpoint) Remove() error { return os.RemoveAll(c.Path) }

@@ -5,9 +5,7 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -241,9 +239,5 @@ func (p *Policy) save(r *rounds.Round, optimizer *trainer.Optimizer) error {
 
 // Prune implements rounds.Method: it removes the state of a training that is done.
 func (p *Policy) Prune(round int) error {
-	if err := os.Remove(filepath.Join(rundir.Round(p.Dir, round), TrainingFile)); err != nil &&
-		!errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(filepath.Join(rundir.Round(p.Dir, round), TrainingFile))
 }

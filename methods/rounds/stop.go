@@ -2,9 +2,7 @@ package rounds
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -23,9 +21,4 @@ func (s Stopped) Error() string {
 func (s Stopped) Is(target error) bool { return target == context.Canceled }
 
 // dropRequest removes the request to stop.
-func dropRequest(run string) error {
-	if err := os.Remove(filepath.Join(run, rundir.Stop)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func dropRequest(run string) error { return os.RemoveAll(filepath.Join(run, rundir.Stop)) }

@@ -1,9 +1,7 @@
 package jobs
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,11 +26,7 @@ func failurePath(state string, task int) string {
 func Fail(state string, task int, err error, final bool) error {
 	path := failurePath(state, task)
 	if err == nil {
-		err = os.Remove(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
+		return os.RemoveAll(path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
