@@ -2,6 +2,7 @@ package accountant
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/dsp/fourier"
@@ -102,10 +103,7 @@ func compose(releases []release, lambda, doubt float64) total {
 	free, _ := transforms.LoadOrStore(size, &sync.Pool{New: func() any { return fourier.NewFFT(size) }})
 	plan := free.(*sync.Pool).Get().(*fourier.FFT)
 	defer free.(*sync.Pool).Put(plan)
-	product := make([]complex128, size/2+1)
-	for i := range product {
-		product[i] = 1
-	}
+	product := slices.Repeat([]complex128{1}, size/2+1)
 	var coefficients []complex128
 	for _, r := range releases {
 		clear(t.w)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // Tree is a binary tree over the steps of a training run. Each node is released with noise: the sum of the clipped
@@ -140,10 +141,7 @@ func (s *treeSearch) tree(start, size int) placements {
 	var p placements
 	if size == 1 {
 		p = s.none()
-		one := make([]int, (s.gap+1)*(s.gap+1))
-		for i := range one {
-			one[i] = impossible
-		}
+		one := slices.Repeat([]int{impossible}, (s.gap+1)*(s.gap+1))
 		one[0] = 1
 		p.value = append(p.value, one)
 	} else {
@@ -169,10 +167,7 @@ func (s *treeSearch) join(left placements, leftSize int, right placements, right
 	out := placements{make([][]int, most+1)}
 	out.value[0] = make([]int, w*w)
 	for m := 1; m <= most; m++ {
-		v := make([]int, w*w)
-		for i := range v {
-			v[i] = impossible
-		}
+		v := slices.Repeat([]int{impossible}, w*w)
 		for a := max(0, m-len(right.value)+1); a <= min(m, len(left.value)-1); a++ {
 			b := m - a
 			for l := range w {

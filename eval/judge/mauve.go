@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -59,11 +58,7 @@ func frontier(p, q []float64) float64 {
 
 // area is the area under a curve through points, by trapezoids in the order of x.
 func area(x, y []float64) float64 {
-	order := make([]int, len(x))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(x[i], x[j]) })
+	order := numeric.SortedIndices(len(x), func(i, j int) int { return cmp.Compare(x[i], x[j]) })
 	sum := 0.0
 	for i := 1; i < len(order); i++ {
 		a, b := order[i-1], order[i]

@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"popri/internal/parallel"
@@ -34,10 +35,7 @@ func radii(points []float32, dim, k int) []float64 {
 	n := len(points) / dim
 	out := make([]float64, n)
 	parallel.Each(n, func(i int) {
-		nearest := make([]float64, k) // ascending
-		for j := range nearest {
-			nearest[j] = math.Inf(1)
-		}
+		nearest := slices.Repeat([]float64{math.Inf(1)}, k) // ascending
 		a := points[i*dim : (i+1)*dim]
 		for j := range n {
 			if j == i {

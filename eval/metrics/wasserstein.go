@@ -3,6 +3,7 @@ package metrics
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"popri/internal/parallel"
 )
@@ -41,15 +42,10 @@ func (g *Gaussian) Wasserstein(other *Gaussian) (float64, error) {
 // costs at or above 0.
 func match(costs []float64, n int) float64 {
 	rows, columns := make([]float64, n), make([]float64, n) // potentials
-	matched := make([]int, n)                               // the row of each column, -1 for none
-	for j := range matched {
-		matched[j] = -1
-	}
+	matched := slices.Repeat([]int{-1}, n)                  // the row of each column, -1 for none
 	for first := range n {
-		length, before, done := make([]float64, n), make([]int, n), make([]bool, n) // of the paths to columns
-		for j := range length {
-			length[j] = math.Inf(1)
-		}
+		length := slices.Repeat([]float64{math.Inf(1)}, n) // of the paths to columns
+		before, done := make([]int, n), make([]bool, n)
 		i, column, reached := first, -1, 0.0
 		for i >= 0 {
 			next, least := -1, math.Inf(1)

@@ -1,10 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -132,8 +133,8 @@ func shares(texts []datasets.Text) []KindShare {
 	for kind, share := range count {
 		out = append(out, KindShare{kind, share})
 	}
-	sort.Slice(out, func(a, b int) bool {
-		return out[a].Share > out[b].Share || out[a].Share == out[b].Share && out[a].Kind < out[b].Kind
+	slices.SortFunc(out, func(a, b KindShare) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }

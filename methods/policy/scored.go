@@ -1,12 +1,13 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
-	"sort"
 	"strings"
 
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
@@ -80,11 +81,7 @@ func (p *Policy) best(samples []sampling.Row, score func(i int) float64) (out []
 	if err != nil {
 		return nil, err
 	}
-	order := make([]int, len(samples))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return score(order[a]) > score(order[b]) })
+	order := numeric.SortedIndices(len(samples), func(a, b int) int { return cmp.Compare(score(b), score(a)) })
 	for _, i := range order[:(len(order)+9)/10] {
 		out = append(out, datasets.Text{Text: form.Style.Write(quotable(samples[i])), Label: samples[i].Label, Kind: samples[i].Kind})
 	}
