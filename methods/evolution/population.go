@@ -74,10 +74,7 @@ type Row struct {
 }
 
 // rowsOf returns the population as rows; an empty selection means that none was made yet.
-func rowsOf(p Population, s Selection) ([]Row, error) {
-	if len(s.Copies) != 0 && len(s.Copies) != len(p.Samples) {
-		return nil, fmt.Errorf("evolution: a selection of %d samples of %d", len(s.Copies), len(p.Samples))
-	}
+func rowsOf(p Population, s Selection) []Row {
 	out := make([]Row, len(p.Samples))
 	for i, sample := range p.Samples {
 		out[i] = Row{Round: int64(p.Round), Sample: int64(i), Text: sample.Text, Parent: int64(sample.Parent),
@@ -86,7 +83,7 @@ func rowsOf(p Population, s Selection) ([]Row, error) {
 			out[i].Copies = int64(s.Copies[i])
 		}
 	}
-	return out, nil
+	return out
 }
 
 // ErrRows marks an error of rows that are not a population.
