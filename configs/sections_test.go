@@ -43,9 +43,9 @@ func TestRegisteredChecks(t *testing.T) {
 		"method=sorting aggregate.least=5": `aggregate.least: is 5, must be 0 where method is "sorting"`,
 		"method=sorting aggregate.least=5 sorting.share=-1":            "2 problems",
 		"method=learning privacy.unsafe_diagnostics=true":              "privacy.unsafe_diagnostics: is true, must be false",
-		"method=learning fed.sampling=poisson fed.clients_per_round=3": `fed.sampling: is "poisson", must be ["full" "tree"]`,
-		"fed.sampling=tree fed.clients_per_round=3":                    `fed.sampling: is "tree", which needs the method ["learning"]`,
-		"trainer.select=validation":                                    `needs a method that trains the small model: ["learning"]`,
+		"method=learning fed.sampling=poisson fed.clients_per_round=3": `fed.sampling: is "poisson", must be full or tree where method`,
+		"fed.sampling=tree fed.clients_per_round=3":                    `fed.sampling: is "tree", which needs the method learning: the nodes`,
+		"trainer.select=validation":                                    `needs a method that trains the small model: learning`,
 	} {
 		if _, err := Load(LoadOptions{Set: strings.Fields(set)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", set, err, want)

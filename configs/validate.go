@@ -207,14 +207,14 @@ func (v *Report) trains(c Config) {
 	const key = "fed.sampling"
 	switch s, m := c.Fed.Sampling, c.method(); {
 	case m.Samplings == nil && s == "tree":
-		v.Add(key, "is \"tree\", which needs the method %q: the nodes of a tree are sums of model updates",
-			methodNames(func(m Method) bool { return slices.Contains(m.Samplings, s) }))
+		v.Add(key, "is \"tree\", which needs the method %s: the nodes of a tree are sums of model updates",
+			strings.Join(methodNames(func(m Method) bool { return slices.Contains(m.Samplings, s) }), " or "))
 	case m.Samplings != nil && slices.Contains(Choices(key), s) && !slices.Contains(m.Samplings, s):
-		v.Add(key, "is %q, must be %q where method is %q", s, m.Samplings, m.Name)
+		v.Add(key, "is %q, must be %s where method is %q", s, strings.Join(m.Samplings, " or "), m.Name)
 	}
 	if c.Trainer.Select == "validation" && !c.AtClients() && len(methods) > 0 {
-		v.Add("trainer.select", "is \"validation\", which needs a method that trains the small model: %q",
-			methodNames(Method.atClients))
+		v.Add("trainer.select", "is \"validation\", which needs a method that trains the small model: %s",
+			strings.Join(methodNames(Method.atClients), ", "))
 	}
 	if !c.AtClients() {
 		return
