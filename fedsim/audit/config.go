@@ -18,7 +18,7 @@ func (r *Report) configuration() {
 	path := filepath.Join(r.Dir, rundir.Config)
 	c, err := configs.Load(configs.LoadOptions{File: path})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s is missing: the releases cannot be compared with it.", path)
+		err = fmt.Errorf("%s is missing: the releases cannot be compared with it", path)
 	}
 	if err != nil {
 		r.problem("%v", err)
