@@ -52,8 +52,8 @@ func Idle(c configs.Config, steps []dpo.Metrics) string {
 		return ""
 	}
 	return fmt.Sprintf("the %s moved nothing (loss %.4f, margin %.2g): optimizer.learning_rate is %g, "+
-		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g", quote.Count(len(steps), "update", "updates"), last.Loss,
-		last.RewardsMargins, c.Optimizer.LearningRate, last.LearningRate, c.Optimizer.WarmupSteps)
+		"of which the schedule left %.2g in the last update, and optimizer.warmup_steps is %g",
+		quote.Count(len(steps), "update", "updates"), last.Loss, last.RewardsMargins, c.Optimizer.LearningRate, last.LearningRate, c.Optimizer.WarmupSteps)
 }
 
 // Adapter describes the adapter of the configuration's section lora, for the model that is in a folder or has a name.

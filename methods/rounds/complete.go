@@ -25,18 +25,13 @@ func (t *Runner) Done() int {
 // Adapter is the folder of the adapter that wrote the run's synthetic set, or else of the newest round's; "" for a run
 // without adapters.
 func Adapter(run string) (string, error) {
-	dir := filepath.Join(run, rundir.Adapter)
-	if !rundir.Has(run, rundir.Adapter) {
-		newest, err := Latest(run)
-		if err != nil {
-			return "", err
+	newest, err := Latest(run)
+	for _, of := range []string{run, rundir.Round(run, newest)} {
+		if rundir.Has(of, rundir.Adapter) {
+			return filepath.Join(of, rundir.Adapter), err
 		}
-		dir = filepath.Join(rundir.Round(run, newest), rundir.Adapter)
 	}
-	if _, err := os.Stat(dir); err != nil {
-		return "", nil
-	}
-	return dir, nil
+	return "", err
 }
 
 // Latest returns the newest complete round of a run, 0 if there is none.

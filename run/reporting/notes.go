@@ -37,8 +37,10 @@ func selected(s rounds.Selection) string {
 }
 
 // convergence says whether the rounds continued as long as they helped, and, if they did not, at which pace; "" where
-// no figure shows it. planned is the number of rounds at most, and seconds are each round's seconds. settled reports whether trainer.patience ended the rounds.
-func convergence(c configs.Config, planned int, figures []series.Round, seconds map[int]float64) (text string, settled bool) {
+// no figure shows it. There are at most planned rounds, which took seconds. settled reports whether trainer.patience
+// ended them.
+func convergence(c configs.Config, planned int, figures []series.Round, seconds map[int]float64) (text string,
+	settled bool) {
 	by := cmp.Or(c.SelectsBy(), rounds.Distance)
 	p := rounds.ProgressOf(figures, by)
 	if p.Measured < 2 {
