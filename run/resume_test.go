@@ -412,9 +412,11 @@ func TestNoRoom(t *testing.T) {
 // TestNoRoomAtEachStage: the disk is full from one stage on. What fails is named, nothing is lost, and the report
 // leaves what was there.
 func TestNoRoomAtEachStage(t *testing.T) {
-	w := testworld.Shared(t)
+	c := testworld.Shared(t).Config
+	c.Synthetic.Texts = 1500 // whose parts are larger than the adapter
+	config := testfile.Write(t, filepath.Join(t.TempDir(), "run.yaml"), c.YAML())
 	want := t.TempDir()
-	mustTrain(t, Options{Config: w.Config, Dir: want})
+	mustTrain(t, Options{Config: c, Dir: want})
 	stages := []struct{ stage, limit, file string }{
 		{"generate", "100", "prompts.parquet"},
 		{"collect", "100", "release.pending"},
@@ -422,18 +424,19 @@ func TestNoRoomAtEachStage(t *testing.T) {
 		{"pairs", "100", "scores.parquet"},
 		{"dpo", "100", "reference.safetensors"},
 		{"dpo", "8000", "round 1: dpo"},
-		{"synthesize", "100", "part-00000.parquet"},
+		{"synthesize", "100", "adapter_model.safetensors"},
+		{"synthesize", "9000", "part-00000.parquet"},
 		{"report", "1000", rundir.Report},
 	}
 	for _, c := range stages {
 		dir := t.TempDir()
-		cmd, out := testworld.Process(t, dir, w.File)
+		cmd, out := testworld.Process(t, dir, config)
 		cmd.Env = append(cmd.Env, childStage+"="+c.stage, childLimit+"="+c.limit)
 		if err := cmd.Run(); err == nil || !strings.Contains(out.String(), "file too large") ||
 			!strings.Contains(out.String(), c.file) {
 			t.Errorf("%s with files of at most %s bytes: %v: %s, want %s", c.stage, c.limit, err, out, c.file)
 		}
-		cmd, out = testworld.Process(t, dir, w.File)
+		cmd, out = testworld.Process(t, dir, config)
 		if err := cmd.Run(); err != nil {
 			t.Fatalf("after %s: %v: %s", c.stage, err, out)
 		}
