@@ -83,31 +83,32 @@ def of_files(files):
 VALUES = {"s": "Ab c\n d-é", "e": "", "n": 7, "z": 0, "f": -2.5, "big": 1e16, "t": True, "u": None,
           "l": [3, 1, 2], "w": ["b", "A", "c", "a"], "d": {"b": 1, "a": [1, {"x": "y'"}], "items": 5, "c": None},
           "m": [turn("user", "one"), turn("assistant", "two", n=2), turn("user", "Three")], "p": "a,b,,c", "x": "  pad\t"}
-FILTERS = ["capitalize", "count", "default('q')", "default('q', true)", "d(1, boolean=True)", "dictsort",
-           "dictsort(true, reverse=true)", "first", "indent", "indent(2, true)",
+FILTERS = ["abs", "capitalize", "count", "default('q')", "default('q', true)", "d(1, boolean=True)", "dictsort",
+           "dictsort(by='value')", "dictsort(true, reverse=true)", "first", "float", "indent", "indent(2, true)",
            "indent(width='>', blank=true)", "int", "int(5)", "items|list", "join", "join('-')", "join(', ', attribute='role')",
            "last", "length", "list", "lower", "map('upper')|list", "map(attribute='role')|list",
-           "map(attribute='n', default=0)|list", "reject('string')|list", "select|list",
+           "map(attribute='n', default=0)|list", "max", "min", "reject('string')|list", "select|list",
            "select('in', [1, 'b'])|list", "rejectattr('n', 'defined')|list", "selectattr('role', 'equalto', 'user')|list",
-           "selectattr('n')|list|length", "replace('b', 'BB')", "replace('a', '', 1)", "reverse|list", "reverse", "safe", "sort", "sort(reverse=true)", "sort(attribute='content')|length", "string",
-           "tojson", "tojson(indent=2)", "tojson(ensure_ascii=true)", "tojson(sort_keys=true)",
-           "tojson(separators=(',', ':'))", "trim", "trim('Ad')", "upper", "e", "format(1, 2)"]
+           "selectattr('n')|list|length", "replace('b', 'BB')", "replace('a', '', 1)", "reverse|list", "reverse", "round",
+           "round(1)", "round(0, 'floor')", "safe", "sort", "sort(reverse=true)", "sort(attribute='content')|length", "string",
+           "sum", "sum(start=10)", "tojson", "tojson(indent=2)", "tojson(ensure_ascii=true)", "tojson(sort_keys=true)",
+           "tojson(separators=(',', ':'))", "trim", "trim('Ad')", "unique|list", "upper", "e", "format(1, 2)", "attr('items')"]
 METHODS = ["strip()", "lstrip()", "rstrip('c')", "split()", "split(',')", "split(',', 1)", "split(none, 1)", "rsplit(',', 1)",
            "split(',')[-1]", "split('</t>')[0]", "splitlines()", "upper()", "lower()", "title()", "capitalize()",
            "startswith('A')", "startswith(('x', 'A'))", "endswith('é')", "find('c')", "rfind('zz')", "index('b')",
-           "count('a')", "replace('b', 'x')", "replace(' ', '', 1)", "isdigit()", "isalpha()", "isspace()",
-           "join(['x', 'y'])", "removeprefix('A')", "removesuffix('é')", "items()",
-           "keys()|list", "values()|list", "get('a')", "get('zz', 4)", "get('zz')", "append(1)",
+           "count('a')", "replace('b', 'x')", "replace(' ', '', 1)", "isdigit()", "isalpha()", "isspace()", "islower()",
+           "join(['x', 'y'])", "partition(',')", "removeprefix('A')", "removesuffix('é')", "format(1, x=2)", "items()",
+           "keys()|list", "values()|list", "get('a')", "get('zz', 4)", "get('zz')", "append(1)", "index(1)", "count(1)",
            "items()|list|length", "copy()", "role", "content", "a", "zz", "zz.y", "0", "items", "__class__", "pop('a')"]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "true", "false", "mapping",
-         "sequence", "iterable", "callable", "odd", "even", "eq 7", "ne 'x'", "lt 3", "ge(0)", "in [7, 'b']",
+         "sequence", "iterable", "callable", "odd", "even", "upper", "lower", "eq 7", "ne 'x'", "lt 3", "ge(0)", "in [7, 'b']",
          "divisibleby 3", "sameas none", "equalto(z)", "not none", "not string", "not mapping"]
 LITERALS = ["1", "0", "-3", "2.5", "1e3", "10", "'a'", '"b\\n"', "'é'", "''", "[]", "[1, 'a', none]", "{}", "{'k': 1, 'b': [2]}",
-            "true", "False", "none", "(1, 2)", "()", "('x',)", "'%s-%d'", "nope", "range(4)", "0x1f", "1_000"]
-BINARY = ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"]
+            "true", "False", "none", "(1, 2)", "()", "('x',)", "'%s-%d'", "'{} {x}'", "nope", "range(4)", "0x1f", "1_000"]
+BINARY = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"]
 RARE = ["{% for x in [1] %}{% break %}{% else %}else{% endfor %}", "{% for x in l %}{% continue %}{% else %}else{% endfor %}",
         "{% for x in l %}{% if x == 1 %}{% break %}{% endif %}{% else %}else{% endfor %}", "{% for x in [] %}{% else %}else{% endfor %}",
-        "{{ '1e400'|int(3) }}", "{{ 01 }}", "{{ 007.5 }}", "{{ 0_0 }}", "{% for v, loop in [[1, 2]] %}{% endfor %}",
+        "{{ '1e400'|float }}", "{{ '1e400'|int(3) }}", "{{ 01 }}", "{{ 007.5 }}", "{{ 0_0 }}", "{% for v, loop in [[1, 2]] %}{% endfor %}",
         "{% if z %}{% macro g(a=1|nofilter) %}{% endmacro %}{% endif %}", "{% if z %}{{ 1|nofilter }}{% endif %}"]
 
 
@@ -158,16 +159,19 @@ def statement(r, depth):
         head = r.choice(["v in l", "v in w|sort", "k, v in d.items()", "k, v in d|dictsort", f"v in {e()}", "v in m if v.role == 'user'",
                          "v in range(3)", "v in s", "v in []", "v in d"])
         inner = r.choice(["{{ loop.index }}", "{{ v }},", "{{ loop.last }}{{ loop.revindex }}", "{{ loop.previtem }}",
-                          "{% if loop.index == 2 %}{% break %}{% endif %}",
+                          "{{ loop.cycle('a', 'b') }}", "{% if loop.index == 2 %}{% break %}{% endif %}",
                           "{% if loop.first %}{% continue %}{% endif %}{{ v }}", "{% set y = v %}{{ y }}",
-                          "{% set ns.n = ns.n + 1 %}{{ ns.n }}", "{{ loop.length }}"])
+                          "{% set ns.n = ns.n + 1 %}{{ ns.n }}", "{{ loop.changed(v) }}", "{{ loop.length }}{{ loop.depth }}"])
         other = "{% else %}none" if r.random() < 0.3 else ""
         return f"{open_()} for {head} {close()}{inner}{body()}{other}{open_()} endfor {close()}"
     if pick < 0.90:
         return r.choice([f"{open_()} set y = {e()} {close()}{{{{ y }}}}", f"{open_()} set y {close()}{body()}{open_()} endset {close()}{{{{ y|length }}}}",
-                         f"{open_()} set y, q = 1, {e()} {close()}{{{{ q }}}}", "{% set ns.n = 5 %}", f"{open_()} set s = {e()} {close()}"])
+                         f"{open_()} set y, q = 1, {e()} {close()}{{{{ q }}}}", "{% set ns.n = 5 %}", f"{open_()} set s = {e()} {close()}",
+                         f"{open_()} with g = {e()}, h = 2 {close()}{{{{ g }}}}{{{{ h }}}}{open_()} endwith {close()}"])
     return r.choice([
         f"{open_()} macro mm(a, b={e()}) {close()}{{{{ a }}}}|{{{{ b }}}}{body()}{open_()} endmacro {close()}{{{{ mm(1) }}}}{{{{ mm(b=2, a={e()}) }}}}",
+        "{% macro c2(a) %}[{{ caller(a) }}]{% endmacro %}{% call(q) c2(3) %}<{{ q }}>{{ n }}{% endcall %}",
+        "{% macro va() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ va(1, 2, k=3) }}",
         f"{open_()} filter upper {close()}{body()}abc{open_()} endfilter {close()}",
         f"{open_()} generation {close()}{body()}{open_()} endgeneration {close()}",
         f"{open_()} raw {close()}{{{{ x }}}} {{% if %}}{open_()} endraw {close()}"])

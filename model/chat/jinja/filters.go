@@ -8,10 +8,9 @@ import (
 
 // What Jinja has and this package has not: it fails when it is used.
 var (
-	otherFilters = []string{"abs", "attr", "batch", "center", "filesizeformat", "float", "forceescape", "groupby", "max",
-		"min", "pprint", "random", "round", "slice", "striptags", "sum", "title", "truncate", "unique", "urlencode", "urlize",
-		"wordcount", "wordwrap", "xmlattr"}
-	otherTests = []string{"escaped", "filter", "lower", "test", "upper"}
+	otherFilters = []string{"batch", "center", "filesizeformat", "forceescape", "groupby", "pprint", "random", "slice",
+		"striptags", "title", "truncate", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"}
+	otherTests = []string{"escaped", "filter", "test"}
 )
 
 // filtered applies a filter. What Jinja has and this package has not fails when it is used, as a name that Jinja does
@@ -36,15 +35,15 @@ func init() {
 		}
 	}
 	filters = map[string]func(in *state, v Value, a args) Value{
-		"capitalize": textFilter("capitalize", capitalized), "count": lengthFilter,
+		"abs": absolute, "attr": attr, "capitalize": textFilter("capitalize", capitalized), "count": lengthFilter,
 		"d": defaultFilter, "default": defaultFilter, "dictsort": dictSort, "e": escape, "escape": escape,
-		"first": oneOf("first", 0), "format": formatFilter, "indent": indent, "int": toInt,
+		"first": oneOf("first", 0), "float": toFloat, "format": formatFilter, "indent": indent, "int": toInt,
 		"items": itemsFilter, "join": joinFilter, "last": oneOf("last", -1), "length": lengthFilter, "list": listFilter,
-		"lower": textFilter("lower", lower), "map": mapFilter,
+		"lower": textFilter("lower", lower), "map": mapFilter, "max": extreme("max", 1), "min": extreme("min", -1),
 		"reject": selecting("reject", false, false), "rejectattr": selecting("rejectattr", true, false),
-		"replace": replaceFilter, "reverse": reverse, "safe": safeFilter,
+		"replace": replaceFilter, "reverse": reverse, "round": round, "safe": safeFilter,
 		"select": selecting("select", false, true), "selectattr": selecting("selectattr", true, true), "sort": sortFilter,
-		"string": stringFilter, "tojson": toJSON, "trim": trim,
+		"string": stringFilter, "sum": sum, "tojson": toJSON, "trim": trim, "unique": unique,
 		"upper": textFilter("upper", upper),
 	}
 }
@@ -64,6 +63,29 @@ func (in *state) soft(n string, v Value) string {
 		fail("the filter %s behind safe is not supported", n)
 	}
 	return in.str(v)
+}
+
+func absolute(_ *state, v Value, a args) Value {
+	a.given("abs")
+	_, f, _, ok := number(v)
+	if !ok {
+		fail("%s has no absolute value", typeName(v))
+	}
+	if f < 0 {
+		return signed("-", v)
+	}
+	return signed("+", v)
+}
+
+func attr(in *state, v Value, a args) Value {
+	of, _ := a.given("attr", "name")
+	if u, ok := v.(undefined); ok {
+		fail("%s is undefined", u.what)
+	}
+	if m, ok := in.own(v, textOf("attr", of[0])); ok {
+		return m
+	}
+	return undefined{"the attribute " + quoted(in.str(of[0])) + " of " + typeName(v)}
 }
 
 func lengthFilter(_ *state, v Value, a args) Value { a.given("length"); return length(v) }
@@ -348,14 +370,74 @@ func sortFilter(in *state, v Value, a args) Value {
 
 func dictSort(in *state, v Value, a args) Value {
 	of, has := a.given("dictsort", "case_sensitive", "by", "reverse")
-	if has[1] && of[1] != "key" {
-		fail("dictsort by anything but the key is not supported")
+	at := int64(0)
+	if has[1] {
+		switch of[1] {
+		case "key":
+		case "value":
+			at = 1
+		default:
+			fail("dictsort sorts by key or by value")
+		}
 	}
 	d, ok := v.(*Dict)
 	if !ok {
 		fail("dictsort takes a dict, not %s", typeName(v))
 	}
-	return NewList(in.sorted(d.pairs(), func(v Value) Value { return folded(v.(*List).Items[0], of[0]) }, truth(of[2]))...)
+	return NewList(in.sorted(d.pairs(), func(v Value) Value { return folded(v.(*List).Items[at], of[0]) }, truth(of[2]))...)
+}
+
+// extreme is the filter max (1) or min (-1).
+func extreme(n string, sign int) func(in *state, v Value, a args) Value {
+	return func(in *state, v Value, a args) Value {
+		of, _ := a.given(n, "case_sensitive", "attribute")
+		get := in.getter(of[1])
+		best, items := 0, in.items(plain(v))
+		if len(items) == 0 {
+			return undefined{"the " + n + " of nothing"}
+		}
+		for i := range items {
+			if sign*in.compare(folded(get(items[i]), of[0]), folded(get(items[best]), of[0]), 0) > 0 {
+				best = i
+			}
+		}
+		return items[best]
+	}
+}
+
+func unique(in *state, v Value, a args) Value {
+	of, _ := a.given("unique", "case_sensitive", "attribute")
+	get := in.getter(of[1])
+	seen := NewDict()
+	var out []Value
+	for _, x := range in.items(plain(v)) {
+		key := folded(get(x), of[0])
+		if _, ok := hashed(key); !ok {
+			fail("unique of %s is not supported", typeName(key))
+		}
+		if _, twice := seen.Get(key); !twice {
+			seen.Set(key, nil)
+			out = append(out, x)
+		}
+	}
+	in.made(64 * len(out))
+	return generator(out)
+}
+
+func sum(in *state, v Value, a args) Value {
+	of, has := a.given("sum", "attribute", "start")
+	total := Value(int64(0))
+	if has[1] {
+		total = of[1]
+	}
+	get := in.getter(of[0])
+	for _, x := range in.items(plain(v)) {
+		if isOne[string](x) {
+			fail("sum takes no texts")
+		}
+		total = add(in, total, get(x))
+	}
+	return total
 }
 
 func trim(in *state, v Value, a args) Value {

@@ -150,9 +150,8 @@ var changing = map[string][]string{
 
 // notSupported are methods and members of Python that this package lacks.
 var notSupported = map[string][]string{
-	"a text": {"casefold", "center", "encode", "expandtabs", "format", "format_map", "isascii", "isdecimal", "isidentifier",
-		"islower", "isnumeric", "isprintable", "istitle", "isupper", "ljust", "maketrans", "partition", "rjust", "rpartition",
-		"swapcase", "translate", "zfill"},
+	"a text": {"casefold", "center", "encode", "expandtabs", "format_map", "isascii", "isdecimal", "isidentifier",
+		"isnumeric", "isprintable", "istitle", "ljust", "maketrans", "rjust", "swapcase", "translate", "zfill"},
 	"a dict": {"fromkeys"},
 	"an int": {"as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag",
 		"is_integer", "numerator", "real", "to_bytes"},
@@ -201,15 +200,31 @@ func (in *state) own(v Value, n string) (Value, bool) {
 				in.made(16 * len(v.Items))
 				return NewList(slices.Clone(v.Items)...)
 			})
-		case n == "count" || n == "index":
-			fail("%s of %s is not supported", n, kind)
+		case n == "count":
+			return method(func(in *state, a args) Value {
+				of, _ := a.given(n, "value")
+				count := int64(0)
+				for _, x := range v.Items {
+					count += integerOf(in.equal(x, of[0], 0))
+				}
+				return count
+			})
+		case n == "index":
+			return method(func(in *state, a args) Value {
+				of, _ := a.given(n, "value")
+				i := slices.IndexFunc(v.Items, func(x Value) bool { return in.equal(x, of[0], 0) })
+				if i < 0 {
+					fail("the value is not in the list")
+				}
+				return int64(i)
+			})
 		}
 	case namespace:
 		if x, ok := v.Get(n); ok {
 			return x, true
 		}
 	case *loopState:
-		return v.attribute(n), true
+		return v.attribute(in, n), true
 	case *Function:
 		fail("%s of a function is not supported", n)
 	}

@@ -32,7 +32,7 @@ func toInt(in *state, v Value, a args) Value {
 		}
 		fail("the number %v is larger than 64 bits", x)
 	case string:
-		s := numeral(x)
+		s := numeral("int", x)
 		if base != 10 {
 			fail("int with the base %d is not supported", base)
 		}
@@ -46,12 +46,11 @@ func toInt(in *state, v Value, a args) Value {
 	return of[0]
 }
 
-// numeral is a text that the filter int reads as a number. Python reads more than Go: digits of other scripts, and
-// underscores.
-func numeral(s string) string {
+// numeral is a text that a filter reads as a number. Python reads more than Go: digits of other scripts, and underscores.
+func numeral(filter, s string) string {
 	s = strings.TrimFunc(s, isSpace)
 	if strings.ContainsFunc(s, func(r rune) bool { return r == '_' || r >= 0x80 && unicode.IsDigit(r) }) {
-		fail("int of %q is not supported", s)
+		fail("%s of %q is not supported", filter, s)
 	}
 	return s
 }
@@ -63,4 +62,55 @@ func parseFloat(s string) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil || math.IsInf(f, 0)
+}
+
+func toFloat(_ *state, v Value, a args) Value {
+	of, has := a.given("float", "default")
+	if !has[0] {
+		of[0] = 0.0
+	}
+	if s, ok := plain(v).(string); ok {
+		if f, ok := parseFloat(numeral("float", s)); ok {
+			return f
+		}
+		return of[0]
+	}
+	if _, f, _, ok := number(v); ok {
+		return f
+	}
+	if u, ok := v.(undefined); ok {
+		fail("%s is undefined", u.what)
+	}
+	return of[0]
+}
+
+func round(_ *state, v Value, a args) Value {
+	of, has := a.given("round", "precision", "method")
+	digits, method := 0, "common"
+	if has[0] {
+		digits = wholeOf("round", of[0])
+	}
+	if has[1] {
+		method = textOf("round", of[1])
+	}
+	_, f, whole, ok := number(v)
+	switch {
+	case !ok:
+		fail("%s cannot be rounded", typeName(v))
+	case digits < 0 || digits > 100 || math.IsNaN(f) || math.IsInf(f, 0):
+		fail("round of %v to %d digits is not supported", v, digits)
+	case method == "common" && whole:
+		return signed("+", v)
+	case method == "common":
+		r, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'f', digits, 64), 64)
+		return r
+	case method == "ceil" || method == "floor":
+		by := math.Pow(10, float64(digits))
+		if method == "ceil" {
+			return math.Ceil(f*by) / by
+		}
+		return math.Floor(f*by) / by
+	}
+	fail("round has the methods common, ceil and floor, not %q", method)
+	return nil
 }

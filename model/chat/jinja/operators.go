@@ -29,6 +29,7 @@ var (
 	sums     = map[string]func(in *state, a, b Value) Value{"+": add, "-": arithmetic("-")}
 	products = map[string]func(in *state, a, b Value) Value{"*": multiply, "/": arithmetic("/"), "//": arithmetic("//"),
 		"%": remainder}
+	powers = map[string]func(in *state, a, b Value) Value{"**": arithmetic("**")}
 )
 
 func add(in *state, a, b Value) Value {
@@ -64,13 +65,26 @@ func multiply(in *state, a, b Value) Value {
 		}
 	}
 	n, _, whole, ok := number(b)
-	if s, text := a.(string); text && ok && whole {
-		n = max(0, n)
-		if s != "" {
-			n = min(n, int64(maxBytes/len(s))+1)
+	times := func(size int) int {
+		n := max(0, n)
+		if size > 0 && n > int64(maxBytes/size) {
+			n = int64(maxBytes/size) + 1
 		}
-		in.made(int(n) * len(s))
-		return strings.Repeat(s, int(n))
+		in.made(int(n) * size)
+		return int(n)
+	}
+	if s, text := a.(string); text && ok && whole {
+		return strings.Repeat(s, times(len(s)))
+	}
+	if l, list := a.(*List); list && ok && whole && (l.kind == "" || l.kind == tupleKind) {
+		out := &List{kind: l.kind}
+		for range times(16 * len(l.Items)) {
+			if len(l.Items) == 0 {
+				break
+			}
+			out.Items = append(out.Items, l.Items...)
+		}
+		return out
 	}
 	return arithmetic("*")(in, a, b)
 }
@@ -99,7 +113,7 @@ func arithmetic(op string) func(in *state, a, b Value) Value {
 		if bf == 0 && strings.ContainsAny(op, "/%") {
 			fail("division by zero")
 		}
-		if aw && bw && op != "/" {
+		if aw && bw && op != "/" && (op != "**" || bi >= 0) {
 			return whole(op, ai, bi)
 		}
 		f := 0.0
@@ -115,11 +129,42 @@ func arithmetic(op string) func(in *state, a, b Value) Value {
 				fail("%d / %d is not supported: the numbers are large", ai, bi)
 			}
 			f = af / bf
-		default:
-			fail("%v %s %v is not supported", a, op, b)
+		case "//":
+			f = floorDivision(af, bf)
+		case "%":
+			f = pythonMod(af, bf)
+		case "**":
+			if f = math.Pow(af, bf); math.IsNaN(f) || math.IsInf(f, 0) {
+				fail("%v ** %v is not supported", a, b)
+			}
 		}
 		return f
 	}
+}
+
+// pythonMod is a % b, which has the sign of b.
+func pythonMod(a, b float64) float64 {
+	m := math.Mod(a, b)
+	switch {
+	case m == 0:
+		return math.Copysign(0, b)
+	case (m < 0) != (b < 0):
+		m += b
+	}
+	return m
+}
+
+// floorDivision is a // b, as Python rounds it.
+func floorDivision(a, b float64) float64 {
+	q := (a - pythonMod(a, b)) / b
+	if q == 0 {
+		return math.Copysign(0, a/b)
+	}
+	f := math.Floor(q)
+	if q-f > 0.5 {
+		f++
+	}
+	return f
 }
 
 func whole(op string, a, b int64) Value {
@@ -131,6 +176,11 @@ func whole(op string, a, b int64) Value {
 		z.Sub(x, y)
 	case "*":
 		z.Mul(x, y)
+	case "**":
+		if b > 64 && (a > 1 || a < -1) {
+			fail("%d ** %d is larger than 64 bits", a, b)
+		}
+		z.Exp(x, big.NewInt(min(b, 64+b%2)), nil) // of 0, 1 and -1, more changes nothing
 	default: // // and %: rounded down
 		m := new(big.Int)
 		z.DivMod(x, y, m) // m ≥ 0
@@ -179,7 +229,7 @@ func (in *state) join(list []Value, separator string) string {
 // escaper escapes what is added to a safe text.
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
-// format is Python's % of a text, with %s, %r, %d, %i and %%.
+// format is Python's % of a text, with %s, %r, %d, %i, %f and %%, a width, and a precision of %f.
 func (in *state) format(s string, v Value) Value {
 	values, mapping, allUsed := []Value{v}, (*Dict)(nil), true
 	switch v := v.(type) {
@@ -213,6 +263,10 @@ func (in *state) format(s string, v Value) Value {
 			}
 			i += n + 1
 		}
+		from := i
+		for i < len(s) && strings.IndexByte("-0123456789.", s[i]) >= 0 {
+			i++
+		}
 		if i == len(s) {
 			fail("the format %q is incomplete", s)
 		}
@@ -227,7 +281,7 @@ func (in *state) format(s string, v Value) Value {
 			x = values[used]
 			used++
 		}
-		b.WriteString(in.converted(s[i], x, s))
+		b.WriteString(in.padded(in.converted(s[i], s[from:i], x, s), s[from:i], s))
 		in.made(b.Len())
 	}
 	if used < len(values) && allUsed {
@@ -237,9 +291,11 @@ func (in *state) format(s string, v Value) Value {
 }
 
 // converted is a value by one letter of a format.
-func (in *state) converted(letter byte, v Value, format string) string {
+func (in *state) converted(letter byte, flags string, v Value, format string) string {
 	i, f, whole, ok := number(v)
+	_, after, precise := strings.Cut(flags, ".")
 	switch {
+	case precise && letter != 'f':
 	case letter == 's':
 		return in.str(v)
 	case letter == 'r':
@@ -250,7 +306,33 @@ func (in *state) converted(letter byte, v Value, format string) string {
 		return strconv.FormatInt(i, 10)
 	case (letter == 'd' || letter == 'i') && ok && math.Abs(f) < 1<<53:
 		return strconv.FormatInt(int64(f), 10)
+	case letter == 'f' && ok:
+		digits := 6
+		if precise {
+			digits, _ = strconv.Atoi("0" + after)
+		}
+		if digits <= 100 && !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return strconv.FormatFloat(f, 'f', digits, 64)
+		}
 	}
-	fail("%%%c of %s in the format %q is not supported", letter, typeName(v), format)
+	fail("%%%s%c of %s in the format %q is not supported", flags, letter, typeName(v), format)
 	return ""
+}
+
+// padded fills a text up to the width of a format.
+func (in *state) padded(text, flags, format string) string {
+	width, _, _ := strings.Cut(flags, ".")
+	if width == "" {
+		return text
+	}
+	left := strings.HasPrefix(width, "-")
+	n, err := strconv.Atoi(strings.TrimPrefix(width, "-"))
+	if err != nil || width[0] == '0' || n > 10_000 {
+		fail("the width %q in the format %q is not supported", width, format)
+	}
+	blanks := strings.Repeat(" ", max(0, n-int(length(text))))
+	if left {
+		return text + blanks
+	}
+	return blanks + text
 }

@@ -33,8 +33,9 @@ type parser struct {
 	tokens []token
 	at     int
 	depth  int
-	loops  int    // that the statement stands in
-	macro  *macro // that it stands in, or nil
+	loops  int             // that the statement stands in
+	used   map[string]bool // names that the macro refers to
+	last   lastCall
 	frame  *frame
 	frames []*frame // all of them
 	// soft says that names of filters may be unknown until they are used, as Jinja has it within a condition.
@@ -310,7 +311,8 @@ func (p *parser) operation(operand func() expr, of map[string]func(in *state, a,
 }
 
 func (p *parser) sum() expr     { return p.operation(p.joined, sums) }
-func (p *parser) product() expr { return p.operation(func() expr { return p.unary(true) }, products) }
+func (p *parser) product() expr { return p.operation(p.power, products) }
+func (p *parser) power() expr   { return p.operation(func() expr { return p.unary(true) }, powers) }
 
 // joined reads texts with ~ between them.
 func (p *parser) joined() expr {
@@ -419,8 +421,8 @@ func (p *parser) dict() expr {
 }
 
 func (p *parser) load(n string) expr {
-	if p.macro != nil && slices.Contains([]string{"caller", "kwargs", "varargs"}, n) && !slices.Contains(p.macro.names, n) {
-		p.fail("%s in a macro is not supported", n)
+	if p.used != nil {
+		p.used[n] = true
 	}
 	p.loads(n)
 	return func(in *state, s *scope) Value {

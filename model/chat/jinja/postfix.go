@@ -96,8 +96,10 @@ func (p *parser) member(of expr) expr {
 
 // arguments are a call's arguments, as they are written.
 type arguments struct {
-	list  []expr
-	names []string // of the last ones, which have names
+	list        []expr
+	names       []string // of the last ones, which have names
+	spread      expr     // *list, or nil
+	spreadNamed expr     // **dict, or nil
 }
 
 func (p *parser) arguments() (a arguments) {
@@ -110,11 +112,15 @@ func (p *parser) arguments() (a arguments) {
 			}
 		}
 		switch {
+		case p.skip("**"):
+			a.spreadNamed = p.expression()
+		case p.skip("*"):
+			a.spread = p.expression()
 		case p.now().kind == name && p.tokens[p.at+1].is("="):
 			a.names = append(a.names, p.next().text)
 			p.at++
 			a.list = append(a.list, p.expression())
-		case len(a.names) > 0:
+		case len(a.names) > 0 || a.spreadNamed != nil:
 			p.fail("an argument without a name follows one with a name")
 		default:
 			a.list = append(a.list, p.expression())
@@ -138,6 +144,21 @@ func (a arguments) values(in *state, s *scope) args {
 			fail("the argument %s is given twice", n)
 		}
 		out.named.Set(n, list[unnamed+i])
+	}
+	if a.spread != nil {
+		out.list = append(out.list, in.items(a.spread(in, s))...)
+	}
+	if a.spreadNamed != nil {
+		d, ok := a.spreadNamed(in, s).(*Dict)
+		if !ok {
+			fail("** is followed by no dict")
+		}
+		for i, k := range d.keys {
+			if _, twice := out.named.Get(k); twice {
+				fail("the argument %s is given twice", in.str(k))
+			}
+			out.named.Set(k, d.values[i])
+		}
 	}
 	return out
 }
@@ -168,10 +189,18 @@ func (a args) given(function string, parameters ...string) (of []Value, has []bo
 
 func (p *parser) call(of expr) expr {
 	a := p.arguments()
+	p.last = lastCall{of, a, p.at}
 	return func(in *state, s *scope) Value {
 		f := of(in, s)
 		return in.call(f, a.values(in, s))
 	}
+}
+
+// lastCall is the call that ended before a token.
+type lastCall struct {
+	of     expr
+	a      arguments
+	before int
 }
 
 func (p *parser) filter() func(in *state, s *scope, v Value) Value {

@@ -11,9 +11,13 @@ func (p *parser) statement(tag token) stmt {
 	case "set":
 		return p.set()
 	case "macro":
-		return p.macroBlock()
+		return p.macro()
+	case "call":
+		return p.callBlock()
 	case "filter":
 		return p.filterBlock()
+	case "with":
+		return p.with()
 	case "generation": // transformers' tags around what a model writes; they change nothing in the text
 		inner, f := p.inMacro(nil, "endgeneration")
 		return func(in *state, s *scope) flow {
@@ -135,9 +139,7 @@ func (p *parser) loop() stmt {
 	if p.skipName("if") {
 		p.framed(names, func() { l.when = p.expression() })
 	}
-	if p.now().named("recursive") {
-		p.fail("recursive loops are not supported")
-	}
+	l.recursive = p.skipName("recursive")
 	p.closed()
 	soft := p.soft
 	p.soft = false
@@ -152,7 +154,7 @@ func (p *parser) loop() stmt {
 		l.otherFrame = p.framed(nil, func() { l.otherwise, _ = p.body("endfor") })
 	}
 	p.closed()
-	return func(in *state, s *scope) flow { return l.run(in, s, over(in, s)) }
+	return func(in *state, s *scope) flow { return l.run(in, s, over(in, s), 0) }
 }
 
 func (p *parser) set() stmt {
@@ -213,6 +215,28 @@ func (p *parser) filterBlock() stmt {
 	}
 }
 
+func (p *parser) with() stmt {
+	var names []string
+	var values []expr
+	for p.now().kind != endBlock {
+		if len(names) > 0 {
+			p.want(",")
+		}
+		names = append(names, p.wantKind(name, "a name").text)
+		p.want("=")
+		values = append(values, p.expression())
+	}
+	var inner []stmt
+	f := p.framed(names, func() { inner = p.block("endwith") })
+	return func(in *state, s *scope) flow {
+		own := f.scope(s)
+		for i, n := range names {
+			own.vars[n] = values[i](in, s)
+		}
+		return run(inner, in, own)
+	}
+}
+
 // inMacro reads a block whose text is used as a whole, so that no loop around it can be ended from it.
 func (p *parser) inMacro(names []string, until string) (list []stmt, f *frame) {
 	loops, soft := p.loops, p.soft
@@ -244,15 +268,46 @@ func (p *parser) parameters(m *macro) {
 	}
 }
 
-func (p *parser) macroBlock() stmt {
+// macroBody reads what a macro or a call's block writes, and notes which names it refers to.
+func (p *parser) macroBody(m *macro, until string) {
+	outer := p.used
+	p.used = map[string]bool{}
+	m.body, m.frame = p.inMacro(append(slices.Clone(m.names), "caller", "kwargs", "varargs"), until)
+	m.used = p.used
+	for n := range p.used {
+		if outer != nil {
+			outer[n] = true
+		}
+	}
+	p.used = outer
+}
+
+func (p *parser) macro() stmt {
 	m := &macro{name: p.wantKind(name, "a name").text}
 	p.stores(m.name)
 	p.parameters(m)
-	defer func(outer *macro) { p.macro = outer }(p.macro)
-	p.macro = m
-	m.body, m.frame = p.inMacro(m.names, "endmacro")
+	p.macroBody(m, "endmacro")
 	return func(_ *state, s *scope) flow {
 		s.vars[m.name] = m.in(s)
+		return onward
+	}
+}
+
+func (p *parser) callBlock() stmt {
+	m := &macro{name: "caller"}
+	if p.now().is("(") {
+		p.parameters(m)
+	}
+	p.expression()
+	called := p.last
+	if called.before != p.at {
+		p.fail("call is followed by no call of a macro")
+	}
+	p.macroBody(m, "endcall")
+	return func(in *state, s *scope) flow {
+		f, a := called.of(in, s), called.a.values(in, s)
+		a.named.Set("caller", m.in(s))
+		in.write(in.str(in.call(f, a)))
 		return onward
 	}
 }

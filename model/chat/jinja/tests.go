@@ -1,5 +1,7 @@
 package jinja
 
+import "unicode"
+
 // tested applies a test.
 func (in *state) tested(n string, v Value, a args) bool {
 	in.step(1)
@@ -41,8 +43,10 @@ var kinds = map[string]func(in *state, v Value) bool{
 	"callable": func(_ *state, v Value) bool {
 		return isOne[*Function](v) || isOne[undefined](v) || isOne[*loopState](v)
 	},
-	"odd":  func(in *state, v Value) bool { return in.equal(remainder(in, v, int64(2)), int64(1), 0) },
-	"even": func(in *state, v Value) bool { return in.equal(remainder(in, v, int64(2)), int64(0), 0) },
+	"odd":   func(in *state, v Value) bool { return in.equal(remainder(in, v, int64(2)), int64(1), 0) },
+	"even":  func(in *state, v Value) bool { return in.equal(remainder(in, v, int64(2)), int64(0), 0) },
+	"upper": func(in *state, v Value) bool { return isCased(in.str(v), unicode.IsUpper, unicode.IsLower) },
+	"lower": func(in *state, v Value) bool { return isCased(in.str(v), unicode.IsLower, unicode.IsUpper) },
 }
 
 func isOne[T any](v Value) bool { _, ok := v.(T); return ok }

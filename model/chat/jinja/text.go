@@ -89,6 +89,18 @@ func isDigit(r rune) bool {
 	return unicode.IsDigit(r)
 }
 
+// cased is isupper or islower: some letters have this case and none the other.
+func cased(n string, has, hasNot func(r rune) bool) func(in *state, s string, a args) Value {
+	return func(_ *state, s string, a args) Value {
+		a.given(n)
+		return isCased(s, has, hasNot)
+	}
+}
+
+func isCased(s string, has, hasNot func(r rune) bool) bool {
+	return strings.IndexFunc(s, has) >= 0 && strings.IndexFunc(s, hasNot) < 0
+}
+
 func changedBy(n string, change func(s string) string) func(in *state, s string, a args) Value {
 	return func(in *state, s string, a args) Value {
 		a.given(n)
@@ -134,9 +146,12 @@ func init() { // the table refers to functions that refer to it
 		"isdigit": each("isdigit", isDigit), "isalpha": each("isalpha", unicode.IsLetter),
 		"isalnum": each("isalnum", func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
 		"isspace": each("isspace", isSpace),
+		"isupper": cased("isupper", unicode.IsUpper, unicode.IsLower),
+		"islower": cased("islower", unicode.IsLower, unicode.IsUpper),
 		"upper":   changedBy("upper", upper), "lower": changedBy("lower", lower),
 		"capitalize": changedBy("capitalize", capitalized), "title": changedBy("title", titled),
 		"split": splitting("split"), "rsplit": splitting("rsplit"), "splitlines": splitLines,
+		"partition": partition("partition", strings.Index), "rpartition": partition("rpartition", strings.LastIndex),
 		"removeprefix": func(_ *state, s string, a args) Value {
 			of, _ := a.given("removeprefix", "prefix")
 			return strings.TrimPrefix(s, textOf("removeprefix", of[0]))
@@ -165,6 +180,7 @@ func init() { // the table refers to functions that refer to it
 			}
 			return in.join(list, s)
 		},
+		"format": formatBraces,
 	}
 }
 
@@ -248,6 +264,24 @@ func fieldsUpTo(s string, most int, fromRight bool) (parts []string) {
 	return append(parts, s)
 }
 
+func partition(n string, find func(s, at string) int) func(in *state, s string, a args) Value {
+	return func(_ *state, s string, a args) Value {
+		of, _ := a.given(n, "sep")
+		at := textOf(n, of[0])
+		if at == "" {
+			fail("the separator of %s is empty", n)
+		}
+		i := find(s, at)
+		switch {
+		case i >= 0:
+			return tuple(s[:i], at, s[i+len(at):])
+		case n == "partition":
+			return tuple(s, "", "")
+		}
+		return tuple("", "", s)
+	}
+}
+
 // lines divides a text into lines as Python does; kept are their ends.
 func lines(s string, kept bool) (list []string) {
 	for s != "" {
@@ -273,4 +307,42 @@ func lines(s string, kept bool) (list []string) {
 func splitLines(in *state, s string, a args) Value {
 	of, _ := a.given("splitlines", "keepends")
 	return in.texts(lines(s, truth(of[0])))
+}
+
+// formatBraces is Python's str.format, with {}, {0} and {name}.
+func formatBraces(in *state, s string, a args) Value {
+	var b strings.Builder
+	next := int64(0)
+	for i := 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], "{{"), strings.HasPrefix(s[i:], "}}"):
+			b.WriteByte(s[i])
+			i++
+		case s[i] == '{':
+			n := strings.IndexByte(s[i:], '}')
+			if n < 0 {
+				fail("the format %q has an open bracket", s)
+			}
+			field := s[i+1 : i+n]
+			i += n
+			v, ok := a.named.Get(field)
+			if field == "" {
+				v, ok = in.item(NewList(a.list...), next), next < int64(len(a.list))
+				next++
+			} else if len(field) == 1 && field[0] >= '0' && field[0] <= '9' {
+				at := int64(field[0] - '0')
+				v, ok = in.item(NewList(a.list...), at), at < int64(len(a.list))
+			}
+			if !ok {
+				fail("the field %q of the format %q has no value or is not supported", field, s)
+			}
+			b.WriteString(in.str(v))
+			in.made(b.Len())
+		case s[i] == '}':
+			fail("the format %q has a bracket too many", s)
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
 }
