@@ -2,6 +2,7 @@ package evolution
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -27,6 +28,11 @@ func TestThreshold(t *testing.T) {
 	if votes[0] != -3 {
 		t.Error("the votes were changed")
 	}
+	for _, h := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := threshold(votes, h); err == nil {
+			t.Errorf("threshold %g was accepted", h)
+		}
+	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		if _, err := threshold([]float64{1, v}, 0); err == nil {
 			t.Errorf("%g votes were accepted", v)
@@ -42,9 +48,9 @@ func TestResampleIsProportional(t *testing.T) {
 	drawn := make([]float64, len(counts))
 	random := rng.New(3, "resample")
 	for range repeats {
-		s := resample(counts, n, random)
-		if s.Kept || s.Len() != n {
-			t.Fatalf("%+v", s)
+		s, err := resample(counts, n, random)
+		if err != nil || s.Kept || s.Len() != n {
+			t.Fatalf("%+v %v", s, err)
 		}
 		for i, c := range s.Copies {
 			drawn[i] += float64(c)
@@ -83,9 +89,9 @@ func TestRank(t *testing.T) {
 		{[]float64{0, 0, 0, 2}, 3, []int{0, 1, 3}}, // ties to the lower index
 		{[]float64{4}, 1, []int{0}},
 	} {
-		s := rank(c.counts, c.n)
-		if s.Kept || !slices.Equal(s.Indices(), c.want) {
-			t.Errorf("the %d highest of %v: %v, want %v", c.n, c.counts, s.Indices(), c.want)
+		s, err := rank(c.counts, c.n)
+		if err != nil || s.Kept || !slices.Equal(s.Indices(), c.want) {
+			t.Errorf("the %d highest of %v: %v %v, want %v", c.n, c.counts, s.Indices(), err, c.want)
 		}
 	}
 }
@@ -96,7 +102,15 @@ func TestNothingAboveTheThreshold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []Selection{rank(counts, 2), resample(counts, 2, rng.New(1))} {
+	ranked, err := rank(counts, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := resample(counts, 2, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Selection{ranked, drawn} {
 		if !s.Kept || !slices.Equal(s.Copies, []int{1, 1, 0, 0}) || s.Survivors() != 2 {
 			t.Errorf("got %+v", s)
 		}
@@ -112,7 +126,14 @@ func TestSelectionsOfRandomCounts(t *testing.T) {
 			counts[i] = max(0, random.NormFloat64()) * math.Exp(20*random.NormFloat64())
 		}
 		n := 1 + random.IntN(len(counts))
-		drawn, ranked := resample(counts, n, random), rank(counts, n)
+		drawn, err := resample(counts, n, random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranked, err := rank(counts, n)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, s := range []Selection{drawn, ranked} {
 			if s.Len() != n || len(s.Indices()) != n || len(s.Copies) != len(counts) || s.Survivors() > n {
 				t.Fatalf("%d of %v: %+v", n, counts, s)
@@ -135,5 +156,25 @@ func TestSelectionsOfRandomCounts(t *testing.T) {
 				t.Fatalf("sample %d has more votes than a selected one: %v", i, counts)
 			}
 		}
+	}
+}
+
+func TestSelectionsRefuseBadCounts(t *testing.T) {
+	for _, c := range []struct {
+		counts []float64
+		n      int
+	}{
+		{[]float64{1, 2}, 0}, {[]float64{1, 2}, 3}, {nil, 1}, {[]float64{-1, 2}, 1}, {[]float64{math.NaN()}, 1},
+		{[]float64{math.Inf(1)}, 1},
+	} {
+		if _, err := rank(c.counts, c.n); err == nil {
+			t.Errorf("Rank accepted %v, %d", c.counts, c.n)
+		}
+		if _, err := resample(c.counts, c.n, rand.New(rand.NewPCG(1, 1))); err == nil {
+			t.Errorf("Resample accepted %v, %d", c.counts, c.n)
+		}
+	}
+	if _, err := resample([]float64{math.MaxFloat64, math.MaxFloat64}, 1, rng.New(1)); err == nil {
+		t.Error("Resample accepted counts whose sum overflows")
 	}
 }

@@ -34,14 +34,20 @@ func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedd
 	if err != nil {
 		return embedding.Matrix{}, fmt.Errorf("evolution: round %d: embedding the samples: %w", p.Round, err)
 	}
-	return meanOfCopies(rows, copies), nil
+	return meanOfCopies(rows, copies)
 }
 
 // meanOfCopies averages rows i, i+n, i+2n, … of copies·n rows: n rows.
-func meanOfCopies(rows embedding.Matrix, copies int) embedding.Matrix {
+func meanOfCopies(rows embedding.Matrix, copies int) (embedding.Matrix, error) {
+	if err := rows.Check(); err != nil {
+		return embedding.Matrix{}, err
+	}
 	n := rows.Rows / copies
+	if n*copies != rows.Rows {
+		return embedding.Matrix{}, fmt.Errorf("evolution: %d embeddings are not %d a sample", rows.Rows, copies)
+	}
 	if copies == 1 {
-		return rows
+		return rows, nil
 	}
 	out := embedding.NewMatrix(n, rows.Dim)
 	for i := range n {
@@ -55,5 +61,5 @@ func meanOfCopies(rows embedding.Matrix, copies int) embedding.Matrix {
 			out.Row(i)[j] = float32(sum / float64(copies))
 		}
 	}
-	return out
+	return out, nil
 }

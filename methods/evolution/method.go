@@ -85,7 +85,7 @@ func (m *Method) read(round int) (r Round, err error) {
 }
 
 // evolution prepares the algorithm with a model that writes to file.
-func (m *Method) evolution(file, label string, s rounds.Stage) *Evolution {
+func (m *Method) evolution(file, label string, s rounds.Stage) (*Evolution, error) {
 	return newEvolution(m.Config, model{m.Env, m.masked, file, label, s.Progress})
 }
 
@@ -108,8 +108,11 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 
 // generate makes the round's population and stores it.
 func (m *Method) generate(ctx context.Context, r *rounds.Round) (p Population, err error) {
-	err = r.Stage("generate", func(s rounds.Stage) (err error) {
-		e := m.evolution(filepath.Join(r.Dir, variationsFile), fmt.Sprintf("variations, round %d", r.Number), s)
+	err = r.Stage("generate", func(s rounds.Stage) error {
+		e, err := m.evolution(filepath.Join(r.Dir, variationsFile), fmt.Sprintf("variations, round %d", r.Number), s)
+		if err != nil {
+			return err
+		}
 		if m.last == nil {
 			p, err = e.Start(ctx, m.public())
 		} else {
@@ -118,7 +121,11 @@ func (m *Method) generate(ctx context.Context, r *rounds.Round) (p Population, e
 		if err != nil {
 			return err
 		}
-		return rows.Write(filepath.Join(r.Dir, rundir.Samples), rowsOf(p, Selection{}))
+		stored, err := rowsOf(p, Selection{})
+		if err != nil {
+			return err
+		}
+		return rows.Write(filepath.Join(r.Dir, rundir.Samples), stored)
 	})
 	for _, sample := range p.Samples {
 		r.Figures.Add(keyTokens, float64(len(m.Tokenizer.Encode(sample.Text)))/float64(len(p.Samples)))
@@ -153,8 +160,11 @@ func (m *Method) public() []datasets.Text {
 
 // embed returns the vectors that clients vote on, a row for each sample.
 func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vectors embedding.Matrix, err error) {
-	err = r.Stage("embed", func(s rounds.Stage) (err error) {
-		e := m.evolution(filepath.Join(r.Dir, lookAheadFile), fmt.Sprintf("look-ahead, round %d", r.Number), s)
+	err = r.Stage("embed", func(s rounds.Stage) error {
+		e, err := m.evolution(filepath.Join(r.Dir, lookAheadFile), fmt.Sprintf("look-ahead, round %d", r.Number), s)
+		if err != nil {
+			return err
+		}
 		if vectors, err = e.Embeddings(ctx, p, m.Encoder, s.Progress); err != nil {
 			return err
 		}
@@ -186,7 +196,10 @@ func (m *Method) ask(r *rounds.Round, vectors embedding.Matrix) (*release.Releas
 
 // choose selects by the released votes and stores the selection. All of it is post-processing.
 func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *release.Release) error {
-	e := m.evolution("", "", s) // writes nothing
+	e, err := m.evolution("", "", s) // writes nothing
+	if err != nil {
+		return err
+	}
 	if want := len(p.Samples) + scoring.RoundChecks; len(answer.Sum) != want {
 		return fmt.Errorf("evolution: round %d: a release of %d values, want %d", r.Number, len(answer.Sum), want)
 	}
@@ -195,7 +208,10 @@ func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *r
 	if err != nil {
 		return err
 	}
-	stored := rowsOf(p, selection)
+	stored, err := rowsOf(p, selection)
+	if err != nil {
+		return err
+	}
 	for i, v := range counts {
 		stored[i].Votes = v
 	}
@@ -240,7 +256,10 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 		}
 		done = append(done, r)
 	}
-	e := m.evolution(file, fmt.Sprintf("after round %d", len(done)), s)
+	e, err := m.evolution(file, fmt.Sprintf("after round %d", len(done)), s)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := e.Expand(ctx, e.Survivors(done), m.Config.Synthetic.Texts, "all"); err != nil {
 		return nil, err
 	}

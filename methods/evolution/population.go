@@ -74,7 +74,10 @@ type Row struct {
 }
 
 // rowsOf returns the population as rows; an empty selection means that none was made yet.
-func rowsOf(p Population, s Selection) []Row {
+func rowsOf(p Population, s Selection) ([]Row, error) {
+	if len(s.Copies) != 0 && len(s.Copies) != len(p.Samples) {
+		return nil, fmt.Errorf("evolution: a selection of %d samples of %d", len(s.Copies), len(p.Samples))
+	}
 	out := make([]Row, len(p.Samples))
 	for i, sample := range p.Samples {
 		out[i] = Row{Round: int64(p.Round), Sample: int64(i), Text: sample.Text, Parent: int64(sample.Parent),
@@ -83,7 +86,7 @@ func rowsOf(p Population, s Selection) []Row {
 			out[i].Copies = int64(s.Copies[i])
 		}
 	}
-	return out
+	return out, nil
 }
 
 // ErrRows marks an error of rows that are not a population.

@@ -46,6 +46,9 @@ func TestFromRows(t *testing.T) {
 	if _, _, err := fromRows(nil); !errors.Is(err, ErrRows) {
 		t.Errorf("no rows: %v", err)
 	}
+	if _, err := rowsOf(Population{Samples: make([]Sample, 2)}, Selection{Copies: []int{1}}); err == nil {
+		t.Error("a selection of another population was written")
+	}
 }
 
 // Rows that are accepted are written again as they were.
@@ -64,8 +67,9 @@ func FuzzFromRows(f *testing.F) {
 			}
 			return
 		}
-		if again := rowsOf(p, s); !reflect.DeepEqual(again, r) {
-			t.Fatalf("%+v became %+v", r, again)
+		again, err := rowsOf(p, s)
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v became %+v %v", r, again, err)
 		}
 	})
 }
