@@ -134,8 +134,10 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		}
 	}
 	if !o.resume {
-		if err := o.own.check(cmd, c); err != nil && o.after == "" { // whose public text and models were answered for
-			return err
+		if o.after == "" { // an earlier run's public text and models were answered for
+			if err := o.own.check(cmd, c); err != nil {
+				return err
+			}
 		}
 		if o.dry {
 			return a.dryRun(c, o.out, false)

@@ -36,15 +36,19 @@ func Guess(path string, o ImportOptions) (c records.Columns, err error) {
 		}
 	}
 	usual := func(given, words string) string {
+		if given != "" {
+			return given
+		}
 		for word := range strings.FieldsSeq(words) {
 			if i := slices.IndexFunc(names, func(name string) bool {
 				parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("_.- ", r) })
-				return name != c.Text && slices.Contains(parts, word) && !empty(path, o.Dialect, records.Columns{Client: name, Text: c.Text})
-			}); i >= 0 && given == "" {
+				return name != c.Text && slices.Contains(parts, word) &&
+					!empty(path, o.Dialect, records.Columns{Client: name, Text: c.Text})
+			}); i >= 0 {
 				return names[i]
 			}
 		}
-		return given
+		return ""
 	}
 	c.Client, c.Date, c.Label = usual(c.Client, clientNames), usual(c.Date, dateNames), usual(c.Label, labelNames)
 	if c.Text == "" || c.Client == "" {
