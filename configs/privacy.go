@@ -26,10 +26,9 @@ type Scoring struct {
 	// Release says how often clients are asked, and for what. Default "once": in round 1 for the mean embedding, from which
 	// all scores follow. One release has far less noise than T releases of the same budget, and rounds, prompts and samples
 	// then cost no privacy. The others ask in each round about its samples. "rounds" asks for their scores, as in the paper.
-	// "compact" asks for the same in as few numbers as the embedding has dimensions. "votes" asks for the samples nearest to
-	// each text, as Private Evolution does (the paper's Figure 6). "clipped" asks for each text's cosines, clipped to
-	// ±clip_cosine, as DP-RFT does.
-	Release string `yaml:"release" oneof:"rounds|compact|votes|clipped|once"`
+	// "votes" asks for the samples nearest to each text, as Private Evolution does (the paper's Figure 6). "clipped" asks for
+	// each text's cosines, clipped to ±clip_cosine, as DP-RFT does.
+	Release string `yaml:"release" oneof:"rounds|votes|clipped|once"`
 	// ClipCosine is the largest cosine that counts under release "clipped", and minus the least. Default 0.5. A smaller one
 	// raises the signal above the noise until cosines are cut.
 	ClipCosine float64 `yaml:"clip_cosine" range:"(0, 1]"`

@@ -29,7 +29,7 @@ var aggregatorSeed = uint64(5)
 func questions(t *testing.T) map[string]query.Query {
 	t.Helper()
 	out := map[string]query.Query{}
-	for name, kind := range map[string]string{"cosine": "cosine/standardize", "compact": "compact/none",
+	for name, kind := range map[string]string{"cosine": "cosine/standardize",
 		"mean": "mean/full+7", "votes": "votes/cosine/1/total"} {
 		q, err := scoring.Ask(kind, 4, samples(30), "k")
 		if err != nil {

@@ -222,23 +222,6 @@ func TestAskedOnceWithoutRelease(t *testing.T) {
 	}
 }
 
-// TestCompact: clients send as many numbers as the embedding has dimensions, and the run goes as any other.
-func TestCompact(t *testing.T) {
-	w := testworld.Shared(t)
-	c := w.Config
-	c.Scoring.Release = "compact"
-	dir := t.TempDir()
-	mustTrain(t, Options{Config: c, Dir: dir})
-	answer, err := release.Read(filepath.Join(rundir.Round(dir, 2), release.File))
-	if err != nil || answer.Query != scoring.CheckedName(scoring.CompactName(scoring.Standardized),
-		scoring.RoundChecks) || len(answer.Sum) > c.Scoring.Dim+scoring.RoundChecks {
-		t.Fatalf("%d values of %q (%v)", len(answer.Sum), answer.Query, err)
-	}
-	if r := sound(t, dir, 2); len(r.Noise) != 2 || len(r.NoiseUntested) > 0 {
-		t.Errorf("the audit: noise %+v, untested %q", r.Noise, r.NoiseUntested)
-	}
-}
-
 // TestPerText: each text of a client answers, by a vote or by clipped cosines, and the run continues as any other.
 func TestPerText(t *testing.T) {
 	w := testworld.Shared(t)

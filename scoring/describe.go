@@ -29,8 +29,6 @@ type Question struct {
 	Samples embedding.Matrix
 	// Centre is the centre of a [Mean].
 	Centre []float64
-	// Root is R of a [Compact].
-	Root []float64
 }
 
 // Describe returns the question of a query of this package.
@@ -44,8 +42,6 @@ func Describe(question query.Question) (Question, error) {
 	switch a := inner.(type) {
 	case Cosine:
 		q.Samples = a.given
-	case Compact:
-		q.Samples, q.Root = a.samples.given, a.Root()
 	case NearestVotes:
 		q.Samples = a.samples
 	case ClippedCosine:
@@ -63,8 +59,7 @@ func Describe(question query.Question) (Question, error) {
 
 // Query makes the query again. It refuses values that do not fit the name.
 func (q Question) Query() (query.Query, error) {
-	compact := func(o Options) (Compact, error) { return restoreCompact(q.Samples, q.Root, o, q.Key) }
-	return q.query(len(q.Centre), compact, func(name string) (query.Query, error) {
+	return q.query(len(q.Centre), func(name string) (query.Query, error) {
 		return nil, fmt.Errorf("scoring: no question that travels is named %.80q", name)
 	})
 }
@@ -73,8 +68,7 @@ func (q Question) Query() (query.Query, error) {
 // audit can repeat the question that a release answers.
 func Ask(name string, bound float64, samples embedding.Matrix, key string) (query.Query, error) {
 	q := Question{Name: name, Key: key, Bound: bound, Samples: samples}
-	compact := func(o Options) (Compact, error) { return NewCompact(samples, o, key) }
-	return q.query(samples.Dim, compact, func(name string) (query.Query, error) {
+	return q.query(samples.Dim, func(name string) (query.Query, error) {
 		if choices, ok := parseContrast(name); ok {
 			return NewContrast(samples, nil, choices, bound, key)
 		}
@@ -83,26 +77,22 @@ func Ask(name string, bound float64, samples embedding.Matrix, key string) (quer
 }
 
 // query makes the query of the question's name; dim is the length of a [Mean], and other makes what it does not know.
-func (q Question) query(dim int, compact func(Options) (Compact, error),
-	other func(name string) (query.Query, error)) (query.Query, error) {
+func (q Question) query(dim int, other func(name string) (query.Query, error)) (query.Query, error) {
 	if o, ok := parseMean(q.Name); ok {
 		o.Bound, o.Centre = q.Bound, q.Centre
 		return NewMean(dim, o, q.Key)
 	}
 	if kind, n := cutChecks(q.Name); n > 0 {
 		q.Name = kind
-		inner, err := q.query(dim, compact, other)
+		inner, err := q.query(dim, other)
 		if err != nil {
 			return nil, err
 		}
 		return WithChecks(inner, n), nil
 	}
 	for _, n := range normalizations {
-		switch o := (Options{Normalize: n, Clip: q.Bound}); q.Name {
-		case CosineName(n):
-			return NewCosine(q.Samples, o, q.Key)
-		case CompactName(n):
-			return compact(o)
+		if q.Name == CosineName(n) {
+			return NewCosine(q.Samples, Options{Normalize: n, Clip: q.Bound}, q.Key)
 		}
 	}
 	if o, ok := parseVotes(q.Name); ok {

@@ -18,10 +18,6 @@ func TestQueriesConform(t *testing.T) {
 				error) {
 				return scoring.NewCosine(m, scoring.Options{Normalize: n, Clip: bound}, "k")
 			}
-			asks[fmt.Sprintf("%s at %g", scoring.CompactName(n), bound)] = func(m embedding.Matrix) (query.Query,
-				error) {
-				return scoring.NewCompact(m, scoring.Options{Normalize: n, Clip: bound}, "k")
-			}
 		}
 	}
 	for _, o := range []scoring.VoteOptions{
@@ -57,9 +53,6 @@ func TestQueriesConform(t *testing.T) {
 	}
 	asks["contrast without labels, with check values"] = func(m embedding.Matrix) (query.Query, error) {
 		return scoring.Ask("contrast/l2/8+9", 1, m, "k")
-	}
-	asks["compact with check values"] = func(m embedding.Matrix) (query.Query, error) {
-		return scoring.Ask(scoring.CheckedName(scoring.CompactName(scoring.None), 9), 1, m, "k")
 	}
 	asks["votes with check values"] = func(m embedding.Matrix) (query.Query, error) {
 		return scoring.Ask("votes/l2/1/total+9", 1, m, "k")

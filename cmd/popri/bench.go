@@ -184,9 +184,8 @@ func (a *app) benchScore() *cobra.Command {
 		Use:   "score",
 		Short: "Score samples by many clients and sum the scores",
 		Long: `Times how clients with 1 to 11 texts each, 384 numbers a text, score samples: from the embeddings of their texts, of which each
-client keeps the mean, to the sum. --query says what is asked: cosine/standardize (a score for each sample, as in the paper),
-compact/standardize (the same in 384 numbers), or mean/full (scoring.release=once: the mean embedding, from which the scores of
-any samples follow).`,
+client keeps the mean, to the sum. --query says what is asked: cosine/standardize (a score for each sample, as in the paper)
+or mean/full (scoring.release=once: the mean embedding, from which the scores of any samples follow).`,
 		Example: "  popri bench score --samples 18000 --clients 133000 --threads 2 --json\n" +
 			"  popri bench score --query mean/full --clients 133000",
 		Args: cobra.NoArgs,
@@ -195,7 +194,7 @@ any samples follow).`,
 		},
 	}
 	cmd.Flags().StringVar(&query, "query", "cosine/standardize",
-		"what clients are asked: cosine/…, compact/… or mean/full")
+		"what clients are asked: cosine/… or mean/full")
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
 	return cmd

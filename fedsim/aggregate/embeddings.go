@@ -30,7 +30,6 @@ const (
 
 	samplesTensor = "samples" // n×d float32
 	centreTensor  = "centre"  // d float64
-	rootTensor    = "root"    // rank·d float64
 )
 
 // With is the encoder that answers the question, made of the encoder of meanings.
@@ -52,10 +51,8 @@ func (q Embeddings) file(h head) (any, []safetensors.Tensor) {
 		shape := []int64{int64(q.Samples.Rows), int64(q.Samples.Dim)}
 		tensors = append(tensors, safetensors.FromFloat32(samplesTensor, shape, q.Samples.Data))
 	}
-	for name, data := range map[string][]float64{centreTensor: q.Centre, rootTensor: q.Root} {
-		if len(data) > 0 {
-			tensors = append(tensors, safetensors.FromFloat64(name, []int64{int64(len(data))}, data))
-		}
+	if n := len(q.Centre); n > 0 {
+		tensors = append(tensors, safetensors.FromFloat64(centreTensor, []int64{int64(n)}, q.Centre))
 	}
 	return embedded{h, q.Encoder, q.Form, q.Words}, tensors
 }
@@ -78,17 +75,13 @@ func (e *embedded) read(f *safetensors.File) (About, error) {
 		}
 		q.Samples = embedding.Matrix{Rows: int(t.Shape[0]), Dim: int(t.Shape[1]), Data: data}
 	}
-	for name, into := range map[string]*[]float64{centreTensor: &q.Centre, rootTensor: &q.Root} {
-		t, ok := f.Tensor(name)
-		if !ok {
-			continue
-		}
+	if t, ok := f.Tensor(centreTensor); ok {
 		err := t.CheckFinite()
 		if err == nil {
-			*into, err = t.Float64s()
+			q.Centre, err = t.Float64s()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
+			return nil, fmt.Errorf("tensor %q: %w", centreTensor, err)
 		}
 	}
 	return q, nil

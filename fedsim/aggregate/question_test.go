@@ -42,7 +42,7 @@ func people(n int) query.Clients {
 // question writes a question about samples and reads it again.
 func question(t testing.TB, change func(*Question, *Embeddings)) (Question, query.Query) {
 	t.Helper()
-	asked, err := scoring.NewCompact(samples(20), scoring.Options{Normalize: scoring.Standardized, Clip: 2},
+	asked, err := scoring.NewCosine(samples(20), scoring.Options{Normalize: scoring.Standardized, Clip: 2},
 		"key of the samples")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestForm(t *testing.T) {
 // The question that is read is the one that was asked, for every kind, and its file does not depend on when it is
 // written.
 func TestQuestion(t *testing.T) {
-	for _, name := range []string{"cosine/none", "cosine/standardize", "compact/none", "mean", "mean/full+5",
+	for _, name := range []string{"cosine/none", "cosine/standardize", "mean", "mean/full+5",
 		"votes/l2/2/mean", "cosine/clipped/0.5"} {
 		asked, err := scoring.Ask(name, 1.5, samples(9), "key")
 		if err != nil {

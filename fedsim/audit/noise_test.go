@@ -425,7 +425,7 @@ func TestAnchoredHead(t *testing.T) {
 	}
 }
 
-// TestCheckValues: a release of means, of votes or of compact scores holds values that are noise alone. They tell half
+// TestCheckValues: a release of means or of votes holds values that are noise alone. They tell half
 // the noise and no noise from what was charged, without samples or an encoder.
 func TestCheckValues(t *testing.T) {
 	mean, err := scoring.NewMean(16, scoring.MeanOptions{Full: true, Bound: 1, Checks: 1024}, "k")
@@ -436,11 +436,7 @@ func TestCheckValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compact, err := scoring.NewCompact(vectors(t), scoring.Options{Normalize: scoring.Standardized, Clip: 1}, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, q := range []query.Query{mean, scoring.WithChecks(votes, 1024), scoring.WithChecks(compact, 1024)} {
+	for _, q := range []query.Query{mean, scoring.WithChecks(votes, 1024)} {
 		random := rng.New(3, "checks")
 		for _, c := range []struct {
 			factor       float64

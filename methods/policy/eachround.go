@@ -13,14 +13,11 @@ import (
 	"popri/scoring/query"
 )
 
-// EachRound asks the clients in every round about its samples: for their mean cosine with each (scoring.release
-// "rounds"), or for as few numbers as these have dimensions ("compact").
+// EachRound asks the clients in every round for their mean cosine with each of its samples (scoring.release "rounds").
 type EachRound struct {
 	*method.Env
 	standIns query.Means // clients made of public texts, see gain
 }
-
-func (f *EachRound) compact() bool { return f.Config.Scoring.Release == "compact" }
 
 func (f *EachRound) options() scoring.Options {
 	return scoring.Options{Normalize: scoring.Normalize(f.Config.Scoring.Normalize), Clip: f.Config.Scoring.ClipNorm}
@@ -29,9 +26,6 @@ func (f *EachRound) options() scoring.Options {
 // Query implements [Feedback].
 func (f *EachRound) Query() (name string, bound float64) {
 	o := f.options()
-	if f.compact() {
-		return scoring.CheckedName(scoring.CompactName(o.Normalize), scoring.RoundChecks), o.Clip
-	}
 	return scoring.CosineName(o.Normalize), o.Clip
 }
 
@@ -42,30 +36,18 @@ func (f *EachRound) Releases() int { return f.Config.Trainer.Rounds }
 func (f *EachRound) NeedsTexts() bool { return false }
 
 // Denoise implements [Feedback].
-func (f *EachRound) Denoise() string {
-	if f.compact() {
-		return "project"
-	}
-	return f.Config.Scoring.Denoise
-}
+func (f *EachRound) Denoise() string { return f.Config.Scoring.Denoise }
 
 // Traffic implements [Feedback].
 func (f *EachRound) Traffic() method.Traffic {
 	rounds, samples, dim := f.Config.Trainer.Rounds, f.Config.Generate.Prompts*f.Config.Generate.Samples,
 		f.Config.Scoring.Dim
-	if f.compact() {
-		samples = min(samples, dim)
-		return method.Traffic{Sent: rounds * (samples + scoring.RoundChecks), Received: rounds * samples * dim}
-	}
 	return method.Traffic{Sent: rounds * samples, Received: rounds * samples * dim}
 }
 
 // Notes implements [Feedback].
 func (f *EachRound) Notes() (notes []string) {
-	switch {
-	case f.compact():
-		notes = append(notes, "Clients sent their scores in as few numbers as the scores have dimensions.")
-	case f.Config.Scoring.Denoise == "project":
+	if f.Config.Scoring.Denoise == "project" {
 		notes = append(notes,
 			"After its release, each sum was projected onto the space in which the true sum lies, which takes "+
 				"noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
@@ -82,7 +64,7 @@ func (f *EachRound) Ask(r *rounds.Round, c Candidates) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, samples, err := f.question(c, key)
+	q, err := scoring.NewCosine(c.Vectors, f.options(), key)
 	if err != nil {
 		return nil, err
 	}
@@ -90,23 +72,13 @@ func (f *EachRound) Ask(r *rounds.Round, c Candidates) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &roundAnswer{f, samples, answer}, nil
+	return &roundAnswer{f, q.Samples, answer}, nil
 }
 
 // Reread is the answer that a release about candidates holds.
 func (f *EachRound) Reread(c Candidates, answer *release.Release) (Answer, error) {
-	_, samples, err := f.question(c, answer.Key)
-	return &roundAnswer{f, samples, answer}, err
-}
-
-// question is the query about candidates, with the samples that it prepared.
-func (f *EachRound) question(c Candidates, key string) (query.Query, *scoring.Samples, error) {
-	if f.compact() {
-		q, err := scoring.NewCompact(c.Vectors, f.options(), key)
-		return scoring.WithChecks(q, scoring.RoundChecks), q.Samples(), err
-	}
-	q, err := scoring.NewCosine(c.Vectors, f.options(), key)
-	return q, q.Samples, err
+	q, err := scoring.NewCosine(c.Vectors, f.options(), answer.Key)
+	return &roundAnswer{f, q.Samples, answer}, err
 }
 
 // roundAnswer is the release of a round.
@@ -119,31 +91,17 @@ type roundAnswer struct {
 // Scores implements [Answer].
 func (a *roundAnswer) Scores(r *rounds.Round) (noisy, scores []float64, err error) {
 	s := a.Config.Scoring
-	mean := a.release.Mean()
-	if noisy = mean; a.compact() {
-		mean = mean[:len(mean)-scoring.RoundChecks]
-		if noisy, err = a.samples.Expand(mean); err != nil {
-			return nil, nil, err
-		}
-	}
+	noisy = a.release.Mean()
 	gain := 0.0
 	if s.Objective == "witness" {
 		if gain, err = a.gain(a.samples); err != nil {
 			return nil, nil, err
 		}
 	}
-	switch {
-	case a.compact():
-		scores = noisy
-	case s.Denoise == "project":
-		scores, err = a.samples.Project(mean)
-	default:
-		scores = mean
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if a.Denoise() == "project" {
+	if scores = noisy; s.Denoise == "project" {
+		if scores, err = a.samples.Project(noisy); err != nil {
+			return nil, nil, err
+		}
 		r.Figures.Set("noise_kept", math.Sqrt(float64(a.samples.Rank())/float64(a.samples.Len())))
 	}
 	if s.Objective == "witness" {
