@@ -263,7 +263,7 @@ func announced(ctx context.Context, t *testing.T, urls []string, fed string, a *
 	}
 	remotes := map[aggregate.Role]*service.Remote{}
 	for i, role := range aggregate.Roles {
-		remotes[role] = service.NewRemote(urls[i], secrets)
+		remotes[role] = service.NewRemote(urls[i], role, secrets)
 		t.Cleanup(remotes[role].Close)
 		for _, content := range files {
 			if err := remotes[role].PutFile(ctx, content); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/fedsim/aggregate/service"
 	"popri/run/federated"
@@ -47,6 +48,6 @@ func (f *clientsFlag) connect() (*federated.Aggregators, error) {
 			return nil, usage(fmt.Errorf("--clients: %w", err))
 		}
 	}
-	return &federated.Aggregators{Leader: service.NewRemote(f.urls[0], secrets),
-		Helper: service.NewRemote(f.urls[1], secrets)}, nil
+	return &federated.Aggregators{Leader: service.NewRemote(f.urls[0], aggregate.Leader, secrets),
+		Helper: service.NewRemote(f.urls[1], aggregate.Helper, secrets)}, nil
 }

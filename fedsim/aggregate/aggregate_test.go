@@ -660,7 +660,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	dear := *w.asked
 	dear.Sigma = 0.1
-	if err := w.sides[Leader].Announce(dear.Encode()); !errors.Is(err, ledger.ErrBudget) {
+	if err := w.sides[Leader].Announce(dear.Encode()); OutcomeOf(err) != Budget {
 		t.Errorf("beyond the budget: %v", err)
 	}
 	if w.sides[Leader].Current() != nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/fedsim/noise"
 	"popri/fedsim/sealing"
@@ -149,6 +150,10 @@ func (a *Aggregator) Announce(content []byte) error {
 	charge, err := asked.Charge(int(asked.Clients))
 	if err == nil {
 		err = a.Ledger.Covers(charge)
+	}
+	if over, ok := errors.AsType[*ledger.BudgetError](err); ok {
+		return refuse(Budget, "ε = %s is spent here, this release would make it %s of %g at δ = %.3g",
+			accountant.RoundUp(over.Spent, 6), accountant.RoundUp(over.After, 6), over.Epsilon, over.Delta)
 	}
 	if err != nil {
 		return err
@@ -402,7 +407,11 @@ func (a *Aggregator) drawSum(b *batch, ids []ReportID) ([]uint64, error) {
 
 // abandon ends a batch without a share, and returns why.
 func (a *Aggregator) abandon(b *batch, why error) error {
-	if err := atomicfile.WriteBytes(b.path(abandonedFile), []byte(why.Error()+"\n")); err != nil {
+	reason := why
+	if r, ok := errors.AsType[*Refusal](why); ok {
+		reason = r.err
+	}
+	if err := atomicfile.WriteBytes(b.path(abandonedFile), []byte(reason.Error()+"\n")); err != nil {
 		return err
 	}
 	return errors.Join(why, a.finish(b, false))

@@ -22,6 +22,7 @@ const (
 	Busy        Outcome = "busy"     // another batch is open
 	Few         Outcome = "few"      // fewer reports than the announced least number: there will be no share
 	Waiting     Outcome = "waiting"  // the deadline is ahead, or the other aggregator is not ready
+	Budget      Outcome = "budget"   // the release would exceed what the aggregator allows
 )
 
 // Refusal is the error of a message that is not taken.
@@ -36,7 +37,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s: %v", r.Outcome, r.err
 func (r *Refusal) Unwrap() error { return r.err }
 
 func refuse(o Outcome, format string, args ...any) error {
-	return &Refusal{o, fmt.Errorf("aggregate: "+format, args...)}
+	return &Refusal{o, fmt.Errorf(format, args...)}
 }
 
 // OutcomeOf is the outcome of an error; "" for a failure.

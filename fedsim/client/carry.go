@@ -125,7 +125,7 @@ func connect(f *identity.Federation) (map[aggregate.Role]*service.Remote, error)
 	}
 	remotes := map[aggregate.Role]*service.Remote{}
 	for _, role := range aggregate.Roles {
-		remotes[role] = service.NewRemote(f.Party(role).URL, secrets)
+		remotes[role] = service.NewRemote(f.Party(role).URL, role, secrets)
 	}
 	return remotes, nil
 }

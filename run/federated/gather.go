@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"popri/accountant/guarantee"
+	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/fedsim"
 	"popri/fedsim/aggregate"
@@ -194,6 +195,9 @@ func (g *gathering) announcement(asked question) (*aggregate.Announcement, error
 // again.
 func (g *gathering) over(err error) error {
 	refused, ok := errors.AsType[*service.Refused](err)
+	if ok && refused.Outcome == aggregate.Budget {
+		return fmt.Errorf("%w: %w", ledger.ErrBudget, err)
+	}
 	if !ok || refused.Outcome != aggregate.Few && refused.Outcome != aggregate.Late {
 		return err
 	}

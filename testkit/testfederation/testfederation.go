@@ -231,7 +231,7 @@ func (f *Federation) Remote(role aggregate.Role, as string) *service.Remote {
 	if err != nil {
 		panic(fmt.Sprint("testfederation: ", err)) // it was read before
 	}
-	return service.NewRemote(f.Party(role).URL, secrets)
+	return service.NewRemote(f.Party(role).URL, role, secrets)
 }
 
 // LedgerPath is the file of an aggregator's ledger.

@@ -133,7 +133,7 @@ func askHealth(ctx context.Context, out io.Writer, federation, name string) erro
 	if err != nil {
 		return err
 	}
-	remote := service.NewRemote(f.Party(role).URL, secrets)
+	remote := service.NewRemote(f.Party(role).URL, role, secrets)
 	defer remote.Close()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -323,7 +323,7 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
 	ends := server.Certificates[0].Leaf.NotAfter
 	go warnOfEnd(ctx, log, ends)
-	peer := service.NewRemote(federation.Party(role.Peer()).URL, secrets)
+	peer := service.NewRemote(federation.Party(role.Peer()).URL, role.Peer(), secrets)
 	peer.Waits = func(err error) { log.Warn("the other aggregator is tried again", "reason", err.Error()) }
 	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"),
 		InFlight: max(1, f.inFlight), Rate: f.rate, MaxFile: f.maxFile << 20, Patience: 30 * time.Second,

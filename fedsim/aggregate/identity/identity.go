@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"popri/fedsim/aggregate"
@@ -85,6 +86,9 @@ func ReadFederation(path string) (*Federation, error) {
 // CheckURL refuses an address that is not https://host or https://host:port.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
+	}
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
 		u.User != nil {
 		return fmt.Errorf("the address is %q, want https://host:port", text)

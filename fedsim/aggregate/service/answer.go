@@ -29,7 +29,7 @@ const (
 
 var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repeated: 200, aggregate.Malformed: 400,
 	aggregate.Unannounced: 404, aggregate.NotEnrolled: 403, aggregate.Forged: 403, aggregate.Replaced: 409,
-	aggregate.Late: 410, aggregate.Busy: 409,
+	aggregate.Late: 410, aggregate.Busy: 409, aggregate.Budget: 403,
 	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408,
 	Missing: 404, failed: 500}
 
@@ -55,6 +55,14 @@ type errOutcome struct {
 }
 
 func (e *errOutcome) Error() string { return e.text }
+
+// reason is an error without its outcome, which has a place of its own in answers.
+func reason(err error) error {
+	if r, ok := errors.AsType[*aggregate.Refusal](err); ok {
+		return r.Unwrap()
+	}
+	return err
+}
 
 // outcomeOf is the outcome of an error of the aggregator or of the server; "" for a failure.
 func outcomeOf(err error) aggregate.Outcome {
@@ -110,7 +118,7 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	if body == nil { // an error of the machine may name a path
 		text := ""
 		if err != nil && outcome != failed {
-			text = err.Error() + "\n"
+			text = reason(err).Error() + "\n"
 		}
 		body = strings.NewReader(text)
 	}

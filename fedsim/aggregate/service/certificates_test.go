@@ -25,7 +25,11 @@ func TestForeignCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := service.NewRemote(f.Leader.URL, secrets)
+	own, err := f.ClientTLS("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := service.NewRemote(f.Leader.URL, aggregate.Leader, secrets)
 	defer foreign.Close()
 	var told atomic.Int32
 	foreign.Waits = func(error) { told.Add(1) }
@@ -38,6 +42,11 @@ func TestForeignCertificates(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	swapped := service.NewRemote(f.Leader.URL, aggregate.Helper, own)
+	defer swapped.Close()
+	if _, err := swapped.Current(ctx); !fault.IsUser(err) || !strings.Contains(err.Error(), "where the leader answers") {
+		t.Errorf("the leader's address for the helper's: %v", err)
 	}
 	trainer := f.Remote(aggregate.Leader, identity.Trainer)
 	defer trainer.Close()

@@ -35,13 +35,28 @@ type Remote struct {
 // laptop sleeps.
 const Ping = 15 * time.Second
 
-// NewRemote connects with secrets ([identity.Federation.ClientTLS]).
-func NewRemote(url string, secrets *tls.Config) *Remote {
+// NewRemote connects to the aggregator of a role with secrets ([identity.Federation.ClientTLS]). Where the other one
+// answers, which takes the same certificates, requests fail.
+func NewRemote(url string, role aggregate.Role, secrets *tls.Config) *Remote {
+	secrets = secrets.Clone()
+	secrets.VerifyConnection = func(c tls.ConnectionState) error {
+		if name := c.PeerCertificates[0].Subject.CommonName; name != string(role) {
+			return &otherRole{url, string(role), name}
+		}
+		return nil
+	}
 	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 20 * time.Second, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: Ping, PingTimeout: Ping}}
 	return &Remote{url: strings.TrimRight(url, "/"), http: &http.Client{Timeout: 2 * time.Minute, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// otherRole is the error of an aggregator whose certificate names another role.
+type otherRole struct{ url, want, got string }
+
+func (e *otherRole) Error() string {
+	return fmt.Sprintf("the %s is asked at %s, where the %s answers", e.want, e.url, e.got)
 }
 
 // Tell has tell hear what is waited for, in words.
@@ -105,7 +120,7 @@ func (r *Remote) once(ctx context.Context, method, path string, body []byte) ([]
 	}
 	if answer.StatusCode/100 != 2 {
 		text := strings.TrimSpace(string(content[:min(len(content), 300)]))
-		return nil, &Refused{r.url + path, answer.StatusCode, aggregate.Outcome(answer.Header.Get(outcomeHeader)), text}
+		return nil, &Refused{r.url, answer.StatusCode, aggregate.Outcome(answer.Header.Get(outcomeHeader)), text}
 	}
 	if answer.StatusCode == http.StatusNoContent {
 		return nil, nil
@@ -150,13 +165,16 @@ func (r *Remote) do(ctx context.Context, method, path string, body []byte) ([]by
 		if err == nil || !again(err) {
 			return content, err
 		}
+		if other, ok := errors.AsType[*otherRole](err); ok {
+			return nil, fault.User(other)
+		}
 		if why, ok := distrusted(err); ok {
 			if certificates++; certificates == mostCertificates {
 				return nil, fault.Userf("%s: %s (popri aggregate renew): %w", r.url, why, err)
 			}
 		}
 		if _, known := r.told.LoadOrStore(err.Error(), true); !known && r.Waits != nil && ctx.Err() == nil {
-			r.Waits(fmt.Errorf("%s: %w", r.url, err))
+			r.Waits(err)
 		}
 		select {
 		case <-ctx.Done():
