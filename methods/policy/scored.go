@@ -39,7 +39,7 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.Prompter.With(p.Prompter.Fitting(target.Texts(chosen))), nil
+		return p.fitting(target.Texts(chosen), "selected public texts")
 	case "scored":
 		var texts []datasets.Text
 		for round := 1; round <= done; round++ {
@@ -98,11 +98,17 @@ func (p *Policy) quotingSamples(texts []datasets.Text) (*sampling.Prompter, erro
 			out = append(out, x)
 		}
 	}
-	if out = p.Prompter.Fitting(out); len(out) < max(1, p.Config.Generate.Examples) {
-		return nil, fmt.Errorf("policy: only %d scored samples can be quoted in prompts; set generate.quote "+
-			"to public", len(out))
+	return p.fitting(out, "scored samples")
+}
+
+// fitting returns the prompter that quotes the texts that fit.
+func (p *Policy) fitting(texts []datasets.Text, what string) (*sampling.Prompter, error) {
+	fit := p.Prompter.Fitting(texts)
+	if least := max(1, p.Config.Generate.Examples); len(fit) < least {
+		return nil, fmt.Errorf("policy: only %d of %d %s have at most %d tokens (data.max_tokens), and a prompt quotes %d: set "+
+			"generate.quote to public", len(fit), len(texts), what, p.Config.Data.MaxTokens, least)
 	}
-	return p.Prompter.With(out), nil
+	return p.Prompter.With(fit), nil
 }
 
 // quotable is the part of a sample that a prompt quotes: whole sentences or lines, because a model continues with what it

@@ -33,6 +33,9 @@ func TestLongTexts(t *testing.T) {
 				t.Errorf("%s: %q has %d tokens", c.how, text, count(text))
 			}
 		}
+		if fit := p.Fitting(public); len(fit) != c.want.Used || fit[1].Text != p.texts[1] {
+			t.Errorf("%s: selected texts are quoted as %v, others as %q", c.how, fit, p.texts)
+		}
 		if c.how == "cut" {
 			cut := p.texts[1]
 			if next := cut + " " + strings.Fields(long)[len(strings.Fields(cut))]; !strings.HasPrefix(long, cut+" ") ||

@@ -51,9 +51,10 @@ type Prompter struct {
 
 	tok       *tokenizer.Tokenizer
 	config    configs.Generate
-	context   int // largest number of tokens of a prompt
-	longest   int // largest number of tokens of a completion
-	maxTokens int // largest number of tokens of a public text, and of a sample if samples are cut
+	context   int  // largest number of tokens of a prompt
+	longest   int  // largest number of tokens of a completion
+	maxTokens int  // largest number of tokens of a public text, and of a sample if samples are cut
+	cut       bool // longer public texts are cut
 	texts     []string
 	ids       [][]int32        // tokens of the texts, if each line is a text
 	labels    []string         // of the texts, where a prompt quotes texts of one label; else nil
@@ -77,7 +78,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 		return nil, errNoEnd
 	}
 	p := &Prompter{tok: tok, config: g, context: context - longest, longest: longest, maxTokens: d.MaxTokens,
-		separator: separator, newline: tok.Encode("\n"), gap: "\n"}
+		cut: d.LongTexts == "cut", separator: separator, newline: tok.Encode("\n"), gap: "\n"}
 	if g.TemplateItem != "" {
 		if p.marker = strings.TrimSpace(strings.SplitN(g.TemplateItem, "{i}", 2)[0]); p.marker == "" {
 			return nil, fmt.Errorf("sampling: generate.template_item is %q: it must begin with words, which end a "+
@@ -85,7 +86,7 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 		}
 		p.held, p.heldLines = heldTokens(tok, p.marker)
 	}
-	p.take(public, d.LongTexts == "cut")
+	p.take(public)
 	enough, differ := len(p.texts), ""
 	if p.marker != "" {
 		p.different = p.distinct()
@@ -99,25 +100,30 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 	return p, nil
 }
 
-// take keeps the texts of at most maxTokens tokens and, if cut is set, the first words of longer ones that fit.
-func (p *Prompter) take(public []datasets.Text, cut bool) {
-	count := func(text string) int { return len(p.tok.Encode(text)) }
+// take keeps the texts that fit.
+func (p *Prompter) take(public []datasets.Text) {
 	for _, t := range public {
-		text := t.Text
-		ids := p.tok.Encode(text)
-		if long := len(ids) > p.maxTokens; long && cut {
-			text = datasets.First(text, count, p.maxTokens)
-			if ids = p.tok.Encode(text); len(ids) <= p.maxTokens {
-				p.Public.Cut++
-			}
-		}
-		if len(ids) > p.maxTokens {
+		text, ids, ok := p.fit(t.Text)
+		if !ok {
 			p.Public.Dropped++
 			continue
+		}
+		if text != t.Text {
+			p.Public.Cut++
 		}
 		p.Public.Used++
 		p.add(datasets.Text{Text: text, Label: t.Label, Kind: t.Kind}, ids)
 	}
+}
+
+// fit returns a text of at most maxTokens tokens: the first words of a longer one, if longer ones are cut.
+func (p *Prompter) fit(text string) (fitting string, ids []int32, ok bool) {
+	ids = p.tok.Encode(text)
+	if len(ids) <= p.maxTokens || !p.cut {
+		return text, ids, len(ids) <= p.maxTokens
+	}
+	text = p.Cut(text)
+	return text, p.tok.Encode(text), text != ""
 }
 
 // add adds a text that prompts may quote. Its label counts if a prompt quotes texts of one label.
@@ -183,11 +189,13 @@ func (p *Prompter) Written(write func(string) string) *Prompter {
 	return p.With(p.Fitting(texts))
 }
 
-// Fitting returns the texts that prompts can quote: texts of at most data.max_tokens tokens, repetitions kept.
+// Fitting returns the texts as prompts can quote them: of at most data.max_tokens tokens, repetitions kept. Longer ones
+// are cut or left out, as data.long_texts says.
 func (p *Prompter) Fitting(texts []datasets.Text) []datasets.Text {
 	out := make([]datasets.Text, 0, len(texts))
 	for _, t := range texts {
-		if len(p.tok.Encode(t.Text)) <= p.maxTokens {
+		fitting, _, ok := p.fit(t.Text)
+		if t.Text = fitting; ok {
 			out = append(out, t)
 		}
 	}

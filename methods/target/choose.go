@@ -95,11 +95,8 @@ func (t *Target) weigh(candidates []int, c Settings) (scoring.Weighting, error) 
 			prior[n] = headWeight
 		}
 	}
-	if c.Weights == "prior" {
-		return scoring.Weigh(points, prior, wanted)
-	}
 	unmatched, err := scoring.Weigh(points, prior, wanted)
-	if err != nil {
+	if err != nil || c.Weights == "prior" {
 		return unmatched, err
 	}
 	radius := t.radius()
