@@ -18,7 +18,7 @@ type Feedback interface {
 	Releases() int
 	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean.
 	NeedsTexts() bool
-	// Denoise says how noise is removed from a release; "" if the release has no part that is noise alone.
+	// Denoise says how noise is removed from a release; "" if it is not.
 	Denoise() string
 	// Traffic is what a client sends and receives.
 	Traffic() method.Traffic

@@ -47,6 +47,8 @@ type Policy struct {
 
 // New makes a policy that clients give the configured feedback, if public text is fit for it.
 func New(e method.Env) (*Policy, error) {
+	own := *e.Prompter // the release decides on line breaks, which the untuned model's text must not show
+	e.Prompter = &own
 	p := &Policy{Env: e}
 	p.Feedback = newFeedback(p)
 	if _, once := p.Feedback.(*Single); once {

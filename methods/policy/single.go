@@ -32,7 +32,7 @@ func (f *Single) Releases() int { return 1 }
 // NeedsTexts implements [Feedback].
 func (f *Single) NeedsTexts() bool { return false }
 
-// Denoise implements [Feedback]: a mean embedding has no part that is noise alone.
+// Denoise implements [Feedback]: scores take the whole direction of a mean embedding.
 func (f *Single) Denoise() string { return "" }
 
 // Traffic implements [Feedback].
