@@ -10,8 +10,8 @@
 //	set        n · count(t)/Σ count texts behind the keywords of each topic t
 //
 // The paper has a server with all texts, protects single texts, and trains a model of 140 million parameters that 430
-// million pairs of a description and a text prepared. Here, the public texts of the run prepare the small model, in as many
-// steps as an evaluation trains it.
+// million pairs of a description and a text prepared. Here, the public texts of the run prepare the small model, in
+// downstream.steps updates.
 package ctcl
 
 import (

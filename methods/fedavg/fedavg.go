@@ -52,7 +52,11 @@ func New(e method.Env, skipped int) (*Method, error) {
 }
 
 // Close implements rounds.Method.
-func (m *Method) Close() { m.part.Free() }
+func (m *Method) Close() {
+	if m != nil { // where New failed
+		m.part.Free()
+	}
+}
 
 // Begin replaces the weights with which the first training begins.
 func (m *Method) Begin(weights []float32) { m.initial = weights }
