@@ -36,7 +36,7 @@ func groups(c policy.Candidates, scores []float64, size int) []group {
 		var order []int
 		for j := range size {
 			g.reward += scores[i*size+j] / float64(size)
-			if len(c.Rows[i*size+j].IDs) > 0 {
+			if c.Rows[i*size+j].Text != "" {
 				order = append(order, i*size+j)
 			}
 		}

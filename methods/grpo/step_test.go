@@ -25,9 +25,9 @@ func TestAdvantages(t *testing.T) {
 func TestGroups(t *testing.T) {
 	c := policy.Candidates{Prompts: []sampling.Prompt{{IDs: []int32{1}}, {IDs: []int32{2, 3}}}}
 	for i := range 10 {
-		row := sampling.Row{Prompt: int64(i / 5), IDs: []int32{int32(i)}}
+		row := sampling.Row{Prompt: int64(i / 5), Text: "text", IDs: []int32{int32(i)}}
 		if i == 7 {
-			row.IDs = nil // the best of its prompt, and empty
+			row.Text = "" // the best of its prompt, an end token alone
 		}
 		c.Rows = append(c.Rows, row)
 	}

@@ -88,7 +88,7 @@ func quoting(t *testing.T, texts ...string) *sampling.Prompter {
 func TestPairs(t *testing.T) {
 	prompts, rows := samplesOf(3, 4)
 	rows[4].Text = rows[7].Text // prompt 1: two alike, so that three are left
-	rows[9].IDs = nil           // prompt 2: the best is empty
+	rows[9].Text = ""           // prompt 2: the best is an end token alone
 	answer := &release.Release{Clients: 10, Sum: []float64{
 		1, 4, 3, 2, // best 1, then 2, 3, 0
 		9, 1, 2, 9, // 3 repeats 0: best 0, then 2, 1

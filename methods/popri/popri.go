@@ -106,7 +106,7 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 	var pairs []dpo.Pair
 	for _, p := range ranking.Pairs {
 		chosen, rejected := p.Prompt*j+p.Chosen, p.Prompt*j+p.Rejected
-		if len(candidates.Rows[chosen].IDs) == 0 || len(candidates.Rows[rejected].IDs) == 0 {
+		if texts[chosen] == "" || len(candidates.Rows[rejected].IDs) == 0 {
 			skipped++
 			continue
 		}

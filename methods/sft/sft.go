@@ -131,7 +131,7 @@ func best(c policy.Candidates, scores []float64, share float64) []int {
 	seen := map[string]bool{}
 	var out []int
 	for _, i := range order {
-		if row := c.Rows[i]; len(out) < most && len(row.IDs) > 0 && !seen[row.Text] {
+		if row := c.Rows[i]; len(out) < most && row.Text != "" && !seen[row.Text] {
 			seen[row.Text] = true
 			out = append(out, i)
 		}
