@@ -59,7 +59,7 @@ func MayShow(p *clients.Population) error {
 // insists on it.
 func ExactFigures(p *clients.Population, folder string) error {
 	err := seen(p, seenLine{Folder: folder, Exact: true})
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	if errors.Is(err, errNoRecord) {
 		return nil
 	}
 	return err
@@ -70,6 +70,8 @@ func ExactFigures(p *clients.Population, folder string) error {
 func ProtectFigures(p *clients.Population, folder string) error {
 	return seen(p, seenLine{Folder: folder})
 }
+
+var errNoRecord = errors.New("the record of whose figures were seen cannot be written")
 
 // seen adds a line, unless it is there or contradicts another one. The record is read again afterwards, because another
 // program may have added a line meanwhile.
@@ -97,7 +99,9 @@ func seen(p *clients.Population, line seenLine) error {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return fault.Userf("%w: %w", errNoRecord, err)
+	} else if err != nil {
 		return fault.Userf("the record of whose figures were seen: %w", err)
 	}
 	// The line feed before it ends a line that a full disk cut.

@@ -79,6 +79,7 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err := budget.Validate(); err != nil {
 		return nil, fault.Userf("the test clients' budget: %w", err)
 	}
+	o.Cache = "" // it has each text's figures, which nobody may see
 	suite, err := o.suite(c, population, public)
 	if err != nil {
 		return nil, err
@@ -127,8 +128,9 @@ func testBudget(c configs.Config, population *clients.Population, epsilon float6
 	if err != nil {
 		return ledger.Budget{}, err
 	}
-	b := assembly.BudgetOf(c, population, tag)
-	b.Epsilon, b.Clients, b.Relation = epsilon, len(population.Split(clients.Test)), accountant.ZeroOut
+	b := assembly.BudgetOf(c, population, tag) // whatever is asked of the train clients, wherever they are
+	b.Epsilon, b.Data, b.Mechanism = epsilon, tag, "gaussian"
+	b.Clients, b.Relation = len(population.Split(clients.Test)), accountant.ZeroOut
 	return b, nil
 }
 
@@ -152,7 +154,8 @@ func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.C
 		return nil, err
 	}
 	bound := math.Sqrt(float64(len(names)))
-	q, err := scoring.NewMean(len(names), scoring.MeanOptions{Bound: bound}, fmt.Sprintf("accuracy %s %v", key, names))
+	q, err := scoring.NewMean(len(names), scoring.MeanOptions{Bound: bound},
+		fmt.Sprintf("accuracy %s %v %v %d", key, names, evaluation.SmallOf(c), c.Seed))
 	if err != nil {
 		return nil, err
 	}
