@@ -117,6 +117,10 @@ func (o *Options) configuration() error {
 		o.Config = *c
 	case rundir.Exists(o.Dir):
 		return taken(o.Dir)
+	default:
+		if err := assembly.CheckContinues(o.Config); err != nil {
+			return err
+		}
 	}
 	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
 	if err := o.Config.Validate(); err != nil {

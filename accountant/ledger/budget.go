@@ -34,7 +34,7 @@ type Budget struct {
 	// cohorts of a fixed size; ledgers of earlier versions state [accountant.AddOrRemove].
 	Relation accountant.Relation `json:"relation"`
 	// Data identifies the population's private data, so that a ledger is only continued on the same data. "" means that
-	// the data are not known; no ledger continues such a one.
+	// the data are not known ([Continue]).
 	Data string `json:"data"`
 	// Group is the number of clients that one protected person may have; 0 means 1.
 	Group int `json:"group"`

@@ -162,7 +162,7 @@ func (c Composed) Words(what string) string {
 	if c.IfShared {
 		data = ""
 	}
-	text := fmt.Sprintf("%s%s, together: ε = %s at δ = %g, the largest of theirs (%s; %s)",
+	text := fmt.Sprintf("%s%s, together: ε = %s at δ = %g, the largest δ of theirs (%s; %s)",
 		who, data, accountant.RoundUp(c.Epsilon, 4), c.Delta, releases, c.Accountant)
 	if c.Group > 1 {
 		text += fmt.Sprintf(", for up to %d clients together", c.Group)

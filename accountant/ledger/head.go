@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,8 +68,18 @@ func (r Record) Head() string {
 	return r.Hashes[len(r.Hashes)-1]
 }
 
-// Inspect reads a ledger, with all checks, without locking or changing it.
-func Inspect(path string) (Record, error) {
+// Inspect reads a ledger, with all checks, without locking or changing it. A ledger that another process charges just then
+// may differ from its head, and is read again.
+func Inspect(path string) (r Record, err error) {
+	for range 3 {
+		if r, err = inspect(path); !errors.Is(err, ErrDamaged) {
+			break
+		}
+	}
+	return r, err
+}
+
+func inspect(path string) (Record, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return Record{}, fmt.Errorf("ledger: %w", err)

@@ -95,7 +95,10 @@ func (o *runOptions) follow(cmd *cobra.Command) error {
 	if other := changed(cmd, slices.Concat([]string{"config", "preset"}, worldNames)...); other != "" {
 		return usage(fmt.Errorf("--at-clients uses the configuration of %s; do not combine it with --%s", o.after, other))
 	}
-	if rundir.Exists(o.after) && !rundir.Has(o.after, rundir.Small) {
+	if !rundir.Exists(o.after) {
+		return usage(fmt.Errorf("%s holds no run: there is no %s", o.after, rundir.Config))
+	}
+	if !rundir.Has(o.after, rundir.Small) {
 		return usage(fmt.Errorf("%s has no small model: popri eval --run %[1]s trains it", o.after))
 	}
 	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(methods.Further(o.after), o.flags.set...)

@@ -109,7 +109,7 @@ func TestAuditVerbs(t *testing.T) {
 		t.Errorf("the first run afterwards: exit code %d, %s", code, out)
 	}
 	if code, _, errs := popri(t, append(again, "--set", more, "--out", second+"2")...); code != exitUsage ||
-		!strings.Contains(errs, "continued elsewhere") {
+		!strings.Contains(errs, "continued elsewhere") || rundir.Exists(second+"2") {
 		t.Errorf("continued twice: exit code %d, %s", code, errs)
 	}
 	release := filepath.Join(first, "rounds", "0001", "release.bin")

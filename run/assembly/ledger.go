@@ -70,6 +70,15 @@ func continued(c configs.Config) string {
 	return old
 }
 
+// CheckContinues refuses a new run that would continue a ledger which another one continues already.
+func CheckContinues(c configs.Config) error {
+	old := continued(c)
+	if r, err := ledger.Inspect(old); old == "" || err != nil || r.ContinuedBy == "" {
+		return nil // Plan says what cannot be read
+	}
+	return fault.Userf("privacy.continues: %s: %w: continue the last ledger of the chain", old, ledger.ErrContinued)
+}
+
 // Plan checks, before anything is written, that a new run's budget is valid and that its rounds fit in it. It returns
 // the noise multiplier.
 func Plan(c configs.Config, b ledger.Budget) (float64, error) {
