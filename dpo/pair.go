@@ -50,6 +50,9 @@ func ReadPairs(path string) (pairs []Pair, err error) {
 		if len(r.Chosen) == 0 || len(r.Rejected) == 0 || len(r.Prompt) == 0 {
 			return nil, fmt.Errorf("dpo: %s: row %d has no token ids", path, i)
 		}
+		if r.RejectedRank < 0 || r.RejectedRank == 1 {
+			return nil, fmt.Errorf("dpo: %s: row %d has the rejected_rank %d, must be 2 or more, or 0", path, i, r.RejectedRank)
+		}
 		pairs = append(pairs, Pair(r))
 	}
 	return pairs, nil

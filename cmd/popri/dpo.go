@@ -160,10 +160,15 @@ func trainingTable(w io.Writer, r *standalone.Result) {
 		fmt.Fprintf(w, "eval_loss\t%.5g\neval_rewards/margins\t%.5g\neval_rewards/accuracies\t%.5g\n", e.Loss,
 			e.RewardsMargins, e.Accuracy)
 	}
-	fmt.Fprintf(w, "train_loss\t%.5g\n\nthe last of %d steps on %d pairs, and the mean loss of all; %s\nadapter: %s, "+
-		"metrics: %s\n", r.Loss, r.Steps, r.Pairs,
-		time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond), r.Out,
-		filepath.Join(r.Out, preference.StepsFile))
+	of := ""
+	if r.Eval != nil && r.Eval.Step != r.Steps {
+		of = fmt.Sprintf("; eval_… and the adapter are of step %d, the best on held-out pairs", r.Eval.Step)
+	}
+	fmt.Fprintf(w, "train_loss\t%.5g\n\nthe last of %d steps on %d pairs, and the mean loss of all%s\n", r.Loss, r.Steps, r.Pairs, of)
+	if !r.Done {
+		fmt.Fprintf(w, "time:    %s\n", time.Duration(r.Seconds*float64(time.Second)).Round(10*time.Millisecond))
+	}
+	fmt.Fprintf(w, "adapter: %s\nmetrics: %s\n", r.Out, filepath.Join(r.Out, preference.StepsFile))
 }
 
 // removeUnbegun removes the folder of a training that failed before it began, if the folder holds nothing but its lock.

@@ -76,7 +76,8 @@ func TestDPO(t *testing.T) {
 	}
 
 	// Held-out pairs are measured on, from a file or as a share.
-	for i, more := range [][]string{{"--eval-pairs", pairs, "--set", "dpo.best=pairs"},
+	held := testfile.Write(t, filepath.Join(dir, "held.jsonl"), testfile.Read(t, pairs))
+	for i, more := range [][]string{{"--eval-pairs", held, "--set", "dpo.best=pairs"},
 		{"--set", "dpo.eval_share=0.25"}} {
 		code, stdout, errs := popri(t, command(filepath.Join(dir, fmt.Sprint("held", i)),
 			append(more, "--json", "--set", "dpo.micro_pairs=2")...)...)
@@ -102,6 +103,7 @@ func TestDPO(t *testing.T) {
 		{command(filepath.Join(dir, "x"), "--set", "dpo.beta=0"), "dpo.beta"},
 		{command(filepath.Join(dir, "x"), "--set", "dpo.best=pairs"), "dpo.eval_share"},
 		{command(filepath.Join(dir, "x"), "--eval-pairs", filepath.Join(dir, "none.jsonl")), "none.jsonl"},
+		{command(filepath.Join(dir, "x"), "--eval-pairs", pairs), "must be others"},
 		{command(filepath.Join(dir, "x"), "--resume"), "only --out"},
 		{[]string{"dpo", "--resume"}, "--out"},
 		{[]string{"dpo", "--resume", "--out", filepath.Join(dir, "x")}, "no training to resume"},

@@ -110,7 +110,7 @@ const simpoGamma = 0.5
 func CheckMeasures(d configs.DPO, held, distance bool) error {
 	switch {
 	case d.Best == "pairs" && !held:
-		return errors.New("dpo.best is \"pairs\", but none are held out: set dpo.eval_share above 0")
+		return errors.New("dpo.best is \"pairs\", but none are held out: set dpo.eval_share above 0, or give a file of them (popri dpo --eval-pairs)")
 	case d.Best == "fid" && !distance:
 		return errors.New("dpo.best is \"fid\", but there are no validation texts to measure the distance to: " +
 			"hold pairs out (dpo.eval_share) and set dpo.best to \"pairs\"")

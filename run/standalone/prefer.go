@@ -81,14 +81,15 @@ type Result struct {
 	Truncated int `json:"truncated_pairs"`
 	Dropped   int `json:"dropped_pairs"`
 	Steps     int `json:"steps"`
-	// reference log-probabilities and steps, without loading; since the last interruption
-	Seconds float64         `json:"train_runtime"`
+	// Reference log-probabilities and steps, without loading, since the last interruption; not in the file, which is the
+	// same whenever a training was interrupted.
+	Seconds float64         `json:"train_runtime,omitempty"`
 	Loss    float64         `json:"train_loss"` // mean over the steps
 	Last    dpo.Metrics     `json:"last"`
 	Eval    *dpo.Evaluation `json:"eval,omitempty"` // the measurement of the adapter that was written
 	Cached  bool            `json:"reference_read"` // reference log-probabilities came from the file
 	Stale   string          `json:"reference_stale,omitempty"`
-	Out     string          `json:"out"`
+	Out     string          `json:"out,omitempty"`
 	Done    bool            `json:"-"` // the training was done before; nothing was computed
 }
 
@@ -221,6 +222,9 @@ func (o *Options) configure() error {
 	if o.EvalPairs != "" && c.DPO.EvalShare > 0 {
 		return fault.Userf("held-out pairs are given, so dpo.eval_share must be 0, but is %v", c.DPO.EvalShare)
 	}
+	if o.EvalPairs != "" && assembly.SameFile(o.EvalPairs, o.Pairs) {
+		return fault.Userf("%s has both the pairs to train on and the held-out ones, which must be others", o.EvalPairs)
+	}
 	if err := preference.CheckMeasures(c.DPO, o.EvalPairs != "" || c.DPO.EvalShare > 0, false); err != nil {
 		return fault.Userf("%w", err)
 	}
@@ -344,6 +348,14 @@ func (l *loaded) pairs(o Options) (train, held []dpo.Pair, cut dpo.Cut, err erro
 		if err == nil {
 			err = l.tuner.Check(pairs)
 		}
+		if c := o.Config; err == nil && c.DPO.Loss == "qrpo" {
+			for i, p := range pairs {
+				if p.RejectedRank > c.Generate.Samples {
+					return nil, fault.Userf("%s: row %d has the rejected_rank %d of %d samples: set generate.samples to the number "+
+						"that each prompt had", path, i, p.RejectedRank, c.Generate.Samples)
+				}
+			}
+		}
 		if err != nil && !strings.Contains(err.Error(), path) {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
@@ -428,6 +440,9 @@ func trainingKey(c configs.Config, t *dpo.Tuner, train, held []dpo.Pair) (string
 	h := sha256.New()
 	h.Write(c.YAML())
 	fmt.Fprintln(h, pairs)
+	for _, p := range slices.Concat(train, held) { // some losses read them
+		fmt.Fprintln(h, p.ChosenScore, p.RejectedScore, p.RejectedRank)
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
