@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/configs"
 	"popri/eval/domain"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
@@ -93,7 +94,13 @@ func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...str
 // evaluations train a small model on them (eval.reference_private).
 func (s *Session) DeclareReference() error {
 	s.Config.Eval.ReferencePrivate = true
-	return atomicfile.WriteBytes(filepath.Join(s.Dir, rundir.Config), s.Config.YAML())
+	file := filepath.Join(s.Dir, rundir.Config)
+	c, err := configs.Load(configs.LoadOptions{File: file}) // without a device that is for this process alone
+	if err != nil {
+		return err
+	}
+	c.Eval.ReferencePrivate = true
+	return atomicfile.WriteBytes(file, c.YAML())
 }
 
 func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []string) (*evaluation.Outcome, error) {

@@ -17,13 +17,15 @@ func (e *Outcome) Verdict() string {
 		r := &e.Results[i]
 		untrained := r.Key == downstream.Public && r.Texts == 0
 		if untrained && r.Deficit != nil && *r.Deficit <= 0 {
-			helped = "The training did not help: the small model is as good without it (ε = 0).  "
+			helped = "The training did not help: the small model is as good without it (ε = 0). "
 		}
 		if r.Deficit == nil || r.Key == downstream.Private || untrained {
 			continue
 		}
 		if ci := r.DeficitCI; *r.Deficit == 0 && ci != nil && *ci == (downstream.Interval{}) {
-			same = append(same, r.Name)
+			if r.BestStep > 0 { // else both are the model before training
+				same = append(same, r.Name)
+			}
 			continue
 		}
 		// What the tuned model wrote is a part of the synthetic set and no baseline; only where it teaches more than other
@@ -37,8 +39,7 @@ func (e *Outcome) Verdict() string {
 	}
 	chosen := helped
 	if len(same) > 0 {
-		chosen += "The synthetic set was chosen on validation clients and is the same as the row " +
-			strings.Join(same, " and ") + ". "
+		chosen += "The synthetic set is the same as " + strings.Join(same, " and ") + ". "
 	}
 	if best == nil {
 		return strings.TrimSpace(chosen)

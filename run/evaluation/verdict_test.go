@@ -30,7 +30,7 @@ func TestNoGap(t *testing.T) {
 // TestVerdict: the synthetic set is compared with the best other text, and reference points do not count.
 func TestVerdict(t *testing.T) {
 	row := func(key string, behind float64, ci ...float64) downstream.Result {
-		r := downstream.Result{Key: key, Name: "text " + key, Deficit: &behind}
+		r := downstream.Result{Key: key, Name: "text " + key, Deficit: &behind, BestStep: 20}
 		if ci != nil {
 			r.DeficitCI = &downstream.Interval{ci[0], ci[1]}
 		}
@@ -55,13 +55,13 @@ func TestVerdict(t *testing.T) {
 				"text a: −1.00 points of accuracy"},
 		{[]downstream.Result{row("a", .01)}, "nothing says whether that is chance"},
 		{[]downstream.Result{row("a", 0, 0, 0), row("b", .011, .0052, .0171)},
-			"The synthetic set was chosen on validation clients and is the " +
-				"same as the row text a. The small model is better than the strongest baseline, text b: +1.10"},
+			"The synthetic set is the same as text a. The small model is better than the strongest baseline, text b: +1.10"},
+		{[]downstream.Result{{Key: "a", Deficit: new(0.0), DeficitCI: &downstream.Interval{}}}, ""},
 		{[]downstream.Result{row(KeyWritten, .001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
 		{[]downstream.Result{row(KeyWritten, -.001, -.01, .02), row("b", .02, .01, .03)}, "strongest baseline, text b"},
 		{[]downstream.Result{row(KeyWritten, -.01, -.02, -.004), row("b", .02, .01, .03)},
 			"worse than the strongest baseline, text written"},
-		{[]downstream.Result{row("a", 0, 0, 0)}, "is the same as the row text a."},
+		{[]downstream.Result{row("a", 0, 0, 0)}, "The synthetic set is the same as text a."},
 	} {
 		e := Outcome{Results: c.rows, Clients: 40}
 		if got := e.Verdict(); c.want == "" && got != "" || !strings.Contains(got, c.want) {

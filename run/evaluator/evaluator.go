@@ -125,7 +125,7 @@ func protocol(d configs.Downstream, r configs.Recipe) string {
 	}
 	text := fmt.Sprintf("%s%s; the one with the %s on the validation clients is used", length, rate, figure)
 	if d.Trainings > 1 {
-		text += fmt.Sprintf("; each figure is the mean of %d such trainings, whose spread the intervals count, too", d.Trainings)
+		text += fmt.Sprintf("; each figure is of the tokens of %d such trainings together, whose spread the intervals count, too", d.Trainings)
 	}
 	return text
 }
