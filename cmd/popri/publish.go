@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -41,10 +42,21 @@ Figures of validation and test clients have no noise. --evaluated copies them to
 	return cmd
 }
 
+// within reports whether a path is a folder or in it.
+func within(path, dir string) bool {
+	path, errPath := filepath.Abs(path)
+	dir, errDir := filepath.Abs(dir)
+	inside, err := filepath.Rel(dir, path)
+	return errors.Join(errPath, errDir, err) == nil && filepath.IsLocal(inside)
+}
+
 // runPublish audits the run and copies its files.
 func (a *app) runPublish(run string, o publishOptions) error {
 	if o.to == "" {
 		return usage(errors.New("--to names no folder"))
+	}
+	if within(o.to, run) {
+		return usage(fmt.Errorf("--to %s is inside the run %s: name another folder", o.to, run))
 	}
 	if err := mayLeave(run); err != nil {
 		return err

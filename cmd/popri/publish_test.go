@@ -40,6 +40,9 @@ func TestPublishVerb(t *testing.T) {
 	if code, _, errs := popri(t, "publish", dir, "--to", to); code != 2 || !strings.Contains(errs, "there already") {
 		t.Errorf("twice: exit code %d, %s", code, errs)
 	}
+	if code, _, errs := popri(t, "publish", dir, "--to", filepath.Join(dir, "sub")); code != 2 || !strings.Contains(errs, "inside the run") {
+		t.Errorf("into the run: exit code %d, %s", code, errs)
+	}
 	seeded := filepath.Join(t.TempDir(), "seeded")
 	if code, _, errs := popri(t, "run", "--config", w.File, "--quiet", "--out", seeded, "--set", "trainer.rounds=1"); code != 0 {
 		t.Fatal(errs)

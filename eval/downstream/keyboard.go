@@ -49,9 +49,12 @@ func (k *Keyboard) Suggest(text string) (words []string, err error) {
 			k.logits = k.next(s, context)
 			return nil
 		})
-		k.context = context
+		if k.context = context; err != nil {
+			k.logits = nil
+			return nil, err
+		}
 	}
-	return k.Keyboard.Suggest(k.logits, typed), err
+	return k.Keyboard.Suggest(k.logits, typed), nil
 }
 
 // next returns the logits of the token after a text.

@@ -19,7 +19,8 @@ var Description = method.Description{
 	},
 	Needs: func(c configs.Config) method.Needs {
 		f, _ := follow(c.Privacy.Continues) // newMethod returns the error
-		return method.Needs{Models: []method.Model{{Key: "privacy.continues", Path: f.after}}}
+		return method.Needs{Models: []method.Model{{Key: "privacy.continues", Path: f.after},
+			{Key: "privacy.continues, the model before", Path: f.before}}}
 	},
 	New:    newMethod,
 	Series: figures,

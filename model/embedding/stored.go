@@ -41,13 +41,10 @@ func Stored(e Encoder, dir string, texts []string, tell func(done, total int)) (
 	if err != nil {
 		return m, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return m, err
-	}
 	shape := []int64{int64(m.Rows), int64(m.Dim)}
 	tensors := []safetensors.Tensor{safetensors.FromFloat32(storedVectors, shape, m.Data)}
-	if err := safetensors.Write(path, tensors, nil); err != nil {
-		return m, err
+	if os.MkdirAll(dir, 0o755) != nil || safetensors.Write(path, tensors, nil) != nil {
+		return m, nil // the cache only saves time
 	}
 	return m, cachedir.Forget(dir, path, storedBytes)
 }

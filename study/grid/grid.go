@@ -23,12 +23,17 @@ type Varied struct {
 	Seeds   int      `json:"seeds"`
 }
 
+// mostSeeds bounds the runs of a setting, which are listed before the first one starts.
+const mostSeeds = 1000
+
 // Parse reads the values of --over, or of --instead.
 func Parse(over, instead []string, seeds int) (v Varied, err error) {
 	if len(over) > 0 && len(instead) > 0 {
 		return v, fault.Userf("--over and --instead: one ablation takes one of them")
 	}
-	v.Seeds = seeds
+	if v.Seeds = seeds; seeds > mostSeeds {
+		return v, fault.Userf("--seeds is %d, must be at most %d", seeds, mostSeeds)
+	}
 	for _, text := range over {
 		axis, err := parseAxis(text)
 		if err != nil {

@@ -34,6 +34,9 @@ func TestAxes(t *testing.T) {
 }
 
 func TestTiedKeys(t *testing.T) {
+	if _, err := Parse(nil, nil, mostSeeds+1); err == nil {
+		t.Error("more seeds than can be listed")
+	}
 	v, err := Parse([]string{"generate.temperature+synthetic.temperature=0.5,0.9", "dpo.rejected_rank=2..4:2"}, nil, 1)
 	if err != nil {
 		t.Fatal(err)

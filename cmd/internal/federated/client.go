@@ -223,8 +223,12 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 func (f *clientFlags) readable(w io.Writer) error {
 	s := f.texts
 	s.Damaged = func(err error) { fmt.Fprintf(w, "left out: %v\n", err) }
-	if _, err := s.Read(""); err != nil {
+	texts, err := s.Read("")
+	if err != nil {
 		return fmt.Errorf("--texts: %w", err)
+	}
+	if len(texts) == 0 {
+		fmt.Fprintf(w, "%s holds no texts of this client: as long as it holds none, answers are zeros, and count as any other\n", s.Path)
 	}
 	return nil
 }
