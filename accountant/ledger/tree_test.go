@@ -136,6 +136,17 @@ func TestForkedTreesAddUp(t *testing.T) {
 	}
 }
 
+// Less noise within a tree does not come for nothing: nodes with it count as those of another tree.
+func TestTreeWithOtherNoise(t *testing.T) {
+	b := budget()
+	b.Clients, b.Data, b.Epsilon = 1000, "data", math.Inf(1)
+	spent, err := Spent(b, []Entry{leaf(1, b, 10, 250), leaf(2, b, 10, 250), leaf(3, b, 0.5, 250)})
+	alone, errAlone := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(0.5, 1)}, b.Delta)
+	if err != nil || errAlone != nil || spent < alone {
+		t.Errorf("ε = %g, one release with the least noise %g (%v, %v)", spent, alone, err, errAlone)
+	}
+}
+
 // A leaf out of its order, or more leaves than the clients fill, would let a client join a second one.
 func TestSecondLeafIsRefused(t *testing.T) {
 	b := budget()
