@@ -1,7 +1,10 @@
 package guarantee
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"popri/internal/atomicfile"
@@ -18,17 +21,23 @@ type Refusals struct {
 
 // readRefusals adds up the refusals of all rounds of the run in dir; nil if no round's clients reported to aggregators.
 func readRefusals(dir string) (*Refusals, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, rundir.Rounds, "*", rundir.Refusals))
-	if err != nil || len(paths) == 0 {
+	rounds, err := os.ReadDir(filepath.Join(dir, rundir.Rounds))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	sum := &Refusals{}
-	for _, path := range paths {
+	var sum *Refusals
+	for _, round := range rounds {
 		var r Refusals
-		if _, err := atomicfile.ReadJSONIfAny(path, &r); err != nil {
+		found, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Rounds, round.Name(), rundir.Refusals), &r)
+		if err != nil {
 			return nil, err
 		}
-		sum.Unproved, sum.Invalid = sum.Unproved+r.Unproved, sum.Invalid+r.Invalid
+		if found && sum == nil {
+			sum = &Refusals{}
+		}
+		if found {
+			sum.Unproved, sum.Invalid = sum.Unproved+r.Unproved, sum.Invalid+r.Invalid
+		}
 	}
 	return sum, nil
 }

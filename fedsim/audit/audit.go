@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -249,13 +250,12 @@ func (r *Report) releases() error {
 			charged[e.ReleaseHash] = e
 		}
 	}
-	pattern := filepath.Join(r.Dir, "rounds", "*")
-	rounds, err := filepath.Glob(pattern)
-	if err != nil {
+	rounds, err := os.ReadDir(filepath.Join(r.Dir, rundir.Rounds))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	slices.Sort(rounds)
-	for _, dir := range rounds {
+	for _, round := range rounds {
+		dir := filepath.Join(r.Dir, rundir.Rounds, round.Name())
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			continue
 		}

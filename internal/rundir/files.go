@@ -70,6 +70,8 @@ var Files = []File{
 	{Small + "/", "the small model as a Hugging Face folder", Everybody},
 	{Untuned, "what the model wrote before training, to compare with", Everybody},
 	{Untrained, "what it writes without training, in as many rounds, with the same weights of texts, to compare with", Everybody},
+	{ProtectedEval + "/rounds/*/release.pending", "a release that was drawn and not charged", Operator},
+	{ProtectedEval + "/" + Ledger + ".lock", "the lock of its ledger", Operator},
 	{ProtectedEval + "/", "noised accuracies of protected test clients, with a ledger of their own (`popri eval " +
 		"--protect-test`)", Everybody},
 	{Eval, "the accuracy of small models on test clients", Evaluated},
@@ -122,7 +124,7 @@ func Split(dir string, readers ...Reader) (published []string, kept []Kept, err 
 		}
 		name = filepath.ToSlash(name)
 		switch f, ok := Find(name); {
-		case !ok:
+		case !ok || strings.HasPrefix(path.Base(name), atomicfile.TempPrefix):
 			kept = append(kept, Kept{name, "popri did not make it"})
 		case !entry.Type().IsRegular():
 			kept = append(kept, Kept{name, "it is no regular file"})

@@ -18,7 +18,8 @@ func TestFind(t *testing.T) {
 		"rounds/0001/adapter/adapter_model.safetensors": Everybody, "small/model.safetensors": Everybody, "small/README.md": Evaluated,
 		"for-the-data-owner/judge.json": Owner, "unsafe_diagnostics/0001.json": Owner, Events: Operator,
 		"notes.txt": "", "rounds/0001/notes.txt": "", "rounds": "", "synthetic.parquet.bak": "", ".tmp-x": "",
-		"rounds/0001/deeper/x.json": "",
+		"rounds/0001/deeper/x.json": "", "protected-eval/rounds/0001/release.pending": Operator,
+		"protected-eval/rounds/0001/release.bin": Everybody,
 	} {
 		if f, ok := Find(name); f.Reader != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v; want %q", name, f.Reader, ok, want)

@@ -2,6 +2,7 @@ package lm
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,7 +31,7 @@ func Load(dir string, o Options) (*Model, error) {
 func LoadBase(dir string, o Options) (*Model, error) {
 	config, err := readConfig(dir)
 	if err != nil {
-		return nil, Check(dir)
+		return nil, cmp.Or(Check(dir), err)
 	}
 	return load(dir, config, o, nil)
 }
@@ -203,17 +204,20 @@ type stamp struct {
 
 // stampsOf are the stamps of the weights' files in dir.
 func stampsOf(dir string) (map[string]stamp, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lm: %w", err)
 	}
 	out := map[string]stamp{}
-	for _, file := range files {
-		info, err := os.Stat(file)
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".safetensors" {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("lm: %w", err)
 		}
-		out[filepath.Base(file)] = stamp{info.Size(), info.ModTime()}
+		out[e.Name()] = stamp{info.Size(), info.ModTime()}
 	}
 	return out, nil
 }
