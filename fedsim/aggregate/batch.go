@@ -132,7 +132,7 @@ func (b *batch) each(do func(r *Report, content []byte, offset int64) error) err
 }
 
 // append adds a report to the log. It is not flushed to the disk: a report that is lost with the machine's power is on
-// one side only, so that neither aggregator counts it, and the client may send it again.
+// one side only, so that neither aggregator counts it.
 func (b *batch) append(id ReportID, content []byte) error {
 	record := append(binary.LittleEndian.AppendUint32(nil, uint32(len(content))), content...)
 	if _, err := b.log.WriteAt(record, b.size); err != nil {

@@ -16,6 +16,7 @@ import (
 	"popri/datasets/clients"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/model/embedding"
@@ -158,12 +159,18 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 		err = t.wait(ctx)
 	}
 	if err == nil {
+		var final []error // of clients whom the aggregators refuse; the others send
 		err = each(func(r *Responder) error {
 			if refused[r.Dir] {
 				return nil
 			}
-			return r.send(ctx, a)
+			err := r.send(ctx, a)
+			if errors.As(err, new(*service.Refused)) {
+				final, err = append(final, err), nil
+			}
+			return err
 		})
+		err = errors.Join(err, errors.Join(final...))
 	}
 	if err != nil {
 		return tally, err

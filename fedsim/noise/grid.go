@@ -45,13 +45,16 @@ func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 	}
 	// A sum and its noise must be whole numbers of steps that a float64 can hold.
 	step := math.Ldexp(1, math.Ilogb(float64(max(1, clients))*bound+64*sigma*bound)-51)
+	if math.IsInf(step, 0) {
+		return Grid{}, fmt.Errorf("noise: the sum of %d clients' vectors of norm %g is no number", clients, bound)
+	}
 	if sigma == 0 {
 		return Grid{Step: step, Sensitivity: bound}, nil
 	}
 	step = math.Max(step, math.Ldexp(1, math.Ilogb(sigma*bound)-fineness))
 	g := Grid{Step: step, Sensitivity: bound*(1+clipSlack) + 2*math.Sqrt(float64(n))*step}
 	units := math.Ceil(sigma * g.Sensitivity / step)
-	if units < leastUnits || units > maxSigma {
+	if !(units >= leastUnits && units <= maxSigma) {
 		return Grid{}, fmt.Errorf("noise: noise %g of %g is too small for the sum of %d clients: %g steps of a "+
 			"grid that both fit on", sigma, bound, clients, units)
 	}

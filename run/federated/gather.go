@@ -208,22 +208,23 @@ func (g *gathering) forget() error { return os.Remove(g.path) }
 
 // announce gives an aggregator the announcement, and the files that it does not have.
 func announce(ctx context.Context, remote *service.Remote, a *aggregate.Announcement, asked question) error {
-	err := remote.Announce(ctx, a)
-	if service.OutcomeOf(err) != service.Missing {
-		return err
-	}
 	paths := []string{asked.path}
 	if len(a.Encoder) > 0 {
 		paths = append(paths, asked.encoder)
 	}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
+	for {
+		err := remote.Announce(ctx, a)
+		if service.OutcomeOf(err) != service.Missing { // another run may remove them while this one waits
 			return err
 		}
-		if err := remote.PutFile(ctx, content); err != nil {
-			return err
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := remote.PutFile(ctx, content); err != nil {
+				return err
+			}
 		}
 	}
-	return remote.Announce(ctx, a)
 }

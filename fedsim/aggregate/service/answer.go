@@ -92,7 +92,9 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 			}
 		}()
 		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(s.Patience)) // a recorder in a test has none
-		in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
+		if route != reports {                                                           // which bounds its reports
+			in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
+		}
 		body, err = answer(in, enter)
 	}
 	if file, ok := body.(io.Closer); ok {

@@ -93,6 +93,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 	return fmt.Errorf("service: %w", err)
 }
 
+// reports is where clients send theirs.
+const reports = "/v1/reports"
+
 // Handler answers requests.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -104,7 +107,7 @@ func (s *Server) Handler() http.Handler {
 		})
 	}
 	handle("GET /v1/files/{hash}", "", s.file)
-	handle("POST /v1/reports", "", inMemory(s.report))
+	handle("POST "+reports, "", inMemory(s.report))
 	for _, r := range []struct {
 		pattern, caller string
 		answer          func(*http.Request) ([]byte, error)
@@ -149,6 +152,9 @@ func (s *Server) announce(in *http.Request) ([]byte, error) {
 	}
 	s.Log.Info("announced", "round", a.Round, "query", a.Query, "values", a.Values, "deadline", a.Ends())
 	s.nudge()
+	if open := s.Aggregator.Current(); open == nil || open.ID() != a.ID() { // it was announced before, and another one is open
+		return nil, nil
+	}
 	return nil, s.prune(a)
 }
 
