@@ -28,6 +28,7 @@ func init() {
 		max_length min_length do_sample temperature top_k top_p typical_p num_beams num_beam_groups num_return_sequences
 		repetition_penalty length_penalty diversity_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size early_stopping
 		is_llama_config auto_map transformers.js_config attn_implementation unsloth_fixed unsloth_version
+		directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
 		chunk_size_feed_forward output_scores return_dict_in_generate bad_words_ids prefix remove_invalid_values`) {
 		harmless[name] = true
 	}
@@ -37,7 +38,7 @@ func init() {
 // Of any other field, false may be what changes the model, as with is_causal.
 var switches = strings.Fields(`
 	add_cross_attention attention_bias clip_qkv is_decoder is_encoder_decoder is_gated_act lm_head_bias mlp_bias
-	num_experts num_local_experts output_router_logits qk_norm qkv_bias reorder_and_upcast_attn router_aux_loss_coef
+	num_experts num_local_experts output_router_logits qk_norm qkv_bias rope_interleaved reorder_and_upcast_attn router_aux_loss_coef
 	scale_attn_by_inverse_layer_idx tie_encoder_decoder tie_word_embeddings use_bidirectional_attention use_dynamic_ntk
 	pooling_mode_lasttoken pooling_mode_max_tokens pooling_mode_mean_sqrt_len_tokens pooling_mode_weightedmean_tokens
 	use_logn_attn use_mrope use_parallel_residual use_qk_norm use_sliding_window`)

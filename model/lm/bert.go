@@ -31,8 +31,7 @@ func bertConfig(raw []byte) (Config, error) {
 		Decoder   bool    `json:"is_decoder"`
 	}{Vocab: 30522, Context: 512, Hidden: 768, Layers: 12, Heads: 12, Inner: 3072, Types: 2, Eps: 1e-12, Act: "gelu",
 		Positions: "absolute"}
-	err := hfconfig.Decode(raw, &f, "directionality", "pooler_fc_size", "pooler_num_attention_heads",
-		"pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "eos_token_id")
+	err := hfconfig.Decode(raw, &f, "eos_token_id")
 	if err != nil {
 		return Config{}, err
 	}

@@ -17,12 +17,16 @@ func gemma2Config(raw []byte) (Config, error) {
 		gemmaLike
 		AttnCap   *float64 `json:"attn_logit_softcapping"`
 		LogitsCap *float64 `json:"final_logit_softcapping"`
+		Again     *int     `json:"sliding_window_size"` // an earlier name of sliding_window
 	}{gemmaLike: gemmaLike{llamaLike: llamaLike{Vocab: 256000, Context: 8192, Hidden: 2304, Layers: 26, Heads: 8,
 		KVHeads: 4, Dim: 256, Inner: 9216, Eps: 1e-6, Act: "silu", Tied: true, Window: new(4096),
 		rotaryFields: rotaryFields{Theta: 1e4}},
 		GemmaAct: gemmaAct, QueryScale: 256}, AttnCap: new(50.0), LogitsCap: new(30.0)}
 	if err := hfconfig.Decode(raw, &f, "cache_implementation", "hidden_act"); err != nil {
 		return Config{}, err
+	}
+	if f.Again != nil && (f.Window == nil || *f.Again != *f.Window) {
+		return Config{}, fmt.Errorf("sliding_window_size is %d, and sliding_window another", *f.Again)
 	}
 	c, err := f.gemma()
 	for name, v := range map[string]*float64{"attn_logit_softcapping": f.AttnCap,

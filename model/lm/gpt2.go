@@ -26,7 +26,7 @@ func gpt2Config(raw []byte) (Config, error) {
 		EOS     tokenIDs `json:"eos_token_id"`
 		Scale   *bool    `json:"scale_attn_weights"`
 	}{Vocab: 50257, Context: 1024, Hidden: 768, Layers: 12, Heads: 12, Eps: 1e-5, Act: "gelu_new"}
-	if err := hfconfig.Decode(raw, &f, "n_ctx"); err != nil {
+	if err := hfconfig.Decode(raw, &f, "n_ctx", "n_special", "predict_special_tokens"); err != nil {
 		return Config{}, err
 	}
 	if err := checkActivation("activation_function", f.Act); err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 )
 
@@ -60,7 +61,7 @@ func (m *Model) openShards() error {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(content, &index); err != nil {
+	if err := json.Unmarshal(exactjson.TrimBOM(content), &index); err != nil {
 		return &FormatError{Path: path, Problem: err.Error()}
 	}
 	if len(index.WeightMap) == 0 {
