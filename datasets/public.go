@@ -1,10 +1,8 @@
 package datasets
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,19 +117,4 @@ func clean(text, source string) (Text, error) {
 		return Text{}, fmt.Errorf("text is blank")
 	}
 	return Text{Text: text, Source: source}, nil
-}
-
-// FirstKeys returns the keys of the first object of a JSON lines file, sorted, or none if its first line is not an
-// object.
-func FirstKeys(path string) ([]string, error) {
-	file, err := fault.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var object map[string]json.RawMessage
-	if err := json.NewDecoder(file).Decode(&object); err != nil {
-		return nil, nil // ReadPublic says what is wrong
-	}
-	return slices.Sorted(maps.Keys(object)), nil
 }

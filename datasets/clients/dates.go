@@ -33,7 +33,8 @@ func dateLayout(format string) (string, error) {
 // dateOf returns the day of a date in the layout, if one is given. Otherwise it knows the usual forms of ISO 8601:
 // YYYY-MM-DD, YYYYMMDD, or a year or a month, which stand for their first day; with a time with or without seconds and
 // an offset, whose day is the one that is written; and the form of letters (RFC 2822). Nine digits or more are seconds
-// since 1970, twelve or more milliseconds; their day is the day in UTC.
+// since 1970, twelve or more milliseconds, unless they are digits of a date and a time (YYYYMMDDhhmm, with or without ss); their
+// day is the day in UTC.
 func dateOf(s, layout string) (string, bool) {
 	if s == "" || layout == "" && validDate(s) {
 		return s, true
@@ -41,6 +42,11 @@ func dateOf(s, layout string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if layout != "" {
 		return parseDay(s, layout)
+	}
+	for _, compact := range []string{"20060102150405", "200601021504"} {
+		if day, ok := parseDay(s, compact); ok && len(s) == len(compact) && day >= "1900" && day < "2100" {
+			return day, true
+		}
 	}
 	if whole, _, _ := strings.Cut(s, "."); len(whole) >= 9 && len(whole) <= 14 {
 		if n, err := strconv.ParseInt(whole, 10, 64); err == nil && n > 0 {

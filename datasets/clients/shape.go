@@ -155,7 +155,7 @@ func (i *importer) filter(c *imported) {
 // drop leaves texts of a client out for a reason.
 func (i *importer) drop(c *imported, reason string, which func(text string) bool) {
 	n, emptied := len(c.texts), 0
-	if c.texts = slices.DeleteFunc(c.texts, func(t importedText) bool { return which(t.text) }); len(c.texts) == 0 {
+	if c.texts = slices.DeleteFunc(c.texts, func(t importedText) bool { return which(t.text) }); n > 0 && len(c.texts) == 0 {
 		emptied = 1
 	}
 	i.m.leaveOut(reason, n-len(c.texts), emptied)

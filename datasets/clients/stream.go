@@ -37,8 +37,10 @@ func Stream(path string, use func(batch []Client) error) error {
 	}
 	b := newBuilder()
 	for g := range f.Groups() {
-		if err := readRows(f.Group(g), path, b); err != nil {
-			return fmt.Errorf("clients: %w", err)
+		if f.Group(g).Rows() > 0 {
+			if err := readRows(f.Group(g), path, b); err != nil {
+				return fmt.Errorf("clients: %w", err)
+			}
 		}
 		if err := b.sound(path); err != nil {
 			return err

@@ -12,14 +12,18 @@ import (
 	"net/mail"
 	"strings"
 
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"popri/internal/fault"
 )
 
 // maxMessage bounds a message of a mailbox.
 const maxMessage = 1 << 24
 
-// readMailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, without quoted lines, its date
-// and the sender's address, which is the client.
+// readMailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, or that of its HTML
+// where it has no other, without quoted lines, its date and the sender's address, which is the client.
 func readMailbox(path string, o Options, do func(Record) error) error {
 	f, err := fault.Open(path)
 	if err != nil {
@@ -105,12 +109,26 @@ func readMessage(content []byte) (r Record, err error) {
 	if from, err := m.Header.AddressList("From"); err == nil && len(from) > 0 {
 		r.Client = Cell{Value: strings.ToLower(from[0].Address)}
 	}
-	body, err := part(m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), m.Body, 0)
+	read := func(kind string, body io.Reader) (string, error) {
+		return part(kind, m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), body, 0)
+	}
+	whole, err := io.ReadAll(m.Body)
+	body := ""
+	if err == nil {
+		body, err = read("text/plain", bytes.NewReader(whole))
+	}
+	if err == nil && strings.TrimSpace(body) == "" {
+		body, err = read("text/html", bytes.NewReader(whole))
+		body = PlainText(body)
+	}
 	if err != nil {
 		return r, errors.New("its body is damaged")
 	}
 	var own []string
 	for line := range strings.Lines(body) {
+		if from, escaped := strings.CutPrefix(line, ">From "); escaped { // mbox marks such lines, which are no quotes
+			line = "From " + from
+		}
 		if !strings.HasPrefix(line, ">") {
 			own = append(own, strings.TrimSpace(line))
 		}
@@ -119,8 +137,8 @@ func readMessage(content []byte) (r Record, err error) {
 	return r, nil
 }
 
-// part is the plain text of a message or of a part of one. Parts of other kinds are left out.
-func part(kind, encoding string, body io.Reader, depth int) (string, error) {
+// part is the text of a message, or of a part of one, whose parts of other kinds than wanted are left out.
+func part(wanted, kind, encoding string, body io.Reader, depth int) (string, error) {
 	media, parameters, err := mime.ParseMediaType(kind)
 	if kind == "" || err != nil {
 		media = "text/plain"
@@ -135,7 +153,7 @@ func part(kind, encoding string, body io.Reader, depth int) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			text, err := part(p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p, depth+1)
+			text, err := part(wanted, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p, depth+1)
 			if err != nil {
 				return "", err
 			}
@@ -144,7 +162,7 @@ func part(kind, encoding string, body io.Reader, depth int) (string, error) {
 			}
 		}
 	}
-	if media != "text/plain" {
+	if media != wanted {
 		return "", nil
 	}
 	switch strings.ToLower(encoding) {
@@ -152,6 +170,9 @@ func part(kind, encoding string, body io.Reader, depth int) (string, error) {
 		body = quotedprintable.NewReader(body)
 	case "base64":
 		body = base64.NewDecoder(base64.StdEncoding, body)
+	}
+	if charset, err := htmlindex.Get(parameters["charset"]); err == nil && charset != unicode.UTF8 {
+		body = transform.NewReader(body, charset.NewDecoder())
 	}
 	content, err := io.ReadAll(io.LimitReader(body, maxMessage))
 	return strings.ToValidUTF8(string(content), "�"), err

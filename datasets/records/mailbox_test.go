@@ -57,6 +57,20 @@ func TestMailbox(t *testing.T) {
 	}
 }
 
+// TestMail: a charset is followed, an escaped line is no quote, and HTML counts where there is no plain text.
+func TestMail(t *testing.T) {
+	const mails = "From a\nContent-Type: text/plain; charset=iso-8859-1\n\ncaf\xe9\n>From here on\n> quoted\n\n" +
+		"From b\nContent-Type: text/html; charset=windows-1252\n\n<p>ten \x80</p><script>no</script>\n"
+	var got []string
+	err := readMessages(strings.NewReader(mails), Options{}, func(r Record) error {
+		got = append(got, r.Text.Value)
+		return nil
+	})
+	if err != nil || strings.Join(got, "|") != "café From here on|ten €" {
+		t.Errorf("%q (%v)", got, err)
+	}
+}
+
 // TestCompressedMailbox: a mailbox is read through gzip, and how much of the file is read is told to its end.
 func TestCompressedMailbox(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "Mail.MBOX.gz")

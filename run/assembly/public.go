@@ -2,12 +2,13 @@ package assembly
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"popri/datasets"
+	"popri/datasets/records"
 	"popri/internal/fault"
-	"popri/internal/parquetio"
 )
 
 // publicFiles returns the paths that data.public names: itself where such a file is there, else its parts between
@@ -77,26 +78,16 @@ func SameFile(a, b string) bool {
 
 // clientColumn returns the name of a column that only a file of clients has, or "".
 func clientColumn(path string) (string, error) {
-	var has func(string) bool
-	switch {
-	case strings.HasSuffix(strings.ToLower(path), ".parquet"):
-		f, err := parquetio.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		has = f.Has
-	case strings.HasSuffix(strings.ToLower(path), ".jsonl"):
-		keys, err := datasets.FirstKeys(path)
-		if err != nil {
-			return "", err
-		}
-		has = func(name string) bool { return slices.Contains(keys, name) }
-	default:
+	ext := strings.ToLower(filepath.Ext(path))
+	if ext != ".parquet" && ext != ".jsonl" {
 		return "", nil
 	}
+	names, err := records.Names(path, records.Dialect{})
+	if err != nil {
+		return "", err
+	}
 	for _, name := range []string{"client_id", "split"} {
-		if has(name) {
+		if slices.Contains(names, name) {
 			return name, nil
 		}
 	}
