@@ -102,16 +102,24 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 		return usage(fmt.Errorf("--task is %q, must be %q: other tasks are downstream.task's", o.task,
 			evaluator.InContext))
 	}
+	if name := changed(cmd, "config", "preset"); name != "" && o.run != "" {
+		return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own configuration", name))
+	}
 	if o.task != "" {
-		if name := changed(cmd, "reference-private", "report-to"); name != "" {
+		if name := changed(cmd, "reference-private", "report-to", "protect-test", "rows", "small"); name != "" {
 			return usage(fmt.Errorf("--%s cannot be combined with --task %s", name, o.task))
 		}
 		return a.evalInContext(cmd, o.shown, o.flags, o.run, o.synthetic, o.private, o.model, o.out)
 	}
 	if cmd.Flags().Changed("protect-test") {
-		if name := changed(cmd, "reference-private", "report-to"); name != "" {
+		if name := changed(cmd, slices.Concat(inContextOnly, []string{"reference-private", "report-to", "rows"})...); name != "" {
 			return usage(fmt.Errorf("--%s cannot be combined with --protect-test", name))
 		}
+		of, err := smallSettings(o.small, o.flags.set...)
+		if err != nil {
+			return err
+		}
+		o.flags.set = append(of, o.flags.set...)
 		return a.evalProtected(cmd, o.flags, o.protect, o.run, o.synthetic, o.private, o.model, o.out)
 	}
 	if name := changed(cmd, inContextOnly...); name != "" {
@@ -128,7 +136,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 		return usage(errors.New("--rows needs --run"))
 	}
 	if o.run != "" {
-		if name := changed(cmd, "private", "model", "out", "config", "preset"); name != "" {
+		if name := changed(cmd, "private", "model", "out"); name != "" {
 			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
 				"configuration", name))
 		}

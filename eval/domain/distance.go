@@ -3,6 +3,7 @@
 package domain
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 
@@ -95,6 +96,9 @@ func Measure(pool []datasets.Text, population *clients.Population, encoder embed
 	}
 	d.DomainAUC, err = metrics.DomainAUC(metrics.Halves{Points: validation.Data, Second: halves(held)},
 		metrics.Halves{Points: public.Data, Second: publicHalves(drawn)}, public.Dim)
+	if errors.Is(err, metrics.ErrTooFew) {
+		return nil, nil
+	}
 	return d, err
 }
 
