@@ -62,7 +62,7 @@ func (o *compareOptions) add(cmd *cobra.Command) {
 // runCompareMethods compares methods on the same clients.
 func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 	scale := reproduction.Small
-	if o.flags.data.name == worlds.Default && o.flags.data.private == "" {
+	if o.flags.data.name == worlds.Default && o.flags.data.private == "" && o.flags.file == "" {
 		scale = reproduction.Demo
 	}
 	if base := reproduction.MethodBase(scale); o.flags.file == "" {
@@ -100,7 +100,11 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 		return err
 	}
 	options := a.ablateOptions(o.flags.out, o.flags.track)
-	options.Title = "Methods on " + filepath.Base(cmp.Or(o.flags.data.private, o.flags.data.name))
+	on := cmp.Or(o.flags.data.private, o.flags.data.name)
+	if o.flags.file != "" {
+		on = config.Data.Private
+	}
+	options.Title = "Methods on " + filepath.Base(on)
 	options.Notes, options.AskEach, o.flags.costs = a.auditedAll, o.flags.askEach, true
 	return a.ablateCells(cmd, o.flags, axes, cells, options)
 }

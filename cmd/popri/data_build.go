@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,9 @@ its prompts quote.`,
 				return usage(errors.New("--out names no file"))
 			}
 			if args[0] == embedded {
+				if name := changed(cmd, "words", "min-words", "validation", "test", "encoding", "skip-bad"); name != "" {
+					return usage(fmt.Errorf("--%s is for a folder; %s is as it is", name, embedded))
+				}
 				return a.buildEmbedded(out, public, o)
 			}
 			if public != "" {

@@ -51,8 +51,8 @@ func (a *app) dataCheck() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Name the bad rows of a client file",
 		Long: fmt.Sprintf(`Reads a client file in either layout and names the rows that break the schema's rules, the first %d of each kind. Rows
-count from 0. No cell is quoted, because a cell may hold a client's text if columns are swapped. The exit code is 2 if a
-row is bad or the file cannot be read. A warning is a problem that a run tolerates.
+count from 0. No cell is quoted, because a cell may hold a client's text if columns are swapped. The exit code is 2 if there
+is anything to name or the file cannot be read. A warning is a problem that a run tolerates.
 
 If rows have labels, warnings name the rows without one (in train only if other train rows have one), and of each
 label that validation or test has and train lacks, the first row.`, shownRows),

@@ -84,7 +84,8 @@ func (in Input) likeness(first, second []int) ([]Likeness, []Topic, error) {
 	in.Tell("compare with the clients", 0, 0)
 	var out []Likeness
 	for i := 1; i < len(sets); i++ {
-		l, err := distances(vectors[i].Slice(0, n), vectors[0].Slice(0, n))
+		random := in.random("distances " + sets[i].name) // texts of a set may be in an order
+		l, err := distances(rows(vectors[i], n, random), rows(vectors[0], n, random))
 		if err != nil {
 			return nil, nil, err
 		}

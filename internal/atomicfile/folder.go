@@ -16,7 +16,14 @@ func Folder(dir string, write func(dir string) error) error {
 	if err := write(unfinished); err != nil {
 		return errors.Join(err, os.RemoveAll(unfinished))
 	}
-	if err := errors.Join(syncDir(unfinished), os.RemoveAll(dir), os.Rename(unfinished, dir)); err != nil {
+	err := syncDir(unfinished)
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err == nil {
+		err = os.Rename(unfinished, dir)
+	}
+	if err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(dir))

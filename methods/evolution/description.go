@@ -33,6 +33,12 @@ var Description = method.Description{
 			return fmt.Sprintf("threshold of %g votes", settings.Of(c).Threshold)
 		},
 		Product: "written after texts that the clients' noised votes selected",
+		Publishes: func(c configs.Config) string {
+			if settings.Of(c).Variant == AugPE {
+				return "the texts that the clients' noised votes selected last"
+			}
+			return fmt.Sprintf("%d texts that the model writes after those that the clients' noised votes selected", c.Synthetic.Texts)
+		},
 		Untuned: "same generator, prompts that quote public texts",
 		Notes:   notes,
 	},

@@ -122,6 +122,6 @@ func notes(c configs.Config) []string {
 	}
 	return []string{how,
 		"The paper turns embeddings into texts by a trained inverter of the encoder. Here stands in for it: " +
-			decoder + ".",
+			decoder + ". The paper also drops texts whose perplexity is 50 or more; here all are kept.",
 		fmt.Sprintf("Over all rounds, a client sends and receives %s.", traffic(c))}
 }

@@ -4,7 +4,7 @@
 //
 //	population ─► votes of the clients for the nearest ─► LimitedDomain: the best, by noise (fedsim) ─► decoder ─► texts
 //	    ▲                                                                                                 │
-//	    └── draws from a normal distribution that the parents describe (EDA) ◄── texts of low perplexity ─┘
+//	    └── draws from a normal distribution that the parents describe (EDA) ◄── individuals with a text ─┘
 //
 // The first population is of public texts. The paper's decoder is an inverter of the encoder; a lookup among texts, and
 // the generator prompted with the nearest texts, stand in for it. Everything after a selection follows from it and from
@@ -97,7 +97,7 @@ func (m *Method) Ended() string {
 	case len(m.selected) == 0:
 		return "no count of the clients' votes was above the noisy threshold"
 	}
-	return "no selected individual's text is below genetic_eda.perplexity"
+	return "no selected individual has a text"
 }
 
 // Round implements rounds.Method.

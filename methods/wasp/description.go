@@ -34,6 +34,10 @@ var Description = method.Description{
 			return fmt.Sprintf("%d texts by %d generators", part(c.Synthetic.Texts, c.Trainer.Rounds, 1),
 				1+len(settings.Of(c).Generators))
 		},
+		Publishes: func(c configs.Config) string {
+			return fmt.Sprintf("%d texts that the models write after examples that the clients' noised votes called good and bad",
+				c.Synthetic.Texts)
+		},
 		Product: "written after examples that the clients' noised votes called good and bad",
 		Untuned: "same generator, prompts that quote public texts",
 		Notes:   notes,

@@ -44,9 +44,6 @@ type trained struct {
 
 // guesses attack the models that a run has: the generator with the adapters that wrote the set, and the small model.
 func guesses(ctx context.Context, c configs.Config, run string, in judge.Input) (list []judge.Guess, err error) {
-	if err := assembly.SetDevice(c); err != nil {
-		return nil, err
-	}
 	for _, open := range []func(c configs.Config, run string) (*trained, error){generator, small} {
 		t, err := open(c, run)
 		if err != nil {

@@ -13,8 +13,8 @@ func (c Choice) Helped() bool { return c.Best < c.Local }
 
 // choose finds the number of own examples that costs least, and then the number of them that others' samples replace.
 // The first of equal costs is taken, so that fewer examples, and fewer of others, are preferred. cost is called with
-// the number of own examples and the number of others'.
-func choose(shots []int, cost func(own, others int) (float64, error)) (c Choice, err error) {
+// the number of own examples and the number of others', of which there are at most most.
+func choose(shots []int, most int, cost func(own, others int) (float64, error)) (c Choice, err error) {
 	for i, n := range shots {
 		v, err := cost(n, 0)
 		if err != nil {
@@ -25,7 +25,7 @@ func choose(shots []int, cost func(own, others int) (float64, error)) (c Choice,
 		}
 	}
 	c.Best = c.Local
-	for j := 1; j <= c.Shots; j++ {
+	for j := 1; j <= min(c.Shots, most); j++ {
 		v, err := cost(c.Shots-j, j)
 		if err != nil {
 			return c, err

@@ -262,7 +262,7 @@ func (o Options) compose(ctx context.Context, w writer, i int, h holdings, share
 	if p.ZeroShot, err = cost(0, 0); err != nil {
 		return err
 	}
-	if p.Choice, err = choose(o.Shots, cost); err != nil {
+	if p.Choice, err = choose(o.Shots, len(others), cost); err != nil {
 		return err
 	}
 	if o.Told != nil {

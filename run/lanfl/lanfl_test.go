@@ -91,7 +91,7 @@ func TestDrawn(t *testing.T) {
 func TestChoose(t *testing.T) {
 	local := map[int]float64{1: .5, 3: .3, 5: .35}
 	others := map[int]float64{0: .3, 1: .28, 2: .25, 3: .4}
-	c, err := choose([]int{1, 3, 5}, func(own, synthetic int) (float64, error) {
+	c, err := choose([]int{1, 3, 5}, 9, func(own, synthetic int) (float64, error) {
 		if synthetic == 0 {
 			return local[own], nil
 		}

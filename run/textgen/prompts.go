@@ -75,6 +75,9 @@ func (p *Prompt) parse(line []byte, tok *tokenizer.Tokenizer, folder string) err
 	if given != 1 {
 		return errors.New("it must have one of prompt, messages and ids")
 	}
+	if string(v.Prompt) == "null" {
+		return errors.New("the prompt is null")
+	}
 	if v.Prompt != nil && json.Unmarshal(v.Prompt, &p.Text) != nil { // a list of messages, as TRL has them
 		if err := json.Unmarshal(v.Prompt, &v.Messages); err != nil {
 			return fmt.Errorf("the prompt is neither text nor a list of messages: %w", quote.JSON(err))

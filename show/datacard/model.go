@@ -63,7 +63,11 @@ func modelCard(run string, facts guarantee.Facts, r Result, o Options) ([]byte, 
 	for _, s := range o.Small.About {
 		fmt.Fprintf(&b, "\n%s\n", s)
 	}
-	fmt.Fprint(&b, "\n```python\ntransformers.AutoModelForCausalLM.from_pretrained(\"path/of/this/folder\")\n```\n")
+	class := "AutoModelForCausalLM"
+	if o.Small.Pipeline == "text-classification" {
+		class = "AutoModelForSequenceClassification"
+	}
+	fmt.Fprintf(&b, "\n```python\ntransformers.%s.from_pretrained(\"path/of/this/folder\")\n```\n", class)
 	if len(o.Small.Results) > 0 {
 		fmt.Fprint(&b, "\n## Results\nOn private test clients; intervals are 95 % bootstrap intervals over these clients.\n\n"+
 			"| trained on | accuracy % | perplexity | bits a character |\n|---|---|---|---|\n")
@@ -88,6 +92,9 @@ func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Re
 		return r, err
 	}
 	for _, e := range entries {
+		if e.IsDir() { // the adapter alone, for devices that have the model
+			continue
+		}
 		if err := atomicfile.Copy(filepath.Join(out, e.Name()), filepath.Join(folder, e.Name())); err != nil {
 			return r, err
 		}

@@ -75,6 +75,9 @@ func shorten(h *Halving, records []ledger.Record, cells []grid.Cell) (alike bool
 		return false, err
 	}
 	first := records[0]
+	if n := len(first.Entries); n > cells[0].Config.Trainer.Rounds || n > 0 && first.Entries[0].Inherited {
+		return false, nil // several releases in a round, or charges of an earlier run
+	}
 	for _, r := range records {
 		if r.Budget != first.Budget || len(r.Entries) != len(first.Entries) {
 			return false, nil

@@ -287,8 +287,9 @@ func (f *clientFlags) answer(cmd *cobra.Command,
 		if err != nil && (f.once || time.Now().Before(a.Ends())) {
 			return err
 		}
-		if err != nil {
-			continue // too late for this one
+		if err != nil { // too late for this one
+			fmt.Fprintf(cmd.ErrOrStderr(), "round %d was not answered: %v\n", a.Round, err)
+			continue
 		}
 		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(line); err != nil || f.once {
 			return err
