@@ -136,7 +136,7 @@ func TestForkedTreesAddUp(t *testing.T) {
 	}
 }
 
-// Less noise within a tree does not come for nothing: nodes with it count as those of another tree.
+// Less noise within a tree does not come for nothing: nodes with it count as another tree.
 func TestTreeWithOtherNoise(t *testing.T) {
 	b := budget()
 	b.Clients, b.Data, b.Epsilon = 1000, "data", math.Inf(1)

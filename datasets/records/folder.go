@@ -35,6 +35,7 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 		path := filepath.Join(dir, e.Name())
 		id := e.Name()
 		if !e.IsDir() {
+			id = strings.TrimSuffix(id, compressed)
 			id = strings.TrimSuffix(id, filepath.Ext(id))
 		}
 		if other, ok := owner[id]; ok {
@@ -51,7 +52,11 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 				}
 				return nil
 			}
-			if !d.Type().IsRegular() {
+			if info, err := os.Stat(path); err != nil {
+				return err
+			} else if info.IsDir() && !d.IsDir() {
+				return &Error{path: path, err: errors.New("it is a link to a folder, which is not followed: copy the folder")}
+			} else if !info.Mode().IsRegular() {
 				return nil
 			}
 			err = paragraphs(path, o, func(text int, p string) error {

@@ -22,7 +22,7 @@ import (
 // maxMessage bounds a message of a mailbox.
 const maxMessage = 1 << 24
 
-// readMailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, or that of its HTML
+// readMailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, or the text of its HTML
 // where it has no other, without quoted lines, its date and the sender's address, which is the client.
 func readMailbox(path string, o Options, do func(Record) error) error {
 	f, err := fault.Open(path)

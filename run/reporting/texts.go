@@ -11,6 +11,7 @@ import (
 	"popri/configs"
 	"popri/internal/rows"
 	"popri/internal/rundir"
+	"popri/methods"
 	"popri/methods/sampling"
 	"popri/show/report"
 	"popri/show/texts"
@@ -76,9 +77,9 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 }
 
 // samePrompts returns what the untuned and the tuned model wrote for the same prompts. Both wrote for the same ones
-// only if the tuned model's quote nothing that the rounds have made.
+// only if the tuned model's quote nothing that the rounds have made. Methods that tune no model have none.
 func samePrompts(dir string, c *configs.Config, rounds int) (before, after []sampling.Row, err error) {
-	if c.Generate.Quote != "public" {
+	if c.Generate.Quote != "public" || methods.Of(*c).Trains != configs.Generator {
 		return nil, nil, nil
 	}
 	read := rows.Optional[sampling.Row]
