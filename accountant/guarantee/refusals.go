@@ -1,6 +1,7 @@
 package guarantee
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,14 +29,15 @@ func readRefusals(dir string) (*Refusals, error) {
 	var sum *Refusals
 	for _, round := range rounds {
 		var r Refusals
+		if !round.IsDir() {
+			continue
+		}
 		found, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Rounds, round.Name(), rundir.Refusals), &r)
 		if err != nil {
 			return nil, err
 		}
-		if found && sum == nil {
-			sum = &Refusals{}
-		}
 		if found {
+			sum = cmp.Or(sum, &Refusals{})
 			sum.Unproved, sum.Invalid = sum.Unproved+r.Unproved, sum.Invalid+r.Invalid
 		}
 	}
