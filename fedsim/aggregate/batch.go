@@ -113,6 +113,9 @@ func (b *batch) each(do func(r *Report, content []byte, offset int64) error) err
 			return err
 		}
 		length := int64(binary.LittleEndian.Uint32(head[:]))
+		if length == 0 { // what a file system may leave after a loss of power
+			return io.ErrUnexpectedEOF
+		}
 		if length > MaxReport(b.Announcement, Leader) {
 			return fmt.Errorf("a report of %d bytes at byte %d", length, offset)
 		}
