@@ -221,7 +221,8 @@ func TestPreferCancelled(t *testing.T) {
 	}
 
 	// Pairs to measure on from a file, and the reference of an earlier training.
-	got, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs,
+	held := testfile.Write(t, filepath.Join(t.TempDir(), "held.jsonl"), testfile.Read(t, pairs))
+	got, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: held,
 		Out: filepath.Join(t.TempDir(), "x")})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.eval_share") {
 		t.Errorf("%+v, %v", got, err)
@@ -229,7 +230,7 @@ func TestPreferCancelled(t *testing.T) {
 	c.DPO.EvalShare = 0
 	kept := filepath.Join(t.TempDir(), "kept.safetensors")
 	for i := range 2 {
-		got, err = Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: pairs, Reference: kept,
+		got, err = Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: held, Reference: kept,
 			Out: filepath.Join(t.TempDir(), "x")})
 		if err != nil || got.Pairs != 30 || got.Held != 30 || got.Cached != (i == 1) || got.Stale != "" {
 			t.Errorf("%+v, %v", got, err)
