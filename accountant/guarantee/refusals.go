@@ -28,10 +28,10 @@ func readRefusals(dir string) (*Refusals, error) {
 	}
 	var sum *Refusals
 	for _, round := range rounds {
-		var r Refusals
 		if !round.IsDir() {
 			continue
 		}
+		var r Refusals
 		found, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Rounds, round.Name(), rundir.Refusals), &r)
 		if err != nil {
 			return nil, err

@@ -124,7 +124,7 @@ func Split(dir string, readers ...Reader) (published []string, kept []Kept, err 
 		}
 		name = filepath.ToSlash(name)
 		switch f, ok := Find(name); {
-		case !ok || strings.HasPrefix(path.Base(name), atomicfile.TempPrefix):
+		case !ok || strings.Contains("/"+name, "/"+atomicfile.TempPrefix):
 			kept = append(kept, Kept{name, "popri did not make it"})
 		case !entry.Type().IsRegular():
 			kept = append(kept, Kept{name, "it is no regular file"})

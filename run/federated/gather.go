@@ -212,9 +212,9 @@ func announce(ctx context.Context, remote *service.Remote, a *aggregate.Announce
 	if len(a.Encoder) > 0 {
 		paths = append(paths, asked.encoder)
 	}
-	for {
+	for left := 10; ; left-- { // another run's announcement removes them while this one waits
 		err := remote.Announce(ctx, a)
-		if service.OutcomeOf(err) != service.Missing { // another run may remove them while this one waits
+		if service.OutcomeOf(err) != service.Missing || left == 0 {
 			return err
 		}
 		for _, path := range paths {
