@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"popri/internal/quote"
@@ -149,9 +148,9 @@ func Find(cache, name, revision string, role Role) (string, error) {
 	commit := commitOf(folder, revision)
 	if commit == "" {
 		err := fmt.Errorf("%s is %w %s", name, ErrNotCached, cache)
-		if known, _ := filepath.Glob(Snapshot(folder, "*")); len(known) > 0 {
+		if known, _ := os.ReadDir(Snapshot(folder, "")); len(known) > 0 {
 			err = fmt.Errorf("%w: it has commits of the model, of which none is said to be %s: name the folder %s", err, revision,
-				known[0])
+				Snapshot(folder, known[0].Name()))
 		}
 		return "", err
 	}
@@ -177,9 +176,14 @@ func Data(path string) (files []string, err error) {
 	cache, err := Cache()
 	folder := filepath.Join(cache, "datasets--"+strings.ReplaceAll(path, "/", "--"))
 	if commit := commitOf(folder, DefaultRevision); commit != "" {
+		snapshot := Snapshot(folder, commit)
 		for _, pattern := range []string{"*", "*/*"} {
-			found, _ := filepath.Glob(filepath.Join(Snapshot(folder, commit), pattern))
-			files = append(files, slices.DeleteFunc(found, func(f string) bool { return !dataFile.MatchString(f) })...)
+			found, _ := fs.Glob(os.DirFS(snapshot), pattern) // a folder's own name may hold the signs of a pattern
+			for _, name := range found {
+				if dataFile.MatchString(name) {
+					files = append(files, filepath.Join(snapshot, name))
+				}
+			}
 		}
 	}
 	if err == nil && len(files) == 0 {

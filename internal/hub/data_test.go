@@ -13,7 +13,7 @@ import (
 // another commit's. A path that is there goes first, and what is nowhere is an error that says what to do.
 func TestData(t *testing.T) {
 	t.Chdir(t.TempDir())
-	home := t.TempDir()
+	home := filepath.Join(t.TempDir(), "[models]")
 	t.Setenv("HF_HUB_CACHE", "")
 	t.Setenv("HUGGINGFACE_HUB_CACHE", "")
 	t.Setenv("HF_HOME", home)
