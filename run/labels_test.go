@@ -105,9 +105,9 @@ func TestLabelledRuns(t *testing.T) {
 					t.Errorf("trained on the clients' texts: %.2f", private.Accuracy)
 				}
 				if gap := e.Result(m.Name).GapClosed != nil; gap != (private.Accuracy > zero.Accuracy) ||
-					gap != (len(e.Notes) == 0) {
-					t.Errorf("from %.2f to %.2f there is a gap: %v; notes %q", zero.Accuracy, private.Accuracy, gap,
-						e.Notes)
+					gap != (e.NoGap() == "") {
+					t.Errorf("from %.2f to %.2f there is a gap: %v; %q", zero.Accuracy, private.Accuracy, gap,
+						e.NoGap())
 				}
 				if e.Result(evaluation.KeyPublicAll) != nil || e.Verdict() == "" {
 					t.Errorf("all public text is the ε = 0 point, and what wins is said: %q", e.Verdict())

@@ -64,7 +64,8 @@ type Options struct {
 	Failed func(err error)
 	// Listen makes a listener to the runs, as in [run.Options].
 	Listen func([]series.Series) rounds.Events
-	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail.
+	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail, and of a task whether
+	// another version of the program planned it.
 	Trackers []string
 	Warn     func(text string)
 	// Progress makes the listener to the evaluation of a cell.

@@ -2,8 +2,9 @@ package study
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
+
+	"gonum.org/v1/gonum/stat"
 
 	"popri/eval/downstream"
 	"popri/internal/rundir"
@@ -22,18 +23,11 @@ type Summary struct {
 }
 
 func summarize(values []float64) Summary {
-	s := Summary{Values: values}
-	for _, v := range values {
-		s.Mean += v / float64(len(values))
+	mean, sd := stat.MeanStdDev(values, nil)
+	if len(values) < 2 {
+		return Summary{Mean: mean, Values: values}
 	}
-	if len(values) > 1 {
-		sum := 0.0
-		for _, v := range values {
-			sum += (v - s.Mean) * (v - s.Mean)
-		}
-		s.SD = new(math.Sqrt(sum / float64(len(values)-1)))
-	}
-	return s
+	return Summary{mean, &sd, values}
 }
 
 // Row is one combination of values.

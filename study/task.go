@@ -22,8 +22,6 @@ type TaskOptions struct {
 	Clock jobs.Clock // zero is [jobs.Standard]
 	// Waiting is told if another task does the cell now.
 	Waiting func(holder string)
-	// Warn is told if the plan was made by another version of the program.
-	Warn    func(text string)
 	Threads int // if not zero, replaces the cell's, which changes no result
 }
 

@@ -57,6 +57,10 @@ encoder's vectors differ from libtorch's in the last digits.`,
 		SilenceUsage:  true,
 	}
 	c.AddCommand(federated.Client("answer", nil), federated.Aggregate())
-	c.PersistentPreRun = func(*cobra.Command, []string) { *began = true }
+	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		err := cmd.ValidateRequiredFlags()
+		*began = err == nil
+		return err
+	}
 	return c
 }

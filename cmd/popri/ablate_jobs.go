@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,6 @@ func (a *app) ablateCell(cmd *cobra.Command, flags ablateFlags) error {
 		a.say("cell %d: %s%s", i, c.Name, doneBefore[done])
 	}
 	return study.RunTask(cmd.Context(), study.TaskOptions{Options: options, Cell: number, Threads: a.threads,
-		Warn:    a.warn,
 		Waiting: func(holder string) { a.say("cell %d: another task does it: %s", number, holder) }})
 }
 
@@ -247,14 +247,15 @@ func (a *app) array(flags ablateFlags, planned *grid.Plan) (jobs.Array, error) {
 	if err != nil {
 		return saved, err
 	}
-	n := jobs.Array{Name: "popri-" + planned.ID, State: state, Parallel: flags.jobs.parallel,
-		Values: map[string]string{}, Arguments: []string{"ablate", "--out", folder}}
-	if len(flags.track.names) > 0 {
-		n.Arguments = append(n.Arguments, "--report-to", strings.Join(flags.track.names, ","))
-	}
-	n.Arguments = append(n.Arguments, "--cell")
+	n := jobs.Array{Name: "popri-" + planned.ID, State: state, Values: map[string]string{}}
 	if flags.resume && engine == flags.jobs.on {
 		n = saved
+	}
+	n.Parallel = cmp.Or(flags.jobs.parallel, n.Parallel)
+	if trackers := strings.Join(flags.track.names, ","); trackers != "" {
+		n.Arguments = []string{"ablate", "--out", folder, "--report-to", trackers, "--cell"}
+	} else if n.Arguments == nil {
+		n.Arguments = []string{"ablate", "--out", folder, "--cell"}
 	}
 	if n.Program, err = os.Executable(); err != nil {
 		return n, err

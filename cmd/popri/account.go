@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/cmd/internal/federated"
 	"popri/internal/quote"
 )
 
@@ -125,6 +126,7 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 			f.Float64Var(&q.delta, flag, 0, "the budget's δ, below 1/clients")
 		}
 	}
+	federated.Required(cmd, asked.given...)
 	q.samplingFlags(f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runAccount(cmd, asked, q) }
 	return cmd
@@ -132,9 +134,6 @@ func (a *app) accountVerb(asked quantity) *cobra.Command {
 
 // runAccount answers the question of an account verb by every accountant that applies.
 func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
-	if err := required(cmd, asked.given...); err != nil {
-		return usage(err)
-	}
 	if err := q.settle(cmd.Flags()); err != nil {
 		return usage(err)
 	}
@@ -181,20 +180,6 @@ func changed(cmd *cobra.Command, names ...string) string {
 		}
 	}
 	return ""
-}
-
-// required returns an error that names the flags that were not set.
-func required(cmd *cobra.Command, flags ...string) error {
-	var missing []string
-	for _, flag := range flags {
-		if !cmd.Flags().Changed(flag) {
-			missing = append(missing, "--"+flag)
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("%s not given", strings.Join(missing, " and "))
-	}
-	return nil
 }
 
 // print writes the table of a verb.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/cmd/internal/federated"
 )
 
 // treeOptions are the flags of the verb account tree.
@@ -36,7 +37,8 @@ func (a *app) accountTree() *cobra.Command {
 	f.Float64Var(&o.sigma, "noise-multiplier", 0,
 		"standard deviation of the noise of a node / norm bound of a contribution")
 	f.Float64Var(&o.delta, "delta", 0, "δ, below 1/clients")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runTree(cmd, o) }
+	federated.Required(cmd, "steps", "noise-multiplier", "delta")
+	cmd.RunE = func(*cobra.Command, []string) error { return a.runTree(o) }
 	return cmd
 }
 
@@ -53,10 +55,7 @@ func (o treeOptions) taking() string {
 }
 
 // runTree prints the ε of a tree's releases.
-func (a *app) runTree(cmd *cobra.Command, o treeOptions) error {
-	if err := required(cmd, "steps", "noise-multiplier", "delta"); err != nil {
-		return usage(err)
-	}
+func (a *app) runTree(o treeOptions) error {
 	if o.trees < 1 || o.trees > 1<<20 {
 		return usage(fmt.Errorf("--trees is %d, want 1 to %d", o.trees, 1<<20))
 	}

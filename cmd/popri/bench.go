@@ -31,6 +31,8 @@ Loading is not timed. All but score and round do a first part of the work, which
   popri bench generate --model work --dtype float32`,
 		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
 			"  popri bench score --clients 133000",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEvaluate(), a.benchEmbed(), a.benchScore(),
 		a.benchRound())

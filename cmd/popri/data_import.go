@@ -31,7 +31,6 @@ type dataImported struct {
 type importOptions struct {
 	clients.ImportOptions
 	out, public, shares string
-	published           []string
 }
 
 func (a *app) dataImport() *cobra.Command {
@@ -66,7 +65,7 @@ and leaves them out.`,
 			"--client speech --non-letters 0.3 --drop Applause. --span-words 50 --out d.parquet\n  popri data import " +
 			"speeches.csv --client speaker --test-from 2020 --min-texts 2 --deduplicate near --public public.jsonl " +
 			"--out c.parquet\n  popri data import debates.csv --clients 5000 --validation-clients 200 --test-clients 300 " +
-			"--out d.parquet\n  popri data import --published-json train.json,eval.json,test.json --out clients.parquet",
+			"--out d.parquet\n  popri data import train=train.json validation=eval.json test=test.json --out clients.parquet",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDataImport(cmd, o, args) },
 	}
@@ -76,8 +75,6 @@ and leaves them out.`,
 
 func (o *importOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.published, "published-json", nil,
-		"LargeFedBench's files for train, eval and test, separated by commas (an empty name leaves one out)")
 	f.StringVar(&o.out, "out", "", "Parquet file to write")
 	f.StringVar(&o.Name, "name", "", "the data set's name, for reports")
 	f.StringVar(&o.Unit, "unit", "", "a sentence for reports that says who or what a client is")
@@ -128,7 +125,7 @@ func (o *importOptions) add(cmd *cobra.Command) {
 
 // runDataImport makes a client file.
 func (a *app) runDataImport(cmd *cobra.Command, o importOptions, args []string) error {
-	files, err := importFiles(args, o.published)
+	files, err := importFiles(args)
 	if err != nil {
 		return usage(err)
 	}
@@ -141,31 +138,13 @@ func (a *app) runDataImport(cmd *cobra.Command, o importOptions, args []string) 
 	if err := importResources(&o.ImportOptions, files, o.public); err != nil {
 		return usage(err)
 	}
-	if o.published != nil {
-		o.Format = records.JSON
-	}
 	return a.importData(cmd.Context(), o.out, files, o.ImportOptions)
 }
 
 // importFiles are the files to import with their splits.
-func importFiles(args, published []string) ([]clients.ImportFile, error) {
-	var files []clients.ImportFile
-	switch {
-	case published != nil && len(args) > 0:
-		return nil, errors.New("--published-json names all files itself")
-	case published != nil && len(published) != len(clients.Splits):
-		return nil,
-			fmt.Errorf("--published-json names %d files, want three: train, eval, test (an empty name leaves one out)",
-				len(published))
-	case published != nil && strings.Join(published, "") == "":
-		return nil, errors.New("--published-json names no file")
-	case published == nil && len(args) == 0:
+func importFiles(args []string) (files []clients.ImportFile, err error) {
+	if len(args) == 0 {
 		return nil, errors.New("no file is named")
-	}
-	for i, path := range published {
-		if path != "" {
-			files = append(files, clients.ImportFile{Path: path, Split: clients.Splits[i]})
-		}
 	}
 	for _, arg := range args {
 		file := clients.ImportFile{Path: arg}

@@ -96,7 +96,7 @@ func TestVerbsNameThemselves(t *testing.T) {
 		"popri: data check: ":        {"data", "check", none},
 		"popri: data check: clients": {"data", "check", none + ".parquet"},
 		"popri: data info: ":         {"data", "info", none},
-		"popri: data import: ":       {"data", "import", "--published-json", none + ",,", "--out", none},
+		"popri: data import: ":       {"data", "import", "train=" + none, "--out", none},
 		"popri: data build: ":        {"data", "build", none, "--out", none},
 		"popri: eval: ":              {"eval", "--run", none},
 	} {

@@ -139,6 +139,9 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	}
 	c.Model.Threads = cmp.Or(a.threads, c.Model.Threads)
 	resume := rundir.Exists(o.out)
+	if err := cost.CheckRows(*c, o.rows); err != nil && !resume {
+		return err
+	}
 	if o.minutes < 0 {
 		return usage(fmt.Errorf("--minutes %d, want 0 (no bound) or more", o.minutes))
 	}
@@ -255,6 +258,7 @@ func (a *app) complete(cmd *cobra.Command, rows []string, o run.Options) error {
 func (a *app) whole(cmd *cobra.Command, rows []string, o run.Options) (e *evaluation.Outcome, ended, err error) {
 	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
 	begun := time.Now()
+	again := quote.Shell(append(typed(cmd, "out"), "--out", o.Dir)...)
 	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
 		return nil, nil, err
@@ -264,11 +268,11 @@ func (a *app) whole(cmd *cobra.Command, rows []string, o run.Options) (e *evalua
 		time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
 	ended = s.Train(cmd.Context())
 	if ended != nil && !refused(ended) {
-		return nil, nil, a.stopped(ended, o.Dir)
+		return nil, nil, a.stopped(ended, o.Dir, again)
 	}
 	e, err = s.Evaluate(cmd.Context(), a.evaluating(), rows...)
 	if err != nil {
-		return nil, nil, a.stopped(err, o.Dir)
+		return nil, nil, a.stopped(err, o.Dir, again)
 	}
 	_, err = reporting.Write(o.Dir)
 	return e, ended, err

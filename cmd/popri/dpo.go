@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"popri/dpo"
 	"popri/dpo/preference"
-	"popri/internal/filelock"
 	"popri/internal/quote"
 	"popri/run/standalone"
 )
@@ -121,14 +119,10 @@ func (a *app) runDPO(cmd *cobra.Command, o dpoOptions) error {
 		a.say("step %d: held-out loss %.4f, accuracy %.3f, margin %.3f%s", e.Step, e.Loss, e.Accuracy,
 			e.RewardsMargins, best)
 	}
-	_, before := os.Stat(o.out)
 	p.begin("read model and pairs")
 	r, err := standalone.Train(cmd.Context(), t)
 	if err != nil {
-		if errors.Is(before, fs.ErrNotExist) {
-			removeUnbegun(o.out)
-		}
-		if errors.Is(err, context.Canceled) {
+		if _, none := os.Stat(o.out); none == nil && errors.Is(err, context.Canceled) {
 			a.say("interrupted; go on with: popri dpo --resume --out %s", quote.Shell(o.out))
 		}
 		return err
@@ -170,23 +164,3 @@ func trainingTable(w io.Writer, r *standalone.Result) {
 	}
 	fmt.Fprintf(w, "adapter: %s\nmetrics: %s\n", r.Out, filepath.Join(r.Out, preference.StepsFile))
 }
-
-// removeUnbegun removes the folder of a training that failed before it began, if the folder holds nothing but its lock.
-// A folder that another process has begun to use stays.
-func removeUnbegun(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != trainingLock {
-		return
-	}
-	lock, err := filelock.Acquire(filepath.Join(dir, trainingLock))
-	if err != nil {
-		return
-	}
-	defer lock.Release()
-	if err := os.Remove(filepath.Join(dir, trainingLock)); err == nil {
-		_ = os.Remove(dir) // fails if something else is in it
-	}
-}
-
-// trainingLock is the file that keeps other processes out of a preference training's folder.
-const trainingLock = "training.lock"

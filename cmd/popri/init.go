@@ -57,7 +57,7 @@ func (a *app) runInit(cmd *cobra.Command, o clients.ImportOptions, public []stri
 	if _, err := os.Stat(ownConfig); err == nil {
 		return usage(fmt.Errorf("%s is here already; take it away first", ownConfig))
 	}
-	files, err := importFiles(args, nil)
+	files, err := importFiles(args)
 	if err == nil {
 		o.Columns, err = clients.Guess(files[0].Path, o)
 	}

@@ -145,7 +145,10 @@ Start here:
 "popri VERB --help" explains a verb with examples. The pages in docs/ begin with quickstart.md.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return err
+			}
 			if a.threads < 0 {
 				return fmt.Errorf("--threads is %d, want 0 (one for each CPU) or more", a.threads)
 			}

@@ -161,7 +161,11 @@ func TestMistakes(t *testing.T) {
 		{"version --threads many", []string{"--threads", "many"}},
 		{"account", []string{"epsilon", "sigma"}},
 		{"account nonsense", []string{"nonsense", "epsilon"}},
-		{"account epsilon", []string{"--noise-multiplier", "--rounds", "--delta"}},
+		{"aggregate nonsense", []string{"nonsense"}},
+		{"aggregate keygen leader", []string{"out"}},
+		{"bench nonsense", []string{"nonsense"}},
+		{"demo --rows tpyo", []string{"tpyo", "untrained"}},
+		{"account epsilon", []string{"noise-multiplier", "rounds", "delta"}},
 		{"account epsilon --noise-multiplier -1 --rounds 20 --delta 1e-5", []string{"noise multiplier", "-1"}},
 		{"account epsilon --noise-multiplier NaN --rounds 20 --delta 1e-5", []string{"noise multiplier", "NaN"}},
 		{"account epsilon --noise-multiplier 1 --rounds -20 --delta 1e-5", []string{"-20"}},
@@ -178,10 +182,8 @@ func TestMistakes(t *testing.T) {
 		{"data info nowhere.parquet", []string{"nowhere.parquet", "no such file"}},
 		{"data check", []string{"1 arg"}},
 		{"data import --out x.parquet", []string{"no file is named"}},
-		{"data import --published-json a,b --out x.parquet", []string{"2 files"}},
-		{"data import --published-json ,, --out x.parquet", []string{"names no file"}},
-		{"data import --published-json a,b,c", []string{"--out"}},
-		{"data import --published-json nowhere.json,, --out x.parquet", []string{"nowhere.json", "no such file"}},
+		{"data import a", []string{"--out"}},
+		{"data import train=nowhere.json --out x.parquet", []string{"nowhere.json", "no such file"}},
 		{"generate", []string{"--prompts"}},
 		{"generate --prompts p --samples 0 --temperature -1 --top-p 0 --top-k -1 --max-new-tokens 0 --out x.csv",
 			[]string{"--samples is 0", "--temperature is -1", "--top-p is 0", "--top-k is -1", "--max-new-tokens is 0",
@@ -273,7 +275,7 @@ func TestData(t *testing.T) {
 	train := write(t, dir, "train.json", `{"a": ["one two", "three"], "b": ["four"]}`)
 	eval := write(t, dir, "eval.json", `{"c": ["five six seven"]}`)
 	file := filepath.Join(dir, "clients.parquet")
-	if code, _, errs := popri(t, "data", "import", "--published-json", train+",,"+eval, "--out", file, "--unit",
+	if code, _, errs := popri(t, "data", "import", "train="+train, "test="+eval, "--out", file, "--unit",
 		"a letter"); code != 0 {
 		t.Fatal(code, errs)
 	}
@@ -298,7 +300,7 @@ func TestData(t *testing.T) {
 	// A file that is no client file keeps what was written before.
 	before := testfile.Read(t, file)
 	twice := write(t, dir, "twice.json", `{"a": ["x"]}`)
-	code, _, errs = popri(t, "data", "import", "--published-json", train+","+twice+",", "--out", file)
+	code, _, errs = popri(t, "data", "import", "train="+train, "validation="+twice, "--out", file)
 	if after, err := os.ReadFile(file); code != exitUsage ||
 		!strings.Contains(errs, "key 0, text 0 of "+train+" puts the client in") || err != nil ||
 		!bytes.Equal(before, after) {

@@ -91,7 +91,7 @@ func TestRunBadData(t *testing.T) {
 	dir, model := t.TempDir(), tinyModel(t)
 	good := filepath.Join(dir, "clients.parquet")
 	clients := write(t, dir, "clients.json", `{"a": ["one two three"], "b": ["four five six"], "c": ["seven eight"]}`)
-	if code, _, errs := popri(t, "data", "import", "--published-json", clients+",,", "--out", good); code != 0 {
+	if code, _, errs := popri(t, "data", "import", "train="+clients, "--out", good); code != 0 {
 		t.Fatal(errs)
 	}
 	b := testfile.Read(t, good)

@@ -11,6 +11,7 @@ import (
 
 	"popri/accountant/guarantee"
 	"popri/configs"
+	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
@@ -163,21 +164,22 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	again := "popri run --resume --out " + quote.Shell(o.out)
 	s, err := run.Open(cmd.Context(),
 		run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
 			Dir: o.out, Resume: o.resume, AcceptChanges: o.accept,
 			Device: a.device, Warn: a.warn, Listen: a.events, Trackers: o.track.names})
 	if err != nil {
-		return a.stopped(err, o.out)
+		return a.stopped(err, o.out, again)
 	}
 	defer s.Close()
 	ended := s.Train(cmd.Context())
 	if ended != nil && !refused(ended) {
-		return a.stopped(ended, o.out)
+		return a.stopped(ended, o.out, again)
 	}
 	path, err := reporting.Write(o.out)
 	if err != nil {
-		return a.stopped(err, o.out)
+		return a.stopped(err, o.out, again)
 	}
 	return cmp.Or(a.summary(o.out, path, nil), ended)
 }

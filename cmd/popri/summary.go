@@ -11,7 +11,6 @@ import (
 	"popri/accountant/guarantee"
 	"popri/eval/domain"
 	"popri/internal/fault"
-	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run/evaluation"
@@ -120,21 +119,20 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 	})
 }
 
-// stopped says how to continue after Ctrl-C, a request to stop or a full disk.
-func (a *app) stopped(err error, dir string) error {
+// stopped says by which command to continue after Ctrl-C, a request to stop or a full disk.
+func (a *app) stopped(err error, dir, again string) error {
 	if !rundir.Exists(dir) {
 		return err
 	}
 	switch {
 	case errors.As(err, new(*federated.FewError)):
-		a.say("too few clients reported; ask them again with: popri run --resume --out %s --clients … --identity …",
-			quote.Shell(dir))
+		a.say("too few clients reported; ask them again with: %s --clients … --identity …", again)
 	case errors.As(err, new(rounds.Stopped)):
-		a.say("the round is complete; go on with: popri run --resume --out %s", quote.Shell(dir))
+		a.say("the round is complete; go on with: %s", again)
 	case errors.Is(err, context.Canceled):
-		a.say("interrupted; go on with: popri run --resume --out %s", quote.Shell(dir))
+		a.say("interrupted; go on with: %s", again)
 	case fault.IsFull(err):
-		a.say("the disk is full; make room and go on with: popri run --resume --out %s", quote.Shell(dir))
+		a.say("the disk is full; make room and go on with: %s", again)
 	}
 	return err
 }

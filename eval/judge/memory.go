@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas32"
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/combin"
 
 	"popri/internal/parallel"
 	"popri/model/embedding"
@@ -107,12 +108,7 @@ func (t tail) chance(length int) float64 {
 
 // fisher is the probability of at least k of n members among k+c clients with a property, drawn from n+m clients.
 func fisher(k, n, c, m int) float64 {
-	logChoose := func(n, k int) float64 {
-		a, _ := math.Lgamma(float64(n + 1))
-		b, _ := math.Lgamma(float64(k + 1))
-		d, _ := math.Lgamma(float64(n - k + 1))
-		return a - b - d
-	}
+	logChoose := func(n, k int) float64 { return combin.LogGeneralizedBinomial(float64(n), float64(k)) }
 	total, p := k+c, 0.0
 	for i := k; i <= min(n, total); i++ {
 		if total-i <= m {
@@ -198,14 +194,6 @@ func clusteredFraction(won, of map[int]float64, random interface{ IntN(int) int 
 	slices.Sort(draws)
 	quantile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, draws, nil) }
 	return mean(func(i int) int { return i }), [2]float64{quantile(0.025), quantile(0.975)}
-}
-
-func chosen(n, k int, random interface{ Perm(int) []int }) []bool {
-	out := make([]bool, n)
-	for _, i := range random.Perm(n)[:k] {
-		out[i] = true
-	}
-	return out
 }
 
 // nearest finds for each row i of a the row j of b with the largest cosine among those that use(i, j) admits; without

@@ -98,18 +98,14 @@ func occurrences(texts []string, find func(text string) []string) (all int, diff
 
 func (in Input) patterns() (out []Pattern) {
 	n := min(len(in.Members), len(in.Controls))
-	texts := func(clients []Client, some []bool) (list []string) {
-		for i, c := range clients {
-			if some[i] {
-				list = append(list, c.Texts...)
-			}
+	texts := func(clients []Client) (list []string) {
+		for _, c := range clients {
+			list = append(list, c.Texts...)
 		}
 		return list
 	}
-	every := slices.Repeat([]bool{true}, max(len(in.Members), len(in.Controls)))
-	members, controls := texts(in.Members, chosen(len(in.Members), n, in.random("members"))),
-		texts(in.Controls, chosen(len(in.Controls), n, in.random("controls")))
-	allMembers, allControls := texts(in.Members, every), texts(in.Controls, every)
+	members, controls := texts(some(in.Members, n, in.random("members"))), texts(some(in.Controls, n, in.random("controls")))
+	allMembers, allControls := texts(in.Members), texts(in.Controls)
 	add := func(name string, find func(string) []string) {
 		p := Pattern{Name: name}
 		var product map[string]bool

@@ -66,7 +66,10 @@ func SmallOf(c configs.Config) map[string]string {
 	for _, k := range configs.Keys() {
 		if strings.HasPrefix(k.Name, "downstream.") {
 			v, _ := c.Get(k.Name)
-			of[k.Name] = strings.Join(strings.Fields(strings.Trim(fmt.Sprint(v), "[]")), ",")
+			if list, ok := v.([]string); ok {
+				v = strings.Join(list, ",")
+			}
+			of[k.Name] = fmt.Sprint(v)
 		}
 	}
 	return of

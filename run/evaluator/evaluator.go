@@ -78,9 +78,6 @@ func Compare(ctx context.Context, c configs.Config, population *clients.Populati
 			sources = append([]downstream.Source{*suite.Zero}, sources...)
 		}
 		e.Notes = labelNotes(population, suite.Labels, sources)
-		if note := noGap(e); note != "" {
-			e.Notes = append(e.Notes, note)
-		}
 	}
 	if e.HasReference() {
 		e.OutsideEpsilon = guarantee.Reference

@@ -17,7 +17,6 @@ import (
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/run/assembly"
-	"popri/run/evaluation"
 )
 
 // InContext is the value of the task in which a language model is shown texts with labels and is not trained.
@@ -56,21 +55,11 @@ func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file s
 		return nil, err
 	}
 	c.Downstream.Task = configs.Classification // all texts need labels
-	if err := assembly.Ready(c); err != nil {
-		return nil, err
-	}
-	product, err := readSource(c, file)
-	if err != nil {
-		return nil, fault.Userf("%w", err)
-	}
-	product.Key, product.Name = evaluation.KeyText, "the texts of "+filepath.Base(file)
-	population, err := assembly.LoadPrivate(c)
+	product, population, err := opened(c, file)
 	if err != nil {
 		return nil, err
 	}
-	if err := assembly.CheckLabels(c, population); err != nil {
-		return nil, err
-	}
+	product.Name = "the texts of " + filepath.Base(file)
 	if err := assembly.ExactFigures(population, o.Out); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,6 @@ import (
 	"popri/model/shipped"
 	"popri/model/tensor"
 	"popri/run/assembly"
-	"popri/run/evaluation"
 	"popri/trainer/pretrain"
 )
 
@@ -163,14 +162,4 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 		}
 	}
 	return notes
-}
-
-// noGap says that there is no share of a gap, "" where there is one to close.
-func noGap(e *evaluation.Outcome) string {
-	zero, infinite := e.Result(downstream.Public), e.Result(downstream.Private)
-	if zero == nil || infinite == nil || infinite.Accuracy > zero.Accuracy {
-		return ""
-	}
-	return fmt.Sprintf("The clients' own texts teach the small model no more than public text does (%.2f %% and %.2f "+
-		"%%): there is no gap to close.", 100*infinite.Accuracy, 100*zero.Accuracy)
 }

@@ -19,6 +19,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/rundir"
+	"popri/model/lm"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 	"popri/scoring"
@@ -53,19 +54,13 @@ type ProtectedRow struct {
 // release are in dir. Called again for the same texts, it reads the release; for others, the budget is spent.
 // Validation clients choose each model's step and are not protected.
 func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon float64, o Options) (*Protected, error) {
-	if err := assembly.Ready(c); err != nil {
-		return nil, err
-	}
-	src, err := readSource(c, file)
-	if err != nil {
-		return nil, fault.Userf("%w", err)
-	}
-	src.Key, src.Name = evaluation.KeyText, filepath.Base(file)
-	population, err := assembly.LoadPrivate(c)
+	src, population, err := opened(c, file)
 	if err != nil {
 		return nil, err
 	}
-	if err := assembly.CheckLabels(c, population); err != nil {
+	src.Name = filepath.Base(file)
+	key, err := identityOf(src, file)
+	if err != nil {
 		return nil, err
 	}
 	public, err := labelledPublic(c)
@@ -107,19 +102,15 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if err != nil {
 		return nil, err
 	}
-	key, err := atomicfile.SHA256(fileOf(file))
-	if err != nil {
-		return nil, err
-	}
 	return released(answers, names, l, c, dir, key)
 }
 
-// fileOf is a file that identifies texts, or the weights of a model's folder.
-func fileOf(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return filepath.Join(path, "model.safetensors")
+// identityOf is a hash of a file of texts, or of a model's folder.
+func identityOf(src downstream.Source, file string) (string, error) {
+	if src.Model != "" {
+		return lm.Identity(src.Model)
 	}
-	return path
+	return atomicfile.SHA256(textsFile(file))
 }
 
 // testBudget protects the test clients.

@@ -40,20 +40,13 @@ type TextsOptions struct {
 // with ε = 0 and ε = ∞. A classification has ε = 0 only if data.public names files. File holds the texts as Parquet,
 // JSON lines or plain lines. A folder for the figures must not be a run's folder.
 func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (*evaluation.Outcome, error) {
-	if err := assembly.Ready(c); err != nil {
-		return nil, err
-	}
 	if err := o.checkOut(); err != nil {
 		return nil, err
-	}
-	src, err := readSource(c, file)
-	if err != nil {
-		return nil, fault.Userf("%w", err)
 	}
 	if _, err := assembly.ModelDir(c.Downstream.Model, shipped.Device); err != nil {
 		return nil, err
 	}
-	population, err := assembly.LoadPrivate(c)
+	src, population, err := opened(c, file)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +54,6 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 		if len(population.Split(split)) == 0 {
 			return nil, fault.Userf("%s has no %s clients", c.Data.Private, split)
 		}
-	}
-	if err := assembly.CheckLabels(c, population); err != nil {
-		return nil, err
 	}
 	public, err := labelledPublic(c)
 	if err != nil {
@@ -90,6 +80,20 @@ func Texts(ctx context.Context, c configs.Config, file string, o TextsOptions) (
 	return e, err
 }
 
+// opened reads what is evaluated and the clients, in which nothing is missing that the configuration needs.
+func opened(c configs.Config, file string) (src downstream.Source, population *clients.Population, err error) {
+	if err := assembly.Ready(c); err != nil {
+		return src, nil, err
+	}
+	if src, err = readSource(c, file); err != nil {
+		return src, nil, fault.Userf("%w", err)
+	}
+	if population, err = assembly.LoadPrivate(c); err == nil {
+		err = assembly.CheckLabels(c, population)
+	}
+	return src, population, err
+}
+
 // labelledPublic is the public text of a classification's ε = 0 point: from the files of data.public; none otherwise.
 func labelledPublic(c configs.Config) ([]datasets.Text, error) {
 	if !classifies(c) || !assembly.PublicIsFile(c) {
@@ -114,14 +118,20 @@ func (o *TextsOptions) checkOut() error {
 	return fault.User(atomicfile.CheckFolder(o.Out))
 }
 
+// textsFile is the file of texts in a folder that popri data push-ready made, else the file itself.
+func textsFile(file string) string {
+	if rundir.Has(file, datacard.Data) {
+		return filepath.Join(file, datacard.Data)
+	}
+	return file
+}
+
 // readSource reads what is evaluated: a folder is a trained model, which is tested as it is; else it reads the texts of
 // a file, with labels for a classification. A file of a run's own samples may hold empty ones, which are left out as in
 // the run's evaluation; elsewhere an empty text is an error.
 func readSource(c configs.Config, file string) (downstream.Source, error) {
 	src := downstream.Source{Key: evaluation.KeyText, Name: file}
-	if rundir.Has(file, datacard.Data) { // popri data push-ready made it
-		file = filepath.Join(file, datacard.Data)
-	}
+	file = textsFile(file)
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		if classifies(c) {
 			return src, fmt.Errorf("%s is a folder, and downstream.task is %q: only texts are evaluated by it", file,

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"popri/eval/downstream"
 	"popri/methods/method"
 	"popri/run/evaluation"
 	"popri/show/report"
@@ -30,12 +29,12 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 	var product, others = e.Result(d.Name), []string{}
 	for _, x := range e.Results {
 		row := report.Result{Key: x.Key, Name: x.Name, Note: notes[x.Key], Accuracy: new(x.Accuracy),
-			AccuracyCI: reported(x.AccuracyCI), PerplexityCI: reported(x.PerplexityCI), MacroF1: x.MacroF1,
-			MacroF1CI: reported(x.MacroF1CI), GapClosed: x.GapClosed, GapClosedCI: reported(x.GapClosedCI)}
+			AccuracyCI: (*report.Interval)(x.AccuracyCI), PerplexityCI: (*report.Interval)(x.PerplexityCI), MacroF1: x.MacroF1,
+			MacroF1CI: (*report.Interval)(x.MacroF1CI), GapClosed: x.GapClosed, GapClosedCI: (*report.Interval)(x.GapClosedCI)}
 		if !e.Classifies() {
 			row.Perplexity = new(x.Perplexity)
 		}
-		row.Bits, row.BitsCI, row.Saved, row.SavedCI = x.Bits, reported(x.BitsCI), x.Saved, reported(x.SavedCI)
+		row.Bits, row.BitsCI, row.Saved, row.SavedCI = x.Bits, (*report.Interval)(x.BitsCI), x.Saved, (*report.Interval)(x.SavedCI)
 		row.Deciles = x.Deciles
 		r.Results = append(r.Results, row)
 		if product != nil && x.Key != d.Name && x.Key != "private" && x.Accuracy >= product.Accuracy {
@@ -61,13 +60,6 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 			fmt.Sprintf("%s does not beat everything here: it has %.2f %% and is no better than %s.",
 				d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
 	}
-}
-
-func reported(i *downstream.Interval) *report.Interval {
-	if i == nil {
-		return nil
-	}
-	return &report.Interval{Low: i[0], High: i[1]}
 }
 
 // measured says in words what the figures are.

@@ -112,11 +112,19 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err := o.configure(); err != nil {
 		return nil, err
 	}
+	_, before := os.Stat(o.Out)
 	lock, err := o.claim()
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Release()
+	unbegun := errors.Is(before, fs.ErrNotExist)
+	defer func() {
+		if unbegun { // nothing but the lock is in the folder
+			os.Remove(filepath.Join(o.Out, trainingLock))
+			os.Remove(o.Out)
+		}
+	}()
 	l, err := load(o.Config)
 	if err != nil {
 		return nil, err
@@ -138,6 +146,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	if err := o.begin(); err != nil {
 		return nil, err
 	}
+	unbegun = false
 	if o.Prepared != nil {
 		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Cut: cut, Resumed: resumed})
 	}
@@ -149,20 +158,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	f.Pairs, f.Held = all[:len(train)], all[len(train):]
-	tracked := tracking.OpenTraining(o.Trackers, o.Out, f.Checkpoint.Path, o.Config, o.Warn)
-	tracked.Begin("dpo", 0)
-	f.OnStep = func(m dpo.Metrics, done, total int) {
-		tracked.Log(trackers.Step, 1, m)
-		if o.Step != nil {
-			o.Step(m, done, total)
-		}
-	}
-	f.OnEval = func(e dpo.Evaluation) {
-		tracked.Log(trackers.DPOEval, 1, e)
-		if o.Eval != nil {
-			o.Eval(e)
-		}
-	}
+	tracked := o.tracked(f)
 	outcome, err := f.Run(ctx)
 	if tracked.Fail(err) == nil {
 		tracked.EndWith(nil)
@@ -178,6 +174,25 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 	r.Truncated, r.Dropped = cut.Truncated, cut.Dropped
 	r.Out, r.Seconds = o.Out, time.Since(begun).Seconds()
 	return r, l.finish(o.Out, outcome, *r)
+}
+
+// tracked gives the figures of the training to the trackers and to the caller.
+func (o *Options) tracked(f *dpo.Fit) *tracking.Listener {
+	tracked := tracking.OpenTraining(o.Trackers, o.Out, f.Checkpoint.Path, o.Config, o.Warn)
+	tracked.Begin("dpo", 0)
+	f.OnStep = func(m dpo.Metrics, done, total int) {
+		tracked.Log(trackers.Step, 1, m)
+		if o.Step != nil {
+			o.Step(m, done, total)
+		}
+	}
+	f.OnEval = func(e dpo.Evaluation) {
+		tracked.Log(trackers.DPOEval, 1, e)
+		if o.Eval != nil {
+			o.Eval(e)
+		}
+	}
+	return tracked
 }
 
 // readDone returns the result of a training that is done, or nil.

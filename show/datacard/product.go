@@ -10,6 +10,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
+	"popri/internal/rows"
 )
 
 // public is the finish of a row that is a public text, as package sampling writes it, which needs libtorch.
@@ -30,27 +31,20 @@ type (
 
 // read reads the rows of a run's product, without rows of empty text, and counts them.
 func (r *Result) read(path string) (product []row, err error) {
-	f, err := parquetio.Open(path)
+	all, err := rows.Read[row](path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Userf("%s is not there: the run has no product yet; popri run --resume finishes it", path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	columns := []parquetio.Column{{Name: "text"}, {Name: "finish"}}
-	if f.Has("label") { // products of earlier versions have none
-		columns = append(columns, parquetio.Column{Name: "label"})
-	}
 	texts, labels := map[string]int{}, map[string]bool{}
-	err = f.Scan(columns, func(_ int64, cells [][]parquetio.Cell) error {
-		one := row{Text: cells[0][0].Value, Finish: cells[1][0].Value}
+	for _, one := range all {
 		if one.Text == "" {
 			r.LeftOut++
-			return nil
+			continue
 		}
-		if len(columns) > 2 && cells[2][0].Value != "" {
-			one.Label = cells[2][0].Value
+		if one.Label != "" {
 			labels[one.Label] = true
 		}
 		if one.Finish == public {
@@ -61,13 +55,12 @@ func (r *Result) read(path string) (product []row, err error) {
 		texts[one.Text]++
 		r.Repeated = max(r.Repeated, texts[one.Text])
 		product = append(product, one)
-		return nil
-	})
-	r.Texts, r.Distinct, r.Labels = len(product), len(texts), len(labels)
-	if err == nil && len(product) == 0 {
-		err = fault.Userf("%s has no texts", path)
 	}
-	return product, err
+	r.Texts, r.Distinct, r.Labels = len(product), len(texts), len(labels)
+	if len(product) == 0 {
+		return nil, fault.Userf("%s has no texts", path)
+	}
+	return product, nil
 }
 
 // table describes the Parquet file of the synthetic set.

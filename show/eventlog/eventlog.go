@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math"
 	"os"
-	"reflect"
-	"slices"
 	"sync"
 	"time"
 )
@@ -59,15 +56,14 @@ func seekToWholeLines(file *os.File) error {
 	return errors.Join(file.Truncate(0), err)
 }
 
-// Write appends one event in one system call. Fields named "time" and "event" are refused; numbers that JSON lacks
-// (NaN, infinities) are written as text.
+// Write appends one event in one system call. Fields named "time" and "event" are refused.
 func (l *Log) Write(event string, fields map[string]any) error {
 	line := make(map[string]any, len(fields)+2)
 	for name, v := range fields {
 		if name == "time" || name == "event" {
 			return fmt.Errorf("eventlog: event %q: a field cannot be named %q", event, name)
 		}
-		line[name] = encodable(v)
+		line[name] = v
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,11 +78,15 @@ func (l *Log) Write(event string, fields map[string]any) error {
 	return nil
 }
 
-// Fields are the names and values of v as JSON, and the round.
+// Fields are the names and values of v as JSON, and the round. If v holds numbers that JSON lacks, "problem" says so instead.
 func Fields(round int, v any) map[string]any {
 	f := map[string]any{}
-	if b, err := json.Marshal(v); err == nil {
-		_ = json.Unmarshal(b, &f)
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &f)
+	}
+	if err != nil {
+		f["problem"] = err.Error()
 	}
 	f["round"] = round
 	return f
@@ -100,30 +100,6 @@ func (l *Log) Close() error {
 		return fmt.Errorf("eventlog: %w", err)
 	}
 	return nil
-}
-
-// encodable replaces the numbers that JSON lacks, also inside lists and maps.
-func encodable(v any) any {
-	inner := func(t reflect.Type) bool {
-		return slices.Contains([]reflect.Kind{reflect.Float32, reflect.Float64, reflect.Interface}, t.Elem().Kind())
-	}
-	switch r := reflect.ValueOf(v); {
-	case r.IsValid() && r.CanFloat() && (math.IsNaN(r.Float()) || math.IsInf(r.Float(), 0)):
-		return fmt.Sprint(v)
-	case r.Kind() == reflect.Slice && inner(r.Type()):
-		out := make([]any, r.Len())
-		for i := range out {
-			out[i] = encodable(r.Index(i).Interface())
-		}
-		return out
-	case r.Kind() == reflect.Map && inner(r.Type()):
-		out := make(map[string]any, r.Len())
-		for name, value := range r.Seq2() {
-			out[name.String()] = encodable(value.Interface())
-		}
-		return out
-	}
-	return v
 }
 
 // Event is a line of the log.

@@ -279,7 +279,7 @@ func (p *comparison) products(titles []string, runs []Report) {
 	}
 	p.Headline = fmt.Sprintf("Of %d runs, “%s” gives the highest accuracy, %s. The lowest, of “%s”, is %s.",
 		len(list), best.Name, percent(*best.Accuracy, decimals), last.Name, percent(*last.Accuracy, decimals))
-	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a.Low <= b.High {
+	if a, b := best.AccuracyCI, last.AccuracyCI; a != nil && b != nil && a[0] <= b[1] {
 		p.Headline += " Their 95 % intervals overlap."
 	}
 }

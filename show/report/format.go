@@ -96,10 +96,10 @@ func percent(v float64, decimals int) string {
 
 // interval writes "20.1 – 21.3" with the values in hundredths.
 func interval(i *Interval, decimals int, factor float64) string {
-	if i == nil || !finite(i.Low) || !finite(i.High) {
+	if i == nil || !finite(i[0]) || !finite(i[1]) {
 		return ""
 	}
-	return fixed(i.Low*factor, decimals) + " – " + fixed(i.High*factor, decimals)
+	return fixed(i[0]*factor, decimals) + " – " + fixed(i[1]*factor, decimals)
 }
 
 // count writes a whole number; one of five digits or more has a thin space between groups of three.

@@ -1,10 +1,10 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 )
 
@@ -59,21 +59,9 @@ func signed(v float64, decimals int) string {
 
 // spread returns mean and standard deviation (n−1) of the finite figures; NaN of none.
 func spread(figures []float64) (mean, sd float64) {
-	n := 0.0
-	for _, v := range figures {
-		if finite(v) {
-			mean += v
-			n++
-		}
-	}
-	mean /= n // NaN of none
-	for _, v := range figures {
-		if finite(v) {
-			sd += (v - mean) * (v - mean)
-		}
-	}
-	if n > 1 {
-		sd = math.Sqrt(sd / (n - 1))
+	known := slices.DeleteFunc(slices.Clone(figures), func(v float64) bool { return !finite(v) })
+	if mean, sd = stat.MeanStdDev(known, nil); len(known) < 2 {
+		sd = 0
 	}
 	return mean, sd
 }

@@ -54,7 +54,7 @@ func (m measure) baseline(results []Result, main string) (best Result, found boo
 // above reports whether a is better than b by more than a's interval, if it has one.
 func (m measure) above(a, b Result) bool {
 	i := m.interval(a)
-	return m.better(a, b) && (i == nil || m.value(b) < i.Low || m.value(b) > i.High)
+	return m.better(a, b) && (i == nil || m.value(b) < i[0] || m.value(b) > i[1])
 }
 
 func (m measure) better(a, b Result) bool {
@@ -176,7 +176,7 @@ func (m measure) scale(results []Result) (place func(v float64) float64, ok bool
 	for _, r := range results {
 		values := []float64{m.value(r)}
 		if i := m.interval(r); i != nil {
-			values = append(values, i.Low, i.High)
+			values = append(values, i[0], i[1])
 		}
 		for _, v := range values {
 			if finite(v) {
@@ -197,9 +197,9 @@ func (m measure) track(r Result, place func(v float64) float64) (t track) {
 	}
 	css := func(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.2f%%", v)) }
 	t.HasDot, t.Dot, t.Label = true, css(place(v)), r.Name+": "+m.text(v, 2)
-	if i := m.interval(r); i != nil && finite(i.Low) && finite(i.High) {
-		t.HasRange, t.Left, t.Width = true, css(place(i.Low)), css(max(0, place(i.High)-place(i.Low)))
-		t.Label += ", interval " + m.text(i.Low, 2) + " to " + m.text(i.High, 2)
+	if i := m.interval(r); i != nil && finite(i[0]) && finite(i[1]) {
+		t.HasRange, t.Left, t.Width = true, css(place(i[0])), css(max(0, place(i[1])-place(i[0])))
+		t.Label += ", interval " + m.text(i[0], 2) + " to " + m.text(i[1], 2)
 	}
 	return t
 }
@@ -242,8 +242,8 @@ func (m measure) picture(title string, list []Result, main string, names map[str
 	for _, x := range list {
 		row := pictureRow{Name: cmp.Or(names[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == main,
 			Reference: x.Key == keyPublic || x.Key == keyPrivate, Track: m.track(x, place)}
-		if i := m.interval(x); i != nil && finite(i.Low) && finite(i.High) {
-			row.Interval = m.text(i.Low, decimals) + " to " + m.text(i.High, decimals)
+		if i := m.interval(x); i != nil && finite(i[0]) && finite(i[1]) {
+			row.Interval = m.text(i[0], decimals) + " to " + m.text(i[1], decimals)
 			p.Intervals = true
 		}
 		p.Rows = append(p.Rows, row)

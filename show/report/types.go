@@ -70,10 +70,7 @@ type Privacy struct {
 }
 
 // Interval is a confidence interval.
-type Interval struct {
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
-}
+type Interval [2]float64
 
 // Result is one row of the table of results.
 type Result struct {

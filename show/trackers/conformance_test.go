@@ -119,9 +119,6 @@ func TestSetWarnsOnceForEachTracker(t *testing.T) {
 	if bad.calls != 3 || good.calls != 3 {
 		t.Errorf("%d and %d calls, want 3: two with new points, one to close", bad.calls, good.calls)
 	}
-	var none *Set
-	none.Log(somePoints(1, 1))
-	none.Close(End{})
 }
 
 func TestCheck(t *testing.T) {

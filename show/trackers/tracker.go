@@ -169,9 +169,6 @@ func (s *Set) tell(m *member, err error) {
 
 // Log gives points to all trackers.
 func (s *Set) Log(points []Point) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if points = s.fresh(points); len(points) == 0 {
@@ -193,9 +190,6 @@ func (s *Set) StageEnd(at time.Time, attributes map[string]any) {
 }
 
 func (s *Set) stages(tell func(Stages)) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.list {
@@ -207,9 +201,6 @@ func (s *Set) stages(tell func(Stages)) {
 
 // Close ends the tracking.
 func (s *Set) Close(end End) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.list {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -163,7 +162,7 @@ func TestHostileLog(t *testing.T) {
 		r.event(fmt.Sprintf("made%d_step", i), map[string]any{"round": 1, "step": i, "loss": 1})
 		r.event("stage_end", map[string]any{"stage": fmt.Sprint("made", i), "round": "x", "seconds": "y"})
 	}
-	r.event("progress", map[string]any{"done": math.Inf(1), "total": -5, "bytes": "many"})
+	r.event("progress", map[string]any{"done": "+Inf", "total": -5, "bytes": "many"})
 	r.event("round_end", map[string]any{"loss": []any{1}})
 	w := r.watch("")
 	w.look(time.Now())

@@ -117,6 +117,18 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 	return d, nil
 }
 
+// CheckRows refuses names of rows that no evaluation of the configuration has.
+func CheckRows(c configs.Config, rows []string) error {
+	c.Eval.ReferencePrivate = false // its row cannot be chosen
+	known := evaluated(c, true)
+	for _, row := range rows {
+		if !slices.Contains(known, row) {
+			return fault.Userf("the table has no row %q: there are %s", row, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
 // evaluated are the keys of the rows for which an evaluation trains small models: all, or only those that are named. A
 // model at ε = 0 is not trained, nor a product that is a model itself.
 func evaluated(c configs.Config, inDomain bool, only ...string) (keys []string) {

@@ -42,6 +42,8 @@ docs/federation.md says who runs what and who is trusted with what.`,
 		Example: "  popri aggregate ca --out fed --clients 10 --leader https://127.0.0.1:7401 --helper " +
 			"https://127.0.0.1:7402\n  popri aggregate leader --identity fed/leader --enrolled fed/enrolled.txt " +
 			"--state leader --epsilon 7 --delta 1e-5",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(aggregator(aggregate.Leader), aggregator(aggregate.Helper), both(), keygen(), authority(), renew(), fetch(), send(), health())
 	return c
@@ -72,7 +74,7 @@ reports that come back.`,
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
 	c.Flags().StringVar(&out, "out", "", "folder to write into")
-	required(c, "federation", "out")
+	Required(c, "federation", "out")
 	return c
 }
 
@@ -96,7 +98,7 @@ func send() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
-	required(c, "federation")
+	Required(c, "federation")
 	return c
 }
 
@@ -115,7 +117,7 @@ of containers. Says when its certificate ends in less than two weeks.`,
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
-	required(c, "federation")
+	Required(c, "federation")
 	return c
 }
 
@@ -161,8 +163,8 @@ func warnOfEnd(ctx context.Context, log *slog.Logger, ends time.Time) {
 	}
 }
 
-// required marks flags that must be given.
-func required(c *cobra.Command, names ...string) {
+// Required marks flags that must be given.
+func Required(c *cobra.Command, names ...string) {
 	for _, name := range names {
 		if err := c.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined
@@ -253,7 +255,7 @@ func (f *aggregatorFlags) add(c *cobra.Command) {
 		"file with the token that readers of /metrics show (Authorization: Bearer …); without it, nobody reads them")
 	c.Flags().Uint64Var(&f.seed, "insecure-seed", 0,
 		"take the noise from this seed, as a simulation with it does: for tests, protects nobody")
-	required(c, "identity", "enrolled", "state", "delta")
+	Required(c, "identity", "enrolled", "state", "delta")
 }
 
 // serve runs one aggregator until ctx ends.

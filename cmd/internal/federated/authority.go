@@ -49,7 +49,7 @@ With addresses in place of files, all keys are made here, for tests. A reader of
 	c.Flags().StringVar(&trainer, "trainer", "", "the trainer's request.json")
 	c.Flags().IntVar(&o.Clients, "clients", 0, "number of clients to make keys for and to enrol")
 	c.Flags().IntVar(&days, "days", days, "how long the certificates are valid")
-	required(c, "out", "leader", "helper")
+	Required(c, "out", "leader", "helper")
 	return c
 }
 
@@ -117,7 +117,7 @@ The certificate and federation.json that come back are put into the folder.`,
 	}
 	c.Flags().StringVar(&out, "out", "", "folder of the keys")
 	c.Flags().StringVar(&address, "url", "", "an aggregator's address: https://host:port")
-	required(c, "out")
+	Required(c, "out")
 	return c
 }
 
@@ -150,6 +150,6 @@ the old one: federation.json then has the new key, and goes to every client betw
 	}
 	c.Flags().StringVar(&dir, "authority", "", "folder with authority.key and federation.json")
 	c.Flags().IntVar(&days, "days", days, "how long the certificates are valid")
-	required(c, "authority")
+	Required(c, "authority")
 	return c
 }
