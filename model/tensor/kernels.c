@@ -34,7 +34,6 @@
   K(void, popri_low_rank_rows, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
   K(void, popri_low_rank_grad, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
   K(void, popri_low_rank_sums, (const void *p, int64_t from, int64_t to), (p, from, to))                              \
-  K(void, popri_exp, (float *e, const float *x, int n, float max, float k), (e, x, n, max, k))                        \
   K(void, popri_sample_part, (int rows, const float *logits, int64_t stride, int n, float k, float *top, float *sum,  \
       int64_t parts, float *e), (rows, logits, stride, n, k, top, sum, parts, e))                                     \
   K(int, popri_sample_choose, (const float *top, float *sum, int parts, float k, double u, double *rest, float *e),   \

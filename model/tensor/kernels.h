@@ -28,7 +28,6 @@
 #define popri_low_rank_rows OF_SET(popri_low_rank_rows, SET)
 #define popri_low_rank_grad OF_SET(popri_low_rank_grad, SET)
 #define popri_low_rank_sums OF_SET(popri_low_rank_sums, SET)
-#define popri_exp OF_SET(popri_exp, SET)
 #define popri_sample_part OF_SET(popri_sample_part, SET)
 #define popri_sample_choose OF_SET(popri_sample_choose, SET)
 #define popri_sample_pick OF_SET(popri_sample_pick, SET)

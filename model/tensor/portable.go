@@ -175,7 +175,7 @@ func (s *Scope) weights(x, top Tensor, temperature float64) Tensor {
 	return s.exp(s.MulScalar(s.Sub(s.To(x, Float64), s.To(top, Float64)), 1/temperature))
 }
 
-// truncate is truncation.apply: equal logits keep the order of their ids.
+// truncate is truncation.keep, with the smallest set of the likeliest as well: equal logits keep the order of their ids.
 func (d *Sampler) truncate(s *Scope, x, top Tensor, temperature float64) Tensor {
 	v := x.Size(1)
 	byCount, byMass := d.TopK > 0 && int64(d.TopK) < v, d.TopP > 0 && d.TopP < 1

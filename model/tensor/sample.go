@@ -47,7 +47,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 	}
 	vocab := int(shape[1])
 	rows := logits.view32()
-	inKernel := d.TopP > 0 && d.TopP < 1 && (d.TopK <= 0 || d.TopK >= vocab)
+	topP := d.TopP > 0 && d.TopP < 1
 	for i := range u {
 		row := rows[i*vocab : (i+1)*vocab]
 		if ban != nil && ban[i] {
@@ -55,8 +55,8 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 				row[id] = float32(math.Inf(-1))
 			}
 		}
-		if u[i] >= 0 && !inKernel {
-			d.cut.apply(row, d.TopK, d.TopP, d.Temperature)
+		if u[i] >= 0 {
+			d.cut.keep(row, d.TopK)
 		}
 	}
 	k := C.float(1)
@@ -64,7 +64,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		k = C.float(1 / d.Temperature)
 	}
 	s.parallel(len(u), func(from, to int) {
-		if inKernel {
+		if topP {
 			scratch := C.malloc(C.size_t(C.popri_sample_top_scratch(C.int(vocab)))) // Go would set a megabyte to zero
 			defer C.free(scratch)
 			C.popri_sample_top(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, C.double(d.TopP),
@@ -114,13 +114,6 @@ func (d *Sampler) DrawFrom(s *Scope, w *Packed, x Tensor, u []float64, ban []boo
 	}
 	C.popri_draw_run(g, draws, C.at_data_ptr(s.Empty(Uint8, int64(C.popri_draw_scratch(g))).c))
 	return out
-}
-
-// exponentials sets e[i] to exp((x[i]-top)·k), for x[i] up to top.
-func exponentials(e, x []float32, top float32, k float64) {
-	if len(x) > 0 {
-		C.popri_exp(cfloats(e[:len(x)]), cfloats(x), C.int(len(x)), C.float(top), C.float(k))
-	}
 }
 
 // gpu is [Sampler.Draw] without TopK.

@@ -2,12 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// e[i] = exp((x[i] - max)·k), for x[i] up to max.
-void popri_exp(float *e, const float *x, int n, float max, float k) {
-  OPERATION("popri::exp");
-  exp_sum(e, x, n, max, k);
-}
-
 // The first maximum of a row, or -1 where it has a NaN or no finite maximum.
 static int32_t first_maximum(const float *x, int n) {
   float max = max_of(x, n);

@@ -186,7 +186,6 @@ void popri_softmax_grad(const void *softmax, int64_t from, int64_t to);
 void popri_low_rank_rows(const void *low_rank, int64_t from, int64_t to);
 void popri_low_rank_grad(const void *low_rank, int64_t from, int64_t to);
 void popri_low_rank_sums(const void *sum, int64_t from, int64_t to);
-void popri_exp(float *e, const float *x, int n, float max, float k);
 enum { SAMPLE_PART = 128 }; // values; a multiple of packed.h's BLOCK
 enum { ATTEND_QUERIES = 6 }; // that popri_attend computes together
 void popri_sample_part(int rows, const float *logits, int64_t stride, int n, float k, float *top, float *sum,

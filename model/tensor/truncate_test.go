@@ -23,20 +23,14 @@ func TestTruncation(t *testing.T) {
 				row[i] = float32(math.Inf(-1))
 			}
 		}
-		k, p, temperature := random.IntN(len(row)+3), random.Float64(), math.Exp(random.NormFloat64())
-		if trial%3 == 0 {
-			k = 0
-		}
-		if trial%3 == 1 {
-			p = 1
-		}
-		want := tensortest.SortedCut(row, k, p, temperature)
+		k := random.IntN(len(row) + 3)
+		want := tensortest.SortedCut(row, k, 1, 1)
 		got := append([]float32{}, row...)
-		c.apply(got, k, p, temperature)
+		c.keep(got, k)
 		for i := range row {
 			kept := got[i] == row[i]
 			if kept != (want[i] || math.IsInf(float64(row[i]), -1)) {
-				t.Fatalf("trial %d, k %d, p %g: id %d (%g) kept %v, want %v", trial, k, p, i, row[i], kept, want[i])
+				t.Fatalf("trial %d, k %d: id %d (%g) kept %v, want %v", trial, k, i, row[i], kept, want[i])
 			}
 		}
 	}
@@ -52,11 +46,11 @@ func BenchmarkTruncation(b *testing.B) {
 	var c truncation
 	for b.Loop() {
 		copy(work, row)
-		c.apply(work, 50, 0.95, 1)
+		c.keep(work, 50)
 	}
 }
 
-// TestSampleTop: the kernel that cuts tails off while it draws takes only tokens that are kept, and each of them where
+// TestSampleTop: the kernel that cuts tails off while it draws takes only tokens that are kept, behind top_k as well, and each of them where
 // its part of the cumulative distribution is.
 func TestSampleTop(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 9))
@@ -77,7 +71,11 @@ func TestSampleTop(t *testing.T) {
 				row[i] = float32(math.Inf(-1))
 			}
 		}
-		kept := tensortest.SortedCut(row, 0, p, temperature)
+		k := 0
+		if trial%3 == 0 {
+			k = 1 + random.IntN(v)
+		}
+		kept := tensortest.SortedCut(row, k, p, temperature)
 		top := row[0]
 		for _, x := range row {
 			top = max(top, x)
@@ -98,20 +96,20 @@ func TestSampleTop(t *testing.T) {
 		u[0] = 0
 		var got []int32
 		if err := Run(func(s *Scope) error {
-			got = (&Sampler{Temperature: temperature, TopP: p}).Draw(s, s.FromFloat32(rows, n, int64(v)), u, nil)
+			got = (&Sampler{Temperature: temperature, TopK: k, TopP: p}).Draw(s, s.FromFloat32(rows, n, int64(v)), u, nil)
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 		// A little more than p, as sums of float32 may have it.
-		wide := tensortest.SortedCut(row, 0, min(1, p*(1+1e-6)), temperature)
+		wide := tensortest.SortedCut(row, k, min(1, p*(1+1e-6)), temperature)
 		for i, id := range got {
 			if id < 0 || !kept[int(id)] && !wide[int(id)] {
 				t.Fatalf("trial %d, p %g, %d tokens: token %d, which is not kept", trial, p, v, id)
 			}
 			before := 0.0
-			for k := range id {
-				before += weight[k]
+			for j := range id {
+				before += weight[j]
 			}
 			if want := u[i] * total; want < before-1e-5*total || want > before+weight[id]+1e-5*total {
 				t.Fatalf("trial %d, p %g: token %d has %g to %g of %g, drawn at %g", trial, p, id, before,
