@@ -102,7 +102,7 @@ func (s *set) follow(t *testing.T, name string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nearest, err := scoring.Nearest(samples, s.texts, scoring.Metric(parts[2]), q, false)
+	nearest, err := scoring.Nearest(samples, s.texts, scoring.Metric(parts[2]), q)
 	if err != nil {
 		t.Fatal(err)
 	}

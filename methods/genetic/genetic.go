@@ -289,7 +289,7 @@ func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, po
 	if prompted {
 		shown = min(m.Config.Generate.Examples, len(m.pool.texts))
 	}
-	nearest, err := scoring.Nearest(m.pool.vectors, wanted, scoring.CosineMetric, shown, false)
+	nearest, err := scoring.Nearest(m.pool.vectors, wanted, scoring.CosineMetric, shown)
 	if err != nil {
 		return nil, nil, err
 	}
