@@ -24,7 +24,7 @@ const mostFields = 1 << 16
 // fields and anything after the object are errors.
 func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(raw) {
-		return nil, fmt.Errorf("not UTF-8: byte %d of %d is ill-formed", illFormed(raw), len(raw))
+		return nil, errors.New("not UTF-8: " + IllFormed(string(raw)))
 	}
 	if err := CheckSurrogates(raw); err != nil {
 		return nil, err
@@ -68,16 +68,14 @@ func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// illFormed returns the index of the first byte that is not UTF-8.
-func illFormed(raw []byte) int {
-	for at := 0; at < len(raw); {
-		r, size := utf8.DecodeRune(raw[at:])
-		if r == utf8.RuneError && size == 1 {
-			return at
+// IllFormed says where the first byte of a text is that is not UTF-8; "" if there is none.
+func IllFormed(s string) string {
+	for i := range s {
+		if r, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+			return fmt.Sprintf("byte %d of %d is ill-formed", i, len(s))
 		}
-		at += size
 	}
-	return len(raw)
+	return ""
 }
 
 // CheckSurrogates refuses an escape of JSON from \ud800 to \udfff that is no half of a pair.
