@@ -230,7 +230,7 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) (writ
 		Temperature: c.Synthetic.Temperature, TopP: 1, MaxNew: longest, Seed: rng.Seed(c.Seed, "synthetic", "generate"),
 		Label: "trained at the clients"}
 	err = m.learner.Trained(func(small *lm.Model) error {
-		written, err = m.Writer.Sample(ctx, small, batch, sampling.PartsOf(file), file, s.Progress)
+		written, err = m.Writer.Sample(ctx, small, batch, file, s.Progress)
 		return err
 	})
 	return written, err
