@@ -278,8 +278,8 @@ func dot(a, b []float64) float64 {
 	return s0 + s1 + s2 + s3
 }
 
-// ContributionOfMean computes the clipped vector, of norm at most Clip, of a client with this mean text embedding, by the
-// reference path. A mean of zeros, of no texts, gives zeros.
+// ContributionOfMean computes the clipped vector, of norm at most Clip, of a client with this mean text embedding, by
+// the reference path. A mean of zeros, of no texts, gives zeros.
 func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 	if len(mean) != s.d {
 		return nil, fmt.Errorf("scoring: a client's embedding has %d dimensions, samples %d", len(mean), s.d)

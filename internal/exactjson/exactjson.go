@@ -46,8 +46,8 @@ func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// Members calls visit with each field of an object in their order, which may have equal names. Anything after the object
-// is an error.
+// Members calls visit with each field of an object in their order, which may have equal names. Anything after the
+// object is an error.
 func Members(raw []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	token, err := d.Token()

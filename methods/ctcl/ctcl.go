@@ -216,8 +216,8 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) (writ
 		return nil, err
 	}
 	prompts := m.prompts(target.Copies(shares(m.counts), c.Synthetic.Texts, 0.5))
-	batch := sampling.Batch{Prompter: prompter, Prompts: prompts, Samples: 1, Temperature: c.Synthetic.Temperature, TopP: 1,
-		MaxNew: longest, Seed: rng.Seed(c.Seed, "synthetic", "generate"), Label: "trained at the clients"}
+	batch := sampling.Batch{Prompter: prompter, Prompts: prompts, Samples: 1, Temperature: c.Synthetic.Temperature,
+		TopP: 1, MaxNew: longest, Seed: rng.Seed(c.Seed, "synthetic", "generate"), Label: "trained at the clients"}
 	err = m.learner.Trained(func(small *lm.Model) error {
 		written, err = m.Writer.Sample(ctx, small, batch, file, s.Progress)
 		return err

@@ -320,7 +320,8 @@ func TestWriterErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Selection{Copies: slices.Repeat([]int{1}, 12)}
-	if _, err := e.Next(context.Background(), p, s); !errors.Is(err, broken) || !strings.Contains(err.Error(), "round 1") {
+	_, err = e.Next(context.Background(), p, s)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "round 1") {
 		t.Errorf("the next population: %v", err)
 	}
 	if _, err := e.Expand(context.Background(), public(3), 2, "1"); !errors.Is(err, broken) {

@@ -29,8 +29,8 @@ func (f *PerText) votes() scoring.VoteOptions {
 func (f *PerText) Facts() Facts {
 	facts := (&EachRound{Env: f.Env}).Facts()
 	facts.Query, facts.Texts = f.votes().Name(), true
-	facts.Notes = []string{"Each text of a client voted for the sample nearest to it. A sample's score is the clients' " +
-		"mean number of votes."}
+	facts.Notes = []string{"Each text of a client voted for the sample nearest to it. A sample's score is the " +
+		"clients' mean number of votes."}
 	if most := f.Config.Scoring.ClipCosine; f.clips() {
 		facts.Query = scoring.ClippedCosineName(most)
 		facts.Notes = []string{fmt.Sprintf(

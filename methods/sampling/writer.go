@@ -38,8 +38,8 @@ type Writer struct {
 
 // Batch is a batch of samples that are drawn as the generate section says.
 func (w Writer) Batch(p *Prompter, prompts []Prompt, samples int, seed uint64, label string) Batch {
-	return Batch{Prompter: p, Prompts: prompts, Samples: samples, Temperature: w.Config.Temperature, TopP: w.Config.TopP,
-		MaxNew: w.Config.MaxNewTokens, Seed: seed, Label: label}
+	return Batch{Prompter: p, Prompts: prompts, Samples: samples, Temperature: w.Config.Temperature,
+		TopP: w.Config.TopP, MaxNew: w.Config.MaxNewTokens, Seed: seed, Label: label}
 }
 
 // Sample draws the samples of a batch part by part, see [PartsOf], and joins the parts in final. Existing parts, or an
