@@ -79,12 +79,12 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 }
 
 // Batch implements [trainer.Objective].
-func (f *Fit) Batch(indices []int) (trainer.Batch, error) {
+func (f *Fit) Batch(ctx context.Context, indices []int) (trainer.Batch, error) {
 	pairs := trainer.Select(f.Pairs, indices)
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}
-	return f.Tuner.batch(pairs, func(m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) })
+	return f.Tuner.batch(ctx, pairs, func(m Metrics) { f.outcome.Steps = append(f.outcome.Steps, m) })
 }
 
 // named adds to the error of an update which of all pairs is to blame.

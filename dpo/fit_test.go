@@ -107,7 +107,7 @@ func TestFirstStep(t *testing.T) {
 	for name, want := range map[string]float64{"sigmoid": math.Ln2, "sigmoid_norm": math.Ln2, "cdpo": math.Ln2,
 		"robust": math.Ln2, "hinge": 1, "ipo": 1 / (4 * beta * beta), "ipo_sum": 1 / (4 * beta * beta)} {
 		tr := testTuner(t, testLoss(t, name, Params{Beta: beta, LabelSmoothing: 0.1}), 1e-3, 3)
-		m, err := tr.Step(referenced(t, tr, testPairs(20, 1)))
+		m, err := tr.Step(t.Context(), referenced(t, tr, testPairs(20, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func everyPair(pairs []Pair) (places []int) {
 // gradient returns loss and gradient of a step on pairs, for all parameters in turn.
 func gradient(t *testing.T, tr *Tuner, pairs []Pair) (loss float64, out []float64) {
 	t.Helper()
-	values, err := tr.together(pairs)
+	values, err := tr.together(t.Context(), pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestGrouping(t *testing.T) {
 		}
 		tr.Optimizer.SetState(start)
 		tr.Optimizer.Done = trainer.Counters{}
-		m, err := tr.Step(pairs)
+		m, err := tr.Step(t.Context(), pairs)
 		tokens := int64(0)
 		for _, p := range pairs {
 			for _, completion := range [][]int32{p.Chosen, p.Rejected} {
@@ -297,7 +297,7 @@ func TestNonFinite(t *testing.T) {
 		tr.Loss = spoiled{tr.Loss, pairs[11].Reference[0], c.loss, c.gradient}
 		before := tr.Optimizer.State().Clone()
 		batch := []Pair{pairs[3], pairs[11], pairs[0], pairs[7], pairs[8]}
-		m, err := tr.Step(batch)
+		m, err := tr.Step(t.Context(), batch)
 		n, ok := errors.AsType[*trainer.NonFinite](err)
 		if !ok || !slices.Equal(n.Examples, []int{1}) || !strings.Contains(err.Error(), "pair 1: the "+c.what) {
 			t.Fatalf("%+v: %+v, %v", c, m, err)
@@ -594,13 +594,13 @@ func TestResets(t *testing.T) {
 	tr := testTuner(t, testLoss(t, "sigmoid", Params{Beta: 0.5}), 1e-2, 8)
 	pairs := referenced(t, tr, testPairs(8, 9))
 	for range 3 {
-		if _, err := tr.Step(pairs); err != nil {
+		if _, err := tr.Step(t.Context(), pairs); err != nil {
 			t.Fatal(err)
 		}
 	}
 	here := tr.Optimizer.State().Clone()
 	step := func() (Metrics, [][]float32) {
-		m, err := tr.Step(pairs)
+		m, err := tr.Step(t.Context(), pairs)
 		if err != nil {
 			t.Fatal(err)
 		}

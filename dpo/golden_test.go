@@ -314,7 +314,7 @@ func TestGoldenTraces(t *testing.T) {
 					tr = fresh
 				}
 				logits := accumulated(t, tr, batch, c.Batch)
-				got, err := tr.Step(batch)
+				got, err := tr.Step(t.Context(), batch)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -354,7 +354,7 @@ func accumulated(t *testing.T, tr *Tuner, pairs []Pair, size int) (mean [2]float
 	t.Helper()
 	parts := 0.0
 	for own := range slices.Chunk(pairs, size) {
-		values, err := tr.together(own)
+		values, err := tr.together(t.Context(), own)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func testEntropy(t *testing.T, micro int) {
 	}
 	want /= float64(positions)
 	for step := int64(1); step <= 2; step++ {
-		m, err := tr.Step(pairs)
+		m, err := tr.Step(t.Context(), pairs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestSFTCountsTokens(t *testing.T) {
 		if err != nil || math.Abs(e.Loss-want) > 1e-6*want {
 			t.Errorf("passes of %d: the measured loss is %g, %v, want %g", micro, e.Loss, err, want)
 		}
-		if m, err := tr.Step(pairs); err != nil || math.Abs(m.Loss-want) > 1e-6*want {
+		if m, err := tr.Step(t.Context(), pairs); err != nil || math.Abs(m.Loss-want) > 1e-6*want {
 			t.Errorf("passes of %d: the loss of the step is %g, %v, want %g", micro, m.Loss, err, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package dpo
 
 import (
+	"context"
 	"fmt"
 
 	"popri/model/tensor"
@@ -13,11 +14,11 @@ import (
 //
 // with a [Loss] ℓ, for DPO −ln σ(β·[(log π − log π_ref)(c_i) − (log π − log π_ref)(r_i)]). done receives the figures of
 // the update after it.
-func (t *Tuner) batch(pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
+func (t *Tuner) batch(ctx context.Context, pairs []Pair, done func(Metrics)) (trainer.Batch, error) {
 	if err := t.Model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}
-	values, err := t.together(pairs)
+	values, err := t.together(ctx, pairs)
 	if err != nil {
 		return trainer.Batch{}, err
 	}

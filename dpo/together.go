@@ -29,14 +29,14 @@ func evalAll(l Loss, list []Example) []Value {
 
 // together evaluates a [BatchLoss] on all pairs of an update before its passes, which then need not know of each other.
 // It costs a further forward pass. nil for other losses.
-func (t *Tuner) together(pairs []Pair) ([]Value, error) {
+func (t *Tuner) together(ctx context.Context, pairs []Pair) ([]Value, error) {
 	l, ok := t.Loss.(BatchLoss)
 	if !ok {
 		return nil, nil
 	}
 	examples := make([]Example, len(pairs))
 	of := meansOf(pairs)
-	err := t.logProbs(context.Background(), pairs, t.Adapter, func(i int, x [2]float64) {
+	err := t.logProbs(ctx, pairs, t.Adapter, func(i int, x [2]float64) {
 		examples[i] = pairs[i].example(x, of)
 	})
 	return l.EvalAll(examples), err

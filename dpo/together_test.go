@@ -1,6 +1,8 @@
 package dpo
 
 import (
+	"context"
+	"errors"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -21,7 +23,7 @@ func TestBatchLosses(t *testing.T) {
 			tr := testTuner(t, testLoss(t, name, Params{Beta: 0.5, LabelSmoothing: 0.1, SFT: 0.3}), 1e-2, micro)
 			disturb(tr)
 			pairs := referenced(t, tr, testPairs(8, 3))
-			m, err := tr.Step(pairs)
+			m, err := tr.Step(t.Context(), pairs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,5 +70,15 @@ func TestBatchLosses(t *testing.T) {
 	run(path, 2)
 	if got, state := run(path, 0); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(state, wantState) {
 		t.Errorf("resumed %+v, whole %+v", got, want)
+	}
+}
+
+// TestTogetherInterrupted: the further forward pass ends when its caller does.
+func TestTogetherInterrupted(t *testing.T) {
+	tr := testTuner(t, testLoss(t, "aot", Params{Beta: 0.5}), 1e-2, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := tr.Step(ctx, referenced(t, tr, testPairs(4, 5))); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was stopped", err)
 	}
 }

@@ -1,6 +1,7 @@
 package dpo
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -70,11 +71,11 @@ func (t *Tuner) Check(pairs []Pair) error {
 
 // Step does one update on the mean loss of pairs, which must have their reference log-probabilities. A loss or gradient
 // that is not finite changes nothing and is a [*trainer.NonFinite], which names the pairs.
-func (t *Tuner) Step(pairs []Pair) (m Metrics, err error) {
+func (t *Tuner) Step(ctx context.Context, pairs []Pair) (m Metrics, err error) {
 	if err := t.Check(pairs); err != nil {
 		return m, err
 	}
-	b, err := t.batch(pairs, func(figures Metrics) { m = figures })
+	b, err := t.batch(ctx, pairs, func(figures Metrics) { m = figures })
 	if err != nil {
 		return m, err
 	}

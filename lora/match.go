@@ -1,7 +1,6 @@
 package lora
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 	"popri/model/lm"
 )
@@ -26,26 +26,18 @@ type Patterns []Pattern
 // UnmarshalJSON keeps the order of the object's keys.
 func (p *Patterns) UnmarshalJSON(b []byte) error {
 	*p = nil
-	d := json.NewDecoder(bytes.NewReader(b))
-	open, err := d.Token()
-	if err != nil || open == nil {
-		return err
+	if string(b) == "null" {
+		return nil
 	}
-	if open != json.Delim('{') {
+	if b[0] != '{' {
 		return fmt.Errorf("%s is no object of patterns", b)
 	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
+	return exactjson.Members(b, func(key string, raw json.RawMessage) error {
 		var value float64
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		*p = append(*p, Pattern{key.(string), value})
-	}
-	return nil
+		err := json.Unmarshal(raw, &value)
+		*p = append(*p, Pattern{key, value})
+		return err
+	})
 }
 
 // MarshalJSON writes the object in order.

@@ -12,7 +12,7 @@ func Example() {
 	c := configs.Default()
 	for _, d := range methods.All {
 		c.Method = d.Name
-		fmt.Printf("%s: %s, %d releases\n", d.Name, d.Title, d.ReleasesOf(c))
+		fmt.Printf("%s: %s, %d releases\n", d.Name, d.Title, d.Releases(c))
 	}
 	// Output:
 	// popri: POPri, 1 releases

@@ -40,7 +40,7 @@ func init() {
 // Add adds methods, which a configuration can name from then on.
 func Add(list ...method.Description) {
 	for _, d := range list {
-		All = append(All, d)
+		All = append(All, d.Complete())
 		configs.RegisterMethod(d.Method)
 	}
 }

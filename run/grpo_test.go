@@ -234,7 +234,7 @@ func TestSelectByFID(t *testing.T) {
 func TestEveryMethodThatTunesMeasures(t *testing.T) {
 	for _, d := range methods.All {
 		c := configs.Default()
-		c.Method, c.Trainer.Select, c.Generate.ByLabel = d.Name, "distance", d.NeedsOf(c).Labels
+		c.Method, c.Trainer.Select, c.Generate.ByLabel = d.Name, "distance", d.Needs(c).Labels
 		if d.Follows {
 			c.Privacy.Continues = "earlier"
 		}

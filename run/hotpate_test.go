@@ -138,7 +138,7 @@ func decoded(tok *tokenizer.Tokenizer, ids []int32) string {
 }
 
 func (s *Session) releases() int {
-	return methods.Of(s.Config).ReleasesOf(s.Config)
+	return methods.Of(s.Config).Releases(s.Config)
 }
 
 // TestHotPATEInterrupted: a run that is stopped between two votes ends with the same texts, whatever follows a failure.

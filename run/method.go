@@ -59,7 +59,7 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 			s.Data.Private.Name)
 	}
 	s.engine = s.server()
-	given, err := s.given(d.NeedsOf(c))
+	given, err := s.given(d.Needs(c))
 	if err != nil {
 		return nil, err
 	}

@@ -184,7 +184,7 @@ func (o *Options) events() rounds.Events {
 // newRunner makes the loop of the rounds.
 func (s *Session) newRunner(d method.Description, federation *fedsim.Federation, events rounds.Events) *rounds.Runner {
 	t := s.Config.Trainer
-	o := rounds.Options{Dir: s.Dir, Rounds: d.RoundsOf(s.Config), By: s.Config.SelectsBy(), Patience: t.Patience,
+	o := rounds.Options{Dir: s.Dir, Rounds: d.Rounds(s.Config), By: s.Config.SelectsBy(), Patience: t.Patience,
 		Method: s.method, Clients: federation, Spent: s.ledger.Spent, Events: events}
 	if d.ChoosesMix(s.Config) {
 		o.Choose = s.chooseMix

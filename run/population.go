@@ -41,13 +41,13 @@ func (p population) Close() {
 func (s *Session) population(ctx context.Context, o Options, tell func(done, total int)) (population, error) {
 	c := s.Config
 	d := methods.Of(c)
-	needs := d.NeedsOf(c)
+	needs := d.Needs(c)
 	if evaluates := o.Resume && o.Evaluates; !evaluates && c.Fed.Elsewhere() != (o.Aggregators != nil) {
 		return population{}, fault.Userf("two aggregators are given: %v; fed.clients is %d, which needs them: %v",
 			o.Aggregators != nil, c.Fed.Clients, c.Fed.Elsewhere())
 	}
 	switch {
-	case d.ReleasesOf(c) == 0: // nobody is asked, so no text is read
+	case d.Releases(c) == 0: // nobody is asked, so no text is read
 		return population{Clients: fedsim.Embedded{Clients: query.Clients{
 			Means: query.Means{Clients: s.budget.Clients}}}}, nil
 	case c.Fed.Elsewhere():
@@ -69,7 +69,7 @@ func (s *Session) population(ctx context.Context, o Options, tell func(done, tot
 	all, err := o.Common.Embedded(ctx, s.Data.Private.Split(clients.Train), s.encoder, needs.Texts, classes, tell)
 	embedded := fedsim.Embedded{Clients: all}
 	switch {
-	case d.SelectionOf(c) != nil:
+	case d.Selection(c) != nil:
 		return population{Clients: fedsim.Ballots{Embedded: embedded}}, err
 	case c.Aggregate.Least > 0:
 		return population{Clients: assembly.Reporting(c, embedded)}, err
@@ -173,7 +173,7 @@ func (s *Session) encoded(e downstream.Encoder, texts []string, vectors embeddin
 // trained is what clients train of the small model, in whatever folder that is.
 func (s *Session) trained() update.Model {
 	c := s.Config
-	return update.Model{Rank: methods.Of(c).NeedsOf(c).Rank, Adapter: rng.Seed(c.Seed, "clients", "adapter"),
+	return update.Model{Rank: methods.Of(c).Needs(c).Rank, Adapter: rng.Seed(c.Seed, "clients", "adapter"),
 		Rows: c.Downstream.Training().Rows, Length: c.Downstream.Length}
 }
 

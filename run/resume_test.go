@@ -43,7 +43,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				kills = 15
 			}
 			killed(t, func(c *configs.Config) {
-				if c.Method = m.Name; m.NeedsOf(*c).Labels {
+				if c.Method = m.Name; m.Needs(*c).Labels {
 					labelled(t, c)
 				}
 			}, kills)

@@ -20,7 +20,7 @@ import (
 // ledgers hold counts once ([ledger.Compose]), so both runs together spend what one does. If they are not, the run asks
 // the clients itself. Reuse reports whether there was something to offer.
 func (s *Session) Reuse(dir string) (bool, error) {
-	if methods.Of(s.Config).ReleasesOf(s.Config) != 1 || len(s.ledger.Entries()) > 0 || s.budget.Data == "" {
+	if methods.Of(s.Config).Releases(s.Config) != 1 || len(s.ledger.Entries()) > 0 || s.budget.Data == "" {
 		return false, nil
 	}
 	first := rundir.Round(s.Dir, 1)

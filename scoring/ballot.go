@@ -72,7 +72,7 @@ func (b Ballot) Counts(clients query.Clients) ([]int64, error) {
 	if voters.Rows == 0 {
 		return counts, nil
 	}
-	nearest, err := Nearest(b.samples, voters, CosineMetric, 1, false)
+	nearest, err := Nearest(b.samples, voters, CosineMetric, 1)
 	for _, choice := range nearest {
 		counts[choice[0]]++
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"popri/internal/parallel"
@@ -50,7 +51,7 @@ func (s *Samples) Project(y []float64) ([]float64, error) {
 	u := make([]float64, s.d) // the least-squares solution: V u is the projection
 	residual := append([]float64(nil), y...)
 	for range 3 {
-		step := b.scaled(s.applyTransposed(residual), func(λ float64) float64 { return 1 / λ }) // G⁺ Vᵀ residual
+		step := b.scaled(weightedSum(s.v, s.d, residual), func(λ float64) float64 { return 1 / λ }) // G⁺ Vᵀ residual
 		for j := range u {
 			u[j] += step[j]
 		}
@@ -73,27 +74,26 @@ func (b *basis) scaled(x []float64, scale func(float64) float64) []float64 {
 	return out
 }
 
-// applyTransposed returns Vᵀ y, added in fixed blocks so that the result does not depend on the number of processors.
-func (s *Samples) applyTransposed(y []float64) []float64 {
+// weightedSum returns Σ_i w_i x_i for rows x_i of d values, added in fixed blocks so that the result does not depend on
+// the number of processors.
+func weightedSum[T float32 | float64](rows []T, d int, weights []float64) []float64 {
 	const block = 1024
-	partial := make([][]float64, (s.n+block-1)/block)
+	partial := make([][]float64, (len(weights)+block-1)/block)
 	parallel.Ranges(len(partial), 1, func(from, to int) {
 		for b := from; b < to; b++ {
-			sum := make([]float64, s.d)
-			for i := b * block; i < min(s.n, (b+1)*block); i++ {
-				c := y[i]
-				for j, v := range s.v[i*s.d : (i+1)*s.d] {
-					sum[j] += c * v
+			sum := make([]float64, d)
+			for i := b * block; i < min(len(weights), (b+1)*block); i++ {
+				w := weights[i]
+				for j, x := range rows[i*d : (i+1)*d] {
+					sum[j] += w * float64(x)
 				}
 			}
 			partial[b] = sum
 		}
 	})
-	out := make([]float64, s.d)
+	out := make([]float64, d)
 	for _, p := range partial {
-		for j, v := range p {
-			out[j] += v
-		}
+		floats.Add(out, p)
 	}
 	return out
 }

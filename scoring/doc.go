@@ -6,7 +6,7 @@
 //
 //	s_i = Ê m_i            s_i ← (s_i − mean)/std            s_i ← s_i · min(1, C/‖s_i‖)
 //
-// The reference path does so for each client ([Samples.Contribution]). The fast path ([Samples.Sum])
+// The reference path does so for each client ([Samples.ContributionOfMean]). The fast path ([Samples.Sum])
 // uses that s_i is linear in m_i: with V = Ê, or Ê less its column means, and G = VᵀV, a norm is ‖V m_i‖² = m_iᵀ G m_i,
 // so the sum is V·Σ_i w_i m_i at O(clients·d² + n·d) instead of O(clients·n·d). Both give the same vector.
 //

@@ -213,7 +213,7 @@ func (s *set) checkSum(t *testing.T, name string) {
 	s.compare(t, name+" (fast path)", fast, want)
 	reference := make([]float64, len(want))
 	for i := range s.clients() {
-		contribution, err := prepared.Contribution(s.client(i))
+		contribution, err := prepared.ContributionOfMean(means.Data[i*means.Dim : (i+1)*means.Dim])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,11 @@ func (s *set) checkVotes(t *testing.T, name string) {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	nearest, err := Nearest(s.samples, s.texts, Metric(parts[len(parts)-2]), q, parts[1] == "far")
+	metric := Metric(parts[len(parts)-2])
+	nearest, err := Nearest(s.samples, s.texts, metric, q)
+	if parts[1] == "far" {
+		nearest, err = s.furthest(metric, q)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,6 +276,26 @@ func (s *set) checkVotes(t *testing.T, name string) {
 			t.Fatalf("%s %s: sample %d has %g votes, want %g", s.Name, name, k, got[k], want[k])
 		}
 	}
+}
+
+// furthest are the far choices of [Contrast], and of the metric cosine the samples whose opposites are nearest.
+func (s *set) furthest(metric Metric, q int) (out [][]int, err error) {
+	if metric == CosineMetric {
+		opposite := embedding.NewMatrix(s.samples.Rows, s.samples.Dim)
+		for i, x := range s.samples.Data {
+			opposite.Data[i] = -x
+		}
+		return Nearest(opposite, s.texts, metric, q)
+	}
+	c, err := NewContrast(s.samples, nil, q, 1, "")
+	if err != nil {
+		return nil, err
+	}
+	votes, err := c.votes(s.texts, nil)
+	for _, v := range votes {
+		out = append(out, v.far)
+	}
+	return out, err
 }
 
 // checkRanks compares SCORES/l=L for every policy.

@@ -186,7 +186,7 @@ func (d *dual) compute(lambda []float64) {
 		sum += d.weights[i]
 	}
 	floats.Scale(1/sum, d.weights)
-	mean := weightedMean(d.texts, d.weights)
+	mean := weightedSum(d.texts.Data, d.texts.Dim, d.weights)
 	norm := math.Sqrt(floats.Dot(lambda, lambda) + smoothing*smoothing)
 	d.value = top + math.Log(sum) - floats.Dot(lambda, d.target) + d.radius*norm
 	distance := 0.0
@@ -196,29 +196,4 @@ func (d *dual) compute(lambda []float64) {
 		d.gradient[j] = off + d.radius*lambda[j]/norm
 	}
 	d.distance = math.Sqrt(distance)
-}
-
-// weightedMean returns Σ_i w_i x_i, added in fixed blocks so that the result does not depend on the number of
-// processors.
-func weightedMean(texts embedding.Matrix, weights []float64) []float64 {
-	const block = 1024
-	blocks := (texts.Rows + block - 1) / block
-	parts := make([][]float64, blocks)
-	parallel.Ranges(blocks, 1, func(from, to int) {
-		for b := from; b < to; b++ {
-			part := make([]float64, texts.Dim)
-			for i := b * block; i < min((b+1)*block, texts.Rows); i++ {
-				w := weights[i]
-				for j, x := range texts.Row(i) {
-					part[j] += w * float64(x)
-				}
-			}
-			parts[b] = part
-		}
-	})
-	mean := make([]float64, texts.Dim)
-	for _, part := range parts {
-		floats.Add(mean, part)
-	}
-	return mean
 }

@@ -30,7 +30,7 @@ func cloud(seed uint64, n, d int) embedding.Matrix {
 // this mean they have the largest entropy.
 func TestMatch(t *testing.T) {
 	m := cloud(1, 400, 6)
-	target := weightedMean(m, uniform(400))
+	target := weightedSum(m.Data, m.Dim, uniform(400))
 	target[0] += 0.3
 	target[3] -= 0.2
 	for _, radius := range []float64{1e-3, 0.05, 0.2} {
@@ -72,7 +72,7 @@ func TestMatch(t *testing.T) {
 	if residual := logLinear(t, m.Slice(0, 200), tilt); residual > 1e-6 {
 		t.Errorf("with a prior: ln (weight/prior) is off a linear function of the text by %g", residual)
 	}
-	near, err := Match(m, nil, weightedMean(m, uniform(400)), 0.01, 0)
+	near, err := Match(m, nil, weightedSum(m.Data, m.Dim, uniform(400)), 0.01, 0)
 	if err != nil || near.Effective < 399.9 {
 		t.Errorf("texts that have the mean already get an effective size of %g (%v)", near.Effective, err)
 	}
@@ -136,7 +136,7 @@ func uniform(n int) []float64 {
 // TestMatchFloor: a radius that would leave too few effective texts grows.
 func TestMatchFloor(t *testing.T) {
 	m := cloud(2, 300, 5)
-	target := weightedMean(m, uniform(300))
+	target := weightedSum(m.Data, m.Dim, uniform(300))
 	target[1] += 0.5
 	free, err := Match(m, nil, target, 0.02, 0)
 	if err != nil {

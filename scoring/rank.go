@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -77,15 +78,7 @@ func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int
 				order = append(order, i-at)
 			}
 		}
-		slices.SortStableFunc(order, func(a, b int) int {
-			switch sa, sb := scores[at+a], scores[at+b]; {
-			case sa > sb:
-				return -1
-			case sa < sb:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[at+b], scores[at+a]) })
 		ranked = ranked[:0]
 		for _, i := range order {
 			ranked = append(ranked, scores[at+i])

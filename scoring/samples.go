@@ -120,20 +120,6 @@ func (s *Samples) general() blas64.General { return general(s.n, s.d, s.v) }
 // Len returns the number of samples n.
 func (s *Samples) Len() int { return s.n }
 
-// Dim returns the length d of the embeddings.
-func (s *Samples) Dim() int { return s.d }
-
-// Contribution computes one client's clipped vector, of norm at most Clip, by the reference path. A client without
-// texts gives zeros.
-func (s *Samples) Contribution(texts embedding.Matrix) ([]float64, error) {
-	if texts.Dim != s.d {
-		return nil, fmt.Errorf("scoring: texts have %d dimensions, samples %d", texts.Dim, s.d)
-	}
-	mean := make([]float64, s.d)
-	query.MeanRow(mean, texts)
-	return s.ContributionOfMean(mean)
-}
-
 // Sum adds the clipped vectors of all clients by the fast path: n values. It is private data until noise is added.
 //
 // A client's vector is w·V·mean, so that Σ w·mean, of d values, is all that is gathered, and V is applied to it once.
@@ -292,7 +278,8 @@ func dot(a, b []float64) float64 {
 	return s0 + s1 + s2 + s3
 }
 
-// ContributionOfMean is [Samples.Contribution] for a client whose mean text embedding is known.
+// ContributionOfMean computes the clipped vector, of norm at most Clip, of a client with this mean text embedding, by
+// the reference path. A mean of zeros, of no texts, gives zeros.
 func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 	if len(mean) != s.d {
 		return nil, fmt.Errorf("scoring: a client's embedding has %d dimensions, samples %d", len(mean), s.d)

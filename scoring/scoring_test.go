@@ -92,7 +92,7 @@ func TestFastPathEqualsReferencePath(t *testing.T) {
 			}
 			reference := make([]float64, n)
 			for i := range clients {
-				v, err := s.Contribution(texts.Slice(offsets[i], offsets[i+1]))
+				v, err := s.ContributionOfMean(means.Data[i*d : (i+1)*d])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -406,9 +406,9 @@ func TestRefusals(t *testing.T) {
 		"policy":     func() error { _, err := Rank[int]([]float64{1, 2}, nil, 2, 2, "x"); return err },
 		"texts":      func() error { _, err := Rank([]float64{1, 2}, []int{1}, 2, 2, ByIndex); return err },
 		"NaN score":  func() error { _, err := Rank[int]([]float64{1, math.NaN()}, nil, 2, 2, ByIndex); return err },
-		"metric":     func() error { _, err := Nearest(good, good, "x", 1, false); return err },
-		"q":          func() error { _, err := Nearest(good, good, L2, 3, false); return err },
-		"votes dim":  func() error { _, err := Nearest(good, embedding.NewMatrix(1, 3), L2, 1, false); return err },
+		"metric":     func() error { _, err := Nearest(good, good, "x", 1); return err },
+		"q":          func() error { _, err := Nearest(good, good, L2, 3); return err },
+		"votes dim":  func() error { _, err := Nearest(good, embedding.NewMatrix(1, 3), L2, 1); return err },
 	} {
 		if f() == nil {
 			t.Errorf("%s: no error", name)

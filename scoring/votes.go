@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -113,7 +114,7 @@ func (v NearestVotes) Vector(clients query.Clients, i int) ([]float64, error) {
 	if err := checkTexts(clients); err != nil {
 		return nil, err
 	}
-	nearest, err := Nearest(v.samples, clients.Of(i), v.options.Metric, v.options.Choices, false)
+	nearest, err := Nearest(v.samples, clients.Of(i), v.options.Metric, v.options.Choices)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (v NearestVotes) Sum(clients query.Clients) ([]float64, error) {
 	if err := checkTexts(clients); err != nil {
 		return nil, err
 	}
-	nearest, err := Nearest(v.samples, clients.Texts, v.options.Metric, v.options.Choices, false)
+	nearest, err := Nearest(v.samples, clients.Texts, v.options.Metric, v.options.Choices)
 	if err != nil {
 		return nil, err
 	}
@@ -158,9 +159,8 @@ func (v NearestVotes) votes(nearest [][]int) []float64 {
 	return votes
 }
 
-// Nearest returns for each text the indices of its q nearest samples, or furthest ones if far is set, nearest
-// (furthest) first, ties to the lower index.
-func Nearest(samples, texts embedding.Matrix, metric Metric, q int, far bool) ([][]int, error) {
+// Nearest returns for each text the indices of its q nearest samples, nearest first, ties to the lower index.
+func Nearest(samples, texts embedding.Matrix, metric Metric, q int) ([][]int, error) {
 	if metric != CosineMetric && metric != L2 {
 		return nil, fmt.Errorf("scoring: metric is %q, want %q or %q", metric, CosineMetric, L2)
 	}
@@ -178,9 +178,6 @@ func Nearest(samples, texts embedding.Matrix, metric Metric, q int, far bool) ([
 			best := 0
 			for i := range distances {
 				distances[i] = distance(samples.Row(i), texts.Row(t), metric)
-				if far {
-					distances[i] = -distances[i]
-				}
 				if distances[i] < distances[best] {
 					best = i
 				}
@@ -199,15 +196,7 @@ func Nearest(samples, texts embedding.Matrix, metric Metric, q int, far bool) ([
 
 // nearer orders samples by their distances, ties to the lower index.
 func nearer(distances []float64) func(a, b int) int {
-	return func(a, b int) int {
-		switch {
-		case distances[a] < distances[b]:
-			return -1
-		case distances[a] > distances[b]:
-			return 1
-		}
-		return a - b
-	}
+	return func(a, b int) int { return cmp.Or(cmp.Compare(distances[a], distances[b]), a-b) }
 }
 
 func distance(a, b []float32, metric Metric) float64 {

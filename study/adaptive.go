@@ -102,7 +102,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 			}
 			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d "+
 				"went on",
-				roundsOf(rung.Rounds), methods.Of(cells[0].Config).RoundsOf(cells[0].Config), rank+1, len(order),
+				roundsOf(rung.Rounds), methods.Of(cells[0].Config).Rounds(cells[0].Config), rank+1, len(order),
 				rung.Keep)
 			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
 			a.drop(theirs[i], rung.Rounds, why)

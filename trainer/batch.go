@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -10,7 +11,7 @@ import (
 // Objective is what a training minimises. It holds the examples, which the loop knows by their indices.
 type Objective interface {
 	// Batch prepares an update on the mean loss of the examples with these indices, which it may reorder.
-	Batch(indices []int) (Batch, error)
+	Batch(ctx context.Context, indices []int) (Batch, error)
 }
 
 // Batch is an update on some examples.

@@ -75,7 +75,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		made, err := l.update()
+		made, err := l.update(ctx)
 		if err != nil {
 			return err
 		}
@@ -104,14 +104,14 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // update trains on the next batch; made says that there was something to learn from.
-func (l *Loop) update() (made bool, err error) {
+func (l *Loop) update(ctx context.Context) (made bool, err error) {
 	p := l.Record.progress()
 	indices := l.Batches.Indices(p.Updates)
 	u := Update{Number: p.Updates + 1, LearningRate: l.Schedule.At(l.Optimizer.Done.Position)}
 	if each := l.Batches.PerEpoch(); each > 0 {
 		u.Epoch = float64(u.Number) / each
 	}
-	b, err := l.Objective.Batch(indices)
+	b, err := l.Objective.Batch(ctx, indices)
 	if err == nil && len(b.Passes) > 0 {
 		_, err = l.Optimizer.update(b, u)
 	}

@@ -23,7 +23,7 @@ type pull struct {
 	began   float32 // what Begin computes from x, which later updates add to the gradient
 }
 
-func (p *pull) Batch(indices []int) (Batch, error) {
+func (p *pull) Batch(_ context.Context, indices []int) (Batch, error) {
 	b := Batch{Examples: len(indices), What: "target", Tokens: int64(len(indices))}
 	pass := func(from, to int) Pass {
 		return func(s *tensor.Scope) ([]tensor.Tensor, error) {

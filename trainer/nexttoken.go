@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,7 +88,7 @@ func (o *NextToken) Step(rows []lm.Row, lr float64) (loss float64, u Update, err
 
 // Batch implements [Objective]. Another number of passes gives another rounding; the same number gives the same bits on
 // any number of threads.
-func (o *NextToken) Batch(indices []int) (Batch, error) {
+func (o *NextToken) Batch(_ context.Context, indices []int) (Batch, error) {
 	rows, err := o.Rows(indices)
 	if err != nil {
 		return Batch{}, err

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"popri/internal/exactjson"
 	"popri/internal/parquetio"
 )
 
@@ -110,7 +111,7 @@ func (b *builder) client(row int64, id, split parquetio.Cell) int {
 		b.problem(row, -1, "client_id is blank", "client_id is blank")
 		return -1
 	case !utf8.ValidString(id.Value):
-		b.problem(row, -1, "client_id is not UTF-8", "client_id is not UTF-8: %s", badBytes(id.Value))
+		b.problem(row, -1, "client_id is not UTF-8", "client_id is not UTF-8: %s", exactjson.IllFormed(id.Value))
 		return -1
 	}
 	s := Split(split.Value)
@@ -147,7 +148,7 @@ func (b *builder) text(row int64, at int, name string, text, date, label parquet
 		b.problem(row, at, "text is null", "%s is null", name)
 		return
 	case !utf8.ValidString(text.Value):
-		b.problem(row, at, "text is not UTF-8", "%s is not UTF-8: %s", name, badBytes(text.Value))
+		b.problem(row, at, "text is not UTF-8", "%s is not UTF-8: %s", name, exactjson.IllFormed(text.Value))
 		return
 	case strings.TrimSpace(text.Value) == "":
 		b.problem(row, at, "text is blank", "%s is blank (%d bytes)", name, len(text.Value))
@@ -167,7 +168,7 @@ func (b *builder) attributes(row int64, at int, date, label parquetio.Cell) {
 			"date is no date of the form YYYY-MM-DD, it has %d bytes", len(date.Value))
 	}
 	if !utf8.ValidString(label.Value) {
-		b.problem(row, at, "label is not UTF-8", "label is not UTF-8: %s", badBytes(label.Value))
+		b.problem(row, at, "label is not UTF-8", "label is not UTF-8: %s", exactjson.IllFormed(label.Value))
 	} else if b.labelled != nil {
 		b.labelled(row, at, label.Value)
 	}
@@ -206,16 +207,4 @@ func shared(values []string) (string, []string) {
 func validDate(s string) bool {
 	_, err := time.Parse(time.DateOnly, s)
 	return err == nil
-}
-
-// badBytes says where the first ill-formed byte of s is.
-func badBytes(s string) string {
-	for i, r := range s {
-		if r == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 {
-				return fmt.Sprintf("byte %d of %d is ill-formed", i, len(s))
-			}
-		}
-	}
-	return ""
 }

@@ -269,7 +269,7 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 						return err
 					}
 				}
-				if err := rows.Write(row{c.id, string(s), nullable(t.date), nullable(t.label), t.text}); err != nil {
+				if err := rows.Write(row{c.id, string(s), t.date, t.label, t.text}); err != nil {
 					return err
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"popri/datasets/records"
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 )
@@ -164,9 +165,9 @@ func (in *intake) take(r records.Record) error {
 	case blank:
 		return bad("text is blank", " (%d bytes)", len(r.Text.Value))
 	case !utf8.ValidString(r.Text.Value):
-		return bad("text is not UTF-8", ": %s", badBytes(r.Text.Value))
+		return bad("text is not UTF-8", ": %s", exactjson.IllFormed(r.Text.Value))
 	case !utf8.ValidString(r.Label.Value):
-		return bad("label is not UTF-8", ": %s", badBytes(r.Label.Value))
+		return bad("label is not UTF-8", ": %s", exactjson.IllFormed(r.Label.Value))
 	}
 	day, ok := dateOf(r.Date.Value, in.o.layout)
 	if !ok && in.o.layout != "" {
@@ -232,7 +233,7 @@ func (in *intake) clientOf(r records.Record, split Split) (string, bool) {
 	case strings.TrimSpace(r.Client.Value) == "":
 		in.problems.add(in.file.Path, r.Position, "client_id is blank", "")
 	case !utf8.ValidString(r.Client.Value):
-		in.problems.add(in.file.Path, r.Position, "client_id is not UTF-8", ": %s", badBytes(r.Client.Value))
+		in.problems.add(in.file.Path, r.Position, "client_id is not UTF-8", ": %s", exactjson.IllFormed(r.Client.Value))
 	default:
 		return r.Client.Value, true
 	}

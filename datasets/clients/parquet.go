@@ -135,11 +135,11 @@ func labelCells(f *parquetio.File) ([]parquetio.Cell, error) {
 
 // row is the schema of one row for each (client, text).
 type row struct {
-	Client string  `parquet:"client_id,dict"`
-	Split  string  `parquet:"split,dict"`
-	Date   *string `parquet:"date,optional,dict"`
-	Label  *string `parquet:"label,optional,dict"`
-	Text   string  `parquet:"text"`
+	Client string `parquet:"client_id,dict"`
+	Split  string `parquet:"split,dict"`
+	Date   string `parquet:"date,optional,dict"`
+	Label  string `parquet:"label,optional,dict"`
+	Text   string `parquet:"text"`
 }
 
 // Write writes a population with one row per (client, text), clients sorted by the bytes of their IDs, zstd, page
@@ -167,12 +167,10 @@ func Write(path string, p *Population) error {
 			continue
 		}
 		for j, t := range c.Texts {
-			r := row{Client: c.ID, Split: string(c.Split), Date: nullable(at(c.Date, c.Dates, j)),
-				Label: nullable(at(c.Label, c.Labels, j)), Text: t}
+			r := row{c.ID, string(c.Split), at(c.Date, c.Dates, j), at(c.Label, c.Labels, j), t}
 			number := int64(len(rows))
 			position := b.client(number, parquetio.Cell{Value: c.ID}, parquetio.Cell{Value: r.Split})
-			date, label := parquetio.Cell{Value: at(c.Date, c.Dates, j)},
-				parquetio.Cell{Value: at(c.Label, c.Labels, j)}
+			date, label := parquetio.Cell{Value: r.Date}, parquetio.Cell{Value: r.Label}
 			b.attributes(number, position, date, label)
 			b.text(number, position, "text", parquetio.Cell{Value: t}, date, label)
 			rows = append(rows, r)
@@ -198,13 +196,6 @@ func at(all string, each []string, i int) string {
 		return each[i]
 	}
 	return all
-}
-
-func nullable(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // Information has the counts of a file. Rows counts texts.

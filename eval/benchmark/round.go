@@ -186,7 +186,7 @@ func MeasureRound(ctx context.Context, o RoundOptions) (*Round, error) {
 		{"score samples", 0, b.score},
 		{"rank pairs", 0, b.rank},
 		{"reference", learn / 3, func() error { return b.reference(ctx) }},
-		{"updates", learn * 2 / 3, b.update},
+		{"updates", learn * 2 / 3, func() error { return updates(ctx, b.tuner, b.pairs) }},
 		{"save adapters", 0, func() error { return b.adapter.Save(out) }},
 	} {
 		if err := b.stage(s.name, s.flops, s.do); err != nil {
@@ -366,20 +366,18 @@ func (b *roundBench) reference(ctx context.Context) (err error) {
 	return b.tuner.Reference(ctx, b.pairs)
 }
 
-func (b *roundBench) update() error { return updates(b.tuner, b.pairs) }
-
 // epoch computes the reference log-probabilities of pairs and does the updates on all of them.
 func epoch(ctx context.Context, t *dpo.Tuner, pairs []dpo.Pair) error {
 	if err := t.Reference(ctx, pairs); err != nil {
 		return err
 	}
-	return updates(t, pairs)
+	return updates(ctx, t, pairs)
 }
 
 // updates does an update on each batch of pairs.
-func updates(t *dpo.Tuner, pairs []dpo.Pair) error {
+func updates(ctx context.Context, t *dpo.Tuner, pairs []dpo.Pair) error {
 	for batch := range slices.Chunk(pairs, t.BatchPairs) {
-		if _, err := t.Step(batch); err != nil {
+		if _, err := t.Step(ctx, batch); err != nil {
 			return err
 		}
 	}

@@ -24,60 +24,73 @@ const mostFields = 1 << 16
 // fields and anything after the object are errors.
 func Fields(raw []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(raw) {
-		return nil, fmt.Errorf("not UTF-8: byte %d of %d is ill-formed", illFormed(raw), len(raw))
+		return nil, errors.New("not UTF-8: " + IllFormed(string(raw)))
 	}
 	if err := CheckSurrogates(raw); err != nil {
 		return nil, err
 	}
+	fields := map[string]json.RawMessage{}
+	err := Members(raw, func(name string, value json.RawMessage) error {
+		if _, twice := fields[name]; twice {
+			return quote.Errorf("%q stands twice", name)
+		}
+		if len(fields) == mostFields {
+			return fmt.Errorf("it has more than %d fields", mostFields)
+		}
+		fields[name] = value
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return fields, nil
+}
+
+// Members calls visit with each field of an object in their order, which may have equal names. Anything after the
+// object is an error.
+func Members(raw []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	token, err := d.Token()
 	if err == io.EOF {
 		err = errors.New("unexpected end of JSON input")
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if token != json.Delim('{') {
-		return nil, errors.New("it is no JSON object")
+		return errors.New("it is no JSON object")
 	}
-	fields := map[string]json.RawMessage{}
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		name := token.(string) // a name: the decoder accepts nothing else here
-		if _, twice := fields[name]; twice {
-			return nil, quote.Errorf("%q stands twice", name)
-		}
-		if len(fields) == mostFields {
-			return nil, fmt.Errorf("it has more than %d fields", mostFields)
-		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return nil, err
+			return err
 		}
-		fields[name] = value
+		if err := visit(name, value); err != nil {
+			return err
+		}
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("the object does not end: %w", err)
+		return fmt.Errorf("the object does not end: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the object")
+		return errors.New("something follows the object")
 	}
-	return fields, nil
+	return nil
 }
 
-// illFormed returns the index of the first byte that is not UTF-8.
-func illFormed(raw []byte) int {
-	for at := 0; at < len(raw); {
-		r, size := utf8.DecodeRune(raw[at:])
-		if r == utf8.RuneError && size == 1 {
-			return at
+// IllFormed says where the first byte of a text is that is not UTF-8; "" if there is none.
+func IllFormed(s string) string {
+	for i := range s {
+		if r, size := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && size == 1 {
+			return fmt.Sprintf("byte %d of %d is ill-formed", i, len(s))
 		}
-		at += size
 	}
-	return len(raw)
+	return ""
 }
 
 // CheckSurrogates refuses an escape of JSON from \ud800 to \udfff that is no half of a pair.

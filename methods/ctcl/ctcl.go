@@ -19,7 +19,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +35,7 @@ import (
 	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
+	"popri/methods/target"
 	"popri/model/embedding"
 	"popri/model/lm"
 	"popri/model/safetensors"
@@ -196,17 +196,6 @@ func shares(counts []float64) []float64 {
 	return out
 }
 
-// copies are how often each topic is written, n times in all: each at most one away from its fraction.
-func copies(shares []float64, n int) []int {
-	out, sum, before := make([]int, len(shares)), 0.0, 0
-	for i, x := range shares {
-		sum += x
-		until := min(n, int(math.Round(sum*float64(n))))
-		out[i], before = until-before, until
-	}
-	return out
-}
-
 // prompts are the beginnings of rows, behind which the model writes, each topic's as often as it has copies.
 func (m *Method) prompts(copies []int) (out []sampling.Prompt) {
 	for topic, n := range copies {
@@ -226,11 +215,11 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) (writ
 	if err != nil {
 		return nil, err
 	}
-	batch := sampling.Batch{Prompter: prompter, Prompts: m.prompts(copies(shares(m.counts), c.Synthetic.Texts)), Samples: 1,
-		Temperature: c.Synthetic.Temperature, TopP: 1, MaxNew: longest, Seed: rng.Seed(c.Seed, "synthetic", "generate"),
-		Label: "trained at the clients"}
+	prompts := m.prompts(target.Copies(shares(m.counts), c.Synthetic.Texts, 0.5))
+	batch := sampling.Batch{Prompter: prompter, Prompts: prompts, Samples: 1, Temperature: c.Synthetic.Temperature,
+		TopP: 1, MaxNew: longest, Seed: rng.Seed(c.Seed, "synthetic", "generate"), Label: "trained at the clients"}
 	err = m.learner.Trained(func(small *lm.Model) error {
-		written, err = m.Writer.Sample(ctx, small, batch, sampling.PartsOf(file), file, s.Progress)
+		written, err = m.Writer.Sample(ctx, small, batch, file, s.Progress)
 		return err
 	})
 	return written, err

@@ -7,6 +7,7 @@ import (
 
 	"popri/accountant"
 	"popri/internal/rng"
+	"popri/methods/target"
 )
 
 // TestShares: counts below 0 are 0, and a topic without noise has its clients' fraction. A topic whose count is 0 with
@@ -15,10 +16,10 @@ func TestShares(t *testing.T) {
 	if got := shares([]float64{6, -3, 2, 0}); !slices.Equal(got, []float64{.75, 0, .25, 0}) {
 		t.Errorf("shares %v", got)
 	}
-	if got := copies(shares([]float64{6, -3, 2, 0}), 40); !slices.Equal(got, []int{30, 0, 10, 0}) {
+	if got := target.Copies(shares([]float64{6, -3, 2, 0}), 40, 0.5); !slices.Equal(got, []int{30, 0, 10, 0}) {
 		t.Errorf("copies %v", got)
 	}
-	if got := copies(shares([]float64{-1, 0, -2}), 9); !slices.Equal(got, []int{3, 3, 3}) {
+	if got := target.Copies(shares([]float64{-1, 0, -2}), 9, 0.5); !slices.Equal(got, []int{3, 3, 3}) {
 		t.Errorf("without any count, copies %v", got)
 	}
 	random := rng.New(1, t.Name())
@@ -28,7 +29,7 @@ func TestShares(t *testing.T) {
 			counts[i] = 10 * random.NormFloat64()
 		}
 		parts, n, sum := shares(counts), random.IntN(2000), 0
-		for i, k := range copies(parts, n) {
+		for i, k := range target.Copies(parts, n, 0.5) {
 			if sum += k; math.Abs(float64(k)-parts[i]*float64(n)) > 1+1e-9 || k < 0 || k > 0 && parts[i] == 0 {
 				t.Fatalf("topic %d of %v is written %d of %d times", i, counts, k, n)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -75,16 +74,9 @@ type Evolution struct {
 
 // newEvolution prepares an evolution from the sections private_evolution and generate (examples) and the seed of a valid
 // configuration.
-func newEvolution(c configs.Config, writer Writer) (*Evolution, error) {
+func newEvolution(c configs.Config, writer Writer) *Evolution {
 	p := settings.Of(c)
-	r := rulesOf(p)
-	if !slices.Contains([]string{PreText, AugPE}, p.Variant) ||
-		!slices.Contains([]Kind{Fill, Rephrase, Blank}, r.variation) || p.Population < 1 || r.variations < 0 {
-		return nil,
-			fmt.Errorf("evolution: the variant %q with a population of %d and %d variations by %q is not possible",
-				p.Variant, p.Population, r.variations, r.variation)
-	}
-	return &Evolution{config: p, rules: r, quotes: c.Generate.Examples, seed: c.Seed, writer: writer}, nil
+	return &Evolution{config: p, rules: rulesOf(p), quotes: c.Generate.Examples, seed: c.Seed, writer: writer}
 }
 
 // Len returns the number of samples that clients vote on in each round: N for PrE-Text, N·L for Aug-PE, where L is one
@@ -122,14 +114,8 @@ func (e *Evolution) Start(ctx context.Context, public []datasets.Text) (Populati
 
 // Select turns the released votes, one for each sample of p, into a selection of N samples by the variant's rule. It is
 // post-processing and costs no privacy.
-func (e *Evolution) Select(p Population, released []float64) (Selection, error) {
-	if len(released) != len(p.Samples) {
-		return Selection{}, fmt.Errorf("evolution: votes for %d samples of %d", len(released), len(p.Samples))
-	}
-	counts, err := threshold(released, e.config.Threshold)
-	if err != nil {
-		return Selection{}, err
-	}
+func (e *Evolution) Select(p Population, released []float64) Selection {
+	counts := threshold(released, e.config.Threshold)
 	if e.rules.byRank {
 		return rank(counts, e.config.Population)
 	}
@@ -140,10 +126,6 @@ func (e *Evolution) Select(p Population, released []float64) (Selection, error) 
 // the selected samples, which are the first N of the new population, and adds the variations of each: first one of all,
 // then the second of all, and so on.
 func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Population, error) {
-	if len(s.Copies) != len(p.Samples) || s.Len() != e.config.Population {
-		return Population{}, fmt.Errorf("evolution: round %d: a selection of %d of %d samples, want %d of %d",
-			p.Round, s.Len(), len(s.Copies), e.config.Population, len(p.Samples))
-	}
 	parents := s.Indices()
 	selected := make([]Sample, len(parents))
 	for i, parent := range parents {
@@ -201,9 +183,6 @@ func (e *Evolution) write(ctx context.Context, samples []Sample, copies, round i
 	written, err := e.writer.Write(ctx, requests, rng.Seed(e.seed, path(round, stage)...))
 	if err != nil {
 		return nil, fmt.Errorf("evolution: round %d: writing %d variations: %w", round, len(requests), err)
-	}
-	if len(written) != len(requests) {
-		return nil, fmt.Errorf("evolution: round %d: %d texts for %d requests", round, len(written), len(requests))
 	}
 	out := make([]string, len(written))
 	for i, text := range written {

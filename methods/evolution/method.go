@@ -68,24 +68,13 @@ func (m *Method) Restore(round int) error {
 func (m *Method) Close() { m.masked.close() }
 
 // read reads a complete round.
-func (m *Method) read(round int) (r Round, err error) {
-	path := filepath.Join(rundir.Round(m.Dir, round), SelectionFile)
-	stored, err := rows.Read[Row](path)
-	if err != nil {
-		return r, err
-	}
-	r.Population, r.Selection, err = fromRows(stored)
-	if err == nil && (r.Population.Round != round || r.Selection.Len() == 0) {
-		err = fmt.Errorf("evolution: %w: nothing is selected, or it is of round %d", ErrRows, r.Population.Round)
-	}
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
+func (m *Method) read(round int) (Round, error) {
+	stored, err := rows.Read[Row](filepath.Join(rundir.Round(m.Dir, round), SelectionFile))
+	return fromRows(round, stored), err
 }
 
 // evolution prepares the algorithm with a model that writes to file.
-func (m *Method) evolution(file, label string, s rounds.Stage) (*Evolution, error) {
+func (m *Method) evolution(file, label string, s rounds.Stage) *Evolution {
 	return newEvolution(m.Config, model{m.Env, m.masked, file, label, s.Progress})
 }
 
@@ -109,10 +98,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 // generate makes the round's population and stores it.
 func (m *Method) generate(ctx context.Context, r *rounds.Round) (p Population, err error) {
 	err = r.Stage("generate", func(s rounds.Stage) error {
-		e, err := m.evolution(filepath.Join(r.Dir, variationsFile), fmt.Sprintf("variations, round %d", r.Number), s)
-		if err != nil {
-			return err
-		}
+		e := m.evolution(filepath.Join(r.Dir, variationsFile), fmt.Sprintf("variations, round %d", r.Number), s)
 		if m.last == nil {
 			p, err = e.Start(ctx, m.public())
 		} else {
@@ -121,11 +107,7 @@ func (m *Method) generate(ctx context.Context, r *rounds.Round) (p Population, e
 		if err != nil {
 			return err
 		}
-		stored, err := rowsOf(p, Selection{})
-		if err != nil {
-			return err
-		}
-		return rows.Write(filepath.Join(r.Dir, rundir.Samples), stored)
+		return rows.Write(filepath.Join(r.Dir, rundir.Samples), rowsOf(Round{Population: p}))
 	})
 	for _, sample := range p.Samples {
 		r.Figures.Add(keyTokens, float64(len(m.Tokenizer.Encode(sample.Text)))/float64(len(p.Samples)))
@@ -161,10 +143,7 @@ func (m *Method) public() []datasets.Text {
 // embed returns the vectors that clients vote on, a row for each sample.
 func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vectors embedding.Matrix, err error) {
 	err = r.Stage("embed", func(s rounds.Stage) error {
-		e, err := m.evolution(filepath.Join(r.Dir, lookAheadFile), fmt.Sprintf("look-ahead, round %d", r.Number), s)
-		if err != nil {
-			return err
-		}
+		e := m.evolution(filepath.Join(r.Dir, lookAheadFile), fmt.Sprintf("look-ahead, round %d", r.Number), s)
 		if vectors, err = e.Embeddings(ctx, p, m.Encoder, s.Progress); err != nil {
 			return err
 		}
@@ -196,26 +175,12 @@ func (m *Method) ask(r *rounds.Round, vectors embedding.Matrix) (*release.Releas
 
 // choose selects by the released votes and stores the selection. All of it is post-processing.
 func (m *Method) choose(r *rounds.Round, s rounds.Stage, p Population, answer *release.Release) error {
-	e, err := m.evolution("", "", s) // writes nothing
-	if err != nil {
-		return err
-	}
-	if want := len(p.Samples) + scoring.RoundChecks; len(answer.Sum) != want {
-		return fmt.Errorf("evolution: round %d: a release of %d values, want %d", r.Number, len(answer.Sum), want)
-	}
 	counts := answer.Sum[:len(p.Samples)]
-	selection, err := e.Select(p, counts)
-	if err != nil {
-		return err
-	}
-	stored, err := rowsOf(p, selection)
-	if err != nil {
-		return err
-	}
+	m.last = &Round{p, m.evolution("", "", s).Select(p, counts)} // writes nothing
+	stored := rowsOf(*m.last)
 	for i, v := range counts {
 		stored[i].Votes = v
 	}
-	m.last = &Round{p, selection}
 	m.note(r, *m.last, counts)
 	return rows.Write(filepath.Join(r.Dir, SelectionFile), stored)
 }
@@ -256,10 +221,7 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 		}
 		done = append(done, r)
 	}
-	e, err := m.evolution(file, fmt.Sprintf("after round %d", len(done)), s)
-	if err != nil {
-		return nil, err
-	}
+	e := m.evolution(file, fmt.Sprintf("after round %d", len(done)), s)
 	if _, err := e.Expand(ctx, e.Survivors(done), m.Config.Synthetic.Texts, "all"); err != nil {
 		return nil, err
 	}

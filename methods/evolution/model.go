@@ -31,7 +31,7 @@ func (m model) Write(ctx context.Context, requests []Request, seed uint64) ([]st
 	}
 	var rows []sampling.Row
 	draw := func(generator sampling.Sampler) (err error) {
-		rows, err = writer.Sample(ctx, generator, batch, sampling.PartsOf(m.file), m.file, m.progress)
+		rows, err = writer.Sample(ctx, generator, batch, m.file, m.progress)
 		return err
 	}
 	var err error
@@ -83,12 +83,10 @@ func (m model) writer(kind Kind) sampling.Writer {
 
 // batch has the settings of the section synthetic for the synthetic set, and of generate for the population.
 func (m model) batch(kind Kind, seed uint64) sampling.Batch {
-	g, s := m.env.Config.Generate, m.env.Config.Synthetic
-	b := sampling.Batch{Prompter: m.env.Prompter, Samples: 1, Temperature: g.Temperature, TopP: g.TopP,
-		MaxNew: g.MaxNewTokens, Seed: seed, Label: m.label}
+	b := m.env.Writer.Batch(m.env.Prompter, nil, 1, seed, m.label)
 	switch kind {
 	case Expand:
-		b.Temperature, b.TopP = s.Temperature, 1
+		b.Temperature, b.TopP = m.env.Config.Synthetic.Temperature, 1
 	case Rephrase, Blank:
 		b.Prompter = b.Prompter.Answering()
 	}

@@ -1,15 +1,6 @@
 package evolution
 
-import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-	"unicode/utf8"
-
-	"popri/datasets"
-	"popri/internal/quote"
-)
+import "popri/datasets"
 
 // Kind says how a text was made, and what a [Request] asks for.
 type Kind string
@@ -73,76 +64,26 @@ type Row struct {
 	Label string `parquet:"label,optional,dict"`
 }
 
-// rowsOf returns the population as rows; an empty selection means that none was made yet.
-func rowsOf(p Population, s Selection) ([]Row, error) {
-	if len(s.Copies) != 0 && len(s.Copies) != len(p.Samples) {
-		return nil, fmt.Errorf("evolution: a selection of %d samples of %d", len(s.Copies), len(p.Samples))
-	}
-	out := make([]Row, len(p.Samples))
-	for i, sample := range p.Samples {
-		out[i] = Row{Round: int64(p.Round), Sample: int64(i), Text: sample.Text, Parent: int64(sample.Parent),
-			Kind: string(sample.Kind), Generation: int64(sample.Generation), Kept: s.Kept, Label: sample.Label}
-		if len(s.Copies) > 0 {
-			out[i].Copies = int64(s.Copies[i])
+// rowsOf returns a round as rows; an empty selection means that none was made yet.
+func rowsOf(r Round) []Row {
+	out := make([]Row, len(r.Population.Samples))
+	for i, s := range r.Population.Samples {
+		out[i] = Row{Round: int64(r.Population.Round), Sample: int64(i), Text: s.Text, Parent: int64(s.Parent),
+			Kind: string(s.Kind), Generation: int64(s.Generation), Kept: r.Selection.Kept, Label: s.Label}
+		if len(r.Selection.Copies) > 0 {
+			out[i].Copies = int64(r.Selection.Copies[i])
 		}
 	}
-	return out, nil
+	return out
 }
 
-// ErrRows marks an error of rows that are not a population.
-var ErrRows = errors.New("not a population")
-
-const maxRows = 1 << 30 // far above every population, and safe to add up
-
-// fromRows returns the population in rows, and its selection, which is empty if no row has copies. Rows that rowsOf
-// cannot have written are an [ErrRows] that names the row.
-func fromRows(rows []Row) (Population, Selection, error) {
-	if len(rows) == 0 || len(rows) > maxRows {
-		return Population{}, Selection{}, fmt.Errorf("evolution: %w: %d rows", ErrRows, len(rows))
+// fromRows returns a complete round from its rows.
+func fromRows(round int, rows []Row) Round {
+	r := Round{Population: Population{Round: round}}
+	for _, row := range rows {
+		r.Population.Samples = append(r.Population.Samples, Sample{Text: row.Text, Parent: int(row.Parent),
+			Kind: Kind(row.Kind), Generation: int(row.Generation), Label: row.Label})
+		r.Selection.Copies, r.Selection.Kept = append(r.Selection.Copies, int(row.Copies)), row.Kept
 	}
-	p := Population{Round: int(rows[0].Round), Samples: make([]Sample, len(rows))}
-	s := Selection{Copies: make([]int, len(rows)), Kept: rows[0].Kept}
-	for i, r := range rows {
-		if err := r.check(i, rows[0]); err != nil {
-			return Population{}, Selection{}, fmt.Errorf("evolution: %w: row %d: %w", ErrRows, i, err)
-		}
-		p.Samples[i] = Sample{Text: r.Text, Parent: int(r.Parent), Kind: Kind(r.Kind), Generation: int(r.Generation),
-			Label: r.Label}
-		s.Copies[i] = int(r.Copies)
-	}
-	if s.Len() == 0 {
-		if s.Kept {
-			return Population{}, Selection{}, fmt.Errorf("evolution: %w: samples are kept, and none is selected",
-				ErrRows)
-		}
-		s = Selection{}
-	}
-	return p, s, nil
-}
-
-// check compares a row with the row that belongs at index i of a population with the given first row.
-func (r Row) check(i int, first Row) error {
-	switch {
-	case r.Sample != int64(i):
-		return fmt.Errorf("sample_index is %d", r.Sample)
-	case r.Round != first.Round || r.Round < 1 || r.Round > maxRows:
-		return fmt.Errorf("round is %d", r.Round)
-	case r.Kept != first.Kept:
-		return fmt.Errorf("kept is %v, and %v in the first row", r.Kept, first.Kept)
-	case r.Copies < 0 || r.Copies > maxRows:
-		return fmt.Errorf("copies is %d", r.Copies)
-	case r.Generation < 0 || r.Generation > maxRows:
-		return fmt.Errorf("generation is %d", r.Generation)
-	case !utf8.ValidString(r.Text) || strings.TrimSpace(r.Text) == "":
-		return fmt.Errorf("text is empty or not UTF-8")
-	case !slices.Contains([]Kind{Public, Kept, Rephrase, Blank, Fill}, Kind(r.Kind)):
-		return quote.Errorf("kind is %q", r.Kind)
-	case r.Parent < -1 || r.Parent > maxRows:
-		return fmt.Errorf("parent_index is %d", r.Parent)
-	case (r.Kind == string(Public)) != (r.Parent == -1):
-		return fmt.Errorf("parent_index of a %s text is %d", r.Kind, r.Parent)
-	case r.Kind == string(Public) && r.Generation != 0:
-		return fmt.Errorf("generation of a public text is %d", r.Generation)
-	}
-	return nil
+	return r
 }

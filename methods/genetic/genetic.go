@@ -187,12 +187,9 @@ func (m *Method) open(ctx context.Context, r *rounds.Round) error {
 // write has the generator write a text for each prompt, in parts that survive a kill.
 func (m *Method) write(ctx context.Context, prompts []sampling.Prompt, seed uint64, file string,
 	s rounds.Stage) (out []sampling.Row, err error) {
-	g := m.Config.Generate
+	batch := m.Writer.Batch(m.Prompter, prompts, 1, seed, "untuned")
 	err = m.WithSampler(nil, func(generator sampling.Sampler) (err error) {
-		out, err = m.Writer.Sample(ctx, generator,
-			sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: 1, Temperature: g.Temperature,
-				TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: seed, Label: "untuned"}, sampling.PartsOf(file), file,
-			s.Progress)
+		out, err = m.Writer.Sample(ctx, generator, batch, file, s.Progress)
 		return err
 	})
 	return out, err
@@ -289,7 +286,7 @@ func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, po
 	if prompted {
 		shown = min(m.Config.Generate.Examples, len(m.pool.texts))
 	}
-	nearest, err := scoring.Nearest(m.pool.vectors, wanted, scoring.CosineMetric, shown, false)
+	nearest, err := scoring.Nearest(m.pool.vectors, wanted, scoring.CosineMetric, shown)
 	if err != nil {
 		return nil, nil, err
 	}

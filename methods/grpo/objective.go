@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -35,7 +36,7 @@ type record struct {
 }
 
 // Batch implements [trainer.Objective]: an example is a prompt with its samples.
-func (o *objective) Batch(indices []int) (trainer.Batch, error) {
+func (o *objective) Batch(_ context.Context, indices []int) (trainer.Batch, error) {
 	if err := o.model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}

@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 
-	"popri/internal/atomicfile"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -39,7 +38,7 @@ type Method struct {
 
 // newMethod makes the method.
 func newMethod(e method.Env) (rounds.Method, error) {
-	hash, err := atomicfile.SHA256(filepath.Join(e.ModelDir, "config.json"))
+	hash, err := lm.Identity(e.ModelDir)
 	return &Method{Env: e, key: hash, stops: e.Prompter.StopTokens(e.Model.Config.EOS)}, err
 }
 

@@ -112,44 +112,24 @@ type Cost struct {
 // PromptTokens is the longest prompt's length in tokens that costs count with.
 func PromptTokens(c configs.Config) int { return max(1, c.Generate.Examples) * c.Data.MaxTokens }
 
-// RoundsOf is the number of rounds of the method under a configuration.
-func (d Description) RoundsOf(c configs.Config) int {
-	if d.Rounds != nil {
-		return d.Rounds(c)
+// Complete fills what a description may leave out.
+func (d Description) Complete() Description {
+	if d.Rounds == nil {
+		d.Rounds = func(c configs.Config) int { return c.Trainer.Rounds }
 	}
-	return c.Trainer.Rounds
-}
-
-// ReleasesOf is the number of queries of the method under a configuration.
-func (d Description) ReleasesOf(c configs.Config) int {
-	if d.Releases != nil {
-		return d.Releases(c)
+	if d.Releases == nil {
+		d.Releases = d.Rounds
 	}
-	return d.RoundsOf(c)
-}
-
-// SelectionOf is what is released under a configuration; nil is a sum.
-func (d Description) SelectionOf(c configs.Config) *Selection {
 	if d.Selection == nil {
-		return nil
+		d.Selection = func(configs.Config) *Selection { return nil }
 	}
-	return d.Selection(c)
-}
-
-// NeedsOf is what a run provides under a configuration.
-func (d Description) NeedsOf(c configs.Config) Needs {
 	if d.Needs == nil {
-		return Needs{}
+		d.Needs = func(configs.Config) Needs { return Needs{} }
 	}
-	return d.Needs(c)
-}
-
-// CostOf is the work of a run under a configuration.
-func (d Description) CostOf(c configs.Config) Cost {
 	if d.Cost == nil {
-		return Cost{Shared: 1, Product: c.Synthetic.Texts}
+		d.Cost = func(c configs.Config) Cost { return Cost{Shared: 1, Product: c.Synthetic.Texts} }
 	}
-	return d.Cost(c)
+	return d
 }
 
 // ChoosesMix reports whether validation clients choose the synthetic set's mix under a configuration.

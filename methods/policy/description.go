@@ -13,13 +13,14 @@ import (
 // Describe adds to a description what all methods that tune a language model say alike.
 func Describe(d method.Description) method.Description {
 	d.Trains = configs.Generator
-	d.Query = func(c configs.Config) (string, float64) { return feedbackOf(c).Query() }
-	d.Releases = func(c configs.Config) int { return feedbackOf(c).Releases() }
-	d.Traffic = func(c configs.Config) method.Traffic { return feedbackOf(c).Traffic() }
-	d.Needs = func(c configs.Config) method.Needs {
-		return method.Needs{Texts: feedbackOf(c).NeedsTexts(), Kinds: true}
+	d.Query = func(c configs.Config) (string, float64) {
+		facts := factsOf(c)
+		return facts.Query, facts.Bound
 	}
-	d.Denoise = func(c configs.Config) string { return feedbackOf(c).Denoise() }
+	d.Releases = func(c configs.Config) int { return factsOf(c).Releases }
+	d.Traffic = func(c configs.Config) method.Traffic { return factsOf(c).Traffic }
+	d.Needs = func(c configs.Config) method.Needs { return method.Needs{Texts: factsOf(c).Texts, Kinds: true} }
+	d.Denoise = func(c configs.Config) string { return factsOf(c).Denoise }
 	d.Work, d.Product, d.Untuned = work, productWords, untunedWords
 	if d.Notes == nil {
 		d.Notes = Notes
@@ -62,7 +63,7 @@ func work(c configs.Config) string {
 
 // Notes say how releases are read and what prompts and product were made of, for the report.
 func Notes(c configs.Config) []string {
-	notes := feedbackOf(c).Notes()
+	notes := factsOf(c).Notes
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if c.Scoring.Objective == "witness" {
 		note("Samples are ranked by how much more they resemble the clients' texts than one another. The ranking is " +
@@ -98,11 +99,11 @@ func traffic(c configs.Config) string {
 		if name != c.Scoring.Release {
 			other := c
 			other.Scoring.Release = name
-			others = append(others, fmt.Sprintf("%s: %s", name, feedbackOf(other).Traffic()))
+			others = append(others, fmt.Sprintf("%s: %s", name, factsOf(other).Traffic))
 		}
 	}
 	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). "+
-		"Samples count as embeddings of %d values.", feedbackOf(c).Traffic(), c.Scoring.Release,
+		"Samples count as embeddings of %d values.", factsOf(c).Traffic, c.Scoring.Release,
 		strings.Join(others, "; "),
 		c.Scoring.Dim)
 }

@@ -23,36 +23,17 @@ func (f *EachRound) options() scoring.Options {
 	return scoring.Options{Normalize: scoring.Normalize(f.Config.Scoring.Normalize), Clip: f.Config.Scoring.ClipNorm}
 }
 
-// Query implements [Feedback].
-func (f *EachRound) Query() (name string, bound float64) {
-	o := f.options()
-	return scoring.CosineName(o.Normalize), o.Clip
-}
-
-// Releases implements [Feedback].
-func (f *EachRound) Releases() int { return f.Config.Trainer.Rounds }
-
-// NeedsTexts implements [Feedback]: scores are linear in a client's mean.
-func (f *EachRound) NeedsTexts() bool { return false }
-
-// Denoise implements [Feedback].
-func (f *EachRound) Denoise() string { return f.Config.Scoring.Denoise }
-
-// Traffic implements [Feedback].
-func (f *EachRound) Traffic() method.Traffic {
-	rounds, samples, dim := f.Config.Trainer.Rounds, f.Config.Generate.Prompts*f.Config.Generate.Samples,
-		f.Config.Scoring.Dim
-	return method.Traffic{Sent: rounds * samples, Received: rounds * samples * dim}
-}
-
-// Notes implements [Feedback].
-func (f *EachRound) Notes() (notes []string) {
-	if f.Config.Scoring.Denoise == "project" {
-		notes = append(notes,
-			"After its release, each sum was projected onto the space in which the true sum lies, which takes "+
-				"noise out. The projection uses the released sum and the samples only, so it costs no privacy.")
+// Facts implements [Feedback]. Scores are linear in a client's mean.
+func (f *EachRound) Facts() Facts {
+	c, o := f.Config, f.options()
+	scores := c.Trainer.Rounds * c.Generate.Prompts * c.Generate.Samples
+	facts := Facts{Query: scoring.CosineName(o.Normalize), Bound: o.Clip, Releases: c.Trainer.Rounds,
+		Denoise: c.Scoring.Denoise, Traffic: method.Traffic{Sent: scores, Received: scores * c.Scoring.Dim}}
+	if c.Scoring.Denoise == "project" {
+		facts.Notes = []string{"After its release, each sum was projected onto the space in which the true sum lies, " +
+			"which takes noise out. The projection uses the released sum and the samples only, so it costs no privacy."}
 	}
-	return notes
+	return facts
 }
 
 // Begin implements [Feedback].

@@ -12,23 +12,23 @@ import (
 // answer. There are three kinds: [EachRound] asks for the cosines of every round's samples with the mean of a client's texts, [PerText] has each
 // text answer, and [Single] asks once for what scores any text.
 type Feedback interface {
-	// Query is the name of the clients' query, and the norm bound of their vectors.
-	Query() (name string, bound float64)
-	// Releases is the number of times that clients are asked.
-	Releases() int
-	// NeedsTexts reports whether clients answer by each text's embedding instead of their mean.
-	NeedsTexts() bool
-	// Denoise says how noise is removed from a release; "" if it is not.
-	Denoise() string
-	// Traffic is what a client sends and receives.
-	Traffic() method.Traffic
-	// Notes say how releases are read, for the report.
-	Notes() []string
-
+	// Facts are what is known of it before a run.
+	Facts() Facts
 	// Begin prepares a round, before its prompts are drawn.
 	Begin(ctx context.Context, r *rounds.Round) error
 	// Ask returns the clients' answer about the round's candidates.
 	Ask(r *rounds.Round, c Candidates) (Answer, error)
+}
+
+// Facts are what is known of a kind of feedback under a configuration.
+type Facts struct {
+	Query    string  // name of the clients' query
+	Bound    float64 // norm bound of their vectors
+	Releases int     // how often they are asked
+	Texts    bool    // they answer by each text's embedding instead of their mean
+	Denoise  string  // how noise is removed from a release; "" if it is not
+	Traffic  method.Traffic
+	Notes    []string // how releases are read, for the report
 }
 
 // Answer is what clients said about candidates.
@@ -49,5 +49,5 @@ func newFeedback(p *Policy) Feedback {
 	return &EachRound{Env: &p.Env}
 }
 
-// feedbackOf is the feedback under a configuration, for what is known before a run.
-func feedbackOf(c configs.Config) Feedback { return newFeedback(&Policy{Env: method.Env{Config: c}}) }
+// factsOf are the facts of the kind that scoring.release names.
+func factsOf(c configs.Config) Facts { return newFeedback(&Policy{Env: method.Env{Config: c}}).Facts() }

@@ -107,17 +107,14 @@ func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pa
 	kinds []string) (written []sampling.Row, err error) {
 	p := f.policy
 	name := "kinds-" + strconv.Itoa(pass)
+	file := filepath.Join(r.Dir, name+".parquet")
 	prompts := make([]sampling.Prompt, len(kinds))
 	for i, kind := range kinds {
 		prompts[i] = p.Prompter.Asking(kind)
 	}
+	batch := p.Writer.Batch(p.Prompter, prompts, kindSamples, rng.Seed(p.Config.Seed, name), "search for kinds of text")
 	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
-		g := p.Config.Generate
-		written, err = p.Writer.Sample(ctx, model,
-			sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: kindSamples,
-				Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(p.Config.Seed, name),
-				Label: "search for kinds of text"}, filepath.Join(r.Dir, name), filepath.Join(r.Dir, name+".parquet"),
-			s.Progress)
+		written, err = p.Writer.Sample(ctx, model, batch, file, s.Progress)
 		return err
 	})
 	return written, err

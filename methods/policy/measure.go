@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 
 	"popri/methods/rounds"
-	"popri/methods/sampling"
 	"popri/model/embedding"
 	"popri/trainer"
 )
@@ -28,8 +27,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round, optimizer *trainer.Op
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(r.Dir, afterFile)
-		drawn, err := p.sample(ctx, s, p.Adapter, r.Number+1, prompts, sampling.PartsOf(file), file)
+		drawn, err := p.sample(ctx, s, p.Adapter, r.Number+1, prompts, filepath.Join(r.Dir, afterFile))
 		if err != nil {
 			return err
 		}

@@ -25,38 +25,20 @@ func (f *PerText) votes() scoring.VoteOptions {
 	return scoring.VoteOptions{Metric: scoring.L2, Choices: 1, Bound: f.Config.Scoring.ClipNorm}
 }
 
-// Query implements [Feedback].
-func (f *PerText) Query() (name string, bound float64) {
-	if name = f.votes().Name(); f.clips() {
-		name = scoring.ClippedCosineName(f.Config.Scoring.ClipCosine)
+// Facts implements [Feedback].
+func (f *PerText) Facts() Facts {
+	facts := (&EachRound{Env: f.Env}).Facts()
+	facts.Query, facts.Texts = f.votes().Name(), true
+	facts.Notes = []string{"Each text of a client voted for the sample nearest to it. A sample's score is the " +
+		"clients' mean number of votes."}
+	if most := f.Config.Scoring.ClipCosine; f.clips() {
+		facts.Query = scoring.ClippedCosineName(most)
+		facts.Notes = []string{fmt.Sprintf(
+			"A sample's score is the mean of its cosines with a client's texts, each clipped to ±%g.", most)}
 	}
-	return scoring.CheckedName(name, scoring.RoundChecks), f.Config.Scoring.ClipNorm
-}
-
-// Releases implements [Feedback].
-func (f *PerText) Releases() int { return f.Config.Trainer.Rounds }
-
-// NeedsTexts implements [Feedback].
-func (f *PerText) NeedsTexts() bool { return true }
-
-// Denoise implements [Feedback].
-func (f *PerText) Denoise() string { return f.Config.Scoring.Denoise }
-
-// Traffic implements [Feedback].
-func (f *PerText) Traffic() method.Traffic {
-	t := (&EachRound{Env: f.Env}).Traffic()
-	t.Sent += f.Config.Trainer.Rounds * scoring.RoundChecks
-	return t
-}
-
-// Notes implements [Feedback].
-func (f *PerText) Notes() []string {
-	if f.clips() {
-		return []string{fmt.Sprintf("A sample's score is the mean of its cosines with a client's texts, each clipped to ±%g.",
-			f.Config.Scoring.ClipCosine)}
-	}
-	return []string{"Each text of a client voted for the sample nearest to it. A sample's score is the clients' mean " +
-		"number of votes."}
+	facts.Query = scoring.CheckedName(facts.Query, scoring.RoundChecks)
+	facts.Traffic.Sent += facts.Releases * scoring.RoundChecks
+	return facts
 }
 
 // Begin implements [Feedback].

@@ -33,7 +33,6 @@ const (
 	OptimizerFile = "optimizer.safetensors"
 	// The state after the last update, of a round that is not done.
 	TrainingFile = "training.safetensors"
-	partsDir     = "samples"
 )
 
 // Policy is the model with its adapters.
@@ -135,8 +134,7 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 		if err := rows.Write(filepath.Join(r.Dir, PromptsFile), sampling.PromptRows(c.Prompts)); err != nil {
 			return err
 		}
-		c.Rows, err = p.sample(ctx, s, p.Adapter, r.Number, c.Prompts, filepath.Join(r.Dir, partsDir),
-			filepath.Join(r.Dir, rundir.Samples))
+		c.Rows, err = p.sample(ctx, s, p.Adapter, r.Number, c.Prompts, filepath.Join(r.Dir, rundir.Samples))
 		return err
 	})
 	if err != nil {
@@ -184,15 +182,13 @@ func (p *Policy) drawFor(prompter *sampling.Prompter, round int) ([]sampling.Pro
 }
 
 // sample writes the samples of a round to file, in parts that survive a kill; without an adapter, the model's own.
-func (p *Policy) sample(ctx context.Context, s rounds.Stage, a *lora.Adapter, round int, prompts []sampling.Prompt, parts,
+func (p *Policy) sample(ctx context.Context, s rounds.Stage, a *lora.Adapter, round int, prompts []sampling.Prompt,
 	file string) (written []sampling.Row, err error) {
-	g, n := p.Config.Generate, strconv.Itoa(round)
+	n := strconv.Itoa(round)
+	batch := p.Writer.Batch(p.Prompter, prompts, p.Config.Generate.Samples,
+		rng.Seed(p.Config.Seed, "round", n, "generate"), "before round "+n)
 	err = p.WithSampler(a, func(model sampling.Sampler) error {
-		written, err = p.Writer.Sample(ctx, model,
-			sampling.Batch{Prompter: p.Prompter, Prompts: prompts, Samples: g.Samples,
-				Temperature: g.Temperature, TopP: g.TopP, MaxNew: g.MaxNewTokens,
-				Seed: rng.Seed(p.Config.Seed, "round", n, "generate"), Label: "before round " + n}, parts, file,
-			s.Progress)
+		written, err = p.Writer.Sample(ctx, model, batch, file, s.Progress)
 		return err
 	})
 	return written, err

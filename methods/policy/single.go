@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"popri/datasets"
-	"popri/methods/method"
 	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/target"
@@ -23,23 +22,13 @@ type Single struct {
 	found    []datasets.Text // with generate.kinds, the samples that round 1 quotes
 }
 
-// Query implements [Feedback].
-func (f *Single) Query() (name string, bound float64) { return target.Query(f.policy.Config) }
-
-// Releases implements [Feedback].
-func (f *Single) Releases() int { return 1 }
-
-// NeedsTexts implements [Feedback].
-func (f *Single) NeedsTexts() bool { return false }
-
-// Denoise implements [Feedback]: scores take the whole direction of a mean embedding.
-func (f *Single) Denoise() string { return "" }
-
-// Traffic implements [Feedback].
-func (f *Single) Traffic() method.Traffic { return target.Traffic(f.policy.Config) }
-
-// Notes implements [Feedback].
-func (f *Single) Notes() []string { return []string{target.Note(f.policy.Config)} }
+// Facts implements [Feedback]. Nothing is denoised: scores take the whole direction of a mean embedding.
+func (f *Single) Facts() Facts {
+	c := f.policy.Config
+	facts := Facts{Releases: 1, Traffic: target.Traffic(c), Notes: []string{target.Note(c)}}
+	facts.Query, facts.Bound = target.Query(c)
+	return facts
+}
 
 // Begin implements [Feedback]. In round 1 it asks the clients and selects the public texts that are most relevant to them.
 func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {

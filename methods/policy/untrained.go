@@ -71,8 +71,8 @@ func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts str
 		if err != nil {
 			return nil, err
 		}
-		name := filepath.Join(parts, fmt.Sprintf("round-%03d", round))
-		samples, err := p.sample(ctx, s, nil, round, prompts, name, name+".parquet")
+		file := filepath.Join(parts, fmt.Sprintf("round-%03d.parquet", round))
+		samples, err := p.sample(ctx, s, nil, round, prompts, file)
 		if err != nil {
 			return nil, err
 		}

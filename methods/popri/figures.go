@@ -51,8 +51,8 @@ func (m *Method) note(r *rounds.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 // judge returns the Fréchet distance of fresh samples of the current adapters to the reference. Prompts and random
 // numbers are the same throughout a round, so that measurements differ by the adapters alone.
 func (m *Method) judge(ctx context.Context, r *rounds.Round) (float64, error) {
-	g, seed := m.Config.Generate, m.Config.Seed
-	wanted, perPrompt := g.FIDDraws()
+	seed := m.Config.Seed
+	wanted, perPrompt := m.Config.Generate.FIDDraws()
 	stream := []string{"round", strconv.Itoa(r.Number), "fid"}
 	prompts, err := m.Prompter.Draw(rng.New(seed, append(stream, "prompts")...), wanted)
 	if err != nil {
@@ -60,9 +60,8 @@ func (m *Method) judge(ctx context.Context, r *rounds.Round) (float64, error) {
 	}
 	var drawn []sampling.Row
 	err = m.WithSampler(m.Adapter, func(model sampling.Sampler) error {
-		drawn, err = m.Writer.Draw(ctx, model,
-			sampling.Batch{Prompter: m.Prompter, Prompts: prompts, Samples: perPrompt, Temperature: g.Temperature,
-				TopP: g.TopP, MaxNew: g.MaxNewTokens, Seed: rng.Seed(seed, append(stream, "generate")...)})
+		drawn, err = m.Writer.Draw(ctx, model, m.Writer.Batch(m.Prompter, prompts, perPrompt,
+			rng.Seed(seed, append(stream, "generate")...), ""))
 		return err
 	})
 	if err != nil {

@@ -36,10 +36,17 @@ type Writer struct {
 	Config configs.Generate
 }
 
-// Sample draws the samples of a batch part by part into the folder parts, and joins the parts in final. Existing parts,
-// or an existing final, are read instead. The same seed gives the same samples, however often the process was killed.
-func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, parts, final string,
+// Batch is a batch of samples that are drawn as the generate section says.
+func (w Writer) Batch(p *Prompter, prompts []Prompt, samples int, seed uint64, label string) Batch {
+	return Batch{Prompter: p, Prompts: prompts, Samples: samples, Temperature: w.Config.Temperature,
+		TopP: w.Config.TopP, MaxNew: w.Config.MaxNewTokens, Seed: seed, Label: label}
+}
+
+// Sample draws the samples of a batch part by part, see [PartsOf], and joins the parts in final. Existing parts, or an
+// existing final, are read instead. The same seed gives the same samples, however often the process was killed.
+func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, final string,
 	progress func(done, total int)) ([]Row, error) {
+	parts := PartsOf(final)
 	if _, err := os.Stat(final); err == nil {
 		if err := os.RemoveAll(parts); err != nil { // a kill after final was written leaves them
 			return nil, err
@@ -146,8 +153,7 @@ func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synth
 	if err != nil {
 		return nil, err
 	}
-	return w.Sample(ctx, m, Batch{Prompter: p, Prompts: prompts, Samples: each, Temperature: c.Temperature,
-		TopP: 1, MaxNew: w.Config.MaxNewTokens, Seed: rng.Seed(seed, "synthetic", "generate"), Label: label},
-		PartsOf(file),
-		file, progress)
+	b := w.Batch(p, prompts, each, rng.Seed(seed, "synthetic", "generate"), label)
+	b.Temperature, b.TopP = c.Temperature, 1
+	return w.Sample(ctx, m, b, file, progress)
 }

@@ -69,7 +69,7 @@ func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 		return Selection{}, err
 	}
 	s := Selection{Effective: w.Effective, Distance: w.Distance}
-	for n, copies := range draw(w.Weights, AllRows, rng.New(seed, "public_selection").Float64()) {
+	for n, copies := range Copies(w.Weights, AllRows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
 				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i),
@@ -132,9 +132,9 @@ const tooFar, leastGain = 2, 0.05
 // leastNoise keeps the radius of a release without noise above 0.
 const leastNoise = 1e-6
 
-// draw returns how often each weight is drawn in n rows by systematic sampling: its expected number, rounded up or
+// Copies returns how often each weight is drawn in n rows by systematic sampling: its expected number, rounded up or
 // down. start is uniform in [0, 1).
-func draw(weights []float64, n int, start float64) []int {
+func Copies(weights []float64, n int, start float64) []int {
 	copies := make([]int, len(weights))
 	sum, drawn := 0.0, 0
 	for i, w := range weights {
@@ -174,7 +174,7 @@ func Rows(chosen []Chosen, n int, seed uint64) []sampling.Row {
 	}
 	floats.Scale(1/floats.Sum(weights), weights)
 	var out []sampling.Row
-	for i, copies := range draw(weights, n, rng.New(seed, "synthetic", "public").Float64()) {
+	for i, copies := range Copies(weights, n, rng.New(seed, "synthetic", "public").Float64()) {
 		for range copies {
 			out = append(out, sampling.Row{Prompt: int64(len(out)), Text: chosen[i].Text, Finish: sampling.Public,
 				Model: "selected public text", Label: chosen[i].Label})

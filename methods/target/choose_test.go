@@ -26,7 +26,7 @@ func TestDraw(t *testing.T) {
 	weights := []float64{0.5, 0.26, 0.14, 0.1, 0}
 	for _, start := range []float64{0, 0.3, 0.999999} {
 		total := 0
-		for i, copies := range draw(weights, 17, start) {
+		for i, copies := range Copies(weights, 17, start) {
 			if want := 17 * weights[i]; float64(copies) < math.Floor(want) || float64(copies) > math.Ceil(want) {
 				t.Errorf("weight %g is drawn %d times of 17", weights[i], copies)
 			}

@@ -50,5 +50,5 @@ func (t *Target) copies(vectors embedding.Matrix, n int, effective float64, seed
 	if err != nil {
 		return nil, w, err
 	}
-	return draw(w.Weights, n, rng.New(seed, "synthetic", "kept").Float64()), w, nil
+	return Copies(w.Weights, n, rng.New(seed, "synthetic", "kept").Float64()), w, nil
 }

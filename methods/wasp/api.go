@@ -95,7 +95,7 @@ func (s serving) Generate(ctx context.Context, prompts [][]int32, samples int, o
 		return nil, fmt.Errorf("wasp: %d samples of a prompt, want 1", samples)
 	}
 	out := make([][]lm.Sample, len(prompts))
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx) // after one failure nothing more is sent, which would be paid for
 	group.SetLimit(atOnce)
 	var done atomic.Int64
 	for i, p := range prompts {

@@ -110,9 +110,7 @@ type ask struct {
 func (g generator) write(ctx context.Context, e method.Env, classes []string, asks []ask, seed uint64, file string,
 	progress func(done, total int)) (rows []sampling.Row, err error) {
 	err = g.using(e, func(s sampling.Sampler, p *sampling.Prompter) error {
-		c := e.Config.Generate
-		b := sampling.Batch{Prompter: p, Samples: 1, Temperature: c.Temperature, TopP: c.TopP, MaxNew: c.MaxNewTokens,
-			Seed: seed, Label: g.name}
+		b := e.Writer.Batch(p, nil, 1, seed, g.name)
 		for _, a := range asks {
 			x, err := prompt(p, settings.Of(e.Config), classes[a.label], a.attribute, a.good, a.bad)
 			if err != nil {
@@ -120,7 +118,7 @@ func (g generator) write(ctx context.Context, e method.Env, classes []string, as
 			}
 			b.Prompts = append(b.Prompts, x)
 		}
-		rows, err = e.Writer.Sample(ctx, s, b, sampling.PartsOf(file), file, progress)
+		rows, err = e.Writer.Sample(ctx, s, b, file, progress)
 		return err
 	})
 	return rows, err

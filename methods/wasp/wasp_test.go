@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"popri/configs"
 	"popri/methods/sampling"
+	"popri/model/lm"
 	"popri/model/tokenizer"
 )
 
@@ -134,13 +138,35 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// TestPromptsFit: texts are left out until the prompt fits, the longest first; a task that does not fit is an error.
-func TestPromptsFit(t *testing.T) {
+// TestServerRefuses: after one refusal, no further prompts are sent.
+func TestServerRefuses(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		http.Error(w, "no credit", http.StatusPaymentRequired)
+	}))
+	defer server.Close()
+	s := serving{newAPI(server.URL+"/#model", false), bytesTokenizer(t)}
+	_, err := s.Generate(t.Context(), make([][]int32, 100), 1, lm.SampleOptions{MaxNewTokens: 1})
+	if err == nil || !strings.Contains(err.Error(), "no credit") || asked.Load() > atOnce {
+		t.Errorf("%d prompts were sent: %v", asked.Load(), err)
+	}
+}
+
+// bytesTokenizer has a token for each byte.
+func bytesTokenizer(t *testing.T) *tokenizer.Tokenizer {
+	t.Helper()
 	tok, err := tokenizer.TrainBPE(slices.Values([]string{"a"}),
 		tokenizer.TrainOptions{VocabSize: 258, SpecialTokens: []string{"<|endoftext|>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tok
+}
+
+// TestPromptsFit: texts are left out until the prompt fits, the longest first; a task that does not fit is an error.
+func TestPromptsFit(t *testing.T) {
+	tok := bytesTokenizer(t)
 	w := ofWASP(t)
 	good, bad := []string{"short", strings.Repeat("good ", 30)}, []string{"brief", strings.Repeat("bad ", 30)}
 	for context, want := range map[int]string{2000: "good good", 500: "short", 150: "Write a new"} {

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"unicode/utf8"
 
+	"popri/internal/exactjson"
 	"popri/internal/fault"
 )
 
@@ -139,7 +139,7 @@ func (f *File) parse() error {
 	f.tensors = map[string]Tensor{}
 	var spans []span
 	seenMetadata := false
-	err := eachMember(header, func(name string, value json.RawMessage) error {
+	err := exactjson.Members(header, func(name string, value json.RawMessage) error {
 		if name != metadataKey {
 			s, err := f.parseTensor(name, value, data)
 			spans = append(spans, s)
@@ -225,39 +225,6 @@ func (f *File) checkSpans(spans []span, size int64) error {
 	}
 	if end != size {
 		return f.bad("", "%d bytes follow the last tensor's data, which end at byte %d", size-end, end)
-	}
-	return nil
-}
-
-// eachMember calls visit for every member of a JSON object in the order of the text, duplicates included, which
-// decoding into a map would hide.
-func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	if _, err := decoder.Token(); err != nil {
-		return err
-	}
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		name, ok := token.(string)
-		if !ok {
-			return fmt.Errorf("%v stands where a name should", token)
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return fmt.Errorf("value of %q: %w", name, err)
-		}
-		if err := visit(name, value); err != nil {
-			return err
-		}
-	}
-	if _, err := decoder.Token(); err != nil {
-		return err
-	}
-	if token, err := decoder.Token(); err != io.EOF {
-		return fmt.Errorf("%v follows the header's object", token)
 	}
 	return nil
 }

@@ -32,6 +32,12 @@ const (
 	prependFirst          // before the text, unless it begins with one or with an added token
 )
 
+// before reports whether a mark for a space goes before a part, which may be the start of the text.
+func (p prepend) before(part, mark string, start bool) bool {
+	return part != "" && (p == prependPart ||
+		(p == prependUnless || p == prependFirst && start) && part[0] != ' ' && !strings.HasPrefix(part, mark))
+}
+
 func newByteFallback(v *vocabulary, pairs [][2]string, p prepend) (*byteFallback, error) {
 	m := &byteFallback{prepend: p, character: map[rune]int32{}, apart: true}
 	for b := range m.byteID {
@@ -76,21 +82,8 @@ func bytesOfFallback(piece string) string {
 	return strings.ReplaceAll(piece, blank, " ")
 }
 
-// blanks reports whether a blank goes before a part of the text.
-func (m *byteFallback) blanks(text string, start bool) bool {
-	switch m.prepend {
-	case prependPart:
-		return text != ""
-	case prependUnless:
-		return text != "" && text[0] != ' ' && !strings.HasPrefix(text, blank)
-	case prependFirst:
-		return text != "" && start && text[0] != ' ' && !strings.HasPrefix(text, blank)
-	}
-	return false
-}
-
 func (m *byteFallback) encode(ids []int32, text string, start bool) []int32 {
-	if m.blanks(text, start) {
+	if m.prepend.before(text, blank, start) {
 		if !m.apart {
 			return m.encodeWord(ids, blank+text)
 		}

@@ -15,10 +15,11 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	if settings.IgnoreMerges {
 		return errors.New("model.ignore_merges with byte_fallback is not supported")
 	}
-	inNormalizer, before, err := parseBlanks(file.Normalizer)
+	toBlanks, before, err := parseBlanks(file.Normalizer)
 	if err != nil {
 		return fmt.Errorf("normalizer: %w", err)
 	}
+	inNormalizer := toBlanks != nil
 	if inNormalizer && splitsBlanks(file.PreTokenizer) {
 		file.PreTokenizer = nil
 	}
@@ -36,7 +37,7 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	// The model inserts the blanks itself, which is faster; but normalized added tokens are searched in text with
 	// blanks.
 	if inNormalizer && slices.ContainsFunc(added, func(a AddedToken) bool { return a.Normalized }) {
-		t.normalizer, before = blanks{prepend: before == prependPart}, prependNever
+		t.normalizer, before = toBlanks, prependNever
 	}
 	strip, err := parseBlankDecoder(file.Decoder)
 	if err != nil {
@@ -53,10 +54,9 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 	return err
 }
 
-// step is one element of a Sequence, with the settings of the known elements.
+// step is one element of a decoder's Sequence, with the settings of the known elements.
 type step struct {
-	Type    string  `json:"type"`
-	Prepend *string `json:"prepend"`
+	Type    string `json:"type"`
 	Pattern *struct {
 		String *string `json:"String"`
 	} `json:"pattern"`
@@ -65,57 +65,46 @@ type step struct {
 	Stop    *int    `json:"stop"`
 }
 
-func (s step) prepends() bool { return s.Type == "Prepend" && s.Prepend != nil && *s.Prepend == blank }
-
 func (s step) replaces(from, to string) bool {
 	return s.Type == "Replace" && s.Pattern != nil && s.Pattern.String != nil && *s.Pattern.String == from &&
 		s.Content != nil && *s.Content == to
 }
 
-// steps reads one step or a Sequence of them, whose list stands under key.
-func steps(raw json.RawMessage, key string) ([]step, error) {
+// steps reads one step or a Sequence of them.
+func steps(raw json.RawMessage) ([]step, error) {
 	kind, err := typeOf(raw)
 	if err != nil {
 		return nil, err
 	}
-	list := []json.RawMessage{raw}
-	if kind == "Sequence" {
-		var sequence map[string]json.RawMessage
-		if err := json.Unmarshal(raw, &sequence); err != nil {
-			return nil, err
-		}
-		list = nil
-		if err := json.Unmarshal(sequence[key], &list); err != nil {
-			return nil, fmt.Errorf("a Sequence without %s: %w", key, err)
-		}
+	if kind != "Sequence" {
+		out := make([]step, 1)
+		return out, strict(raw, &out[0])
 	}
-	var out []step
-	for _, raw := range list {
-		var s step
-		if err := strict(raw, &s); err != nil {
-			return nil, err
-		}
-		out = append(out, s)
+	var sequence struct {
+		Type string `json:"type"`
+		List []step `json:"decoders"`
 	}
-	return out, nil
+	err = strict(raw, &sequence)
+	return sequence.List, err
 }
 
-func parseBlanks(raw json.RawMessage) (replaces bool, before prepend, err error) {
-	if isNull(raw) {
-		return false, prependNever, nil
+// parseBlanks reads a normalizer that turns spaces into blanks, and before which parts it puts one; nil for none.
+func parseBlanks(raw json.RawMessage) (n normalizer, before prepend, err error) {
+	if n, err = parseNormalizer(raw, true); n == nil || err != nil {
+		return nil, prependNever, err
 	}
-	list, err := steps(raw, "normalizers")
-	if err != nil {
-		return false, prependNever, err
+	list, ok := n.(normalizers)
+	if !ok {
+		list = normalizers{n}
 	}
-	if len(list) > 0 && list[0].prepends() {
+	if len(list) > 0 && list[0] == prependText(blank) {
 		before, list = prependPart, list[1:]
 	}
-	if len(list) != 1 || !list[0].replaces(" ", blank) {
-		return false, prependNever,
+	if len(list) != 1 || list[0] != (replace{old: " ", content: blank}) {
+		return nil, prependNever,
 			quote.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
 	}
-	return true, before, nil
+	return n, before, nil
 }
 
 // splitsBlanks recognises Gemma's split after spaces, of which the normalizer has left none.
@@ -142,7 +131,7 @@ func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
 			"%q and false)",
 			m.mark, m.split, blank)
 	}
-	return true, m.before, err
+	return true, m.scheme, err
 }
 
 // parseBlankDecoder accepts Replace, ByteFallback, Fuse, and optionally Strip of one space at the start.
@@ -150,7 +139,7 @@ func parseBlankDecoder(raw json.RawMessage) (strip bool, err error) {
 	if isNull(raw) {
 		return false, errors.New("is missing (supported with byte_fallback: Replace, ByteFallback, Fuse, Strip)")
 	}
-	list, err := steps(raw, "decoders")
+	list, err := steps(raw)
 	if err != nil {
 		return false, err
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
+	"popri/internal/exactjson"
 	"popri/internal/quote"
 )
 
@@ -59,39 +61,22 @@ type bpeSettings = bpe[vocabJSON, mergesJSON]
 type vocabJSON map[string]int32
 
 func (v *vocabJSON) UnmarshalJSON(b []byte) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	if open, err := d.Token(); err != nil {
-		return err
-	} else if open != json.Delim('{') {
-		return fmt.Errorf("model.vocab must be an object of tokens and ids, is %s", quote.Raw(fmt.Sprint(open)))
+	if b[0] != '{' {
+		return quote.Errorf("model.vocab must be an object of tokens and ids, is %s", quote.Raw(string(b[:1])))
 	}
 	*v = vocabJSON{}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
-		value, err := d.Token()
-		if err != nil {
-			return err
-		}
-		token := key.(string)
-		number, ok := value.(json.Number)
-		if !ok {
-			return quote.Errorf("model.vocab: the id of %q is %s, not a number", token, quote.Raw(fmt.Sprint(value)))
-		}
-		id, err := number.Int64()
+	return exactjson.Members(b, func(token string, value json.RawMessage) error {
+		id, err := strconv.Atoi(string(value))
 		if err != nil || id < 0 || id >= maxID {
-			return quote.Errorf("model.vocab: the id of %q is %s, allowed are 0 to %d", token,
-				quote.Raw(string(number)), maxID-1)
+			return quote.Errorf("model.vocab: the id of %q is %s, allowed are 0 to %d", token, quote.Raw(string(value)),
+				maxID-1)
 		}
 		if _, twice := (*v)[token]; twice {
 			return quote.Errorf("model.vocab: %q stands twice", token)
 		}
 		(*v)[token] = int32(id)
-	}
-	return nil
+		return nil
+	})
 }
 
 // mergesJSON is a list of pairs, each ["a", "b"] or "a b".

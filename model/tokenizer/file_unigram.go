@@ -206,7 +206,7 @@ func (m *metaspace) UnmarshalJSON(raw []byte) error {
 		return quote.Errorf("Metaspace with add_prefix_space false and prepend_scheme %q contradicts itself",
 			s.Scheme)
 	}
-	*m = metaspace{mark: s.Mark, before: before, split: s.Split == nil || *s.Split}
+	*m = metaspace{mark: s.Mark, scheme: before, split: s.Split == nil || *s.Split}
 	return nil
 }
 
@@ -222,7 +222,7 @@ func parseUnigramDecoder(raw json.RawMessage) (joiner, error) {
 	if kind == "Metaspace" {
 		var m metaspace
 		err := strict(raw, &m)
-		return metaspaceDecoder{mark: m.mark, strip: m.before != prependNever}, err
+		return metaspaceDecoder{mark: m.mark, strip: m.scheme != prependNever}, err
 	}
 	strip, err := parseBlankDecoder(raw)
 	return byteFallbackDecoder{strip: strip}, err

@@ -42,7 +42,7 @@ func (whitespaceSplit) cut(p piece, visit func(piece)) {
 // Richardson 2018).
 type metaspace struct {
 	mark   string
-	before prepend // prependUnless, prependFirst or prependNever
+	scheme prepend // prependUnless, prependFirst or prependNever
 	split  bool
 }
 
@@ -50,10 +50,8 @@ func (m metaspace) cut(p piece, visit func(piece)) {
 	if p.text == "" {
 		return
 	}
-	prepends := (m.before == prependUnless || m.before == prependFirst && p.start) &&
-		p.text[0] != ' ' && !strings.HasPrefix(p.text, m.mark)
 	out := piece{strings.ReplaceAll(p.text, " ", m.mark), p.start}
-	if prepends {
+	if m.scheme.before(p.text, m.mark, p.start) {
 		out.text = m.mark + out.text
 	}
 	if !m.split {

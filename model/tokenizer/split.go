@@ -69,21 +69,16 @@ func splitDigits(text string) int {
 // takes a contraction with it.
 func splitO200K(text string) int {
 	first, size := classAt(text)
-	if first != letter && first != number && text[0] != '\r' && text[0] != '\n' && len(text) > size {
-		if n := casedWord(text, size, smallAtEnd); n > 0 {
+	skips := first != letter && first != number && text[0] != '\r' && text[0] != '\n' && len(text) > size
+	for _, alternative := range [...]int{smallAtEnd, capitalFirst} {
+		if skips {
+			if n := casedWord(text, size, alternative); n > 0 {
+				return n
+			}
+		}
+		if n := casedWord(text, 0, alternative); n > 0 {
 			return n
 		}
-	}
-	if n := casedWord(text, 0, smallAtEnd); n > 0 {
-		return n
-	}
-	if first != letter && first != number && text[0] != '\r' && text[0] != '\n' && len(text) > size {
-		if n := casedWord(text, size, capitalFirst); n > 0 {
-			return n
-		}
-	}
-	if n := casedWord(text, 0, capitalFirst); n > 0 {
-		return n
 	}
 	return splitRest(text, 3, "\r\n/")
 }

@@ -35,13 +35,13 @@ func Mechanism(c configs.Config, sigma float64, b ledger.Budget) fedsim.Mechanis
 	g := fedsim.Gaussian{Sigma: sigma, Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound,
 		Float32: c.AtClients()}
 	d := methods.Of(c)
-	selection := d.SelectionOf(c)
+	selection := d.Selection(c)
 	switch {
 	case g.Sampling == ledger.Tree:
 		return &fedsim.Tree{Sigma: sigma, Leaf: g.Cohort, Order: rng.Seed(c.Seed, "order")}
 	case selection != nil:
 		return fedsim.Selection{Scale: sigma, Picks: selection.Picks, Slack: selection.Slack, Group: b.Group}
-	case d.NeedsOf(c).Teachers != nil:
+	case d.Needs(c).Teachers != nil:
 		return fedsim.Choice{Gaussian: g}
 	case c.Aggregate.Least > 0:
 		return fedsim.Aggregated{Gaussian: g}

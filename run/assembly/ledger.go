@@ -51,7 +51,7 @@ func BudgetOf(c configs.Config, p *clients.Population, tag string) ledger.Budget
 	if c.Fed.Elsewhere() { // nobody here sees the data
 		b.Data, b.Clients = "", c.Fed.Clients
 	}
-	if methods.Of(c).SelectionOf(c) != nil {
+	if methods.Of(c).Selection(c) != nil {
 		b.Mechanism = string(accountant.Gumbel)
 	}
 	if ledger.Sampling(c.Fed.Sampling) == ledger.Fixed {
@@ -158,7 +158,7 @@ func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, erro
 	}
 	each := planned(c, b)
 	each.Sigma = sigma
-	for i := range methods.Of(c).ReleasesOf(c) {
+	for i := range methods.Of(c).Releases(c) {
 		each = each.At(i+1, b.Clients)
 		each.ReleaseHash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s %d", name, i)))
 		r.Entries = append(r.Entries, each)
@@ -169,7 +169,7 @@ func Expect(c configs.Config, b ledger.Budget, name string) (ledger.Record, erro
 // planned is the charge of a release as the configuration plans it, without noise.
 func planned(c configs.Config, b ledger.Budget) ledger.Entry {
 	e := ledger.Entry{Sampling: ledger.Sampling(c.Fed.Sampling), Cohort: c.Fed.ClientsPerRound}
-	if of := methods.Of(c).SelectionOf(c); of != nil {
+	if of := methods.Of(c).Selection(c); of != nil {
 		e.Mechanism, e.Picks, e.Slack = accountant.Gumbel, of.Picks, of.Slack
 	}
 	if e.Sampling == ledger.Poisson {
@@ -241,7 +241,7 @@ func Calibrate(c configs.Config, b ledger.Budget, before []ledger.Entry) (float6
 	}
 	each := planned(c, b)
 	plan := accountant.Plan{Before: ledger.Events(b, before), Each: each.Event(b)}
-	plan.Each.Count = ledger.Releases(each, methods.Of(c).ReleasesOf(c), b)
+	plan.Each.Count = ledger.Releases(each, methods.Of(c).Releases(c), b)
 	a := ledger.Accountant(b, append(before, each))
 	sigma, err := plan.Sigma(a, c.Privacy.Epsilon, c.Privacy.Delta)
 	if err != nil || len(before) == 0 {

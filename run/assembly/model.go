@@ -149,7 +149,7 @@ func NewEncoder(c configs.Config, public datasets.Public) (embedding.Encoder, er
 
 // joined puts form and words next to embeddings, where the configuration asks for them.
 func joined(c configs.Config, e embedding.Encoder) embedding.Encoder {
-	if methods.Of(c).NeedsOf(c).Meaning {
+	if methods.Of(c).Needs(c).Meaning {
 		return e
 	}
 	return embedding.Join(e, c.Scoring.Form, c.Scoring.Words)

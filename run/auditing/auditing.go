@@ -212,6 +212,6 @@ func Expected(c configs.Config) (e audit.Expected) {
 		e.First = new(audit.Expected)
 		e.First.Query, e.First.Bound = d.First(c)
 	}
-	e.Once, e.None = d.Releases != nil && d.Releases(c) == 1, d.ReleasesOf(c) == 0
+	e.Once, e.None = d.Releases(c) == 1 && d.Rounds(c) > 1, d.Releases(c) == 0
 	return e
 }

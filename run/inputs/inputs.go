@@ -57,7 +57,7 @@ const (
 func Of(c configs.Config, public, encoder string) (Inputs, error) {
 	in := Inputs{Settings: map[string]string{}, Content: map[string]string{publicKey: public, encoderKey: encoder,
 		computeKey: assembly.ComputeType(c.Model.DType).String()}}
-	further := methods.Of(c).NeedsOf(c).Models
+	further := methods.Of(c).Needs(c).Models
 	for _, k := range configs.Keys() {
 		path := slices.ContainsFunc(further, func(m method.Model) bool { return m.Key == k.Name })
 		if !path && !slices.Contains(passing, k.Name) {

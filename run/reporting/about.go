@@ -22,7 +22,7 @@ func About(dir string) (watch.About, error) {
 	}
 	title, subtitle := titles(dir, c)
 	d := methods.Of(*c)
-	return watch.About{Title: title, Subtitle: subtitle, Rounds: d.RoundsOf(*c), Series: d.Series.WithPrivacy()}, nil
+	return watch.About{Title: title, Subtitle: subtitle, Rounds: d.Rounds(*c), Series: d.Series.WithPrivacy()}, nil
 }
 
 // configuration is the configuration of the run in dir.
@@ -40,6 +40,6 @@ func titles(dir string, c *configs.Config) (title, subtitle string) {
 	if title = c.Provenance["title"]; title == "" {
 		title = d.Title + " run " + filepath.Base(dir)
 	}
-	rounds := quote.Count(d.RoundsOf(*c), "round", "")
+	rounds := quote.Count(d.Rounds(*c), "round", "")
 	return title, fmt.Sprintf("%s; %s of %s", c.Provenance["private"], rounds, d.Work(*c))
 }

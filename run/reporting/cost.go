@@ -28,7 +28,7 @@ func CostOf(dir string) (Cost, error) {
 		return Cost{}, err
 	}
 	d := methods.Of(*c)
-	cost := Cost{Name: filepath.Base(dir), Rounds: d.RoundsOf(*c)}
+	cost := Cost{Name: filepath.Base(dir), Rounds: d.Rounds(*c)}
 	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
 	stages, took, err := timesOf(dir, "")
 	if err != nil {

@@ -19,7 +19,7 @@ func privacy(f guarantee.Facts, c *configs.Config) report.Privacy {
 	d := methods.Of(*c)
 	_, bound := d.Query(*c)
 	p := report.Privacy{Epsilon: b.Epsilon, Delta: b.Delta, Spent: f.Spent, Spending: f.Spending(),
-		Protects: f.Protects(), Unit: b.Unit, Clients: b.Clients, Rounds: own, Planned: d.ReleasesOf(*c),
+		Protects: f.Protects(), Unit: b.Unit, Clients: b.Clients, Rounds: own, Planned: d.Releases(*c),
 		ClipNorm:   bound,
 		Accountant: accountants[ledger.Accountant(b, f.Record.Entries).Name()], Relation: string(b.Relation),
 		Statement: f.Statement(), Warnings: f.Warnings()}

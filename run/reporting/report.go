@@ -69,11 +69,11 @@ func Of(dir string) (report.Report, error) {
 			Seconds: perRound[m.Number]})
 	}
 	var settled bool
-	if r.Convergence, settled = convergence(*c, d.RoundsOf(*c), figures, perRound); r.Convergence != "" {
+	if r.Convergence, settled = convergence(*c, d.Rounds(*c), figures, perRound); r.Convergence != "" {
 		r.Notes = append(r.Notes, r.Convergence)
 	}
-	if len(figures) < d.RoundsOf(*c) && !(finished && settled) {
-		r.Interrupted = fmt.Sprintf("after round %d of %d", len(figures), d.RoundsOf(*c))
+	if len(figures) < d.Rounds(*c) && !(finished && settled) {
+		r.Interrupted = fmt.Sprintf("after round %d of %d", len(figures), d.Rounds(*c))
 		if finished {
 			r.Interrupted += ": the budget covers no more"
 		}
@@ -92,7 +92,7 @@ func Of(dir string) (report.Report, error) {
 	if err := addSamples(&r, dir, c); err != nil {
 		return r, err
 	}
-	if r.Texts, err = roundTexts(dir, c, d.RoundsOf(*c)); err != nil {
+	if r.Texts, err = roundTexts(dir, c, d.Rounds(*c)); err != nil {
 		return r, err
 	}
 	r.Stages, r.Settings = stages, settings(c)

@@ -63,7 +63,7 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 	if err != nil {
 		return nil, err
 	}
-	d.Releases = methods.Of(c).ReleasesOf(c)
+	d.Releases = methods.Of(c).Releases(c)
 	if d.Releases > 0 {
 		d.NoiseMultiplier = record.Entries[len(record.Entries)-1].Sigma
 	}

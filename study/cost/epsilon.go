@@ -115,7 +115,7 @@ var asks = []string{"seed", "data", "model.path", "generate.by_label", "scoring"
 func Question(c grid.Cell) string {
 	m := methods.Of(c.Config)
 	asked, _ := m.Query(c.Config)
-	if mean, _ := target.Query(c.Config); asked != mean || m.ReleasesOf(c.Config) != 1 || c.Config.Privacy.Continues != "" ||
+	if mean, _ := target.Query(c.Config); asked != mean || m.Releases(c.Config) != 1 || c.Config.Privacy.Continues != "" ||
 		c.Config.Fed.Elsewhere() {
 		return ""
 	}

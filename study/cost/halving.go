@@ -42,9 +42,9 @@ func (h Halving) Plan(cells []grid.Cell, seeds int) ([]Rung, error) {
 		return nil, fault.Userf("--adaptive: --eta is %d and --min-rounds %d, want 2 or more and 1 or more", h.Eta,
 			h.MinRounds)
 	}
-	rounds := methods.Of(cells[0].Config).RoundsOf(cells[0].Config)
+	rounds := methods.Of(cells[0].Config).Rounds(cells[0].Config)
 	for _, c := range cells {
-		if n := methods.Of(c.Config).RoundsOf(c.Config); n != rounds {
+		if n := methods.Of(c.Config).Rounds(c.Config); n != rounds {
 			return nil, fault.Userf("--adaptive: the settings have %d and %d rounds; rounds are what it divides, so "+
 				"all must have as many", rounds, n)
 		}

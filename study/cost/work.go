@@ -83,7 +83,7 @@ func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []str
 	for _, length := range []*int{&c.Generate.MaxNewTokens, &c.Downstream.Length} {
 		*length = of.tokens(*length)
 	}
-	cost := m.CostOf(c)
+	cost := m.Cost(c)
 	p := Work{Samples: cost.Samples, Pairs: cost.Pairs, Product: cost.Product, SmallModels: len(rows) * c.Downstream.Trainings}
 	if m.ChoosesMix(c) {
 		p.SmallModels += 3
@@ -127,7 +127,7 @@ func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []str
 // training is the work of a simulation whose clients train the small model, a pass over their texts in a round, and which
 // measures it on the validation clients after each. Frozen weights have no gradients.
 func (n Counts) training(c configs.Config, small lm.Shape) float64 {
-	needs, of, each := methods.Of(c).NeedsOf(c), n[clients.Train], 6.0
+	needs, of, each := methods.Of(c).Needs(c), n[clients.Train], 6.0
 	if !needs.Small || needs.Counts || of.Clients == 0 {
 		return 0
 	}
@@ -141,19 +141,19 @@ func (n Counts) training(c configs.Config, small lm.Shape) float64 {
 		each *= float64(asked) / float64(of.Clients)
 	}
 	texts := each*float64(of.Texts) + 2*float64(n[clients.Validation].Texts)
-	return texts * float64(methods.Of(c).ReleasesOf(c)) * float64(c.Downstream.Length) * float64(small.Parameters)
+	return texts * float64(methods.Of(c).Releases(c)) * float64(c.Downstream.Length) * float64(small.Parameters)
 }
 
 // voting is the operations of clients who vote for each token as teachers, of whom each reads its prompt and half a text
 // again for a vote: keys and values of all rarely fit.
 func (n Counts) voting(c configs.Config, weights float64) float64 {
-	teachers := methods.Of(c).NeedsOf(c).Teachers
+	teachers := methods.Of(c).Needs(c).Teachers
 	if teachers == nil {
 		return 0
 	}
 	tokens := teachers.Examples*c.Generate.MaxNewTokens + c.Generate.MaxNewTokens/2
 	voters := cmp.Or(teachers.Number, n[clients.Train].Clients)
-	return 2 * weights * float64(methods.Of(c).ReleasesOf(c)*voters*tokens)
+	return 2 * weights * float64(methods.Of(c).Releases(c)*voters*tokens)
 }
 
 // shapes are the shapes of the generator and of the small model.

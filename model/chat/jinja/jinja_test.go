@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,6 +162,23 @@ func TestErrors(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", source, err, want)
+		}
+	}
+}
+
+// TestOrder: whole numbers that are far apart have an order, and a number that is none has no order.
+func TestOrder(t *testing.T) {
+	for source, want := range map[string]string{
+		"{{ 9223372036854775807 > -1 }} {{ -2 < 9223372036854775807 }}":          "True True",
+		"{{ [9223372036854775807, -9]|sort }}":                                   "[-9, 9223372036854775807]",
+		"{{ n < 1 }} {{ n > 1 }} {{ n >= n }} {{ [1, n]|max }} {{ [1, n]|min }}": "False False False 1 1",
+	} {
+		parsed, err := Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parsed.Render(map[string]Value{"n": math.NaN()}); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", source, got, err, want)
 		}
 	}
 }

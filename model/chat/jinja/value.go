@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -250,7 +251,7 @@ func (in *state) compare(a, b Value, depth int) int {
 	ai, af, aw, ok := number(a)
 	if bi, bf, bw, too := number(b); ok && too {
 		if aw && bw {
-			return int(min(1, max(-1, ai-bi)))
+			return cmp.Compare(ai, bi)
 		}
 		switch {
 		case af < bf:
