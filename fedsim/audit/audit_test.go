@@ -284,7 +284,7 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 	e := r.Record.Entries[0]
 	made := &release.Release{Round: e.Round, Query: e.Query, Sigma: e.Sigma, Sensitivity: e.Sensitivity,
 		Clients: e.Clients, Cohort: e.Cohort, Sampling: e.Sampling, Bound: 1, Step: 0.25,
-		Sum: []float64{0.5, 0.3}}
+		Sum: []float64{0.5, 0.3}, Hash: e.ReleaseHash}
 	r.compare("x", made, e, r.Record.Budget)
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "is not on the grid") {
 		t.Errorf("off the grid: %q", r.Problems)
@@ -294,6 +294,34 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 	r.compare("x", made, e, r.Record.Budget)
 	if len(r.Problems) != 2 {
 		t.Errorf("a larger norm and seeded noise: %q", r.Problems)
+	}
+}
+
+// TestChargesAreCompared: whatever decides about a release's cost must be what the ledger charged.
+func TestChargesAreCompared(t *testing.T) {
+	node := &release.Release{Round: 2, Query: "updates", Sigma: 1, Sensitivity: 1, Sampling: ledger.Tree, Cohort: 5,
+		Clients: 5, Tree: 1, Leaf: 2, Leaves: 6}
+	sampled := &release.Release{Round: 1, Query: "mean", Sigma: 1, Sensitivity: 1, Sampling: ledger.Poisson, Cohort: 10,
+		Clients: 10}
+	for name, c := range map[string]struct {
+		found  *release.Release
+		change func(*ledger.Entry)
+	}{
+		"":          {node, func(*ledger.Entry) {}},
+		"round":     {node, func(e *ledger.Entry) { e.Round++ }},
+		"noise":     {node, func(e *ledger.Entry) { e.Sigma = 2 }},
+		"tree":      {node, func(e *ledger.Entry) { e.Tree = 2 }},
+		"leaf":      {node, func(e *ledger.Entry) { e.Leaf = 3 }},
+		"leaves":    {node, func(e *ledger.Entry) { e.Leaves = 5 }},
+		"mechanism": {node, func(e *ledger.Entry) { e.Mechanism = accountant.Gumbel }},
+		"rate":      {sampled, func(e *ledger.Entry) { e.SamplingRate /= 2 }},
+	} {
+		e, r := c.found.Charge(trainClients), &Report{}
+		c.change(&e)
+		r.compare("x", c.found, e, ledger.Budget{Clients: trainClients})
+		if r.Sound() != (name == "") {
+			t.Errorf("another %q: %q", name, r.Problems)
+		}
 	}
 }
 
