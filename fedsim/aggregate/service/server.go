@@ -330,9 +330,9 @@ func (s *Server) nudge() {
 const glance = 500 * time.Millisecond
 
 // drive makes the share of each batch when its time has come and the other aggregator says what it holds. That one may
-// be down for any time.
+// be down for any time. Another failure may last until somebody acts on it, so each is a warning the first time.
 func (s *Server) drive(ctx context.Context) {
-	delay := time.Duration(0)
+	delay, told := time.Duration(0), ""
 	for ctx.Err() == nil {
 		id, wait, ok := s.Aggregator.Pending()
 		if !ok {
@@ -342,11 +342,16 @@ func (s *Server) drive(ctx context.Context) {
 			if outcome := aggregate.OutcomeOf(err); outcome == aggregate.Accepted || outcome == aggregate.Few {
 				_, _, unproved, _ := s.Aggregator.Counts()
 				s.Log.Info("settled", "batch", id.String()[:12], "outcome", string(outcome), "unproved", unproved)
-				delay = 0
+				delay, told = 0, ""
 				continue
 			}
 			delay = min(max(2*delay, 50*time.Millisecond), 5*time.Second)
-			s.Log.Debug("not settled", "batch", id.String()[:12], "error", err, "again", delay)
+			level := slog.LevelDebug
+			waiting := aggregate.OutcomeOf(err) == aggregate.Waiting || OutcomeOf(err) == aggregate.Waiting
+			if !waiting && ctx.Err() == nil && err.Error() != told {
+				level, told = slog.LevelWarn, err.Error()
+			}
+			s.Log.Log(ctx, level, "not settled", "batch", id.String()[:12], "error", err, "again", delay)
 			wait = delay
 		}
 		select {

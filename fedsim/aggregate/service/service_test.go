@@ -405,6 +405,69 @@ func TestConnections(t *testing.T) {
 	}
 }
 
+// TestFailuresAreWarnings: a batch that cannot be settled is a warning once, and again when the reason changes.
+func TestFailuresAreWarnings(t *testing.T) {
+	f := testfederation.New(t, 3, nil)
+	secrets, err := f.ServerTLS(filepath.Join(f.Dir, string(aggregate.Leader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := make(lines)
+	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader),
+		Peer: f.Remote(aggregate.Helper, string(aggregate.Leader)), Dir: t.TempDir(), InFlight: 1, Patience: time.Minute,
+		Log: slog.New(slog.NewTextHandler(levels, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: make([]byte, sha256.Size),
+		Query: "mean", Values: 4, Bound: 1, Sigma: 2, Clients: 3, Least: 2,
+		Deadline: uint64(time.Now().Add(time.Hour / 2).Unix())}
+	if err := f.Aggregator(aggregate.Leader).Announce(a.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	path := f.LedgerPath(aggregate.Leader)
+	good := testfile.Read(t, path)
+	damage := func(with string) { testfile.Write(t, path, string(good)+with) }
+	damage("x")
+	f.Advance()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- server.Serve(ctx, l, secrets) }()
+	warning, again := `level=WARN msg="not settled"`, `level=DEBUG msg="not settled"`
+	for i, want := range []string{warning, again, again} {
+		if line := <-levels; !strings.Contains(line, want) || !strings.Contains(line, "damaged") {
+			t.Errorf("failure %d: %s", i+1, line)
+		}
+	}
+	damage("xy")
+	line := <-levels
+	for strings.Contains(line, again) { // it was on its way
+		line = <-levels
+	}
+	if !strings.Contains(line, warning) {
+		t.Errorf("another failure: %s", line)
+	}
+	stop()
+	for running := true; running; {
+		select {
+		case <-levels:
+		case err := <-ended:
+			if running = false; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// lines are the lines of a log.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
 // TestShutdown: a server that is told to end answers the request under way.
 func TestShutdown(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
