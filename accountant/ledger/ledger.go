@@ -204,7 +204,7 @@ func (l *Ledger) Charge(e Entry) error {
 	if err := l.add(e.record(after)); err != nil {
 		return err
 	}
-	l.content.entries = append(slices.Clone(l.content.entries), e)
+	l.content.entries = append(l.content.entries, e)
 	return nil
 }
 
