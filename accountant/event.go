@@ -176,7 +176,9 @@ func (e Event) validate() error {
 }
 
 func validRelation(r Relation) (Relation, error) {
-	r = neighbours(r)
+	if r == "" {
+		r = AddOrRemove
+	}
 	if err := r.Validate(); err != nil {
 		return r, fmt.Errorf("accountant: %w", err)
 	}
