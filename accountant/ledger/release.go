@@ -66,7 +66,7 @@ func (l *Ledger) Covers(e Entry) error {
 // covers returns ε after a further charge like e, or a [*BudgetError]. It is the only place that compares with the
 // budget.
 func (l *Ledger) covers(e Entry) (after float64, err error) {
-	budget, entries := l.content.budget, l.content.entries
+	budget, entries := l.content.Budget, l.content.Entries
 	if after, err = Spent(budget, append(entries, e)); err != nil || after <= budget.Epsilon {
 		return after, err
 	}
@@ -89,7 +89,7 @@ func (l *Ledger) own(match func(Entry) bool) int {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	n := 0
-	for _, c := range l.content.entries {
+	for _, c := range l.content.Entries {
 		if !c.Inherited && match(c) {
 			n++
 		}
