@@ -34,9 +34,7 @@ func TestCallers(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	content := []byte("question")
 	hash := sha256.Sum256(content)
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean",
-		Values: 4, Bound: 1, Sigma: 2,
-		Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
+	a := announcement(hash[:])
 	leader := func(as string) *service.Remote {
 		r := f.Remote(aggregate.Leader, as)
 		t.Cleanup(r.Close)
@@ -407,54 +405,27 @@ func TestConnections(t *testing.T) {
 
 // TestFailuresAreWarnings: a batch that cannot be settled is a warning once, and again when the reason changes.
 func TestFailuresAreWarnings(t *testing.T) {
-	f := testfederation.New(t, 3, nil)
-	secrets, err := f.ServerTLS(filepath.Join(f.Dir, string(aggregate.Leader)))
-	if err != nil {
+	f, log := testfederation.New(t, 3, nil), make(lines, 1<<10)
+	f.Stop(aggregate.Leader)
+	f.Log = slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	f.Start(aggregate.Leader)
+	if err := f.Aggregator(aggregate.Leader).Announce(announcement(make([]byte, sha256.Size)).Encode()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	levels := make(lines)
-	server := service.New(service.Options{Aggregator: f.Aggregator(aggregate.Leader),
-		Peer: f.Remote(aggregate.Helper, string(aggregate.Leader)), Dir: t.TempDir(), InFlight: 1, Patience: time.Minute,
-		Log: slog.New(slog.NewTextHandler(levels, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: make([]byte, sha256.Size),
-		Query: "mean", Values: 4, Bound: 1, Sigma: 2, Clients: 3, Least: 2,
-		Deadline: uint64(time.Now().Add(time.Hour / 2).Unix())}
-	if err := f.Aggregator(aggregate.Leader).Announce(a.Encode()); err != nil {
-		t.Fatal(err)
-	}
-	path := f.LedgerPath(aggregate.Leader)
-	good := testfile.Read(t, path)
-	damage := func(with string) { testfile.Write(t, path, string(good)+with) }
-	damage("x")
-	f.Advance()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- server.Serve(ctx, l, secrets) }()
-	warning, again := `level=WARN msg="not settled"`, `level=DEBUG msg="not settled"`
-	for i, want := range []string{warning, again, again} {
-		if line := <-levels; !strings.Contains(line, want) || !strings.Contains(line, "damaged") {
-			t.Errorf("failure %d: %s", i+1, line)
+	good := testfile.Read(t, f.LedgerPath(aggregate.Leader))
+	for more := range 2 {
+		if err := os.Truncate(f.LedgerPath(aggregate.Leader), int64(len(good)+1+more)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	damage("xy")
-	line := <-levels
-	for strings.Contains(line, again) { // it was on its way
-		line = <-levels
-	}
-	if !strings.Contains(line, warning) {
-		t.Errorf("another failure: %s", line)
-	}
-	stop()
-	for running := true; running; {
-		select {
-		case <-levels:
-		case err := <-ended:
-			if running = false; err != nil {
-				t.Error(err)
+		f.Advance()
+		for tries := 0; !strings.Contains(<-log, `level=WARN msg="not settled"`); tries++ {
+			if tries == 100 {
+				t.Fatal("no warning")
+			}
+		}
+		for range 2 {
+			if line := <-log; !strings.Contains(line, `level=DEBUG msg="not settled"`) {
+				t.Errorf("the same failure: %s", line)
 			}
 		}
 	}
@@ -466,6 +437,11 @@ type lines chan string
 func (l lines) Write(b []byte) (int, error) {
 	l <- string(b)
 	return len(b), nil
+}
+
+func announcement(question []byte) *aggregate.Announcement {
+	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: question, Query: "mean",
+		Values: 4, Bound: 1, Sigma: 2, Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
 }
 
 // TestShutdown: a server that is told to end answers the request under way.
