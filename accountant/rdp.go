@@ -15,7 +15,7 @@ type RDP struct {
 	// Relation is which data sets are neighbours; the zero value is [AddOrRemove], which has the bounds of [ZeroOut].
 	Relation Relation
 
-	// orders, if not nil, are those of a library to compare with, each above 1.
+	// orders, if not nil, are the orders of a library to compare with, each above 1.
 	orders []float64
 	// noKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 under strong noise, where every
 	// order's conversion stays above a positive floor. Some libraries do not use it.
