@@ -5,8 +5,6 @@ package accountant
 type Accountant interface {
 	// Name is how reports call it: "exact", "rdp", "pld".
 	Name() string
-	// Neighbours says which data sets the bounds hold for.
-	Neighbours() Relation
 	// Epsilon returns the least ε that the accountant can show for the given δ (0 < δ < 1): 0 without events, +Inf
 	// without noise.
 	Epsilon(events []Event, delta float64) (float64, error)

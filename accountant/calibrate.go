@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 )
 
 // Plan says what to calibrate: releases of one kind, after releases that were already made.
@@ -108,33 +109,16 @@ func (p Plan) Rounds(a Accountant, epsilon, delta float64, limit int) (int, erro
 	if err := errors.Join(validEpsilon(epsilon), validDelta(delta), e.validate()); err != nil {
 		return 0, err
 	}
-	fits := func(n int) (bool, error) {
+	var failed error
+	fits := func(n int) bool {
 		spent, err := a.Epsilon(p.with(p.Each.Sigma, n), delta)
-		return spent <= epsilon, err
+		failed = err
+		return err == nil && spent <= epsilon
 	}
 	low, high := 0, 1 // low releases are within, high are not or are one above the limit
-	for high <= limit {
-		ok, err := fits(high)
-		if err != nil {
-			return 0, err
-		}
-		if !ok {
-			break
-		}
+	for high <= limit && fits(high) {
 		low, high = high, 2*high
 	}
-	high = min(high, limit+1)
-	for low+1 < high {
-		middle := low + (high-low)/2
-		ok, err := fits(middle)
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low, nil
+	more := sort.Search(min(high, limit+1)-low-1, func(n int) bool { return failed != nil || !fits(low+n+1) })
+	return low + more, failed
 }

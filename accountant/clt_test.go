@@ -13,9 +13,6 @@ type clt struct{}
 // Name implements [Accountant].
 func (clt) Name() string { return "gdp-clt" }
 
-// Neighbours implements [Accountant].
-func (clt) Neighbours() Relation { return AddOrRemove }
-
 // Epsilon implements [Accountant], as an approximation.
 func (clt) Epsilon(events []Event, delta float64) (float64, error) {
 	if err := validDelta(delta); err != nil {

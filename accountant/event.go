@@ -66,19 +66,16 @@ var relations = []Relation{ZeroOut, AddOrRemove, Replace}
 
 // GroupWords says what the relation means for up to k clients together, and how far it lets a sum move.
 func (r Relation) GroupWords(k int) string {
-	who, texts := "one client", "one client's texts are"
+	who := "one client"
 	if k > 1 {
 		who = fmt.Sprintf("up to %d clients", k)
-		texts = "the texts of " + who + " are"
 	}
-	var differ string
+	differ := "one of them lacks " + who + "; the number of clients is secret"
 	switch r {
 	case ZeroOut:
-		differ = "in whether " + texts + " there or taken away, the number of clients being public"
+		differ = "the texts of " + who + " are taken away in one of them; the number of clients is public"
 	case Replace:
-		differ = "in the whole data of " + who + ", the number of clients being public"
-	default:
-		differ = "by " + who + " more or less, the number of clients being secret"
+		differ = "they differ in the whole data of " + who + "; the number of clients is public"
 	}
 	distance := "the norm bound"
 	switch times := int(Event{Group: k}.shift(r)); {
@@ -87,7 +84,7 @@ func (r Relation) GroupWords(k int) string {
 	case times > 1:
 		distance = fmt.Sprintf("%d times the norm bound", times)
 	}
-	return "neighbouring data sets differ " + differ + ": a sum moves by at most " + distance
+	return "Two data sets are neighbours if " + differ + ". A sum moves by at most " + distance + "."
 }
 
 // Validate returns an error that lists the relations there are.
@@ -176,7 +173,9 @@ func (e Event) validate() error {
 }
 
 func validRelation(r Relation) (Relation, error) {
-	r = neighbours(r)
+	if r == "" {
+		r = AddOrRemove
+	}
 	if err := r.Validate(); err != nil {
 		return r, fmt.Errorf("accountant: %w", err)
 	}

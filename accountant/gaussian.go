@@ -16,9 +16,6 @@ type Exact struct {
 // Name implements [Accountant].
 func (Exact) Name() string { return "exact" }
 
-// Neighbours implements [Accountant].
-func (x Exact) Neighbours() Relation { return neighbours(x.Relation) }
-
 // Epsilon implements [Accountant]. The result is at least the true ε up to the rounding of δ(ε), a few parts in 1e15.
 func (x Exact) Epsilon(events []Event, delta float64) (float64, error) {
 	if err := validDelta(delta); err != nil {
@@ -75,13 +72,6 @@ func checked(relation Relation, events []Event) (Relation, []Event, error) {
 		}
 	}
 	return r, merge(events), nil
-}
-
-func neighbours(r Relation) Relation {
-	if r == "" {
-		return AddOrRemove
-	}
-	return r
 }
 
 // totalMu composes Gaussian releases: the squares of shift/σ add up.

@@ -38,7 +38,7 @@ type testCase struct {
 		RDP       []float64
 		Events    []testEvent
 		Relation  string
-		Direction Direction
+		Direction string
 		testTree
 	}
 }
@@ -207,7 +207,7 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 		a = Exact{Relation: relation}
 	case "rdp":
 		if c.Quantity == "rdp" {
-			r := RDP{Orders: []float64{c.Params.Alpha}}
+			r := RDP{orders: []float64{c.Params.Alpha}}
 			_, divergences, err := r.curve(events)
 			if err != nil {
 				return 0, true, err
@@ -218,9 +218,9 @@ func (c *testCase) compute(orders map[string][]float64) (value float64, ok bool,
 		if !found && c.Params.Orders != "" {
 			return 0, true, fmt.Errorf("no order list %q", c.Params.Orders)
 		}
-		a = RDP{Orders: list, NoKLBound: c.Params.Orders == "opacus", Relation: relation} // that library has no such bound
+		a = RDP{orders: list, noKLBound: c.Params.Orders == "opacus", Relation: relation} // that library has no such bound
 	case "pld":
-		a = PLD{Relation: relation, Direction: c.Params.Direction}
+		a = PLD{Relation: relation, direction: c.Params.Direction}
 	case "prv": // whose own error is 0.01
 		a = PLD{Relation: relation, Accuracy: 1e-4}
 	case "gdp-clt":

@@ -1,18 +1,6 @@
 package accountant
 
-import (
-	"fmt"
-	"math"
-)
-
-// Direction says which of two neighbours, under [ZeroOut] and [AddOrRemove], holds the client.
-type Direction string
-
-// The directions. "" takes the worse of both.
-const (
-	Remove Direction = "remove" // losses of the data set with the client's texts against the one without
-	Add    Direction = "add"    // the other way round
-)
+import "math"
 
 // PLD follows the distribution of the privacy loss itself, L = ln P(x)/Q(x) for an outcome x of P, for a pair P, Q that
 // is the hardest case. The losses of releases add up, so their distributions are convolved, on a grid by a fast Fourier
@@ -25,18 +13,16 @@ const (
 type PLD struct {
 	// Relation is which data sets are neighbours; the zero value is [AddOrRemove], which has the bounds of [ZeroOut].
 	Relation Relation
-	// Direction restricts the bounds to one direction under [ZeroOut] and [AddOrRemove]; both count if empty.
-	Direction Direction
 	// Accuracy is the error of ε from the grid to aim at, relative to ε (or to 0.01 where ε is below); 0 means 1e-5.
 	// Less takes longer.
 	Accuracy float64
+	// direction compares with libraries that look at one of two neighbours, under [ZeroOut] and [AddOrRemove]: "remove"
+	// for the losses of the data set with the client's texts against the one without, "add" the other way round.
+	direction string
 }
 
 // Name implements [Accountant].
 func (PLD) Name() string { return "pld" }
-
-// Neighbours implements [Accountant].
-func (p PLD) Neighbours() Relation { return neighbours(p.Relation) }
 
 // Epsilon implements [Accountant]: the bound from above. Losses too large for the grid, of noise that protects nobody,
 // are left to [RDP].
@@ -128,11 +114,6 @@ func (p PLD) split(events []Event) (r Relation, mu float64, rest []Event, err er
 	if err != nil {
 		return r, 0, nil, err
 	}
-	switch p.Direction {
-	case "", Remove, Add:
-	default:
-		return r, 0, nil, fmt.Errorf("accountant: direction is %q, want %q, %q or both", p.Direction, Remove, Add)
-	}
 	var plain []Event
 	for _, e := range events {
 		switch {
@@ -160,9 +141,9 @@ func silent(events []Event) bool {
 
 func (p PLD) directions(forward, backward []release) [][]release {
 	switch {
-	case backward == nil || p.Direction == Remove:
+	case backward == nil || p.direction == "remove":
 		return [][]release{forward}
-	case p.Direction == Add:
+	case p.direction == "add":
 		return [][]release{backward}
 	}
 	return [][]release{forward, backward}

@@ -41,12 +41,12 @@ func TestOneSampledReleaseIsExact(t *testing.T) {
 		if want < 1e-12 {
 			continue
 		}
-		lower, upper := deltaBounds(t, PLD{Direction: Remove}, events, epsilon)
+		lower, upper := deltaBounds(t, PLD{direction: "remove"}, events, epsilon)
 		if !(lower <= want*(1+1e-9) && upper >= want*(1-1e-9) && upper <= want*1.01) {
 			t.Errorf("q %g, sigma %g, epsilon %g: delta between %g and %g, want %g", q, sigma, epsilon, lower, upper,
 				want)
 		}
-		low, high := bounds(t, PLD{Direction: Remove}, events, want)
+		low, high := bounds(t, PLD{direction: "remove"}, events, want)
 		if low > epsilon*(1+1e-9) || high < epsilon*(1-1e-9) || high > epsilon*(1+1e-4)+1e-5 {
 			t.Errorf("q %g, sigma %g: epsilon between %g and %g, want %g", q, sigma, low, high, epsilon)
 		}
@@ -90,8 +90,8 @@ func TestTwoReleasesAgainstAllOutcomes(t *testing.T) {
 			p    PLD
 			a, b func(float64) float64
 		}{
-			"remove":  {PLD{Direction: Remove}, mix(c.q, none, plus), none},
-			"add":     {PLD{Direction: Add}, none, mix(c.q, none, plus)},
+			"remove":  {PLD{direction: "remove"}, mix(c.q, none, plus), none},
+			"add":     {PLD{direction: "add"}, none, mix(c.q, none, plus)},
 			"replace": {PLD{Relation: Replace}, mix(c.q, none, plus), mix(c.q, none, minus)},
 		} {
 			want := hockeyStick(x.a, x.b, c.epsilon)
@@ -483,14 +483,12 @@ func TestExtremesOfPLD(t *testing.T) {
 		for _, p := range []PLD{{}, {Relation: Replace}} {
 			_, got := bounds(t, p, c.events, 1e-5)
 			if !(got >= c.least && got <= c.most) {
-				t.Errorf("%s, %s: epsilon %g, want %g to %g", c.name, p.Neighbours(), got, c.least, c.most)
+				t.Errorf("%s, %s: epsilon %g, want %g to %g", c.name, p.Relation, got, c.least, c.most)
 			}
 		}
 	}
-	for _, bad := range []PLD{{Relation: "x"}, {Direction: "sideways"}} {
-		if _, err := bad.Epsilon(nil, 1e-5); err == nil {
-			t.Errorf("%+v: no error", bad)
-		}
+	if _, err := (PLD{Relation: "x"}).Epsilon(nil, 1e-5); err == nil {
+		t.Error("a relation that is none: no error")
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 //
 // holds, and the least over the orders is returned. The zero value uses usualOrders and the bound below.
 type RDP struct {
-	// Orders are the α to try, each above 1; nil means usualOrders. More orders cost time and never loosen the
-	// bound.
-	Orders []float64
-	// NoKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 under strong noise, where every
-	// order's conversion stays above a positive floor. Some libraries do not use it.
-	NoKLBound bool
 	// Relation is which data sets are neighbours; the zero value is [AddOrRemove], which has the bounds of [ZeroOut].
 	Relation Relation
+
+	// orders, if not nil, are the orders of a library to compare with, each above 1.
+	orders []float64
+	// noKLBound leaves out the bound δ ≤ sqrt(1 − exp(−r)). That bound gives ε = 0 under strong noise, where every
+	// order's conversion stays above a positive floor. Some libraries do not use it.
+	noKLBound bool
 }
 
 // usualOrders are dense where few rounds or little noise put the best order, and reach far enough for small ε.
@@ -42,9 +42,6 @@ func defaultOrders() []float64 {
 // Name implements [Accountant].
 func (RDP) Name() string { return "rdp" }
 
-// Neighbours implements [Accountant].
-func (r RDP) Neighbours() Relation { return neighbours(r.Relation) }
-
 // Epsilon implements [Accountant].
 func (r RDP) Epsilon(events []Event, delta float64) (float64, error) {
 	if err := validDelta(delta); err != nil {
@@ -57,7 +54,7 @@ func (r RDP) Epsilon(events []Event, delta float64) (float64, error) {
 	if delta -= slack(events); !(delta > 0) {
 		return math.Inf(1), nil
 	}
-	return rdpEpsilon(orders, divergences, delta, !r.NoKLBound), nil
+	return rdpEpsilon(orders, divergences, delta, !r.noKLBound), nil
 }
 
 // Delta implements [Accountant].
@@ -69,22 +66,13 @@ func (r RDP) Delta(events []Event, epsilon float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return math.Min(1, rdpDelta(orders, divergences, epsilon, !r.NoKLBound)+slack(events)), nil
+	return math.Min(1, rdpDelta(orders, divergences, epsilon, !r.noKLBound)+slack(events)), nil
 }
 
 // curve adds the divergences of all events at each order.
 func (r RDP) curve(events []Event) (orders, divergences []float64, err error) {
-	orders = r.Orders
-	if orders == nil {
+	if orders = r.orders; orders == nil {
 		orders = usualOrders
-	}
-	if len(orders) == 0 {
-		return nil, nil, fmt.Errorf("accountant: rdp without orders")
-	}
-	for _, a := range orders {
-		if !(a > 1) {
-			return nil, nil, fmt.Errorf("accountant: rdp order %g, want more than 1", a)
-		}
 	}
 	relation, events, err := checked(r.Relation, events)
 	if err != nil {

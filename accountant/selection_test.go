@@ -79,7 +79,7 @@ func TestSelections(t *testing.T) {
 	}
 	for _, a := range []Accountant{Exact{}, PLD{}, RDP{Relation: Replace}} {
 		if _, err := a.Epsilon([]Event{few}, 1e-5); !errors.Is(err, ErrNotApplicable) {
-			t.Errorf("%s under %s: %v", a.Name(), a.Neighbours(), err)
+			t.Errorf("%+v: %v", a, err)
 		}
 	}
 	for _, bad := range []Event{{Mechanism: Gumbel, Sigma: 1, Count: 1}, {Sigma: 1, Picks: 2, Count: 1},
@@ -115,7 +115,7 @@ func TestGoldenSelection(t *testing.T) {
 	for _, c := range file.Cases {
 		events := []Event{{Mechanism: Gumbel, Sigma: c.Scale, Picks: c.Picks, Slack: c.Slack, Count: c.Lists},
 			{Sigma: c.Sigma, Count: c.Sums}}
-		got, err := RDP{Orders: file.Orders, Relation: ZeroOut}.Epsilon(events, c.Delta)
+		got, err := RDP{orders: file.Orders, Relation: ZeroOut}.Epsilon(events, c.Delta)
 		if err != nil || math.Abs(got/c.Epsilon-1) > 1e-9 {
 			t.Errorf("%+v: ε = %.15g (%v)", c, got, err)
 		}

@@ -279,7 +279,7 @@ func (g Game) counted() (w opponents, err error) {
 // spelling are clients with made-up rows of tokens, more of them for each.
 type spelling struct{}
 
-func (spelling) Clients() int { return gameClients + 1 }
+func (spelling) N() int { return gameClients + 1 }
 
 func (spelling) Rows(client int) [][]int32 {
 	random, row := rng.New(1, "canary", "counts", strconv.Itoa(client)), make([]int32, 10*(client+1))
@@ -292,7 +292,7 @@ func (spelling) Rows(client int) [][]int32 {
 // playing are clients with made-up changes of up to three times a bound.
 type playing struct{ bound float64 }
 
-func (playing) Clients() int { return gameClients + 1 }
+func (playing) N() int       { return gameClients + 1 }
 func (playing) Workers() int { return 1 }
 
 func (p playing) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
@@ -373,7 +373,7 @@ func (g Game) ranked() (w opponents, err error) {
 // histogram are teachers with these votes.
 type histogram []int64
 
-func (histogram) Clients() int { return gameClients + 1 }
+func (histogram) N() int { return gameClients + 1 }
 
 func (h histogram) Votes(ensemble.Question) ([]int64, error) { return h, nil }
 

@@ -1,16 +1,14 @@
 package fedsim
 
 import (
-	"fmt"
-
 	"popri/scoring/counts"
 	"popri/scoring/query"
 )
 
 // Counter holds the tokens of each train client's texts (package local). They are private data.
 type Counter interface {
-	// Clients is the number of train clients.
-	Clients() int
+	// N is the number of train clients.
+	N() int
 	// Rows are the texts of a client, as rows of tokens.
 	Rows(client int) [][]int32
 }
@@ -19,15 +17,9 @@ type Counter interface {
 // are not zero, and only these are rounded and added: zero is on every grid.
 type Counting struct{ Counter }
 
-// N implements Clients.
-func (c Counting) N() int { return c.Clients() }
-
 // CanAnswer implements Clients.
 func (c Counting) CanAnswer(q query.Question) error {
-	if _, ok := q.(counts.Question); !ok {
-		return fmt.Errorf("fedsim: %s is no question about counts of tokens, which alone these clients answer", q.Name())
-	}
-	return nil
+	return only[counts.Question](q, "counts of tokens")
 }
 
 // Sum implements Clients.

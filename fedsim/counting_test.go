@@ -18,7 +18,7 @@ import (
 // texts are clients with rows of tokens.
 type texts [][][]int32
 
-func (t texts) Clients() int         { return len(t) }
+func (t texts) N() int               { return len(t) }
 func (t texts) Rows(i int) [][]int32 { return t[i] }
 func (t texts) question() counts.Question {
 	q := counts.Question{Share: .7}

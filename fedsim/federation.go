@@ -25,6 +25,14 @@ type Clients interface {
 	Sum(Round) (Sum, error)
 }
 
+// only refuses questions of other kinds than Q.
+func only[Q query.Question](q query.Question, about string) error {
+	if _, ok := q.(Q); !ok {
+		return fmt.Errorf("fedsim: %s is no question about %s, which alone these clients answer", q.Name(), about)
+	}
+	return nil
+}
+
 // Round is what a sum is about.
 type Round struct {
 	release.Request

@@ -2,7 +2,6 @@ package fedsim
 
 import (
 	"errors"
-	"fmt"
 
 	"popri/scoring/ensemble"
 	"popri/scoring/query"
@@ -11,8 +10,8 @@ import (
 // Ensemble are train clients whose texts are prompts of a language model, which votes for the next token of a common
 // text (package local). Each client is in one teacher at most. The votes are private data.
 type Ensemble interface {
-	// Clients is the number of train clients.
-	Clients() int
+	// N is the number of train clients.
+	N() int
 	// Votes is the exact histogram of the teachers' votes: how many vote for each token.
 	Votes(q ensemble.Question) ([]int64, error)
 }
@@ -20,15 +19,9 @@ type Ensemble interface {
 // Teachers are the clients of an [Ensemble], who answer with a histogram.
 type Teachers struct{ Ensemble }
 
-// N implements Clients.
-func (t Teachers) N() int { return t.Clients() }
-
 // CanAnswer implements Clients.
 func (t Teachers) CanAnswer(q query.Question) error {
-	if _, ok := q.(ensemble.Question); !ok {
-		return fmt.Errorf("fedsim: the teachers cannot answer %s", q.Name())
-	}
-	return nil
+	return only[ensemble.Question](q, "tokens to vote for")
 }
 
 // Sum implements Clients: the histogram in steps of the grid, which are powers of two below 1.

@@ -17,7 +17,7 @@ import (
 // voters are teachers of whom each votes for a token of its own under a prefix, but for those that agree.
 type voters struct{ n, agree int }
 
-func (v voters) Clients() int { return v.n }
+func (v voters) N() int { return v.n }
 
 func (v voters) Votes(q ensemble.Question) ([]int64, error) {
 	counts := make([]int64, q.Vocab)

@@ -1,7 +1,6 @@
 package fedsim
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"popri/scoring/query"
@@ -10,8 +9,8 @@ import (
 
 // Learner trains a model at each train client (package local). Its results are private data.
 type Learner interface {
-	// Clients is the number of train clients.
-	Clients() int
+	// N is the number of train clients.
+	N() int
 	// Each trains the question's model at each of the given clients and hands its change to use, in any order and from
 	// several goroutines, each with a worker's number below Workers. Change is used again for the next client.
 	Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error
@@ -24,16 +23,8 @@ type Learner interface {
 // is in memory.
 type Learning struct{ Learner }
 
-// N implements Clients.
-func (l Learning) N() int { return l.Clients() }
-
 // CanAnswer implements Clients.
-func (l Learning) CanAnswer(q query.Question) error {
-	if _, ok := q.(update.Question); !ok {
-		return fmt.Errorf("fedsim: %s is no question about weights, which alone these clients answer", q.Name())
-	}
-	return nil
-}
+func (l Learning) CanAnswer(q query.Question) error { return only[update.Question](q, "weights") }
 
 // Sum implements Clients.
 func (l Learning) Sum(r Round) (Sum, error) {

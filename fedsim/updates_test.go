@@ -24,8 +24,8 @@ type learner struct{ clients int }
 
 const changes = 300 // values
 
-func (l learner) Clients() int { return l.clients }
-func (learner) Workers() int   { return 3 }
+func (l learner) N() int     { return l.clients }
+func (learner) Workers() int { return 3 }
 
 func (l learner) change(client, round int) []float64 {
 	r := rng.New(1, "change", strconv.Itoa(client), strconv.Itoa(round))

@@ -10,7 +10,6 @@ import (
 	"popri/configs"
 	"popri/fedsim"
 	"popri/fedsim/release"
-	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/genetic"
@@ -175,10 +174,6 @@ func TestGeneticRefuses(t *testing.T) {
 	} {
 		c := evolvingEmbeddings(t)
 		change(&c)
-		dir := filepath.Join(t.TempDir(), "run")
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
-			!strings.Contains(err.Error(), key) || exists(dir) {
-			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
-		}
+		refuses(t, c, key)
 	}
 }

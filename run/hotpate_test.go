@@ -12,7 +12,6 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/fedsim/release"
-	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
@@ -207,10 +206,6 @@ func TestHotPATERefuses(t *testing.T) {
 	} {
 		c := voting(t)
 		change(&c)
-		dir := filepath.Join(t.TempDir(), "run")
-		if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
-			!strings.Contains(err.Error(), key) || exists(dir) {
-			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
-		}
+		refuses(t, c, key)
 	}
 }

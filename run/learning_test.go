@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"popri/eval/downstream"
 	"popri/fedsim"
 	"popri/fedsim/release"
-	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/lora"
 	"popri/methods"
@@ -239,11 +237,6 @@ func TestLearningRefuses(t *testing.T) {
 		c := testworld.Shared(t).Config
 		c.Method = "dp_ftrl"
 		change(&c)
-		dir := filepath.Join(t.TempDir(), "run")
-		err := train(t.Context(), Options{Config: c, Dir: dir})
-		if !fault.IsUser(err) || !strings.Contains(err.Error(), key) || exists(dir) ||
-			errors.Is(err, ledger.ErrBudget) {
-			t.Errorf("%s: %v; there is a folder: %v", key, err, exists(dir))
-		}
+		refuses(t, c, key)
 	}
 }

@@ -355,29 +355,19 @@ func TestRefusedEarly(t *testing.T) {
 		testfile.Write(t, c.Data.Public, texts)
 		for _, m := range []string{"popri", "grpo", "private_evolution_sft", "public_selection"} {
 			c.Method = m
-			dir := filepath.Join(t.TempDir(), "run")
-			if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
-				!strings.Contains(err.Error(), "200 public texts are all alike") || exists(dir) {
-				t.Errorf("%s, %s: the error is %v; there is a folder: %v", m, name, err, exists(dir))
-			}
+			refuses(t, c, "200 public texts are all alike")
 		}
 	}
-	c, dir := w.Config, filepath.Join(t.TempDir(), "run")
+	c := w.Config
 	c.Scoring.Encoder, c.Scoring.Dim, c.Data.Public = "latent", 512, filepath.Join(t.TempDir(), "public.jsonl")
 	testfile.Write(t, c.Data.Public, strings.Repeat(same+two, 100))
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
-		!strings.Contains(err.Error(), "too few") || exists(dir) {
-		t.Errorf("two texts for the latent encoder give %v; there is a folder: %v", err, exists(dir))
-	}
+	refuses(t, c, "too few")
 	c = w.Config
 	c.Data.Private = filepath.Join(t.TempDir(), "clients\xff.parquet")
 	if err := os.Symlink(w.Private, c.Data.Private); err != nil {
 		t.Skip(err) // a file system whose names are all UTF-8
 	}
-	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) ||
-		!strings.Contains(err.Error(), "data.private") || exists(dir) {
-		t.Errorf("a path that is not UTF-8 gives %v; there is a folder: %v", err, exists(dir))
-	}
+	refuses(t, c, "data.private")
 }
 
 // TestNoRoom: a write that the system refuses half way, as on a full disk, ends the run with the file's name; with room

@@ -2,11 +2,15 @@ package run
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"popri/accountant/ledger"
 	"popri/configs"
+	"popri/internal/fault"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
@@ -62,6 +66,17 @@ func train(ctx context.Context, o Options) error {
 	}
 	defer s.Close()
 	return s.Train(ctx)
+}
+
+// refuses asks for a run: the error is the user's and names what is wrong, which is not the budget, and there is no
+// folder.
+func refuses(t *testing.T, c configs.Config, wrong string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := train(t.Context(), Options{Config: c, Dir: dir}); !fault.IsUser(err) || errors.Is(err, ledger.ErrBudget) ||
+		!strings.Contains(err.Error(), wrong) || exists(dir) {
+		t.Errorf("method %s, want %q: %v; there is a folder: %v", c.Method, wrong, err, exists(dir))
+	}
 }
 
 // mustTrain is [train] of what may not fail.

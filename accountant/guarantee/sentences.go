@@ -23,25 +23,6 @@ func (f Facts) who() string {
 	return "one client"
 }
 
-// neighbours says which data sets must look alike, and how far a sum moves between them.
-func (f Facts) neighbours() string {
-	g := max(1, f.Record.Budget.Group)
-	whose, norm := "one client", "the norm bound"
-	if g > 1 {
-		whose, norm = fmt.Sprintf("up to %d clients", g), fmt.Sprintf("%d times the norm bound", g)
-	}
-	switch f.Record.Budget.Relation {
-	case accountant.Replace:
-		return fmt.Sprintf("Two data sets are neighbours if they differ in the texts of %s; the number of clients "+
-			"is public. A sum moves by at most twice %s.", whose, norm)
-	case accountant.AddOrRemove:
-		return fmt.Sprintf("Two data sets are neighbours if one of them lacks %s. A sum moves by at most %s.", whose,
-			norm)
-	}
-	return fmt.Sprintf("Two data sets are neighbours if the texts of %s are taken away in one of them; the number "+
-		"of clients is public. A sum moves by at most %s.", whose, norm)
-}
-
 // Bound is "(ε, δ)-differentially private with ε = … and δ = …" with the run's figures.
 func (f Facts) Bound() string {
 	return fmt.Sprintf("(ε, δ)-differentially private with ε = %s and δ = %g", accountant.RoundUp(f.Spent, 4),
@@ -61,7 +42,7 @@ func (f Facts) Charged() []string {
 	return []string{
 		fmt.Sprintf("What was charged, %s of %s, is %s together. The budget is ε = %g.",
 			quote.Count(own+inherited, "answer", ""), quote.Count(b.Clients, "client", ""), f.Bound(), b.Epsilon),
-		fmt.Sprintf("The unit of privacy: %s.", b.Unit), f.neighbours(),
+		fmt.Sprintf("The unit of privacy: %s.", b.Unit), b.Relation.GroupWords(b.Group),
 		"This is a ledger without a run: what was asked, and the noise, cannot be checked here."}
 }
 
@@ -86,7 +67,7 @@ func (f Facts) Statement() []string {
 		say("All releases together, and whatever is computed from them, synthetic texts included, are %s. The "+
 			"budget is ε = %g.", f.Bound(), b.Epsilon)
 		say("%s", f.Protected())
-		say("%s", f.neighbours())
+		say("%s", b.Relation.GroupWords(b.Group))
 		say("The probability that the outcome is one of any given set is at most e^ε = %s times its probability with a "+
 			"neighbour, plus δ = %g.", accountant.RoundUp(math.Exp(f.Spent), 4), b.Delta)
 		say("The guarantee is for the %d train clients only.", b.Clients)
@@ -105,10 +86,11 @@ func (f Facts) Statement() []string {
 	out = append(out, f.validation())
 	if f.selected() {
 		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d "+
-			"individuals at most, and no count. The noise was Gumbel noise%s, drawn exactly with whole numbers; a "+
-			"noisy threshold hides which individuals have votes at all. The exact counts were in one place, the "+
-			"memory of the program that made the selections, which must be trusted.",
-			quote.Count(own, "selection", ""), b.Clients, quote.Plural(own, "was", "were"), f.picks(), f.scale())
+			"individuals at most, and no count. The noise was Gumbel noise of scale %s votes, drawn exactly with whole "+
+			"numbers; a noisy threshold hides which individuals have votes at all. The exact counts were in one place, "+
+			"the memory of the program that made the selections, which must be trusted.",
+			quote.Count(own, "selection", ""), b.Clients, quote.Plural(own, "was", "were"), f.picks(),
+			f.sigmas(accountant.Gumbel))
 	} else if f.chosen() {
 		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was "+
 			"none); the sums were made%s.", quote.Count(own, "sum", ""), f.whose(), f.noise())
@@ -143,18 +125,6 @@ func (f Facts) picks() (most int) {
 		most = max(most, e.Picks)
 	}
 	return most
-}
-
-// scale says how strong the noise of selections is.
-func (f Facts) scale() string {
-	var scales []string
-	for _, e := range f.Record.Entries {
-		if s := fmt.Sprintf("%.6g", e.Sigma); e.Mechanism == accountant.Gumbel && !e.Inherited &&
-			!slices.Contains(scales, s) {
-			scales = append(scales, s)
-		}
-	}
-	return " of scale " + strings.Join(scales, " or ") + " votes"
 }
 
 // chosen reports whether choices by sums were released, and not the sums.
@@ -193,17 +163,23 @@ func (f Facts) validation() string {
 }
 
 func (f Facts) noise() string {
-	var sigmas []string
-	for _, e := range f.Record.Entries {
-		if s := fmt.Sprintf("%.6g", e.Sigma); !e.Inherited && !slices.Contains(sigmas, s) {
-			sigmas = append(sigmas, s)
-		}
-	}
-	if len(sigmas) == 0 {
+	sigmas := f.sigmas("")
+	if sigmas == "" {
 		return ""
 	}
 	return fmt.Sprintf(" with noise of standard deviation %s times the largest norm of a client's vector, "+
-		"rounding included", strings.Join(sigmas, " or "))
+		"rounding included", sigmas)
+}
+
+// sigmas are the noise multipliers of the run's releases by a mechanism.
+func (f Facts) sigmas(m accountant.Mechanism) string {
+	var sigmas []string
+	for _, e := range f.Record.Entries {
+		if s := fmt.Sprintf("%.6g", e.Sigma); e.Mechanism == m && !e.Inherited && !slices.Contains(sigmas, s) {
+			sigmas = append(sigmas, s)
+		}
+	}
+	return strings.Join(sigmas, " or ")
 }
 
 // sampling says which clients were asked.

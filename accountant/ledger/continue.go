@@ -24,19 +24,19 @@ func Continue(old, path string, b Budget) (*Ledger, error) {
 		return nil, err
 	}
 	defer from.Close()
-	if differences := b.protects(from.content.budget); len(differences) > 0 {
+	if differences := b.protects(from.content.Budget); len(differences) > 0 {
 		return nil, fmt.Errorf("ledger: %s: %w: this run cannot continue it: %s", old, ErrBadBudget,
 			strings.Join(differences, "; "))
 	}
-	last := from.content.last
-	if from.content.by != "" {
-		last = from.content.hashes[from.content.lines()-2]
+	last := from.content.Head()
+	if from.content.ContinuedBy != "" {
+		last = from.content.Hashes[from.content.lines()-2]
 	}
 	var l *Ledger
 	if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
-		if from.content.by != "" {
+		if from.content.ContinuedBy != "" {
 			return nil, fmt.Errorf("ledger: %s: %w, by a ledger that starts with %.12s… and is not at %s", old,
-				ErrContinued, from.content.by, path)
+				ErrContinued, from.content.ContinuedBy, path)
 		}
 		inherited := from.Entries()
 		for i := range inherited {
@@ -55,13 +55,13 @@ func Continue(old, path string, b Budget) (*Ledger, error) {
 	} else if l, err = Open(path); err != nil {
 		return nil, err
 	}
-	switch first := l.content.hashes[0]; {
-	case l.content.continues != last:
+	switch first := l.content.Hashes[0]; {
+	case l.content.Continues != last:
 		err = fmt.Errorf("ledger: %s does not continue %s as it is now: %s", path, old, l.continuing(from))
-	case from.content.by == "":
+	case from.content.ContinuedBy == "":
 		err = from.add(func(previous string) any { return continuedRecord{"continued", first, previous} })
-	case from.content.by != first:
-		err = fmt.Errorf("ledger: %s: %w, by one that starts with %.12s…", old, ErrContinued, from.content.by)
+	case from.content.ContinuedBy != first:
+		err = fmt.Errorf("ledger: %s: %w, by one that starts with %.12s…", old, ErrContinued, from.content.ContinuedBy)
 	}
 	if err != nil {
 		l.Close()
@@ -72,8 +72,8 @@ func Continue(old, path string, b Budget) (*Ledger, error) {
 
 // continuing names the ledger that l continues, if that is not from as it is now.
 func (l *Ledger) continuing(from *Ledger) string {
-	switch at := slices.Index(from.content.hashes, l.content.continues); {
-	case l.content.continues == "":
+	switch at := slices.Index(from.content.Hashes, l.content.Continues); {
+	case l.content.Continues == "":
 		return "it continues none"
 	case at < 0:
 		return "it continues another one"

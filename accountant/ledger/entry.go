@@ -125,12 +125,17 @@ func (e Entry) Event(b Budget) accountant.Event {
 	return event
 }
 
-// Events converts charges for the accountants.
+// Events converts charges for the accountants. Equal charges that follow each other become one event: a long ledger is
+// counted with each further charge.
 func Events(b Budget, entries []Entry) []accountant.Event {
-	events, counts := make([]accountant.Event, len(entries)), releases(entries)
+	var events []accountant.Event
+	last, counts := accountant.Event{}, releases(entries)
 	for i, e := range entries {
-		events[i] = e.Event(b)
-		events[i].Count = counts[i]
+		if event := e.Event(b); i == 0 || event != last {
+			events, last = append(events, event), event
+			events[len(events)-1].Count = 0
+		}
+		events[len(events)-1].Count += counts[i]
 	}
 	return events
 }

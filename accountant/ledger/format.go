@@ -75,18 +75,12 @@ func unseal(line []byte) (body []byte, hash string, err error) {
 
 // content is a parsed ledger.
 type content struct {
-	budget     Budget
-	entries    []Entry
-	totals     []float64 // after each entry
-	continues  string    // last hash of the ledger that this one continues
-	by         string    // hash of the first line of the ledger that continues this one
-	hashes     []string  // of each line
-	last       string    // the last line's hash
-	size       int       // bytes of all lines that count
-	unfinished bool      // the last of these has no line break
+	Record
+	size       int  // bytes of all lines that count
+	unfinished bool // the last of these has no line break
 }
 
-func (c content) lines() int { return len(c.hashes) }
+func (c content) lines() int { return len(c.Hashes) }
 
 // parse reads a whole ledger.
 func parse(b []byte) (content, error) {
@@ -103,8 +97,7 @@ func parse(b []byte) (content, error) {
 		if err := c.add(number, body); err != nil {
 			return c, fmt.Errorf("%w: line %d: %w", ErrDamaged, number, err)
 		}
-		c.last = hash
-		c.hashes = append(c.hashes, hash)
+		c.Hashes = append(c.Hashes, hash)
 		c.size += len(line)
 		if ended {
 			c.size++
@@ -113,7 +106,7 @@ func parse(b []byte) (content, error) {
 			break
 		}
 	}
-	if len(c.hashes) == 0 {
+	if len(c.Hashes) == 0 {
 		return c, fmt.Errorf("%w: it is empty", ErrDamaged)
 	}
 	return c, nil
@@ -128,12 +121,12 @@ func (c *content) add(number int, body []byte) error {
 		if r.Type != "budget" || r.Previous != "" {
 			return fmt.Errorf("a ledger starts with its budget, this with %q", r.Type)
 		}
-		c.budget = r.Budget
-		c.budget.Epsilon = float64(r.Epsilon)
-		c.continues = r.Continues
-		return c.budget.Validate()
+		c.Budget = r.Budget
+		c.Budget.Epsilon = float64(r.Epsilon)
+		c.Continues = r.Continues
+		return c.Budget.Validate()
 	}
-	if c.by != "" {
+	if c.ContinuedBy != "" {
 		return fmt.Errorf("it stands after the line that says that the ledger is continued elsewhere")
 	}
 	var kind struct {
@@ -143,8 +136,8 @@ func (c *content) add(number int, body []byte) error {
 		return err
 	}
 	follows := func(previous string) error {
-		if previous != c.last {
-			return fmt.Errorf("it does not follow the line before: it names %.12q, that has %.12q", previous, c.last)
+		if previous != c.Head() {
+			return fmt.Errorf("it does not follow the line before: it names %.12q, that has %.12q", previous, c.Head())
 		}
 		return nil
 	}
@@ -158,16 +151,16 @@ func (c *content) add(number int, body []byte) error {
 			return err
 		}
 		e := r.Entry
-		if err := e.validate(c.budget); err != nil {
+		if err := e.validate(c.Budget); err != nil {
 			return err
 		}
-		if err := e.follows(c.entries); err != nil {
+		if err := e.follows(c.Entries); err != nil {
 			return err
 		}
-		if e.Inherited && (c.continues == "" || len(c.entries) > 0 && !c.entries[len(c.entries)-1].Inherited) {
+		if e.Inherited && (c.Continues == "" || len(c.Entries) > 0 && !c.Entries[len(c.Entries)-1].Inherited) {
 			return fmt.Errorf("it is an inherited charge where none can be")
 		}
-		c.entries, c.totals = append(c.entries, e), append(c.totals, float64(r.EpsilonSpent))
+		c.Entries, c.Totals = append(c.Entries, e), append(c.Totals, float64(r.EpsilonSpent))
 	case "continued":
 		var r continuedRecord
 		if err := strict(body, &r); err != nil {
@@ -179,7 +172,7 @@ func (c *content) add(number int, body []byte) error {
 		if err := follows(r.Previous); err != nil {
 			return err
 		}
-		c.by = r.By
+		c.ContinuedBy = r.By
 	default:
 		return fmt.Errorf("type is %q, want \"charge\" or \"continued\"", kind.Type)
 	}

@@ -40,7 +40,7 @@ func checkHead(path string, c content) error {
 	case h.lines > lines:
 		return fmt.Errorf("%w: it has %d complete lines, and had %d: it was cut short after line %d", ErrDamaged,
 			lines, h.lines, lines)
-	case h.lines < 1 || h.last != c.hashes[h.lines-1] || h.lines < lines-1:
+	case h.lines < 1 || h.last != c.Hashes[h.lines-1] || h.lines < lines-1:
 		return fmt.Errorf("%w: its head says %d lines ending in %.12s…, which its %d lines do not bear out",
 			ErrDamaged, h.lines, h.last, lines)
 	}
@@ -91,7 +91,7 @@ func inspect(path string) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("ledger: %s: %w", path, err)
 	}
-	return Record{c.budget, c.entries, c.totals, c.continues, c.by, c.hashes}, nil
+	return c.Record, nil
 }
 
 // Read returns the budget and charges of a ledger without locking or changing it, for reports.

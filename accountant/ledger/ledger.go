@@ -151,17 +151,17 @@ func open(path string, lock *filelock.Lock) (l *Ledger, err error) {
 	if err := l.file.Sync(); err != nil {
 		return l, fmt.Errorf("ledger: %w", err)
 	}
-	return l, writeHead(path, head{l.content.lines(), l.content.last})
+	return l, writeHead(path, head{l.content.lines(), l.content.Head()})
 }
 
 // Budget returns what was given to [Create].
-func (l *Ledger) Budget() Budget { return l.content.budget }
+func (l *Ledger) Budget() Budget { return l.content.Budget }
 
 // Entries returns all charges, oldest first.
 func (l *Ledger) Entries() []Entry {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	return slices.Clone(l.content.entries)
+	return slices.Clone(l.content.Entries)
 }
 
 // Spent returns the ε spent so far at the budget's δ.
@@ -180,7 +180,7 @@ func (l *Ledger) After(e Entry, more int) (float64, error) {
 // published. A charge that would exceed the budget is refused with a [BudgetError] and writes nothing. After any other
 // error, the charge may or may not be on disk: open the ledger again to find out.
 func (l *Ledger) Charge(e Entry) error {
-	if err := e.validate(l.content.budget); err != nil {
+	if err := e.validate(l.content.Budget); err != nil {
 		return err
 	}
 	if e.Inherited {
@@ -191,10 +191,10 @@ func (l *Ledger) Charge(e Entry) error {
 	if l.broken != nil {
 		return fmt.Errorf("ledger: %s: an earlier charge failed (%w); open it again", l.path, l.broken)
 	}
-	if l.content.by != "" {
+	if l.content.ContinuedBy != "" {
 		return fmt.Errorf("ledger: %s: %w", l.path, ErrContinued)
 	}
-	if err := e.follows(l.content.entries); err != nil {
+	if err := e.follows(l.content.Entries); err != nil {
 		return err
 	}
 	after, err := l.covers(e)
@@ -204,7 +204,7 @@ func (l *Ledger) Charge(e Entry) error {
 	if err := l.add(e.record(after)); err != nil {
 		return err
 	}
-	l.content.entries = append(slices.Clone(l.content.entries), e)
+	l.content.Entries, l.content.Totals = append(l.content.Entries, e), append(l.content.Totals, after)
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (l *Ledger) add(record func(previous string) any) error {
 		l.broken = err
 		return err
 	}
-	line, hash := seal(record, l.content.last)
+	line, hash := seal(record, l.content.Head())
 	err := func() error {
 		if _, err := l.file.WriteAt(line, l.size); err != nil {
 			return errors.Join(err, l.file.Truncate(l.size))
@@ -262,7 +262,7 @@ func (l *Ledger) add(record func(previous string) any) error {
 		return fmt.Errorf("ledger: %s: write the charge: %w", l.path, err)
 	}
 	l.size += int64(len(line))
-	l.content.hashes, l.content.last = append(l.content.hashes, hash), hash
+	l.content.Hashes = append(l.content.Hashes, hash)
 	if err := writeHead(l.path, head{l.content.lines(), hash}); err != nil {
 		l.broken = err
 		return err

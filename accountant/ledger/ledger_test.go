@@ -433,7 +433,7 @@ func TestContinue(t *testing.T) {
 		t.Errorf("spent %g, want %g", spent, want)
 	}
 	before, err := Open(old)
-	if err != nil || before.content.by == "" {
+	if err != nil || before.content.ContinuedBy == "" {
 		t.Fatalf("the old ledger: %v", err)
 	}
 	if err := before.Charge(charge(3, 10)); !errors.Is(err, ErrContinued) {
@@ -484,7 +484,7 @@ func TestContinueAfterACrash(t *testing.T) {
 			entries[i].Inherited = true
 		}
 		path := filepath.Join(t.TempDir(), "ledger.jsonl")
-		l, err := create(path, budget(), open.content.last, entries)
+		l, err := create(path, budget(), open.content.Head(), entries)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -527,10 +527,10 @@ func FuzzLedger(f *testing.F) {
 			}
 			return
 		}
-		if err := c.budget.Validate(); err != nil || c.size > len(b) || len(c.hashes) != c.lines() {
+		if err := c.Budget.Validate(); err != nil || c.size > len(b) || len(c.Hashes) != c.lines() {
 			t.Errorf("accepted %q: %v", b, err)
 		}
-		if _, err := Spent(c.budget, c.entries); err != nil {
+		if _, err := Spent(c.Budget, c.Entries); err != nil {
 			t.Errorf("entries that cannot be accounted: %v", err)
 		}
 	})
@@ -572,12 +572,12 @@ func FuzzLines(f *testing.F) {
 			}
 			return
 		}
-		for _, e := range c.entries {
-			if err := e.validate(c.budget); err != nil || e.Inherited && !continues {
+		for _, e := range c.Entries {
+			if err := e.validate(c.Budget); err != nil || e.Inherited && !continues {
 				t.Errorf("%q was accepted as %+v (%v)", body, e, err)
 			}
 		}
-		if _, err := Spent(c.budget, c.entries); err != nil {
+		if _, err := Spent(c.Budget, c.Entries); err != nil {
 			t.Errorf("%q cannot be accounted: %v", body, err)
 		}
 	})

@@ -66,18 +66,15 @@ func (l *Ledger) Covers(e Entry) error {
 // covers returns ε after a further charge like e, or a [*BudgetError]. It is the only place that compares with the
 // budget.
 func (l *Ledger) covers(e Entry) (after float64, err error) {
-	budget, entries := l.content.budget, l.content.entries
+	budget, entries := l.content.Budget, l.content.Entries
+	if after, err = Spent(budget, append(entries, e)); err != nil || after <= budget.Epsilon {
+		return after, err
+	}
 	before, err := Spent(budget, entries)
 	if err != nil {
 		return 0, err
 	}
-	if after, err = Spent(budget, append(entries[:len(entries):len(entries)], e)); err != nil {
-		return 0, err
-	}
-	if !(after <= budget.Epsilon) {
-		return 0, &BudgetError{l.path, before, after, budget.Epsilon, budget.Delta}
-	}
-	return after, nil
+	return 0, &BudgetError{l.path, before, after, budget.Epsilon, budget.Delta}
 }
 
 // Charged reports whether the ledger has a charge for the same round, part and hash, which is its own.
@@ -89,8 +86,10 @@ func (l *Ledger) Charged(e Entry) bool {
 
 // own counts the ledger's own charges, which are not inherited, that match.
 func (l *Ledger) own(match func(Entry) bool) int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
 	n := 0
-	for _, c := range l.Entries() {
+	for _, c := range l.content.Entries {
 		if !c.Inherited && match(c) {
 			n++
 		}

@@ -20,7 +20,7 @@ type clientRow struct {
 	Text   string `parquet:"text"`
 }
 
-func clientFile(t *testing.T, rows []clientRow) string {
+func clientFile[T any](t *testing.T, rows []T) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := parquetio.Write(&b, rows, nil); err != nil {
@@ -113,15 +113,6 @@ type labelledRow struct {
 	Text   string `parquet:"text"`
 }
 
-func labelledFile(t *testing.T, rows []labelledRow) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := parquetio.Write(&b, rows, nil); err != nil {
-		t.Fatal(err)
-	}
-	return write(t, t.TempDir(), "clients.parquet", b.String())
-}
-
 func TestDataInfoListsLabels(t *testing.T) {
 	var rows []labelledRow
 	for i := range 60 {
@@ -131,7 +122,7 @@ func TestDataInfoListsLabels(t *testing.T) {
 		}
 		rows = append(rows, labelledRow{fmt.Sprint("client ", i/2), split, fmt.Sprint("topic ", i%3), "a text"})
 	}
-	file := labelledFile(t, append(rows, labelledRow{"client 90", "validation", "", "a text"}))
+	file := clientFile(t, append(rows, labelledRow{"client 90", "validation", "", "a text"}))
 	code, out, errs := popri(t, "data", "info", file, "--labels")
 	for _, want := range []string{"label    texts of clients  train     validation  test",
 		"topic 0  20 of 20          14 of 14  0 of 0      6 of 6",
@@ -159,7 +150,7 @@ func TestDataInfoListsLabels(t *testing.T) {
 		rows[i].Label = fmt.Sprintf("topic %02d", i/2)
 	}
 	rows[1].Label = ""
-	if _, out, _ = popri(t, "data", "info", labelledFile(t, rows), "--labels"); strings.Count(out,
+	if _, out, _ = popri(t, "data", "info", clientFile(t, rows), "--labels"); strings.Count(out,
 		"\ntopic ") != shownLabels-1 || !strings.Contains(out, "(none)") || !strings.Contains(out, "… 11 more") {
 		t.Errorf("30 labels:\n%s", out)
 	}
@@ -176,7 +167,7 @@ func TestDataVerbsQuoteNoLongLabel(t *testing.T) {
 		"bytes": {{"a", "train", "secret/" + strings.Repeat("x", 40), "x"}},
 		"lines": {{"a", "train", "secret\nline", "x"}}, "many": many,
 	} {
-		file := labelledFile(t, rows)
+		file := clientFile(t, rows)
 		for _, args := range [][]string{{"data", "info", file, "--labels"}, {"data", "info", file, "--json"},
 			{"data", "check", file, "--all"}} {
 			if code, out, errs := popri(t, args...); code == exitFailed || strings.Contains(out+errs, "secret") {
@@ -190,7 +181,7 @@ func TestDataVerbsQuoteNoLongLabel(t *testing.T) {
 }
 
 func TestDataCheckWarnsOfLabels(t *testing.T) {
-	file := labelledFile(t, []labelledRow{{"a", "train", "x", "one"}, {"a", "train", "", "two"},
+	file := clientFile(t, []labelledRow{{"a", "train", "x", "one"}, {"a", "train", "", "two"},
 		{"b", "test", "hidden", "three"}})
 	code, out, _ := popri(t, "data", "check", file)
 	for _, want := range []string{"warning: row 1, of the client of row 0: label is missing",

@@ -14,14 +14,12 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"popri/datasets"
+	"popri/internal/parallel"
 )
 
 // errNoSource says that no Go source tree was found, as with a toolchain that was installed without its src folder.
@@ -109,17 +107,10 @@ func readTree(src string) ([]file, error) {
 
 	files := make([]file, len(paths))
 	failures := make([]error, len(paths))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(paths); i = int(next.Add(1)) - 1 {
-				files[i].Path = paths[i]
-				files[i].Texts, failures[i] = readFile(filepath.Join(src, filepath.FromSlash(paths[i])))
-			}
-		})
-	}
-	workers.Wait()
+	parallel.Each(len(paths), func(i int) {
+		files[i].Path = paths[i]
+		files[i].Texts, failures[i] = readFile(filepath.Join(src, filepath.FromSlash(paths[i])))
+	})
 	if err := errors.Join(failures...); err != nil {
 		return nil, err
 	}

@@ -138,21 +138,21 @@ func (a *Aggregator) Announce(content []byte) error {
 	case known:
 		return nil
 	case a.current != nil && !a.current.done:
-		return refuse(Busy, "the batch of round %d is open until %v", a.current.Round, a.current.Ends())
+		return Refuse(Busy, "the batch of round %d is open until %v", a.current.Round, a.current.Ends())
 	case asked.Clients != uint64(len(a.Enrolled)):
-		return refuse(Malformed, "an announcement for %d clients, %d are enrolled", asked.Clients, len(a.Enrolled))
+		return Refuse(Malformed, "an announcement for %d clients, %d are enrolled", asked.Clients, len(a.Enrolled))
 	case asked.InsecureSeed != (a.InsecureSeed != nil):
-		return refuse(Malformed, "an announcement with seeded noise: %v, here it is %v", asked.InsecureSeed,
+		return Refuse(Malformed, "an announcement with seeded noise: %v, here it is %v", asked.InsecureSeed,
 			a.InsecureSeed != nil)
 	case !a.Now().Before(asked.Ends()):
-		return refuse(Late, "an announcement whose deadline is past: %v", asked.Ends())
+		return Refuse(Late, "an announcement whose deadline is past: %v", asked.Ends())
 	}
 	charge, err := asked.Charge(int(asked.Clients))
 	if err == nil {
 		err = a.Ledger.Covers(charge)
 	}
 	if over, ok := errors.AsType[*ledger.BudgetError](err); ok {
-		return refuse(Budget, "ε = %s is spent here, this release would make it %s of %g at δ = %.3g",
+		return Refuse(Budget, "ε = %s is spent here, this release would make it %s of %g at δ = %.3g",
 			accountant.RoundUp(over.Spent, 6), accountant.RoundUp(over.After, 6), over.Epsilon, over.Delta)
 	}
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *Aggregator) Current() *Announcement {
 func (a *Aggregator) Accept(content []byte) error {
 	r := &Report{}
 	if err := decode(content, r); err != nil || r.Version != Version || len(r.Announcement) != sha256.Size {
-		return refuse(Malformed, "%d bytes are no report of version %d", len(content), Version)
+		return Refuse(Malformed, "%d bytes are no report of version %d", len(content), Version)
 	}
 	hash := sha256.Sum256(content)
 	b, err := a.taking(ID(r.Announcement), r.Client, hash)
@@ -199,13 +199,13 @@ func (a *Aggregator) Accept(content []byte) error {
 		return err
 	}
 	if !a.enrolled[string(r.Client)] {
-		return refuse(NotEnrolled, "the client is not enrolled")
+		return Refuse(NotEnrolled, "the client is not enrolled")
 	}
 	if !ed25519.Verify(r.Client, r.signed(a.Role), r.Signature) {
-		return refuse(Forged, "the signature is not the client's")
+		return Refuse(Forged, "the signature is not the client's")
 	}
 	if _, err := r.open(b.Announcement, a.Role, a.Key); err != nil {
-		return refuse(Malformed, "%w", err)
+		return Refuse(Malformed, "%w", err)
 	}
 	id := reportID(b.id, r.Client)
 	a.mutex.Lock()
@@ -215,9 +215,9 @@ func (a *Aggregator) Accept(content []byte) error {
 	}
 	if held, ok := b.held[id]; ok {
 		if held.sum == hash {
-			return refuse(Repeated, "the report is held already")
+			return Refuse(Repeated, "the report is held already")
 		}
-		return refuse(Replaced, "another report of this client is held")
+		return Refuse(Replaced, "another report of this client is held")
 	}
 	return b.append(id, content)
 }
@@ -241,7 +241,7 @@ func (a *Aggregator) taking(id ID, client ed25519.PublicKey, hash [sha256.Size]b
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if b := a.batches[id]; b != nil && b.held[reportID(id, client)].sum == hash {
-		return nil, refuse(Repeated, "the report is held already")
+		return nil, Refuse(Repeated, "the report is held already")
 	}
 	return a.open(id)
 }
@@ -250,9 +250,9 @@ func (a *Aggregator) open(id ID) (*batch, error) {
 	b := a.batches[id]
 	switch {
 	case b == nil:
-		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+		return nil, Refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case b.done, b.frozen != nil, !a.Now().Before(b.Ends()):
-		return nil, refuse(Late, "the deadline was %v", b.Ends())
+		return nil, Refuse(Late, "the deadline was %v", b.Ends())
 	}
 	return b, nil
 }
@@ -269,13 +269,13 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 	b := a.batches[id]
 	switch {
 	case b == nil:
-		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+		return nil, Refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case b.done:
 		return b.ids()
 	case b.frozen != nil:
 		return b.frozen, nil
 	case a.Now().Before(b.Ends()) && len(b.held) < int(b.Clients):
-		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
+		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
 			b.Ends())
 	}
 	if err := b.freeze(); err != nil {
@@ -339,7 +339,7 @@ func (a *Aggregator) share(ctx context.Context, b *batch, own, peer []ReportID) 
 		}
 	}
 	if len(counted) < int(b.Least) {
-		return nil, refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed",
+		return nil, Refuse(Few, "%d reports are at both aggregators%s, want at least %d: nothing is summed",
 			len(counted), without(refused), b.Least)
 	}
 	return a.draw(ctx, b, counted, refused)
@@ -445,15 +445,15 @@ func (a *Aggregator) Share(id ID) ([]byte, error) {
 	b := a.batches[id]
 	switch {
 	case b == nil:
-		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+		return nil, Refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case !b.done:
-		return nil, refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
+		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
 			b.Ends())
 	}
 	content, err := os.ReadFile(b.path(shareFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		why, err := os.ReadFile(b.path(abandonedFile))
-		return nil, errors.Join(err, refuse(Few, "there is no share: %s", bytes.TrimSpace(why)))
+		return nil, errors.Join(err, Refuse(Few, "there is no share: %s", bytes.TrimSpace(why)))
 	}
 	return content, err
 }

@@ -73,11 +73,11 @@ func (a *Aggregator) asked(id ID) (*batch, error) {
 	b := a.batches[id]
 	switch {
 	case b == nil:
-		return nil, refuse(Unannounced, "nothing with the hash %.6x was announced", id)
+		return nil, Refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case b.Proof == NoProof:
-		return nil, refuse(Malformed, "the reports of round %d have no proofs", b.Round)
+		return nil, Refuse(Malformed, "the reports of round %d have no proofs", b.Round)
 	case b.frozen == nil && !b.done:
-		return nil, refuse(Waiting, "reports are still taken; the deadline is %v", b.Ends())
+		return nil, Refuse(Waiting, "reports are still taken; the deadline is %v", b.Ends())
 	}
 	return b, nil
 }
@@ -115,7 +115,7 @@ func (a *Aggregator) Verify(ctx context.Context, id ID, peer []ReportID, half []
 		return err
 	}
 	if len(half) != keyBytes {
-		return refuse(Malformed, "%d bytes of a verification key, want %d", len(half), keyBytes)
+		return Refuse(Malformed, "%d bytes of a verification key, want %d", len(half), keyBytes)
 	}
 	if _, err := first(b.path(peerFile), half); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (a *Aggregator) Records(id ID, from uint64) ([]byte, error) {
 	}
 	f, err := os.Open(b.path(recordsFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse(Waiting, "the proofs are not checked yet")
+		return nil, Refuse(Waiting, "the proofs are not checked yet")
 	}
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func (a *Aggregator) Records(id ID, from uint64) ([]byte, error) {
 	}
 	size, n := scheme.RecordBytes(), uint64(len(ParseIDs(both)))
 	if from > n {
-		return nil, refuse(Malformed, "records from %d on, there are %d", from, n)
+		return nil, Refuse(Malformed, "records from %d on, there are %d", from, n)
 	}
 	perPage := uint64(max(1, pageBytes/size))
 	batch := sha256.Sum256(both)
@@ -359,12 +359,12 @@ func (a *Aggregator) checkRecords(p *Proofs, id ID, batch [sha256.Size]byte, at,
 	switch n := len(p.Records) / size; {
 	case p.Version != Version || p.Role != string(a.Role.Peer()) || string(p.Announcement) != string(id[:]) ||
 		p.First != uint64(at):
-		return refuse(Malformed, "records of the %q from %d on about %.6x, want records of the %q from %d on about %.6x",
+		return Refuse(Malformed, "records of the %q from %d on about %.6x, want records of the %q from %d on about %.6x",
 			p.Role, p.First, p.Announcement, a.Role.Peer(), at, id)
 	case string(p.Batch) != string(batch[:]):
-		return refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch, batch)
+		return Refuse(Malformed, "the %s checks other reports: their hash is %.6x, want %.6x", p.Role, p.Batch, batch)
 	case n == 0 || n > left || len(p.Records)%size != 0:
-		return refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), left, size)
+		return Refuse(Malformed, "%d bytes of records, want up to %d of %d bytes", len(p.Records), left, size)
 	}
 	return nil
 }
@@ -373,7 +373,7 @@ func (a *Aggregator) checkRecords(p *Proofs, id ID, batch [sha256.Size]byte, at,
 func (b *batch) countedReports() ([]ReportID, int, error) {
 	content, err := os.ReadFile(b.path(countedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, refuse(Waiting, "the proofs are not checked yet")
+		return nil, 0, Refuse(Waiting, "the proofs are not checked yet")
 	}
 	if err != nil {
 		return nil, 0, err

@@ -36,7 +36,8 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s: %v", r.Outcome, r.err
 // Unwrap returns the reason.
 func (r *Refusal) Unwrap() error { return r.err }
 
-func refuse(o Outcome, format string, args ...any) error {
+// Refuse makes a refusal.
+func Refuse(o Outcome, format string, args ...any) error {
 	return &Refusal{o, fmt.Errorf(format, args...)}
 }
 

@@ -318,14 +318,10 @@ func consequence(name string) bool {
 // compare compares a release with its charge.
 func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b ledger.Budget) {
 	r.Query, r.Bound = found.Query, found.Bound
-	if found.Round != e.Round || found.Part != e.Part || found.Chosen != e.Chosen || found.Picks != e.Picks ||
-		found.Slack != e.Slack || found.Query != e.Query || found.Sigma != e.Sigma ||
-		found.Sensitivity != e.Sensitivity || found.Clients != e.Clients || found.Cohort != e.Cohort ||
-		found.Sampling != e.Sampling {
-		r.problem("%s is of round %d, %s, with noise %g on a sensitivity of %g from %d clients of %d by %s "+
-			"sampling; its charge is for round %d, %s, %g, %g, %d, %d, %s.",
-			name, found.Round, found.Query, found.Sigma, found.Sensitivity, found.Clients, found.Cohort, found.Sampling,
-			e.Round, e.Query, e.Sigma, e.Sensitivity, e.Clients, e.Cohort, e.Sampling)
+	want := found.Charge(b.Clients)
+	want.Inherited = e.Inherited
+	if e != want {
+		r.problem("%s is not what was charged. It costs %+v; its charge is %+v.", name, want, e)
 	}
 	if found.Seeded != b.InsecureSeededNoise {
 		r.problem("%s says that its noise was seeded: %v; the ledger says %v.", name, found.Seeded,

@@ -284,7 +284,7 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 	e := r.Record.Entries[0]
 	made := &release.Release{Round: e.Round, Query: e.Query, Sigma: e.Sigma, Sensitivity: e.Sensitivity,
 		Clients: e.Clients, Cohort: e.Cohort, Sampling: e.Sampling, Bound: 1, Step: 0.25,
-		Sum: []float64{0.5, 0.3}}
+		Sum: []float64{0.5, 0.3}, Hash: e.ReleaseHash}
 	r.compare("x", made, e, r.Record.Budget)
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "is not on the grid") {
 		t.Errorf("off the grid: %q", r.Problems)
@@ -294,6 +294,21 @@ func TestTotalsAndGridAreChecked(t *testing.T) {
 	r.compare("x", made, e, r.Record.Budget)
 	if len(r.Problems) != 2 {
 		t.Errorf("a larger norm and seeded noise: %q", r.Problems)
+	}
+}
+
+// TestChargesAreCompared: whatever decides about a release's cost must be what the ledger charged.
+func TestChargesAreCompared(t *testing.T) {
+	found := &release.Release{Round: 2, Query: "mean", Sigma: 1, Sensitivity: 1, Sampling: ledger.Poisson, Cohort: 10,
+		Clients: 10, Tree: 1, Leaf: 2, Leaves: 6}
+	for i, change := range []func(*ledger.Entry){func(e *ledger.Entry) { e.Inherited = true }, // which costs nothing
+		func(e *ledger.Entry) { e.Tree++ }, func(e *ledger.Entry) { e.Leaf++ }, func(e *ledger.Entry) { e.Leaves++ },
+		func(e *ledger.Entry) { e.Mechanism = accountant.Gumbel }, func(e *ledger.Entry) { e.SamplingRate /= 2 }} {
+		e, r := found.Charge(trainClients), &Report{}
+		change(&e)
+		if r.compare("x", found, e, ledger.Budget{Clients: trainClients}); r.Sound() != (i == 0) {
+			t.Errorf("change %d: %q", i, r.Problems)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ func NewCounter(train []clients.Client, encode func(texts []string) []lm.Row) *C
 	return c
 }
 
-// Clients implements fedsim.Counter.
-func (c *Counter) Clients() int { return len(c.rows) }
+// N implements fedsim.Counter.
+func (c *Counter) N() int { return len(c.rows) }
 
 // Rows implements fedsim.Counter.
 func (c *Counter) Rows(client int) [][]int32 { return c.rows[client] }

@@ -17,7 +17,7 @@ func TestCounter(t *testing.T) {
 		}
 		return rows
 	})
-	if c.Clients() != 2 || !reflect.DeepEqual(c.Rows(0), [][]int32{{0, 1}, {0, 2}}) || len(c.Rows(1)) != 0 {
-		t.Errorf("%d clients, rows %v and %v", c.Clients(), c.Rows(0), c.Rows(1))
+	if c.N() != 2 || !reflect.DeepEqual(c.Rows(0), [][]int32{{0, 1}, {0, 2}}) || len(c.Rows(1)) != 0 {
+		t.Errorf("%d clients, rows %v and %v", c.N(), c.Rows(0), c.Rows(1))
 	}
 }

@@ -55,8 +55,8 @@ func (c *Learners) Close() {
 	c.workers = nil
 }
 
-// Clients implements fedsim.Learner.
-func (c *Learners) Clients() int { return len(c.rows) }
+// N implements fedsim.Learner.
+func (c *Learners) N() int { return len(c.rows) }
 
 // Workers implements fedsim.Learner.
 func (c *Learners) Workers() int { return len(c.workers) }

@@ -96,8 +96,8 @@ func (e *Teachers) Close() {
 	}
 }
 
-// Clients implements fedsim.Ensemble.
-func (e *Teachers) Clients() int { return e.clients }
+// N implements fedsim.Ensemble.
+func (e *Teachers) N() int { return e.clients }
 
 // Votes implements fedsim.Ensemble.
 func (e *Teachers) Votes(q ensemble.Question) ([]int64, error) {

@@ -52,8 +52,8 @@ func histogram(t *testing.T, m *lm.Model, tok *tokenizer.Tokenizer, train []clie
 	}
 	defer e.Close()
 	counts, err := e.Votes(q)
-	if err != nil || e.Clients() != len(train) {
-		t.Fatal(err, e.Clients())
+	if err != nil || e.N() != len(train) {
+		t.Fatal(err, e.N())
 	}
 	return counts, prompts
 }

@@ -10,13 +10,12 @@ import (
 	"popri/internal/fault"
 	"popri/internal/parquetio"
 	"popri/model/safetensors"
-	"popri/model/tokenizer"
 )
 
 func TestIsUser(t *testing.T) {
 	for _, err := range []error{
 		fault.User(fs.ErrNotExist), fault.Userf("--rounds is %d", 0), &configs.Invalid{}, parquetio.ErrFormat,
-		&safetensors.FormatError{}, &tokenizer.FormatError{},
+		&safetensors.FormatError{},
 	} {
 		for _, e := range []error{err, fmt.Errorf("run: %w", err), errors.Join(fs.ErrClosed, err)} {
 			if !fault.IsUser(e) {

@@ -22,6 +22,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
+
+	"popri/internal/fault"
 )
 
 // Device is where a tensor is: -1 is the CPU, 0 and above are CUDA devices.
@@ -40,14 +42,6 @@ func (d Device) String() string {
 // Devices are the names that [SetDevice] takes.
 var Devices = []string{"auto", "cpu", "cuda"}
 
-// DeviceError says that a requested device is not available.
-type DeviceError struct{ Name, Text string }
-
-func (e *DeviceError) Error() string { return fmt.Sprintf("the device %q: %s", e.Name, e.Text) }
-
-// UserFault says that the user can correct it.
-func (e *DeviceError) UserFault() bool { return true }
-
 // chosen is the device of later scopes. Looking for a GPU takes time, so it happens at the first scope.
 var chosen = struct {
 	sync.Mutex
@@ -58,7 +52,7 @@ var chosen = struct {
 }{name: os.Getenv("POPRI_DEVICE")}
 
 // SetDevice chooses where later scopes create tensors. Call it once, at start-up. cuda is the first GPU that libtorch
-// sees (CUDA_VISIBLE_DEVICES decides), and gives a [*DeviceError] without one; auto is the device that POPRI_DEVICE in
+// sees (CUDA_VISIBLE_DEVICES decides), and is the user's mistake without one; auto is the device that POPRI_DEVICE in
 // the environment names, else cuda if available, else cpu. Without a call it is POPRI_DEVICE, else cpu.
 func SetDevice(name string) error {
 	if environment := os.Getenv("POPRI_DEVICE"); name == "auto" && environment != "" {
@@ -91,7 +85,7 @@ func find(name string, library bool, devices func() int) (Device, error) {
 		return CPU, nil
 	case "auto", "cuda":
 	default:
-		return CPU, &DeviceError{name, "must be one of " + strings.Join(Devices, ", ")}
+		return CPU, fault.Userf("the device %q: must be one of %s", name, strings.Join(Devices, ", "))
 	}
 	switch {
 	case library && devices() > 0:
@@ -100,11 +94,11 @@ func find(name string, library bool, devices func() int) (Device, error) {
 	case name == "auto":
 		return CPU, nil
 	case !library:
-		return CPU, &DeviceError{name, "this program is built with a libtorch without CUDA; point LIBTORCH at one " +
-			"with it and build again"}
+		return CPU, fault.Userf("the device %q: this program is built with a libtorch without CUDA; point LIBTORCH at one "+
+			"with it and build again", name)
 	}
-	return CPU, &DeviceError{name, "libtorch has CUDA and sees no GPU: is there one (nvidia-smi), its driver new " +
-		"enough, CUDA_VISIBLE_DEVICES not empty?"}
+	return CPU, fault.Userf("the device %q: libtorch has CUDA and sees no GPU: is there one (nvidia-smi), its driver new "+
+		"enough, CUDA_VISIBLE_DEVICES not empty?", name)
 }
 
 // DefaultDevice is where new scopes create tensors.

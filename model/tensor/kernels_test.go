@@ -13,10 +13,7 @@ func TestLogProbsMatchFloat64(t *testing.T) {
 	for _, d := range []DType{Float32, BFloat16} {
 		for _, v := range []int{1, 7, 16, 33, 2048, 5000} {
 			const n = 5
-			data := make([]float32, n*v)
-			for i := range data {
-				data[i] = float32(8 * random.NormFloat64())
-			}
+			data := normals(random, n*v, 8)
 			targets := make([]int32, n)
 			weights := make([]float32, n)
 			for i := range targets {

@@ -25,13 +25,7 @@ func TestPackedProduct(t *testing.T) {
 		t.Skip("this CPU has no products with packed weights")
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	fill := func(n int64) []float32 {
-		out := make([]float32, n)
-		for i := range out {
-			out[i] = float32(random.NormFloat64())
-		}
-		return out
-	}
+	fill := func(n int64) []float32 { return normals(random, int(n), 1) }
 	for _, shape := range [][3]int64{{1, 5, 3}, {16, 32, 32}, {17, 64, 48}, {33, 100, 70}, {70, 768, 300},
 		{5, 3072, 33}} {
 		rows, in, out := shape[0], shape[1], shape[2]
@@ -101,13 +95,7 @@ func TestGatedProduct(t *testing.T) {
 		t.Skip("this CPU has no products with packed weights")
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	fill := func(n int64) []float32 {
-		out := make([]float32, n)
-		for i := range out {
-			out[i] = float32(random.NormFloat64())
-		}
-		return out
-	}
+	fill := func(n int64) []float32 { return normals(random, int(n), 1) }
 	for _, shape := range [][3]int64{{1, 5, 32}, {17, 64, 96}, {600, 100, 64}} {
 		rows, in, out := shape[0], shape[1], shape[2]
 		for _, d := range packable() {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/internal/fault"
 	"popri/testkit/tensortest"
 )
 
@@ -436,10 +437,9 @@ func TestSetDevice(t *testing.T) {
 		t.Skip("there is a GPU")
 	}
 	t.Setenv("POPRI_DEVICE", "cuda")
-	_, ok := errors.AsType[*DeviceError](SetDevice("auto"))
-	_, again := errors.AsType[*DeviceError](Run(func(*Scope) error { return nil }))
-	if !ok || !again {
-		t.Errorf("without a GPU: SetDevice %v, Run %v", ok, again)
+	err, again := SetDevice("auto"), Run(func(*Scope) error { return nil })
+	if !fault.IsUser(err) || !fault.IsUser(again) {
+		t.Errorf("without a GPU: SetDevice %v, Run %v", err, again)
 	}
 }
 

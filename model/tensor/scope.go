@@ -5,12 +5,14 @@ package tensor
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sync/errgroup"
 
 	_ "github.com/sugarme/gotch/libtch" // links libtorch and the C functions declared in torch.h
 )
@@ -67,36 +69,21 @@ func AtOnce() int {
 // Parallel runs n independent tasks, [AtOnce] at a time, each operation on one thread.
 // Small operations scale far better this way than with several threads for each, and a task's result does not depend on
 // the number of threads. Every task gets its own scope; tensors that it keeps outlive it. Parallel returns the first
-// error by task number, and begins no further task after an error.
+// error, and begins no further task after one.
 func Parallel(n int, task func(i int, s *Scope) error) error {
 	_, end := waits()
 	defer end()
-	errs := make([]error, n)
-	var next atomic.Int64
-	var failed atomic.Bool
-	var wg sync.WaitGroup
-	for range min(AtOnce(), n) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for !failed.Load() {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				if errs[i] = runOn(1, func(s *Scope) error { return task(i, s) }); errs[i] != nil {
-					failed.Store(true)
-				}
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(AtOnce())
+	for i := range n {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
 			}
-		}()
+			return runOn(1, func(s *Scope) error { return task(i, s) })
+		})
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }
 
 func runOn(threads int, f func(s *Scope) error) (err error) {
@@ -221,16 +208,23 @@ func (s *Scope) own(op string, c C.tensor, args ...Tensor) Tensor {
 }
 
 func (s *Scope) fail(op string, args ...Tensor) {
-	text := "libtorch gave no result"
-	if msg := C.get_and_reset_last_err(); msg != nil {
-		text = C.GoString(msg)
-		C.free(unsafe.Pointer(msg))
-		// libtorch appends its own stack, which does not help a user.
-		if i := strings.Index(text, "\nException raised from"); i > 0 {
-			text = text[:i]
-		}
+	text, ok := lastError()
+	if !ok {
+		text = "libtorch gave no result"
 	}
 	refuse(op, text, args...)
+}
+
+// lastError takes the error that a function of libtorch left on this thread, if any. libtorch appends its own stack,
+// which does not help a user.
+func lastError() (text string, ok bool) {
+	msg := C.get_and_reset_last_err()
+	if msg == nil {
+		return "", false
+	}
+	defer C.free(unsafe.Pointer(msg))
+	text, _, _ = strings.Cut(C.GoString(msg), "\nException raised from")
+	return text, true
 }
 
 // refuse raises an error about the arguments of an operation.
@@ -252,9 +246,7 @@ func onThread(op string, t Tensor, f func()) {
 
 // check raises the error of a function without a result.
 func (s *Scope) check(op string, args ...Tensor) {
-	if msg := C.get_and_reset_last_err(); msg != nil {
-		text := C.GoString(msg)
-		C.free(unsafe.Pointer(msg))
+	if text, ok := lastError(); ok {
 		refuse(op, text, args...)
 	}
 }

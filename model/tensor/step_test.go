@@ -167,12 +167,7 @@ func draws32(s *Scope, d DType, seed uint64, shape ...int64) Tensor {
 	for _, k := range shape {
 		n *= k
 	}
-	random := rand.New(rand.NewPCG(seed, 1))
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = float32(random.NormFloat64())
-	}
-	return s.To(s.FromFloat32(v, shape...), d)
+	return s.To(s.FromFloat32(normals(rand.New(rand.NewPCG(seed, 1)), int(n), 1), shape...), d)
 }
 
 // stepResult is the outputs of a case and the gradients of their products with random numbers.

@@ -59,6 +59,10 @@ func TestFailingOperationNamesItselfAndShapes(t *testing.T) {
 	if Live() != before {
 		t.Errorf("%d handles leak after an error", Live()-before)
 	}
+	err = Run(func(s *Scope) error { s.Copy_(s.Zeros(Float32, 2), s.Zeros(Float32, 3)); return nil })
+	if !errors.As(err, &e) || e.Op != "Copy_" || strings.Contains(err.Error(), "Exception raised from") {
+		t.Errorf("got %v, want an *Error of Copy_ without libtorch's stack", err)
+	}
 	// The thread's error state is clean again.
 	if err := Run(func(s *Scope) error { s.Zeros(Float32, 1); return nil }); err != nil {
 		t.Error(err)

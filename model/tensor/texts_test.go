@@ -39,13 +39,7 @@ func attendTexts(t *testing.T, dtype DType, tolerance float64, shifted bool, hea
 	if dtype == Float32 { // scores of one size, which decides how exact float32 can be, for heads of any
 		scale = math.Sqrt(32 / float64(dim))
 	}
-	values := func(n int) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = float32(scale * random.NormFloat64())
-		}
-		return x
-	}
+	values := func(n int) []float32 { return normals(random, n, scale) }
 	given, shifts, table := values(n*3*width), values(3*width), values(heads*most*most)
 	for _, biased := range []bool{false, true} {
 		err := Run(func(s *Scope) error {

@@ -32,13 +32,7 @@ func TestTileAttention(t *testing.T) {
 			for _, n := range samples {
 				slots += n
 			}
-			fill := func(n int) []float32 {
-				out := make([]float32, n)
-				for i := range out {
-					out[i] = float32(1.5 * random.NormFloat64())
-				}
-				return out
-			}
+			fill := func(n int) []float32 { return normals(random, n, 1.5) }
 			// A token's query, key or value of a head.
 			part := func(token []float32, kind, h int) []float32 {
 				at := h * head

@@ -38,10 +38,7 @@ func TestTruncation(t *testing.T) {
 
 func BenchmarkTruncation(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 1))
-	row := make([]float32, 50257)
-	for i := range row {
-		row[i] = float32(3 * random.NormFloat64())
-	}
+	row := normals(random, 50257, 3)
 	work := make([]float32, len(row))
 	var c truncation
 	for b.Loop() {
@@ -123,10 +120,7 @@ func BenchmarkDrawTopP(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 1))
 	_ = Parallel(1, func(_ int, s *Scope) error {
 		const n, v = 16, 49152
-		x := make([]float32, n*v)
-		for i := range x {
-			x[i] = float32(2.5 * random.NormFloat64())
-		}
+		x := normals(random, n*v, 2.5)
 		u := make([]float64, n)
 		for i := range u {
 			u[i] = random.Float64()

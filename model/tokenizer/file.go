@@ -22,21 +22,12 @@ const (
 	configName = "tokenizer_config.json"
 )
 
-// FormatError describes what is wrong with a tokenizer file, or what it needs that is not supported. The user must
-// change the file.
-type FormatError struct {
-	Path    string
-	Problem string
-}
-
-func (e *FormatError) Error() string { return fmt.Sprintf("tokenizer: %s: %s", e.Path, e.Problem) }
-
-// UserFault says that the user can correct it.
-func (e *FormatError) UserFault() bool { return true }
+// malformed is the error of a tokenizer file that is damaged, or needs what is not supported. The user must change it.
+func malformed(path, problem string) error { return fault.Userf("tokenizer: %s: %s", path, problem) }
 
 // Load reads a tokenizer.json, or the one in a folder. Files next to it name the tokens for
 // [Tokenizer.EOS] and [Tokenizer.BOS] ([SpecialTokens]), and settings of a tokenizer_config.json replace the
-// tokenizer.json's ([overrides]). Content that is damaged or not supported gives a [*FormatError].
+// tokenizer.json's ([overrides]). Content that is damaged or not supported is the user's mistake.
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, FileName)
@@ -55,14 +46,14 @@ func Load(path string) (*Tokenizer, error) {
 		}
 		_ = json.Unmarshal(model["model_type"], &kind) // another type names no model
 		if content, err = obey(content, settings, kind); err != nil {
-			return nil, &FormatError{Path: config, Problem: err.Error()}
+			return nil, malformed(config, err.Error())
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	t, err := parse(content)
 	if err != nil {
-		return nil, &FormatError{Path: path, Problem: err.Error()}
+		return nil, malformed(path, err.Error())
 	}
 	if err := t.readNames(path); err != nil {
 		return nil, err
@@ -89,8 +80,8 @@ func (t *Tokenizer) readNames(path string) error {
 	}
 	for _, key := range []string{"eos_token", "bos_token", "pad_token"} {
 		if _, ok := t.ID(tokens[key]); named[key] != "" && !ok {
-			return &FormatError{Path: filepath.Join(filepath.Dir(path), named[key]),
-				Problem: quote.Sprintf("%s %q is not a token of %s", key, tokens[key], path)}
+			return malformed(filepath.Join(filepath.Dir(path), named[key]),
+				quote.Sprintf("%s %q is not a token of %s", key, tokens[key], path))
 		}
 	}
 	t.special = tokens

@@ -48,27 +48,25 @@ func LoadSentencePiece(path string, n Numbering) (*Tokenizer, error) {
 	raw, err := fault.ReadFile(configPath)
 	if err == nil {
 		if err := json.Unmarshal(exactjson.TrimBOM(raw), &config); err != nil {
-			return nil, &FormatError{Path: configPath, Problem: quote.JSON(err).Error()}
+			return nil, malformed(configPath, quote.JSON(err).Error())
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	if config.Prefix != nil && !*config.Prefix {
-		return nil, &FormatError{Path: configPath, Problem: "add_prefix_space false is not supported without " +
-			FileName}
+		return nil, malformed(configPath, "add_prefix_space false is not supported without "+FileName)
 	}
 	if config.Extra != nil {
 		extra = *config.Extra
 	}
 	t, err := parseSentencePiece(content, n, extra)
 	if err != nil {
-		return nil, &FormatError{Path: path, Problem: err.Error()}
+		return nil, malformed(path, err.Error())
 	}
 	for id, token := range config.Added {
 		if t.Token(id) != token.Content {
-			return nil, &FormatError{Path: configPath,
-				Problem: quote.Sprintf("added_tokens_decoder gives the id %d to %q, %s "+
-					"to %q", id, token.Content, quote.Raw(path), t.Token(id))}
+			return nil, malformed(configPath, quote.Sprintf("added_tokens_decoder gives the id %d to %q, %s to %q",
+				id, token.Content, quote.Raw(path), t.Token(id)))
 		}
 	}
 	if err := t.readNames(path); err != nil {

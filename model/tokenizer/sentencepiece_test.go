@@ -2,7 +2,6 @@ package tokenizer
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"popri/internal/fault"
 	"popri/testkit/testfile"
 )
 
@@ -120,8 +120,7 @@ func TestSentencePieceRefuses(t *testing.T) {
 	} {
 		path := testfile.Write(t, filepath.Join(t.TempDir(), "spiece.model"), k.content)
 		_, err := LoadSentencePiece(path, k.n)
-		if _, ok := errors.AsType[*FormatError](err); !ok || !strings.Contains(err.Error(), k.want) ||
-			!strings.Contains(err.Error(), path) {
+		if !fault.IsUser(err) || !strings.Contains(err.Error(), k.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v, want one with %q and the path", k.name, err, k.want)
 		}
 	}

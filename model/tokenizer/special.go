@@ -92,8 +92,8 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 				tokens[n] = "" // and not the class's token
 			case string(raw) == "true", string(raw) == "false": // a setting, such as add_bos_token
 			case json.Unmarshal(raw, &token) != nil:
-				return nil, nil, &FormatError{Path: filepath.Join(dir, source.file), Problem: quote.Sprintf("%s is %s, want a text",
-					n, quote.Raw(raw))}
+				return nil, nil, malformed(filepath.Join(dir, source.file),
+					quote.Sprintf("%s is %s, want a text", n, quote.Raw(raw)))
 			case token != "":
 				tokens[n], named[n] = string(token), source.file
 			}
@@ -118,7 +118,7 @@ func fields(dir, name string) (of map[string]json.RawMessage, err error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(exactjson.TrimBOM(content), &of); err != nil {
-		return nil, &FormatError{Path: filepath.Join(dir, name), Problem: quote.JSON(err).Error()}
+		return nil, malformed(filepath.Join(dir, name), quote.JSON(err).Error())
 	}
 	return of, nil
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"popri/internal/fault"
 	"popri/testkit/testfile"
 )
 
@@ -462,7 +463,7 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		path := testfile.Write(t, filepath.Join(t.TempDir(), FileName), change(t, c.edit))
 		_, err := Load(path)
-		if _, ok := errors.AsType[*FormatError](err); !ok {
+		if !fault.IsUser(err) {
 			t.Errorf("%s: error %v", c.name, err)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"popri/accountant"
@@ -164,11 +165,9 @@ func (a *Audited) ask(samples embedding.Matrix, loose float64) (query.Query, err
 // Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
 // charges or without noise plays no game.
 func (a *Audited) play(g fedsim.Game) error {
-	events := ledger.Events(a.Record.Budget, a.Record.Entries)
-	for i, e := range a.Record.Entries {
-		if !e.Inherited { // of the nodes of a tree, those play that hold one client's updates
-			g.Rounds, g.Sigma = min(g.Rounds+events[i].Count, maxGameRounds), e.Sigma
-		}
+	own := slices.DeleteFunc(slices.Clone(a.Record.Entries), func(e ledger.Entry) bool { return e.Inherited })
+	for _, e := range ledger.Events(a.Record.Budget, own) { // of a tree, the nodes play that hold one client's updates
+		g.Rounds, g.Sigma = min(g.Rounds+e.Count, maxGameRounds), e.Sigma
 	}
 	if g.Trials == 0 || g.Rounds == 0 || g.Sigma == 0 || a.Query == "" {
 		return nil
@@ -181,10 +180,8 @@ func (a *Audited) play(g fedsim.Game) error {
 	case ensemble.Named(a.Query):
 		g.Votes = a.Bound
 	case scoring.BallotNamed(a.Query):
-		for _, e := range a.Record.Entries {
-			if !e.Inherited {
-				g.Picks, g.Slack = e.Picks, e.Slack
-			}
+		for _, e := range own {
+			g.Picks, g.Slack = e.Picks, e.Slack
 		}
 	default:
 		g.Ask = a.ask

@@ -29,7 +29,8 @@ import (
 type Federation struct {
 	*identity.Federation
 	Dir  string
-	Seed *uint64 // of the aggregators' noise; nil is the system's entropy
+	Seed *uint64      // of the aggregators' noise; nil is the system's entropy
+	Log  slog.Handler // of aggregators that start
 
 	t        testing.TB
 	ahead    atomic.Int64 // seconds by which the aggregators' clocks run ahead
@@ -51,7 +52,8 @@ type side struct {
 // New makes a federation and starts both aggregators.
 func New(t testing.TB, clients int, seed *uint64) *Federation {
 	t.Helper()
-	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, t: t, sides: map[aggregate.Role]*side{},
+	f := &Federation{Dir: filepath.Join(t.TempDir(), "federation"), Seed: seed, Log: slog.DiscardHandler, t: t,
+		sides:    map[aggregate.Role]*side{},
 		left:     map[aggregate.Role]map[string][]byte{aggregate.Leader: {}, aggregate.Helper: {}},
 		reported: map[aggregate.Role]func(){}}
 	urls := map[aggregate.Role]string{}
@@ -117,7 +119,7 @@ func (f *Federation) start(role aggregate.Role) error {
 	}
 	server := service.New(service.Options{Aggregator: a, Peer: f.Remote(role.Peer(), string(role)),
 		Dir: filepath.Join(folder, "files"), InFlight: 256,
-		MaxFile: 1 << 28, Patience: 2 * time.Second, MetricsToken: metricsToken, Log: slog.New(slog.DiscardHandler),
+		MaxFile: 1 << 28, Patience: 2 * time.Second, MetricsToken: metricsToken, Log: slog.New(f.Log),
 		Tap: func(path string, body []byte) {
 			f.mutex.Lock()
 			f.left[role][path] = body

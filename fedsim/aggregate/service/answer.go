@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -48,28 +47,12 @@ func inMemory(f func(in *http.Request, enter func() error) ([]byte, error)) answ
 	}
 }
 
-// errOutcome is an error with an outcome of the server's own.
-type errOutcome struct {
-	outcome aggregate.Outcome
-	text    string
-}
-
-func (e *errOutcome) Error() string { return e.text }
-
 // reason is an error without its outcome, which has a place of its own in answers.
 func reason(err error) error {
 	if r, ok := errors.AsType[*aggregate.Refusal](err); ok {
 		return r.Unwrap()
 	}
 	return err
-}
-
-// outcomeOf is the outcome of an error of the aggregator or of the server; "" for a failure.
-func outcomeOf(err error) aggregate.Outcome {
-	if own := (*errOutcome)(nil); errors.As(err, &own) {
-		return own.outcome
-	}
-	return aggregate.OutcomeOf(err)
 }
 
 // answer bounds, answers, counts and logs a request. caller, if not "", is the name that the caller's certificate must
@@ -82,7 +65,7 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 		entered := false
 		enter := func() error {
 			if entered = s.places.take(address, 1, max(1, s.InFlight/2), s.InFlight); !entered {
-				return &errOutcome{overloaded, "too many requests at once"}
+				return aggregate.Refuse(overloaded, "too many requests at once")
 			}
 			return nil
 		}
@@ -100,7 +83,7 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	if file, ok := body.(io.Closer); ok {
 		defer file.Close()
 	}
-	outcome := outcomeOf(err)
+	outcome := aggregate.OutcomeOf(err)
 	level := slog.LevelDebug
 	if outcome == "" {
 		outcome, level = failed, slog.LevelError
@@ -144,13 +127,13 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 func (s *Server) admit(in *http.Request, caller string) (address string, err error) {
 	if caller != "" {
 		if identity.Caller(in.TLS) != caller {
-			return "", &errOutcome{forbidden, "this is for the " + caller + " alone"}
+			return "", aggregate.Refuse(forbidden, "this is for the %s alone", caller)
 		}
 		return "", nil
 	}
 	address = addressOf(in.RemoteAddr)
 	if !s.limits.allow(address, time.Now()) {
-		return "", &errOutcome{overloaded, "too many requests from this address"}
+		return "", aggregate.Refuse(overloaded, "too many requests from this address")
 	}
 	return address, nil
 }
@@ -158,17 +141,14 @@ func (s *Server) admit(in *http.Request, caller string) (address string, err err
 // read reads a body of at most limit bytes.
 func read(in *http.Request, limit int64) ([]byte, error) {
 	if in.ContentLength > limit {
-		return nil, &errOutcome{tooLarge, fmt.Sprintf("%d bytes, want at most %d", in.ContentLength, limit)}
+		return nil, aggregate.Refuse(tooLarge, "%d bytes, want at most %d", in.ContentLength, limit)
 	}
 	content, err := io.ReadAll(io.LimitReader(in.Body, limit+1))
 	if int64(len(content)) > limit {
-		return nil, &errOutcome{tooLarge, fmt.Sprintf("more than %d bytes", limit)}
+		return nil, aggregate.Refuse(tooLarge, "more than %d bytes", limit)
 	}
-	if errors.As(err, new(*errOutcome)) {
-		return nil, err
+	if aggregate.OutcomeOf(err) == "" {
+		return nil, aggregate.Refuse(cutShort, "the request was cut short")
 	}
-	if err != nil {
-		return nil, &errOutcome{cutShort, "the request was cut short"}
-	}
-	return content, nil
+	return content, err
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"popri/fedsim/aggregate"
 )
 
 // limits bound the requests of each address: a bucket of ten seconds' requests, which fills at the rate.
@@ -202,7 +204,7 @@ type arriving struct {
 func (a arriving) Read(b []byte) (int, error) {
 	n, err := a.Reader.Read(b)
 	if n > 0 && !a.take(n) {
-		return 0, &errOutcome{overloaded, "too many reports arrive at once"}
+		return 0, aggregate.Refuse(overloaded, "too many reports arrive at once")
 	}
 	return n, err
 }

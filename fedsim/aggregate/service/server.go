@@ -116,10 +116,10 @@ func (s *Server) Handler() http.Handler {
 		{"GET /v1/announcements/current", "", s.current},
 		{"PUT /v1/files/{hash}", identity.Trainer, s.takeFile},
 		{"GET /v1/clients/{key}", "", s.enrolled},
-		{"GET /v1/batches/{id}/reports", string(s.role.Peer()), s.reports},
-		{"GET /v1/batches/{id}/verify", string(s.role.Peer()), s.verifyHalf},
-		{"GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), s.records},
-		{"GET /v1/batches/{id}/share", identity.Trainer, s.share},
+		{"GET /v1/batches/{id}/reports", string(s.role.Peer()), ofBatch(s.reports)},
+		{"GET /v1/batches/{id}/verify", string(s.role.Peer()), ofBatch(s.verifyHalf)},
+		{"GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), ofBatch(s.records)},
+		{"GET /v1/batches/{id}/share", identity.Trainer, ofBatch(s.share)},
 	} {
 		handle(r.pattern, r.caller, inMemory(func(in *http.Request, enter func() error) ([]byte, error) {
 			if err := enter(); err != nil {
@@ -140,11 +140,11 @@ func (s *Server) announce(in *http.Request) ([]byte, error) {
 	}
 	a, err := aggregate.ParseAnnouncement(content)
 	if err != nil {
-		return nil, &errOutcome{aggregate.Malformed, err.Error()}
+		return nil, aggregate.Refuse(aggregate.Malformed, "%w", err)
 	}
 	for _, hash := range [][]byte{a.Question, a.Encoder} {
 		if _, err := os.Stat(s.path(hash)); len(hash) > 0 && err != nil {
-			return nil, &errOutcome{Missing, fmt.Sprintf("the file %.6x… of the announcement is not here", hash)}
+			return nil, aggregate.Refuse(Missing, "the file %.6x… of the announcement is not here", hash)
 		}
 	}
 	if err := s.Aggregator.Announce(content); err != nil {
@@ -182,7 +182,7 @@ func (s *Server) path(hash []byte) string { return filepath.Join(s.Dir, hex.Enco
 func hashOf(in *http.Request, name string) ([]byte, error) {
 	hash, err := hex.DecodeString(in.PathValue(name))
 	if err != nil || len(hash) != sha256.Size {
-		return nil, &errOutcome{aggregate.Malformed, fmt.Sprintf("%.80q is no SHA-256", in.PathValue(name))}
+		return nil, aggregate.Refuse(aggregate.Malformed, "%.80q is no SHA-256", in.PathValue(name))
 	}
 	return hash, nil
 }
@@ -197,7 +197,7 @@ func (s *Server) takeFile(in *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(content); string(sum[:]) != string(hash) {
-		return nil, &errOutcome{aggregate.Malformed, "the content has another hash"}
+		return nil, aggregate.Refuse(aggregate.Malformed, "the content has another hash")
 	}
 	return nil, atomicfile.WriteBytes(s.path(hash), content)
 }
@@ -213,7 +213,7 @@ func (s *Server) file(in *http.Request, enter func() error) (io.Reader, error) {
 	}
 	file, err := os.Open(s.path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &errOutcome{Missing, "there is no such file"}
+		return nil, aggregate.Refuse(Missing, "there is no such file")
 	}
 	if err != nil {
 		return nil, err
@@ -227,12 +227,12 @@ func (s *Server) enrolled(in *http.Request) ([]byte, error) {
 	if err == nil && s.Aggregator.IsEnrolled(key) {
 		return nil, nil
 	}
-	return nil, &errOutcome{aggregate.NotEnrolled, "the client is not enrolled"}
+	return nil, aggregate.Refuse(aggregate.NotEnrolled, "the client is not enrolled")
 }
 
 func (s *Server) report(in *http.Request, enter func() error) ([]byte, error) {
 	err := s.takeReport(in, enter)
-	switch o := outcomeOf(err); o {
+	switch o := aggregate.OutcomeOf(err); o {
 	case aggregate.Accepted, aggregate.Repeated, cutShort, overloaded, "": // held, or to be sent again
 	default:
 		s.Aggregator.CountRefusal(o)
@@ -258,8 +258,8 @@ func (s *Server) takeReport(in *http.Request, enter func() error) error {
 		return ok
 	}})
 	content, err := read(in, limit)
-	if err != nil && a == nil && outcomeOf(err) != overloaded {
-		return &errOutcome{aggregate.Late, "no reports are taken now"}
+	if err != nil && a == nil && aggregate.OutcomeOf(err) != overloaded {
+		return aggregate.Refuse(aggregate.Late, "no reports are taken now")
 	}
 	if err == nil {
 		err = enter()
@@ -273,48 +273,35 @@ func (s *Server) takeReport(in *http.Request, enter func() error) error {
 	return err
 }
 
-func batchOf(in *http.Request) (aggregate.ID, error) {
-	hash, err := hashOf(in, "id")
-	if err != nil {
-		return aggregate.ID{}, err
+// ofBatch answers about the batch that the path names.
+func ofBatch(answer func(aggregate.ID, *http.Request) ([]byte, error)) func(*http.Request) ([]byte, error) {
+	return func(in *http.Request) ([]byte, error) {
+		hash, err := hashOf(in, "id")
+		if err != nil {
+			return nil, err
+		}
+		return answer(aggregate.ID(hash), in)
 	}
-	return aggregate.ID(hash), nil
 }
 
-func (s *Server) reports(in *http.Request) ([]byte, error) {
-	id, err := batchOf(in)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) reports(id aggregate.ID, _ *http.Request) ([]byte, error) {
 	ids, err := s.Aggregator.IDs(id)
 	return aggregate.AppendIDs([]byte{}, ids), err
 }
 
-func (s *Server) verifyHalf(in *http.Request) ([]byte, error) {
-	id, err := batchOf(in)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) verifyHalf(id aggregate.ID, _ *http.Request) ([]byte, error) {
 	return s.Aggregator.VerifyHalf(id)
 }
 
-func (s *Server) records(in *http.Request) ([]byte, error) {
-	id, err := batchOf(in)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) records(id aggregate.ID, in *http.Request) ([]byte, error) {
 	from, err := strconv.ParseUint(in.PathValue("from"), 10, 32)
 	if err != nil {
-		return nil, &errOutcome{aggregate.Malformed, fmt.Sprintf("%.80q is no index of a record", in.PathValue("from"))}
+		return nil, aggregate.Refuse(aggregate.Malformed, "%.80q is no index of a record", in.PathValue("from"))
 	}
 	return s.Aggregator.Records(id, from)
 }
 
-func (s *Server) share(in *http.Request) ([]byte, error) {
-	id, err := batchOf(in)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) share(id aggregate.ID, _ *http.Request) ([]byte, error) {
 	return s.Aggregator.Share(id)
 }
 
@@ -330,9 +317,9 @@ func (s *Server) nudge() {
 const glance = 500 * time.Millisecond
 
 // drive makes the share of each batch when its time has come and the other aggregator says what it holds. That one may
-// be down for any time.
+// be down for any time. Another failure may last until somebody acts on it, so each is a warning the first time.
 func (s *Server) drive(ctx context.Context) {
-	delay := time.Duration(0)
+	delay, told := time.Duration(0), ""
 	for ctx.Err() == nil {
 		id, wait, ok := s.Aggregator.Pending()
 		if !ok {
@@ -342,11 +329,16 @@ func (s *Server) drive(ctx context.Context) {
 			if outcome := aggregate.OutcomeOf(err); outcome == aggregate.Accepted || outcome == aggregate.Few {
 				_, _, unproved, _ := s.Aggregator.Counts()
 				s.Log.Info("settled", "batch", id.String()[:12], "outcome", string(outcome), "unproved", unproved)
-				delay = 0
+				delay, told = 0, ""
 				continue
 			}
 			delay = min(max(2*delay, 50*time.Millisecond), 5*time.Second)
-			s.Log.Debug("not settled", "batch", id.String()[:12], "error", err, "again", delay)
+			level := slog.LevelDebug
+			waiting := aggregate.OutcomeOf(err) == aggregate.Waiting || OutcomeOf(err) == aggregate.Waiting
+			if !waiting && ctx.Err() == nil && err.Error() != told {
+				level, told = slog.LevelWarn, err.Error()
+			}
+			s.Log.Log(ctx, level, "not settled", "batch", id.String()[:12], "error", err, "again", delay)
 			wait = delay
 		}
 		select {

@@ -34,9 +34,7 @@ func TestCallers(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	content := []byte("question")
 	hash := sha256.Sum256(content)
-	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: hash[:], Query: "mean",
-		Values: 4, Bound: 1, Sigma: 2,
-		Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
+	a := announcement(hash[:])
 	leader := func(as string) *service.Remote {
 		r := f.Remote(aggregate.Leader, as)
 		t.Cleanup(r.Close)
@@ -403,6 +401,47 @@ func TestConnections(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestFailuresAreWarnings: a batch that cannot be settled is a warning once, and again when the reason changes.
+func TestFailuresAreWarnings(t *testing.T) {
+	f, log := testfederation.New(t, 3, nil), make(lines, 1<<10)
+	f.Stop(aggregate.Leader)
+	f.Log = slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	f.Start(aggregate.Leader)
+	if err := f.Aggregator(aggregate.Leader).Announce(announcement(make([]byte, sha256.Size)).Encode()); err != nil {
+		t.Fatal(err)
+	}
+	good := testfile.Read(t, f.LedgerPath(aggregate.Leader))
+	for more := range 2 {
+		if err := os.Truncate(f.LedgerPath(aggregate.Leader), int64(len(good)+1+more)); err != nil {
+			t.Fatal(err)
+		}
+		f.Advance()
+		for tries := 0; !strings.Contains(<-log, `level=WARN msg="not settled"`); tries++ {
+			if tries == 100 {
+				t.Fatal("no warning")
+			}
+		}
+		for range 2 {
+			if line := <-log; !strings.Contains(line, `level=DEBUG msg="not settled"`) {
+				t.Errorf("the same failure: %s", line)
+			}
+		}
+	}
+}
+
+// lines are the lines of a log.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
+func announcement(question []byte) *aggregate.Announcement {
+	return &aggregate.Announcement{Version: aggregate.Version, Nonce: "n", Round: 1, Question: question, Query: "mean",
+		Values: 4, Bound: 1, Sigma: 2, Clients: 3, Least: 2, Deadline: uint64(time.Now().Add(time.Hour).Unix())}
 }
 
 // TestShutdown: a server that is told to end answers the request under way.

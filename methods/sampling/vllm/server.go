@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"popri/internal/apiclient"
 	"popri/lora"
 	"popri/model/lm"
@@ -127,33 +129,28 @@ func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, 
 	if err := t.prepare(ctx, prompts, o.MaxNewTokens); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(requests)
 	out := make([][]lm.Sample, len(prompts))
-	var next, done atomic.Int64
-	var wait sync.WaitGroup
-	for range min(requests, len(prompts)) {
-		wait.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(prompts) {
-					return
-				}
-				drawn, err := t.draw(ctx, prompts[i], i, samples, o)
-				if err != nil {
-					cancel(fmt.Errorf("vllm: prompt %d: %w", i, err))
-					return
-				}
-				out[i] = drawn
-				if n := done.Add(int64(samples)); o.Progress != nil {
-					o.Progress(int(n), len(prompts)*samples)
-				}
+	var done atomic.Int64
+	for i, p := range prompts {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
+			drawn, err := t.draw(ctx, p, i, samples, o)
+			if err != nil {
+				return fmt.Errorf("vllm: prompt %d: %w", i, err)
+			}
+			out[i] = drawn
+			if n := done.Add(int64(samples)); o.Progress != nil {
+				o.Progress(int(n), len(prompts)*samples)
+			}
+			return nil
 		})
 	}
-	wait.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if group.Wait() != nil {
+		return nil, context.Cause(ctx) // the first error, or why the caller's context ended
 	}
 	return out, nil
 }

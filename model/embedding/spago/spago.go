@@ -4,7 +4,8 @@ package spago
 
 import (
 	"runtime"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
@@ -12,13 +13,12 @@ import (
 
 // Encoder implements [embedding.Encoder].
 type Encoder struct {
-	folder      *sentence.Folder
-	word, pos   []float32 // [vocabulary, H]; [context, H], or nil
-	norm        layerNorm // of what the layers are given; no weight: none
-	relative    []float32 // see [sentence.Config.RelativeBias]
-	layers      []layer
-	final       layerNorm
-	parallelism int
+	folder    *sentence.Folder
+	word, pos []float32 // [vocabulary, H]; [context, H], or nil
+	norm      layerNorm // of what the layers are given; no weight: none
+	relative  []float32 // see [sentence.Config.RelativeBias]
+	layers    []layer
+	final     layerNorm
 }
 
 // Open reads a sentence-transformers folder.
@@ -38,7 +38,7 @@ func Open(dir string) (*Encoder, error) {
 	}
 	h, in, a := c.Hidden, c.Inner, c.Heads*c.HeadDim
 	e := &Encoder{folder: f, word: w.Word, pos: w.Position, norm: norm(w.NormW, w.NormB), relative: w.Relative,
-		final: norm(w.FinalNorm, nil), parallelism: runtime.GOMAXPROCS(0)}
+		final: norm(w.FinalNorm, nil)}
 	for _, l := range w.Layers {
 		e.layers = append(e.layers, layer{
 			qkv: newDense(l.QKV, l.QKVBias, 3*a, h), out: newDense(l.Out, l.OutBias, h, a),
@@ -66,40 +66,17 @@ const batchTokens = 256
 // product is computed by itself.
 func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	out := embedding.NewMatrix(len(texts), e.Dim())
-	next := 0
-	errs := make([]error, len(texts))
-	var group sync.WaitGroup
-	var lock sync.Mutex
-	take := func() (ids [][]int32, from int) {
-		lock.Lock()
-		defer lock.Unlock()
-		from = next
-		tokens := 0
-		for i := from; i < len(texts) && tokens < batchTokens; i++ {
-			ids = append(ids, e.folder.IDs(texts[i]))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for from, to := 0, 0; from < len(texts); from = to {
+		var ids [][]int32
+		for tokens := 0; to < len(texts) && tokens < batchTokens; to++ {
+			ids = append(ids, e.folder.IDs(texts[to]))
 			tokens += len(ids[len(ids)-1])
 		}
-		next += len(ids)
-		return ids, from
+		group.Go(func() error { return e.batch(ids, out.Slice(from, from+len(ids))) })
 	}
-	for range min(e.parallelism, len(texts)) {
-		group.Go(func() {
-			for {
-				ids, from := take()
-				if len(ids) == 0 {
-					return
-				}
-				errs[from] = e.batch(ids, out.Slice(from, from+len(ids)))
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return out, err
-		}
-	}
-	return out, nil
+	return out, group.Wait()
 }
 
 // batch encodes the texts with these ids.

@@ -6,9 +6,9 @@ package torch
 import (
 	"math"
 	"slices"
-	"sync"
 
 	"popri/internal/numeric"
+	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/model/embedding/sentence"
 	"popri/model/tensor"
@@ -161,23 +161,11 @@ const (
 func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	out := embedding.NewMatrix(len(texts), e.Dim())
 	ids := make([][]int32, len(texts))
-	var group sync.WaitGroup
-	tasks := make(chan int)
-	for range min(tensor.Threads(), len(texts)/tokenizeTexts+1) {
-		group.Go(func() {
-			for from := range tasks {
-				for i := from; i < min(from+tokenizeTexts, len(texts)); i++ {
-					ids[i] = e.folder.IDs(texts[i])
-				}
-			}
-		})
-	}
-	for from := 0; from < len(texts); from += tokenizeTexts {
-		tasks <- from
-	}
-	close(tasks)
-	group.Wait()
-
+	parallel.Ranges(len(texts), tokenizeTexts, func(from, to int) {
+		for i := from; i < to; i++ {
+			ids[i] = e.folder.IDs(texts[i])
+		}
+	})
 	order := numeric.SortedIndices(len(texts), func(a, b int) int { return len(ids[b]) - len(ids[a]) })
 	var batches [][]int
 	for len(order) > 0 {
