@@ -332,7 +332,7 @@ func (s *Server) drive(ctx context.Context) {
 				delay, told = 0, ""
 				continue
 			}
-			delay = min(max(2*delay, 50*time.Millisecond), 5*time.Second)
+			delay = min(max(2*delay, 50*time.Millisecond), glance)
 			level := slog.LevelDebug
 			waiting := aggregate.OutcomeOf(err) == aggregate.Waiting || OutcomeOf(err) == aggregate.Waiting
 			if !waiting && ctx.Err() == nil && err.Error() != told {
