@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -93,20 +94,26 @@ func (i *input) decode(name string) error {
 	if name == "" && (string(head) == "\xff\xfe" || string(head) == "\xfe\xff") {
 		name = "utf-16"
 	}
-	if name == "" {
-		return nil
-	}
-	from, err := htmlindex.Get(name)
-	if err != nil {
-		return fault.Userf("the encoding is %s, want a name as of web pages, such as utf-8, windows-1252, utf-16 or gbk",
-			quote.Text(name))
-	}
-	if from == unicode.UTF8 {
-		return nil
+	from, err := charset(name)
+	if err != nil || from == unicode.UTF8 {
+		return err
 	}
 	i.encoding = name
 	i.in = bufio.NewReaderSize(transform.NewReader(i.in, unicode.BOMOverride(from.NewDecoder())), 64<<10)
 	return nil
+}
+
+// charset is the encoding of a name, UTF-8 for "".
+func charset(name string) (encoding.Encoding, error) {
+	if name == "" {
+		return unicode.UTF8, nil
+	}
+	from, err := htmlindex.Get(name)
+	if err != nil {
+		return nil, fault.Userf("the encoding is %s, want a name as of web pages, such as utf-8, windows-1252, utf-16 or gbk",
+			quote.Text(name))
+	}
+	return from, nil
 }
 
 // Close closes the file.

@@ -3,6 +3,7 @@ package records
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -23,13 +24,17 @@ import (
 const maxMessage = 1 << 24
 
 // readMailbox reads a mailbox in the mbox format (RFC 4155): of each message its plain text, or the text of its HTML
-// where it has no other, without quoted lines, its date and the sender's address, which is the client.
+// where it has no other, without quoted lines, its date and the sender's address, which is the client. The dialect's
+// encoding is of messages that name none.
 func readMailbox(path string, o Options, do func(Record) error) error {
 	f, err := fault.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if _, err := charset(o.Encoding); err != nil {
+		return err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return fault.User(err)
@@ -66,7 +71,7 @@ func readMessages(f io.Reader, o Options, do func(Record) error) error {
 			return nil
 		}
 		p.Number++
-		m, err := readMessage(content.Bytes())
+		m, err := readMessage(content.Bytes(), o.Encoding)
 		if err != nil {
 			return o.passes(p, badAt(p, "%v", err))
 		}
@@ -96,8 +101,8 @@ func readMessages(f io.Reader, o Options, do func(Record) error) error {
 	}
 }
 
-// readMessage is a message as a record. Its errors quote nothing.
-func readMessage(content []byte) (r Record, err error) {
+// readMessage is a message as a record; encoding is its text's where it names none. Its errors quote nothing.
+func readMessage(content []byte, encoding string) (r Record, err error) {
 	m, err := mail.ReadMessage(bytes.NewReader(content))
 	if err != nil {
 		return r, errors.New("its header is damaged") // the error may quote it
@@ -110,7 +115,7 @@ func readMessage(content []byte) (r Record, err error) {
 		r.Client = Cell{Value: strings.ToLower(from[0].Address)}
 	}
 	read := func(kind string, body io.Reader) (string, error) {
-		return part(kind, m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), body, 0)
+		return part(kind, m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), encoding, body, 0)
 	}
 	whole, err := io.ReadAll(m.Body)
 	body := ""
@@ -137,8 +142,9 @@ func readMessage(content []byte) (r Record, err error) {
 	return r, nil
 }
 
-// part is the text of a message, or of a part of one, whose parts of other kinds than wanted are left out.
-func part(wanted, kind, encoding string, body io.Reader, depth int) (string, error) {
+// part is the text of a message, or of a part of one, whose parts of other kinds than wanted are left out. transfer is
+// its encoding in bytes, encoding its text's where it names none.
+func part(wanted, kind, transfer, encoding string, body io.Reader, depth int) (string, error) {
 	media, parameters, err := mime.ParseMediaType(kind)
 	if kind == "" || err != nil {
 		media = "text/plain"
@@ -153,7 +159,8 @@ func part(wanted, kind, encoding string, body io.Reader, depth int) (string, err
 			if err != nil {
 				return "", err
 			}
-			text, err := part(wanted, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p, depth+1)
+			text, err := part(wanted, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), encoding,
+				p, depth+1)
 			if err != nil {
 				return "", err
 			}
@@ -165,14 +172,14 @@ func part(wanted, kind, encoding string, body io.Reader, depth int) (string, err
 	if media != wanted {
 		return "", nil
 	}
-	switch strings.ToLower(encoding) {
+	switch strings.ToLower(transfer) {
 	case "quoted-printable":
 		body = quotedprintable.NewReader(body)
 	case "base64":
 		body = base64.NewDecoder(base64.StdEncoding, body)
 	}
-	if charset, err := htmlindex.Get(parameters["charset"]); err == nil && charset != unicode.UTF8 {
-		body = transform.NewReader(body, charset.NewDecoder())
+	if from, err := htmlindex.Get(cmp.Or(parameters["charset"], encoding)); err == nil && from != unicode.UTF8 {
+		body = transform.NewReader(body, from.NewDecoder())
 	}
 	content, err := io.ReadAll(io.LimitReader(body, maxMessage))
 	return strings.ToValidUTF8(string(content), "�"), err

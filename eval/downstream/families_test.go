@@ -1,8 +1,10 @@
 package downstream
 
 import (
+	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"popri/datasets/clients"
@@ -42,10 +44,20 @@ func TestGoldenSmallModels(t *testing.T) {
 				t.Errorf("ε = 0: %+v\ntrained: %+v", zero, own)
 			}
 			again, err := u.Run(t.Context(), []Source{{Key: "kept", Name: "kept", Model: u.Small}})
-			if err != nil || !reflect.DeepEqual(again[1].scores, own.scores) {
+			if err != nil || !same(again[1].scores, own.scores) {
 				t.Errorf("the kept model has other scores: %+v (%v)", again, err)
 			}
 		})
 	}
 	golden.Checked(t, "small-models", len(files))
+}
+
+// same compares scores but for rounding: a loaded model multiplies by joined projections, a trained one by each of them,
+// and libtorch's products of other widths may add up in another order.
+func same(a, b []Score) bool {
+	return slices.EqualFunc(a, b, func(x, y Score) bool {
+		near := math.Abs(x.Loss-y.Loss) <= 1e-6*y.Loss
+		x.Loss = y.Loss
+		return near && reflect.DeepEqual(x, y)
+	})
 }

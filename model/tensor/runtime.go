@@ -38,12 +38,16 @@ import (
 	"sync/atomic"
 )
 
-var threads atomic.Int32
+var (
+	threads atomic.Int32
+	// processors is what the Go runtime may use at the start: fewer than the machine's CPUs where a container's quota says so.
+	processors = runtime.GOMAXPROCS(0)
+)
 
 func init() {
 	C.keep_kernels()
 	C.find_openmp()
-	threads.Store(int32(runtime.NumCPU()))
+	threads.Store(int32(processors))
 	set, known := map[string]C.int{"": C.KERNELS_AVX512, "off": C.KERNELS_AVX512, "cuda": C.KERNELS_AVX512,
 		"avx2": C.KERNELS_AVX2, "plain": C.KERNELS_PLAIN}[kernels]
 	if !known {
@@ -52,13 +56,14 @@ func init() {
 	taken = C.popri_take(set)
 }
 
-// SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel]. n < 1
-// means one for each CPU.
+// SetThreads chooses, process-wide, the number of threads of an operation in [Run] and of tasks in [Parallel], and of
+// goroutines that run at a time. n < 1 means one for each CPU that the process may use.
 func SetThreads(n int) {
 	if n < 1 {
-		n = runtime.NumCPU()
+		n = processors
 	}
 	threads.Store(int32(n))
+	runtime.GOMAXPROCS(min(n, processors))
 }
 
 // Threads returns the number set by [SetThreads].
