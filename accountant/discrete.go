@@ -17,6 +17,9 @@ func discreteDelta(sigma, shift, epsilon float64) float64 {
 	}
 	// k runs over the noise for which the loss (2k + s)·s/2σ² exceeds ε.
 	first := math.Floor(epsilon*sigma*sigma/shift-shift/2) + 1
+	if first > 40*sigma { // each term underflows, and k + 1 may be k
+		return 0
+	}
 	var sum float64
 	for k := first; ; k++ {
 		log := -k * k / (2 * sigma * sigma)

@@ -350,6 +350,10 @@ func TestDiscreteGaussian(t *testing.T) {
 	if math.Abs(discrete-continuous) > 1e-3*continuous+1e-9 {
 		t.Errorf("discrete %g, continuous %g", discrete, continuous)
 	}
+	far := []Event{{Mechanism: DiscreteGaussian, Sigma: 1e5, Count: 1}} // its terms begin where a float64 counts in twos
+	if delta, err := (Exact{}).Delta(far, 1e6); delta != 0 || err != nil {
+		t.Errorf("delta %g: %v", delta, err)
+	}
 }
 
 // Fractional Rényi orders of sampled releases, where one library adds absolute values of an alternating series: the

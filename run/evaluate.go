@@ -163,7 +163,7 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	})
 	if err == nil && len(only) == 0 {
 		err = s.runner.Stage("compare public text", 0, func(stage rounds.Stage) (err error) {
-			e.PublicDistance, err = domain.Measure(s.Data.Public.Generator, s.Data.Private,
+			e.PublicDistance, err = domain.Measure(ctx, s.Data.Public.Generator, s.Data.Private,
 				embedding.Sentence(s.encoder), s.Config.Seed, stage.Progress)
 			return err
 		})

@@ -23,8 +23,8 @@ import (
 )
 
 // newMethod makes the method that the configuration names.
-func (s *Session) newMethod(common *assembly.Common, tell func(done, total int)) (rounds.Method, error) {
-	reference, err := common.Reference(s.Data.Private, embedding.Sentence(s.encoder), tell)
+func (s *Session) newMethod(ctx context.Context, common *assembly.Common, tell func(done, total int)) (rounds.Method, error) {
+	reference, err := common.Reference(ctx, s.Data.Private, embedding.Sentence(s.encoder), tell)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *Session) newMethod(common *assembly.Common, tell func(done, total int))
 			s.Data.Private.Name)
 	}
 	s.engine = s.server()
-	given, err := s.given(d.Needs(c))
+	given, err := s.given(ctx, d.Needs(c))
 	if err != nil {
 		return nil, err
 	}
@@ -88,32 +88,32 @@ func (s *Session) likelihoods(ctx context.Context, dir string, texts []string, t
 }
 
 // given is what a method needs besides what all methods have.
-func (s *Session) given(needs method.Needs) (g method.Given, err error) {
+func (s *Session) given(ctx context.Context, needs method.Needs) (g method.Given, err error) {
 	if needs.Kinds && s.Config.Generate.Kinds != "" {
 		if g.Kinds, err = datasets.ReadKinds(s.Config.Generate.Kinds); err != nil {
 			return g, err
 		}
 	}
 	if needs.Topics {
-		if s.topics, err = s.newTopics(); err != nil {
+		if s.topics, err = s.newTopics(ctx); err != nil {
 			return g, err
 		}
 	}
 	g.Topics = s.topics
 	if needs.Small {
-		g.Small, err = s.small()
+		g.Small, err = s.small(ctx)
 	}
 	return g, err
 }
 
 // newTopics divides public texts, drawn by the seed, into topics.
-func (s *Session) newTopics() (*scoring.Topics, error) {
+func (s *Session) newTopics(ctx context.Context) (*scoring.Topics, error) {
 	public, random, n := s.Data.Public, rng.New(s.Config.Seed, "topics"), s.budget.Clients
 	var texts []string
 	for _, i := range random.Perm(len(public.Prompts))[:min(len(public.Prompts), scoring.TopicTexts(n))] {
 		texts = append(texts, public.Prompts[i].Text)
 	}
-	vectors, err := embedding.InParts(s.encoder, texts, nil)
+	vectors, err := embedding.InParts(ctx, s.encoder, texts, nil)
 	if err != nil {
 		return nil, err
 	}

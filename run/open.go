@@ -113,7 +113,7 @@ func Open(ctx context.Context, o Options) (_ *Session, err error) {
 	}
 	s.Config.Scoring.Dim = embedding.Sentence(s.encoder).Dim() // an encoder with weights of its own decides it
 	if s.method, err = opening(ctx, told, "prepare the method", func(stage rounds.Stage) (rounds.Method, error) {
-		return s.newMethod(o.Common, stage.Progress)
+		return s.newMethod(ctx, o.Common, stage.Progress)
 	}); err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func rowsOf(c configs.Config) (dir string, e downstream.Encoder, err error) {
 }
 
 // small is the small model of a method that trains it at the clients.
-func (s *Session) small() (*method.Small, error) {
+func (s *Session) small(ctx context.Context) (*method.Small, error) {
 	dir, rows, err := rowsOf(s.Config)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *Session) small() (*method.Small, error) {
 		After: rows.After, Tokenizer: rows.Tokenizer}
 	texts, vectors := clients.Texts(s.Data.Private.Split(clients.Validation)), embedding.Matrix{}
 	if s.topics != nil {
-		if vectors, err = embedding.InParts(s.encoder, texts, nil); err != nil {
+		if vectors, err = embedding.InParts(ctx, s.encoder, texts, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@
 package domain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -47,7 +48,7 @@ const distanceTexts = 5000
 
 // Measure measures the distance of a pool of public texts, of which it draws some by the seed. It is nil where there
 // are too few texts. tell, if not nil, is told how many of the texts are embedded.
-func Measure(pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64,
+func Measure(ctx context.Context, pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64,
 	tell func(done, total int)) (*Distance, error) {
 	drawn := make([]datasets.Text, min(distanceTexts, len(pool)))
 	for i, from := range rng.New(seed, "experiment", "distance").Perm(len(pool))[:len(drawn)] {
@@ -61,7 +62,7 @@ func Measure(pool []datasets.Text, population *clients.Population, encoder embed
 		if tell != nil {
 			part = func(done, _ int) { tell(before+done, total) }
 		}
-		m, err := embedding.InParts(encoder, texts, part)
+		m, err := embedding.InParts(ctx, encoder, texts, part)
 		before += len(texts)
 		return m, err
 	}

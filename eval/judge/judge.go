@@ -10,6 +10,7 @@
 package judge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -69,7 +70,7 @@ type Result struct {
 const leastControls = 10
 
 // Judge compares the synthetic set with both groups of clients.
-func Judge(in Input) (*Result, error) {
+func Judge(ctx context.Context, in Input) (*Result, error) {
 	if len(in.Members) == 0 || len(in.Controls) < leastControls {
 		return nil, fmt.Errorf("judge: %d clients behind the synthetic set and %d held out, at least 1 and %d are needed",
 			len(in.Members), len(in.Controls), leastControls)
@@ -84,7 +85,7 @@ func Judge(in Input) (*Result, error) {
 	}
 	r := &Result{Product: len(in.Product), Members: len(in.Members), Controls: len(in.Controls),
 		Encoder: in.Encoder.Name(), Epsilon: in.Epsilon, Delta: in.Delta}
-	e, err := in.embed()
+	e, err := in.embed(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
@@ -92,7 +93,7 @@ func Judge(in Input) (*Result, error) {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	first, second := in.halves()
-	if r.Likeness, r.Topics, err = in.likeness(first, second); err != nil {
+	if r.Likeness, r.Topics, err = in.likeness(ctx, first, second); err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}
 	r.Attributes = in.attributes(first, second)
@@ -118,7 +119,7 @@ type embedded struct {
 // compared in all texts.
 const mostEmbedded = 6000
 
-func (in Input) embed() (e embedded, err error) {
+func (in Input) embed(ctx context.Context) (e embedded, err error) {
 	// Whole clients are drawn until they have the given number of texts.
 	list := func(clients []Client, what string) (texts []string, of []int) {
 		for _, i := range in.random("embedded " + what).Perm(len(clients)) {
@@ -146,7 +147,7 @@ func (in Input) embed() (e embedded, err error) {
 	}{{"product", product, &e.product}, {"clients behind it", members, &e.members}, {"clients held out", controls,
 		&e.controls}} {
 		tell := func(done, total int) { in.Tell("embed the "+x.what, done, total) }
-		if *x.to, err = embedding.InParts(in.Encoder, x.texts, tell); err != nil {
+		if *x.to, err = embedding.InParts(ctx, in.Encoder, x.texts, tell); err != nil {
 			return e, err
 		}
 		for i := range x.to.Rows {

@@ -63,7 +63,7 @@ func world(t *testing.T) Input {
 // an honest product shows none above its controls.
 func TestPlantedLeak(t *testing.T) {
 	in := world(t)
-	honest, err := Judge(in)
+	honest, err := Judge(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestPlantedLeak(t *testing.T) {
 	for i := range 10 {
 		leaking.Product[7*i] = "said: " + in.Members[3*i].Texts[1]
 	}
-	r, err := Judge(leaking)
+	r, err := Judge(t.Context(), leaking)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,13 +110,13 @@ func TestPlantedLeak(t *testing.T) {
 	if len(found) != 10 || r.Memory.Runs[2].Members < 10 || r.Memory.Runs[2].P > 0.05 {
 		t.Errorf("found %v; %+v", found, r.Memory.Runs)
 	}
-	if again, err := Judge(leaking); err != nil || !reflect.DeepEqual(again, r) {
+	if again, err := Judge(t.Context(), leaking); err != nil || !reflect.DeepEqual(again, r) {
 		t.Errorf("the same input gives another result (%v)", err)
 	}
 
 	// What public text has, too, is no leak.
 	leaking.Public = append(slices.Clone(in.Public), leaking.Product...)
-	if r, err = Judge(leaking); err != nil || len(r.Memory.Found)+len(r.Memory.Copies) > 0 {
+	if r, err = Judge(t.Context(), leaking); err != nil || len(r.Memory.Found)+len(r.Memory.Copies) > 0 {
 		t.Errorf("found in public text: %v, %v (%v)", r.Memory.Found, r.Memory.Copies, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestAttack(t *testing.T) {
 	for _, c := range in.Members {
 		in.Product = append(in.Product, c.Texts...)
 	}
-	r, err := Judge(in)
+	r, err := Judge(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestAttack(t *testing.T) {
 // TestLikeness: text of the clients' kind is like theirs, and text of another kind is not.
 func TestLikeness(t *testing.T) {
 	in := world(t)
-	r, err := Judge(in)
+	r, err := Judge(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestPatternsAndCanaries(t *testing.T) {
 	in.Members[5].Texts[0], in.Controls[5].Texts[0] = "https://example.org/a?b=c", "https://example.org/a?b=c"
 	in.Canaries, in.Names = []string{"My secret is swordfish!", "nothing of this was ever said"}, []string{"Anna Berg",
 		"Swordfish"}
-	r, err := Judge(in)
+	r, err := Judge(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -61,7 +62,7 @@ func (in Input) sets(first, second []int) []set {
 	return append(all, controls(RealClients, second))
 }
 
-func (in Input) likeness(first, second []int) ([]Likeness, []Topic, error) {
+func (in Input) likeness(ctx context.Context, first, second []int) ([]Likeness, []Topic, error) {
 	sets := in.sets(first, second)
 	cut := 1 << 30
 	for _, s := range sets {
@@ -77,7 +78,7 @@ func (in Input) likeness(first, second []int) ([]Likeness, []Topic, error) {
 		n = min(n, len(drawn[i]))
 		var err error
 		tell := func(done, total int) { in.Tell("embed to compare: "+s.name, done, total) }
-		if vectors[i], err = embedding.InParts(in.Encoder, drawn[i], tell); err != nil {
+		if vectors[i], err = embedding.InParts(ctx, in.Encoder, drawn[i], tell); err != nil {
 			return nil, nil, err
 		}
 	}

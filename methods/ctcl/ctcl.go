@@ -134,7 +134,7 @@ func (m *Method) prepare(ctx context.Context, s rounds.Stage, file string) error
 	texts := datasets.Strings(m.Public.Prompts)
 	order := rng.New(seed, "ctcl", "public").Perm(len(texts))
 	some := trainer.Select(texts, order[:min(len(order), d.Steps*d.Batch)])
-	vectors, err := embedding.InParts(m.Encoder, some, s.Progress)
+	vectors, err := embedding.InParts(ctx, m.Encoder, some, s.Progress)
 	if err != nil {
 		return err
 	}

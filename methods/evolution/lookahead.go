@@ -30,7 +30,7 @@ func (e *Evolution) Embeddings(ctx context.Context, p Population, encoder embedd
 		}
 		variations = written
 	}
-	rows, err := embedding.InParts(encoder, variations, tell)
+	rows, err := embedding.InParts(ctx, encoder, variations, tell)
 	if err != nil {
 		return embedding.Matrix{}, fmt.Errorf("evolution: round %d: embedding the samples: %w", p.Round, err)
 	}

@@ -149,7 +149,7 @@ func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vect
 		}
 		own := vectors
 		if rulesOf(settings.Of(m.Config)).lookAhead > 0 && m.Reference != nil {
-			if own, err = embedding.InParts(m.Encoder, p.Texts(), s.Progress); err != nil {
+			if own, err = embedding.InParts(ctx, m.Encoder, p.Texts(), s.Progress); err != nil {
 				return err
 			}
 		}

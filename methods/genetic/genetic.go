@@ -178,7 +178,7 @@ func (m *Method) open(ctx context.Context, r *rounds.Round) error {
 		}
 	}
 	return r.Stage("embed", func(s rounds.Stage) (err error) {
-		p.vectors, err = embedding.InParts(m.Encoder, p.texts, s.Progress)
+		p.vectors, err = embedding.InParts(ctx, m.Encoder, p.texts, s.Progress)
 		m.pool = p
 		return err
 	})

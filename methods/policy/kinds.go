@@ -79,7 +79,7 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 			n = kindPrompts
 		}
 		var kept target.Kept
-		drawn, kept, err = f.target.Keep(p.Encoder, all, n, kindShare, p.Config.Seed, s.Progress)
+		drawn, kept, err = f.target.Keep(ctx, p.Encoder, all, n, kindShare, p.Config.Seed, s.Progress)
 		if err != nil {
 			return err
 		}

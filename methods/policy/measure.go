@@ -32,7 +32,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round, optimizer *trainer.Op
 			return err
 		}
 		if p.Config.Trainer.Select == rounds.FID {
-			vectors, err := embedding.InParts(p.Encoder, Candidates{Rows: drawn}.Texts(), s.Progress)
+			vectors, err := embedding.InParts(ctx, p.Encoder, Candidates{Rows: drawn}.Texts(), s.Progress)
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round, optimizer *trainer.Op
 		if err != nil {
 			return err
 		}
-		distance, chance, err := single.distance(s, Candidates{Rows: drawn})
+		distance, chance, err := single.distance(ctx, s, Candidates{Rows: drawn})
 		if err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 	}
 	r.Figures.Set("samples", float64(len(c.Rows)))
 	err = r.Stage("embed", func(s rounds.Stage) error {
-		if c.Vectors, err = embedding.InParts(p.Encoder, c.Texts(), s.Progress); err != nil {
+		if c.Vectors, err = embedding.InParts(ctx, p.Encoder, c.Texts(), s.Progress); err != nil {
 			return err
 		}
 		distance, err := p.Distance(c.Vectors)

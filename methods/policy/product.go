@@ -36,7 +36,7 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	if err != nil {
 		return nil, err
 	}
-	if written, err = p.weighted(s, form.Style.Rows(written)); err != nil {
+	if written, err = p.weighted(ctx, s, form.Style.Rows(written)); err != nil {
 		return nil, err
 	}
 	if c.PublicTexts == 0 {
@@ -55,7 +55,7 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 }
 
 // weighted draws as many rows as the synthetic set has from what was written, by weight if synthetic.kept says so.
-func (p *Policy) weighted(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
+func (p *Policy) weighted(ctx context.Context, s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
 	if p.Config.Synthetic.Kept == 1 {
 		return written, nil
 	}
@@ -63,7 +63,7 @@ func (p *Policy) weighted(s rounds.Stage, written []sampling.Row) ([]sampling.Ro
 	if err != nil {
 		return nil, err
 	}
-	return single.keep(s, written)
+	return single.keep(ctx, s, written)
 }
 
 // finalPrompts makes the prompts of the synthetic set: the rounds that are done give their quotes, the adapters may be

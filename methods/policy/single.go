@@ -34,7 +34,7 @@ func (f *Single) Facts() Facts {
 func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 	p := f.policy
 	if f.pool == nil {
-		if err := r.Stage("embed public texts", f.embedPublic); err != nil {
+		if err := r.Stage("embed public texts", func(s rounds.Stage) error { return f.embedPublic(ctx, s) }); err != nil {
 			return err
 		}
 	}
@@ -66,9 +66,9 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 }
 
 // embedPublic embeds the public texts, once in a process.
-func (f *Single) embedPublic(s rounds.Stage) (err error) {
+func (f *Single) embedPublic(ctx context.Context, s rounds.Stage) (err error) {
 	if f.pool == nil {
-		f.pool, err = target.Embed(f.policy.Env, s.Progress)
+		f.pool, err = target.Embed(ctx, f.policy.Env, s.Progress)
 	}
 	return err
 }
@@ -123,8 +123,8 @@ func (f *Single) score(t *target.Target, vectors embedding.Matrix) (noisy, score
 }
 
 // distance is the released distance of samples from the clients, and its standard error.
-func (f *Single) distance(s rounds.Stage, c Candidates) (distance, chance float64, err error) {
-	vectors, err := embedding.InParts(f.policy.Encoder, c.Texts(), s.Progress)
+func (f *Single) distance(ctx context.Context, s rounds.Stage, c Candidates) (distance, chance float64, err error) {
+	vectors, err := embedding.InParts(ctx, f.policy.Encoder, c.Texts(), s.Progress)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -132,21 +132,21 @@ func (f *Single) distance(s rounds.Stage, c Candidates) (distance, chance float6
 }
 
 // again reads the release once more, for a product or an evaluation.
-func (f *Single) again(s rounds.Stage) (*target.Target, error) {
-	if err := f.embedPublic(s); err != nil {
+func (f *Single) again(ctx context.Context, s rounds.Stage) (*target.Target, error) {
+	if err := f.embedPublic(ctx, s); err != nil {
 		return nil, err
 	}
 	return target.Again(f.policy.Env, f.pool)
 }
 
 // keep draws as many rows as there are from the written texts, by weights with a mean embedding near the clients'.
-func (f *Single) keep(s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
-	t, err := f.again(s)
+func (f *Single) keep(ctx context.Context, s rounds.Stage, written []sampling.Row) ([]sampling.Row, error) {
+	t, err := f.again(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	c := f.policy.Config
-	out, kept, err := t.Keep(f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed,
+	out, kept, err := t.Keep(ctx, f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed,
 		s.Progress)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (p *Policy) Untrained(ctx context.Context, s rounds.Stage, file string) (wr
 	if err != nil {
 		return nil, err
 	}
-	if written, err = p.weighted(s, form.Style.Rows(written)); err != nil {
+	if written, err = p.weighted(ctx, s, form.Style.Rows(written)); err != nil {
 		return nil, err
 	}
 	if err := rows.Write(file, written); err != nil {
@@ -54,7 +54,7 @@ func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts str
 	if !once || p.Config.Generate.Quote != "scored" || done < 2 {
 		return p.finalPrompts()
 	}
-	t, err := single.again(s)
+	t, err := single.again(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (p *Policy) untrainedPrompts(ctx context.Context, s rounds.Stage, parts str
 		if err != nil {
 			return nil, err
 		}
-		vectors, err := embedding.InParts(p.Encoder, Candidates{Rows: samples}.Texts(), s.Progress)
+		vectors, err := embedding.InParts(ctx, p.Encoder, Candidates{Rows: samples}.Texts(), s.Progress)
 		if err != nil {
 			return nil, err
 		}

@@ -70,10 +70,10 @@ type Method struct{ method.Env }
 func (m *Method) Restore(int) error { return nil }
 
 // Round implements rounds.Method.
-func (m *Method) Round(_ context.Context, r *rounds.Round) error {
+func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	var pool *target.Pool
 	err := r.Stage("embed", func(s rounds.Stage) (err error) {
-		pool, err = target.Embed(m.Env, s.Progress)
+		pool, err = target.Embed(ctx, m.Env, s.Progress)
 		return err
 	})
 	if err != nil {

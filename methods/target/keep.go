@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -22,13 +23,13 @@ type Kept struct {
 // comes as near to the clients' as the noise allows. The weights leave at least the given fraction of the texts as
 // effective number ([scoring.Weighting]). Empty texts are left out. tell, if not nil, is told how many texts are
 // embedded.
-func (t *Target) Keep(e embedding.Encoder, written []sampling.Row, n int, share float64, seed uint64,
+func (t *Target) Keep(ctx context.Context, e embedding.Encoder, written []sampling.Row, n int, share float64, seed uint64,
 	tell func(done, total int)) ([]sampling.Row, Kept, error) {
 	written = slices.DeleteFunc(slices.Clone(written), func(r sampling.Row) bool { return r.Text == "" })
 	if len(written) == 0 {
 		return nil, Kept{}, errors.New("the model wrote empty texts only: there is none to keep")
 	}
-	vectors, err := embedding.InParts(e, sampling.Texts(written), tell)
+	vectors, err := embedding.InParts(ctx, e, sampling.Texts(written), tell)
 	if err != nil {
 		return nil, Kept{}, err
 	}

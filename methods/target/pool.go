@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"math"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,7 @@ type Pool struct {
 // Embed embeds the run's public texts: those that the generator was trained on. Vectors of an encoder with weights of
 // its own, which takes minutes for a large pool, stay in the user's cache folder. tell, if not nil, is told how many
 // texts are done.
-func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
+func Embed(ctx context.Context, e method.Env, tell func(done, total int)) (*Pool, error) {
 	texts, sentence := datasets.Strings(e.Public.Generator), embedding.Sentence(e.Encoder)
 	encode := embedding.InParts
 	if !slices.Contains(configs.Encoders, e.Config.Scoring.Encoder) {
@@ -35,11 +36,12 @@ func Embed(e method.Env, tell func(done, total int)) (*Pool, error) {
 		if err != nil {
 			return nil, err
 		}
-		encode = func(e embedding.Encoder, texts []string, tell func(done, total int)) (embedding.Matrix, error) {
-			return embedding.Stored(e, filepath.Join(cache, "vectors"), texts, tell)
+		encode = func(ctx context.Context, e embedding.Encoder, texts []string, tell func(done, total int)) (embedding.Matrix,
+			error) {
+			return embedding.Stored(ctx, e, filepath.Join(cache, "vectors"), texts, tell)
 		}
 	}
-	vectors, err := encode(sentence, texts, tell)
+	vectors, err := encode(ctx, sentence, texts, tell)
 	if err != nil {
 		return nil, err
 	}

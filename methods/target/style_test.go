@@ -45,7 +45,7 @@ func TestStyle(t *testing.T) {
 		{func(s string) string { return s }, "", ""},
 		{func(s string) string { return "* " + strings.ReplaceAll(s, " ", "\n* #7: ") }, "", "words with a digit"},
 	} {
-		p, err := Embed(e, nil)
+		p, err := Embed(t.Context(), e, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

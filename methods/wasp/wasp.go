@@ -98,7 +98,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	if err != nil {
 		return err
 	}
-	counts, err := m.ask(r, texts)
+	counts, err := m.ask(ctx, r, texts)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (m *Method) pools() []pool {
 
 // ask returns the near votes of the texts, and then the far ones: the clients', noised, or the votes of public or
 // written texts.
-func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
+func (m *Method) ask(ctx context.Context, r *rounds.Round, texts []row) ([]float64, error) {
 	var asked scoring.Contrast
 	var voters query.Clients
 	err := r.Stage("embed", func(s rounds.Stage) error {
@@ -194,7 +194,7 @@ func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 		for i, t := range texts {
 			list[i], labels[i] = t.Text, int32(slices.Index(m.classes, t.Label))
 		}
-		vectors, err := embedding.InParts(m.Encoder, list, s.Progress)
+		vectors, err := embedding.InParts(ctx, m.Encoder, list, s.Progress)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 		case "written":
 			voters, err = m.voters(vectors, labels)
 		case "public":
-			voters, err = m.public(s)
+			voters, err = m.public(ctx, s)
 		}
 		return err
 	})
@@ -232,12 +232,12 @@ func (m *Method) ask(r *rounds.Round, texts []row) ([]float64, error) {
 }
 
 // public are the labelled public texts as voters.
-func (m *Method) public(s rounds.Stage) (query.Clients, error) {
+func (m *Method) public(ctx context.Context, s rounds.Stage) (query.Clients, error) {
 	labels := make([]int32, len(m.Public.Prompts))
 	for i, label := range datasets.Labels(m.Public.Prompts) {
 		labels[i] = int32(slices.Index(m.classes, label))
 	}
-	vectors, err := embedding.InParts(m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress)
+	vectors, err := embedding.InParts(ctx, m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress)
 	if err != nil {
 		return query.Clients{}, err
 	}

@@ -1,6 +1,7 @@
 package embedding
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -43,7 +44,7 @@ func TestInParts(t *testing.T) {
 	}
 	e := &slow{Encoder: hashing, reported: make(chan int, 3)}
 	var done []int
-	got, err := InParts(e, texts, func(n, total int) {
+	got, err := InParts(t.Context(), e, texts, func(n, total int) {
 		if total != len(texts) {
 			t.Errorf("of %d", total)
 		}
@@ -56,12 +57,16 @@ func TestInParts(t *testing.T) {
 	if !reflect.DeepEqual(done, []int{partTexts, 2 * partTexts, len(texts)}) {
 		t.Errorf("reported %v", done)
 	}
-	c := &counted{Encoder: hashing}
-	if got, err := InParts(c, texts, nil); err != nil || c.calls != 1 || !reflect.DeepEqual(got, want) {
-		t.Errorf("without a listener: %d calls, %v", c.calls, err)
+	if got, err := InParts(t.Context(), hashing, texts, nil); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("without a listener: %v", err)
 	}
-	if _, err := InParts(&slow{Encoder: short{hashing}}, texts, func(int, int) {}); err == nil {
+	if _, err := InParts(t.Context(), short{hashing}, texts, nil); err == nil {
 		t.Error("an encoder that leaves a row out is not refused")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &counted{Encoder: hashing}
+	if _, err := InParts(ctx, c, texts, func(int, int) { cancel() }); !errors.Is(err, context.Canceled) || c.calls != 1 {
+		t.Errorf("interrupted in the first part: %d calls, %v", c.calls, err)
 	}
 }
 

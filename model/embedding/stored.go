@@ -1,6 +1,7 @@
 package embedding
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -21,9 +22,9 @@ const storedVectors = "vectors"
 const storedBytes = 2 << 30
 
 // Stored encodes texts, or reads what an earlier call with the same encoder and the same texts left in dir. It is for
-// public texts alone: the file says how they look to the encoder. A file that cannot be read is written again. tell is
-// called as by [InParts].
-func Stored(e Encoder, dir string, texts []string, tell func(done, total int)) (Matrix, error) {
+// public texts alone: the file says how they look to the encoder. A file that cannot be read is written again. tell and ctx are
+// as for [InParts].
+func Stored(ctx context.Context, e Encoder, dir string, texts []string, tell func(done, total int)) (Matrix, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q\n", Key(e))
 	for _, t := range texts {
@@ -37,7 +38,7 @@ func Stored(e Encoder, dir string, texts []string, tell func(done, total int)) (
 	} else if errors.Is(err, fs.ErrPermission) {
 		return Matrix{}, err
 	}
-	m, err := InParts(e, texts, tell)
+	m, err := InParts(ctx, e, texts, tell)
 	if err != nil {
 		return m, err
 	}

@@ -34,7 +34,7 @@ func TestStored(t *testing.T) {
 	}
 	stored := func(texts []string, want Matrix, calls int) {
 		t.Helper()
-		got, err := Stored(e, dir, texts, nil)
+		got, err := Stored(t.Context(), e, dir, texts, nil)
 		if err != nil || !reflect.DeepEqual(got, want) || e.calls != calls {
 			t.Fatalf("%v after %d calls, want %v after %d (%v)", got, e.calls, want, calls, err)
 		}

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"context"
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/datasets/clients"
@@ -62,13 +63,13 @@ func Reporting(c configs.Config, all fedsim.Rounding) fedsim.Clients {
 // validationReference embeds the validation clients' texts for the Fréchet distance; nil where there are none. It is
 // computed without noise: validation clients are not protected. tell, if not nil, is told how many texts are
 // embedded.
-func validationReference(p *clients.Population, encoder embedding.Encoder,
+func validationReference(ctx context.Context, p *clients.Population, encoder embedding.Encoder,
 	tell func(done, total int)) (*metrics.Gaussian, error) {
 	texts := clients.Texts(p.Split(clients.Validation))
 	if len(texts) < 2 {
 		return nil, nil
 	}
-	m, err := embedding.InParts(embedding.Sentence(encoder), texts, tell)
+	m, err := embedding.InParts(ctx, embedding.Sentence(encoder), texts, tell)
 	if err != nil {
 		return nil, err
 	}

@@ -70,13 +70,13 @@ func (k *Common) Encoder(c configs.Config, public datasets.Public) (embedding.En
 }
 
 // Reference is [validationReference], kept.
-func (k *Common) Reference(p *clients.Population, encoder embedding.Encoder,
+func (k *Common) Reference(ctx context.Context, p *clients.Population, encoder embedding.Encoder,
 	tell func(done, total int)) (*metrics.Gaussian, error) {
 	if k == nil {
-		return validationReference(p, encoder, tell)
+		return validationReference(ctx, p, encoder, tell)
 	}
 	of := digest([]string{embedding.Key(encoder)}, clients.Texts(p.Split(clients.Validation)))
-	return k.reference.get(of, func() (*metrics.Gaussian, error) { return validationReference(p, encoder, tell) })
+	return k.reference.get(of, func() (*metrics.Gaussian, error) { return validationReference(ctx, p, encoder, tell) })
 }
 
 // Embedded is [fedsim.Embed], kept; with classes, the texts' labels are noted ([fedsim.Label]).

@@ -71,8 +71,8 @@ func TestCommon(t *testing.T) {
 
 	p := &clients.Population{Clients: []clients.Client{client("v", clients.Validation, "two", "three", "four")}}
 	before := e.texts
-	first, err := k.Reference(p, e, nil)
-	again, err2 := k.Reference(p, e, nil)
+	first, err := k.Reference(t.Context(), p, e, nil)
+	again, err2 := k.Reference(t.Context(), p, e, nil)
 	if err != nil || err2 != nil || first != again || e.texts-before != 3 {
 		t.Errorf("validation texts: %v, %v, %d encoded", err, err2, e.texts-before)
 	}

@@ -108,7 +108,7 @@ func Judge(ctx context.Context, o Options) (*judge.Result, string, error) {
 			return nil, "", err
 		}
 	}
-	result, err := judge.Judge(in)
+	result, err := judge.Judge(ctx, in)
 	if err != nil {
 		return nil, "", fault.Userf("%w", err)
 	}
