@@ -2,8 +2,12 @@ package accountant
 
 import "math"
 
-// largestExactOrder is the largest order for which the bound below uses forward differences.
-const largestExactOrder = 256
+// The bound below uses forward differences up to this order and from this noise on: with less noise they are the larger
+// of both bounds, and take 1/σ² steps.
+const (
+	largestExactOrder = 256
+	leastExactSigma   = 0.1
+)
 
 // fixedDivergence bounds the Rényi divergence of one Gaussian release on a fraction rate of the clients, drawn without
 // replacement, where one client is replaced and sigma is relative to the distance of neighbouring sums (Wang, Balle and
@@ -24,7 +28,8 @@ func fixedDivergence(rate, sigma float64) func(order float64) float64 {
 		case sigma == 0 || a > 1<<14:
 			return math.Inf(1)
 		}
-		if a <= largestExactOrder {
+		exact := a <= largestExactOrder && sigma >= leastExactSigma
+		if exact {
 			for l := 2 * len(differences); l <= int(a)+1; l += 2 {
 				differences = append(differences, centralMoment(sigma, float64(l)))
 			}
@@ -39,7 +44,7 @@ func fixedDivergence(rate, sigma float64) func(order float64) float64 {
 			case j == 2:
 				two := 1 / (sigma * sigma) // r(2)
 				bound = math.Min(math.Log(4)+logExpm1(two), math.Log(2)+two)
-			case a <= largestExactOrder:
+			case exact:
 				low, high := differences[int(math.Floor(j/2))], differences[int(math.Ceil(j/2))]
 				bound = math.Min(math.Log(4)+(low+high)/2, math.Log(2)+cgf(j-1))
 			default:

@@ -36,9 +36,14 @@ func (p PLD) Epsilon(events []Event, delta float64) (float64, error) {
 	return upper, err
 }
 
-// Delta implements [Accountant]: the bound from above.
+// Delta implements [Accountant]: the bound from above, of [RDP] where losses are too large for the grid.
 func (p PLD) Delta(events []Event, epsilon float64) (float64, error) {
 	_, upper, err := p.DeltaBounds(events, epsilon)
+	if err == nil && upper == 1 && !silent(events) {
+		if d, err := (RDP{Relation: p.Relation}).Delta(events, epsilon); err == nil {
+			return d, nil
+		}
+	}
 	return upper, err
 }
 

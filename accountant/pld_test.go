@@ -106,6 +106,13 @@ func TestTwoReleasesAgainstAllOutcomes(t *testing.T) {
 // A cohort of fixed size, by going through all cohorts of a small population in which one member's value is replaced:
 // the truth is below what is claimed, by both analyses, and not far below for values that are all alike but one.
 func TestFixedCohortAgainstAllCohorts(t *testing.T) {
+	// The bound without differences, for little noise, meets the other one.
+	for _, order := range []float64{2, 3, 10, 64} {
+		below, above := fixedDivergence(0.01, math.Nextafter(leastExactSigma, 0))(order), fixedDivergence(0.01, leastExactSigma)(order)
+		if math.Abs(below-above) > 1e-9*above {
+			t.Errorf("order %g: %g and %g", order, below, above)
+		}
+	}
 	const population, cohort, sigma = 5, 2, 2.0
 	density := func(members []float64) func(x float64) float64 {
 		var sums []float64
@@ -349,6 +356,10 @@ func TestDiscreteGaussian(t *testing.T) {
 	continuous, _ := Exact{}.Epsilon([]Event{{Sigma: 5000, Count: 1}}, 1e-5)
 	if math.Abs(discrete-continuous) > 1e-3*continuous+1e-9 {
 		t.Errorf("discrete %g, continuous %g", discrete, continuous)
+	}
+	// Losses beyond the grid are left to RDP.
+	if delta, err := (PLD{}).Delta([]Event{{Sigma: 0.5, SamplingRate: 0.1, Count: 10}}, 1000); delta > 1e-100 || err != nil {
+		t.Errorf("delta at epsilon 1000: %g (%v)", delta, err)
 	}
 	far := []Event{{Mechanism: DiscreteGaussian, Sigma: 1e5, Count: 1}} // its terms begin where a float64 counts in twos
 	if delta, err := (Exact{}).Delta(far, 1e6); delta != 0 || err != nil {

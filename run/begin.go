@@ -14,6 +14,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/internal/rundir"
+	"popri/methods/rounds"
 	"popri/model/embedding"
 	"popri/run/assembly"
 	"popri/run/evaluator"
@@ -92,7 +93,12 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 		return began, err
 	}
 	if o.Resume {
-		return began, began.Compare(s.Dir, o.AcceptChanges)
+		return began, began.Compare(s.Dir, o.AcceptChanges, func(texts bool) error {
+			if err := assembly.CheckSources(s.Config, s.budget, s.ledger.Entries()); err != nil {
+				return err
+			}
+			return rounds.Forget(s.Dir, texts)
+		})
 	}
 	if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
 		return began, taken(o.Dir)

@@ -1,10 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,13 +93,15 @@ func (s *Session) Evaluate(ctx context.Context, o evaluator.Options, only ...str
 // DeclareReference notes in the run's configuration that the train clients' texts are public or test data, so that
 // evaluations train a small model on them (eval.reference_private).
 func (s *Session) DeclareReference() error {
-	s.Config.Eval.ReferencePrivate = true
 	file := filepath.Join(s.Dir, rundir.Config)
 	c, err := configs.Load(configs.LoadOptions{File: file}) // without a device that is for this process alone
 	if err != nil {
 		return err
 	}
-	c.Eval.ReferencePrivate = true
+	c.Eval.ReferencePrivate, s.Config.Eval.ReferencePrivate = true, true
+	if err := c.Validate(); err != nil {
+		return fault.User(err)
+	}
 	return atomicfile.WriteBytes(file, c.YAML())
 }
 
@@ -129,10 +131,11 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 				return nil, err
 			}
 		}
-		if err := config.Validate(); err != nil {
+		if err := cmp.Or(config.Validate(), evaluator.Check(config, s.Data.Private),
+			assembly.CheckSources(config, s.budget, s.ledger.Entries())); err != nil {
 			return nil, err
 		}
-		anew = err == nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
+		anew = err == nil && (e.Small == nil || e.Differs(config) != nil)
 	}
 	product := methods.Of(s.Config).Name
 	if !s.Config.Learns() {

@@ -250,17 +250,18 @@ func TestMovedInputsAreTheSame(t *testing.T) {
 // TestNothingIsLeftOfARunThatCannotBegin: data, models and budget are looked at before a folder is made.
 func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, w *testworld.World){
-		"no model": func(t *testing.T,
-			w *testworld.World) {
+		"no model": func(t *testing.T, w *testworld.World) {
 			w.Config.Model.Path = filepath.Join(w.Dir, "nowhere")
 		},
-		"no encoder": func(t *testing.T,
-			w *testworld.World) {
+		"no encoder": func(t *testing.T, w *testworld.World) {
 			w.Config.Scoring.Encoder = filepath.Join(w.Dir, "nowhere")
 		},
 		"delta":           func(t *testing.T, w *testworld.World) { w.Config.Privacy.Delta = 0.5 },
 		"few prompts":     func(t *testing.T, w *testworld.World) { w.Config.Generate.Examples = 500 },
 		"nothing to best": func(t *testing.T, w *testworld.World) { w.Config.DPO.Best = "pairs" },
+		"no dates": func(t *testing.T, w *testworld.World) { // in the embedded data, too
+			w.Config.Data.Private, w.Config.Data.Since = "godoc", "2024-01-01"
+		},
 		"key": func(t *testing.T, w *testworld.World) {
 			t.Setenv(datakey.Variable, filepath.Join(w.Private, "under a file"))
 		},

@@ -30,7 +30,7 @@ func TestJudging(t *testing.T) {
 		t.Errorf("the report of a shortened run: %q, %v", page.Subtitle, err)
 	}
 	// A process that was killed as it wrote the figures, which have no noise, left a part of them.
-	left := filepath.Join(dir, judging.Folder, atomicfile.TempPrefix+judging.Figures+"-999999999-1")
+	left := filepath.Join(dir, judging.Folder, atomicfile.TempName(judging.Figures, 999999999, 1))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
 	}

@@ -105,13 +105,8 @@ func (s *Session) clearRung() error {
 	if !rundir.Has(s.Dir, rundir.Rung) {
 		return nil
 	}
-	for round := 1; round <= max(1, s.runner.Done()); round++ {
-		file := filepath.Join(rundir.Round(s.Dir, round), rundir.Written)
-		for _, path := range []string{file, sampling.PartsOf(file)} {
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
-		}
+	if err := rounds.ForgetWritten(s.Dir); err != nil {
+		return err
 	}
 	return os.RemoveAll(folder)
 }

@@ -50,7 +50,8 @@ func result(c grid.Cell, dir string) (*evaluation.Outcome, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate {
+	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate ||
+		e.Differs(c.Config) != nil {
 		return nil, err
 	}
 	return e, nil

@@ -54,6 +54,10 @@ func TestTasksGiveTheSameAblation(t *testing.T) {
 				if done, err := Finished(c, dir); !done || err != nil {
 					t.Errorf("cell %d: %v, %v", i, done, err)
 				}
+				c.Config.Downstream.Steps++ // as after popri eval --set
+				if done, err := Finished(c, dir); done || err != nil {
+					t.Errorf("cell %d, with figures of another small model: %v, %v", i, done, err)
+				}
 			}
 		}
 		if _, err := Ablate(t.Context(), axes, cells, Options{Dir: dir}); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,13 +148,14 @@ func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
 		r.given[flag] = map[string]float64{"noise-multiplier": q.event.Sigma,
 			"rounds": float64(q.event.Count), "epsilon": q.epsilon, "delta": q.delta}[flag]
 	}
+	var failed error
 	for _, acc := range accountant.All(accountant.Relation(q.relation)) {
 		value, err := asked.answer(acc, q)
-		switch {
-		case errors.Is(err, accountant.ErrNotApplicable):
+		if err != nil { // impossible values fail for all accountants, extreme ones for some
+			if !errors.Is(err, accountant.ErrNotApplicable) {
+				failed = cmp.Or(failed, err)
+			}
 			continue
-		case err != nil: // the accountants return an error for impossible values only
-			return usage(err)
 		}
 		r.byName = append(r.byName, named{acc.Name(), value})
 		if p, ok := acc.(accountant.PLD); ok && asked.name == "epsilon" {
@@ -164,7 +166,10 @@ func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
 			r.byName = append(r.byName, named{"pld_lower", lower})
 		}
 	}
-	if len(r.byName) == 0 {
+	switch {
+	case len(r.byName) == 0 && failed != nil:
+		return usage(failed)
+	case len(r.byName) == 0:
 		return usage(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and "+
 			"--group %d under %s; gaussian noise on every client in every round is always covered",
 			q.event.Mechanism, q.event.SamplingRate, q.event.Cohort, q.event.Group, q.relation))

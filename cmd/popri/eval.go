@@ -223,6 +223,9 @@ func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
 	if err != nil {
 		return err
 	}
+	if other := e.Differs(s.Config); len(options.By) == 0 && other != nil {
+		a.say("the figures are of another small model than the configuration's: %s", strings.Join(other, ", "))
+	}
 	a.say("report: %s", path)
 	return a.emit(e, func(w io.Writer) { evaluationTable(w, e) })
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"popri/accountant"
+	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/rundir"
+	"popri/run/assembly"
 	"popri/run/evaluator"
 )
 
@@ -49,6 +52,15 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 	}
 	if c, err = a.prepared(cmd, c); err != nil {
 		return err
+	}
+	if run != "" {
+		record, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
+		if err == nil {
+			err = assembly.CheckSources(c, record.Budget, record.Entries)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	e, err := evaluator.Protect(cmd.Context(), c, file, out, epsilon, o)
 	if err != nil {

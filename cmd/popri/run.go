@@ -81,7 +81,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.after, "at-clients", "", "a finished run whose small model clients train further; --out is another folder")
 	o.live.add(cmd)
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "continue the run in --out")
-	cmd.Flags().BoolVar(&o.accept, "accept-changes", false, "with --resume: accept changed inputs and record the changes")
+	cmd.Flags().BoolVar(&o.accept, "accept-changes", false, "with --resume: accept changed inputs, record the changes, and make again what followed the rounds")
 	o.own.add(cmd)
 	addDryRun(cmd, &o.dry)
 	o.track.add(cmd)

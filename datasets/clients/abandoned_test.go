@@ -1,13 +1,13 @@
 package clients
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/testkit/testfile"
@@ -28,7 +28,7 @@ func TestAbandonedSpools(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	unfinished := testfile.Write(t, filepath.Join(dir, fmt.Sprintf(".tmp-out.parquet-%d-1", ended.Process.Pid)), "private")
+	unfinished := testfile.Write(t, filepath.Join(dir, atomicfile.TempName("out.parquet", ended.Process.Pid, 1)), "private")
 	in := testfile.Write(t, filepath.Join(t.TempDir(), "a.jsonl"), `{"client_id": "a", "text": "x"}`)
 	run := func() {
 		t.Helper()

@@ -55,9 +55,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 	if err := os.MkdirAll(o.Record, 0o700); err != nil {
 		return nil, fault.User(err)
 	}
-	if err := atomicfile.RemoveTemporary(o.Record); err != nil {
-		return nil, err
-	}
+	atomicfile.RemoveAbandoned(o.Record)
 	remotes, err := carriers(o.Federation, "", o.Tell)
 	if err != nil {
 		return nil, err
@@ -158,8 +156,8 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 	if err == nil {
 		err = t.wait(ctx)
 	}
+	var final []error // of clients whom the aggregators refuse; the others send
 	if err == nil {
-		var final []error // of clients whom the aggregators refuse; the others send
 		err = each(func(r *Responder) error {
 			if refused[r.Dir] {
 				return nil
@@ -170,16 +168,15 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 			}
 			return err
 		})
-		err = errors.Join(err, errors.Join(final...))
 	}
 	if err != nil {
-		return tally, err
+		return tally, errors.Join(append(final, err)...)
 	}
-	tally = Tally{Answered: all - len(refused), Refused: len(refused)}
+	tally = Tally{Answered: all - len(refused) - len(final), Refused: len(refused)}
 	if err := os.Remove(unsent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tally, err
 	}
-	return tally, atomicfile.WriteBytes(g.done(a), nil)
+	return tally, errors.Join(append(final, atomicfile.WriteBytes(g.done(a), nil))...)
 }
 
 // responder answers for one client.

@@ -95,9 +95,7 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fault.User(err)
 	}
-	if err := atomicfile.RemoveTemporary(o.Dir); err != nil {
-		return nil, err
-	}
+	atomicfile.RemoveAbandoned(o.Dir)
 	r := &Responder{ResponderOptions: o}
 	r.Files = cmp.Or(r.Files, o.Dir)
 	var err error

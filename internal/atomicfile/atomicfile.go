@@ -131,7 +131,7 @@ func createBytes(path string, content []byte, mode fs.FileMode) error {
 // file of a run; here the umask decides, as for any other new file.
 func createTemp(dir, base string, mode fs.FileMode) (*os.File, error) {
 	for attempt := 0; ; attempt++ {
-		name := filepath.Join(dir, fmt.Sprintf("%s%s-%d-%d", TempPrefix, base, os.Getpid(), serial.Add(1)))
+		name := filepath.Join(dir, TempName(base, os.Getpid(), serial.Add(1)))
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if errors.Is(err, os.ErrExist) && attempt < 1000 {
 			continue

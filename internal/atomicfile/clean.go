@@ -2,12 +2,15 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -32,8 +35,19 @@ func RemoveTemporary(dir string) error {
 	})
 }
 
-// temporary is the name of a temporary file: of the file that it was to become, of a process, and a number.
-var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(TempPrefix) + `(.+)-(\d+)-\d+$`)
+// temporary is the name of a temporary file: of the file that it was to become, of a machine and a process, and a number.
+var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(TempPrefix) + `(.+)-([0-9a-f]{8})-(\d+)-\d+$`)
+
+// host stands for this machine, or container: the processes of others, which may share a folder, have numbers of their own.
+var host = sync.OnceValue(func() string {
+	name, _ := os.Hostname() // without a name, all are one
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(name)))
+})
+
+// TempName is the name of the n-th temporary file of a process of this machine that is to become the file base.
+func TempName(base string, pid int, n uint64) string {
+	return fmt.Sprintf("%s%s-%s-%d-%d", TempPrefix, base, host(), pid, n)
+}
 
 // RemoveAbandoned removes the temporary files in a folder whose processes are gone from this machine. One that cannot be
 // removed stays: it is in nobody's way.
@@ -47,10 +61,13 @@ func removeAbandoned(dir, name string) {
 	}
 	for _, e := range entries {
 		m := temporary.FindStringSubmatch(e.Name())
-		if m == nil || name != "" && m[1] != name || !e.Type().IsRegular() {
-			continue // of another file, or of no process
+		if m == nil || !e.Type().IsRegular() {
+			continue // of no process
 		}
-		if pid, err := strconv.Atoi(m[2]); err == nil && !alive(pid) {
+		if name != "" && m[1] != name || name == "" && m[2] != host() {
+			continue // of another file; or of another machine, which may be writing it
+		}
+		if pid, err := strconv.Atoi(m[3]); err == nil && !alive(pid) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

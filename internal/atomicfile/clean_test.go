@@ -2,11 +2,11 @@ package atomicfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"popri/testkit/testfile"
@@ -36,15 +36,19 @@ func TestCheckRemovesWhatIsAbandoned(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead, living := ended.Process.Pid, os.Getpid()
+	elsewhere := func(base string) string { // of another machine
+		return strings.Replace(TempName(base, dead, 1), host(), "0123abcd", 1)
+	}
 	files := map[string]bool{ // whether it stays
-		fmt.Sprintf("%sout-%d-1", TempPrefix, dead):   false,
-		fmt.Sprintf("%sout-%d-27", TempPrefix, dead):  false,
-		fmt.Sprintf("%sout-%d-1", TempPrefix, living): true,
-		fmt.Sprintf("%sout-%d-x", TempPrefix, dead):   true,
-		fmt.Sprintf("%sout-5-%d-1", TempPrefix, dead): true, // of a file named out-5
-		fmt.Sprintf("%sother-%d-1", TempPrefix, dead): true,
-		fmt.Sprintf("%sout%d-1", TempPrefix, dead):    true,
-		fmt.Sprintf("out-%d-1", dead):                 true,
+		TempName("out", dead, 1):       false,
+		TempName("out", dead, 27):      false,
+		TempName("out", living, 1):     true,
+		TempName("out", dead, 1) + "x": true,
+		TempName("out-5", dead, 1):     true,
+		TempName("other", dead, 1):     true,
+		TempName("out", dead, 1)[1:]:   true,
+		elsewhere("out"):               false,
+		elsewhere("other"):             true,
 	}
 	for name := range files {
 		testfile.Write(t, filepath.Join(dir, name), "")
@@ -58,12 +62,15 @@ func TestCheckRemovesWhatIsAbandoned(t *testing.T) {
 		}
 	}
 	RemoveAbandoned(dir)
-	for _, name := range []string{fmt.Sprintf("%sout-5-%d-1", TempPrefix, dead), fmt.Sprintf("%sother-%d-1", TempPrefix, dead)} {
+	for _, name := range []string{TempName("out-5", dead, 1), TempName("other", dead, 1)} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			t.Errorf("%s stays in a folder that is cleaned", name)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, fmt.Sprintf("%sout-%d-1", TempPrefix, living))); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, TempName("out", living, 1))); err != nil {
 		t.Error("a living process's file is gone")
+	}
+	if _, err := os.Stat(filepath.Join(dir, elsewhere("other"))); err != nil {
+		t.Error("another machine's file is gone")
 	}
 }

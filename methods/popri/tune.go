@@ -62,8 +62,9 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	}
 	r.Log("dpo_reference", referenceEvent(cached))
 	train, held := dpo.HoldOut(pairs, c.DPO.EvalShare, rng.New(c.Seed, append(stream, "held")...).Perm)
-	if err := preference.CheckMeasures(c.DPO, len(held) > 0, m.Reference != nil); err != nil {
-		return err
+	if c.DPO.Best == "pairs" && len(held) == 0 {
+		c.DPO.Best = "last"
+		stage.Say("warning: the pairs are of one prompt, so none are held out to choose a step by: the last one counts")
 	}
 	if m.dpo.Schedule.Peak, err = m.Rate(r, margin); err != nil {
 		return err

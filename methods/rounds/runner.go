@@ -162,6 +162,11 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Metrics), r.Figures); err != nil {
 		return err
 	}
+	if rundir.Complete(t.Dir) { // of fewer rounds
+		if err := Forget(t.Dir, true); err != nil {
+			return err
+		}
+	}
 	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, rundir.Latest),
 		fmt.Appendf(nil, "rounds/%04d\n", number)); err != nil {
 		return err

@@ -90,14 +90,7 @@ func loadPrivate(c configs.Config) (*clients.Population, error) {
 	if c.Data.Private == configs.None {
 		return &clients.Population{Name: "the list of enrolled clients"}, nil
 	}
-	if c.Data.Private == embedded {
-		g, err := Embedded()
-		if err != nil {
-			return nil, err
-		}
-		return g.Private, nil
-	}
-	p, err := clients.Read(c.Data.Private)
+	p, err := readPrivate(c.Data.Private)
 	if err != nil || c.Data.Since == "" {
 		return p, fault.User(err)
 	}
@@ -106,6 +99,17 @@ func loadPrivate(c configs.Config) (*clients.Population, error) {
 	}
 	p.Name += " since " + c.Data.Since
 	return p, nil
+}
+
+func readPrivate(file string) (*clients.Population, error) {
+	if file != embedded {
+		return clients.Read(file)
+	}
+	g, err := Embedded()
+	if err != nil {
+		return nil, err
+	}
+	return g.Private, nil
 }
 
 // LoadPublic reads the data that data.public names, and nothing of the clients.

@@ -49,7 +49,7 @@ func BudgetOf(c configs.Config, p *clients.Population, tag string) ledger.Budget
 		Clients: len(p.Split(clients.Train)), ForcedDelta: c.Privacy.ForceDelta,
 		InsecureSeededNoise: c.Privacy.InsecureSeededNoise}
 	if c.Fed.Elsewhere() { // nobody here sees the data
-		b.Data, b.Clients = "", c.Fed.Clients
+		b.Data, b.Clients, b.Unit = "", c.Fed.Clients, "a client is an enrolled key"
 	}
 	if methods.Of(c).Selection(c) != nil {
 		b.Mechanism = string(accountant.Gumbel)
@@ -85,43 +85,64 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fault.User(err)
 	}
-	if err := checkStart(c, b); err != nil {
-		return 0, err
-	}
 	before, err := spentBefore(c)
+	if err == nil {
+		err = CheckSources(c, b, before)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return Calibrate(c, b, before)
 }
 
-// checkStart refuses a run that begins with a small model of another run on the same clients without counting the charges
-// of that run: the model depends on them.
-func checkStart(c configs.Config, b ledger.Budget) error {
-	if !rundir.IsSmall(c.Downstream.Model) {
-		return nil
-	}
-	run := filepath.Dir(filepath.Clean(c.Downstream.Model))
-	earlier, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// made are the files and folders of a run that depend on its clients.
+var made = []string{rundir.Small, rundir.Synthetic, rundir.Untrained, rundir.Mixes, rundir.Adapter, rundir.Rounds}
+
+// madeBy is the folder of the run that made a file or a folder, "" of any other. Links are followed.
+func madeBy(path string) string {
+	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return err
+		return ""
 	}
-	same := earlier.Budget.Data == b.Data   // of clients elsewhere, both are "": they may be others, but nobody can tell
-	if b.Data == "" && !c.Fed.Elsewhere() { // of a plan
-		same = earlier.Budget.Clients == b.Clients
+	for dir := filepath.Dir(path); path != dir; path, dir = dir, filepath.Dir(dir) {
+		if slices.Contains(made, filepath.Base(path)) && rundir.Has(dir, rundir.Ledger) {
+			return dir
+		}
 	}
-	of, err := os.Stat(filepath.Join(run, rundir.Ledger))
-	if err != nil {
-		return err
+	return ""
+}
+
+// CheckSources refuses a configuration that begins with what another run made of the same clients' texts, a model or
+// public text, without counting the charges of that run: counted has those that count.
+func CheckSources(c configs.Config, b ledger.Budget, counted []ledger.Entry) error {
+	for _, key := range []string{"downstream.model", "model.path", "data.public"} {
+		value, _ := c.Get(key)
+		for _, path := range publicFiles(fmt.Sprint(value)) {
+			run := madeBy(path)
+			if run == "" {
+				continue
+			}
+			earlier, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
+			if err != nil {
+				return err
+			}
+			same := earlier.Budget.Data == b.Data   // of clients elsewhere, both are "": they may be others, but nobody can tell
+			if b.Data == "" && !c.Fed.Elsewhere() { // of a plan
+				same = earlier.Budget.Clients == b.Clients
+			}
+			if !same || !slices.ContainsFunc(earlier.Entries, func(e ledger.Entry) bool {
+				return !slices.ContainsFunc(counted, func(other ledger.Entry) bool {
+					e.Inherited = other.Inherited
+					return e == other
+				})
+			}) {
+				continue
+			}
+			return fault.Userf("%s is %s, which the run %s made under a guarantee for the same clients: "+
+				"privacy.continues=%s counts what that run spent against privacy.epsilon, too", key, path, run, run)
+		}
 	}
-	if before, err := os.Stat(continued(c)); !same || err == nil && os.SameFile(of, before) {
-		return nil
-	}
-	return fault.Userf("downstream.model is %s, which the run %s trained under a guarantee for the same clients: "+
-		"privacy.continues=%s counts what that run spent against privacy.epsilon, too", c.Downstream.Model, run, run)
+	return nil
 }
 
 // Continued reports whether the small model learnt from the clients before, in a run whose charges count.
@@ -190,6 +211,9 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 	switch old := continued(c); {
 	case old != "":
 		l, err = ledger.Continue(old, path, want)
+		if errors.Is(err, fs.ErrNotExist) && !missing {
+			l, err = openAlone(path, err)
+		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ledger.ErrContinued) {
 			return nil, fault.Userf("privacy.continues: %w", err)
 		}
@@ -205,7 +229,11 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 	case err != nil:
 		return nil, err
 	}
-	if got := l.Budget(); got != want {
+	got := l.Budget()
+	if c.Fed.Elsewhere() { // earlier versions named the unit of the texts that are here
+		want.Unit = got.Unit
+	}
+	if got != want {
 		err := fault.Userf("%s is for another budget: %s", path, strings.Join(want.Differs(got), "; "))
 		if got.Data != want.Data {
 			err = fault.Userf("%s is for other clients: the train clients' texts in %s have changed, or the key "+
@@ -215,6 +243,16 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// openAlone opens a ledger that continues another one, which is gone. Before the first charge of its own, the other one was
+// closed; without one, the other may have been charged since, and gone is returned.
+func openAlone(path string, gone error) (*ledger.Ledger, error) {
+	l, err := ledger.Open(path)
+	if err == nil && !slices.ContainsFunc(l.Entries(), func(e ledger.Entry) bool { return !e.Inherited }) {
+		return nil, errors.Join(gone, l.Close())
+	}
+	return l, err
 }
 
 // Inherited are the charges of the runs that a ledger continues.

@@ -75,6 +75,18 @@ func SmallOf(c configs.Config) map[string]string {
 	return of
 }
 
+// Differs lists the settings of the small model that the figures are of, where they are not a configuration's. Keys that
+// an earlier version did not know do not count.
+func (e *Outcome) Differs(c configs.Config) (settings []string) {
+	now := SmallOf(c)
+	for _, key := range slices.Sorted(maps.Keys(e.Small)) {
+		if now[key] != e.Small[key] {
+			settings = append(settings, key+"="+e.Small[key])
+		}
+	}
+	return settings
+}
+
 // Config is a run's configuration with the small model that the figures are of.
 func (e *Outcome) Config(c configs.Config) (configs.Config, error) {
 	for _, key := range slices.Sorted(maps.Keys(e.Small)) {

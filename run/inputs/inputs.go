@@ -113,8 +113,9 @@ func (in Inputs) Write(dir string) error {
 }
 
 // Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They
-// are recorded then.
-func (in Inputs) Compare(dir string, accept bool) error {
+// are recorded then, after forget has removed what the run made of its rounds: texts says whether that includes the
+// texts, or the evaluation alone.
+func (in Inputs) Compare(dir string, accept bool, forget func(texts bool) error) error {
 	var began Inputs
 	err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Inputs), &began)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,14 +125,19 @@ func (in Inputs) Compare(dir string, accept bool) error {
 	if err != nil {
 		return fault.Userf("%w", err)
 	}
-	changes := in.since(began)
+	changes, evaluation, texts := in.since(began)
 	if len(changes) == 0 {
 		return nil
 	}
 	if !accept {
 		return fault.Userf("%s began with other inputs than it would continue with:\n  %s\n"+
-			"Change them back, begin again in another folder, or accept this by\n  %s",
+			"Change them back, begin again in another folder, or accept this, which makes again what followed the rounds, by\n  %s",
 			dir, strings.Join(changes, "\n  "), quote.Shell("popri", "run", "--resume", "--accept-changes", "--out", dir))
+	}
+	if evaluation || texts {
+		if err := forget(texts); err != nil {
+			return err
+		}
 	}
 	in.Changes = append(began.Changes, changes...)
 	return in.Write(dir)
@@ -143,9 +149,19 @@ func standard(key, value string) bool {
 	return ok && fmt.Sprint(v) == value
 }
 
-// since lists in words how in differs from a run's first inputs.
-func (in Inputs) since(began Inputs) []string {
-	var changes []string
+// since lists in words how in differs from a run's first inputs, and says whether the evaluation, or also the texts that
+// were written, would be others. Another arithmetic makes neither wrong.
+func (in Inputs) since(began Inputs) (changes []string, evaluation, texts bool) {
+	differs := func(key, format string, args ...any) {
+		changes = append(changes, fmt.Sprintf(format, args...))
+		switch {
+		case key == computeKey:
+		case key == HeldOut, strings.HasPrefix(key, "downstream."), strings.HasPrefix(key, "eval."):
+			evaluation = true
+		default:
+			texts = true
+		}
+	}
 	for _, key := range union(began.Settings, in.Settings) {
 		old, had := began.Settings[key]
 		value, has := in.Settings[key]
@@ -153,11 +169,11 @@ func (in Inputs) since(began Inputs) []string {
 		case old == value && had == has:
 		case !had && standard(key, value): // a setting of a newer program, which does what the older one did
 		case !had:
-			changes = append(changes, fmt.Sprintf("%s is %s; the run began without this key", key, value))
+			differs(key, "%s is %s; the run began without this key", key, value)
 		case !has:
-			changes = append(changes, fmt.Sprintf("%s was %s; the program does not know this key", key, old))
+			differs(key, "%s was %s; the program does not know this key", key, old)
 		default:
-			changes = append(changes, fmt.Sprintf("%s is %s, was %s", key, cmp.Or(value, `""`), cmp.Or(old, `""`)))
+			differs(key, "%s is %s, was %s", key, cmp.Or(value, `""`), cmp.Or(old, `""`))
 		}
 	}
 	for _, key := range union(began.Content, in.Content) {
@@ -167,24 +183,22 @@ func (in Inputs) since(began Inputs) []string {
 		switch {
 		case old == value:
 		case key == computeKey:
-			changes = append(changes, fmt.Sprintf("%s: computes in %s, was %s", key, value, old))
-		case key == HeldOut:
-			changes = append(changes, key+": the texts have changed")
-		case key == publicKey:
-			changes = append(changes, key+": the texts have changed")
+			differs(key, "%s: computes in %s, was %s", key, value, old)
+		case key == HeldOut || key == publicKey:
+			differs(key, "%s: the texts have changed", key)
 		case key == kindsKey:
-			changes = append(changes, key+": the list of kinds of text has changed")
+			differs(key, "%s: the list of kinds of text has changed", key)
 		case !isFile:
-			changes = append(changes, key+": the encoder has other weights or settings, or was fitted to other text")
+			differs(key, "%s: the encoder has other weights or settings, or was fitted to other text", key)
 		case !has:
-			changes = append(changes, fmt.Sprintf("%s: %s is gone", what, file))
+			differs(key, "%s: %s is gone", what, file)
 		case !had:
-			changes = append(changes, fmt.Sprintf("%s: %s is new", what, file))
+			differs(key, "%s: %s is new", what, file)
 		default:
-			changes = append(changes, fmt.Sprintf("%s: the content of %s has changed", what, file))
+			differs(key, "%s: the content of %s has changed", what, file)
 		}
 	}
-	return changes
+	return changes, evaluation, texts
 }
 
 func union(a, b map[string]string) []string {
