@@ -14,6 +14,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/filelock"
 	"popri/internal/rundir"
+	"popri/methods"
 	"popri/methods/rounds"
 	"popri/model/embedding"
 	"popri/run/assembly"
@@ -93,12 +94,7 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 		return began, err
 	}
 	if o.Resume {
-		return began, began.Compare(s.Dir, o.AcceptChanges, func(texts bool) error {
-			if err := assembly.CheckSources(s.Config, s.budget, s.ledger.Entries()); err != nil {
-				return err
-			}
-			return rounds.Forget(s.Dir, texts)
-		})
+		return began, began.Compare(s.Dir, o.AcceptChanges, s.accept)
 	}
 	if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
 		return began, taken(o.Dir)
@@ -108,6 +104,20 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 			path, rundir.Config)
 	}
 	return began, nil
+}
+
+// accept removes what the run made of other inputs, once these have been checked.
+func (s *Session) accept(c inputs.Changed) error {
+	if len(c.Keys) > 0 {
+		if err := assembly.CheckSources(s.Config, s.budget, s.ledger.Entries(), c.Keys...); err != nil {
+			return err
+		}
+	}
+	of := methods.Of(s.Config)
+	if texts := c.Texts || c.Evaluation && (of.ChoosesMix(s.Config) || of.Needs(s.Config).Small); texts || c.Evaluation {
+		return rounds.Forget(s.Dir, texts)
+	}
+	return nil
 }
 
 // configuration reads the configuration of a run to resume, or checks a new run's, and sets the computer up for it.

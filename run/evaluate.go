@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,7 +120,7 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
 	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
-	config, anew := s.Config, false
+	config, anew := s.Config, o.Own && err == nil && e.Differs(s.Config) != nil
 	if len(o.By) > 0 {
 		if s.Config.Learns() {
 			return nil, fault.Userf("the run's product is the small model itself, which %s was trained to: no other can be "+
@@ -131,11 +132,15 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 				return nil, err
 			}
 		}
-		if err := cmp.Or(config.Validate(), evaluator.Check(config, s.Data.Private),
-			assembly.CheckSources(config, s.budget, s.ledger.Entries())); err != nil {
+		if err := cmp.Or(config.Validate(), evaluator.Check(config, s.Data.Private)); err != nil {
 			return nil, err
 		}
-		anew = err == nil && (e.Small == nil || e.Differs(config) != nil)
+		if config.Downstream.Model != s.Config.Downstream.Model {
+			if err := assembly.CheckSources(config, s.budget, s.ledger.Entries(), "downstream.model"); err != nil {
+				return nil, err
+			}
+		}
+		anew = err == nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
 	}
 	product := methods.Of(s.Config).Name
 	if !s.Config.Learns() {

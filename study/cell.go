@@ -114,7 +114,7 @@ func complete(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluatio
 	if err := s.Train(ctx); err != nil {
 		return nil, err
 	}
-	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder)}
+	eval := evaluator.Options{Cache: filepath.Join(o.Dir, evaluator.CacheFolder), Own: true}
 	if o.Progress != nil {
 		eval.Progress = o.Progress()
 	}

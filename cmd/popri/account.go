@@ -169,6 +169,8 @@ func (a *app) runAccount(cmd *cobra.Command, asked quantity, q question) error {
 	switch {
 	case len(r.byName) == 0 && failed != nil:
 		return usage(failed)
+	case failed != nil:
+		a.warn(failed.Error())
 	case len(r.byName) == 0:
 		return usage(fmt.Errorf("no accountant covers --mechanism %s with --sampling-rate %g, --cohort %d and "+
 			"--group %d under %s; gaussian noise on every client in every round is always covered",

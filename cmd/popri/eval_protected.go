@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,10 +55,11 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 	if c, err = a.prepared(cmd, c); err != nil {
 		return err
 	}
-	if run != "" {
+	if run != "" && (model != "" || slices.ContainsFunc(flags.set,
+		func(s string) bool { return strings.HasPrefix(s, "downstream.model=") })) {
 		record, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
 		if err == nil {
-			err = assembly.CheckSources(c, record.Budget, record.Entries)
+			err = assembly.CheckSources(c, record.Budget, record.Entries, "downstream.model")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

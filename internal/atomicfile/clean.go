@@ -35,8 +35,9 @@ func RemoveTemporary(dir string) error {
 	})
 }
 
-// temporary is the name of a temporary file: of the file that it was to become, of a machine and a process, and a number.
-var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(TempPrefix) + `(.+)-([0-9a-f]{8})-(\d+)-\d+$`)
+// temporary is the name of a temporary file: of the file that it was to become, of a machine (earlier versions named none)
+// and a process, and a number.
+var temporary = regexp.MustCompile(`^` + regexp.QuoteMeta(TempPrefix) + `(.+?)(?:-([0-9a-f]{8}))?-(\d+)-\d+$`)
 
 // host stands for this machine, or container: the processes of others, which may share a folder, have numbers of their own.
 var host = sync.OnceValue(func() string {
@@ -64,7 +65,7 @@ func removeAbandoned(dir, name string) {
 		if m == nil || !e.Type().IsRegular() {
 			continue // of no process
 		}
-		if name != "" && m[1] != name || name == "" && m[2] != host() {
+		if name != "" && m[1] != name || name == "" && m[2] != "" && m[2] != host() {
 			continue // of another file; or of another machine, which may be writing it
 		}
 		if pid, err := strconv.Atoi(m[3]); err == nil && !alive(pid) {

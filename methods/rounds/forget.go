@@ -16,17 +16,19 @@ import (
 func Forget(dir string, texts bool) error {
 	names := []string{rundir.Eval, rundir.InContext, rundir.Small}
 	if texts {
-		names = append(names, rundir.Untuned, rundir.Untrained, rundir.Mixes, rundir.Adapter, rundir.Synthetic)
+		if err := ForgetWritten(dir); err != nil {
+			return err
+		}
+		// The products go last: where they are gone, nothing is left to forget.
+		names = []string{rundir.Eval, rundir.InContext, rundir.Untuned, rundir.Untrained, rundir.Mixes, rundir.Adapter,
+			rundir.Small, rundir.Synthetic}
 	}
 	for _, name := range names {
 		if err := removeWithParts(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
-	if !texts {
-		return nil
-	}
-	return ForgetWritten(dir)
+	return nil
 }
 
 // ForgetWritten removes what a model wrote after a round had ended: it depends on the rounds that followed. What a round

@@ -63,7 +63,9 @@ func SetThreads(n int) {
 		n = processors
 	}
 	threads.Store(int32(n))
-	runtime.GOMAXPROCS(min(n, processors))
+	if n = min(n, processors); n != runtime.GOMAXPROCS(0) { // a call ends Go's following of the quota
+		runtime.GOMAXPROCS(n)
+	}
 }
 
 // Threads returns the number set by [SetThreads].

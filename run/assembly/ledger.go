@@ -22,6 +22,7 @@ import (
 	"popri/internal/filelock"
 	"popri/internal/rundir"
 	"popri/methods"
+	"popri/methods/method"
 )
 
 // Tag identifies the clients of some splits under the user's key: it shows whether two runs have the same.
@@ -96,7 +97,7 @@ func Plan(c configs.Config, b ledger.Budget) (float64, error) {
 }
 
 // made are the files and folders of a run that depend on its clients.
-var made = []string{rundir.Small, rundir.Synthetic, rundir.Untrained, rundir.Mixes, rundir.Adapter, rundir.Rounds}
+var made = []string{rundir.Small, rundir.Synthetic, rundir.Untrained, rundir.Mixes, rundir.Adapter, rundir.Rounds, rundir.Rung}
 
 // madeBy is the folder of the run that made a file or a folder, "" of any other. Links are followed.
 func madeBy(path string) string {
@@ -113,11 +114,16 @@ func madeBy(path string) string {
 }
 
 // CheckSources refuses a configuration that begins with what another run made of the same clients' texts, a model or
-// public text, without counting the charges of that run: counted has those that count.
-func CheckSources(c configs.Config, b ledger.Budget, counted []ledger.Entry) error {
-	for _, key := range []string{"downstream.model", "model.path", "data.public"} {
-		value, _ := c.Get(key)
-		for _, path := range publicFiles(fmt.Sprint(value)) {
+// public text, without counting the charges of that run: counted has those that count. Of keys, none stands for all. Runs
+// have the same clients where all train clients are the same.
+func CheckSources(c configs.Config, b ledger.Budget, counted []ledger.Entry, keys ...string) error {
+	from := append([]method.Model{{Key: "downstream.model", Path: c.Downstream.Model}, {Key: "model.path", Path: c.Model.Path},
+		{Key: "data.public", Path: c.Data.Public}}, methods.Of(c).Needs(c).Models...)
+	for _, source := range from {
+		if len(keys) > 0 && !slices.Contains(keys, source.Key) {
+			continue
+		}
+		for _, path := range publicFiles(source.Path) {
 			run := madeBy(path)
 			if run == "" {
 				continue
@@ -139,7 +145,7 @@ func CheckSources(c configs.Config, b ledger.Budget, counted []ledger.Entry) err
 				continue
 			}
 			return fault.Userf("%s is %s, which the run %s made under a guarantee for the same clients: "+
-				"privacy.continues=%s counts what that run spent against privacy.epsilon, too", key, path, run, run)
+				"privacy.continues=%s counts what that run spent against privacy.epsilon, too", source.Key, path, run, run)
 		}
 	}
 	return nil
@@ -210,9 +216,13 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 	}
 	switch old := continued(c); {
 	case old != "":
-		l, err = ledger.Continue(old, path, want)
-		if errors.Is(err, fs.ErrNotExist) && !missing {
-			l, err = openAlone(path, err)
+		if r, err := ledger.Inspect(old); err == nil && c.Fed.Elsewhere() { // as below
+			want.Unit = r.Budget.Unit
+		}
+		if _, gone := os.Stat(old); errors.Is(gone, fs.ErrNotExist) && !missing {
+			l, err = openAlone(path, gone)
+		} else {
+			l, err = ledger.Continue(old, path, want)
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ledger.ErrContinued) {
 			return nil, fault.Userf("privacy.continues: %w", err)

@@ -41,6 +41,8 @@ type Options struct {
 	Small string
 	// By are settings of another small model than the configuration's, "key=value".
 	By []string
+	// Own makes figures of another small model than the configuration's again, where By is empty.
+	Own bool
 }
 
 // Compare compares texts by what the configuration's small model learns from them; dir is where the figures go, main the

@@ -119,7 +119,8 @@ func testBudget(c configs.Config, population *clients.Population, epsilon float6
 	if err != nil {
 		return ledger.Budget{}, err
 	}
-	b := assembly.BudgetOf(c, population, tag) // whatever is asked of the train clients, wherever they are
+	c.Fed.Clients = 0 // wherever the train clients are
+	b := assembly.BudgetOf(c, population, tag)
 	b.Epsilon, b.Data, b.Mechanism = epsilon, tag, "gaussian"
 	b.Clients, b.Relation = len(population.Split(clients.Test)), accountant.ZeroOut
 	return b, nil

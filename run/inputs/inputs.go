@@ -113,9 +113,8 @@ func (in Inputs) Write(dir string) error {
 }
 
 // Compare refuses to resume the run in dir if its inputs were others than these, unless the changes are accepted. They
-// are recorded then, after forget has removed what the run made of its rounds: texts says whether that includes the
-// texts, or the evaluation alone.
-func (in Inputs) Compare(dir string, accept bool, forget func(texts bool) error) error {
+// are recorded then, after accepted has done what follows from them.
+func (in Inputs) Compare(dir string, accept bool, accepted func(Changed) error) error {
 	var began Inputs
 	err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Inputs), &began)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +124,7 @@ func (in Inputs) Compare(dir string, accept bool, forget func(texts bool) error)
 	if err != nil {
 		return fault.Userf("%w", err)
 	}
-	changes, evaluation, texts := in.since(began)
+	changes, changed := in.since(began)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -134,10 +133,8 @@ func (in Inputs) Compare(dir string, accept bool, forget func(texts bool) error)
 			"Change them back, begin again in another folder, or accept this, which makes again what followed the rounds, by\n  %s",
 			dir, strings.Join(changes, "\n  "), quote.Shell("popri", "run", "--resume", "--accept-changes", "--out", dir))
 	}
-	if evaluation || texts {
-		if err := forget(texts); err != nil {
-			return err
-		}
+	if err := accepted(changed); err != nil {
+		return err
 	}
 	in.Changes = append(began.Changes, changes...)
 	return in.Write(dir)
@@ -149,17 +146,25 @@ func standard(key, value string) bool {
 	return ok && fmt.Sprint(v) == value
 }
 
-// since lists in words how in differs from a run's first inputs, and says whether the evaluation, or also the texts that
-// were written, would be others. Another arithmetic makes neither wrong.
-func (in Inputs) since(began Inputs) (changes []string, evaluation, texts bool) {
+// Changed says which inputs are others, and whether the evaluation, or also the texts that were written, would be others.
+// Another arithmetic makes neither wrong, nor does an input that is gone.
+type Changed struct {
+	Keys              []string
+	Evaluation, Texts bool
+}
+
+// since lists in words how in differs from a run's first inputs.
+func (in Inputs) since(began Inputs) (changes []string, c Changed) {
 	differs := func(key, format string, args ...any) {
 		changes = append(changes, fmt.Sprintf(format, args...))
+		setting, _, _ := strings.Cut(key, " ")
+		c.Keys = append(c.Keys, setting)
 		switch {
 		case key == computeKey:
 		case key == HeldOut, strings.HasPrefix(key, "downstream."), strings.HasPrefix(key, "eval."):
-			evaluation = true
+			c.Evaluation = true
 		default:
-			texts = true
+			c.Texts = true
 		}
 	}
 	for _, key := range union(began.Settings, in.Settings) {
@@ -171,7 +176,7 @@ func (in Inputs) since(began Inputs) (changes []string, evaluation, texts bool) 
 		case !had:
 			differs(key, "%s is %s; the run began without this key", key, value)
 		case !has:
-			differs(key, "%s was %s; the program does not know this key", key, old)
+			changes = append(changes, fmt.Sprintf("%s was %s; the program does not know this key", key, old))
 		default:
 			differs(key, "%s is %s, was %s", key, cmp.Or(value, `""`), cmp.Or(old, `""`))
 		}
@@ -191,14 +196,14 @@ func (in Inputs) since(began Inputs) (changes []string, evaluation, texts bool) 
 		case !isFile:
 			differs(key, "%s: the encoder has other weights or settings, or was fitted to other text", key)
 		case !has:
-			differs(key, "%s: %s is gone", what, file)
+			changes = append(changes, fmt.Sprintf("%s: %s is gone", what, file))
 		case !had:
 			differs(key, "%s: %s is new", what, file)
 		default:
 			differs(key, "%s: the content of %s has changed", what, file)
 		}
 	}
-	return changes, evaluation, texts
+	return changes, c
 }
 
 func union(a, b map[string]string) []string {
