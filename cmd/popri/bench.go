@@ -19,23 +19,17 @@ import (
 )
 
 func (a *app) bench() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "Time sampling, preference training, fine-tuning, evaluation, embedding, scoring and a whole round",
-		Long: `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
+	cmd := group("bench", "Time sampling, preference training, fine-tuning, evaluation, embedding, scoring and a whole round",
+		"  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n"+
+			"  popri bench score --clients 133000", a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEvaluate(),
+		a.benchEmbed(), a.benchScore(), a.benchRound())
+	cmd.Long = `Times one kind of work and prints its rate. scripts/peers.py gives the same work, from the same files, to other libraries.
 Loading is not timed. All but score and round do a first part of the work, which also fetches memory, before they time it.
 --profile also says where the time went: the lines add up to the wall clock times the threads.
 
   python3 scripts/peers.py work --arch gpt2 --out work
   python3 scripts/peers.py generate --model work --dtype float32
-  popri bench generate --model work --dtype float32`,
-		Example: "  popri bench generate --model work --dtype bfloat16\n  popri bench dpo --model work --json\n" +
-			"  popri bench score --clients 133000",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	cmd.AddCommand(a.benchGenerate(), a.benchDPO(), a.benchFineTune(), a.benchEvaluate(), a.benchEmbed(), a.benchScore(),
-		a.benchRound())
+  popri bench generate --model work --dtype float32`
 	return cmd
 }
 
