@@ -74,7 +74,7 @@ func TestPresets(t *testing.T) {
 			if err != nil || c.Model.Path == Default().Model.Path || c.Downstream.Model == Default().Downstream.Model {
 				t.Errorf("%s: %v", name, err)
 			}
-			if d := c.Downstream; (name != "smoke") != (d.Adapter == "lora" && slices.Equal(d.LearningRates, []float64{1e-3})) {
+			if d := c.Downstream; (name != "smoke") != (d.Adapter == "lora" && slices.Equal(d.LearningRates, []float64{2e-3})) {
 				t.Errorf("%s trains its small model with adapter %q and rates %v", name, d.Adapter, d.LearningRates)
 			}
 			continue
