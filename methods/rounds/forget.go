@@ -20,8 +20,7 @@ func Forget(dir string, texts bool) error {
 			return err
 		}
 		// The products go last: where they are gone, nothing is left to forget.
-		names = []string{rundir.Eval, rundir.InContext, rundir.Untuned, rundir.Untrained, rundir.Mixes, rundir.Adapter,
-			rundir.Small, rundir.Synthetic}
+		names = append(append([]string{rundir.Untuned, rundir.Untrained, rundir.Mixes, rundir.Adapter}, names...), rundir.Synthetic)
 	}
 	for _, name := range names {
 		if err := removeWithParts(filepath.Join(dir, name)); err != nil {

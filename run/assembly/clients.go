@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"context"
+
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/datasets/clients"

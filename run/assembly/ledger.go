@@ -259,7 +259,7 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 // closed; without one, the other may have been charged since, and gone is returned.
 func openAlone(path string, gone error) (*ledger.Ledger, error) {
 	l, err := ledger.Open(path)
-	if err == nil && !slices.ContainsFunc(l.Entries(), func(e ledger.Entry) bool { return !e.Inherited }) {
+	if err == nil && len(Inherited(l)) == len(l.Entries()) {
 		return nil, errors.Join(gone, l.Close())
 	}
 	return l, err
