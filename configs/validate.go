@@ -57,6 +57,9 @@ func (v *Report) data(c Config) {
 	v.Text("data.private", c.Data.Private, `"godoc", the path of a Parquet file of clients, or "none"`)
 	if s := c.Data.Since; !beginsDate(s) {
 		v.Add("data.since", "is %q, must be a date (1945-06-30), its beginning (1945 or 1945-06), or nothing", s)
+	} else if of := c.Fed.Sampling; s != "" && (of == "fixed" || of == "tree") {
+		v.Add("data.since", "is %q, must be empty where fed.sampling is %q: whether one client has such a text would decide in "+
+			"which round others take part", s, of)
 	}
 	v.Text("data.public", c.Data.Public, `"godoc" or the path of a file of public texts`)
 	v.Text("model.path", c.Model.Path, `"embedded", "trained", "smollm2", a model folder or a name on the hub`)

@@ -21,8 +21,9 @@ type Tree struct {
 	Sigma float64
 	// Leaf is the number of clients of a round.
 	Leaf int
-	// Order is the seed of the order in which the clients take part. It need not be secret: the accounting of trees
-	// gains nothing by it.
+	// Order is the seed of the order in which the clients take part, who must be the same at the same places in all rounds
+	// of a tree, or one is in two leaves: callers sort them. It need not be secret: the accounting of trees gains nothing by
+	// it.
 	Order uint64
 
 	tree, leaf int    // of the last round
@@ -49,7 +50,7 @@ func (t *Tree) Plan(r release.Request, n int) (*release.Release, noise.Grid, err
 	}
 	at := ledger.Entry{Sampling: ledger.Tree, Cohort: t.Leaf}.At(r.Round, n)
 	plan.Sampling, plan.Cohort, plan.Clients = ledger.Tree, t.Leaf, t.Leaf
-	plan.Tree, plan.Leaf, plan.Leaves = at.Tree, at.Leaf, at.Leaves
+	plan.Tree, plan.Leaf, plan.Leaves, plan.Order = at.Tree, at.Leaf, at.Leaves, fmt.Sprintf("%016x", t.Order)
 	return plan, grid, err
 }
 

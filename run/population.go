@@ -127,7 +127,7 @@ func (s *Session) learners(ctx context.Context, common *assembly.Common, tell fu
 	if err != nil {
 		return population{}, err
 	}
-	train := s.Data.Private.Split(clients.Train)
+	train := clients.Sorted(s.Data.Private.Split(clients.Train)) // as [fedsim.Tree] wants them, whatever the file's order
 	var embedded query.Clients
 	if s.topics != nil {
 		if embedded, err = common.Embedded(ctx, train, s.encoder, true, nil, tell); err != nil {

@@ -113,6 +113,8 @@ type Facts struct {
 	Proved bool
 	// Refused is what the aggregators refused; nil if there were none.
 	Refused *Refusals
+	// Unread is why the run's configuration is unknown; nil where it is known or there is none.
+	Unread error
 	// Changes are inputs that were changed while the run was interrupted.
 	Changes []string
 	// Together is what all runs of the run's ablation spent on its private data: who chose the run may have seen the
@@ -131,7 +133,9 @@ func Read(dir string) (Facts, error) {
 	f := Facts{Record: record, Validation: Evaluation} // if nothing else is known
 	var invalid *configs.Invalid
 	switch c, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)}); {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid): // without a configuration, the ledger alone is read
+	case errors.Is(err, fs.ErrNotExist): // without a configuration, the ledger alone is read
+	case errors.As(err, &invalid):
+		f.Unread = err
 	case err != nil:
 		return Facts{}, err
 	default:

@@ -66,6 +66,10 @@ func (f Facts) Statement() []string {
 	default:
 		say("All releases together, and whatever is computed from them, synthetic texts included, are %s. The "+
 			"budget is ε = %g.", f.Bound(), b.Epsilon)
+		if f.Spent < 0.99*b.Epsilon && !math.IsInf(b.Epsilon, 1) {
+			say("ε = %s is of the releases that were made. If what they show decided that there are no more, the guarantee "+
+				"for that decision is the budget.", accountant.RoundUp(f.Spent, 4))
+		}
 		say("%s", f.Protected())
 		say("%s", b.Relation.GroupWords(b.Group))
 		say("The probability that the outcome is one of any given set is at most e^ε = %s times its probability with a "+
@@ -235,6 +239,9 @@ func (f Facts) Warnings() []string {
 	if limit := 1 / float64(max(1, b.Clients)); b.Delta >= limit {
 		warn("δ = %g is not below 1/clients = %.3g and was forced (privacy.force_delta): publishing all texts of "+
 			"a client would satisfy it.", b.Delta, limit)
+	}
+	if f.Unread != nil {
+		warn("The run's configuration cannot be read, so the warnings that follow from it are missing here: %v", f.Unread)
 	}
 	if f.UnsafeDiagnostics {
 		warn("Figures were computed from the clients' texts without noise (privacy.unsafe_diagnostics). They are " +

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/internal/atomicfile"
 	"popri/internal/rundir"
@@ -82,5 +83,26 @@ func TestRefusals(t *testing.T) {
 	testfile.Write(t, filepath.Join(rundir.Round(dir, 2), rundir.Refusals), "no JSON")
 	if _, err := readRefusals(dir); err == nil {
 		t.Error("a damaged file is read")
+	}
+}
+
+// A configuration that cannot be read lacks warnings, and the guarantee says so.
+func TestUnreadConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	l, err := ledger.Create(filepath.Join(dir, rundir.Ledger),
+		ledger.Budget{Epsilon: 7, Delta: 1e-4, Mechanism: "gaussian", Unit: "a client is one person",
+			Relation: accountant.ZeroOut, Clients: 998})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(dir, rundir.Config), []byte("trainer: {rounds: -1}\n")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read(dir)
+	if err != nil || len(f.Warnings()) == 0 || !strings.Contains(f.Warnings()[0], "trainer.rounds") {
+		t.Errorf("%v: %q", err, f.Warnings())
 	}
 }

@@ -54,6 +54,8 @@ type Entry struct {
 	Tree   int `json:"tree,omitempty"`
 	Leaf   int `json:"leaf,omitempty"`
 	Leaves int `json:"leaves,omitempty"`
+	// Order identifies the order in which the clients take their leaves: the seed of the shuffle of their sorted IDs.
+	Order string `json:"order,omitempty"`
 	// Inherited says that the charge is from the ledger that this one continues.
 	Inherited bool `json:"inherited"`
 }

@@ -165,7 +165,9 @@ func TestSecondLeafIsRefused(t *testing.T) {
 	many.Leaves = 5
 	late := leaf(6, b, 10, 250)
 	late.Tree = 1
-	for _, e := range []Entry{leaf(4, b, 10, 250), leaf(7, b, 10, 250), other, many, late} {
+	shuffled := leaf(6, b, 10, 250)
+	shuffled.Order = "another seed"
+	for _, e := range []Entry{leaf(4, b, 10, 250), leaf(7, b, 10, 250), other, many, late, shuffled} {
 		if err := l.Charge(e); !errors.Is(err, errSecondLeaf) {
 			t.Errorf("leaf %d of %d of tree %d with %d clients: %v", e.Leaf, e.Leaves, e.Tree, e.Cohort, err)
 		}

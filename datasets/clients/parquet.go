@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"popri/internal/atomicfile"
@@ -146,8 +145,7 @@ type row struct {
 // checksums, row groups of 10 000 rows. The file is replaced as a whole or stays as it was. A population that [Read]
 // would refuse is refused.
 func Write(path string, p *Population) error {
-	sorted := slices.Clone(p.Clients)
-	slices.SortStableFunc(sorted, func(a, b Client) int { return strings.Compare(a.ID, b.ID) })
+	sorted := Sorted(p.Clients)
 	b := newBuilder()
 	var rows []row
 	// Clients have no rows yet: errors name them by their index in the order of IDs.

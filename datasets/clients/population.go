@@ -84,6 +84,11 @@ func Texts(clients []Client) []string {
 	return out
 }
 
+// Sorted returns the clients in the order of their IDs.
+func Sorted(list []Client) []Client {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b Client) int { return strings.Compare(a.ID, b.ID) })
+}
+
 // Tag identifies the population's content for the owner of the key, and reveals nothing without the key: hex
 // HMAC-SHA-256 over every client's fields and texts, in the order of the IDs. splits chooses the clients; none means
 // all. Of a part of a population, it is the tag of the whole.
@@ -92,10 +97,8 @@ func (p *Population) Tag(key []byte, splits ...Split) string {
 		return p.whole.Tag(key, splits...)
 	}
 	h := hmac.New(sha256.New, key)
-	sorted := slices.Clone(p.Clients)
-	slices.SortStableFunc(sorted, func(a, b Client) int { return strings.Compare(a.ID, b.ID) })
 	field := func(s string) { fmt.Fprintf(h, "%d %s\n", len(s), s) }
-	for _, c := range sorted {
+	for _, c := range Sorted(p.Clients) {
 		if len(splits) > 0 && !slices.Contains(splits, c.Split) {
 			continue
 		}

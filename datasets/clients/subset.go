@@ -60,9 +60,10 @@ func (s *subset) chosen() map[string]bool {
 }
 
 // Since returns the population without texts that are dated before since or have no date, and without the clients that
-// have no other texts. since is a date or the beginning of one, such as "1945". Texts are shared with p.
+// have no other texts. since is a date or the beginning of one, such as "1945". Texts are shared with p, and of a part of a
+// population the part has the tag of the whole.
 func (p *Population) Since(since string) *Population {
-	out := &Population{Name: p.Name, Unit: p.Unit}
+	out := &Population{Name: p.Name, Unit: p.Unit, whole: p.whole}
 	for _, c := range p.Clients {
 		kept := Client{ID: c.ID, Split: c.Split}
 		for i, text := range c.Texts {

@@ -84,7 +84,7 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 	if rounds == nil {
 		rounds = func(int) (Round, error) { return Round{}, errors.New("the samples' vectors were not given") }
 	}
-	untested := reasons{}
+	untested, counted := reasons{}, r.wholeCounts()
 	for _, f := range r.found {
 		if !(f.release.Sigma > 0) {
 			untested.add("it states no noise, so that there is nothing to test", f.release.Round)
@@ -96,13 +96,12 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 		}
 		if why != "" {
 			untested.add(why, f.release.Round)
-			r.Unmeasured = r.Unmeasured || !n.seen
+			r.Unmeasured = r.Unmeasured || !(n.seen || f.release.Chosen && counted)
 			continue
 		}
 		r.Noise = append(r.Noise, n)
 	}
 	r.NoiseUntested = untested.words()
-	r.wholeCounts()
 	pooled := NoiseTest{}
 	for i := range r.Noise {
 		n := &r.Noise[i]
@@ -146,7 +145,7 @@ type spanned interface {
 func (r *Report) noiseOf(f foundRelease, rounds func(round int) (Round, error)) (n NoiseTest, why string, err error) {
 	found := f.release
 	if found.Chosen {
-		return NoiseTest{seen: true}, "only a choice was released, which does not show the noise of the sum that it was made by", nil
+		return n, "only a choice was released, which does not show the noise of the sum that it was made by", nil
 	}
 	if checked, ok, err := scoring.CheckedOf(found.Query, len(found.Sum)); err != nil {
 		r.problem("%s: %v.", f.name, err)
@@ -223,8 +222,8 @@ func (r *Report) nearZero(f foundRelease) string {
 }
 
 // wholeCounts looks at counts that were released with the choice that they decided: true counts are whole, those with
-// noise hardly ever.
-func (r *Report) wholeCounts() {
+// noise hardly ever. It reports whether there are any.
+func (r *Report) wholeCounts() bool {
 	whole, n, step := 0.0, 0.0, 0.0
 	for _, f := range r.found {
 		if c := f.release; ensemble.Named(c.Query) && len(c.Sum) == 2 && c.Sum[0] != ensemble.None && c.Sigma > 0 {
@@ -238,6 +237,7 @@ func (r *Report) wholeCounts() {
 		r.problem("Of %g released counts, %g are whole numbers: the charged noise is on a grid of %g, and this count has a "+
 			"probability of %.2g.", n, whole, step, p)
 	}
+	return n > 0
 }
 
 // atLeast is the probability of k or more of n, each with probability p.

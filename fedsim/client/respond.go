@@ -261,8 +261,8 @@ func (r *Responder) send(ctx context.Context, a *aggregate.Announcement) error {
 	if err := atomicfile.WriteBytes(r.path(a, "sent"), nil); err != nil {
 		return err
 	}
-	return errors.Join(r.remove(a, string(aggregate.Leader)), r.remove(a, string(aggregate.Helper)),
-		r.remove(a, begun))
+	return errors.Join(r.remove(a, begun), // first: with it, another process would answer again
+		r.remove(a, string(aggregate.Leader)), r.remove(a, string(aggregate.Helper)))
 }
 
 // remove removes a file of an announcement, if it is there.

@@ -88,6 +88,7 @@ type Release struct {
 	Tree        int             `json:"tree,omitempty"`        // under ledger.Tree: the position of the node whose sum Sum is, as in the ledger
 	Leaf        int             `json:"leaf,omitempty"`        // the node's last leaf
 	Leaves      int             `json:"leaves,omitempty"`      // of the tree
+	Order       string          `json:"order,omitempty"`       // of the clients, as in the ledger
 	Narrow      bool            `json:"float32,omitempty"`     // Sum is rounded to float32 after the noise, and stored so
 	Picks       int             `json:"picks,omitempty"`       // above 0: the most indices of largest counts that Sum has, highest noised one first
 	Slack       float64         `json:"slack,omitempty"`       // of a selection: its δ0, as in the ledger
@@ -115,7 +116,7 @@ func (r *Release) Mean() []float64 {
 func (r *Release) Charge(clients int) ledger.Entry {
 	e := ledger.Entry{Round: r.Round, Part: r.Part, Chosen: r.Chosen, Query: r.Query, Sigma: r.Sigma,
 		Sensitivity: r.Sensitivity, Sampling: r.Sampling, Cohort: r.Cohort, Clients: r.Clients, ReleaseHash: r.Hash,
-		Picks: r.Picks, Slack: r.Slack, Tree: r.Tree, Leaf: r.Leaf, Leaves: r.Leaves}
+		Picks: r.Picks, Slack: r.Slack, Tree: r.Tree, Leaf: r.Leaf, Leaves: r.Leaves, Order: r.Order}
 	if r.Sampling == ledger.Poisson {
 		e.SamplingRate = float64(r.Cohort) / float64(clients)
 	}
@@ -211,7 +212,7 @@ func (r *Release) asked() made {
 		{"slack", r.Slack},
 		{"cohort", r.Cohort}, {"sampling", r.Sampling},
 		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
-		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"rounding to float32", r.Narrow},
+		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"order of the clients", r.Order}, {"rounding to float32", r.Narrow},
 		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},
 		{"insecure seeded noise", r.Seeded}}
 }

@@ -53,6 +53,10 @@ func checkRun(r *configs.Report, c configs.Config) {
 			"is %d, which makes trainer.rounds · hot_pate.texts · generate.max_new_tokens more than %d releases",
 			s.Texts, most)
 	}
+	if settings.Of(c).Teachers > 0 && c.Data.Since != "" {
+		r.Add("data.since", "is %q, must be empty where hot_pate.teachers is above 0: whether one client has such a text would "+
+			"decide which clients are a teacher together", c.Data.Since)
+	}
 	r.Refuse(c, "where method is \"hot_pate\": all teachers vote each time, in this process, and no text has a label",
 		"fed.clients", "aggregate.least", "fed.sampling", "privacy.unsafe_diagnostics",
 		"generate.engine", "generate.by_label")

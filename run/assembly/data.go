@@ -68,11 +68,6 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 // must have none.
 func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	p, err := loadPrivate(c)
-	if n := c.Data.TrainClients; err == nil && n > 0 {
-		if p, err = p.Subset(n, c.Seed); err != nil {
-			err = fault.Userf("data.train_clients: %w", err)
-		}
-	}
 	if err != nil || !c.Fed.Elsewhere() {
 		return p, err
 	}
@@ -91,6 +86,11 @@ func loadPrivate(c configs.Config) (*clients.Population, error) {
 		return &clients.Population{Name: "the list of enrolled clients"}, nil
 	}
 	p, err := readPrivate(c.Data.Private)
+	if n := c.Data.TrainClients; err == nil && n > 0 { // before texts are left out: who is drawn must not depend on any
+		if p, err = p.Subset(n, c.Seed); err != nil {
+			err = fmt.Errorf("data.train_clients: %w", err)
+		}
+	}
 	if err != nil || c.Data.Since == "" {
 		return p, fault.User(err)
 	}

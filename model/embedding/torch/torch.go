@@ -150,9 +150,11 @@ const (
 	batchTokens   = 1024 // padded tokens of a batch: enough for fast products, few enough for the processor's cache
 	tokenizeTexts = 64   // texts that one task tokenizes
 
-	// The library rounds small and odd products in another way than others. Batches are padded to at least this many
-	// columns and tokens, columns or tokens to a multiple of 8, so that a text's float32 vector does not depend on what
-	// else is in its batch: clients in shards get the bits of clients in one process.
+	// A text's vector must not depend on what else is in its batch: the noise of a release covers what one client's texts
+	// change in the sum, and clients in shards get the bits of clients in one process. The library rounds small and odd
+	// products in another way than others. So texts behind each other are padded to leastTokens or more, a multiple of 8.
+	// Texts in rows are padded to leastColumns or more, a multiple of 8, and share a batch with texts of the same columns
+	// alone, whose number of rows is always the same.
 	leastColumns, leastTokens, columnStep = 16, 512, 8
 )
 
@@ -170,6 +172,12 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 	var batches [][]int
 	for len(order) > 0 {
 		n := min(len(order), max(1, batchTokens/max(1, len(ids[order[0]]))))
+		if columns := e.columns(len(ids[order[0]])); !e.dense {
+			n = min(len(order), max(1, batchTokens/columns))
+			if other := slices.IndexFunc(order[:n], func(i int) bool { return e.columns(len(ids[i])) != columns }); other > 0 {
+				n = other
+			}
+		}
 		batches = append(batches, order[:n])
 		order = order[n:]
 	}
@@ -190,6 +198,15 @@ type batch struct {
 	starts         []int32   // of the texts, of texts of padding, and the end of the last one
 }
 
+// columns is the length to which a text of n tokens is padded.
+func (e *Encoder) columns(n int) int {
+	most := max((n+columnStep-1)/columnStep*columnStep, leastColumns)
+	if e.pos.Defined() {
+		most = min(most, int(e.pos.Size(0)))
+	}
+	return most
+}
+
 // lay lays the tokens of the texts out.
 func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 	c := e.folder.Config
@@ -203,12 +220,9 @@ func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 	case e.dense && e.packed == nil:
 		total = max(leastTokens, (total+columnStep-1)/columnStep*columnStep)
 	case !e.dense:
-		t := max((len(ids[which[0]])+columnStep-1)/columnStep*columnStep, leastColumns)
-		if e.pos.Defined() {
-			t = min(t, int(e.pos.Size(0)))
-		}
-		b.rows, b.columns = max(len(which), (leastTokens+t-1)/t), t
-		total = b.rows * t
+		b.columns = e.columns(len(ids[which[0]]))
+		b.rows = max(1, batchTokens/b.columns)
+		total = b.rows * b.columns
 		b.padded = b.rows > len(which)
 	}
 	b.ids, b.positions = make([]int64, total), make([]int64, total)
