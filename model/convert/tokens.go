@@ -84,6 +84,10 @@ var named = []struct{ role, key, config string }{
 // endRoles are the roles of the tokens that end what a model writes.
 var endRoles = []string{"eos", "eot", "eom"}
 
+// endTexts are the tokens that end what a model writes for llama.cpp, by their texts, whatever the keys name.
+var endTexts = []string{"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>", "<|endoftext|>",
+	"<|eom_id|>", "<EOT>", "_<EOT>", "<|end_of_text|>", "<end_of_utterance>", "<｜end▁of▁sentence｜>"}
+
 // readTokenizer makes tokenizer.json and what other files say of tokens.
 func (m *model) readTokenizer() error {
 	f := m.file
@@ -174,6 +178,8 @@ func (v *vocabulary) kind(id int) int64 {
 // else. Those are pieces too, as in the published tokenizers.
 func (v *vocabulary) pieces() (pieces []string, added []tokenizer.AddedToken) {
 	pieces = make([]string, len(v.tokens))
+	name, _, _ := v.file.Text("general.name")
+	strip := phi3Name.MatchString(name)
 	role := map[int32]bool{}
 	for _, id := range v.ids {
 		role[id] = true
@@ -186,7 +192,8 @@ func (v *vocabulary) pieces() (pieces []string, added []tokenizer.AddedToken) {
 		pieces[id] = token
 		special := kind == tokenControl || kind == tokenUnknown || v.types == nil && role[int32(id)]
 		if special || kind == tokenUserDefined {
-			added = append(added, tokenizer.AddedToken{ID: int32(id), Content: token, Special: special})
+			strips := strip && (special && !slices.Contains([]string{"<unk>", "<s>", "<|endoftext|>"}, token) || token == "</s>")
+			added = append(added, tokenizer.AddedToken{ID: int32(id), Content: token, Special: special, RStrip: strips})
 		}
 	}
 	return pieces, added
@@ -353,6 +360,11 @@ func (m *model) describeTokens(v *vocabulary) error {
 	for _, role := range endRoles {
 		if id, ok := v.ids[role]; ok && !slices.Contains(ends, id) {
 			ends = append(ends, id)
+		}
+	}
+	for _, token := range endTexts {
+		if id := slices.Index(v.tokens, token); id >= 0 && !slices.Contains(ends, int32(id)) {
+			ends = append(ends, int32(id))
 		}
 	}
 	if len(ends) == 1 {

@@ -73,6 +73,7 @@ func goldenEmbeddings(t *testing.T, open func(dir string) (embedding.Encoder, er
 			if f.MaxTokens != m.MaxTokens {
 				t.Errorf("at most %d tokens, want %d", f.MaxTokens, m.MaxTokens)
 			}
+			checkMultiplied(t, f)
 			f.Close()
 			e, err := open(weights)
 			if err != nil {
@@ -103,6 +104,22 @@ func goldenEmbeddings(t *testing.T, open func(dir string) (embedding.Encoder, er
 			}
 			golden.Checked(t, kind, len(texts))
 		})
+	}
+}
+
+// checkMultiplied compares what a plan counts with the weights that are there.
+func checkMultiplied(t *testing.T, f *sentence.Folder) {
+	t.Helper()
+	w, err := f.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for _, l := range w.Layers {
+		want += len(l.QKV) + len(l.Out) + len(l.Up) + len(l.Gate) + len(l.Down)
+	}
+	if got, err := sentence.Multiplied(f.Dir); err != nil || got != want {
+		t.Errorf("%v: a token is multiplied with %d weights, want %d", err, got, want)
 	}
 }
 

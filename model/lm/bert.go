@@ -55,7 +55,7 @@ func bertFields(c Config) map[string]any {
 		"architectures":           []string{"BertLMHeadModel"},
 		"max_position_embeddings": c.Context, "hidden_size": c.Hidden, "num_hidden_layers": c.Layers,
 		"num_attention_heads": c.Heads, "intermediate_size": c.Inner, "type_vocab_size": c.Types,
-		"layer_norm_eps": c.NormEps, "hidden_act": c.Gelu, "is_decoder": true,
+		"layer_norm_eps": c.NormEps, "hidden_act": c.Gelu, "is_decoder": !c.twoWay(),
 	}
 }
 

@@ -193,6 +193,9 @@ func (c Config) check() error {
 			return fmt.Errorf("the %s is %d", v.name, v.value)
 		}
 	}
+	if c.Layers > mostLayers {
+		return fmt.Errorf("the number of layers is %d", c.Layers)
+	}
 	if c.Dim == 0 {
 		return fmt.Errorf("the hidden size %d is no multiple of the %d heads", c.Hidden, c.Heads)
 	}

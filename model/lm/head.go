@@ -52,7 +52,7 @@ func (m *Model) draw(s *tensor.Scope, hidden tensor.Tensor, d *tensor.Sampler, u
 
 // capped are logits with [Config.LogitsCap].
 func (m *Model) capped(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
-	if m.Config.LogitsCap == 0 {
+	if m.Config.LogitsCap == 0 || m.Config.Classifies() {
 		return logits
 	}
 	return s.Capped(logits, m.Config.LogitsCap)

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -10,17 +11,21 @@ import (
 var roberta = architecture{config: robertaConfig, fields: bertFields, build: bertBuild, rename: robertaName,
 	masked: true}
 
-// robertaFirst is RoBERTa's first position: the padding token's id, 1, is the position of padding.
-const robertaFirst = 2
-
 func robertaConfig(raw []byte) (Config, error) {
 	c, err := bertConfig(raw)
 	if err != nil {
 		return c, err
 	}
-	c.FirstPosition = robertaFirst
-	if c.Context -= robertaFirst; c.Context < 1 {
-		return c, fmt.Errorf("max_position_embeddings: %d leaves no position for a token", c.Context+robertaFirst)
+	f := struct {
+		Pad int `json:"pad_token_id"` // whose position is the padding's, before the first one
+	}{1}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return c, fmt.Errorf("pad_token_id: %w", err)
+	}
+	c.FirstPosition = f.Pad + 1
+	if c.Context -= c.FirstPosition; c.Context < 1 || f.Pad < 0 {
+		return c, fmt.Errorf("max_position_embeddings: %d leaves no position for a token behind padding's, %d (pad_token_id)",
+			c.Context+c.FirstPosition, f.Pad)
 	}
 	return c, nil
 }

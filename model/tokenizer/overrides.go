@@ -14,7 +14,7 @@ import (
 // transformers: tokens that stand there alone, and what its classes set in a normalizer of BERT and in a pre-tokenizer
 // of GPT-2.
 type overrides struct {
-	Added map[string]AddedToken `json:"added_tokens_decoder"` // by their ids
+	Added map[string]decoderToken `json:"added_tokens_decoder"` // by their ids
 	// Of a BertNormalizer.
 	Lower   *bool `json:"do_lower_case"`
 	Accents *bool `json:"strip_accents"`
@@ -22,6 +22,12 @@ type overrides struct {
 	// Of ByteLevel, and of LLaMA's classes, whose normalizer writes ▁ before a text.
 	Prefix *bool  `json:"add_prefix_space"`
 	Class  string `json:"tokenizer_class"`
+}
+
+// decoderToken is a token of added_tokens_decoder, which is normalized if it is not special, unless it says otherwise.
+type decoderToken struct {
+	AddedToken
+	Normalized *bool `json:"normalized"`
 }
 
 // ofLlama are the model types, "" of none, for which transformers makes a tokenizer of LLaMA's class where
@@ -101,7 +107,11 @@ func (o overrides) add(file map[string]json.RawMessage) (changed bool, err error
 		return false, nil
 	}
 	tokens := make([]AddedToken, 0, len(o.Added))
-	for id, token := range o.Added {
+	for id, of := range o.Added {
+		token := of.AddedToken
+		if token.Normalized = !token.Special; of.Normalized != nil {
+			token.Normalized = *of.Normalized
+		}
 		n, err := strconv.ParseInt(id, 10, 32)
 		if err != nil || n < 0 {
 			return false, quote.Errorf("added_tokens_decoder: %q is no id", id)
@@ -118,6 +128,8 @@ func (o overrides) add(file map[string]json.RawMessage) (changed bool, err error
 		case there[i].ID != token.ID:
 			return false, quote.Errorf("added_tokens_decoder gives %q the id %d, and tokenizer.json %d", token.Content, token.ID,
 				there[i].ID)
+		case there[i] != token:
+			there[i], changed = token, true
 		}
 	}
 	if changed {

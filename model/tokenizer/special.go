@@ -14,7 +14,8 @@ import (
 	"popri/internal/quote"
 )
 
-// SpecialFile has names of special tokens too; what it says goes before tokenizer_config.json, as in transformers.
+// SpecialFile has names of special tokens too, in folders of older versions of transformers: where tokenizer_config.json has
+// no added_tokens_decoder, what it says goes first; else it is not read, as in transformers.
 const SpecialFile = "special_tokens_map.json"
 
 // classTokens are the special tokens of transformers' classes of tokenizers, for what the files do not name.
@@ -69,9 +70,11 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 		class = of
 	}
 	class = strings.TrimSuffix(class, "Fast")
-	special, err := fields(dir, SpecialFile)
-	if err != nil {
-		return nil, nil, err
+	var special map[string]json.RawMessage
+	if config["added_tokens_decoder"] == nil {
+		if special, err = fields(dir, SpecialFile); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, source := range []struct {
 		file   string

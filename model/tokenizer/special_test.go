@@ -41,6 +41,8 @@ func TestSpecialTokens(t *testing.T) {
 			want:    map[string]string{"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "pad_token": "<pad>"}},
 		{config: `{"eos_token": "A"}`, special: `{"eos_token": "B", "bos_token": "C"}`,
 			want: map[string]string{"eos_token": "B", "bos_token": "C"}},
+		{config: `{"eos_token": "A", "added_tokens_decoder": {}}`, special: `{"eos_token": "B", "bos_token": "C"}`,
+			want: map[string]string{"eos_token": "A"}},
 		{config: `{"eos_token": null, "bos_token": "X"}`, special: `{"eos_token": "B"}`,
 			want: map[string]string{"eos_token": "B", "bos_token": "X"}},
 		{config: `{"additional_special_tokens": ["<a>"], "extra_special_tokens": {"image_token": "<img>"}}`,

@@ -2,6 +2,7 @@ package textgen
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,11 @@ func Draw(ctx context.Context, m *lm.Model, tok *tokenizer.Tokenizer, prompts []
 				p.Where, len(p.IDs), max(0, room), m.Config.Context, o.MaxNewTokens)
 		}
 		ids[i] = p.IDs
+	}
+	for _, stop := range o.Stop { // a special token is in no decoded text
+		if id, ok := tok.ID(stop); ok && tok.IsSpecial(id) {
+			o.StopTokens = append(slices.Clone(o.StopTokens), id)
+		}
 	}
 	if len(o.Stop) > 0 {
 		o.SampleOptions.Stop = func(prompt, ids []int32) bool {

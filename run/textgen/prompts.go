@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"popri/internal/exactjson"
 	"popri/internal/fault"
@@ -95,8 +94,7 @@ func (p *Prompt) parse(line []byte, tok *tokenizer.Tokenizer, folder string) err
 		if err != nil {
 			return fmt.Errorf("messages need the model's chat template: %w", err)
 		}
-		p.Text = strings.TrimPrefix(p.Text, tok.Decode(prefix, false))
-		fallthrough
+		p.IDs = tok.Encode(p.Text) // the template writes what begins a text
 	default:
 		p.IDs = append(append([]int32{}, prefix...), tok.Encode(p.Text)...)
 	}

@@ -116,6 +116,19 @@ func (f *Folder) readConfig() error {
 	return f.readLength()
 }
 
+// Multiplied returns the number of weights that the encoder in dir multiplies each token with, from its config.json.
+func Multiplied(dir string) (int, error) {
+	f := &Folder{Dir: dir}
+	if err := f.readConfig(); err != nil {
+		return 0, fmt.Errorf("embedding: %w", err)
+	}
+	c, inner := f.Config, 2
+	if c.Gated {
+		inner = 3
+	}
+	return c.Layers * c.Hidden * (4*c.Heads*c.HeadDim + inner*c.Inner), nil
+}
+
 // check refuses sizes that make no network.
 func (c Config) check() error {
 	for _, v := range []struct {
@@ -154,9 +167,16 @@ func (f *Folder) readLength() error {
 		Max   int  `json:"max_seq_length"`
 		Lower bool `json:"do_lower_case"`
 	}{}
-	name := "sentence_bert_config.json"
-	if _, err := f.readJSON(name, func(raw []byte) error { return json.Unmarshal(raw, &s) }); err != nil {
-		return err
+	name := ""
+	for _, kind := range []string{"bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"} {
+		name = "sentence_" + kind + "_config.json"
+		found, err := f.readJSON(name, func(raw []byte) error { return json.Unmarshal(raw, &s) })
+		if err != nil {
+			return err
+		}
+		if found {
+			break
+		}
 	}
 	if s.Lower {
 		return fmt.Errorf("%s: do_lower_case is not supported: the tokenizer says whether case counts",
