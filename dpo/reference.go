@@ -53,9 +53,27 @@ func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string) (C
 	}
 	return Cached{Stale: stale},
 		safetensors.Write(path, []safetensors.Tensor{
-			safetensors.FromFloat64("log_probabilities", []int64{int64(len(pairs)), 2}, values)},
+			safetensors.FromFloat64(logProbabilities, []int64{int64(len(pairs)), 2}, values)},
 			map[string]string{"key": key, "sha256": hashValues(values)})
 }
+
+// CheckReference refuses a file that is there and holds no reference log-probabilities, and so must not be replaced.
+func CheckReference(path string) error {
+	f, err := safetensors.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("dpo: %s is there and holds no reference log-probabilities: %w", path, err)
+	}
+	defer f.Close()
+	if _, ok := f.Tensor(logProbabilities); !ok {
+		return fmt.Errorf("dpo: %s is there and holds no reference log-probabilities, which it is to keep: name another file", path)
+	}
+	return nil
+}
+
+const logProbabilities = "log_probabilities"
 
 // readReference fills pairs from a file, if the file has the key.
 func readReference(path, key string, pairs []Pair) error {
@@ -67,7 +85,7 @@ func readReference(path, key string, pairs []Pair) error {
 	if got := f.Metadata()["key"]; got != key {
 		return fmt.Errorf("dpo: %s is of other pairs or another model: its key is %.16q, want %.16q", path, got, key)
 	}
-	stored, ok := f.Tensor("log_probabilities")
+	stored, ok := f.Tensor(logProbabilities)
 	if !ok || stored.DType != safetensors.F64 {
 		return fmt.Errorf("dpo: %s holds no log-probabilities", path)
 	}

@@ -74,6 +74,9 @@ func (o *Options) data() (*assembly.Corpus, error) {
 	if err != nil {
 		return nil, err
 	}
+	if text := assembly.SlowType(o.Config.Model); text != "" && o.Warn != nil {
+		o.Warn(text)
+	}
 	err = evaluator.Check(o.Config, corpus.Private)
 	if err == nil || o.Evaluates {
 		return corpus, err
@@ -98,6 +101,11 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 	}
 	if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
 		return began, taken(o.Dir)
+	}
+	for _, name := range []string{rundir.Rounds, rundir.Synthetic, rundir.Small, rundir.Eval, rundir.InContext, rundir.Adapter} {
+		if !rundir.Has(o.Dir, rundir.Ledger) && rundir.Has(o.Dir, name) { // a run would replace it
+			return began, fault.Userf("%s is there and belongs to no run: name another folder", filepath.Join(o.Dir, name))
+		}
 	}
 	if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
 		return began, fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder",

@@ -116,35 +116,28 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 			return nil, fault.Userf("the table has no row %q: there are %s", key, strings.Join(texts.Keys(), ", "))
 		}
 	}
-	keys := slices.DeleteFunc(texts.Keys(),
-		func(key string) bool { return len(only) > 0 && !slices.Contains(only, key) })
 	e, err := evaluation.Read(s.Dir)
 	complete := func(key string) bool { return e.Result(key) != nil }
 	config, anew := s.Config, o.Own && err == nil && e.Differs(s.Config) != nil
 	if len(o.By) > 0 {
-		if s.Config.Learns() {
-			return nil, fault.Userf("the run's product is the small model itself, which %s was trained to: no other can be "+
-				"trained on it", s.Config.Downstream.Model)
-		}
-		for _, setting := range o.By {
-			key, value, _ := strings.Cut(setting, "=")
-			if err := config.Set(key, value); err != nil {
-				return nil, err
-			}
-		}
-		if err := cmp.Or(config.Validate(), evaluator.Check(config, s.Data.Private)); err != nil {
-			return nil, err
-		}
-		if config.Downstream.Model != s.Config.Downstream.Model {
-			if err := assembly.CheckSources(config, s.budget, s.ledger.Entries(), "downstream.model"); err != nil {
-				return nil, err
-			}
+		var refused error
+		if config, refused = s.otherSmall(o.By); refused != nil {
+			return nil, refused
 		}
 		anew = err == nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
 	}
+	keys := slices.DeleteFunc(texts.Keys(), func(key string) bool { // rows that are there stay
+		return len(only) > 0 && !slices.Contains(only, key) && (err != nil || anew || !complete(key))
+	})
 	product := methods.Of(s.Config).Name
 	if !s.Config.Learns() {
 		o.Small = filepath.Join(s.Dir, rundir.Small)
+		o.Replacing = func() error { // figures of another small model must not stay beside it
+			if err := os.Remove(filepath.Join(s.Dir, rundir.Eval)); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		}
 	}
 	kept := rundir.Has(s.Dir, rundir.Small) || !slices.Contains(keys, product)
 	if err == nil && kept && !anew && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
@@ -165,10 +158,14 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 			listener(done, planned)
 		}
 	}
+	before := e
 	err = s.timed(evaluator.Stage, func() error {
 		e, err = evaluator.Compare(ctx, config, s.Data.Private, s.Data.Public.Generator, s.Dir, product, sources, o)
 		return err
 	})
+	if err == nil && len(only) > 0 && !anew && before != nil {
+		e.PublicDistance = before.PublicDistance
+	}
 	if err == nil && len(only) == 0 {
 		err = s.runner.Stage("compare public text", 0, func(stage rounds.Stage) (err error) {
 			e.PublicDistance, err = domain.Measure(ctx, s.Data.Public.Generator, s.Data.Private,
@@ -180,6 +177,26 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		return nil, err
 	}
 	return e, e.Write(s.Dir)
+}
+
+// otherSmall is the configuration with other settings of the small model.
+func (s *Session) otherSmall(settings []string) (configs.Config, error) {
+	c := s.Config
+	if c.Learns() {
+		return c, fault.Userf("the run's product is the small model itself, which %s was trained to: no other can be trained on it",
+			c.Downstream.Model)
+	}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		if err := c.Set(key, value); err != nil {
+			return c, err
+		}
+	}
+	err := cmp.Or(c.Validate(), evaluator.Check(c, s.Data.Private))
+	if err == nil && c.Downstream.Model != s.Config.Downstream.Model {
+		err = assembly.CheckSources(c, s.budget, s.ledger.Entries(), "downstream.model")
+	}
+	return c, err
 }
 
 // comparators are the texts that the run is compared with.

@@ -281,6 +281,17 @@ func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 	}
 }
 
+// A run replaces no figures, texts or models that are in its folder and of no run.
+func TestOtherProductsStay(t *testing.T) {
+	w := testworld.Shared(t)
+	run := t.TempDir()
+	testfile.Write(t, filepath.Join(run, rundir.Eval), "{}")
+	_, err := Open(t.Context(), Options{Config: w.Config, Dir: run})
+	if !fault.IsUser(err) || !strings.Contains(err.Error(), rundir.Eval) || rundir.Exists(run) {
+		t.Errorf("a run began beside figures of other texts: %v", err)
+	}
+}
+
 // Ctrl-C is heeded while a run is being opened, and leaves nothing.
 func TestCancelledBeforeItBegins(t *testing.T) {
 	w, run := copied(t), filepath.Join(t.TempDir(), "run")

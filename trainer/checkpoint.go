@@ -21,8 +21,9 @@ type Checkpoint struct {
 	// where writes would take more than a twentieth of the time. 0 writes after each update.
 	Every time.Duration
 
-	last time.Time
-	took time.Duration // the last write
+	last  time.Time
+	took  time.Duration // the last write
+	lacks bool          // updates after the last write
 }
 
 // Stateful is an objective that computes something before the first update which the updates need, and which the
@@ -138,6 +139,14 @@ func (l *Loop) save(best State) error {
 	err := l.write(best)
 	c.took = time.Since(begun)
 	return err
+}
+
+// interrupted writes a checkpoint of what a training would lose that ends with err, because it was cancelled.
+func (l *Loop) interrupted(err error, best State) error {
+	if c := l.Checkpoint; c.Path == "" || !c.lacks || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errors.Join(err, l.write(best))
 }
 
 func (l *Loop) write(best State) error {

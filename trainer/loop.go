@@ -73,12 +73,13 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	for p.Updates < l.Updates && (l.Ended == nil || !l.Ended()) {
 		if err := ctx.Err(); err != nil {
-			return err
+			return l.interrupted(err, best)
 		}
 		made, err := l.update(ctx)
 		if err != nil {
-			return err
+			return l.interrupted(err, best)
 		}
+		l.Checkpoint.lacks = true
 		due := l.Measure != nil && (p.Updates%l.MeasureEvery == 0 || p.Updates == l.Updates)
 		if due {
 			if best, err = l.measure(ctx, best); err != nil {

@@ -81,6 +81,11 @@ func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFl
 		}
 		file = filepath.Join(run, rundir.Synthetic)
 	}
+	if o.Out != "" {
+		if err := checkFolder(o.Out); err != nil {
+			return err
+		}
+	}
 	flags.name(map[string]string{"data.private": private, "model.path": model})
 	c, err := flags.load()
 	if err != nil {

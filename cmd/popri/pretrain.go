@@ -13,6 +13,7 @@ import (
 
 	"popri/datasets"
 	"popri/datasets/godoc"
+	"popri/internal/rundir"
 	"popri/internal/version"
 	"popri/model/tensor"
 	"popri/run/assembly"
@@ -97,6 +98,9 @@ func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 	}
 	if err := checkFolder(o.out); err != nil {
 		return err
+	}
+	if _, ours := pretrain.ReadProvenance(o.out); rundir.Has(o.out, "config.json") && !ours {
+		return usage(fmt.Errorf("%s holds a model that popri pretrain did not make: name another folder", o.out))
 	}
 	public, goVersion, err := publicText(o.files, o.goroot)
 	if err != nil {

@@ -10,10 +10,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"popri/internal/atomicfile"
 	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // kept is a fine-tuning in the cache: the parts that do not depend on the other sources of a suite.
@@ -89,7 +91,7 @@ func (u Suite) commonKey() (string, error) {
 		return "", err
 	}
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); ext != ".json" && ext != ".safetensors" {
+		if ext := filepath.Ext(e.Name()); !slices.Contains([]string{".json", ".safetensors", ".txt", ".model"}, ext) {
 			continue
 		}
 		f, err := os.Open(filepath.Join(u.ModelDir, e.Name()))
@@ -109,7 +111,7 @@ func (u Suite) commonKey() (string, error) {
 		fmt.Fprintf(h, "\n%+v", *o.LoRA)
 		o.LoRA = nil
 	}
-	fmt.Fprintf(h, "\n%+v\n%s\n", o, u.Population.Tag(u.CacheKey))
+	fmt.Fprintf(h, "\n%+v\n%s\n%s\n", o, tensor.Arithmetic(), u.Population.Tag(u.CacheKey))
 	for _, l := range u.Labels {
 		fmt.Fprintf(h, "label %d %s\n", len(l), l)
 	}

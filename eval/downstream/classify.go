@@ -63,7 +63,8 @@ func (u Suite) rows(e Encoder, src Source) []lm.Row {
 	return e.Encode(src.Texts)
 }
 
-// set prepares the texts of a split for evaluation.
+// set prepares the texts of a split for evaluation. A text whose label is none of the suite's has a further one, which no
+// model gives it.
 func (u Suite) set(e Encoder, split clients.Split) (Set, error) {
 	list := u.Population.Split(split)
 	if !u.classifies() {
@@ -71,13 +72,21 @@ func (u Suite) set(e Encoder, split clients.Split) (Set, error) {
 	}
 	set := Set{n: len(list)}
 	encoder := newClassEncoder(e, u.Labels)
+	other := map[string]int32{}
 	for i, c := range list {
-		rows := encoder.Encode(c.Texts, clients.Labels(list[i:i+1]))
-		if len(rows) != len(c.Texts) {
-			return set, fmt.Errorf("downstream: a %s client has a text whose label is none of the %d labels", split,
-				len(u.Labels))
+		labels := clients.Labels(list[i : i+1])
+		for j, l := range labels {
+			class, ok := encoder.index[l]
+			if !ok {
+				if class, ok = other[l]; !ok {
+					class = int32(len(u.Labels) + len(other))
+					other[l] = class
+				}
+				labels[j] = u.Labels[0]
+			}
+			set.classes = append(set.classes, class)
 		}
-		set.add(i, rows)
+		set.add(i, encoder.Encode(c.Texts, labels))
 	}
 	return set, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -172,6 +173,22 @@ func TestClassification(t *testing.T) {
 		t.Errorf("on validation clients: %+v (%v)", points, err)
 	}
 
+	// A label that a test client alone has changes the accuracy of its text and nothing else: no model has the label.
+	odd := *p
+	odd.Clients = slices.Clone(p.Clients)
+	at := slices.IndexFunc(odd.Clients, func(c clients.Client) bool { return c.Split == clients.Test })
+	odd.Clients[at].Label, odd.Clients[at].Labels = "odd", nil
+	v := u
+	v.Population, v.Small, v.Kept = &odd, filepath.Join(t.TempDir(), "small"), "turned"
+	for i, r := range run(v) {
+		if own := plain[i]; r.Accuracy > own.Accuracy || r.BestStep != own.BestStep || *r.MacroF1 >= *own.MacroF1 {
+			t.Errorf("with a label of a test client alone: %+v, without it %+v", r, own)
+		}
+	}
+	if raw, err := os.ReadFile(filepath.Join(v.Small, "config.json")); err != nil || strings.Contains(string(raw), "odd") {
+		t.Errorf("the small model tells a test client's label (%v): %s", err, raw)
+	}
+
 	// Without public text there is no ε = 0 point and no gap; mistakes are named.
 	u.Zero = nil
 	for _, r := range run(u) {
@@ -180,7 +197,6 @@ func TestClassification(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(u *Suite, s *Source){
-		"none of the 2 labels": func(u *Suite, _ *Source) { u.Labels = []string{"sea", "odd"} },
 		"3 texts with 1": func(_ *Suite, s *Source) {
 			s.Texts, s.Labels = []string{"a", "b", "c"}, []string{"sea"}
 		},

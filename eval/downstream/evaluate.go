@@ -33,8 +33,10 @@ type Score struct {
 // Set is clients' text prepared for evaluation.
 type Set struct {
 	Rows       []lm.Row
-	client     []int // of each row
-	characters []int // of each row; nil of a classification
+	client     []int   // of each row
+	characters []int   // of each row; nil of a classification
+	classes    []int32 // of each row of a classification, from the number of the model's labels on of others; nil of next tokens
+	apart      bool    // no batch has rows of two clients, so that a client's score does not depend on others' texts
 	n          int
 }
 
@@ -61,11 +63,14 @@ func (set *Set) add(client int, rows []lm.Row) {
 
 // draw returns the set with up to most of its rows, drawn by the seed; all where most is 0.
 func (set Set) draw(most int, seed uint64) Set {
-	out := Set{n: set.n}
+	out := Set{n: set.n, apart: set.apart}
 	for _, i := range drawn(len(set.Rows), most, seed, "tested") {
 		out.add(set.client[i], set.Rows[i:i+1])
 		if set.characters != nil {
 			out.characters = append(out.characters, set.characters[i])
+		}
+		if set.classes != nil {
+			out.classes = append(out.classes, set.classes[i])
 		}
 	}
 	return out
@@ -82,15 +87,21 @@ func Measure(m *lm.Model, a lm.Adapter, rows []lm.Row) (loss, accuracy float64, 
 }
 
 // evaluate scores the model on each client of the set.
-func evaluate(s *tensor.Scope, m Tested, set Set, done func(tokens int)) ([]Score, error) {
+func evaluate(s *tensor.Scope, m Tested, set Set, done func(tokens int) error) ([]Score, error) {
 	scores := make([]Score, set.n)
-	rows, err := m.rows(s, set.Rows, done)
+	rows, err := set.scored(s, m, done)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range rows {
 		c := &scores[set.client[i]]
 		c.Tokens += r.Tokens
+		if set.classes != nil {
+			c.Named = append(c.Named, Named{set.classes[i], r.Best})
+			if set.classes[i] != set.Rows[i].Class {
+				continue
+			}
+		}
 		c.Correct += r.Correct
 		c.Top3 += r.Top3
 		c.Top5 += r.Top5
@@ -98,11 +109,26 @@ func evaluate(s *tensor.Scope, m Tested, set Set, done func(tokens int)) ([]Scor
 		if set.characters != nil {
 			c.Characters += set.characters[i]
 		}
-		if m.Config.Classifies() {
-			c.Named = append(c.Named, Named{set.Rows[i].Class, r.Best})
-		}
 	}
 	return scores, nil
+}
+
+// scored scores the model on each row.
+func (set Set) scored(s *tensor.Scope, m Tested, done func(tokens int) error) (all []lm.RowScore, err error) {
+	if !set.apart {
+		return m.rows(s, set.Rows, done)
+	}
+	for from, to := 0, 0; from < len(set.Rows); from = to {
+		for to < len(set.Rows) && set.client[to] == set.client[from] {
+			to++
+		}
+		part, err := m.rows(s, set.Rows[from:to], done)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+	}
+	return all, nil
 }
 
 // typedTexts is the number of test texts, drawn by the seed, that are typed on the keyboard.

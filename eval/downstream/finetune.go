@@ -65,8 +65,8 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.A
 	loop.Ended = func() bool {
 		return o.Patience > 0 && r.Best >= 0 && len(r.Curve)-1-r.Best >= o.Patience
 	}
-	loop.Measure = func(_ context.Context, done int) (bool, error) {
-		loss, accuracy, err := m.Evaluate(s, validation, of, evalTokens, o.worked)
+	loop.Measure = func(ctx context.Context, done int) (bool, error) {
+		loss, accuracy, err := m.Evaluate(s, validation, of, evalTokens, o.during(ctx))
 		if err != nil {
 			return false, err
 		}

@@ -141,7 +141,10 @@ func TestTrainingGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, end := range []int{3, 7} {
+	for _, end := range []int{3, 7, 8} {
+		if end == 8 {
+			checkpointEvery = time.Hour // a training that is cancelled is written all the same
+		}
 		path := filepath.Join(t.TempDir(), "new", "training.safetensors")
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0

@@ -2,6 +2,7 @@ package downstream
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -119,6 +120,14 @@ func drawn(n, most int, seed uint64, stage string) []int {
 	list := rng.New(seed, "downstream", stage).Perm(n)[:min(n, most)]
 	slices.Sort(list)
 	return list
+}
+
+// during reports the work of a measurement, which ends with ctx.
+func (o Options) during(ctx context.Context) func(work int) error {
+	return func(work int) error {
+		o.worked(work)
+		return ctx.Err()
+	}
 }
 
 func (o Options) worked(work int) {

@@ -43,7 +43,8 @@ type Suite struct {
 	Population *clients.Population
 	Options    Options
 	Draws      int // of the bootstrap; 0 leaves intervals out
-	// Labels are a classification's labels, including all of validation and test texts; nil trains on next tokens.
+	// Labels are a classification's labels, including all of validation texts; nil trains on next tokens. A test text with
+	// another label is one that no model has right.
 	Labels []string
 	// Zero is the public text of a classification's ε = 0 point; nil leaves the point out. The ε = 0 point of next
 	// tokens is the small model before its training.
@@ -58,6 +59,7 @@ type Suite struct {
 	// Small is the folder that the model trained on the source of the key Kept is written to; "" keeps none. It has that
 	// name when all of it is there.
 	Small, Kept string
+	Replacing   func() error // is called before that; may be nil
 	// Typed are beginnings of public or synthetic texts after which words are suggested.
 	Typed    []string
 	Cache    string // folder in which fine-tunings that suites have in common are kept; "" does each again
@@ -67,6 +69,8 @@ type Suite struct {
 	// planned at first if trainings end early or are in the cache.
 	Progress func(done, planned int)
 	End      func(Result)
+
+	apart bool // test clients share no batch
 }
 
 // Run fine-tunes on every source and, with ReferencePrivate, on the private training text. It returns the results in
@@ -82,7 +86,7 @@ func (u Suite) Run(ctx context.Context, sources []Source) ([]Result, error) {
 // Accuracies are the fractions of each test client's tokens, or of its texts, that the model of each of Run's results
 // has right; 0 for a client without any. They are private data: [client][result].
 func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64, results []string, err error) {
-	u.Options.Tested = 0 // each client answers for all of its texts
+	u.Options.Tested, u.apart = 0, true // each client answers for all of its texts
 	measured, err := u.measure(ctx, sources)
 	if err != nil {
 		return nil, nil, err
@@ -227,6 +231,15 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 	err = u.each(len(sources), func(i int, s *tensor.Scope) error {
 		o := u.Options
 		o.Worked = func(work int) { c.add(work, 0) }
+		if !sources[i].trained() {
+			m, err := u.model(e.Tokenizer)
+			if err != nil {
+				return err
+			}
+			defer m.Free()
+			best[i].Loss, best[i].Accuracy, err = m.Evaluate(s, o.measured(validation.Rows), nil, evalTokens, o.during(ctx))
+			return err
+		}
 		m, t, err := u.train(ctx, s, e, rows[i], validation.Rows, o, "")
 		if err != nil {
 			return fmt.Errorf("downstream: %s: %w", sources[i].Name, err)
@@ -260,6 +273,7 @@ func (u Suite) encoder() (Encoder, error) {
 // test is the set of texts that judge the models.
 func (u Suite) test(e Encoder) (Set, error) {
 	set, err := u.set(e, clients.Test)
+	set.apart = u.apart
 	return set.draw(u.Options.Tested, u.Options.Seed), err
 }
 
@@ -319,7 +333,7 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 			return r, err
 		}
 	}
-	if r.scores, err = evaluate(s, tested, test, o.Worked); err != nil {
+	if r.scores, err = evaluate(s, tested, test, o.during(ctx)); err != nil {
 		return r, err
 	}
 	if !u.classifies() {
@@ -365,6 +379,11 @@ func (u Suite) suggest(src Source) ([][]string, error) {
 // keep writes the model to the suite's folder, in place of an earlier one, and the adapter that made it, if any, to the
 // folder adapter in that.
 func (u Suite) keep(m *lm.Model, adapter *lora.Adapter) error {
+	if u.Replacing != nil {
+		if err := u.Replacing(); err != nil {
+			return err
+		}
+	}
 	return atomicfile.Folder(u.Small, func(dir string) error {
 		if err := m.SaveLike(u.ModelDir, dir, safetensors.F32); err != nil || adapter == nil {
 			return err

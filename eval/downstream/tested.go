@@ -1,6 +1,7 @@
 package downstream
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -61,11 +62,12 @@ func (t Tested) distributions(s *tensor.Scope, rows []lm.Row, f func(row, token 
 }
 
 // rows scores each row by itself.
-func (t Tested) rows(s *tensor.Scope, rows []lm.Row, done func(tokens int)) ([]lm.RowScore, error) {
+func (t Tested) rows(s *tensor.Scope, rows []lm.Row, done func(tokens int) error) ([]lm.RowScore, error) {
 	if t.table == nil {
 		return t.EvaluateRows(s, rows, nil, evalTokens, done)
 	}
 	out := make([]lm.RowScore, len(rows))
+	var ended error
 	t.distributions(s, rows, func(row, token int, logs []float32) {
 		r, next := &out[row], rows[row].Tokens[token]
 		r.Loss -= float64(logs[next])
@@ -77,9 +79,12 @@ func (t Tested) rows(s *tensor.Scope, rows []lm.Row, done func(tokens int)) ([]l
 		}
 		r.AddRank(rank)
 		if done != nil && token == len(rows[row].Tokens)-1 {
-			done(len(rows[row].Tokens))
+			ended = cmp.Or(ended, done(len(rows[row].Tokens)))
 		}
 	})
+	if ended != nil {
+		return nil, ended
+	}
 	for i, r := range out {
 		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
 			return nil, fmt.Errorf("downstream: row %d has the loss %g with the table of its model", i, r.Loss)

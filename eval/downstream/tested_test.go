@@ -25,7 +25,7 @@ func TestTableOfNothing(t *testing.T) {
 			return err
 		}
 		told := 0
-		got, err := Tested{m, &mixture.Table{}}.rows(s, rows, func(tokens int) { told += tokens })
+		got, err := Tested{m, &mixture.Table{}}.rows(s, rows, func(tokens int) error { told += tokens; return nil })
 		for i := range want {
 			g := got[i]
 			if math.Abs(g.Loss-want[i].Loss) > 1e-4*(1+want[i].Loss) {

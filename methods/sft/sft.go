@@ -148,8 +148,13 @@ func examples(c policy.Candidates, chosen []int) []lm.Row {
 	return out
 }
 
-// tune fine-tunes the adapters by the next-token loss, epoch after epoch, at a constant rate. It keeps no state on disk:
-// after an interruption, the round's updates are repeated.
+// record is what is known of a training besides its tensors.
+type record struct {
+	trainer.Progress
+	Loss float64 `json:"loss"` // nats a token, of the updates so far as a part of the mean of all
+}
+
+// tune fine-tunes the adapters by the next-token loss, epoch after epoch, at a constant rate. An interrupted training continues.
 func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, examples []lm.Row) error {
 	o := m.Config.Optimizer
 	params, err := m.Adapter.Trainable()
@@ -165,19 +170,20 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		longest = max(longest, len(e.Tokens))
 	}
 	bytes := m.Model.Config.Activations(int64(longest), int64(longest), m.Model.Compute, m.Model.Recompute)
-	steps, mean := o.Epochs*((len(examples)+o.Batch-1)/o.Batch), 0.0
+	steps, record := o.Epochs*((len(examples)+o.Batch-1)/o.Batch), record{Progress: trainer.Begun()}
 	loss := &trainer.NextToken{Model: m.Model, Adapter: m.Adapter, Optimizer: optimizer,
 		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes, int64(longest), o.Batch)),
-		Done: func(_ trainer.Update, loss float64) { mean += loss / float64(steps) }}
+		Done: func(_ trainer.Update, loss float64) { record.Loss += loss / float64(steps) }}
 	batches := &trainer.Epochs{Examples: len(examples), Size: o.Batch, Order: func(epoch int) []int {
 		return rng.New(m.Config.Seed, "round", strconv.Itoa(r.Number), "sft", strconv.Itoa(epoch)).Perm(len(examples))
 	}}
 	loop := trainer.Loop{Optimizer: optimizer, Objective: loss, Batches: batches,
-		Schedule: trainer.Constant(o.LearningRate), Updates: steps, OnUpdate: func(done int) error {
+		Schedule: trainer.Constant(o.LearningRate), Updates: steps, Record: &record,
+		Checkpoint: trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile)}, OnUpdate: func(done int) error {
 			stage.Progress(done, steps)
 			return nil
 		}}
 	err = loop.Run(ctx)
-	r.Figures.Set("loss", mean) // nats a token
+	r.Figures.Set("loss", record.Loss)
 	return err
 }

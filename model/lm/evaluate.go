@@ -9,8 +9,8 @@ import (
 
 // Evaluate returns the mean negative log-likelihood of the counted tokens (nats) and the fraction of them that are the
 // likeliest token. Batches have at most the given number of padded tokens; after each, done, if not nil, is told how
-// many tokens its rows have.
-func (m *Model) Evaluate(s *tensor.Scope, rows []Row, adapter Adapter, batchTokens int, done func(tokens int)) (loss,
+// many tokens its rows have, and its error ends the evaluation.
+func (m *Model) Evaluate(s *tensor.Scope, rows []Row, adapter Adapter, batchTokens int, done func(tokens int) error) (loss,
 	accuracy float64, err error) {
 	each, err := m.EvaluateRows(s, rows, adapter, batchTokens, done)
 	if err != nil {
@@ -81,10 +81,14 @@ func batches(s *tensor.Scope, rows []Row, tokens int, f func(from int, batch []R
 }
 
 // EvaluateRows scores each row by itself; see [Model.Evaluate].
-func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batchTokens int, done func(tokens int)) ([]RowScore,
-	error) {
+func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batchTokens int,
+	done func(tokens int) error) ([]RowScore, error) {
 	out := make([]RowScore, len(rows))
+	var ended error
 	batches(s, rows, batchTokens, func(from int, batch []Row) {
+		if ended != nil {
+			return
+		}
 		sc := m.Score(s, batch, adapter, true)
 		for i, lp := range sc.LogProbs {
 			r := &out[from+sc.Row[i]]
@@ -95,9 +99,12 @@ func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batch
 			r.AddRank(int(sc.Rank[i]))
 		}
 		if done != nil {
-			done(Tokens(batch))
+			ended = done(Tokens(batch))
 		}
 	})
+	if ended != nil {
+		return nil, ended
+	}
 	for i, r := range out {
 		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
 			return nil, fmt.Errorf("lm: row %d has the loss %g", i, r.Loss)

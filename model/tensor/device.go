@@ -215,7 +215,7 @@ func Arithmetic() string {
 	case MatrixUnit():
 		return "cpu with matrix unit"
 	}
-	return "cpu"
+	return "cpu with " + Kernels()
 }
 
 // Host returns the elements of t, a contiguous float32 tensor: its own memory if that is the CPU's, else a copy.

@@ -76,6 +76,15 @@ func ComputeType(name string) tensor.DType {
 	return tensor.Float32
 }
 
+// SlowType says that the device is slow in the type that model.dtype names; "" if it is not.
+func SlowType(c configs.Model) string {
+	if ComputeType(c.DType) != tensor.BFloat16 || tensor.FastBFloat16() {
+		return ""
+	}
+	return "model.dtype is bfloat16, in which this device is slower than in float32 (without AVX-512 BF16 and AMX, many times); " +
+		"model.dtype=auto takes float32 here"
+}
+
 // modelOptions are the types of the generator's weights and of its arithmetic.
 func modelOptions(c configs.Model) lm.Options {
 	o := lm.Options{Weights: tensor.Float32, Compute: ComputeType(c.DType)}

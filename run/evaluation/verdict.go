@@ -17,12 +17,12 @@ func (e *Outcome) Verdict() string {
 		r := &e.Results[i]
 		untrained := r.Key == downstream.Public && r.Texts == 0
 		if untrained && r.Deficit != nil && *r.Deficit <= 0 {
-			helped = "The training did not help: the small model is as good without it (ε = 0). "
+			helped = "The run did not help: the small model is as good without it (ε = 0). "
 		}
 		if r.Deficit == nil || r.Key == downstream.Private || untrained {
 			continue
 		}
-		if ci := r.DeficitCI; *r.Deficit == 0 && ci != nil && *ci == (downstream.Interval{}) {
+		if Same(*r) {
 			if r.BestStep > 0 { // else both are the model before training
 				same = append(same, r.Name)
 			}
@@ -68,3 +68,9 @@ func (e *Outcome) Verdict() string {
 
 // signed writes a number with its sign, and a minus as the pages have it.
 func signed(v float64) string { return strings.Replace(fmt.Sprintf("%+.2f", v), "-", "−", 1) }
+
+// Same reports whether a row's small model is the synthetic set's, as where synthetic.mix=validated chose the row's texts.
+func Same(r downstream.Result) bool {
+	return r.Deficit != nil && *r.Deficit == 0 && r.DeficitCI != nil && *r.DeficitCI == (downstream.Interval{}) &&
+		!(r.Key == downstream.Public && r.Texts == 0)
+}

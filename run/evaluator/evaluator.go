@@ -39,6 +39,8 @@ type Options struct {
 	Cache string
 	// Small is the folder that the small model of the texts is written to; "" keeps none.
 	Small string
+	// Replacing, if not nil, is called before Small is replaced.
+	Replacing func() error
 	// By are settings of another small model than the configuration's, "key=value".
 	By []string
 	// Own makes figures of another small model than the configuration's again, where By is empty.
@@ -101,7 +103,9 @@ func (o Options) suite(c configs.Config, population *clients.Population, public 
 		}
 	}
 	suite.Cache, suite.ReferencePrivate, suite.Progress = o.Cache, c.Eval.ReferencePrivate, o.Progress.Updated
-	suite.Small = o.Small
+	if suite.Small, suite.Replacing = o.Small, o.Replacing; assembly.SameFile(suite.ModelDir, o.Small) {
+		return suite, fault.Userf("downstream.model is %s, where the trained model would replace it: name another folder", o.Small)
+	}
 	return suite, nil
 }
 

@@ -127,8 +127,9 @@ func (o InContextOptions) evaluate(ctx context.Context, c configs.Config, labels
 	of := [][]incontext.Example{nil}
 	for _, shots := range o.Shots {
 		for _, src := range sources {
-			rows = append(rows, incontext.Result{Key: src.Key, Name: src.Name, Shots: shots, Texts: len(src.Texts)})
-			of = append(of, examples(src.Texts, src.Labels, labels))
+			shown := examples(src.Texts, src.Labels, labels)
+			rows = append(rows, incontext.Result{Key: src.Key, Name: src.Name, Shots: min(shots, len(shown)), Texts: len(src.Texts)})
+			of = append(of, shown)
 		}
 	}
 	for i, r := range rows {

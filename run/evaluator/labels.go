@@ -74,15 +74,16 @@ func checkContext(c configs.Config, name string, shape lm.Shape) error {
 	return nil
 }
 
-// classes are the labels of a classification: of public text, and of validation and test clients, who are not
-// protected. The labels of train clients stay private: a text of theirs with another label is left out of the ε = ∞
-// row. A folder whose classifier is trained has its own labels, which must include all of these.
+// classes are the labels of a classification: of public text, and of validation clients, who are not protected. Train
+// and test clients' labels stay private: a train client's text with another label is left out of the ε = ∞ row, and a test
+// client's is one that no model has right. A folder whose classifier is trained has its own labels, which must include all
+// of these.
 func classes(c configs.Config, population *clients.Population, public []datasets.Text) ([]string, error) {
 	if !classifies(c) {
 		return nil, nil
 	}
-	held := append(population.Split(clients.Validation), population.Split(clients.Test)...)
-	all := datasets.Classes(append(datasets.Labels(public), clients.Labels(held)...)...)
+	held := clients.Labels(population.Split(clients.Validation))
+	all := datasets.Classes(append(datasets.Labels(public), held...)...)
 	dir, err := assembly.ModelDir(c.Downstream.Model, shipped.Device)
 	if err != nil {
 		return nil, err
@@ -94,8 +95,8 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	if trained == nil {
 		if len(all) < 2 {
 			return nil,
-				fault.Userf("downstream.task is \"classification\", and all validation and test texts have one " +
-					"label: two are needed")
+				fault.Userf("downstream.task is \"classification\", and all public and validation texts have one label: " +
+					"two are needed")
 		}
 		return all, nil
 	}
@@ -103,7 +104,7 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 		if slices.Contains(trained, l) {
 			continue
 		}
-		which := "a label of validation or test clients"
+		which := "a label of validation clients"
 		if slices.Contains(datasets.Labels(public), l) {
 			which = fmt.Sprintf("%s, which data.public has", quote.Text(l))
 		}
@@ -137,6 +138,7 @@ func Source(c configs.Config, key, name string, written []sampling.Row) downstre
 // anything.
 func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
 	test := clients.Labels(population.Split(clients.Test))
+	all = datasets.Classes(append(test, all...)...)
 	missing := func(of downstream.Source) (labels, texts int) {
 		for _, l := range all {
 			if slices.Contains(of.Labels, l) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"popri/accountant"
 	"popri/accountant/ledger"
@@ -92,6 +93,10 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 		return nil, fault.User(err)
 	}
 	defer l.Close()
+	file, _ = release.Files(0)
+	if earlier, err := release.Read(filepath.Join(round, file)); err == nil && !strings.HasPrefix(earlier.Key, asked(key)) {
+		return nil, otherTexts(dir, release.ErrOtherSamples)
+	}
 	if o.Progress.Begin != nil {
 		o.Progress.Begin()
 	}
@@ -103,6 +108,13 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 		return nil, err
 	}
 	return released(answers, names, l, c, dir, key)
+}
+
+// asked begins the key of the question about texts with this identity.
+func asked(key string) string { return "accuracy " + key + " " }
+
+func otherTexts(dir string, err error) error {
+	return fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir, err)
 }
 
 // identityOf is a hash of a file of texts, or of a model's folder.
@@ -147,15 +159,14 @@ func released(answers [][]float64, names []string, l *ledger.Ledger, c configs.C
 	}
 	bound := math.Sqrt(float64(len(names)))
 	q, err := scoring.NewMean(len(names), scoring.MeanOptions{Bound: bound},
-		fmt.Sprintf("accuracy %s %v %v %d", key, names, evaluation.SmallOf(c), c.Seed))
+		fmt.Sprintf("%s%v %v %d", asked(key), names, evaluation.SmallOf(c), c.Seed))
 	if err != nil {
 		return nil, err
 	}
 	r, err := f.Collect(release.Request{Round: 1, Query: q, Dir: rundir.Round(dir, 1)})
 	switch {
 	case errors.Is(err, release.ErrOtherSamples):
-		return nil, fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir,
-			err)
+		return nil, otherTexts(dir, err)
 	case err != nil:
 		return nil, err
 	}

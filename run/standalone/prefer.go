@@ -151,6 +151,9 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 		o.Prepared(Prepared{Pairs: len(train), Held: len(held), Steps: f.Total(), Cut: cut, Resumed: resumed})
 	}
 
+	if text := assembly.SlowType(o.Config.Model); text != "" && o.Warn != nil {
+		o.Warn(text)
+	}
 	begun := time.Now()
 	all := slices.Concat(train, held)
 	cached, err := l.tuner.ReferenceFrom(ctx, all, cmp.Or(o.Reference, filepath.Join(o.Out, referenceFile)))
@@ -252,8 +255,8 @@ func (o *Options) claim() (*filelock.Lock, error) {
 	if err := atomicfile.CheckFolder(o.Out); err != nil {
 		return nil, fault.User(err)
 	}
-	if _, err := os.Stat(o.Reference); o.Reference != "" && err != nil {
-		if err := atomicfile.Check(o.Reference); err != nil {
+	if o.Reference != "" {
+		if err := cmp.Or(atomicfile.Check(o.Reference), dpo.CheckReference(o.Reference)); err != nil {
 			return nil, fault.User(err)
 		}
 	}

@@ -237,6 +237,10 @@ func TestPreferCancelled(t *testing.T) {
 		}
 		c.DPO.Beta *= 2 // has no part in the reference
 	}
+	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs, EvalPairs: held, Reference: pairs,
+		Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), pairs) {
+		t.Errorf("the pairs would be replaced by the reference: %v", err)
+	}
 	c.DPO.Best = "fid"
 	if _, err := Train(t.Context(), Options{Config: c, Pairs: pairs,
 		Out: filepath.Join(t.TempDir(), "x")}); !fault.IsUser(err) || !strings.Contains(err.Error(), "dpo.best") {

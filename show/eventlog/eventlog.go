@@ -72,8 +72,13 @@ func (l *Log) Write(event string, fields map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("eventlog: event %q: %w", event, err)
 	}
-	if _, err := l.file.Write(append(encoded, '\n')); err != nil {
+	end, err := l.file.Seek(0, io.SeekCurrent)
+	if err != nil {
 		return fmt.Errorf("eventlog: event %q: %w", event, err)
+	}
+	if _, err := l.file.Write(append(encoded, '\n')); err != nil { // on a full disk, a part of the line may be there
+		_, seek := l.file.Seek(end, io.SeekStart)
+		return fmt.Errorf("eventlog: event %q: %w", event, errors.Join(err, l.file.Truncate(end), seek))
 	}
 	return nil
 }
