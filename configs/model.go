@@ -39,8 +39,8 @@ type Generate struct {
 	// input (W8A8); head and attention stay as they are. It draws faster and from a slightly different distribution.
 	// It needs model.weights "float32", and a CPU with AVX-512 VNNI and BF16 and without AMX. Default "compute".
 	Weights string `yaml:"weights" oneof:"compute|int8"`
-	// Prompts is K, the number of prompts of a round. Default 200. Fewer leave more noise in the scores, because the
-	// noise that the projection leaves grows as 1/√(K·J); more cost time in proportion.
+	// Prompts is K, the number of prompts of a round. Default 200. More cost time in proportion. Under
+	// scoring.release "rounds", fewer leave more noise in the scores: what the projection leaves grows as 1/√(K·J).
 	Prompts int `yaml:"prompts" range:"[1, 2^30]"`
 	// Samples is J, the number of samples of each prompt. The best one and the one of rank dpo.rejected_rank become a
 	// pair. Default 10; below 2 there is no pair.

@@ -11,11 +11,12 @@ type Scoring struct {
 	// its config_sentence_transformers.json names a default prompt, it goes before each text.
 	Encoder string `yaml:"encoder"`
 	// Dim is the length of the vectors of "latent" and "hashing"; a folder has its own. Default 512. A smaller one
-	// separates texts less; a larger one lets the projection keep more noise (its share is √((dim+1)/(K·J))) and costs
-	// the clients time.
+	// separates texts less; a larger one costs the clients time, and under release "rounds" lets the projection keep
+	// more noise (its share is √((dim+1)/(K·J))).
 	Dim int `yaml:"dim" range:"[2, 2^16]"`
 	// Normalize is applied to each client's K·J scores before clipping: "none" as in the paper, or "standardize" as in
-	// its published code, which gives every client the same weight. Default "standardize".
+	// its published code, which gives every client the same weight. Release "rounds" alone has such scores. Default
+	// "standardize".
 	Normalize string `yaml:"normalize" oneof:"none|standardize"`
 	// ClipNorm is the largest L2 norm of a client's vector: the sensitivity, to which the noise is proportional.
 	// Default 1. With "standardize" it only sets the scale; with "none", a value above the vectors' norms adds noise
@@ -41,7 +42,7 @@ type Scoring struct {
 	// under release "once". They are part of the same vector, for the same charge. An encoder of meanings hardly sees which
 	// words clients choose, and a small model learns these. Each public text takes 8 KiB of memory more. Default 0, none.
 	Words float64 `yaml:"words" range:"[0, 10]"`
-	// Denoise removes noise from the released sum, which costs no privacy: "project" projects it onto the space that
+	// Denoise removes noise from the sum that release "rounds" has, which costs no privacy: "project" projects it onto the space that
 	// contains the true sum; "none" leaves it, as in the paper. Default "project".
 	Denoise string `yaml:"denoise" oneof:"none|project"`
 	// Objective ranks the samples. "similarity" is the clients' mean cosine, as in the paper; it pulls the texts ever

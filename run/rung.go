@@ -30,8 +30,9 @@ type Rung struct {
 	Loss     float64 `json:"loss"` // nats a token
 }
 
-// Climb trains up to a round, trains the small model on the text that the run would publish there, measures it on the
-// validation clients and keeps the figures in rungs.json. Whether the run continues, the caller decides.
+// Climb trains up to a round, trains the small model on the text that the adapters of that round write, measures it on the
+// validation clients and keeps the figures in rungs.json. trainer.select has no part in it: the samples that measure a
+// round's adapters are the next round's. Whether the run continues, the caller decides.
 func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	if s.Config.Learns() {
 		return r,
@@ -76,7 +77,7 @@ func (s *Session) measure(ctx context.Context, last int) (m Rung, err error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return m, err
 	}
-	if err := s.runner.ProductIn(ctx, folder); err != nil {
+	if err := s.runner.NewestIn(ctx, folder); err != nil {
 		return m, err
 	}
 	product, err := rows.Read[sampling.Row](filepath.Join(folder, rundir.Synthetic))

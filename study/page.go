@@ -66,7 +66,8 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 				"run's text, on the test clients. The best setting is chosen by its loss on the validation clients, " +
 				"who are not protected either. FID is the Fréchet distance of the newest round's samples from the " +
 				"validation clients; the released distance is from their mean embedding to the clients' noised one. " +
-				"The time is of a run's stages without its evaluation, of which runs share parts."}}
+				"The time is of a run's stages without its evaluation, of which runs share parts, and without the clients' part: " +
+				"votes, and a small model's training at the clients, take time that no page tells."}}
 	for _, c := range a.Composed {
 		g.Composed = append(g.Composed, c.Words("runs")+".")
 	}
@@ -203,9 +204,8 @@ func trainingSeconds(dir string) (sum float64, err error) {
 // rungs is the page's table of an adaptive order.
 func (a *Ablation) rungs() *report.GridRungs {
 	h := a.Adaptive
-	g := &report.GridRungs{Figure: "Next-token accuracy in % of the small model on the validation clients, ± " +
-		"standard deviation over seeds. It was trained on the text that a run would publish if it ended after those " +
-		"rounds. Among equal accuracies, the lower loss comes first."}
+	g := &report.GridRungs{Figure: "Accuracy in % of the small model on the validation clients, ± standard deviation over " +
+		"seeds. It was trained on the text that the adapters of those rounds write. Among equal accuracies, the lower loss comes first."}
 	for _, rung := range h.Rungs {
 		g.Heads = append(g.Heads, "after "+roundsOf(rung.Rounds))
 		if rung.Tied {

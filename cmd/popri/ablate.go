@@ -77,7 +77,7 @@ What all runs spend together is printed before the first one starts.
 
 --adaptive drops bad settings early (successive halving, Jamieson and Talwalkar 2016): all settings run for a part of
 their rounds, and the best 1/--eta of them continue to --eta times as many rounds, and so forth. The small model
-judges: it is trained on the text that a run would publish if it ended there, and measured on the validation clients.
+judges: it is trained on the text that the newest adapters write, and measured on the validation clients.
 Every setting must have as many rounds. Settings with equal results are not dropped by chance: if all are equal, the
 command ends and says what helps.
 

@@ -85,8 +85,8 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.out, "out", filepath.Join("runs", "demo"),
 		"folder of the run; the default takes the next free name")
 	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "rounds (default: the preset's)")
-	cmd.Flags().IntVar(&o.minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer texts, "+
-		"and then fewer rounds, where all of them would take longer, but no less than a quarter (default: no bound)")
+	cmd.Flags().IntVar(&o.minutes, "minutes", 0, "about how long the run may take on this machine: it has fewer texts, then "+
+		"fewer rounds, then fewer updates of the small models, where all would take longer (default: no bound)")
 	cmd.Flags().Float64Var(&o.epsilon, "epsilon", 0, "privacy budget (default: the preset's)")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of prompts, samples and training (default: the preset's)")
 	o.choice.addModels(cmd)
@@ -228,7 +228,8 @@ func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted confi
 		return c, "", err
 	}
 	size := func(c configs.Config) string {
-		return fmt.Sprintf("%s and %d texts", quote.Count(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts)
+		return fmt.Sprintf("%s, %d texts and %d updates of a small model", quote.Count(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts,
+			c.Downstream.Steps)
 	}
 	if size(fitted) != size(c) {
 		shortened = fmt.Sprintf("%s instead of %s (--minutes %d)", size(fitted), size(c), minutes)

@@ -62,7 +62,7 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 				strings.Join(d.Trained, ", "))
 		}
 		fmt.Fprintf(w,
-			"time\tabout %s on this machine, as busy as it is now; reading and embedding texts come on top\n",
+			"time\tabout %s on this machine, as busy as it is now; reading texts comes on top\n",
 			roughly(time))
 		fmt.Fprintf(w, "memory\t%s; encoder, texts and libraries come on top\n", memoryOf(d.Work))
 		for _, p := range d.Publishes {

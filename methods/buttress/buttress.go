@@ -53,6 +53,7 @@ func (m *Method) Restore(int) error { return nil }
 
 // scored is a text's score as stored, in the order of the earlier set.
 type scored struct {
+	Text   string  `parquet:"text"`
 	Gain   float64 `parquet:"gain"`
 	Copies int64   `parquet:"copies"` // 1 if the text is kept
 }
@@ -73,7 +74,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		}
 		list := make([]scored, len(set))
 		for i, gain := range gains {
-			list[i].Gain = gain
+			list[i] = scored{Text: set[i].Text, Gain: gain}
 		}
 		for _, i := range choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress")) {
 			list[i].Copies = 1
@@ -150,8 +151,9 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if err != nil {
 		return nil, err
 	}
-	if len(list) != len(set) {
-		return nil, fault.Userf("%s holds %d texts, had %d when they were scored: restore it", m.texts, len(set), len(list))
+	same := func(row sampling.Row, s scored) bool { return row.Text == s.Text }
+	if !slices.EqualFunc(set, list, same) {
+		return nil, fault.Userf("%s holds other texts than when they were scored: restore it, or make this run again", m.texts)
 	}
 	var out []sampling.Row
 	for i, row := range set {

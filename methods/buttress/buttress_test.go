@@ -2,11 +2,18 @@ package buttress
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"popri/internal/numeric"
 	"popri/internal/rng"
+	"popri/internal/rows"
+	"popri/internal/rundir"
+	"popri/methods/method"
+	"popri/methods/rounds"
+	"popri/methods/sampling"
 )
 
 // TestChoose: the texts with the largest gains are kept, the first of equal ones, in their order; all if keep is 1,
@@ -52,5 +59,30 @@ func TestDraw(t *testing.T) {
 				t.Errorf("%s: text %d is drawn with frequency %.4f, want %.4f", name, i, got[i]/draws, want)
 			}
 		}
+	}
+}
+
+// The kept texts are the product, unless the earlier set was replaced by one of as many texts.
+func TestProductOfAnotherSet(t *testing.T) {
+	dir := t.TempDir()
+	m := &Method{method.Env{Dir: dir}, earlier{texts: filepath.Join(dir, "set.parquet")}}
+	if err := os.MkdirAll(rundir.Round(dir, 1), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	product := func(second string) ([]sampling.Row, error) {
+		if err := rows.Write(m.texts, []sampling.Row{{Text: "one"}, {Text: second}}); err != nil {
+			t.Fatal(err)
+		}
+		return m.Product(t.Context(), rounds.Stage{}, filepath.Join(dir, "kept.parquet"))
+	}
+	if err := rows.Write(filepath.Join(rundir.Round(dir, 1), rundir.Selection),
+		[]scored{{Text: "one"}, {Text: "two", Copies: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := product("two"); err != nil || len(kept) != 1 || kept[0].Text != "two" {
+		t.Errorf("%v: %v", err, kept)
+	}
+	if kept, err := product("three"); err == nil {
+		t.Errorf("texts that nobody scored are kept: %v", kept)
 	}
 }

@@ -169,7 +169,9 @@ func (w *writer) note() {
 	set(keyTexts, written)
 	set(keyReleases, float64(w.votes))
 	set(keyVoted, float64(w.voted)/float64(max(1, w.votes)))
-	set(keyOwn, 1-float64(w.clear)/float64(max(1, w.tokens)))
+	if w.tokens > 0 {
+		set(keyOwn, 1-float64(w.clear)/float64(w.tokens))
+	}
 	if w.voted > 0 {
 		set(keySupport, w.support/float64(w.voted))
 	}

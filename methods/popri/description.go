@@ -76,7 +76,7 @@ var figures = series.Set{
 			Lines: []series.Line{{Key: "rewards/accuracies", Name: "accuracy"}}},
 		{Title: "DPO loss", Note: "mean over the round; ln 2 ≈ 0.693 is no preference",
 			Lines: []series.Line{{Key: "loss", Name: "loss"}}},
-		{Title: "Reward margin", Note: "chosen minus rejected, after the round",
+		{Title: "Reward margin", Note: "chosen minus rejected, mean over the round's updates, each before its step",
 			Lines: []series.Line{{Key: "rewards/margins", Name: "margin"}}},
 	},
 }

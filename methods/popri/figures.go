@@ -31,7 +31,7 @@ func (m *Method) note(r *rounds.Round, f *dpo.Fit, o *dpo.Outcome, held int) {
 		r.Figures.Add("loss", s.Loss/n)
 		r.Figures.Add("rewards/accuracies", s.Accuracy/n)
 		r.Figures.Add("grad_norm", s.GradNorm/n)
-		set("rewards/margins", s.RewardsMargins)
+		r.Figures.Add("rewards/margins", s.RewardsMargins/n)
 	}
 	if n := len(o.Evals); n > 0 {
 		e := o.Evals[n-1]

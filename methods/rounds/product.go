@@ -15,11 +15,15 @@ import (
 // Product writes the synthetic set, or the model, of the newest complete round, or of the nearest state. An existing
 // one stays as it is.
 func (t *Runner) Product(ctx context.Context) error {
-	return t.ProductIn(ctx, t.Dir)
+	return t.product(ctx, t.Dir, t.state)
 }
 
-// ProductIn is Product with another folder for the files.
-func (t *Runner) ProductIn(ctx context.Context, dir string) error {
+// NewestIn is Product of the newest complete round, whatever a state is chosen by, with another folder for the files.
+func (t *Runner) NewestIn(ctx context.Context, dir string) error {
+	return t.product(ctx, dir, func() (int, error) { return Latest(t.Dir) })
+}
+
+func (t *Runner) product(ctx context.Context, dir string, of func() (int, error)) error {
 	if m, ok := t.Method.(ModelMethod); ok {
 		return t.model(m, filepath.Join(dir, rundir.Small))
 	}
@@ -28,7 +32,7 @@ func (t *Runner) ProductIn(ctx context.Context, dir string) error {
 	if _, err := os.Stat(file); err == nil {
 		return os.RemoveAll(sampling.PartsOf(file)) // a kill after the last part may have left them
 	}
-	state, err := t.state()
+	state, err := of()
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ type Ender interface {
 	Ended() string
 }
 
+// EndedEvent is the event of a run that its method ended before the last round; its field why says why.
+const EndedEvent = "ended"
+
 // Options are the parts of a run.
 type Options struct {
 	Dir    string // the run's folder, which exists
@@ -116,7 +119,9 @@ func (t *Runner) TrainTo(ctx context.Context, last int) error {
 		if m, ok := t.Method.(Ender); ok {
 			if why := m.Ended(); why != "" {
 				t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: %s", round-1, t.Rounds, why))
-				t.Events.Log("ended", round-1, struct{}{})
+				t.Events.Log(EndedEvent, round-1, struct {
+					Why string `json:"why"`
+				}{why})
 				return nil
 			}
 		}

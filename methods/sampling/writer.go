@@ -24,6 +24,7 @@ type Batch struct {
 	Prompter    *Prompter // extracts the samples' texts and detects their ends
 	Prompts     []Prompt
 	Samples     int // of each prompt
+	Kept        int // the first of all samples, where there are more; 0 keeps all
 	Temperature float64
 	TopP        float64
 	MaxNew      int
@@ -75,6 +76,9 @@ func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, final string,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if b.Kept > 0 {
+		all = all[:min(b.Kept, len(all))]
 	}
 	if err := rows.Write(final, all); err != nil {
 		return nil, err
@@ -145,7 +149,8 @@ func (w Writer) cacheBytes(s Sampler) int64 {
 }
 
 // Set writes a synthetic set as the configuration's synthetic section says: prompts of the prompter, and the model's
-// answers, to file. The seed is the run's.
+// answers, to file, of which the last prompt has fewer where synthetic.texts is no multiple of synthetic.samples. The seed
+// is the run's.
 func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synthetic, seed uint64,
 	label, file string, progress func(done, total int)) ([]Row, error) {
 	each := max(1, c.Samples)
@@ -154,6 +159,6 @@ func (w Writer) Set(ctx context.Context, m Sampler, p *Prompter, c configs.Synth
 		return nil, err
 	}
 	b := w.Batch(p, prompts, each, rng.Seed(seed, "synthetic", "generate"), label)
-	b.Temperature, b.TopP = c.Temperature, 1
+	b.Temperature, b.TopP, b.Kept = c.Temperature, 1, c.Texts
 	return w.Sample(ctx, m, b, file, progress)
 }

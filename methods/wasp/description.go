@@ -120,7 +120,7 @@ func notes(c configs.Config) []string {
 			"furthest, with weights 1, 1/2, 1/4, …. The vector of one text has the norm %.4f, and a client's vector "+
 			"was scaled down to %.4f at most. Which labels a client has shows in nothing but that vector.", w.Votes,
 			w.Votes, norm, bound(c)),
-		paperWords(c, norm),
+		paperWords(c, bound(c)),
 		"Counts that the noise made negative count as 0 for the generators' weights, which are scaled to a sum of 1.",
 		fmt.Sprintf("Over all rounds, a client sends and receives %s. Texts count as embeddings of %d values.",
 			traffic(c), c.Scoring.Dim),

@@ -24,6 +24,7 @@ import (
 	"popri/run/inputs"
 	"popri/show/datacard"
 	"popri/show/report"
+	"popri/show/series"
 )
 
 // Of collects the contents of the run in dir for its page. Missing parts are left out.
@@ -68,15 +69,8 @@ func Of(dir string) (report.Report, error) {
 		r.Rounds = append(r.Rounds, report.Round{Figures: m, Selected: m.Number == state && finished,
 			Seconds: perRound[m.Number]})
 	}
-	var settled bool
-	if r.Convergence, settled = convergence(*c, d.Rounds(*c), figures, perRound); r.Convergence != "" {
-		r.Notes = append(r.Notes, r.Convergence)
-	}
-	if len(figures) < d.Rounds(*c) && !(finished && settled) {
-		r.Interrupted = fmt.Sprintf("after round %d of %d", len(figures), d.Rounds(*c))
-		if finished {
-			r.Interrupted += ": the budget covers no more"
-		}
+	if err := addEnd(&r, dir, c, figures, perRound); err != nil {
+		return r, err
 	}
 	facts, err := guarantee.ReadChosen(dir)
 	if err != nil {
@@ -100,6 +94,27 @@ func Of(dir string) (report.Report, error) {
 		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})
 	}
 	return r, nil
+}
+
+// addEnd says how the rounds ended.
+func addEnd(r *report.Report, dir string, c *configs.Config, figures []series.Round, seconds map[int]float64) error {
+	done, planned := len(figures), methods.Of(*c).Rounds(*c)
+	var settled bool
+	if r.Convergence, settled = convergence(*c, planned, figures, seconds); r.Convergence != "" {
+		r.Notes = append(r.Notes, r.Convergence)
+	}
+	why, err := endedBy(dir, done)
+	if why != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("The rounds ended after %d of at most %d: %s.", done, planned, why))
+	}
+	finished := rundir.Complete(dir)
+	if done < planned && !(finished && (settled || why != "")) {
+		r.Interrupted = fmt.Sprintf("after round %d of %d", done, planned)
+		if finished {
+			r.Interrupted += ": the budget covers no more"
+		}
+	}
+	return err
 }
 
 // addEvaluation adds the figures of a run's evaluation, and which small model they are of, if there are any.

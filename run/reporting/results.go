@@ -35,9 +35,9 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 			row.Perplexity = new(x.Perplexity)
 		}
 		row.Bits, row.BitsCI, row.Saved, row.SavedCI = x.Bits, (*report.Interval)(x.BitsCI), x.Saved, (*report.Interval)(x.SavedCI)
-		row.Deciles = x.Deciles
+		row.Deciles, row.Same = x.Deciles, evaluation.Same(x)
 		r.Results = append(r.Results, row)
-		if product != nil && x.Key != d.Name && x.Key != "private" && x.Accuracy >= product.Accuracy {
+		if product != nil && x.Key != d.Name && x.Key != "private" && !row.Same && x.Accuracy >= product.Accuracy {
 			others = append(others, fmt.Sprintf("%s (%.2f %%)", x.Name, 100*x.Accuracy))
 		}
 	}

@@ -1,6 +1,8 @@
 package reporting
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -42,4 +44,19 @@ func timesOf(dir, without string) (stages []report.Stage, rounds map[int]float64
 		}
 	}
 	return stages, rounds, nil
+}
+
+// endedBy is why a run's method ended it after the given round, as the log says; "" if it did not.
+func endedBy(dir string, round int) (why string, err error) {
+	for e, err := range eventlog.Read(filepath.Join(dir, rundir.Events)) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", nil
+		case err != nil:
+			return "", err
+		case e.Name == rounds.EndedEvent && int(e.Number("round")) == round:
+			why = e.Text("why")
+		}
+	}
+	return why, nil
 }

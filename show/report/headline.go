@@ -41,7 +41,7 @@ func (m measure) baseline(results []Result, main string) (best Result, found boo
 	product, measured := m.find(results, main)
 	for _, r := range results {
 		part := r.Key == keyWritten && measured && !m.above(r, product)
-		if r.Key == main || r.Key == keyPrivate || part || !finite(m.value(r)) {
+		if r.Key == main || r.Key == keyPrivate || r.Same || part || !finite(m.value(r)) {
 			continue
 		}
 		if !found || m.better(r, best) {
@@ -91,9 +91,9 @@ func headline(r Report, results []Result) string {
 		}
 		return "No result yet: no small model has been trained on this run's synthetic set. popri eval --run does that."
 	}
-	untrained, what, subject := "without further training", "on the synthetic set of this run", "The synthetic set"
+	untrained, what, subject := "without further training", "after training on the synthetic set of this run", "The synthetic set"
 	if r.Learns {
-		what, subject = "at this run's clients", "This model"
+		what, subject = "as this run publishes it", "This model"
 	}
 	task := "A small model predicts %s of the next words in the test clients' texts"
 	switch {
@@ -115,7 +115,7 @@ func headline(r Report, results []Result) string {
 		}
 	}
 	say(keyPublic, untrained)
-	say(r.Main, "after training "+what)
+	say(r.Main, what)
 	say(keyPrivate, "after training on the clients' own texts")
 	if len(clauses) == 0 {
 		return ""
@@ -134,7 +134,7 @@ func headline(r Report, results []Result) string {
 	case best.Key == keyPublic && labelled(r.Results):
 		return text + " " + subject + " is no better than public text."
 	case best.Key == keyPublic:
-		return text + " This training did not help."
+		return text + " This run did not help."
 	}
 	return text + fmt.Sprintf(" %s is no better than the baseline “%s”, which gives %s.", subject, best.Name,
 		m.text(m.value(best), decimals))

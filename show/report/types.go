@@ -91,6 +91,7 @@ type Result struct {
 	Saved   *float64  `json:"keystrokes_saved,omitempty"`
 	SavedCI *Interval `json:"keystrokes_saved_ci,omitempty"`
 	Deciles []float64 `json:"perplexity_by_decile,omitempty"`
+	Same    bool      `json:"same,omitempty"` // the texts are the synthetic set's, so that the row is no baseline
 	// MacroF1 replaces the perplexity where small models give texts labels.
 	MacroF1     *float64  `json:"macro_f1,omitempty"`
 	MacroF1CI   *Interval `json:"macro_f1_ci,omitempty"`

@@ -24,8 +24,8 @@ import (
 
 // DryRun is what a run would read, cost, spend and publish.
 type DryRun struct {
-	Clients     Counts `json:"clients"`
-	PublicTexts int    `json:"public_texts"` // that prompts may quote, of any length
+	Clients     map[clients.Split]clients.Counts `json:"clients"`
+	PublicTexts int                              `json:"public_texts"` // that prompts may quote, of any length
 	// NoiseMultiplier is the multiplier of each of the releases, which spend Epsilon of the budget together.
 	NoiseMultiplier float64 `json:"noise_multiplier"`
 	Releases        int     `json:"releases"`
@@ -57,7 +57,8 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 		warn("popri eval could not evaluate this run: " + err.Error())
 	}
 	budget := assembly.BudgetOf(c, data.Private, "")
-	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: counted(data.Private),
+	counts := counted(c, data)
+	d := &DryRun{PublicTexts: len(data.Public.Prompts), Clients: counts.Clients,
 		Budget: budget.Epsilon, Delta: budget.Delta, Trained: []string{}, Warnings: []string{}}
 	record, err := assembly.Expect(c, budget, "dry run")
 	if err != nil {
@@ -89,14 +90,16 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 	if evaluate {
 		keys = evaluated(c, len(data.Public.InDomain) > 0, rows...)
 	}
-	d.Work = estimate(c, generator, small, d.Clients, keys)
+	if d.Work, err = estimate(c, generator, small, counts, keys); err != nil {
+		return nil, err
+	}
 	d.Work.Flops += first
 	if evaluate { // a test token takes a forward pass of each model
 		texts := d.Clients[clients.Test].Texts
 		if most := c.Downstream.Training().Tested; most > 0 {
 			texts = min(texts, most)
 		}
-		d.Work.Flops += 2 * float64(small.Parameters) * float64(texts*d.Clients.tokens(c.Downstream.Length)*(len(keys)+1))
+		d.Work.Flops += 2 * float64(small.Parameters) * float64(texts*counts.tokens(c.Downstream.Length)*(len(keys)+1))
 	}
 
 	if c.Provenance, err = inputs.Provenance(c,
@@ -113,6 +116,9 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 			"all releases together spend more than the budget: the run ends before the last one (exit code 3)")
 	}
 	d.Guarantee, d.Warnings = facts.Headline(), append(d.Warnings, facts.Warnings()...)
+	if text := assembly.SlowType(c.Model); text != "" {
+		d.Warnings = append(d.Warnings, text)
+	}
 	d.Publishes = publishes(c, budget, d, evaluate)
 	return d, nil
 }

@@ -12,8 +12,8 @@ import (
 // are run for a part of their rounds, the best 1/Eta of them continue, and so forth up to all rounds.
 //
 // Its resource is the round, because a run continues where it ended. A release has the noise of the run's full plan, so
-// a run that is dropped has spent less than its budget. A setting is judged by the text that it would publish if it
-// ended there: the small model is trained on it and measured on the validation clients. Test clients take no part.
+// a run that is dropped has spent less than its budget. A setting is judged by the text that its newest adapters
+// write: the small model is trained on it and measured on the validation clients. Test clients take no part.
 type Halving struct {
 	Eta       int // 2 or more
 	MinRounds int // of the first rung, 1 or more

@@ -8,9 +8,11 @@ import (
 	"popri/configs"
 	"popri/datasets"
 	"popri/datasets/clients"
+	"popri/internal/fault"
 	"popri/methods"
 	"popri/methods/method"
 	"popri/methods/policy"
+	"popri/model/embedding/sentence"
 	"popri/model/lm"
 	"popri/model/shipped"
 	"popri/model/tensor"
@@ -27,36 +29,42 @@ type Work struct {
 	Pairs       int     `json:"pairs"`              // at most
 	Product     int     `json:"product"`            // texts that the model writes at the end
 	SmallModels int     `json:"small_models"`       // that a study trains for it
-	Flops       float64 `json:"flops"`              // of the matrix products of sampling and training
+	Flops       float64 `json:"flops"`              // of the matrix products of sampling, training and embedding
 	Memory      int64   `json:"memory_bytes"`       // of the generator, at most
 	SmallMemory int64   `json:"small_memory_bytes"` // of the small models' training, at most
 	Done        bool    `json:"done"`               // the caller's to say
 }
 
-// Counts are the clients, texts and words of each split, which the work depends on.
-type Counts map[clients.Split]clients.Counts
-
-// CountsOf counts the clients of a configuration.
-func CountsOf(c configs.Config) (Counts, error) {
-	population, err := assembly.LoadPrivate(c)
-	if err != nil {
-		return nil, err
-	}
-	return counted(population), nil
+// Counts are the clients, texts and words of each split, and about how many tokens the public texts have, which the work
+// depends on.
+type Counts struct {
+	Clients map[clients.Split]clients.Counts
+	Public  int
 }
 
-func counted(population *clients.Population) Counts {
-	n := Counts{}
-	for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
-		n[split] = clients.Count(population.Split(split))
+// CountsOf counts the texts of a configuration.
+func CountsOf(c configs.Config) (Counts, error) {
+	corpus, err := assembly.LoadData(c)
+	if err != nil {
+		return Counts{}, err
 	}
+	return counted(c, corpus), nil
+}
+
+func counted(c configs.Config, corpus *assembly.Corpus) Counts {
+	n := Counts{Clients: map[clients.Split]clients.Counts{}}
+	for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
+		n.Clients[split] = clients.Count(corpus.Private.Split(split))
+	}
+	texts := corpus.Public.Prompts
+	n.Public = min(4*datasets.Words(texts)/3, len(texts)*c.Data.MaxTokens)
 	return n
 }
 
 // tokens is about how many tokens a text has, up to most: four for three words of the validation clients' texts, and the
 // most if they have none.
 func (n Counts) tokens(most int) int {
-	if of := n[clients.Validation]; of.Words > 0 {
+	if of := n.Clients[clients.Validation]; of.Words > 0 {
 		most = min(most, (4*of.Words+3*of.Texts-1)/(3*of.Texts))
 	}
 	return most
@@ -69,15 +77,15 @@ func Estimate(cell grid.Cell, n Counts) (Work, error) {
 	if err != nil {
 		return Work{}, err
 	}
-	p := estimate(c, generator, small, n, evaluated(c, false, methods.Of(c).Name)) // ε = ∞ is shared by the runs of one seed
+	p, err := estimate(c, generator, small, n, evaluated(c, false, methods.Of(c).Name)) // ε = ∞ is shared by the runs of one seed
 	p.Name = cell.Name
-	return p, nil
+	return p, err
 }
 
 // estimate estimates the work of a run with models of these shapes and of an evaluation with these rows, for some of which
 // texts are written. The memory is for the longest texts, the operations are for texts as long as the clients' behind the
 // longest prompts.
-func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []string) Work {
+func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []string) (Work, error) {
 	m := methods.Of(c)
 	memory := c
 	for _, length := range []*int{&c.Generate.MaxNewTokens, &c.Downstream.Length} {
@@ -121,13 +129,35 @@ func estimate(c configs.Config, generator, small lm.Shape, of Counts, rows []str
 	p.Flops = n*(2*written+6*float64(cost.Trained)) +
 		learns*float64(small.Parameters)*updates*float64(c.Downstream.Length)*float64(p.SmallModels) +
 		of.training(c, small) + of.voting(c, n)
-	return p
+	embedding, err := of.embedding(c, p.Samples+p.Product)
+	p.Flops += embedding
+	return p, err
+}
+
+// embedding is the work of comparing texts by a sentence encoder: the train clients', those that the model writes, and with
+// one release the public ones. These products reach nearly the machine's rate, sampling and training half of it
+// (docs/performance.md), so an operation counts half.
+func (n Counts) embedding(c configs.Config, written int) (float64, error) {
+	d := methods.Of(c)
+	if slices.Contains(configs.Encoders, c.Scoring.Encoder) || c.AtClients() || d.Needs(c).Teachers != nil {
+		return 0, nil
+	}
+	dir, err := assembly.EncoderDir(c.Scoring.Encoder)
+	if err != nil {
+		return 0, err
+	}
+	weights, err := sentence.Multiplied(dir)
+	tokens := n.Clients[clients.Train].Texts*c.Generate.MaxNewTokens + written*c.Generate.MaxNewTokens
+	if c.Scoring.Release == "once" {
+		tokens += n.Public
+	}
+	return float64(weights) * float64(tokens), fault.User(err)
 }
 
 // training is the work of a simulation whose clients train the small model, a pass over their texts in a round, and which
 // measures it on the validation clients after each. Frozen weights have no gradients.
 func (n Counts) training(c configs.Config, small lm.Shape) float64 {
-	needs, of, each := methods.Of(c).Needs(c), n[clients.Train], 6.0
+	needs, of, each := methods.Of(c).Needs(c), n.Clients[clients.Train], 6.0
 	if !needs.Small || needs.Counts || of.Clients == 0 {
 		return 0
 	}
@@ -140,7 +170,7 @@ func (n Counts) training(c configs.Config, small lm.Shape) float64 {
 	if asked := c.Fed.ClientsPerRound; asked > 0 {
 		each *= float64(asked) / float64(of.Clients)
 	}
-	texts := each*float64(of.Texts) + 2*float64(n[clients.Validation].Texts)
+	texts := each*float64(of.Texts) + 2*float64(n.Clients[clients.Validation].Texts)
 	return texts * float64(methods.Of(c).Releases(c)) * float64(c.Downstream.Length) * float64(small.Parameters)
 }
 
@@ -152,7 +182,7 @@ func (n Counts) voting(c configs.Config, weights float64) float64 {
 		return 0
 	}
 	tokens := teachers.Examples*c.Generate.MaxNewTokens + c.Generate.MaxNewTokens/2
-	voters := cmp.Or(teachers.Number, n[clients.Train].Clients)
+	voters := cmp.Or(teachers.Number, n.Clients[clients.Train].Clients)
 	return 2 * weights * float64(methods.Of(c).Releases(c)*voters*tokens)
 }
 
@@ -176,14 +206,18 @@ func shapeOf(model, embedded, role string) (lm.Shape, error) {
 	return lm.Inspect(dir)
 }
 
-// sizes are the fractions of a run's texts, at all of its rounds, and then of its rounds, at a quarter of its texts, that
-// [Fit] tries: a quarter of the texts teach a pretrained small model nearly as much, and fewer rounds do not
-// (docs/lab/2026-11-29-more-rounds.md).
-var sizes = []float64{1, 0.75, 0.5, 0.35, 0.25}
+// parts are fractions of a run's texts, of its rounds and of the small models' updates.
+type parts struct{ texts, rounds, updates float64 }
 
-// Fit returns the configuration with the largest fractions of its rounds and texts, between all and a quarter, with
-// which the run and its evaluation by these rows (none: all) take up to most floating-point operations, and how many
-// they take. Where a quarter of both takes more, it returns that. Models that are trained first are not counted.
+// sizes are the parts that [Fit] tries. A quarter of the texts teach a pretrained small model nearly as much. Fewer rounds teach
+// less, and with fewer updates, chance decides what a small model learns of a text's beginning
+// (docs/lab/2026-11-29-more-rounds.md).
+var sizes = []parts{{1, 1, 1}, {0.75, 1, 1}, {0.5, 1, 1}, {0.35, 1, 1}, {0.25, 1, 1}, {0.25, 0.75, 1}, {0.25, 0.5, 1},
+	{0.25, 0.35, 1}, {0.25, 0.25, 1}, {0.25, 0.25, 0.75}, {0.25, 0.25, 0.5}}
+
+// Fit returns the configuration with the largest parts of its texts, rounds and updates with which the run and its evaluation by
+// these rows (none: all) take up to most floating-point operations, and how many they take: a quarter of its texts and rounds
+// and half of its updates where that takes more, too. Models that are trained first are not counted.
 func Fit(c configs.Config, rows []string, most float64) (fitted configs.Config, flops float64, err error) {
 	generator, small, err := shapes(c)
 	if err != nil {
@@ -193,15 +227,20 @@ func Fit(c configs.Config, rows []string, most float64) (fitted configs.Config, 
 	if err != nil {
 		return c, 0, err
 	}
-	share := func(count int, of float64) int { return int(math.Ceil(of * float64(count))) }
-	for i := range 2*len(sizes) - 1 {
-		rounds, texts := sizes[max(0, i-len(sizes)+1)], sizes[min(i, len(sizes)-1)]
-		fitted = c
-		fitted.Trainer.Rounds = share(c.Trainer.Rounds, rounds)
-		fitted.Synthetic.Texts, fitted.Synthetic.PublicTexts = share(c.Synthetic.Texts, texts), share(c.Synthetic.PublicTexts, texts)
-		flops = estimate(fitted, generator, small, n, evaluated(fitted, false, rows...)).Flops
-		if flops <= most {
+	share := func(count *int, of float64) { *count = int(math.Ceil(of * float64(*count))) }
+	for i, of := range sizes {
+		if i > 0 && flops <= most {
 			break
+		}
+		fitted = c
+		share(&fitted.Synthetic.Texts, of.texts)
+		share(&fitted.Synthetic.PublicTexts, of.texts)
+		share(&fitted.Downstream.Steps, of.updates)
+		share(&fitted.Downstream.EvalEvery, of.updates)
+		share(&fitted.Trainer.Rounds, of.rounds)
+		work, err := estimate(fitted, generator, small, n, evaluated(fitted, false, rows...))
+		if flops = work.Flops; err != nil {
+			return c, 0, err
 		}
 	}
 	return fitted, flops, nil

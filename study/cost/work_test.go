@@ -31,7 +31,7 @@ func TestEstimate(t *testing.T) {
 		c := base
 		c.Method = name
 		change(&c)
-		w, err := Estimate(grid.Cell{Name: name, Config: c}, nil)
+		w, err := Estimate(grid.Cell{Name: name, Config: c}, Counts{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,13 @@ func TestEstimateOfTheRowWithoutTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(rows ...string) float64 { return estimate(c, generator, small, nil, rows).Flops }
+	of := func(rows ...string) float64 {
+		w, err := estimate(c, generator, small, Counts{}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Flops
+	}
 	plain := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten)
 	c.Generate.Quote = "scored"
 	quoting := of(evaluation.KeyUntrained) - of(evaluation.KeyWritten)
@@ -75,8 +81,8 @@ func TestEstimateOfTheRowWithoutTraining(t *testing.T) {
 func TestEstimateOfTheClientsTexts(t *testing.T) {
 	c := configuration(t, 4)
 	of := func(texts, words int) Work {
-		w, err := Estimate(grid.Cell{Config: c}, Counts{clients.Train: {Clients: 10, Texts: texts},
-			clients.Validation: {Clients: 10, Texts: 3, Words: 3 * words}})
+		w, err := Estimate(grid.Cell{Config: c}, Counts{Clients: map[clients.Split]clients.Counts{
+			clients.Train: {Clients: 10, Texts: texts}, clients.Validation: {Clients: 10, Texts: 3, Words: 3 * words}}})
 		if err != nil {
 			t.Fatal(err)
 		}
