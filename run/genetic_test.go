@@ -147,6 +147,10 @@ func TestEmptySelectionEnds(t *testing.T) {
 	if product, err := rows.Read[sampling.Row](filepath.Join(dir, rundir.Synthetic)); err != nil || len(product) != 0 {
 		t.Errorf("%d texts (%v)", len(product), err)
 	}
+	r, err := reporting.Of(dir)
+	if notes := strings.Join(r.Notes, " "); err != nil || r.Interrupted != "" || !strings.Contains(notes, "above the noisy threshold") {
+		t.Errorf("%v: the report calls the run interrupted %q, and notes %s", err, r.Interrupted, notes)
+	}
 }
 
 // TestGeneticGame: the canary game is played on selections with the run's noise.

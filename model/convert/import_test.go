@@ -208,6 +208,8 @@ func TestVariants(t *testing.T) {
 			map[string]any{"model_type": "llama"}},
 		"two ends": {with("tokenizer.ggml.eot_token_id", uint32(256)), convert.Options{},
 			map[string]any{"eos_token_id": 257.0}},
+		"end by its text": {with("tokenizer.ggml.eos_token_id", uint32(256)), convert.Options{},
+			map[string]any{"eos_token_id": 256.0}},
 		"half": {func(*gguftest.File) {}, convert.Options{DType: "float16"}, map[string]any{"dtype": "float16"}},
 		"brain": {func(*gguftest.File) {}, convert.Options{DType: "bfloat16"},
 			map[string]any{"dtype": "bfloat16"}},
@@ -231,9 +233,9 @@ func TestVariants(t *testing.T) {
 				if !ok || scaling["rope_type"] != "llama3" || math.Abs(scaling["factor"].(float64)-8) > 1e-6 {
 					t.Errorf("rope_scaling is %v", config["rope_scaling"])
 				}
-			case "two ends":
-				if g := readJSON(t, filepath.Join(dir, "generation_config.json")); !reflect.DeepEqual(g["eos_token_id"],
-					[]any{257.0, 256.0}) {
+			case "two ends", "end by its text":
+				want := map[string][]any{"two ends": {257.0, 256.0}, "end by its text": {256.0, 257.0}}[name]
+				if g := readJSON(t, filepath.Join(dir, "generation_config.json")); !reflect.DeepEqual(g["eos_token_id"], want) {
 					t.Errorf("%v", g)
 				}
 			case "half", "brain":

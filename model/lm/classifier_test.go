@@ -167,6 +167,9 @@ func TestClassifierFolders(t *testing.T) {
 			}
 			config := filepath.Join(dir, "config.json")
 			content := testfile.Read(t, config)
+			if strings.Contains(string(content), `"is_decoder": true`) {
+				t.Errorf("transformers would mask the classifier as a decoder: %s", content)
+			}
 			for old, now := range map[string]string{`"2": "c"`: `"3": "c"`, `"0": "a",`: ``,
 				`"2": "c"` + "\n": `"2": "a"`, "{\n": `{"problem_type": "regression",`} {
 				changed := strings.Replace(string(content), old, now, 1)

@@ -103,6 +103,7 @@ func (c Config) fields() map[string]any {
 	}
 	switch len(c.EOS) {
 	case 0:
+		config["eos_token_id"] = nil // without the key, transformers ends texts at the class's own token
 	case 1:
 		config["eos_token_id"] = c.EOS[0]
 		if c.Type == "gpt2" { // the same token begins and ends texts

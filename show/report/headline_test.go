@@ -42,6 +42,8 @@ func TestHeadline(t *testing.T) {
 			figures + " The best baseline, “text a”, gives 17.0\u202f%."},
 		"a part that is better": {[]Result{public, row("a", .17), ranged(keyWritten, .205, .198, .212), product, private}, "",
 			figures + " The synthetic set is no better than the baseline “text written”, which gives 20.5\u202f%."},
+		"a part that is the whole": {[]Result{public, {Key: keyWritten, Name: "text written", Accuracy: new(.195), Same: true}, product,
+			private}, "", figures},
 		"no help": {[]Result{row(keyPublic, .195), product}, "", "This run did not help."},
 		"close": {[]Result{row(keyPublic, .1951), row("popri", .1953)}, "",
 			"texts without further training and 19.53\u202f% after"},
