@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -116,7 +117,7 @@ func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 		len(c.Held))
 	recipe := pretrain.Recipe{Role: o.role, Options: o.Options}
 	p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, o.files...)
-	p, err = pretrain.Make(cmd.Context(), o.out, c, tok, o.Options, p, func(st pretrain.Stats) {
+	p, err = pretrain.Make(cmd.Context(), o.out, filepath.Join(o.out, "training.safetensors"), c, tok, o.Options, p, func(st pretrain.Stats) {
 		left := float64(o.Steps-st.Step) * float64(o.Batch*o.Context) / st.TokensPerSec
 		a.say("step %5d/%d  epoch %d  loss %.4f  held-out loss %.4f accuracy %.4f  %.0f tokens/s  %.0f s left",
 			st.Step, o.Steps, st.Epoch, st.Loss, st.HeldLoss, st.HeldAccuracy, st.TokensPerSec, left)

@@ -15,8 +15,7 @@ import (
 )
 
 // Cache is a folder of trained models, each in a folder that is named by the public text and the recipe. A model
-// appears in it when its training has ended: a process that is interrupted or killed leaves none, and the next one
-// begins again.
+// appears in it when its training has ended; a training that was interrupted continues.
 type Cache struct {
 	Dir string
 	// Begin, where not nil, is told of a training that begins; Waiting, of one in another process that is waited for.
@@ -61,7 +60,7 @@ func (h Cache) Model(ctx context.Context, public datasets.Public, r Recipe,
 	o := r.Options
 	o.SaveEvery = 0
 	err = atomicfile.Folder(dir, func(unfinished string) error {
-		if _, err := Make(ctx, unfinished, corpus, tok, o, provenance(tok.VocabSize()), h.Each); err != nil {
+		if _, err := Make(ctx, unfinished, dir+".training", corpus, tok, o, provenance(tok.VocabSize()), h.Each); err != nil {
 			return fmt.Errorf("training the %s on %s: %w", r.Role, public.Name, err)
 		}
 		return nil

@@ -1,15 +1,19 @@
 package pretrain
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tokenizer"
+	"popri/trainer"
 )
 
 // provenanceFile has a model's [Provenance].
@@ -42,8 +46,8 @@ func ReadProvenance(dir string) (p Provenance, ok bool) {
 }
 
 // Make trains a model on the corpus and writes it to the folder out, with its tokenizer and its provenance, at the end
-// and every SaveEvery steps. p holds what is known before the training; the rest is filled in and all is returned.
-func Make(ctx context.Context, out string, c *Corpus, tok *tokenizer.Tokenizer, o Options, p Provenance,
+// and every SaveEvery steps. An interrupted training continues with the file state. p holds what is known before the training; the rest is filled in and all is returned.
+func Make(ctx context.Context, out, state string, c *Corpus, tok *tokenizer.Tokenizer, o Options, p Provenance,
 	each func(Stats)) (Provenance, error) {
 	p.Seed, p.Tokens = o.Seed, c.Tokens()
 	write := func(m *lm.Model, st Stats) error {
@@ -60,12 +64,14 @@ func Make(ctx context.Context, out string, c *Corpus, tok *tokenizer.Tokenizer, 
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return p, fault.User(err)
 	}
+	o.Save = nil
+	kept := trainer.Checkpoint{Path: state, Key: fmt.Sprintf("%s %+v", p.CorpusHash, o), Every: time.Minute}
 	o.Save = write
-	m, st, err := run(ctx, c, tok, o, each)
+	m, st, err := run(ctx, c, tok, o, kept, each)
 	if err != nil {
 		return p, err
 	}
 	defer m.Free()
-	err = write(m, st)
+	err = cmp.Or(write(m, st), kept.Remove())
 	return p, err
 }

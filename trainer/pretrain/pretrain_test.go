@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"popri/internal/filelock"
 	"popri/model/lm"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 	"popri/testkit/testmodel"
 )
 
@@ -120,7 +122,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// A training that is interrupted leaves no model and no rest; a later one is not disturbed by what a kill left.
+// A training that is interrupted leaves no model; a later one continues, and is not disturbed by what a kill left.
 func TestCacheInterrupted(t *testing.T) {
 	p, dir := public(200, 0), t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -141,9 +143,23 @@ func TestCacheInterrupted(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(left, "model.safetensors"), 0o755); err != nil { // a folder cannot be overwritten
 		t.Fatal(err)
 	}
-	cache.Each = nil
-	if _, made, err := cache.Model(t.Context(), p, tiny(Device), provenance(tiny(Device), p)); err != nil || !made {
-		t.Errorf("after a kill: made %v, %v", made, err)
+	var told []int
+	cache.Each = func(s Stats) { told = append(told, s.Step) }
+	got, made, err := cache.Model(t.Context(), p, tiny(Device), provenance(tiny(Device), p))
+	if err != nil || !made || !slices.Equal(told, []int{60}) {
+		t.Errorf("after an interruption at update 50: made %v, told of the updates %v (%v)", made, told, err)
+	}
+	want, _, err := Cache{Dir: t.TempDir()}.Model(t.Context(), p, tiny(Device), provenance(tiny(Device), p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"model.safetensors", provenanceFile} {
+		if !slices.Equal(testfile.Read(t, filepath.Join(got, name)), testfile.Read(t, filepath.Join(want, name))) {
+			t.Errorf("%s is another one after an interruption", name)
+		}
+	}
+	if rest, _ := filepath.Glob(filepath.Join(dir, "*.training")); len(rest) > 0 {
+		t.Errorf("%s was left behind", rest)
 	}
 }
 

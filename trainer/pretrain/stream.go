@@ -15,6 +15,7 @@ type stream struct {
 	options Options
 	epoch   int // begun so far
 	left    []lm.Row
+	at      int // the index of the first of left among all
 }
 
 // Indices implements trainer.Batches: batches are read in their order.
@@ -29,9 +30,10 @@ func (s *stream) Indices(update int) []int {
 // PerEpoch implements trainer.Batches.
 func (s *stream) PerEpoch() float64 { return 0 }
 
-// rows returns the next rows, as many as there are indices.
+// rows returns the rows with these indices, which follow one another. Those before them are laid out and left, as where a
+// training continues.
 func (s *stream) rows(indices []int) ([]lm.Row, error) {
-	for len(s.left) < len(indices) {
+	for s.at+len(s.left) <= indices[len(indices)-1] {
 		random := rng.New(s.options.Seed, "pretrain", "epoch", fmt.Sprint(s.epoch))
 		more := s.corpus.epoch(random, s.options.Context)
 		if len(more) == 0 {
@@ -41,7 +43,7 @@ func (s *stream) rows(indices []int) ([]lm.Row, error) {
 		s.left = append(s.left, more...)
 		s.epoch++
 	}
-	rows := s.left[:len(indices):len(indices)]
-	s.left = s.left[len(indices):]
+	rows := s.left[indices[0]-s.at:][:len(indices):len(indices)]
+	s.left, s.at = s.left[indices[0]-s.at+len(indices):], indices[0]+len(indices)
 	return rows, nil
 }

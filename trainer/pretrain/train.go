@@ -29,6 +29,14 @@ type Options struct {
 	SaveEvery int
 }
 
+// record is what is known of a training besides its tensors.
+type record struct {
+	trainer.Progress
+	Loss         float64 `json:"loss"` // smoothed
+	HeldLoss     float64 `json:"held_out_loss"`
+	HeldAccuracy float64 `json:"held_out_accuracy"`
+}
+
 // config is the model's.
 func (o Options) config(vocab int, eot int32) lm.Config {
 	return lm.Config{Type: "gpt2", Vocab: vocab, Context: o.Context, Hidden: o.Width, Layers: o.Layers, Heads: o.Heads,
@@ -50,7 +58,7 @@ type Stats struct {
 const statsEvery, heldEvery = 50, 500
 
 // run trains a GPT-2 model on the corpus. It calls each, if not nil, every statsEvery steps and at the end.
-func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
+func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options, checkpoint trainer.Checkpoint,
 	each func(Stats)) (*lm.Model, Stats, error) {
 	if len(c.Train) == 0 || len(c.Held) == 0 {
 		return nil, Stats{}, fault.Userf("the public text is too small: %d texts to train on and %d held out",
@@ -76,26 +84,29 @@ func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
 		WeightDecay: o.WeightDecay, MaxNorm: 1})
 	defer optimizer.Free()
 	var st Stats
-	smooth := 0.0
+	known, first := record{Progress: trainer.Begun()}, 0
 	stream := &stream{corpus: c, options: o}
-	loop := trainer.Loop{Optimizer: optimizer, Batches: stream, Schedule: schedule, Updates: o.Steps,
+	loop := trainer.Loop{Optimizer: optimizer, Batches: stream, Schedule: schedule, Updates: o.Steps, Record: &known,
+		Checkpoint: checkpoint,
 		Objective: &trainer.NextToken{Model: m, Optimizer: optimizer, Rows: stream.rows,
 			Parts: trainer.InParts(stepParts),
-			Done: func(_ trainer.Update, loss float64) {
-				smooth = cmp.Or(smooth, loss)
-				smooth = 0.98*smooth + 0.02*loss
+			Done: func(u trainer.Update, loss float64) {
+				first = cmp.Or(first, u.Number)
+				known.Loss = cmp.Or(known.Loss, loss)
+				known.Loss = 0.98*known.Loss + 0.02*loss
 			}}}
 	begun, held := time.Now(), c.heldRows(o.Context)
 	err = tensor.Run(func(s *tensor.Scope) (err error) {
 		loop.MeasureEvery = statsEvery
 		loop.Measure = func(_ context.Context, done int) (bool, error) {
-			st.Step, st.Epoch, st.Loss = done, stream.epoch, smooth
-			st.TokensPerSec = float64(done*o.Batch*o.Context) / time.Since(begun).Seconds()
+			st.Step, st.Epoch, st.Loss = done, stream.epoch, known.Loss
+			st.TokensPerSec = float64((done-first+1)*o.Batch*o.Context) / time.Since(begun).Seconds()
 			if done%heldEvery == 0 || done == o.Steps {
-				if st.HeldLoss, st.HeldAccuracy, err = m.Evaluate(s, held, nil, 8192, nil); err != nil {
+				if known.HeldLoss, known.HeldAccuracy, err = m.Evaluate(s, held, nil, 8192, nil); err != nil {
 					return false, err
 				}
 			}
+			st.HeldLoss, st.HeldAccuracy = known.HeldLoss, known.HeldAccuracy
 			if each != nil {
 				each(st)
 			}
