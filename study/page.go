@@ -50,7 +50,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	if err != nil {
 		return err
 	}
-	title := "Ablation over " + a.Keys()
+	title := "Ablation over " + a.Keys(", ")
 	if grid.OneByOne(a.Axes) {
 		title = "One change at a time"
 	}

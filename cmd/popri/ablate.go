@@ -341,15 +341,11 @@ func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.
 func ablationTable(w io.Writer, r *study.Ablation) {
-	var keys []string
-	for _, x := range r.Axes {
-		keys = append(keys, x.Key)
-	}
 	second := "perplexity"
 	if len(r.Rows) > 0 && r.Rows[0].MacroF1 != nil {
 		second = "macro F1 %"
 	}
-	fmt.Fprintln(w, strings.Join(keys, "\t")+"\taccuracy %\t"+second+
+	fmt.Fprintln(w, r.Keys("\t")+"\taccuracy %\t"+second+
 		"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
 	for _, row := range r.Rows {
 		figure, mark := spread(row.Perplexity, 1, 1), ""

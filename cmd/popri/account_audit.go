@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -173,14 +174,11 @@ func (out audited) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\naccountant\tε at δ = %g\n", out.Delta)
 	for _, s := range r.Spent {
-		switch {
-		case s.Unknown != "":
-			fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Unknown)
-		case s.Name == r.Decides:
-			fmt.Fprintf(w, "%s\t%s\t(the ledger goes by it)\n", s.Name, roundedUp(s.Epsilon))
-		default:
-			fmt.Fprintf(w, "%s\t%s\n", s.Name, roundedUp(s.Epsilon))
+		shown := cmp.Or(s.Unknown, roundedUp(s.Epsilon))
+		if s.Unknown == "" && s.Name == r.Decides {
+			shown += "\t(the ledger goes by it)"
 		}
+		fmt.Fprintf(w, "%s\t%s\n", s.Name, shown)
 	}
 	budget := ledger.Budget{}
 	if r.Record.Budget != budget {

@@ -13,12 +13,10 @@ import (
 
 // completions are what the shell completes the values of flags to, by their names, wherever a verb has them.
 func completions() map[string]cobra.CompletionFunc {
-	models, encoders := []string{embeddedModel}, configs.Encoders
+	models, encoders := demoModels(), slices.Clone(configs.Encoders)
 	for _, s := range modelcache.Sources {
 		if s.Encodes {
-			encoders = append(encoders[:len(encoders):len(encoders)], s.Name)
-		} else {
-			models = append(models, s.Name)
+			encoders = append(encoders, s.Name)
 		}
 	}
 	const alone, orFiles = cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveDefault

@@ -73,11 +73,6 @@ does nothing. docs/data.md says how to make such files. Worlds:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *demoOptions) add(cmd *cobra.Command) {
 	o.choice.add(cmd)
 	o.own.add(cmd)
 	addDryRun(cmd, &o.dry)
@@ -95,6 +90,7 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	addRows(cmd, &o.rows)
 	o.track.add(cmd)
+	return cmd
 }
 
 // settings are the preset, "" for the preset of the world and the model, and the keys that flags set.

@@ -46,11 +46,6 @@ clients held out. Nothing about train clients is sent.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runJudge(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *judgeOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	o.track.add(cmd)
 	f := cmd.Flags()
@@ -63,6 +58,7 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.Canaries, "canaries", "", "file of planted texts, one on each line")
 	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
+	return cmd
 }
 
 // runJudge judges a product for the owner of the data.

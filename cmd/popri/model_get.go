@@ -114,7 +114,6 @@ func readable(config []byte) error {
 	if err != nil || slices.Contains(lm.Families(), name) || slices.Contains(sentence.Kinds, name) {
 		return err
 	}
-	list := func(names []string) string { return strings.Join(names, ", ") }
-	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", list(lm.Generators()),
-		list(lm.Families()), list(sentence.Kinds)))
+	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", joined(lm.Generators()),
+		joined(lm.Families()), joined(sentence.Kinds)))
 }

@@ -50,11 +50,6 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPretrain(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *pretrainOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "folder for the model and its tokenizer")
 	f.StringVar(&o.role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
@@ -79,6 +74,7 @@ func (o *pretrainOptions) add(cmd *cobra.Command) {
 	f.Float64Var(&o.WeightDecay, "weight-decay", 0.1, "decoupled weight decay")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of weights and order")
 	f.IntVar(&o.SaveEvery, "save-every", 250, "steps between two writes of the weights")
+	return cmd
 }
 
 // runPretrain trains a tokenizer and a small GPT.

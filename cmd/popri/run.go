@@ -69,11 +69,6 @@ waits for aggregate.minutes and continues with their sums. If too few clients re
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runRounds(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *runOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	o.flags.data.add(cmd)
 	o.flags.data.addModels(cmd)
@@ -86,6 +81,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addDryRun(cmd, &o.dry)
 	o.track.add(cmd)
 	o.behind.add(cmd)
+	return cmd
 }
 
 // follow takes the configuration of the run whose small model clients train further, if one is named.
