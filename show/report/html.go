@@ -149,7 +149,7 @@ func newPage(r Report) (*page, error) {
 	}
 	p.samples(r.Samples)
 	p.stages(r.Stages)
-	p.settings(r.Settings)
+	p.Sections = sectionsOf(r.Settings)
 	p.first(r)
 	first := min(2, len(r.Privacy.Statement))
 	p.Guarantee, p.Long = strings.Join(r.Privacy.Statement[:first], " "), r.Privacy.Statement[first:]
@@ -178,11 +178,11 @@ func (p *page) results(results []Result, main string) {
 		p.HasSecond = p.HasSecond || row.Second != missing
 		p.HasUse = p.HasUse || row.Bits != missing
 		if len(r.Deciles) > 0 {
-			p.Deciles = append(p.Deciles, decileRow{r.Name, row.Main, nil})
-			last := &p.Deciles[len(p.Deciles)-1]
+			deciles := decileRow{Name: r.Name, Main: row.Main}
 			for _, v := range r.Deciles {
-				last.Cells = append(last.Cells, fixed(v, 1))
+				deciles.Cells = append(deciles.Cells, fixed(v, 1))
 			}
+			p.Deciles = append(p.Deciles, deciles)
 		}
 		p.HasGap = p.HasGap || row.Gap != missing
 		if ok {
@@ -239,23 +239,24 @@ func (p *page) stages(stages []Stage) {
 	}
 }
 
-func (p *page) settings(settings []Setting) {
+// sectionsOf are settings by their section.
+func sectionsOf(settings []Setting) (sections []settingSection) {
 	for _, s := range settings {
 		section, key, found := strings.Cut(s.Key, ".")
 		if !found {
 			section, key = "general", s.Key
 		}
-		i := slices.IndexFunc(p.Sections, func(have settingSection) bool { return have.Name == section })
+		i := slices.IndexFunc(sections, func(have settingSection) bool { return have.Name == section })
 		if i < 0 {
-			p.Sections = append(p.Sections, settingSection{Name: section})
-			i = len(p.Sections) - 1
+			i, sections = len(sections), append(sections, settingSection{Name: section})
 		}
 		row := settingRow{Key: key, Value: s.Value, Default: s.Default, Changed: s.Value != s.Default}
 		if row.Changed {
-			p.Sections[i].Changed++
+			sections[i].Changed++
 		}
-		p.Sections[i].Settings = append(p.Sections[i].Settings, row)
+		sections[i].Settings = append(sections[i].Settings, row)
 	}
+	return sections
 }
 
 // facts are the table of the guarantee.
