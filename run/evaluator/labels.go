@@ -94,9 +94,8 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	}
 	if trained == nil {
 		if len(all) < 2 {
-			return nil,
-				fault.Userf("downstream.task is \"classification\", and all public and validation texts have one label: " +
-					"two are needed")
+			return nil, fault.Userf("downstream.task is \"classification\", and all public and validation texts have one " +
+				"label: two are needed")
 		}
 		return all, nil
 	}

@@ -111,27 +111,23 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, g.over(err)
 		}
-		refused := refusals(shares[aggregate.Leader], shares[aggregate.Helper])
+		leader, helper := shares[aggregate.Leader], shares[aggregate.Helper]
+		refused := guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)),
+			Invalid: int(max(leader.Invalid, helper.Invalid))}
 		if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Refusals), refused); err != nil {
 			return nil, 0, err
 		}
 		if refused != (guarantee.Refusals{}) && tell != nil {
 			tell(fmt.Sprintf("round %d: %v", r.Round, refused))
 		}
-		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
+		steps, reports, err = aggregate.Merge(a, leader, helper)
 		if err != nil {
-			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
-			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]),
-				Reports: int(max(shares[aggregate.Leader].Reports, a.Least)), Err: err, Charged: g.forget}
+			seen := sha256.Sum256(append(leader.Encode(), helper.Encode()...))
+			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(leader.Reports, a.Least)), Err: err,
+				Charged: g.forget}
 		}
 		return steps, reports, err
 	}
-}
-
-// refusals are what both aggregators refused.
-func refusals(leader, helper *aggregate.Share) guarantee.Refusals {
-	return guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)),
-		Invalid: int(max(leader.Invalid, helper.Invalid))}
 }
 
 // gathering is a round that is asked.
