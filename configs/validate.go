@@ -132,9 +132,8 @@ func (v *Report) trainer(c Config) {
 
 // lora checks the section lora.
 func (v *Report) lora(c Config) {
-	l := c.LoRA
-	for i, target := range l.Targets {
-		if target == "" || slices.Contains(l.Targets[:i], target) {
+	for i, target := range c.LoRA.Targets {
+		if target == "" || slices.Contains(c.LoRA.Targets[:i], target) {
 			v.Add("lora.targets", "holds %q empty or twice", target)
 		}
 	}
@@ -264,15 +263,14 @@ func (v *Report) each(c Config) {
 		if list := Choices(k.Name); list != nil && !slices.Contains(list, value.String()) {
 			v.Add(k.Name, "is %q, available: %s", value.String(), strings.Join(list, ", "))
 		}
-		if k.within == nil {
-			continue
-		}
-		if value.Kind() != reflect.Slice {
+		switch {
+		case k.within == nil:
+		case value.Kind() != reflect.Slice:
 			v.within(k.Name, value, k.within)
-			continue
-		}
-		for i := range value.Len() {
-			v.within(fmt.Sprintf("%s[%d]", k.Name, i), value.Index(i), k.within)
+		default:
+			for i := range value.Len() {
+				v.within(fmt.Sprintf("%s[%d]", k.Name, i), value.Index(i), k.within)
+			}
 		}
 	}
 }

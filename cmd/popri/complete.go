@@ -79,11 +79,6 @@ func settingsFor(models, encoders []string) cobra.CompletionFunc {
 }
 
 // beginning are the names of a list that begin so.
-func beginning(begun string, list []string) (out []string) {
-	for _, name := range list {
-		if strings.HasPrefix(name, begun) {
-			out = append(out, name)
-		}
-	}
-	return out
+func beginning(begun string, list []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !strings.HasPrefix(name, begun) })
 }

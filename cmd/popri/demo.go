@@ -96,14 +96,11 @@ does nothing. docs/data.md says how to make such files. Worlds:
 // settings are the preset, "" for the preset of the world and the model, and the keys that flags set.
 func (o *demoOptions) settings(cmd *cobra.Command) (preset string, settings []string) {
 	settings = slices.Clone(o.set)
-	if cmd.Flags().Changed("rounds") {
-		settings = append(settings, fmt.Sprintf("trainer.rounds=%d", o.rounds))
-	}
-	if cmd.Flags().Changed("epsilon") {
-		settings = append(settings, fmt.Sprintf("privacy.epsilon=%g", o.epsilon))
-	}
-	if cmd.Flags().Changed("seed") {
-		settings = append(settings, fmt.Sprintf("seed=%d", o.seed))
+	for _, f := range []struct{ flag, setting string }{{"rounds", fmt.Sprintf("trainer.rounds=%d", o.rounds)},
+		{"epsilon", fmt.Sprintf("privacy.epsilon=%g", o.epsilon)}, {"seed", fmt.Sprintf("seed=%d", o.seed)}} {
+		if cmd.Flags().Changed(f.flag) {
+			settings = append(settings, f.setting)
+		}
 	}
 	if cmd.Flags().Changed("preset") {
 		preset = o.preset

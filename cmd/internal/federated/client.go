@@ -3,7 +3,6 @@ package federated
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -130,14 +129,13 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	if (f.key == "") == (f.keys == "") {
 		return fault.Userf("give --key, or --keys for many clients")
 	}
-	for _, flag := range [][2]string{{"federation", f.federation}, {"texts", f.texts.Path}} {
-		if flag[1] == "" {
-			return fault.Userf("--%s is not given", flag[0])
-		}
-	}
-	if !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0 {
-		return fault.Userf("--epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between "+
-			"0 and 1",
+	switch {
+	case f.federation == "":
+		return fault.Userf("--federation is not given")
+	case f.texts.Path == "":
+		return fault.Userf("--texts is not given")
+	case !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0:
+		return fault.Userf("--epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1",
 			f.epsilon, f.delta, f.every)
 	}
 	federation, err := identity.ReadFederation(f.federation)
@@ -277,13 +275,13 @@ func (f *clientFlags) recordOf(name string) (string, error) {
 // answer answers one question, or all until the command ends, with a line of output for each.
 func (f *clientFlags) answer(cmd *cobra.Command,
 	next func(context.Context, time.Duration) (*aggregate.Announcement, error),
-	answer func(context.Context, *aggregate.Announcement) (any, error)) error {
+	respond func(context.Context, *aggregate.Announcement) (any, error)) error {
 	for {
 		a, err := next(cmd.Context(), f.every)
 		if err != nil {
 			return err
 		}
-		line, err := answer(cmd.Context(), a)
+		line, err := respond(cmd.Context(), a)
 		if err != nil && (f.once || time.Now().Before(a.Ends())) {
 			return err
 		}
@@ -291,7 +289,7 @@ func (f *clientFlags) answer(cmd *cobra.Command,
 			fmt.Fprintf(cmd.ErrOrStderr(), "round %d was not answered: %v\n", a.Round, err)
 			continue
 		}
-		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(line); err != nil || f.once {
+		if err := answer(cmd, line); err != nil || f.once {
 			return err
 		}
 	}
@@ -347,13 +345,13 @@ func openEncoder(path string) (embedding.Encoder, error) {
 	if err != nil {
 		return nil, fault.User(err)
 	}
-	if info.IsDir() {
-		e, err := spago.Open(path)
-		if err != nil {
-			return nil, fault.User(err)
-		}
-		return e, nil
+	if !info.IsDir() {
+		e, err := embedding.LoadSaved(path)
+		return e, fault.User(err)
 	}
-	e, err := embedding.LoadSaved(path)
-	return e, fault.User(err)
+	e, err := spago.Open(path)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	return e, nil
 }
