@@ -30,14 +30,6 @@ type worldFlags struct {
 // worldNames are the flags' names.
 var worldNames = []string{"world", "data", "private", "public", "model", "encoder", "small"}
 
-// typedName is the name of a flag that was given, "" if none was.
-func (f *worldFlags) typedName() string {
-	if f.cmd == nil {
-		return ""
-	}
-	return changed(f.cmd, worldNames...)
-}
-
 func (f *worldFlags) add(cmd *cobra.Command) {
 	f.cmd = cmd
 	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))

@@ -104,14 +104,11 @@ func Draw(ctx context.Context, m *lm.Model, tok *tokenizer.Tokenizer, prompts []
 
 // cutAt returns the part of a text before the first of the stop texts, and whether there is one.
 func cutAt(text string, stops []string) (string, bool) {
-	at := -1
+	at, found := len(text), false
 	for _, stop := range stops {
-		if i := strings.Index(text, stop); i >= 0 && (at < 0 || i < at) {
-			at = i
+		if i := strings.Index(text, stop); i >= 0 {
+			at, found = min(at, i), true
 		}
 	}
-	if at < 0 {
-		return text, false
-	}
-	return text[:at], true
+	return text[:at], found
 }

@@ -178,7 +178,11 @@ func newGridPage(g Grid) (*gridPage, error) {
 		return nil, err
 	}
 	p.Headline = p.headline()
-	p.tiles(runs)
+	if g.Together != "" {
+		p.Tiles = append(p.Tiles, tile{"All runs together", g.Together, "the price of choosing among them"})
+	}
+	p.Tiles = append(p.Tiles, tile{"Settings", count(len(g.Cells)), "combinations of values"},
+		tile{"Runs", count(runs), quote.Count(len(g.Seeds), "seed", "") + " each"})
 	p.Sections = sectionsOf(g.Settings)
 	return p, nil
 }
@@ -403,16 +407,6 @@ func (p *gridPage) headline() string {
 		return "Not distinguishable: the difference may be chance. " + text
 	}
 	return text
-}
-
-func (p *gridPage) tiles(runs int) {
-	g := p.Grid
-	add := func(label, value, note string) { p.Tiles = append(p.Tiles, tile{label, value, note}) }
-	if g.Together != "" {
-		add("All runs together", g.Together, "the price of choosing among them")
-	}
-	add("Settings", count(len(g.Cells)), "combinations of values")
-	add("Runs", count(runs), quote.Count(len(g.Seeds), "seed", "")+" each")
 }
 
 // valuesOf are the values of a combination, one of each axis.
