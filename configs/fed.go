@@ -26,9 +26,8 @@ func (v *Report) fed(c Config) {
 // aggregate checks the section aggregate.
 func (v *Report) aggregate(c Config) {
 	if p := c.Aggregate.Available; p < 1 && (c.Aggregate.Least == 0 || c.Fed.Elsewhere()) {
-		v.Add("aggregate.available",
-			"is %g, must be 1 unless clients behind aggregators are simulated: aggregate.least above 0, fed.clients 0",
-			p)
+		v.Add("aggregate.available", "is %g, must be 1 unless clients behind aggregators are simulated: "+
+			"aggregate.least above 0, fed.clients 0", p)
 	}
 	if c.Aggregate.Least == 0 {
 		if c.Aggregate.Proof == "range" {

@@ -103,14 +103,11 @@ func (v *Report) generate(c Config) {
 func (v *Report) scoring(c Config) {
 	if c.Scoring.Encoder == "" {
 		v.Add("scoring.encoder", "is not set: it is required, the path of a sentence-transformers folder such as "+
-			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
-			strings.Join(Encoders, " or "))
+			"./all-MiniLM-L6-v2, the paper's, or %s, which need none", strings.Join(Encoders, " or "))
 	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != fetchedEncoder &&
 		!strings.ContainsAny(c.Scoring.Encoder, `/\`) {
-		v.Add("scoring.encoder",
-			"is %q, available: %s, %s, the path of a folder (./name) or a name on the hub (org/name)",
-			c.Scoring.Encoder,
-			strings.Join(Encoders, ", "), fetchedEncoder)
+		v.Add("scoring.encoder", "is %q, available: %s, %s, the path of a folder (./name) or a name on the hub "+
+			"(org/name)", c.Scoring.Encoder, strings.Join(Encoders, ", "), fetchedEncoder)
 	}
 }
 
@@ -124,9 +121,8 @@ func (v *Report) privacy(c Config) {
 // trainer checks the section trainer.
 func (v *Report) trainer(c Config) {
 	if c.Trainer.Patience > 0 && c.Trainer.Select == "last" {
-		v.Add("trainer.patience",
-			"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
-			c.Trainer.Patience)
+		v.Add("trainer.patience", "is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells "+
+			"whether rounds help", c.Trainer.Patience)
 	}
 }
 
@@ -182,9 +178,8 @@ func (v *Report) once(c Config) {
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known " +
 		"before the first round"
 	if c.Trainer.Select == "distance" {
-		v.Add("trainer.select",
-			"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
-				"from the clients", c.Scoring.Release)
+		v.Add("trainer.select", "is \"distance\", which needs scoring.release \"once\": %q releases no distance of "+
+			"the samples from the clients", c.Scoring.Release)
 	}
 	joined := func(key string, weight float64) {
 		if weight > 0 && c.tunes() {

@@ -100,10 +100,9 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 				on = append(on, i)
 				continue
 			}
-			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d "+
-				"went on",
-				roundsOf(rung.Rounds), methods.Of(cells[0].Config).Rounds(cells[0].Config), rank+1, len(order),
-				rung.Keep)
+			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best "+
+				"%d went on", roundsOf(rung.Rounds), methods.Of(cells[0].Config).Rounds(cells[0].Config), rank+1,
+				len(order), rung.Keep)
 			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
 			a.drop(theirs[i], rung.Rounds, why)
 		}

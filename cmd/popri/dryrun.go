@@ -18,9 +18,8 @@ import (
 )
 
 func addDryRun(cmd *cobra.Command, dry *bool) {
-	cmd.Flags().BoolVar(dry, "dry-run", false,
-		"print the clients, the noise, ε, the time and memory, and what would be published; "+
-			"train and spend nothing, write no run, and end")
+	cmd.Flags().BoolVar(dry, "dry-run", false, "print the clients, the noise, ε, the time and memory, and what would "+
+		"be published; train and spend nothing, write no run, and end")
 }
 
 // dryRun prints what a new run would do. out is its folder, or "".

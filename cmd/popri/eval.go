@@ -70,13 +70,11 @@ the private text's own row is left out. With --synthetic the flag needs --out.`,
 		"file of texts to evaluate, or folder of a model to test as it is")
 	cmd.Flags().StringVar(&o.private, "private", "",
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
-	cmd.Flags().StringVar(&o.model, "model", "",
-		"folder of the small model, or embedded (default: the configuration's downstream.model); with --task "+
-			"in-context, the language model")
+	cmd.Flags().StringVar(&o.model, "model", "", "folder of the small model, or embedded (default: the "+
+		"configuration's downstream.model); with --task in-context, the language model")
 	cmd.Flags().StringVar(&o.out, "out", "", "with --synthetic: folder for the figures and what --report-to writes")
-	cmd.Flags().BoolVar(&o.reference, "reference-private", false,
-		"with --run: declare the train clients' texts to be public or test "+
-			"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
+	cmd.Flags().BoolVar(&o.reference, "reference-private", false, "with --run: declare the train clients' texts to be "+
+		"public or test data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
 	smallFlag(cmd, &o.small)
 	addRows(cmd, &o.rows)
 	o.track.add(cmd)
@@ -128,8 +126,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	}
 	if o.run != "" {
 		if name := changed(cmd, "private", "model", "out"); name != "" {
-			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
-				"configuration", name))
+			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own configuration", name))
 		}
 		return a.evalRun(cmd, o)
 	}

@@ -68,8 +68,7 @@ func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 	}
 	if o.Run != "" {
 		if name := changed(cmd, "against", "config", "preset", "set"); name != "" {
-			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
-				"configuration", name))
+			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own configuration", name))
 		}
 	} else {
 		if o.against == "" || o.Out == "" {

@@ -97,9 +97,8 @@ func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
 
 func lanflTable(w io.Writer, e *lanfl.Outcome) {
 	fmt.Fprintln(w, e.Private)
-	fmt.Fprintln(w,
-		"\nparticipant\ttexts\tshared\ttoo like\tmalformed\twrong without %\twrong with own %\town\twrong with "+
-			"others' %\tof others")
+	fmt.Fprintln(w, "\nparticipant\ttexts\tshared\ttoo like\tmalformed\twrong without %\twrong with own %\town\twrong "+
+		"with others' %\tof others")
 	for i, p := range e.Participants {
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%d\t%.1f\t%d\n", i+1, p.Texts, p.Shared, p.TooLike, p.Malformed,
 			100*p.ZeroShot, 100*p.Local, p.Shots, 100*p.Best, p.Synthetic)

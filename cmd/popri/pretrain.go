@@ -53,9 +53,8 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "folder for the model and its tokenizer")
 	f.StringVar(&o.role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
-	f.StringArrayVar(&o.files, "public", nil,
-		"file of public text: Parquet, JSON lines or plain lines; may be repeated (default: godoc, the embedded "+
-			"default)")
+	f.StringArrayVar(&o.files, "public", nil, "file of public text: Parquet, JSON lines or plain lines; may be "+
+		"repeated (default: godoc, the embedded default)")
 	f.StringVar(&o.tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
 	f.StringVar(&o.goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
 	f.StringVar(&o.dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")
@@ -108,8 +107,7 @@ func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 		return err
 	}
 	c := pretrain.NewCorpus(texts, tok)
-	a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(),
-		len(c.Held))
+	a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(), len(c.Held))
 	recipe := pretrain.Recipe{Role: o.role, Options: o.Options}
 	p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, o.files...)
 	p, err = pretrain.Make(cmd.Context(), o.out, c, tok, o.Options, p, func(st pretrain.Stats) {

@@ -108,8 +108,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	ownRun(&o, cmd)
 	if o.resume {
 		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set", "at-clients"}, worldNames)...); other != "" {
-			return usage(fmt.Errorf("--resume uses the run's own configuration; do not combine it with --%s",
-				other))
+			return usage(fmt.Errorf("--resume uses the run's own configuration; do not combine it with --%s", other))
 		}
 	} else {
 		if err := o.follow(cmd); err != nil {
@@ -125,8 +124,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		return usage(errors.New("--accept-changes needs --resume"))
 	}
 	if o.dry && o.resume {
-		return usage(errors.New("--resume follows the plan that the run has; do not combine it " +
-			"with --dry-run"))
+		return usage(errors.New("--resume follows the plan that the run has; do not combine it with --dry-run"))
 	}
 	if !o.dry {
 		if err := checkFolder(o.out); err != nil {
@@ -148,8 +146,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	}
 	if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
 		a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts " +
-			"themselves. " +
-			guarantee.Reference)
+			"themselves. " + guarantee.Reference)
 	}
 	stop, err := a.watchRun(cmd, o.live, o.out)
 	if err != nil {

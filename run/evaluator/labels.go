@@ -157,9 +157,8 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 	}
 	for _, src := range sources {
 		if labels, texts := missing(src); labels > 0 {
-			notes = append(notes,
-				fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
-					"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
+			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d "+
+				"labels): what is trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
 		}
 	}
 	return notes

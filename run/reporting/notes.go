@@ -57,9 +57,8 @@ func convergence(c configs.Config, planned int, figures []series.Round, seconds 
 		publicNearer(figures, by, p.Last))
 	switch {
 	case settled:
-		return text +
-			fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %s, so the rounds ended "+
-				"(trainer.patience).", p.Least, quote.Count(p.Idle, "measurement", "measurements")), true
+		return text + fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %s, so the rounds "+
+			"ended (trainer.patience).", p.Least, quote.Count(p.Idle, "measurement", "measurements")), true
 	case p.Idle == 1:
 		return text + " The last did not fall by more than chance.", false
 	case p.Idle > 1:
@@ -68,8 +67,7 @@ func convergence(c configs.Config, planned int, figures []series.Round, seconds 
 	text += " It was still falling when the rounds ended: the run had not converged."
 	if c.Scoring.Release == "once" {
 		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples " +
-			"come nearer. Text that lies nearer does not always teach more." +
-			pace(figures, by, seconds)
+			"come nearer. Text that lies nearer does not always teach more." + pace(figures, by, seconds)
 	}
 	return text, false
 }

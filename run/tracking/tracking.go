@@ -43,9 +43,8 @@ func Open(names []string, dir string, c configs.Config, warn func(string)) *List
 		t.dir = dir
 		history, err := t.history()
 		run.History = history
-		run.Tags = append(run.Tags, trackers.Pair{Name: "method", Value: c.Method},
-			trackers.Pair{Name: "epsilon", Value: fmt.Sprint(c.Privacy.Epsilon)},
-			trackers.Pair{Name: "delta", Value: fmt.Sprint(c.Privacy.Delta)})
+		run.Tags = append(run.Tags, trackers.Pair{Name: "method", Value: c.Method}, trackers.Pair{Name: "epsilon",
+			Value: fmt.Sprint(c.Privacy.Epsilon)}, trackers.Pair{Name: "delta", Value: fmt.Sprint(c.Privacy.Delta)})
 		return err
 	})
 }

@@ -129,9 +129,8 @@ func (r Result) origins() string {
 		parts = append(parts, fmt.Sprintf("%s that a language model wrote", quote.Count(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
-		parts = append(parts,
-			fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
-				quote.Count(r.Public, "copy", "copies")))
+		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' "+
+			"noised answers chose", quote.Count(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
 }

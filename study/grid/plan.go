@@ -133,8 +133,7 @@ func (p *Plan) Last() (configs.Config, Varied, error) {
 // Cell reads a planned cell, without the values that gave it its name.
 func (p *Plan) Cell(number int) (Cell, error) {
 	if number < 0 || number >= len(p.Cells) {
-		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number,
-			len(p.Cells)-1)
+		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
 	}
 	c, err := loadPlanned(cellPath(p.dir, number), p.Cells[number].Config)
 	if err != nil {

@@ -87,9 +87,8 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from the federation's operator")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
 	c.Flags().StringVar(&f.keys, "keys", "", "folder with a key for each train client of --texts, a Parquet file of clients")
-	c.Flags().StringVar(&f.keygen, "keygen", "",
-		"make this client's key in this file, or with --texts a key for each train client in this folder, and print the "+
-			"lines that enrol them")
+	c.Flags().StringVar(&f.keygen, "keygen", "", "make this client's key in this file, or with --texts a key for each "+
+		"train client in this folder, and print the lines that enrol them")
 	c.Flags().StringVar(&f.texts.Path, "texts", "",
 		"this client's texts: a file, a folder, a mailbox, or - for standard input")
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
