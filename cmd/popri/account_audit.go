@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -166,10 +167,7 @@ func printComposed(w io.Writer, composed []ledger.Composed) {
 
 func (out audited) print(w io.Writer) {
 	r := out.report
-	for _, s := range out.Statement {
-		fmt.Fprintln(w, s)
-	}
-	for _, s := range r.NoiseWords() {
+	for _, s := range slices.Concat(out.Statement, r.NoiseWords()) {
 		fmt.Fprintln(w, s)
 	}
 	fmt.Fprintf(w, "\naccountant\tε at δ = %g\n", out.Delta)

@@ -241,35 +241,29 @@ func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted confi
 
 // complete trains, evaluates, writes the report and prints the results.
 func (a *app) complete(cmd *cobra.Command, rows []string, o run.Options) error {
-	e, ended, err := a.whole(cmd, rows, o)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(a.summary(o.Dir, filepath.Join(o.Dir, rundir.Report), e), ended)
-}
-
-// whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, rows []string, o run.Options) (e *evaluation.Outcome, ended, err error) {
 	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
 	begun := time.Now()
 	again := quote.Shell(append(typed(cmd, "out"), "--out", o.Dir)...)
 	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer s.Close()
 	a.say("read data and models in %s: %d train clients, noise multiplier %.4g",
 		time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
-	ended = s.Train(cmd.Context())
+	ended := s.Train(cmd.Context()) // the budget's error, where that ended the rounds
 	if ended != nil && !refused(ended) {
-		return nil, nil, a.stopped(ended, o.Dir, again)
+		return a.stopped(ended, o.Dir, again)
 	}
-	e, err = s.Evaluate(cmd.Context(), a.evaluating(), rows...)
+	e, err := s.Evaluate(cmd.Context(), a.evaluating(), rows...)
 	if err != nil {
-		return nil, nil, a.stopped(err, o.Dir, again)
+		return a.stopped(err, o.Dir, again)
 	}
-	_, err = reporting.Write(o.Dir)
-	return e, ended, err
+	path, err := reporting.Write(o.Dir)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(a.summary(o.Dir, path, e), ended)
 }
 
 // evalProgress counts the work on all small models together, in thousands of tokens of a forward pass.

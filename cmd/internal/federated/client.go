@@ -38,12 +38,11 @@ type Trainer interface {
 	Close()
 }
 
-// answered is a line of output: an announcement that was answered.
+// answered begins a line of output: an announcement that was answered.
 type answered struct {
-	Round        uint64  `json:"round"`
-	Query        string  `json:"query"`
-	Announcement string  `json:"announcement"`
-	Spent        float64 `json:"epsilon_spent"` // by all answers of this client
+	Round        uint64 `json:"round"`
+	Query        string `json:"query"`
+	Announcement string `json:"announcement"`
 }
 
 // Client is the command of one client. name is "client", or another where that is taken. open opens the small model; nil
@@ -210,7 +209,10 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 			return nil, err
 		}
 		spent, err := r.Spent()
-		return answered{a.Round, a.Query, a.ID().String(), spent}, err
+		return struct {
+			answered
+			Spent float64 `json:"epsilon_spent"` // by all answers of this client
+		}{answered{a.Round, a.Query, a.ID().String()}, spent}, err
 	})
 	return errors.Join(err, r.Close())
 }
@@ -246,16 +248,11 @@ func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (e
 	defer group.Close()
 	return f.answer(cmd, group.Next, func(ctx context.Context, a *aggregate.Announcement) (any, error) {
 		tally, err := group.Answer(ctx, a)
-		return answeredForMany{a.Round, a.Query, a.ID().String(), tally}, err
+		return struct {
+			answered
+			client.Tally
+		}{answered{a.Round, a.Query, a.ID().String()}, tally}, err
 	})
-}
-
-// answeredForMany is a line of output: an announcement that many clients have answered.
-type answeredForMany struct {
-	Round        uint64 `json:"round"`
-	Query        string `json:"query"`
-	Announcement string `json:"announcement"`
-	client.Tally
 }
 
 // recordOf is the folder of what was spent: --record, or one of this name in the user's configuration folder. Of many
