@@ -96,9 +96,7 @@ type Eval struct {
 const Classification = "classification"
 
 // NeedsLabels reports whether public texts must have labels.
-func (c Config) NeedsLabels() bool {
-	return c.Generate.ByLabel || c.Downstream.Task == Classification
-}
+func (c Config) NeedsLabels() bool { return c.Generate.ByLabel || c.Downstream.Task == Classification }
 
 func (v *Report) downstream(c Config) {
 	d := c.Downstream

@@ -209,9 +209,7 @@ func sameTest(runs []Report) bool {
 }
 
 // same reports whether two figures are equal, or both unknown.
-func same(a, b *float64) bool {
-	return a == b || a != nil && b != nil && *a == *b
-}
+func same(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // markBest marks the highest accuracy of each row of the table, unless all runs have the same.
 func markBest(m *matrix, runs []Report) {

@@ -15,9 +15,7 @@ type Slurm struct{}
 func (Slurm) Name() string { return "slurm" }
 
 // Files implements Engine: one script.
-func (e Slurm) Files(a Array, s *Submission) ([]File, error) {
-	return a.file(e.Name(), ".sbatch", s)
-}
+func (e Slurm) Files(a Array, s *Submission) ([]File, error) { return a.file(e.Name(), ".sbatch", s) }
 
 // Submit implements Engine.
 func (Slurm) Submit(ctx context.Context, s *Submission) error {
