@@ -75,11 +75,10 @@ func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 			return usage(errors.New("--product needs --against, a file of clients, and --out, a folder"))
 		}
 		o.flags.set = append(o.flags.set, "data.private="+o.against)
-		c, err := o.flags.load()
-		if err != nil {
+		var err error
+		if o.Config, err = o.flags.load(); err != nil {
 			return err
 		}
-		o.Config = c
 	}
 	o.Trackers, o.Warn = o.track.names, a.warn
 	p := a.progress()

@@ -114,7 +114,6 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		if err := o.follow(cmd); err != nil {
 			return err
 		}
-		var err error
 		if c, err = o.flags.load(); err != nil {
 			return err
 		}

@@ -22,9 +22,6 @@ import (
 	"popri/internal/version"
 )
 
-// jobsFolder is the folder in an ablation's folder for what its tasks share.
-const jobsFolder = "jobs"
-
 // Plan is what the tasks of an ablation on a cluster share. It is in the ablation's folder:
 //
 //	jobs/plan.json        this
@@ -53,7 +50,7 @@ type plannedCell struct {
 }
 
 // PlanDir is the folder for what the tasks of the ablation in dir share.
-func PlanDir(dir string) string { return filepath.Join(dir, jobsFolder) }
+func PlanDir(dir string) string { return filepath.Join(dir, "jobs") }
 
 func planPath(dir string) string { return filepath.Join(PlanDir(dir), "plan.json") }
 func basePath(dir string) string { return filepath.Join(PlanDir(dir), "base.yaml") }

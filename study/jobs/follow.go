@@ -132,11 +132,9 @@ func (f *Follower) Look(ctx context.Context) (open int, err error) {
 		}
 	}
 	if len(submit) > 0 {
-		if err := f.submit(ctx, submit); err != nil {
-			return 0, err
-		}
+		err = f.submit(ctx, submit)
 	}
-	return f.open(), nil
+	return f.open(), err
 }
 
 // open counts the tasks that are neither done nor given up.
