@@ -43,7 +43,8 @@ func (v *Report) aggregate(c Config) {
 // elsewhere checks fed.clients, and refuses what needs the train clients' texts where the run does not read them.
 func (v *Report) elsewhere(c Config) {
 	if !c.Fed.Elsewhere() {
-		v.addIf(c.Data.Private == None, "data.private", "is %q, which needs fed.clients above 0: the clients are elsewhere", None)
+		v.addIf(c.Data.Private == None, "data.private",
+			"is %q, which needs fed.clients above 0: the clients are elsewhere", None)
 		return
 	}
 	const where = "where fed.clients is above 0"

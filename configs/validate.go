@@ -97,13 +97,15 @@ func (v *Report) privacy(c Config) {
 // trainer checks the section trainer.
 func (v *Report) trainer(c Config) {
 	v.addIf(c.Trainer.Patience > 0 && c.Trainer.Select == "last", "trainer.patience",
-		"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help", c.Trainer.Patience)
+		"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
+		c.Trainer.Patience)
 }
 
 // lora checks the section lora.
 func (v *Report) lora(c Config) {
 	for i, target := range c.LoRA.Targets {
-		v.addIf(target == "" || slices.Contains(c.LoRA.Targets[:i], target), "lora.targets", "holds %q empty or twice", target)
+		v.addIf(target == "" || slices.Contains(c.LoRA.Targets[:i], target), "lora.targets",
+			"holds %q empty or twice", target)
 	}
 }
 

@@ -33,8 +33,8 @@ func (f *configFlags) name(keys map[string]string) {
 func (f *configFlags) load() (configs.Config, error) {
 	if f.file != "" && f.data.cmd != nil {
 		if name := changed(f.data.cmd, worldNames...); name != "" {
-			return configs.Config{}, usage(fmt.Errorf("--config %s says which data there are (data.private, data.public); do "+
-				"not combine it with --%s: --set changes its keys", f.file, name))
+			return configs.Config{}, usage(fmt.Errorf("--config %s says which data there are (data.private, data.public); "+
+				"do not combine it with --%s: --set changes its keys", f.file, name))
 		}
 	}
 	options, _, err := f.data.options(f.preset, f.set)

@@ -67,13 +67,12 @@ func (a *app) evalInContext(cmd *cobra.Command, o evalOptions) (err error) {
 	}
 	x.Item, x.Out = strings.ReplaceAll(x.Item, `\n`, "\n"), o.out
 	if run := o.run; run != "" {
-		if !rundir.Exists(run) {
+		switch {
+		case !rundir.Exists(run):
 			return usage(fmt.Errorf("%s holds no run", run))
-		}
-		if !rundir.Has(run, rundir.Synthetic) {
+		case !rundir.Has(run, rundir.Synthetic):
 			return usage(fmt.Errorf("%s holds no synthetic set yet: let the run end first (--resume)", run))
-		}
-		if o.out != "" {
+		case o.out != "":
 			return usage(errors.New("--out cannot be combined with --run, whose folder gets the figures"))
 		}
 		x.Out, o.flags.file = run, filepath.Join(run, rundir.Config)

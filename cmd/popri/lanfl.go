@@ -64,14 +64,13 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 
 // runLanFL lets participants exchange examples.
 func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
-	if !o.unsafe {
+	switch {
+	case !o.unsafe:
 		return usage(errors.New("what it writes is made of train clients' texts and protects nobody; " +
 			"--unsafe says that this may be"))
-	}
-	if o.Out == "" {
+	case o.Out == "":
 		return usage(errors.New("--out names the folder for the samples"))
-	}
-	if rundir.Exists(o.Out) {
+	case rundir.Exists(o.Out):
 		return usage(fmt.Errorf("%s holds a run: name another folder", o.Out))
 	}
 	var err error

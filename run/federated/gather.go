@@ -148,8 +148,7 @@ func (g *gathering) announcement(asked question) (*aggregate.Announcement, error
 	hash := sha256.Sum256(content)
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round),
 		Question: hash[:], Query: g.Query.Name(), Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma,
-		Clients:      uint64(g.clients),
-		Least:        uint64(g.c.Aggregate.Least),
+		Clients: uint64(g.clients), Least: uint64(g.c.Aggregate.Least),
 		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
 		InsecureSeed: g.c.Privacy.InsecureSeededNoise}
 	if g.c.Aggregate.Proof == aggregate.RangeProof {

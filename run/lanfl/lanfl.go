@@ -176,8 +176,8 @@ func (o Options) pool(train []clients.Client, seed uint64) ([]holdings, error) {
 		n := min(o.Tests, len(list)/2)
 		own, tests := list[n:], list[:n]
 		if len(own) <= o.Records || len(tests) == 0 {
-			return nil, fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool the "+
-				"clients into fewer participants", i+1, o.Participants, len(own), o.Records)
+			return nil, fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool "+
+				"the clients into fewer participants", i+1, o.Participants, len(own), o.Records)
 		}
 		held[i] = holdings{own, tests}
 	}

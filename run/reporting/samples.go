@@ -51,8 +51,8 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		share = fmt.Sprintf("; %d of the synthetic set's %d rows", len(written), len(product))
 	}
 	add("After", methods.Of(*c).Product+share, written)
-	add("Chosen", fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of the "+
-		"synthetic set's %d rows", len(public), len(product)), public)
+	add("Chosen", fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of "+
+		"the synthetic set's %d rows", len(public), len(product)), public)
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
 		g, err := assembly.Embedded()
 		if err != nil {
@@ -67,9 +67,9 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		}
 		r.Notes = append(r.Notes, note+".")
 		if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
-			r.Notes = append(r.Notes, fmt.Sprintf("The embedded generator was trained on all public text, the public files of "+
-				"the clients' own folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s trains "+
-				"a generator without them.", c.Data.Public))
+			r.Notes = append(r.Notes, fmt.Sprintf("The embedded generator was trained on all public text, the public files "+
+				"of the clients' own folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s "+
+				"trains a generator without them.", c.Data.Public))
 		}
 	}
 	return nil

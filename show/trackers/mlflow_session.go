@@ -70,8 +70,8 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 		return nil, err
 	}
 	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow),
-		server: &mlflowServer{url: u, token: run.Getenv("MLFLOW_TRACKING_TOKEN"), user: run.Getenv("MLFLOW_TRACKING_USERNAME"),
-			secret: run.Getenv("MLFLOW_TRACKING_PASSWORD"), timeout: timeout, client: &http.Client{}}}
+		server: &mlflowServer{url: u, token: run.Getenv("MLFLOW_TRACKING_TOKEN"), timeout: timeout, client: &http.Client{},
+			user: run.Getenv("MLFLOW_TRACKING_USERNAME"), secret: run.Getenv("MLFLOW_TRACKING_PASSWORD")}}
 	if _, err := atomicfile.ReadJSONIfAny(s.path, &s.state); err != nil {
 		return nil, err
 	}
