@@ -96,19 +96,14 @@ type Eval struct {
 const Classification = "classification"
 
 // NeedsLabels reports whether public texts must have labels.
-func (c Config) NeedsLabels() bool {
-	return c.Generate.ByLabel || c.Downstream.Task == Classification
-}
+func (c Config) NeedsLabels() bool { return c.Generate.ByLabel || c.Downstream.Task == Classification }
 
-func (v *Report) downstream(d Downstream) {
+func (v *Report) downstream(c Config) {
+	d := c.Downstream
 	v.Text("downstream.model", d.Model, `"embedded", "trained", a model folder or a name on the hub`)
-	if d.Adapter == "lora" && d.Task == Classification {
-		v.Add("downstream.adapter", "is %q, must be \"none\" where downstream.task is %q, whose head is new", d.Adapter, d.Task)
-	}
-	if len(d.LearningRates) == 0 {
-		v.Add("downstream.learning_rates", "is [], must hold one rate or more")
-	}
-	if d.EvalEvery == 0 && d.Epochs == 0 {
-		v.Add("downstream.eval_every", "is 0, must be at least 1 where downstream.epochs is 0")
-	}
+	v.addIf(d.Adapter == "lora" && d.Task == Classification, "downstream.adapter",
+		"is %q, must be \"none\" where downstream.task is %q, whose head is new", d.Adapter, d.Task)
+	v.addIf(len(d.LearningRates) == 0, "downstream.learning_rates", "is [], must hold one rate or more")
+	v.addIf(d.EvalEvery == 0 && d.Epochs == 0, "downstream.eval_every",
+		"is 0, must be at least 1 where downstream.epochs is 0")
 }

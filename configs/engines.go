@@ -13,11 +13,10 @@ const localEngine = "local"
 
 // Server returns the URL of generate.engine's vLLM server, "" if there is none.
 func (g Generate) Server() string {
-	address, _ := strings.CutPrefix(g.Engine, "vllm:")
-	if address == g.Engine {
-		return ""
+	if address, ok := strings.CutPrefix(g.Engine, "vllm:"); ok {
+		return address
 	}
-	return address
+	return ""
 }
 
 // engine checks generate.engine.

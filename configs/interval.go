@@ -15,10 +15,8 @@ type interval struct {
 
 // newInterval reads the tag of a field. A tag that is none is the programmer's mistake.
 func newInterval(text string) *interval {
-	i := &interval{noLow: strings.HasPrefix(text, "("), noHigh: strings.HasSuffix(text, ")")}
 	low, high, _ := strings.Cut(strings.Trim(text, "[(])"), ", ")
-	i.low, i.high = bound(low), bound(high)
-	return i
+	return &interval{bound(low), bound(high), strings.HasPrefix(text, "("), strings.HasSuffix(text, ")")}
 }
 
 func bound(text string) float64 {

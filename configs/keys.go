@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,12 +94,8 @@ func lookup(name string) (Key, bool) {
 
 // isSection reports whether a name is the section of some key, or was.
 func isSection(name string) bool {
-	for key := range former {
-		if strings.HasPrefix(key, name+".") {
-			return true
-		}
-	}
-	return slices.ContainsFunc(keys, func(k Key) bool { return strings.HasPrefix(k.Name, name+".") })
+	known := slices.AppendSeq(Names(), maps.Keys(former))
+	return slices.ContainsFunc(known, func(key string) bool { return strings.HasPrefix(key, name+".") })
 }
 
 // value is the key's value in a configuration.

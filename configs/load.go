@@ -75,7 +75,7 @@ func Default() Config {
 	if len(problems) > 0 {
 		panic((&Invalid{problems}).Error()) // the preset is part of the program; a test loads it
 	}
-	return *c
+	return c
 }
 
 // Load reads a configuration and validates it. What is wrong with it, wherever it stands, comes in one [*Invalid]; a
@@ -92,17 +92,12 @@ func Load(opt LoadOptions) (*Config, error) {
 	if len(problems) > 0 {
 		return nil, &Invalid{problems}
 	}
-	return c, nil
+	return &c, nil
 }
 
 // load reads the layers, each over the earlier ones.
-func load(opt LoadOptions) (*Config, []Problem) {
+func load(opt LoadOptions) (Config, []Problem) {
 	l := newLoader()
-	c := l.load(opt)
-	return &c, l.problems
-}
-
-func (l *loader) load(opt LoadOptions) Config {
 	var content []byte
 	preset, where, key := opt.Preset, "preset", ""
 	if opt.File != "" {
@@ -137,7 +132,7 @@ func (l *loader) load(opt LoadOptions) Config {
 		}
 	}
 	sortProblems(l.problems)
-	return c
+	return c, l.problems
 }
 
 // loader collects layers and problems.

@@ -25,20 +25,10 @@ const TRL = "trl"
 // (delta against the number of clients, lengths against the model's context) is checked where the data are known.
 func (c Config) Validate() error {
 	v := &Report{}
-	v.each(c)
-	v.data(c)
-	v.generate(c)
-	v.scoring(c)
-	v.fed(c)
-	v.privacy(c)
-	v.lora(c)
-	v.optimizer(c)
-	v.preference(c)
-	v.trainer(c)
-	v.downstream(c.Downstream)
-
-	v.once(c)
-	v.trains(c)
+	for _, check := range []func(Config){v.each, v.data, v.generate, v.scoring, v.fed, v.privacy, v.lora, v.optimizer,
+		v.preference, v.trainer, v.downstream, v.once, v.trains} {
+		check(c)
+	}
 	for _, s := range registry {
 		s.check(v, c)
 	}
@@ -68,75 +58,54 @@ func (v *Report) data(c Config) {
 // generate checks the section generate.
 func (v *Report) generate(c Config) {
 	v.engine(c)
-	if c.Generate.Weights == "int8" {
-		if c.Generate.Engine != localEngine {
-			v.Add("generate.weights", "is int8, which generate.engine %q does not have", c.Generate.Engine)
-		}
-		if c.Model.Weights == "compute" {
-			v.Add("generate.weights",
-				"is int8: model.weights must be float32, because a copy of the model draws the samples")
-		}
-		if c.Model.DType == "float32" {
-			v.Add("generate.weights", "is int8: model.dtype must be bfloat16 or auto, not float32")
-		}
+	g := c.Generate
+	if g.Weights == "int8" {
+		const key = "generate.weights"
+		v.addIf(g.Engine != localEngine, key, "is int8, which generate.engine %q does not have", g.Engine)
+		v.addIf(c.Model.Weights == "compute", key,
+			"is int8: model.weights must be float32, because a copy of the model draws the samples")
+		v.addIf(c.Model.DType == "float32", key, "is int8: model.dtype must be bfloat16 or auto, not float32")
 	}
-	if c.Generate.ByLabel && c.Generate.Examples == 0 {
-		v.Add("generate.examples",
-			"is 0, must be at least 1 where generate.by_label is true: the quoted texts show the label")
-	}
-	if c.Generate.MinNewTokens > c.Generate.MaxNewTokens {
-		v.Add("generate.min_new_tokens", "is %d, must be at most generate.max_new_tokens, which is %d",
-			c.Generate.MinNewTokens, c.Generate.MaxNewTokens)
-	}
-	if strings.Contains(c.Generate.TemplateItem, "\n") {
-		v.Add("generate.template_item", "is %q, must be one line", c.Generate.TemplateItem)
-	}
-
-	if begin, _, _ := strings.Cut(c.Generate.TemplateItem, "{i}"); c.Generate.TemplateItem != "" &&
-		strings.TrimSpace(begin) == "" {
-		v.Add("generate.template_item", "is %q, must begin with words before {i}: a sample ends where they occur "+
-			"again", c.Generate.TemplateItem)
-	}
+	v.addIf(g.ByLabel && g.Examples == 0, "generate.examples",
+		"is 0, must be at least 1 where generate.by_label is true: the quoted texts show the label")
+	v.addIf(g.MinNewTokens > g.MaxNewTokens, "generate.min_new_tokens",
+		"is %d, must be at most generate.max_new_tokens, which is %d", g.MinNewTokens, g.MaxNewTokens)
+	v.addIf(strings.Contains(g.TemplateItem, "\n"), "generate.template_item", "is %q, must be one line", g.TemplateItem)
+	begin, _, _ := strings.Cut(g.TemplateItem, "{i}")
+	v.addIf(g.TemplateItem != "" && strings.TrimSpace(begin) == "", "generate.template_item",
+		"is %q, must begin with words before {i}: a sample ends where they occur again", g.TemplateItem)
 }
 
 // scoring checks the section scoring.
 func (v *Report) scoring(c Config) {
 	if c.Scoring.Encoder == "" {
 		v.Add("scoring.encoder", "is not set: it is required, the path of a sentence-transformers folder such as "+
-			"./all-MiniLM-L6-v2, the paper's, or %s, which need none",
-			strings.Join(Encoders, " or "))
+			"./all-MiniLM-L6-v2, the paper's, or %s, which need none", strings.Join(Encoders, " or "))
 	} else if !slices.Contains(Encoders, c.Scoring.Encoder) && c.Scoring.Encoder != fetchedEncoder &&
 		!strings.ContainsAny(c.Scoring.Encoder, `/\`) {
-		v.Add("scoring.encoder",
-			"is %q, available: %s, %s, the path of a folder (./name) or a name on the hub (org/name)",
-			c.Scoring.Encoder,
-			strings.Join(Encoders, ", "), fetchedEncoder)
+		v.Add("scoring.encoder", "is %q, available: %s, %s, the path of a folder (./name) or a name on the hub "+
+			"(org/name)", c.Scoring.Encoder, strings.Join(Encoders, ", "), fetchedEncoder)
 	}
 }
 
 // privacy checks the section privacy.
 func (v *Report) privacy(c Config) {
-	if d := c.Privacy.Delta; !(d > 0 && d < 1) {
-		v.Add("privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
-	}
+	d := c.Privacy.Delta
+	v.addIf(!(d > 0 && d < 1), "privacy.delta", "is %v, must be above 0 and below 1 (and below 1/clients)", d)
 }
 
 // trainer checks the section trainer.
 func (v *Report) trainer(c Config) {
-	if c.Trainer.Patience > 0 && c.Trainer.Select == "last" {
-		v.Add("trainer.patience",
-			"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
-			c.Trainer.Patience)
-	}
+	v.addIf(c.Trainer.Patience > 0 && c.Trainer.Select == "last", "trainer.patience",
+		"is %d, which needs trainer.select \"distance\" or \"fid\": nothing else tells whether rounds help",
+		c.Trainer.Patience)
 }
 
 // lora checks the section lora.
 func (v *Report) lora(c Config) {
-	l := c.LoRA
-	for i, target := range l.Targets {
-		if target == "" || slices.Contains(l.Targets[:i], target) {
-			v.Add("lora.targets", "holds %q empty or twice", target)
-		}
+	for i, target := range c.LoRA.Targets {
+		v.addIf(target == "" || slices.Contains(c.LoRA.Targets[:i], target), "lora.targets",
+			"holds %q empty or twice", target)
 	}
 }
 
@@ -153,13 +122,9 @@ func (v *Report) preference(c Config) {
 	} else if e == 0 && d.Loss == "exo_pair" {
 		v.Add("dpo.label_smoothing", "is 0, must be above 0 where dpo.loss is \"exo_pair\": its paper recommends 1e-3")
 	}
-	if d.MaxLength == 1 {
-		v.Add("dpo.max_length", "is 1, which holds no prompt with a completion")
-	}
-	if d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2 {
-		v.Add("dpo.rejected_rank", "is %d, must be at most generate.samples, which is %d", d.RejectedRank,
-			c.Generate.Samples)
-	}
+	v.addIf(d.MaxLength == 1, "dpo.max_length", "is 1, which holds no prompt with a completion")
+	v.addIf(d.RejectedRank > c.Generate.Samples && c.Generate.Samples >= 2, "dpo.rejected_rank",
+		"is %d, must be at most generate.samples, which is %d", d.RejectedRank, c.Generate.Samples)
 	if d.Engine == TRL {
 		v.trl(c)
 	}
@@ -169,12 +134,9 @@ func (v *Report) preference(c Config) {
 func (v *Report) once(c Config) {
 	if r := c.Scoring.Release; (r == "votes" || r == "clipped") && c.tunes() {
 		reason := fmt.Sprintf("where scoring.release is %q: scores are no cosines with the clients' mean", r)
-		if c.Scoring.Objective != "similarity" {
-			v.Add("scoring.objective", "is %q, must be \"similarity\" %s", c.Scoring.Objective, reason)
-		}
-		if c.Scoring.Denoise != "none" {
-			v.Add("scoring.denoise", "is %q, must be \"none\" %s", c.Scoring.Denoise, reason)
-		}
+		v.addIf(c.Scoring.Objective != "similarity", "scoring.objective", "is %q, must be \"similarity\" %s",
+			c.Scoring.Objective, reason)
+		v.addIf(c.Scoring.Denoise != "none", "scoring.denoise", "is %q, must be \"none\" %s", c.Scoring.Denoise, reason)
 	}
 	v.kinds(c)
 	if c.Scoring.Release == "once" {
@@ -182,27 +144,15 @@ func (v *Report) once(c Config) {
 	}
 	const reason = "needs scoring.release \"once\": the public texts that are relevant to the clients must be known " +
 		"before the first round"
-	if c.Trainer.Select == "distance" {
-		v.Add("trainer.select",
-			"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples "+
-				"from the clients", c.Scoring.Release)
-	}
-	joined := func(key string, weight float64) {
-		if weight > 0 && c.tunes() {
-			v.Add(key, "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines", weight)
-		}
-	}
-	joined("scoring.form", c.Scoring.Form)
-	joined("scoring.words", c.Scoring.Words)
-	if c.Generate.Quote == "relevant" {
-		v.Add("generate.quote", "is \"relevant\", which %s", reason)
-	}
-	if c.Synthetic.PublicTexts > 0 {
-		v.Add("synthetic.public_texts", "is %d, which %s", c.Synthetic.PublicTexts, reason)
-	}
-	if c.Synthetic.Kept < 1 {
-		v.Add("synthetic.kept", "is %v, which %s", c.Synthetic.Kept, reason)
-	}
+	v.addIf(c.Trainer.Select == "distance", "trainer.select",
+		"is \"distance\", which needs scoring.release \"once\": %q releases no distance of the samples from the clients",
+		c.Scoring.Release)
+	const cosines = "is %v, which needs scoring.release \"once\": scores of a round's samples are cosines"
+	v.addIf(c.Scoring.Form > 0 && c.tunes(), "scoring.form", cosines, c.Scoring.Form)
+	v.addIf(c.Scoring.Words > 0 && c.tunes(), "scoring.words", cosines, c.Scoring.Words)
+	v.addIf(c.Generate.Quote == "relevant", "generate.quote", "is \"relevant\", which %s", reason)
+	v.addIf(c.Synthetic.PublicTexts > 0, "synthetic.public_texts", "is %d, which %s", c.Synthetic.PublicTexts, reason)
+	v.addIf(c.Synthetic.Kept < 1, "synthetic.kept", "is %v, which %s", c.Synthetic.Kept, reason)
 }
 
 // trains checks what depends on the method's kind.
@@ -253,6 +203,13 @@ func (v *Report) Add(key, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Key: key, Text: quote.Sprintf(format, args...)})
 }
 
+// addIf reports a value that is wrong.
+func (v *Report) addIf(wrong bool, key, format string, args ...any) {
+	if wrong {
+		v.Add(key, format, args...)
+	}
+}
+
 // each checks each value by itself: it is one of the key's list or within its bounds, and no text that the files of a run
 // cannot hold, such as a path in another encoding.
 func (v *Report) each(c Config) {
@@ -264,15 +221,14 @@ func (v *Report) each(c Config) {
 		if list := Choices(k.Name); list != nil && !slices.Contains(list, value.String()) {
 			v.Add(k.Name, "is %q, available: %s", value.String(), strings.Join(list, ", "))
 		}
-		if k.within == nil {
-			continue
-		}
-		if value.Kind() != reflect.Slice {
+		switch {
+		case k.within == nil:
+		case value.Kind() != reflect.Slice:
 			v.within(k.Name, value, k.within)
-			continue
-		}
-		for i := range value.Len() {
-			v.within(fmt.Sprintf("%s[%d]", k.Name, i), value.Index(i), k.within)
+		default:
+			for i := range value.Len() {
+				v.within(fmt.Sprintf("%s[%d]", k.Name, i), value.Index(i), k.within)
+			}
 		}
 	}
 }
@@ -305,23 +261,16 @@ func (v *Report) Text(key, value, meaning string) {
 // kinds checks what a search for kinds of text needs.
 func (v *Report) kinds(c Config) {
 	g := c.Generate
-	if g.Chat && (g.TemplateHeader == "" || g.TemplateItem == "") {
-		v.Add("generate.chat", "is true, which needs a template_header, the user's turn, and a template_item")
-	}
+	v.addIf(g.Chat && (g.TemplateHeader == "" || g.TemplateItem == ""), "generate.chat",
+		"is true, which needs a template_header, the user's turn, and a template_item")
 	if g.Kinds == "" {
 		return
 	}
-	refuse := func(reason string) { v.Add("generate.kinds", "is %q, which needs %s", g.Kinds, reason) }
-	if !strings.Contains(g.TemplateHeader, KindPlace) || g.TemplateItem == "" {
-		refuse("a template_header that holds " + KindPlace + ", where prompts name the kind, and a template_item")
-	}
-	if g.Quote != "scored" || g.Examples == 0 {
-		refuse(`generate.quote "scored" and generate.examples of 1 or more: the samples that prompts quote tell the kind`)
-	}
-	if c.Scoring.Release != "once" {
-		refuse(`scoring.release "once", which scores the samples of each kind`)
-	}
-	if g.ByLabel {
-		refuse("generate.by_label to be false: what is written for a kind of text has no label")
-	}
+	need := func(ok bool, what string) { v.addIf(!ok, "generate.kinds", "is %q, which needs %s", g.Kinds, what) }
+	need(strings.Contains(g.TemplateHeader, KindPlace) && g.TemplateItem != "",
+		"a template_header that holds "+KindPlace+", where prompts name the kind, and a template_item")
+	need(g.Quote == "scored" && g.Examples > 0,
+		`generate.quote "scored" and generate.examples of 1 or more: the samples that prompts quote tell the kind`)
+	need(c.Scoring.Release == "once", `scoring.release "once", which scores the samples of each kind`)
+	need(!g.ByLabel, "generate.by_label to be false: what is written for a kind of text has no label")
 }

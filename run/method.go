@@ -46,11 +46,7 @@ func (s *Session) newMethod(ctx context.Context, common *assembly.Common, tell f
 	if err != nil {
 		return nil, err
 	}
-	if c.SelectsBy() == rounds.FID && reference == nil {
-		return nil, fault.Userf("trainer.select is \"fid\", and %s has no validation clients to choose by",
-			s.Data.Private.Name)
-	}
-	if c.SelectsBy() == configs.ValidationLoss && reference == nil {
+	if by := c.SelectsBy(); reference == nil && (by == rounds.FID || by == configs.ValidationLoss) {
 		return nil, fault.Userf("trainer.select is %q, and %s has no validation clients to choose by", c.Trainer.Select,
 			s.Data.Private.Name)
 	}

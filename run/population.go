@@ -211,8 +211,7 @@ func (s *Session) voters(ctx context.Context, of method.Teachers) (population, e
 	train := s.Data.Private.Split(clients.Train)
 	n := cmp.Or(of.Number, len(train))
 	if n > len(train) {
-		return population{}, fault.Userf("%s is %d, must be at most the %d train clients", of.Key, n,
-			len(train))
+		return population{}, fault.Userf("%s is %d, must be at most the %d train clients", of.Key, n, len(train))
 	}
 	// How long prompts can be is public: the words around the examples, the examples with some slack, as far as the
 	// model has room.
@@ -221,8 +220,7 @@ func (s *Session) voters(ctx context.Context, of method.Teachers) (population, e
 	if err != nil {
 		return population{}, err
 	}
-	width := min(len(around.IDs)+of.Examples*(s.Config.Data.MaxTokens+2),
-		s.generator.Context-g.MaxNewTokens)
+	width := min(len(around.IDs)+of.Examples*(s.Config.Data.MaxTokens+2), s.generator.Context-g.MaxNewTokens)
 	prompt := func(texts []string) ([]int32, error) {
 		for i, text := range texts {
 			texts[i] = s.prompter.Cut(text)

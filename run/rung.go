@@ -35,10 +35,8 @@ type Rung struct {
 // round's adapters are the next round's. Whether the run continues, the caller decides.
 func (s *Session) Climb(ctx context.Context, last int) (r Rung, err error) {
 	if s.Config.Learns() {
-		return r,
-			fault.Userf("method is %q: an adaptive order trains small models on text, and its product is a model. "+
-				"Leave --adaptive out",
-				s.Config.Method)
+		return r, fault.Userf("method is %q: an adaptive order trains small models on text, and its product is a model. "+
+			"Leave --adaptive out", s.Config.Method)
 	}
 	known, err := Rungs(s.Dir)
 	if err != nil {

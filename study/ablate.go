@@ -184,12 +184,12 @@ func (a *Ablation) failed(c grid.Cell, err error, o Options) error {
 }
 
 // Keys joins the names of the axes.
-func (a *Ablation) Keys() string {
+func (a *Ablation) Keys(separator string) string {
 	var keys []string
 	for _, x := range a.Axes {
 		keys = append(keys, x.Key)
 	}
-	return strings.Join(keys, ", ")
+	return strings.Join(keys, separator)
 }
 
 // spentBy is the ε that the run in dir has spent.

@@ -79,7 +79,11 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 				judged, theirs = append(judged, *j), append(theirs, group)
 			}
 		}
-		order := ranked(judged)
+		// By accuracy, equal ones by loss, and these by their index in the grid.
+		order := numeric.SortedIndices(len(judged), func(x, y int) int {
+			return cmp.Or(cmp.Compare(judged[y].Accuracy.Mean, judged[x].Accuracy.Mean),
+				cmp.Compare(judged[x].Loss.Mean, judged[y].Loss.Mean))
+		})
 		done := HalvedRung{Rung: rung}
 		if n := len(order); n > rung.Keep {
 			if same(judged[order[0]], judged[order[n-1]]) {
@@ -100,10 +104,9 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 				on = append(on, i)
 				continue
 			}
-			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best %d "+
-				"went on",
-				roundsOf(rung.Rounds), methods.Of(cells[0].Config).Rounds(cells[0].Config), rank+1, len(order),
-				rung.Keep)
+			why := fmt.Sprintf("dropped after %s of %d: place %d of %d on the validation clients, and the best "+
+				"%d went on", roundsOf(rung.Rounds), methods.Of(cells[0].Config).Rounds(cells[0].Config), rank+1,
+				len(order), rung.Keep)
 			o.say("%s: %s", strings.Join(judged[i].Values, ", "), why)
 			a.drop(theirs[i], rung.Rounds, why)
 		}
@@ -126,14 +129,6 @@ func roundsOf(n int) string { return quote.Count(n, "round", "") }
 // same reports whether two settings cannot be distinguished.
 func same(x, y JudgedSetting) bool {
 	return slices.Equal(x.Accuracy.Values, y.Accuracy.Values) && slices.Equal(x.Loss.Values, y.Loss.Values)
-}
-
-// ranked orders settings by accuracy, equal ones by loss, and these by their index in the grid.
-func ranked(list []JudgedSetting) []int {
-	return numeric.SortedIndices(len(list), func(x, y int) int {
-		return cmp.Or(cmp.Compare(list[y].Accuracy.Mean, list[x].Accuracy.Mean),
-			cmp.Compare(list[x].Loss.Mean, list[y].Loss.Mean))
-	})
 }
 
 func (a *Ablation) drop(cells []grid.Cell, rounds int, why string) {

@@ -50,7 +50,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	if err != nil {
 		return err
 	}
-	title := "Ablation over " + a.Keys()
+	title := "Ablation over " + a.Keys(", ")
 	if grid.OneByOne(a.Axes) {
 		title = "One change at a time"
 	}
@@ -231,9 +231,8 @@ func (a *Ablation) rungs() *report.GridRungs {
 					text += fmt.Sprintf(" ± %.2f", 100**o.Accuracy.SD)
 				}
 				if !o.WentOn {
-					row.Went, row.Outcome = false,
-						fmt.Sprintf("dropped after %s: place %d of %d, and the best %d went on",
-							roundsOf(rung.Rounds), i+1, len(rung.Settings), rung.Keep)
+					row.Went, row.Outcome = false, fmt.Sprintf("dropped after %s: place %d of %d, and the best "+
+						"%d went on", roundsOf(rung.Rounds), i+1, len(rung.Settings), rung.Keep)
 				}
 			}
 			row.Cells = append(row.Cells, text)

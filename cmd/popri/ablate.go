@@ -117,9 +117,8 @@ Each run of the grid is a run there. Jobs (--on) take the servers' addresses fro
 	flags.addRuns(cmd)
 	flags.data.add(cmd)
 	flags.data.addModels(cmd)
-	cmd.Flags().StringArrayVar(&flags.over, "over", nil,
-		"a key and its values, which may be ranges: dpo.rejected_rank=2..10:2; keys with '+' between them take each "+
-			"value together; may be repeated for a grid")
+	cmd.Flags().StringArrayVar(&flags.over, "over", nil, "a key and its values, which may be ranges: "+
+		"dpo.rejected_rank=2..10:2; keys with '+' between them take each value together; may be repeated for a grid")
 	cmd.Flags().StringArrayVar(&flags.instead, "instead", nil,
 		"keys and values of one row: 'dpo.loss=ipo dpo.beta=0.01'; repeated, each row has one of the changes")
 	cmd.Flags().BoolVar(&flags.adaptive, "adaptive", false,
@@ -148,8 +147,7 @@ func (f *ablateFlags) addGrid(cmd *cobra.Command, runs string) {
 	cmd.Flags().StringVar(&f.out, "out", filepath.Join("runs", runs), "folder of the grid; each run is a folder in it")
 	cmd.Flags().BoolVar(&f.askEach, "ask-each", false,
 		"each run asks the clients itself and spends for it, also where another run's release would serve")
-	cmd.Flags().BoolVar(&f.plan, "plan", false,
-		"print the runs, their work, time, memory and privacy budget, and end")
+	cmd.Flags().BoolVar(&f.plan, "plan", false, "print the runs, their work, time, memory and privacy budget, and end")
 	f.track.add(cmd)
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if f.cell != "" { // what the machine of a job lacks must not end its run
@@ -341,16 +339,11 @@ func (a *app) ablateOptions(dir string, track trackFlag) study.Options {
 
 // ablationTable prints a row for each combination of values; the base configuration's is marked.
 func ablationTable(w io.Writer, r *study.Ablation) {
-	var keys []string
-	for _, x := range r.Axes {
-		keys = append(keys, x.Key)
-	}
 	second := "perplexity"
 	if len(r.Rows) > 0 && r.Rows[0].MacroF1 != nil {
 		second = "macro F1 %"
 	}
-	fmt.Fprintln(w, strings.Join(keys, "\t")+"\taccuracy %\t"+second+
-		"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
+	fmt.Fprintln(w, r.Keys("\t")+"\taccuracy %\t"+second+"\tgap closed %\tε = 0 %\tε = ∞ %\tε spent\tseeds\t")
 	for _, row := range r.Rows {
 		figure, mark := spread(row.Perplexity, 1, 1), ""
 		if row.MacroF1 != nil {

@@ -130,9 +130,8 @@ func cellNumber(text, index string) (int, error) {
 func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, err error) {
 	planned, err := grid.ReadPlan(flags.out)
 	if errors.Is(err, fs.ErrNotExist) {
-		return base, v,
-			usage(fmt.Errorf("%s has no plan of jobs to resume; an ablation without --on continues by "+
-				"repeating its command", flags.out))
+		return base, v, usage(fmt.Errorf("%s has no plan of jobs to resume; an ablation without --on continues by "+
+			"repeating its command", flags.out))
 	}
 	if err != nil {
 		return base, v, err

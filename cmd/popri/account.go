@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -218,16 +217,14 @@ func (asked quantity) print(w io.Writer, q question, r answers) {
 
 // excess is the figure of rdp divided by the figure of pld; 0 where one of them is missing.
 func (r answers) excess() float64 {
-	var of [2]float64
+	of := map[string]float64{}
 	for _, n := range r.byName {
-		if i := slices.Index([]string{"rdp", "pld"}, n.name); i >= 0 {
-			of[i] = n.value
-		}
+		of[n.name] = n.value
 	}
-	if of[1] == 0 {
+	if of["pld"] == 0 {
 		return 0
 	}
-	return of[0] / of[1]
+	return of["rdp"] / of["pld"]
 }
 
 // digits is the number of significant digits that the account verbs print.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -165,22 +167,16 @@ func printComposed(w io.Writer, composed []ledger.Composed) {
 
 func (out audited) print(w io.Writer) {
 	r := out.report
-	for _, s := range out.Statement {
-		fmt.Fprintln(w, s)
-	}
-	for _, s := range r.NoiseWords() {
+	for _, s := range slices.Concat(out.Statement, r.NoiseWords()) {
 		fmt.Fprintln(w, s)
 	}
 	fmt.Fprintf(w, "\naccountant\tε at δ = %g\n", out.Delta)
 	for _, s := range r.Spent {
-		switch {
-		case s.Unknown != "":
-			fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Unknown)
-		case s.Name == r.Decides:
-			fmt.Fprintf(w, "%s\t%s\t(the ledger goes by it)\n", s.Name, roundedUp(s.Epsilon))
-		default:
-			fmt.Fprintf(w, "%s\t%s\n", s.Name, roundedUp(s.Epsilon))
+		shown := cmp.Or(s.Unknown, roundedUp(s.Epsilon))
+		if s.Unknown == "" && s.Name == r.Decides {
+			shown += "\t(the ledger goes by it)"
 		}
+		fmt.Fprintf(w, "%s\t%s\n", s.Name, shown)
 	}
 	budget := ledger.Budget{}
 	if r.Record.Budget != budget {

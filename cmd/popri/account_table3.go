@@ -43,12 +43,10 @@ func (a *app) runTable3(ctx context.Context) error {
 func printTable3(w io.Writer, rows []reproduction.NoiseRow) {
 	fmt.Fprintf(w, "%d rounds, δ = %g; ε by accountant for the paper's σ, and the σ needed for its ε\n"+
 		"\n", reproduction.NoiseRounds, reproduction.NoiseDelta)
-	fmt.Fprintln(w,
-		"\t\t\t\tPoisson, add or remove\t\t\tfixed size, replace\t\tσ needed\t\tDP-FTRL\t20 "+
-			"passes\t\t20 rounds")
-	fmt.Fprintln(w,
-		"clients\ta round\tε\tpaper's σ\texact\tpld\trdp\tpld\trdp\tPoisson\tfixed size\tpaper's "+
-			"σ\texact\tσ needed\tσ needed")
+	fmt.Fprintln(w, "\t\t\t\tPoisson, add or remove\t\t\tfixed size, replace\t\tσ needed\t\tDP-FTRL\t20 "+
+		"passes\t\t20 rounds")
+	fmt.Fprintln(w, "clients\ta round\tε\tpaper's σ\texact\tpld\trdp\tpld\trdp\tPoisson\tfixed size\tpaper's "+
+		"σ\texact\tσ needed\tσ needed")
 	for _, r := range rows {
 		exact := ""
 		if r.Exact != nil {

@@ -109,8 +109,7 @@ func (a *app) benchGenerate() *cobra.Command {
 	f.IntVar(&o.New, "new", 64, "tokens of each sample")
 	f.Float64Var(&o.TopP, "top-p", 1, "keep the likeliest tokens that hold this share of the probability")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the samples")
-	f.BoolVar(&o.Bytes, "int8", false,
-		"round weights and inputs of projections to bytes")
+	f.BoolVar(&o.Bytes, "int8", false, "round weights and inputs of projections to bytes")
 	return cmd
 }
 
@@ -189,8 +188,7 @@ or mean/full (scoring.release=once: the mean embedding, from which the scores of
 			return a.emitBench(benchmark.Score(query, samples, population))
 		},
 	}
-	cmd.Flags().StringVar(&query, "query", "cosine/standardize",
-		"what clients are asked: cosine/… or mean/full")
+	cmd.Flags().StringVar(&query, "query", "cosine/standardize", "what clients are asked: cosine/… or mean/full")
 	cmd.Flags().IntVar(&samples, "samples", 18000, "samples")
 	cmd.Flags().IntVar(&population, "clients", 1000, "clients")
 	return cmd

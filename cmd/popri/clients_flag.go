@@ -30,10 +30,8 @@ func (f *clientsFlag) connect() (*federated.Aggregators, error) {
 		return nil, nil
 	}
 	if len(f.urls) != 2 || f.identity == "" {
-		return nil,
-			usage(fmt.Errorf("--clients names %d addresses and --identity is %q, want two, the leader's first, and "+
-				"the trainer's folder",
-				len(f.urls), f.identity))
+		return nil, usage(fmt.Errorf("--clients names %d addresses and --identity is %q, want two, the leader's first, "+
+			"and the trainer's folder", len(f.urls), f.identity))
 	}
 	federation, err := identity.ReadFederation(filepath.Join(f.identity, identity.FederationFile))
 	if err != nil {

@@ -46,17 +46,13 @@ configuration in place of the world's.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runCompareMethods(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *compareOptions) add(cmd *cobra.Command) {
 	o.flags.addGrid(cmd, "methods")
 	o.flags.data.add(cmd)
 	smallFlag(cmd, &o.flags.data.small)
 	cmd.Flags().StringSliceVar(&o.epsilon, "epsilon", []string{"1", "7"}, "privacy budgets")
 	cmd.Flags().StringSliceVar(&o.methods, "methods", nil, "methods to compare: "+strings.Join(reproduction.MethodNames(), ", ")+
 		" (default: all)")
+	return cmd
 }
 
 // runCompareMethods compares methods on the same clients.

@@ -13,12 +13,10 @@ import (
 
 // completions are what the shell completes the values of flags to, by their names, wherever a verb has them.
 func completions() map[string]cobra.CompletionFunc {
-	models, encoders := []string{embeddedModel}, configs.Encoders
+	models, encoders := demoModels(), slices.Clone(configs.Encoders)
 	for _, s := range modelcache.Sources {
 		if s.Encodes {
-			encoders = append(encoders[:len(encoders):len(encoders)], s.Name)
-		} else {
-			models = append(models, s.Name)
+			encoders = append(encoders, s.Name)
 		}
 	}
 	const alone, orFiles = cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveDefault
@@ -81,11 +79,6 @@ func settingsFor(models, encoders []string) cobra.CompletionFunc {
 }
 
 // beginning are the names of a list that begin so.
-func beginning(begun string, list []string) (out []string) {
-	for _, name := range list {
-		if strings.HasPrefix(name, begun) {
-			out = append(out, name)
-		}
-	}
-	return out
+func beginning(begun string, list []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !strings.HasPrefix(name, begun) })
 }

@@ -31,9 +31,11 @@ func (f *configFlags) name(keys map[string]string) {
 }
 
 func (f *configFlags) load() (configs.Config, error) {
-	if name := f.data.typedName(); name != "" && f.file != "" {
-		return configs.Config{}, usage(fmt.Errorf("--config %s says which data there are (data.private, data.public); do "+
-			"not combine it with --%s: --set changes its keys", f.file, name))
+	if f.file != "" && f.data.cmd != nil {
+		if name := changed(f.data.cmd, worldNames...); name != "" {
+			return configs.Config{}, usage(fmt.Errorf("--config %s says which data there are (data.private, data.public); "+
+				"do not combine it with --%s: --set changes its keys", f.file, name))
+		}
 	}
 	options, _, err := f.data.options(f.preset, f.set)
 	if err != nil {

@@ -16,9 +16,7 @@ import (
 )
 
 // checkOut refuses, before any work, a file that cannot be written.
-func checkOut(out string) error {
-	return unwritable("out", atomicfile.Check(out))
-}
+func checkOut(out string) error { return unwritable("out", atomicfile.Check(out)) }
 
 // checkFolder refuses, before any work, a folder that cannot be made or written to.
 func checkFolder(out string) error {
@@ -28,9 +26,7 @@ func checkFolder(out string) error {
 	return unwritable("out", atomicfile.CheckFolder(out))
 }
 
-func unwritable(flag string, err error) error {
-	return usage(labelled("--"+flag, err))
-}
+func unwritable(flag string, err error) error { return usage(labelled("--"+flag, err)) }
 
 // informationOf says who sees each split.
 func informationOf(i clients.Information, source string) dataInformation {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -107,10 +108,7 @@ func (a *app) checkData(file string, most int) error {
 			fmt.Fprintf(w, "%s: no bad rows\n", file)
 		}
 	})
-	if failed != nil {
-		return failed
-	}
-	return usage(err)
+	return cmp.Or(failed, usage(err))
 }
 
 func rowOrNil(row int64) *int64 {

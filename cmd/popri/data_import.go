@@ -81,9 +81,8 @@ func (o *importOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.Format, "format", "", "format of the files: "+strings.Join(records.Formats, ", "))
 	f.StringVar(&o.Encoding, "encoding", "",
 		"encoding of text files, such as latin1, windows-1252, utf-16, gbk (default utf-8)")
-	f.StringVar(&o.Delimiter, "delimiter", "",
-		"sign between a CSV's cells: comma, semicolon, tab, pipe or a sign (default: the most frequent in the first "+
-			"line)")
+	f.StringVar(&o.Delimiter, "delimiter", "", "sign between a CSV's cells: comma, semicolon, tab, pipe or a sign "+
+		"(default: the most frequent in the first line)")
 	f.BoolVar(&o.Backslash, "backslash", false, "a CSV's quotation marks are escaped by a backslash, not doubled")
 	f.StringVar(&o.DateFormat, "date-format", "",
 		"form of dates, such as DD/MM/YYYY or MON DD, YYYY hh:mm (default: ISO 8601 or seconds since 1970)")
@@ -116,9 +115,8 @@ func (o *importOptions) add(cmd *cobra.Command) {
 		"keep N train clients, drawn by --seed; a smaller N keeps a subset of a larger one")
 	f.IntVar(&o.ValidationClients, "validation-clients", 0, "keep N validation clients, drawn in the same way")
 	f.IntVar(&o.TestClients, "test-clients", 0, "keep N test clients, drawn in the same way")
-	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication,
-		"duplicates to take out between train, validation, test and --public: "+
-			strings.Join(clients.Deduplications, ", "))
+	f.StringVar(&o.Deduplicate, "deduplicate", clients.NoDeduplication, "duplicates to take out between train, "+
+		"validation, test and --public: "+strings.Join(clients.Deduplications, ", "))
 	f.StringVar(&o.public, "public", "",
 		"with --deduplicate: public texts that no client may have (.parquet, .jsonl, .json, .txt)")
 }

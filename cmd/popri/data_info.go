@@ -132,39 +132,38 @@ func (info dataInformation) printSizes(w io.Writer) {
 	if len(info.Sizes) == 0 {
 		return
 	}
-	unit, bins := "words", 0
+	unit, bins, seen := "words", 0, 0
 	if info.Tokenizer != "" {
 		unit = "tokens"
 	}
-	fmt.Fprint(w, "\na client has")
-	for _, split := range clients.Splits {
-		fmt.Fprintf(w, "\t%s", split)
+	bySplit(w, "\na client has", func(split clients.Split) string {
 		bins = max(bins, len(info.Sizes[split].Histogram))
+		return string(split)
+	})
+	bySplit(w, "texts, mean ± SD", func(split clients.Split) string {
+		return fmt.Sprintf("%.1f ± %.1f", info.Sizes[split].Texts, info.Sizes[split].TextsSD)
+	})
+	for k := range bins {
+		counts := map[clients.Split]int{}
+		for split, sizes := range info.Sizes {
+			if h := sizes.Histogram; k < len(h) {
+				counts[split], seen = h[k], seen+h[k]
+			}
+		}
+		if seen > 0 { // not below the smallest client
+			bySplit(w, fmt.Sprintf("%d to %d %s", 1<<k/2, max(0, 1<<k-1), unit),
+				func(split clients.Split) string { return fmt.Sprintf("%d clients", counts[split]) })
+		}
 	}
-	fmt.Fprint(w, "\ntexts, mean ± SD")
+}
+
+// bySplit prints a line with a cell for each split.
+func bySplit(w io.Writer, head string, cell func(clients.Split) string) {
+	fmt.Fprint(w, head)
 	for _, split := range clients.Splits {
-		fmt.Fprintf(w, "\t%.1f ± %.1f", info.Sizes[split].Texts, info.Sizes[split].TextsSD)
+		fmt.Fprintf(w, "\t%s", cell(split))
 	}
 	fmt.Fprintln(w)
-	seen := 0
-	for k := range bins {
-		var counts []int
-		for _, split := range clients.Splits {
-			n := 0
-			if h := info.Sizes[split].Histogram; k < len(h) {
-				n = h[k]
-			}
-			counts, seen = append(counts, n), seen+n
-		}
-		if seen == 0 {
-			continue // below the smallest client
-		}
-		fmt.Fprintf(w, "%d to %d %s", 1<<k/2, max(0, 1<<k-1), unit)
-		for _, n := range counts {
-			fmt.Fprintf(w, "\t%d clients", n)
-		}
-		fmt.Fprintln(w)
-	}
 }
 
 // shownLabels is the number of labels that `data info` lists.
@@ -174,22 +173,16 @@ func (info dataInformation) printLabels(w io.Writer) {
 	if len(info.Labels) == 0 {
 		return
 	}
-	fmt.Fprint(w, "\nlabel\ttexts of clients")
-	for _, split := range clients.Splits {
-		fmt.Fprintf(w, "\t%s", split)
-	}
-	fmt.Fprintln(w)
+	bySplit(w, "\nlabel\ttexts of clients", func(split clients.Split) string { return string(split) })
 	listed := info.Labels[:min(len(info.Labels), shownLabels)]
 	if none := info.Labels[len(info.Labels)-1]; none.Label == "" && len(listed) < len(info.Labels) {
 		listed = append(slices.Clone(listed[:shownLabels-1]), none) // what lacks a label is not cut off
 	}
 	for _, l := range listed {
-		fmt.Fprintf(w, "%s\t%d of %d", cmp.Or(l.Label, "(none)"), l.Texts, l.Clients)
-		for _, split := range clients.Splits {
-			n := l.Splits[split]
-			fmt.Fprintf(w, "\t%d of %d", n.Texts, n.Clients)
-		}
-		fmt.Fprintln(w)
+		bySplit(w, fmt.Sprintf("%s\t%d of %d", cmp.Or(l.Label, "(none)"), l.Texts, l.Clients),
+			func(split clients.Split) string {
+				return fmt.Sprintf("%d of %d", l.Splits[split].Texts, l.Splits[split].Clients)
+			})
 	}
 	if more := len(info.Labels) - len(listed); more > 0 {
 		fmt.Fprintf(w, "… %d more\n", more)

@@ -73,11 +73,6 @@ does nothing. docs/data.md says how to make such files. Worlds:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *demoOptions) add(cmd *cobra.Command) {
 	o.choice.add(cmd)
 	o.own.add(cmd)
 	addDryRun(cmd, &o.dry)
@@ -95,19 +90,17 @@ func (o *demoOptions) add(cmd *cobra.Command) {
 		"change a key of the configuration: --set dpo.rejected_rank=7; may be repeated")
 	addRows(cmd, &o.rows)
 	o.track.add(cmd)
+	return cmd
 }
 
 // settings are the preset, "" for the preset of the world and the model, and the keys that flags set.
 func (o *demoOptions) settings(cmd *cobra.Command) (preset string, settings []string) {
 	settings = slices.Clone(o.set)
-	if cmd.Flags().Changed("rounds") {
-		settings = append(settings, fmt.Sprintf("trainer.rounds=%d", o.rounds))
-	}
-	if cmd.Flags().Changed("epsilon") {
-		settings = append(settings, fmt.Sprintf("privacy.epsilon=%g", o.epsilon))
-	}
-	if cmd.Flags().Changed("seed") {
-		settings = append(settings, fmt.Sprintf("seed=%d", o.seed))
+	for _, f := range []struct{ flag, setting string }{{"rounds", fmt.Sprintf("trainer.rounds=%d", o.rounds)},
+		{"epsilon", fmt.Sprintf("privacy.epsilon=%g", o.epsilon)}, {"seed", fmt.Sprintf("seed=%d", o.seed)}} {
+		if cmd.Flags().Changed(f.flag) {
+			settings = append(settings, f.setting)
+		}
 	}
 	if cmd.Flags().Changed("preset") {
 		preset = o.preset
@@ -248,35 +241,29 @@ func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted confi
 
 // complete trains, evaluates, writes the report and prints the results.
 func (a *app) complete(cmd *cobra.Command, rows []string, o run.Options) error {
-	e, ended, err := a.whole(cmd, rows, o)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(a.summary(o.Dir, filepath.Join(o.Dir, rundir.Report), e), ended)
-}
-
-// whole does one run with evaluation and report. ended is the budget's error, where that ended the rounds.
-func (a *app) whole(cmd *cobra.Command, rows []string, o run.Options) (e *evaluation.Outcome, ended, err error) {
 	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
 	begun := time.Now()
 	again := quote.Shell(append(typed(cmd, "out"), "--out", o.Dir)...)
 	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer s.Close()
 	a.say("read data and models in %s: %d train clients, noise multiplier %.4g",
 		time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
-	ended = s.Train(cmd.Context())
+	ended := s.Train(cmd.Context()) // the budget's error, where that ended the rounds
 	if ended != nil && !refused(ended) {
-		return nil, nil, a.stopped(ended, o.Dir, again)
+		return a.stopped(ended, o.Dir, again)
 	}
-	e, err = s.Evaluate(cmd.Context(), a.evaluating(), rows...)
+	e, err := s.Evaluate(cmd.Context(), a.evaluating(), rows...)
 	if err != nil {
-		return nil, nil, a.stopped(err, o.Dir, again)
+		return a.stopped(err, o.Dir, again)
 	}
-	_, err = reporting.Write(o.Dir)
-	return e, ended, err
+	path, err := reporting.Write(o.Dir)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(a.summary(o.Dir, path, e), ended)
 }
 
 // evalProgress counts the work on all small models together, in thousands of tokens of a forward pass.

@@ -30,20 +30,11 @@ type worldFlags struct {
 // worldNames are the flags' names.
 var worldNames = []string{"world", "data", "private", "public", "model", "encoder", "small"}
 
-// typedName is the name of a flag that was given, "" if none was.
-func (f *worldFlags) typedName() string {
-	if f.cmd == nil {
-		return ""
-	}
-	return changed(f.cmd, worldNames...)
-}
-
 func (f *worldFlags) add(cmd *cobra.Command) {
 	f.cmd = cmd
 	cmd.Flags().StringVar(&f.name, "world", worlds.Default, "clients and public text: "+joined(worlds.Names()))
 	cmd.Flags().StringVar(&f.folder, "data", "", "folder of the files that a world reads (default: $"+
-		worlds.FolderVariable+", or "+
-		strings.Join(worlds.Folders, " or ")+", whichever is there)")
+		worlds.FolderVariable+", or "+strings.Join(worlds.Folders, " or ")+", whichever is there)")
 	cmd.Flags().StringVar(&f.private, "private", "", "Parquet file of clients, instead of a world; needs --public")
 	cmd.Flags().StringArrayVar(&f.public, "public", nil,
 		"file of public text, instead of the world's: Parquet, JSON lines or plain lines; may be repeated")
@@ -59,9 +50,8 @@ func smallFlag(cmd *cobra.Command, small *string) {
 func (f *worldFlags) addModels(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.model, "model", embeddedModel, "generator: "+joined(demoModels())+
 		", a model folder, or a name on the hub that popri model get has fetched; "+modelcache.SmolLM2+" is the small model, too, unless --small names one")
-	cmd.Flags().StringVar(&f.encoder, "encoder", "",
-		"encoder in which clients compare texts (default: the preset's): latent, "+
-			"hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
+	cmd.Flags().StringVar(&f.encoder, "encoder", "", "encoder in which clients compare texts (default: the preset's): "+
+		"latent, hashing, minilm, or a folder of sentence-transformers (BERT, RoBERTa, XLM-RoBERTa, MPNet or T5)")
 	smallFlag(cmd, &f.small)
 }
 

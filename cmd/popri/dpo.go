@@ -51,11 +51,6 @@ This training is not differentially private: the adapter can reveal the pairs to
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDPO(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *dpoOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	cmd.Flags().StringVar(&o.pairs, "pairs", "", "file of preference pairs, .jsonl or .parquet")
 	cmd.Flags().StringVar(&o.evalPairs, "eval-pairs", "", "file of held-out pairs, which are measured and not trained on")
@@ -66,6 +61,7 @@ func (o *dpoOptions) add(cmd *cobra.Command) {
 		"Hugging Face folder, or embedded (default: the configuration's model.path)")
 	cmd.Flags().StringVar(&o.out, "out", "", "folder of the adapter")
 	o.track.add(cmd)
+	return cmd
 }
 
 // training are the settings of the training that the flags describe.

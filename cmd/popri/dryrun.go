@@ -18,9 +18,8 @@ import (
 )
 
 func addDryRun(cmd *cobra.Command, dry *bool) {
-	cmd.Flags().BoolVar(dry, "dry-run", false,
-		"print the clients, the noise, ε, the time and memory, and what would be published; "+
-			"train and spend nothing, write no run, and end")
+	cmd.Flags().BoolVar(dry, "dry-run", false, "print the clients, the noise, ε, the time and memory, and what would "+
+		"be published; train and spend nothing, write no run, and end")
 }
 
 // dryRun prints what a new run would do. out is its folder, or "".
@@ -49,7 +48,7 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 		Rate    float64 `json:"flops_per_second"`
 		Seconds float64 `json:"seconds"`
 	}{d, rate, time}, func(w io.Writer) {
-		for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
+		for _, split := range clients.Splits {
 			n := d.Clients[split]
 			fmt.Fprintf(w, "%s clients\t%d, %d texts, %d words\n", split, n.Clients, n.Texts, n.Words)
 		}
@@ -61,10 +60,13 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 			fmt.Fprintf(w, "trained first\t%s, on the public text, unless the cache has it\n",
 				strings.Join(d.Trained, ", "))
 		}
-		fmt.Fprintf(w,
-			"time\tabout %s on this machine, as busy as it is now; reading texts comes on top\n",
-			roughly(time))
-		fmt.Fprintf(w, "memory\t%s; encoder, texts and libraries come on top\n", memoryOf(d.Work))
+		fmt.Fprintf(w, "time\tabout %s on this machine, as busy as it is now; reading texts comes on top\n", roughly(time))
+		fmt.Fprint(w, "memory\t")
+		if d.Work.Memory > 0 {
+			fmt.Fprintf(w, "%s for the generator, then ", humanize.IBytes(uint64(d.Work.Memory)))
+		}
+		fmt.Fprintf(w, "%s for the training of small models; encoder, texts and libraries come on top\n",
+			humanize.IBytes(uint64(d.Work.SmallMemory)))
 		for _, p := range d.Publishes {
 			fmt.Fprintf(w, "publishes\t%s\n", p)
 		}
@@ -80,13 +82,4 @@ func (a *app) dryRun(c configs.Config, out string, evaluation bool, rows ...stri
 func speed(c configs.Config) (rate float64, seconds func(flops float64) float64, err error) {
 	rate, err = benchmark.ProductRate(assembly.ComputeType(c.Model.DType))
 	return rate, func(flops float64) float64 { return 2 * flops / rate }, err
-}
-
-// memoryOf says what models need one after the other.
-func memoryOf(work cost.Work) string {
-	small := humanize.IBytes(uint64(work.SmallMemory)) + " for the training of small models"
-	if work.Memory == 0 {
-		return small
-	}
-	return humanize.IBytes(uint64(work.Memory)) + " for the generator, then " + small
 }

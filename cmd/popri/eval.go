@@ -60,17 +60,6 @@ the private text's own row is left out. With --synthetic the flag needs --out.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runEval(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-// addRows adds the flag that names rows of a run's table.
-func addRows(cmd *cobra.Command, rows *[]string) {
-	cmd.Flags().StringSliceVar(rows, "rows", nil, "rows of the table between ε = 0 and ε = ∞, each of which trains a small "+
-		"model: untuned, untrained, the method's name, written, selected, public_all, public_domain (default: all)")
-}
-
-func (o *evalOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	cmd.Flags().StringVar(&o.task, "task", "", "in-context: test labelled texts as demonstrations for a language model")
 	o.shown.add(cmd.Flags())
@@ -81,16 +70,21 @@ func (o *evalOptions) add(cmd *cobra.Command) {
 		"file of texts to evaluate, or folder of a model to test as it is")
 	cmd.Flags().StringVar(&o.private, "private", "",
 		"Parquet file of clients, or godoc (default: the configuration's data.private)")
-	cmd.Flags().StringVar(&o.model, "model", "",
-		"folder of the small model, or embedded (default: the configuration's downstream.model); with --task "+
-			"in-context, the language model")
+	cmd.Flags().StringVar(&o.model, "model", "", "folder of the small model, or embedded (default: the "+
+		"configuration's downstream.model); with --task in-context, the language model")
 	cmd.Flags().StringVar(&o.out, "out", "", "with --synthetic: folder for the figures and what --report-to writes")
-	cmd.Flags().BoolVar(&o.reference, "reference-private", false,
-		"with --run: declare the train clients' texts to be public or test "+
-			"data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
+	cmd.Flags().BoolVar(&o.reference, "reference-private", false, "with --run: declare the train clients' texts to be "+
+		"public or test data, on which a small model is trained (ε = ∞); the run's configuration keeps the declaration")
 	smallFlag(cmd, &o.small)
 	addRows(cmd, &o.rows)
 	o.track.add(cmd)
+	return cmd
+}
+
+// addRows adds the flag that names rows of a run's table.
+func addRows(cmd *cobra.Command, rows *[]string) {
+	cmd.Flags().StringSliceVar(rows, "rows", nil, "rows of the table between ε = 0 and ε = ∞, each of which trains a small "+
+		"model: untuned, untrained, the method's name, written, selected, public_all, public_domain (default: all)")
 }
 
 // runEval tests texts, or a run's product, by a small model.
@@ -109,18 +103,13 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 		if name := changed(cmd, "reference-private", "report-to", "protect-test", "rows", "small"); name != "" {
 			return usage(fmt.Errorf("--%s cannot be combined with --task %s", name, o.task))
 		}
-		return a.evalInContext(cmd, o.shown, o.flags, o.run, o.synthetic, o.private, o.model, o.out)
+		return a.evalInContext(cmd, o)
 	}
 	if cmd.Flags().Changed("protect-test") {
 		if name := changed(cmd, slices.Concat(inContextOnly, []string{"reference-private", "report-to", "rows"})...); name != "" {
 			return usage(fmt.Errorf("--%s cannot be combined with --protect-test", name))
 		}
-		of, err := smallSettings(o.small, o.flags.set...)
-		if err != nil {
-			return err
-		}
-		o.flags.set = append(of, o.flags.set...)
-		return a.evalProtected(cmd, o.flags, o.protect, o.run, o.synthetic, o.private, o.model, o.out)
+		return a.evalProtected(cmd, o)
 	}
 	if name := changed(cmd, inContextOnly...); name != "" {
 		return usage(fmt.Errorf("--%s needs --task %s", name, evaluator.InContext))
@@ -137,8 +126,7 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	}
 	if o.run != "" {
 		if name := changed(cmd, "private", "model", "out"); name != "" {
-			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
-				"configuration", name))
+			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own configuration", name))
 		}
 		return a.evalRun(cmd, o)
 	}
@@ -150,15 +138,20 @@ func (a *app) runEval(cmd *cobra.Command, o evalOptions) error {
 	return a.evalTexts(cmd, o)
 }
 
-// evalTexts trains the small model on texts of a file.
-func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
-	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
+// config is the configuration with the clients and the small model that the flags name.
+func (o *evalOptions) config() (configs.Config, error) {
 	of, err := smallSettings(o.small, o.flags.set...)
 	if err != nil {
-		return err
+		return configs.Config{}, err
 	}
 	o.flags.set = append(of, o.flags.set...)
-	c, err := o.flags.load()
+	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
+	return o.flags.load()
+}
+
+// evalTexts trains the small model on texts of a file.
+func (a *app) evalTexts(cmd *cobra.Command, o evalOptions) error {
+	c, err := o.config()
 	if err != nil {
 		return err
 	}

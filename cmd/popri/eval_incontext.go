@@ -60,34 +60,31 @@ func wordsOf(names []string) (map[string]string, error) {
 }
 
 // evalInContext evaluates the synthetic set of a run, or a file of texts with labels, as demonstrations.
-func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFlags, run, file, private, model,
-	out string) error {
-	o := x.InContextOptions
-	var err error
-	if o.Names, err = wordsOf(x.names); err != nil {
+func (a *app) evalInContext(cmd *cobra.Command, o evalOptions) (err error) {
+	x := o.shown.InContextOptions
+	if x.Names, err = wordsOf(o.shown.names); err != nil {
 		return usage(err)
 	}
-	o.Item = strings.ReplaceAll(o.Item, `\n`, "\n")
-	o.Out = out
-	if run != "" {
-		if !rundir.Exists(run) {
+	x.Item, x.Out = strings.ReplaceAll(x.Item, `\n`, "\n"), o.out
+	if run := o.run; run != "" {
+		switch {
+		case !rundir.Exists(run):
 			return usage(fmt.Errorf("%s holds no run", run))
-		}
-		if !rundir.Has(run, rundir.Synthetic) {
+		case !rundir.Has(run, rundir.Synthetic):
 			return usage(fmt.Errorf("%s holds no synthetic set yet: let the run end first (--resume)", run))
-		}
-		if flags.file, o.Out = filepath.Join(run, rundir.Config), run; out != "" {
+		case o.out != "":
 			return usage(errors.New("--out cannot be combined with --run, whose folder gets the figures"))
 		}
-		file = filepath.Join(run, rundir.Synthetic)
+		x.Out, o.flags.file = run, filepath.Join(run, rundir.Config)
+		o.synthetic = filepath.Join(run, rundir.Synthetic)
 	}
-	if o.Out != "" {
-		if err := checkFolder(o.Out); err != nil {
+	if x.Out != "" {
+		if err := checkFolder(x.Out); err != nil {
 			return err
 		}
 	}
-	flags.name(map[string]string{"data.private": private, "model.path": model})
-	c, err := flags.load()
+	o.flags.name(map[string]string{"data.private": o.private, "model.path": o.model})
+	c, err := o.flags.load()
 	if err != nil {
 		return err
 	}
@@ -97,8 +94,8 @@ func (a *app) evalInContext(cmd *cobra.Command, x inContextFlags, flags configFl
 	c.Model.Device = cmp.Or(a.device, c.Model.Device)
 	c.Downstream.Model = configs.Default().Downstream.Model // no small model is needed
 	p := a.progress()
-	o.Told = p.stages()
-	e, err := o.Evaluate(cmd.Context(), c, file)
+	x.Told = p.stages()
+	e, err := x.Evaluate(cmd.Context(), c, o.synthetic)
 	p.stop()
 	if err != nil {
 		return err

@@ -21,13 +21,13 @@ import (
 )
 
 // evalProtected evaluates the synthetic set of a run, or a file of texts, on test clients who are protected.
-func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float64, run, file, private, model,
-	out string) error {
-	if !(epsilon > 0) {
-		return usage(fmt.Errorf("--protect-test is %g, must be above 0", epsilon))
+func (a *app) evalProtected(cmd *cobra.Command, o evalOptions) error {
+	run, file, out := o.run, o.synthetic, o.out
+	if !(o.protect > 0) {
+		return usage(fmt.Errorf("--protect-test is %g, must be above 0", o.protect))
 	}
-	o := a.evaluating()
-	if o.Small = filepath.Join(cmp.Or(run, out), rundir.Small); run != "" {
+	options := a.evaluating()
+	if options.Small = filepath.Join(cmp.Or(run, out), rundir.Small); run != "" {
 		switch {
 		case !rundir.Exists(run):
 			return usage(fmt.Errorf("%s holds no run", run))
@@ -40,12 +40,11 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 		if file = filepath.Join(run, rundir.Synthetic); !rundir.Has(run, rundir.Synthetic) {
 			file = filepath.Join(run, rundir.Small)
 		}
-		flags.file, out = filepath.Join(run, rundir.Config), filepath.Join(run, rundir.ProtectedEval)
+		o.flags.file, out = filepath.Join(run, rundir.Config), filepath.Join(run, rundir.ProtectedEval)
 	} else if out == "" {
 		return usage(errors.New("--protect-test with --synthetic needs --out, the folder of ledger and release"))
 	}
-	flags.name(map[string]string{"data.private": private, "downstream.model": model})
-	c, err := flags.load()
+	c, err := o.config()
 	if err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 	if c, err = a.prepared(cmd, c); err != nil {
 		return err
 	}
-	if run != "" && (model != "" || slices.ContainsFunc(flags.set,
+	if run != "" && (o.model != "" || slices.ContainsFunc(o.flags.set,
 		func(s string) bool { return strings.HasPrefix(s, "downstream.model=") })) {
 		record, err := ledger.Inspect(filepath.Join(run, rundir.Ledger))
 		if err == nil {
@@ -65,7 +64,7 @@ func (a *app) evalProtected(cmd *cobra.Command, flags configFlags, epsilon float
 			return err
 		}
 	}
-	e, err := evaluator.Protect(cmd.Context(), c, file, out, epsilon, o)
+	e, err := evaluator.Protect(cmd.Context(), c, file, out, o.protect, options)
 	if err != nil {
 		return err
 	}

@@ -85,47 +85,29 @@ token.`,
 // check validates the flags and reports all impossible values.
 func (o *generateOptions) check() error {
 	var problems []string
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	if o.model == "" {
-		bad("--model names no folder")
-	}
-	if (o.prompts == "") == (o.prompt == "") {
-		bad("name either --prompts, a file, or --prompt, a text")
-	}
-	if o.Samples < 1 {
-		bad("--samples is %d, want 1 or more", o.Samples)
-	}
-	if !(o.Temperature >= 0) {
-		bad("--temperature is %g, want 0 or more", o.Temperature)
-	}
-	if !(o.TopP > 0 && o.TopP <= 1) {
-		bad("--top-p is %g, want more than 0 and at most 1", o.TopP)
-	}
-	if o.TopK < 0 {
-		bad("--top-k is %d, want 0 or more", o.TopK)
-	}
-	if o.MaxNewTokens < 1 {
-		bad("--max-new-tokens is %d, want 1 or more", o.MaxNewTokens)
-	}
-	if o.MinNewTokens < 0 || o.MinNewTokens > o.MaxNewTokens {
-		bad("--min-new-tokens is %d, want 0 to %d", o.MinNewTokens, o.MaxNewTokens)
-	}
-	if !slices.Contains(dtypes, o.dtype) {
-		bad("--dtype is %q, want %s", o.dtype, strings.Join(dtypes, ", "))
-	}
-	cache, err := humanize.ParseBytes(o.cache)
-	if err != nil || cache < 1 || cache > math.MaxInt64 {
-		bad("--cache is %q, want a size such as 512MiB", o.cache)
-	}
-	o.CacheBytes = int64(cache)
-	for _, stop := range o.Stop {
-		if stop == "" {
-			bad("--stop is empty")
+	want := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Sprintf(format, args...))
 		}
 	}
-	if o.out != "" && !textgen.CanWrite(o.out) {
-		bad("--out is %s, want a name that ends with %s", o.out, strings.Join(textgen.Extensions, " or "))
+	want(o.model != "", "--model names no folder")
+	want((o.prompts == "") != (o.prompt == ""), "name either --prompts, a file, or --prompt, a text")
+	want(o.Samples >= 1, "--samples is %d, want 1 or more", o.Samples)
+	want(o.Temperature >= 0, "--temperature is %g, want 0 or more", o.Temperature)
+	want(o.TopP > 0 && o.TopP <= 1, "--top-p is %g, want more than 0 and at most 1", o.TopP)
+	want(o.TopK >= 0, "--top-k is %d, want 0 or more", o.TopK)
+	want(o.MaxNewTokens >= 1, "--max-new-tokens is %d, want 1 or more", o.MaxNewTokens)
+	want(o.MinNewTokens >= 0 && o.MinNewTokens <= o.MaxNewTokens, "--min-new-tokens is %d, want 0 to %d", o.MinNewTokens,
+		o.MaxNewTokens)
+	want(slices.Contains(dtypes, o.dtype), "--dtype is %q, want %s", o.dtype, joined(dtypes))
+	cache, err := humanize.ParseBytes(o.cache)
+	want(err == nil && cache >= 1 && cache <= math.MaxInt64, "--cache is %q, want a size such as 512MiB", o.cache)
+	o.CacheBytes = int64(cache)
+	for _, stop := range o.Stop {
+		want(stop != "", "--stop is empty")
 	}
+	want(o.out == "" || textgen.CanWrite(o.out), "--out is %s, want a name that ends with %s", o.out,
+		strings.Join(textgen.Extensions, " or "))
 	switch len(problems) {
 	case 0:
 		return nil

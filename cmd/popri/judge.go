@@ -46,11 +46,6 @@ clients held out. Nothing about train clients is sent.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runJudge(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *judgeOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	o.track.add(cmd)
 	f := cmd.Flags()
@@ -63,6 +58,7 @@ func (o *judgeOptions) add(cmd *cobra.Command) {
 	f.StringVar(&o.Canaries, "canaries", "", "file of planted texts, one on each line")
 	f.StringVar(&o.Names, "names", "", "file of people's names, one on each line")
 	f.StringVar(&o.Out, "out", "", "folder for the page and the figures")
+	return cmd
 }
 
 // runJudge judges a product for the owner of the data.
@@ -72,19 +68,17 @@ func (a *app) runJudge(cmd *cobra.Command, o judgeOptions) error {
 	}
 	if o.Run != "" {
 		if name := changed(cmd, "against", "config", "preset", "set"); name != "" {
-			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own "+
-				"configuration", name))
+			return usage(fmt.Errorf("--%s cannot be combined with --run, which has its own configuration", name))
 		}
 	} else {
 		if o.against == "" || o.Out == "" {
 			return usage(errors.New("--product needs --against, a file of clients, and --out, a folder"))
 		}
 		o.flags.set = append(o.flags.set, "data.private="+o.against)
-		c, err := o.flags.load()
-		if err != nil {
+		var err error
+		if o.Config, err = o.flags.load(); err != nil {
 			return err
 		}
-		o.Config = c
 	}
 	o.Trackers, o.Warn = o.track.names, a.warn
 	p := a.progress()

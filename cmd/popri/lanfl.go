@@ -64,14 +64,13 @@ a model makes of them, and needs --unsafe. It writes shared.parquet and lanfl.js
 
 // runLanFL lets participants exchange examples.
 func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
-	if !o.unsafe {
+	switch {
+	case !o.unsafe:
 		return usage(errors.New("what it writes is made of train clients' texts and protects nobody; " +
 			"--unsafe says that this may be"))
-	}
-	if o.Out == "" {
+	case o.Out == "":
 		return usage(errors.New("--out names the folder for the samples"))
-	}
-	if rundir.Exists(o.Out) {
+	case rundir.Exists(o.Out):
 		return usage(fmt.Errorf("%s holds a run: name another folder", o.Out))
 	}
 	var err error
@@ -97,9 +96,8 @@ func (a *app) runLanFL(ctx context.Context, o lanflOptions) error {
 
 func lanflTable(w io.Writer, e *lanfl.Outcome) {
 	fmt.Fprintln(w, e.Private)
-	fmt.Fprintln(w,
-		"\nparticipant\ttexts\tshared\ttoo like\tmalformed\twrong without %\twrong with own %\town\twrong with "+
-			"others' %\tof others")
+	fmt.Fprintln(w, "\nparticipant\ttexts\tshared\ttoo like\tmalformed\twrong without %\twrong with own %\town\twrong "+
+		"with others' %\tof others")
 	for i, p := range e.Participants {
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%d\t%.1f\t%d\n", i+1, p.Texts, p.Shared, p.TooLike, p.Malformed,
 			100*p.ZeroShot, 100*p.Local, p.Shots, 100*p.Best, p.Synthetic)

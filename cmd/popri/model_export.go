@@ -45,8 +45,7 @@ of attention, the context is cut to it. Adapters are not exported: PEFT merges t
 // runModelExport writes a GGUF file of a folder.
 func (a *app) runModelExport(ctx context.Context, path string, o convert.ExportOptions) error {
 	if o.Out == "" || o.Type == "" {
-		return usage(errors.New("--out names the file to make, and --gguf its type: " +
-			joined(convert.GGUFTypes())))
+		return usage(errors.New("--out names the file to make, and --gguf its type: " + joined(convert.GGUFTypes())))
 	}
 	dir, err := modelcache.Dir(path, "generator")
 	if err != nil {

@@ -51,8 +51,7 @@ var getModel string
 // runModelGet fetches a model from the hub: config.json first, so that weights that popri could not use are not fetched.
 func (a *app) runModelGet(ctx context.Context, name, revision string) error {
 	if s, ok := modelcache.Find(name); ok {
-		return usage(fmt.Errorf("%s is %s, which does not come from the hub: %s fetches it", s.Name,
-			s.Title, s.Fetch))
+		return usage(fmt.Errorf("%s is %s, which does not come from the hub: %s fetches it", s.Name, s.Title, s.Fetch))
 	}
 	if err := errors.Join(hub.CheckName(name), hub.CheckRevision(revision)); err != nil {
 		return usage(err)
@@ -114,7 +113,6 @@ func readable(config []byte) error {
 	if err != nil || slices.Contains(lm.Families(), name) || slices.Contains(sentence.Kinds, name) {
 		return err
 	}
-	list := func(names []string) string { return strings.Join(names, ", ") }
-	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", list(lm.Generators()),
-		list(lm.Families()), list(sentence.Kinds)))
+	return lm.Unsupported(name, fmt.Sprintf("generators: %s; small models: %s; encoders: %s", joined(lm.Generators()),
+		joined(lm.Families()), joined(sentence.Kinds)))
 }

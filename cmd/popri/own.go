@@ -39,11 +39,10 @@ func (f ownFlag) check(cmd *cobra.Command, c configs.Config) error {
 		}
 		instead = append(instead, "--set", key+"="+right)
 	}
-	return usage(fmt.Errorf("data.private is %s, but %s: that is text of Go's source code, or learnt from it "+
-		"alone, and a run would spend ε on clients who write something else. With public text of your own, and "+
-		"models that are trained on it first (folders of models do as well):\n  %s\n--allow-embedded takes what is "+
-		"embedded nevertheless",
-		c.Data.Private, strings.Join(have, ", "), quote.Shell(instead...)))
+	return usage(fmt.Errorf("data.private is %s, but %s: that is text of Go's source code, or learnt from it alone, "+
+		"and a run would spend ε on clients who write something else. With public text of your own, and models that "+
+		"are trained on it first (folders of models do as well):\n  %s\n--allow-embedded takes what is embedded "+
+		"nevertheless", c.Data.Private, strings.Join(have, ", "), quote.Shell(instead...)))
 }
 
 // checkCells does so for the runs of a grid that are not begun.

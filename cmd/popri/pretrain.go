@@ -51,17 +51,11 @@ starting point (ε = 0), uses the part that prompts quote (Ω). All texts of a f
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runPretrain(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *pretrainOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "", "folder for the model and its tokenizer")
 	f.StringVar(&o.role, "role", "generator", "generator (trained on all public text) or device (on what prompts quote)")
-	f.StringArrayVar(&o.files, "public", nil,
-		"file of public text: Parquet, JSON lines or plain lines; may be repeated (default: godoc, the embedded "+
-			"default)")
+	f.StringArrayVar(&o.files, "public", nil, "file of public text: Parquet, JSON lines or plain lines; may be "+
+		"repeated (default: godoc, the embedded default)")
 	f.StringVar(&o.tokenizerDir, "tokenizer", "", "folder of an existing tokenizer (default: train one)")
 	f.StringVar(&o.goroot, "goroot", "", "Go toolchain whose source is read (default: the installed one)")
 	f.StringVar(&o.dtype, "dtype", "bfloat16", "type of activations: float32 or bfloat16; weights are float32")
@@ -80,6 +74,7 @@ func (o *pretrainOptions) add(cmd *cobra.Command) {
 	f.Float64Var(&o.WeightDecay, "weight-decay", 0.1, "decoupled weight decay")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of weights and order")
 	f.IntVar(&o.SaveEvery, "save-every", 250, "steps between two writes of the weights")
+	return cmd
 }
 
 // runPretrain trains a tokenizer and a small GPT.
@@ -113,8 +108,7 @@ func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 		return err
 	}
 	c := pretrain.NewCorpus(texts, tok)
-	a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(),
-		len(c.Held))
+	a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(), len(c.Held))
 	recipe := pretrain.Recipe{Role: o.role, Options: o.Options}
 	p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, o.files...)
 	p, err = pretrain.Make(cmd.Context(), o.out, filepath.Join(o.out, "training.safetensors"), c, tok, o.Options, p, func(st pretrain.Stats) {

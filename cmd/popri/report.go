@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,11 +38,7 @@ func (a *app) runReport(runs []string) error {
 			return err
 		}
 	}
-	return a.emit(map[string]any{"reports": paths}, func(w io.Writer) {
-		for _, p := range paths {
-			fmt.Fprintln(w, p)
-		}
-	})
+	return a.emit(map[string]any{"reports": paths}, func(w io.Writer) { fmt.Fprintln(w, strings.Join(paths, "\n")) })
 }
 
 func (a *app) compare() *cobra.Command {

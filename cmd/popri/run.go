@@ -69,11 +69,6 @@ waits for aggregate.minutes and continues with their sums. If too few clients re
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runRounds(cmd, o) },
 	}
-	o.add(cmd)
-	return cmd
-}
-
-func (o *runOptions) add(cmd *cobra.Command) {
 	o.flags.add(cmd)
 	o.flags.data.add(cmd)
 	o.flags.data.addModels(cmd)
@@ -86,6 +81,7 @@ func (o *runOptions) add(cmd *cobra.Command) {
 	addDryRun(cmd, &o.dry)
 	o.track.add(cmd)
 	o.behind.add(cmd)
+	return cmd
 }
 
 // follow takes the configuration of the run whose small model clients train further, if one is named.
@@ -112,14 +108,12 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	ownRun(&o, cmd)
 	if o.resume {
 		if other := changed(cmd, slices.Concat([]string{"config", "preset", "set", "at-clients"}, worldNames)...); other != "" {
-			return usage(fmt.Errorf("--resume uses the run's own configuration; do not combine it with --%s",
-				other))
+			return usage(fmt.Errorf("--resume uses the run's own configuration; do not combine it with --%s", other))
 		}
 	} else {
 		if err := o.follow(cmd); err != nil {
 			return err
 		}
-		var err error
 		if c, err = o.flags.load(); err != nil {
 			return err
 		}
@@ -129,8 +123,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 		return usage(errors.New("--accept-changes needs --resume"))
 	}
 	if o.dry && o.resume {
-		return usage(errors.New("--resume follows the plan that the run has; do not combine it " +
-			"with --dry-run"))
+		return usage(errors.New("--resume follows the plan that the run has; do not combine it with --dry-run"))
 	}
 	if !o.dry {
 		if err := checkFolder(o.out); err != nil {
@@ -152,8 +145,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	}
 	if c.Eval.ReferencePrivate && c.Data.Private != configs.Default().Data.Private {
 		a.warn("eval.reference_private is true: popri eval trains a small model on the train clients' texts " +
-			"themselves. " +
-			guarantee.Reference)
+			"themselves. " + guarantee.Reference)
 	}
 	stop, err := a.watchRun(cmd, o.live, o.out)
 	if err != nil {

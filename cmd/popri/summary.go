@@ -79,11 +79,7 @@ func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
 				out.Saved[x.Key] = *x.Saved
 			}
 			if x.Key == r.Main {
-				out.GapClosed = x.GapClosed
-				if x.GapClosedCI != nil {
-					ci := [2]float64(*x.GapClosedCI)
-					out.GapClosedCI = &ci
-				}
+				out.GapClosed, out.GapClosedCI = x.GapClosed, (*[2]float64)(x.GapClosedCI)
 			}
 		}
 	}

@@ -39,12 +39,13 @@ type column struct {
 }
 
 func evaluationColumns(e *evaluation.Outcome) []column {
-	percent := func(v *float64, decimals int) string {
+	number := func(v *float64, scale float64, decimals int) string {
 		if v == nil {
 			return ""
 		}
-		return fmt.Sprintf("%.*f", decimals, 100**v)
+		return fmt.Sprintf("%.*f", decimals, scale**v)
 	}
+	percent := func(v *float64, decimals int) string { return number(v, 100, decimals) }
 	interval := func(of func(downstream.Result) *downstream.Interval, decimals int) column {
 		return column{"95 % interval", func(r downstream.Result) string { return percentages(of(r), decimals) }}
 	}
@@ -58,14 +59,9 @@ func evaluationColumns(e *evaluation.Outcome) []column {
 		list = append(list, column{"macro F1 %", func(r downstream.Result) string { return percent(r.MacroF1, 2) }},
 			interval(func(r downstream.Result) *downstream.Interval { return r.MacroF1CI }, 2))
 	} else {
-		list = append(list, column{"perplexity",
-			func(r downstream.Result) string { return fmt.Sprintf("%.1f", r.Perplexity) }},
-			column{"bits a character", func(r downstream.Result) string {
-				if r.Bits == nil {
-					return ""
-				}
-				return fmt.Sprintf("%.3f", *r.Bits)
-			}},
+		list = append(list,
+			column{"perplexity", func(r downstream.Result) string { return number(&r.Perplexity, 1, 1) }},
+			column{"bits a character", func(r downstream.Result) string { return number(r.Bits, 1, 3) }},
 			column{"keystrokes saved %", func(r downstream.Result) string { return percent(r.Saved, 1) }})
 	}
 	return append(list, column{"gap closed %", func(r downstream.Result) string { return percent(r.GapClosed, 1) }},

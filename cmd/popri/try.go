@@ -42,9 +42,8 @@ func (a *app) runTry(ctx context.Context, run, addr string) error {
 		return usage(fmt.Errorf("cannot serve at %q: %w", addr, err))
 	}
 	a.warnOfViewers(l)
-	if err := a.emit(map[string]any{"url": address(l, ""), "run": run}, func(w io.Writer) {
-		fmt.Fprintln(w, address(l, ""))
-	}); err != nil {
+	err = a.emit(map[string]any{"url": address(l, ""), "run": run}, func(w io.Writer) { fmt.Fprintln(w, address(l, "")) })
+	if err != nil {
 		return err
 	}
 	return watch.Serve(ctx, l, tryout.Handler(l.Addr().String(), models), func() {})

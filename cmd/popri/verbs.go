@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -35,3 +36,25 @@ func trainer(small string) (federated.Trainer, error) { return run.OpenSmall(sma
 
 // refused reports whether the privacy budget did not cover what was asked.
 func refused(err error) bool { return errors.Is(err, ledger.ErrBudget) }
+
+// group makes a verb that only contains other verbs. Called alone or with an unknown word, it lists them.
+func group(use, short, example string, verbs ...*cobra.Command) *cobra.Command {
+	var names []string
+	for _, v := range verbs {
+		names = append(names, v.Name())
+	}
+	cmd := &cobra.Command{
+		Use:     use,
+		Short:   short,
+		Example: example,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(fmt.Errorf("name one of %s", joined(names)))
+			}
+			return usage(fmt.Errorf("%q is not one of %s", args[0], joined(names)))
+		},
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}

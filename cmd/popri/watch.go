@@ -66,9 +66,7 @@ func (a *app) runWatch(ctx context.Context, run string, f watchFlags) error {
 	a.warnOfViewers(l)
 	url := address(l, token)
 	err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": run},
-		func(w io.Writer) {
-			fmt.Fprintln(w, url)
-		})
+		func(w io.Writer) { fmt.Fprintln(w, url) })
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -142,11 +142,10 @@ func (w World) Layer(folder string) (configs.World, error) {
 		paths = append(paths, path)
 	}
 	if len(missing) > 0 {
-		return layer,
-			fault.Userf("the world %s reads %s (clients) and %s (public text), which do not come with popri, and the "+
-				"folder %s has no %s: name the folder that has these files with --data, or your own files with "+
-				"--private and --public",
-				w.Name, w.Client, strings.Join(w.Public, ", "), folder, strings.Join(missing, ", no "))
+		return layer, fault.Userf("the world %s reads %s (clients) and %s (public text), which do not come with "+
+			"popri, and the folder %s has no %s: name the folder that has these files with --data, or your own files "+
+			"with --private and --public", w.Name, w.Client, strings.Join(w.Public, ", "), folder, strings.Join(missing,
+			", no "))
 	}
 	layer.Set = append([]string{"data.private=" + paths[0],
 		fmt.Sprintf("data.public=%s", strings.Join(paths[1:], ","))}, w.Set...)

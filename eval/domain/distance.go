@@ -57,24 +57,20 @@ func Measure(ctx context.Context, pool []datasets.Text, population *clients.Popu
 	held := population.Split(clients.Validation)
 	texts := [][]string{datasets.Strings(drawn), clients.Texts(held), clients.Texts(population.Split(clients.Test))}
 	total, before := len(texts[0])+len(texts[1])+len(texts[2]), 0
-	encode := func(texts []string) (embedding.Matrix, error) {
+	var vectors [3]embedding.Matrix
+	for i, list := range texts {
 		var part func(done, total int)
 		if tell != nil {
 			part = func(done, _ int) { tell(before+done, total) }
 		}
-		m, err := embedding.InParts(ctx, encoder, texts, part)
-		before += len(texts)
-		return m, err
+		var err error
+		if vectors[i], err = embedding.InParts(ctx, encoder, list, part); err != nil {
+			return nil, err
+		}
+		before += len(list)
 	}
-	public, err := encode(texts[0])
-	if err != nil {
-		return nil, err
-	}
-	validation, err := encode(texts[1])
-	if err != nil {
-		return nil, err
-	}
-	if public.Rows < 4 || validation.Rows < 4 || len(held) < 2 {
+	public, validation, test := vectors[0], vectors[1], vectors[2]
+	if public.Rows < 4 || validation.Rows < 4 || test.Rows < 2 || len(held) < 2 {
 		return nil, nil
 	}
 	d := &Distance{Encoder: encoder.Name(), PublicTexts: public.Rows, ValidationTexts: validation.Rows}
@@ -84,13 +80,6 @@ func Measure(ctx context.Context, pool []datasets.Text, population *clients.Popu
 	}
 	if d.Frechet, d.Wasserstein, err = distances(public, reference); err != nil {
 		return nil, err
-	}
-	test, err := encode(texts[2])
-	if err != nil {
-		return nil, err
-	}
-	if test.Rows < 2 {
-		return nil, nil
 	}
 	if d.FrechetTest, d.WassersteinTest, err = distances(test, reference); err != nil {
 		return nil, err

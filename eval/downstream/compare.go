@@ -23,7 +23,9 @@ func (u Suite) compare(results []Result) error {
 	}
 	for i := range results {
 		r := &results[i]
-		r.Accuracy, r.Top3, r.Top5 = accuracyOf(r.scores), top3Of(r.scores), top5Of(r.scores)
+		all := total(r.scores)
+		r.Accuracy, r.Top3 = accuracyOf(r.scores), float64(all.Top3)/float64(all.Tokens)
+		r.Top5 = float64(all.Top5) / float64(all.Tokens)
 		if len(r.scores) > u.TestClients() {
 			for one := range slices.Chunk(r.scores, u.TestClients()) {
 				r.Accuracies = append(r.Accuracies, accuracyOf(one))

@@ -152,55 +152,49 @@ func typeOn(s *tensor.Scope, m Tested, k *keyboard.Keyboard, set Set, seed uint6
 // Interval is a 95 % confidence interval.
 type Interval [2]float64
 
-// sum adds up a figure of all clients.
-func sum(scores []Score, of func(Score) float64) (all float64) {
+// total adds up the scores of all clients; the labels of a classification are left out.
+func total(scores []Score) (all Score) {
 	for _, c := range scores {
-		all += of(c)
+		all.add(c)
 	}
 	return all
 }
 
-func tokensOf(scores []Score) float64 {
-	return sum(scores, func(c Score) float64 { return float64(c.Tokens) })
+func (s *Score) add(c Score) {
+	s.Tokens, s.Correct, s.Top3, s.Top5 = s.Tokens+c.Tokens, s.Correct+c.Correct, s.Top3+c.Top3, s.Top5+c.Top5
+	s.Loss, s.Characters, s.Typed, s.Saved = s.Loss+c.Loss, s.Characters+c.Characters, s.Typed+c.Typed, s.Saved+c.Saved
 }
-
-func lossOf(scores []Score) float64 { return sum(scores, func(c Score) float64 { return c.Loss }) }
 
 // accuracyOf is the fraction of all tokens that are predicted exactly.
 func accuracyOf(scores []Score) float64 {
-	return sum(scores, func(c Score) float64 { return float64(c.Correct) }) / tokensOf(scores)
-}
-
-// top3Of is the fraction of all tokens that are among the model's three likeliest ones, top5Of among its five.
-func top3Of(scores []Score) float64 {
-	return sum(scores, func(c Score) float64 { return float64(c.Top3) }) / tokensOf(scores)
-}
-
-func top5Of(scores []Score) float64 {
-	return sum(scores, func(c Score) float64 { return float64(c.Top5) }) / tokensOf(scores)
+	all := total(scores)
+	return float64(all.Correct) / float64(all.Tokens)
 }
 
 // perplexityOf is exp of the mean loss over all tokens.
-func perplexityOf(scores []Score) float64 { return math.Exp(lossOf(scores) / tokensOf(scores)) }
+func perplexityOf(scores []Score) float64 {
+	all := total(scores)
+	return math.Exp(all.Loss / float64(all.Tokens))
+}
 
 // bitsOf is the mean information of a character, in bits. Unlike perplexity, it compares models of different
 // vocabularies.
 func bitsOf(scores []Score) float64 {
-	return lossOf(scores) / math.Ln2 / sum(scores, func(c Score) float64 { return float64(c.Characters) })
+	all := total(scores)
+	return all.Loss / math.Ln2 / float64(all.Characters)
 }
 
 // savedOf is the fraction of keystrokes that suggestions save.
 func savedOf(scores []Score) float64 {
-	return sum(scores, func(c Score) float64 { return float64(c.Saved) }) /
-		sum(scores, func(c Score) float64 { return float64(c.Typed) })
+	all := total(scores)
+	return float64(all.Saved) / float64(all.Typed)
 }
 
 // folded adds up the trainings' scores of each of n clients; the labels of a classification are left out.
 func folded(scores []Score, n int) []Score {
 	out := make([]Score, n)
 	for i, s := range scores {
-		c := &out[i%n]
-		c.Tokens, c.Correct, c.Loss = c.Tokens+s.Tokens, c.Correct+s.Correct, c.Loss+s.Loss
+		out[i%n].add(s)
 	}
 	return out
 }

@@ -70,15 +70,3 @@ func (k *Keyboard) next(s *tensor.Scope, context string) (logits []float32) {
 	})
 	return logits
 }
-
-// suggest returns the suggestions after each of some texts.
-func (k *Keyboard) suggest(texts []string) (of [][]string, err error) {
-	for _, text := range texts {
-		words, err := k.Suggest(text)
-		if err != nil {
-			return nil, err
-		}
-		of = append(of, words)
-	}
-	return of, nil
-}

@@ -373,7 +373,13 @@ func (u Suite) suggest(src Source) ([][]string, error) {
 		return nil, err
 	}
 	defer k.Free()
-	return k.suggest(u.Typed)
+	of := make([][]string, len(u.Typed))
+	for i, text := range u.Typed {
+		if of[i], err = k.Suggest(text); err != nil {
+			return nil, err
+		}
+	}
+	return of, nil
 }
 
 // keep writes the model to the suite's folder, in place of an earlier one, and the adapter that made it, if any, to the

@@ -74,9 +74,8 @@ func (in Input) attributes(first, second []int) []Attribute {
 		}
 		size = min(size, n)
 	}
-	list := in.counters(size)
 	var out []Attribute
-	for _, l := range list {
+	for _, l := range in.counters(size) {
 		all := make([]counts, len(sets))
 		for i, s := range sets {
 			all[i] = l.count(s)
@@ -159,18 +158,18 @@ const lengthBin, mostRows = 10, 16
 // divergence is the Jensen-Shannon divergence of two distributions, in bits.
 func divergence(a, b counts) float64 {
 	var p, q []float64
-	keys := slices.Sorted(maps.Keys(a))
-	for k := range b {
-		if _, ok := a[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
 	ofA, ofB := a.sum(), b.sum()
-	for _, k := range keys {
+	for _, k := range union(a, b) {
 		p, q = append(p, a[k]/ofA), append(q, b[k]/ofB)
 	}
 	return stat.JensenShannon(p, q) / math.Ln2
+}
+
+// union are the values of two counts, sorted.
+func union(a, b counts) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
 }
 
 // sum is exact in any order, because counts are whole numbers.
@@ -187,9 +186,7 @@ func telling(product, clients counts, products, texts float64, ofTexts bool) (ou
 	if ofTexts {
 		p, q = products, texts
 	}
-	all := maps.Clone(product)
-	maps.Copy(all, clients)
-	for _, k := range slices.Sorted(maps.Keys(all)) {
+	for _, k := range union(product, clients) {
 		out = append(out, Share{k, product[k] / max(p, 1), clients[k] / max(q, 1)})
 	}
 	slices.SortStableFunc(out, func(a, b Share) int { return cmp.Compare(b.tells(), a.tells()) })

@@ -67,7 +67,7 @@ func (in Input) likeness(ctx context.Context, first, second []int) ([]Likeness, 
 	cut := 1 << 30
 	for _, s := range sets {
 		if s.name != PublicText {
-			cut = min(cut, median(s.texts))
+			cut = min(cut, median(s.texts, func(text string) int { return countWords(text) }))
 		}
 	}
 	vectors, drawn, n := make([]embedding.Matrix, len(sets)), make([][]string, len(sets)), mostTexts
@@ -133,30 +133,22 @@ func distances(texts, clients embedding.Matrix) (l Likeness, err error) {
 	return l, err
 }
 
-// median is the median number of words of texts.
-func median(texts []string) int {
-	lengths := make([]int, len(texts))
-	for i, text := range texts {
-		lengths[i] = len(words(text))
+// countWords is the number of words of texts together.
+func countWords(texts ...string) (n int) {
+	for _, text := range texts {
+		n += len(words(text))
 	}
-	return middle(lengths)
+	return n
 }
 
-// medianWords is the median number of words of clients.
-func medianWords(clients []Client) int {
-	lengths := make([]int, len(clients))
-	for i, c := range clients {
-		for _, text := range c.Texts {
-			lengths[i] += len(words(text))
-		}
+// median is the median of a count of each item of a list; 0 of none.
+func median[T any](list []T, count func(T) int) int {
+	counts := make([]int, len(list))
+	for i, item := range list {
+		counts[i] = count(item)
 	}
-	return middle(lengths)
-}
-
-func middle(lengths []int) int {
-	slices.Sort(lengths)
-	if len(lengths) == 0 {
+	if slices.Sort(counts); len(counts) == 0 {
 		return 0
 	}
-	return lengths[len(lengths)/2]
+	return counts[len(counts)/2]
 }

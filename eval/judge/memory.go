@@ -142,13 +142,11 @@ func (in Input) near(e embedded, m *Memory) {
 		}
 	}
 	m.Nearer, m.NearerCI = clusteredFraction(won, of, in.random("interval"))
-	bound, public := between(e), map[string]bool{}
-	for _, text := range in.Public {
-		public[text] = true
-	}
+	between, _ := nearest(e.controls, e.controls, func(i, j int) bool { return e.controlOf[i] != e.controlOf[j] })
+	bound := slices.Max(between)
 	cosines, at := nearest(e.product, e.members, anyRow)
 	for i, c := range cosines {
-		if row := e.productOf[i]; c > bound && !public[in.Product[row]] {
+		if row := e.productOf[i]; c > bound && !slices.Contains(in.Public, in.Product[row]) {
 			m.Copies = append(m.Copies, Copy{in.Members[e.memberOf[at[i]]].ID, c, in.Product[row], row})
 		}
 	}
@@ -166,12 +164,6 @@ func first(clients []int, n int) map[int]bool {
 		out[c] = true
 	}
 	return out
-}
-
-// between is the largest cosine of two texts of different controls.
-func between(e embedded) float64 {
-	cosines, _ := nearest(e.controls, e.controls, func(i, j int) bool { return e.controlOf[i] != e.controlOf[j] })
-	return slices.Max(cosines)
 }
 
 func anyRow(int, int) bool { return true }

@@ -97,7 +97,8 @@ type runs struct {
 // runs finds the longest runs. All clients count with their first words, as many as half of the clients of the group
 // with the shorter texts have, so that no group has more chances; clients with fewer words count with what they have.
 func (in Input) runs() runs {
-	most := min(medianWords(in.Members), medianWords(in.Controls))
+	length := func(c Client) int { return countWords(c.Texts...) }
+	most := min(median(in.Members, length), median(in.Controls, length))
 	v := vocabulary{}
 	product, public := newIndex(v, in.Product), newIndex(v, in.Public)
 	find := func(clients []Client) []run {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"gonum.org/v1/gonum/mat"
@@ -11,8 +12,7 @@ import (
 
 // AUC is the probability that a draw from high is above one from low, ties counted half: the area under the ROC curve.
 func AUC(high, low []float64) float64 {
-	sorted := append([]float64(nil), low...)
-	sort.Float64s(sorted)
+	sorted := slices.Sorted(slices.Values(low))
 	total := 0.0
 	for _, x := range high {
 		below := sort.SearchFloat64s(sorted, x)

@@ -47,18 +47,14 @@ func LoadRun(c configs.Config, warn func(string)) (*Corpus, error) {
 	if err := CheckLabels(c, corpus.Private); err != nil {
 		return nil, err
 	}
-	if c.Fed.Elsewhere() {
-		if warn != nil {
-			warn("the train clients are elsewhere (fed.clients above 0): nobody compares their texts with " +
-				"data.public, which prompts quote")
-		}
-		return corpus, checkPublic(c, corpus, warn)
-	}
-	train := len(corpus.Private.Split(clients.Train))
-	if train == 0 {
+	switch train, n := len(corpus.Private.Split(clients.Train)), c.Fed.ClientsPerRound; {
+	case c.Fed.Elsewhere() && warn != nil:
+		warn("the train clients are elsewhere (fed.clients above 0): nobody compares their texts with data.public, which " +
+			"prompts quote")
+	case c.Fed.Elsewhere():
+	case train == 0:
 		return nil, fault.Userf("%s has no train clients", c.Data.Private)
-	}
-	if n := c.Fed.ClientsPerRound; n >= train {
+	case n >= train:
 		return nil, fault.Userf("fed.clients_per_round is %d, must be fewer than the %d train clients", n, train)
 	}
 	return corpus, checkPublic(c, corpus, warn)
@@ -74,9 +70,8 @@ func LoadPrivate(c configs.Config) (*clients.Population, error) {
 	held := &clients.Population{Name: p.Name, Unit: p.Unit,
 		Clients: append(p.Split(clients.Validation), p.Split(clients.Test)...)}
 	if n := len(p.Clients) - len(held.Clients); n > 0 && c.Data.Private != embedded {
-		return nil,
-			fault.Userf("data.private: %s has %d train clients, whom a run with fed.clients above 0 must not read: "+
-				"name a file of validation and test clients, or %s", c.Data.Private, n, configs.None)
+		return nil, fault.Userf("data.private: %s has %d train clients, whom a run with fed.clients above 0 must not read: "+
+			"name a file of validation and test clients, or %s", c.Data.Private, n, configs.None)
 	}
 	return held, nil
 }

@@ -246,9 +246,8 @@ func OpenLedger(c configs.Config, dir string, want ledger.Budget) (l *ledger.Led
 	if got != want {
 		err := fault.Userf("%s is for another budget: %s", path, strings.Join(want.Differs(got), "; "))
 		if got.Data != want.Data {
-			err = fault.Userf("%s is for other clients: the train clients' texts in %s have changed, or the key "+
-				"for tags of private data (%s) is another one",
-				path, c.Data.Private, datakey.Variable)
+			err = fault.Userf("%s is for other clients: the train clients' texts in %s have changed, or the key for "+
+				"tags of private data (%s) is another one", path, c.Data.Private, datakey.Variable)
 		}
 		return nil, errors.Join(err, l.Close())
 	}

@@ -167,7 +167,11 @@ func joined(c configs.Config, e embedding.Encoder) embedding.Encoder {
 // newSentence opens or fits the encoder of sentences.
 func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, error) {
 	if !slices.Contains(configs.Encoders, c.Scoring.Encoder) {
-		e, err := openSentence(c.Scoring.Encoder, c.Model.DType)
+		dir, err := EncoderDir(c.Scoring.Encoder)
+		if err != nil {
+			return nil, fault.Userf("scoring.encoder: %w", err)
+		}
+		e, err := torch.Open(dir, ComputeType(c.Model.DType))
 		if err != nil {
 			return nil, fault.Userf("scoring.encoder: %w", err)
 		}
@@ -181,17 +185,4 @@ func newSentence(c configs.Config, public datasets.Public) (embedding.Encoder, e
 		return embedding.FitLatent(datasets.Strings(texts), embedding.LatentConfig{Dim: c.Scoring.Dim})
 	}
 	return embedding.FitHashing(datasets.Strings(texts), embedding.HashingConfig{Dim: c.Scoring.Dim})
-}
-
-// openSentence opens a sentence encoder by its path or name.
-func openSentence(path, dtype string) (embedding.Encoder, error) {
-	dir, err := EncoderDir(path)
-	if err != nil {
-		return nil, err
-	}
-	e, err := torch.Open(dir, ComputeType(dtype))
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
 }

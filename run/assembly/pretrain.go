@@ -65,8 +65,7 @@ func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (conf
 				}
 			}}
 		dir, made, err := cache.Model(ctx, public, recipe, func(vocab int) pretrain.Provenance {
-			return recipe.Provenance(vocab, public, version.Program(), runtime.Version(),
-				publicFiles(c.Data.Public)...)
+			return recipe.Provenance(vocab, public, version.Program(), runtime.Version(), publicFiles(c.Data.Public)...)
 		})
 		if err != nil {
 			return c, err

@@ -193,10 +193,9 @@ func (a *Audited) play(g fedsim.Game) error {
 	}
 	a.Canary = &outcome
 	if !outcome.Holds() {
-		a.Problems = append(a.Problems,
-			fmt.Sprintf("The canary game shows ε of at least %s, more than the %s that is claimed: "+
-				"the mechanism does not do what it says.", accountant.RoundDown(outcome.LowerBound(), 4),
-				accountant.RoundUp(outcome.Claimed, 6)))
+		a.Problems = append(a.Problems, fmt.Sprintf("The canary game shows ε of at least %s, more than the %s that is "+
+			"claimed: the mechanism does not do what it says.", accountant.RoundDown(outcome.LowerBound(), 4),
+			accountant.RoundUp(outcome.Claimed, 6)))
 	}
 	return nil
 }

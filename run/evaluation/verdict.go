@@ -46,9 +46,8 @@ func (e *Outcome) Verdict() string {
 	}
 	difference := signed(100**best.Deficit) + " points of accuracy"
 	if best.DeficitCI == nil {
-		return chosen +
-			fmt.Sprintf("The small model has %s against the strongest baseline, %s. There are no intervals, so nothing "+
-				"says whether that is chance.", difference, best.Name)
+		return chosen + fmt.Sprintf("The small model has %s against the strongest baseline, %s. There are no "+
+			"intervals, so nothing says whether that is chance.", difference, best.Name)
 	}
 	low, high := 100*best.DeficitCI[0], 100*best.DeficitCI[1]
 	words, chance := "The small model is better than the strongest baseline, "+
@@ -60,10 +59,9 @@ func (e *Outcome) Verdict() string {
 		words = "The small model and the strongest baseline, " + best.Name + ", are not distinguishable"
 		chance = "so it could be the choice of test clients"
 	}
-	return chosen +
-		fmt.Sprintf("%s: %s (95 %% interval over %d test clients %s to %s), %s. Other seeds show how much another "+
-			"run's noise and samples change; this interval does not.", words, difference, e.Clients, signed(low),
-			signed(high), chance)
+	return chosen + fmt.Sprintf("%s: %s (95 %% interval over %d test clients %s to %s), %s. Other seeds show how much "+
+		"another run's noise and samples change; this interval does not.", words, difference, e.Clients, signed(low),
+		signed(high), chance)
 }
 
 // signed writes a number with its sign, and a minus as the pages have it.

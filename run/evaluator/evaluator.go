@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"popri/accountant/guarantee"
 	"popri/configs"
@@ -16,6 +17,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/datakey"
 	"popri/internal/fault"
+	"popri/internal/rng"
 	"popri/run/assembly"
 	"popri/run/evaluation"
 )
@@ -131,4 +133,18 @@ func protocol(d configs.Downstream, r configs.Recipe) string {
 		text += fmt.Sprintf("; each figure is of the tokens of %d such trainings together, whose spread the intervals count, too", d.Trainings)
 	}
 	return text
+}
+
+// typedTexts is the number of texts whose beginnings a report shows with the small models' suggestions.
+const typedTexts = 20
+
+// typed returns beginnings of a source's texts, drawn by the seed, which end before a word.
+func typed(src downstream.Source, seed uint64) (list []string) {
+	for _, i := range rng.New(seed, "evaluate", "typed").Perm(len(src.Texts)) {
+		words := strings.Fields(src.Texts[i])
+		if n := min(12, 2*len(words)/3); n >= 4 && len(list) < typedTexts {
+			list = append(list, strings.Join(words[:n], " ")+" ")
+		}
+	}
+	return list
 }

@@ -94,9 +94,8 @@ func classes(c configs.Config, population *clients.Population, public []datasets
 	}
 	if trained == nil {
 		if len(all) < 2 {
-			return nil,
-				fault.Userf("downstream.task is \"classification\", and all public and validation texts have one label: " +
-					"two are needed")
+			return nil, fault.Userf("downstream.task is \"classification\", and all public and validation texts have one " +
+				"label: two are needed")
 		}
 		return all, nil
 	}
@@ -158,9 +157,8 @@ func labelNotes(population *clients.Population, all []string, sources []downstre
 	}
 	for _, src := range sources {
 		if labels, texts := missing(src); labels > 0 {
-			notes = append(notes,
-				fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d labels): what is "+
-					"trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
+			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d "+
+				"labels): what is trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
 		}
 	}
 	return notes

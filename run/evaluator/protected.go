@@ -60,7 +60,11 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 		return nil, err
 	}
 	src.Name = filepath.Base(file)
-	key, err := identityOf(src, file)
+	identity, of := atomicfile.SHA256, textsFile(file)
+	if src.Model != "" {
+		identity, of = lm.Identity, src.Model
+	}
+	key, err := identity(of)
 	if err != nil {
 		return nil, err
 	}
@@ -115,14 +119,6 @@ func asked(key string) string { return "accuracy " + key + " " }
 
 func otherTexts(dir string, err error) error {
 	return fault.Userf("%s holds the answer for other texts, and the test clients' budget is spent: %w", dir, err)
-}
-
-// identityOf is a hash of a file of texts, or of a model's folder.
-func identityOf(src downstream.Source, file string) (string, error) {
-	if src.Model != "" {
-		return lm.Identity(src.Model)
-	}
-	return atomicfile.SHA256(textsFile(file))
 }
 
 // testBudget protects the test clients.

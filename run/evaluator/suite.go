@@ -55,8 +55,7 @@ func newSuite(c configs.Config, population *clients.Population, public []dataset
 		Length: d.Length, Rows: recipe.Rows, LearningRates: d.LearningRates, Trainings: d.Trainings, Schedule: recipe.Schedule,
 		Warmup: recipe.Warmup, Measured: recipe.Measured, Tested: recipe.Tested, Patience: recipe.Patience,
 		WeightDecay: recipe.WeightDecay, MaxNorm: recipe.MaxGradNorm, Dropout: recipe.Dropout, EvalEvery: d.EvalEvery,
-		Best: d.Best,
-		Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
+		Best: d.Best, Seed: rng.Seed(c.Seed, "downstream"), Compute: assembly.ComputeType(c.Model.DType)}
 	if d.Adapter == "lora" {
 		options.LoRA = new(preference.Adapter(configs.LoRA{Rank: assembly.SmallRank, Alpha: 2 * assembly.SmallRank}, dir))
 	}

@@ -111,27 +111,23 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, g.over(err)
 		}
-		refused := refusals(shares[aggregate.Leader], shares[aggregate.Helper])
+		leader, helper := shares[aggregate.Leader], shares[aggregate.Helper]
+		refused := guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)),
+			Invalid: int(max(leader.Invalid, helper.Invalid))}
 		if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Refusals), refused); err != nil {
 			return nil, 0, err
 		}
 		if refused != (guarantee.Refusals{}) && tell != nil {
 			tell(fmt.Sprintf("round %d: %v", r.Round, refused))
 		}
-		steps, reports, err = aggregate.Merge(a, shares[aggregate.Leader], shares[aggregate.Helper])
+		steps, reports, err = aggregate.Merge(a, leader, helper)
 		if err != nil {
-			seen := sha256.Sum256(append(shares[aggregate.Leader].Encode(), shares[aggregate.Helper].Encode()...))
-			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]),
-				Reports: int(max(shares[aggregate.Leader].Reports, a.Least)), Err: err, Charged: g.forget}
+			seen := sha256.Sum256(append(leader.Encode(), helper.Encode()...))
+			err = &fedsim.Unusable{Hash: hex.EncodeToString(seen[:]), Reports: int(max(leader.Reports, a.Least)), Err: err,
+				Charged: g.forget}
 		}
 		return steps, reports, err
 	}
-}
-
-// refusals are what both aggregators refused.
-func refusals(leader, helper *aggregate.Share) guarantee.Refusals {
-	return guarantee.Refusals{Unproved: int(max(leader.Refused, helper.Refused)),
-		Invalid: int(max(leader.Invalid, helper.Invalid))}
 }
 
 // gathering is a round that is asked.
@@ -152,8 +148,7 @@ func (g *gathering) announcement(asked question) (*aggregate.Announcement, error
 	hash := sha256.Sum256(content)
 	a := &aggregate.Announcement{Version: aggregate.Version, Nonce: rand.Text(), Round: uint64(g.Round),
 		Question: hash[:], Query: g.Query.Name(), Values: uint64(g.Query.Len()), Bound: g.Query.Bound(), Sigma: g.sigma,
-		Clients:      uint64(g.clients),
-		Least:        uint64(g.c.Aggregate.Least),
+		Clients: uint64(g.clients), Least: uint64(g.c.Aggregate.Least),
 		Deadline:     uint64(time.Now().Add(time.Duration(g.c.Aggregate.Minutes*float64(time.Minute))).Unix()) + 1,
 		InsecureSeed: g.c.Privacy.InsecureSeededNoise}
 	if g.c.Aggregate.Proof == aggregate.RangeProof {

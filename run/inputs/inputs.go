@@ -83,9 +83,8 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 		if err != nil {
 			// Training does not need the small model, and the evaluation reports that it is missing. If it cannot be
 			// looked at now, it may be there later, and would be another input.
-			var failed *fs.PathError
-			unread := errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist)
-			if m.Key == "downstream.model" && !unread {
+			_, failed := errors.AsType[*fs.PathError](err)
+			if m.Key == "downstream.model" && (!failed || errors.Is(err, fs.ErrNotExist)) {
 				continue
 			}
 			return in, err

@@ -35,8 +35,7 @@ func Provenance(c configs.Config, r Origin) (map[string]string, error) {
 	p := map[string]string{
 		"go": runtime.Version(), "libtorch": version.Libtorch(), "program": version.Program(),
 		"public": r.Public, "public_sha256": r.Inputs.Content[publicKey],
-		"private": r.Private, "clients": fmt.Sprint(r.Clients),
-		"unit":             r.Unit,
+		"private": r.Private, "clients": fmt.Sprint(r.Clients), "unit": r.Unit,
 		"noise_multiplier": fmt.Sprintf("%.6g", r.Sigma), "encoder": r.Inputs.Content[encoderKey],
 		"compute": r.Inputs.Content[computeKey], "threads": fmt.Sprint(tensor.Threads()),
 		"device": tensor.DefaultDevice().String(),

@@ -26,6 +26,5 @@ func (c Claim) String() string {
 	return fmt.Sprintf("Not private in the sense of this program. With %d of at least %d texts behind each of %d "+
 		"samples, LanFL's choice of texts gives one text ε = %.3g and δ = %.3g for all of a participant's samples. A "+
 		"δ of k/(n+1) for each sample is also the δ of publishing k texts as they are; popri refuses a δ of 1 / "+
-		"clients or more elsewhere.",
-		c.Records, c.Least, c.Samples, c.Epsilon, c.Delta)
+		"clients or more elsewhere.", c.Records, c.Least, c.Samples, c.Epsilon, c.Delta)
 }

@@ -174,14 +174,12 @@ func (o Options) pool(train []clients.Client, seed uint64) ([]holdings, error) {
 	for i, list := range texts {
 		random.Shuffle(len(list), func(a, b int) { list[a], list[b] = list[b], list[a] })
 		n := min(o.Tests, len(list)/2)
-		held[i] = holdings{own: list[n:], tests: list[:n]}
-	}
-	for i, h := range held {
-		if len(h.own) <= o.Records || len(h.tests) == 0 {
-			return nil,
-				fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool the "+
-					"clients into fewer participants", i+1, o.Participants, len(h.own), o.Records)
+		own, tests := list[n:], list[:n]
+		if len(own) <= o.Records || len(tests) == 0 {
+			return nil, fault.Userf("participant %d of %d has %d texts to draw from, and %d are behind each sample: pool "+
+				"the clients into fewer participants", i+1, o.Participants, len(own), o.Records)
 		}
+		held[i] = holdings{own, tests}
 	}
 	return held, nil
 }

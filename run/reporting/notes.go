@@ -32,8 +32,7 @@ func selected(s rounds.Selection) string {
 			"without noise: validation clients are not protected."
 	}
 	return fmt.Sprintf("The model's part of the synthetic set was written with %s: of all rounds, their samples had the "+
-		"least "+what,
-		adapters, s.Value)
+		"least "+what, adapters, s.Value)
 }
 
 // convergence says whether the rounds continued as long as they helped, and, if they did not, at which pace; "" where
@@ -58,9 +57,8 @@ func convergence(c configs.Config, planned int, figures []series.Round, seconds 
 		publicNearer(figures, by, p.Last))
 	switch {
 	case settled:
-		return text +
-			fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %s, so the rounds ended "+
-				"(trainer.patience).", p.Least, quote.Count(p.Idle, "measurement", "measurements")), true
+		return text + fmt.Sprintf(" It did not fall below %.4f by more than chance in the last %s, so the rounds "+
+			"ended (trainer.patience).", p.Least, quote.Count(p.Idle, "measurement", "measurements")), true
 	case p.Idle == 1:
 		return text + " The last did not fall by more than chance.", false
 	case p.Idle > 1:
@@ -69,8 +67,7 @@ func convergence(c configs.Config, planned int, figures []series.Round, seconds 
 	text += " It was still falling when the rounds ended: the run had not converged."
 	if c.Scoring.Release == "once" {
 		text += " More rounds cost time and no privacy; with trainer.rounds=auto, they go on as long as the samples " +
-			"come nearer. Text that lies nearer does not always teach more." +
-			pace(figures, by, seconds)
+			"come nearer. Text that lies nearer does not always teach more." + pace(figures, by, seconds)
 	}
 	return text, false
 }
@@ -100,26 +97,5 @@ func pace(figures []series.Round, by string, seconds map[int]float64) string {
 	}
 	return fmt.Sprintf(" The last two rounds took %s each and lowered it by %.4f each; another hour is %.0f such "+
 		"rounds. The pace slows as the samples come near.", time.Duration(took*float64(time.Second)).Round(time.Second),
-		(*before-*after)/2,
-		3600/took)
-}
-
-// engineNotes say, for the report, which other program wrote the samples.
-func engineNotes(c configs.Config) (notes []string) {
-	if url := c.Generate.Server(); url != "" {
-		notes = append(notes,
-			fmt.Sprintf("A vLLM server drew the samples (generate.engine=vllm:%s). Each adapter had to change its "+
-				"log-probabilities of prompts as it does in popri. Another run may draw other samples.", url))
-	}
-	return notes
-}
-
-// unseen says what the generator knows of the clients' domain that data.public lacks; "" for nothing.
-func unseen(c configs.Config) string {
-	if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
-		return fmt.Sprintf("The embedded generator was trained on all public text, the public files of the clients' own "+
-			"folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s trains a generator "+
-			"without them.", c.Data.Public)
-	}
-	return ""
+		(*before-*after)/2, 3600/took)
 }

@@ -60,7 +60,11 @@ func Of(dir string) (report.Report, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Notes = append(append(r.Notes, told...), engineNotes(*c)...)
+	r.Notes = append(r.Notes, told...)
+	if url := c.Generate.Server(); url != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("A vLLM server drew the samples (generate.engine=vllm:%s). Each adapter had "+
+			"to change its log-probabilities of prompts as it does in popri. Another run may draw other samples.", url))
+	}
 	stages, perRound, err := Shared(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err

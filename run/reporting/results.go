@@ -56,9 +56,8 @@ func addResults(r *report.Report, e *evaluation.Outcome, d method.Description) {
 		r.Notes = append(r.Notes, e.PublicDistance.String())
 	}
 	if len(others) > 0 {
-		r.Notes = append(r.Notes,
-			fmt.Sprintf("%s does not beat everything here: it has %.2f %% and is no better than %s.",
-				d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s does not beat everything here: it has %.2f %% and is no better than %s.",
+			d.Title, 100*product.Accuracy, strings.Join(others, ", ")))
 	}
 }
 
@@ -70,8 +69,7 @@ func measured(e *evaluation.Outcome) string {
 			"Intervals are 95 %% bootstrap intervals over clients. Every model starts from the same weights with the "+
 			"same new head, unless downstream.model has a trained one, and %s, in the same way for all. A written "+
 			"text has the label of the public texts that its prompt quoted; nothing checks that it fits.", e.Clients,
-			e.Labels,
-			e.Protocol)
+			e.Labels, e.Protocol)
 	}
 	return fmt.Sprintf("Accuracy is the share of next tokens predicted exactly, over all tokens of %d private test "+
 		"clients; intervals are 95 %% bootstrap intervals over clients. Every model starts from the ε = 0 weights "+

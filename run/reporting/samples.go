@@ -51,18 +51,14 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 		share = fmt.Sprintf("; %d of the synthetic set's %d rows", len(written), len(product))
 	}
 	add("After", methods.Of(*c).Product+share, written)
-	add("Chosen",
-		fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of the "+
-			"synthetic set's %d rows",
-			len(public), len(product)), public)
+	add("Chosen", fmt.Sprintf("public texts, word for word, capitals aside, that the clients' noised answer chose; %d of "+
+		"the synthetic set's %d rows", len(public), len(product)), public)
 	if c.Data.Private == "godoc" && len(r.Samples.Columns) > 0 {
 		g, err := assembly.Embedded()
 		if err != nil {
 			return err
 		}
-		r.Samples.Columns = append(r.Samples.Columns,
-			report.SampleColumn{Name: "Real", Note: "public texts of the clients' domain",
-				Texts: pick(datasets.Strings(g.Public.InDomain), n)})
+		add("Real", "public texts of the clients' domain", datasets.Strings(g.Public.InDomain))
 		note := "The prompts' corpus Ω is the standard library without runtime, go/, internal, reflect, debug and " +
 			"simd. It was chosen so that the small model does not know the clients' domain beforehand"
 		if c.Data.Public == "godoc" {
@@ -70,8 +66,10 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 				"knowledge out"
 		}
 		r.Notes = append(r.Notes, note+".")
-		if note := unseen(*c); note != "" {
-			r.Notes = append(r.Notes, note)
+		if c.Model.Path == "embedded" && c.Data.Public == "godoc-without-domain" {
+			r.Notes = append(r.Notes, fmt.Sprintf("The embedded generator was trained on all public text, the public files "+
+				"of the clients' own folders included, which data.public=%s leaves out of prompts and pool. --world %[1]s "+
+				"trains a generator without them.", c.Data.Public))
 		}
 	}
 	return nil

@@ -15,16 +15,13 @@ import (
 
 // LoadModel reads the model in dir for sampling, with weights and products of the type compute. An adapter's PEFT
 // folder, if given, is merged into it. Errors are the user's.
-func LoadModel(dir, adapter string, compute tensor.DType) (*lm.Model, error) {
-	m, err := loadModel(dir, adapter, lm.Options{Weights: compute, Compute: compute, Sampling: true})
-	return m, fault.User(err)
-}
-
-func loadModel(dir, adapter string, o lm.Options) (*lm.Model, error) {
+func LoadModel(dir, adapter string, compute tensor.DType) (_ *lm.Model, err error) {
+	defer func() { err = fault.User(err) }()
+	o := lm.Options{Weights: compute, Compute: compute, Sampling: true}
 	if adapter == "" {
 		return lm.Load(dir, o)
 	}
-	m, err := lm.Load(dir, lm.Options{Compute: o.Compute})
+	m, err := lm.Load(dir, lm.Options{Compute: compute})
 	if err != nil {
 		return nil, err
 	}
@@ -107,14 +104,11 @@ func Draw(ctx context.Context, m *lm.Model, tok *tokenizer.Tokenizer, prompts []
 
 // cutAt returns the part of a text before the first of the stop texts, and whether there is one.
 func cutAt(text string, stops []string) (string, bool) {
-	at := -1
+	at, found := len(text), false
 	for _, stop := range stops {
-		if i := strings.Index(text, stop); i >= 0 && (at < 0 || i < at) {
-			at = i
+		if i := strings.Index(text, stop); i >= 0 {
+			at, found = min(at, i), true
 		}
 	}
-	if at < 0 {
-		return text, false
-	}
-	return text[:at], true
+	return text[:at], found
 }

@@ -47,7 +47,7 @@ func OpenLog(dir string) (*Log, error) {
 // Close writes the event "close" and closes the file. A nil log is closed.
 func (l *Log) Close() {
 	if l != nil && l.file != nil {
-		l.forget()
+		l.finish() // of a stage that failed
 		l.Write("close", nil)
 		l.file.Close()
 	}
@@ -80,7 +80,7 @@ func (l *Log) Stage(name string, f func() error) error {
 }
 
 func (l *Log) begin(name string, round int) {
-	l.forget()
+	l.finish() // of a stage that failed
 	s := &underway{name: name, round: round, watch: memory.Begin(), ended: make(chan struct{})}
 	l.stage = s
 	l.Write("stage_begin", map[string]any{"stage": name, "round": round})
@@ -117,9 +117,6 @@ func (l *Log) finish() (s *underway, peak int64) {
 	s.alive.Wait()
 	return s, s.watch.End()
 }
-
-// forget ends the watch of a stage that failed.
-func (l *Log) forget() { l.finish() }
 
 func (l *Log) end(took time.Duration) {
 	s, peak := l.finish()

@@ -6,6 +6,7 @@ package tracking
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -43,9 +44,8 @@ func Open(names []string, dir string, c configs.Config, warn func(string)) *List
 		t.dir = dir
 		history, err := t.history()
 		run.History = history
-		run.Tags = append(run.Tags, trackers.Pair{Name: "method", Value: c.Method},
-			trackers.Pair{Name: "epsilon", Value: fmt.Sprint(c.Privacy.Epsilon)},
-			trackers.Pair{Name: "delta", Value: fmt.Sprint(c.Privacy.Delta)})
+		run.Tags = append(run.Tags, trackers.Pair{Name: "method", Value: c.Method}, trackers.Pair{Name: "epsilon",
+			Value: fmt.Sprint(c.Privacy.Epsilon)}, trackers.Pair{Name: "delta", Value: fmt.Sprint(c.Privacy.Delta)})
 		return err
 	})
 }
@@ -219,4 +219,23 @@ func status(err error) trackers.Status {
 		return trackers.Killed
 	}
 	return trackers.Failed
+}
+
+// describe is what a configuration says about the run in dir.
+func describe(dir string, c configs.Config) trackers.Run {
+	name := filepath.Base(dir)
+	if absolute, err := filepath.Abs(dir); err == nil {
+		name = filepath.Base(absolute)
+	}
+	run := trackers.Run{Dir: dir, Name: name, YAML: c.YAML(), Getenv: os.Getenv}
+	for _, k := range configs.Keys() {
+		v, _ := c.Get(k.Name)
+		run.Params = append(run.Params, trackers.Pair{Name: k.Name, Value: fmt.Sprint(v)})
+	}
+	for _, name := range []string{"program", "libtorch", "compute", "device", "clients", "noise_multiplier"} {
+		if v := c.Provenance[name]; v != "" {
+			run.Tags = append(run.Tags, trackers.Pair{Name: name, Value: v})
+		}
+	}
+	return run
 }

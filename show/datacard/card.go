@@ -95,11 +95,11 @@ func frontMatter(facts guarantee.Facts, r Result, t table, o Options) metadata {
 	return m
 }
 
-// compose returns the card.
-func compose(run string, facts guarantee.Facts, r Result, t table, o Options) ([]byte, error) {
+// writeCard writes the card into the folder out.
+func writeCard(run, out string, facts guarantee.Facts, r Result, t table, o Options) error {
 	front, err := yaml.Marshal(frontMatter(facts, r, t, o))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\n", front, o.Name)
@@ -118,9 +118,8 @@ func compose(run string, facts guarantee.Facts, r Result, t table, o Options) ([
 			"| `label` | one of %d: a public text's own, or the label of the public texts which the model was shown; "+
 				"nothing checks that what it wrote fits |\n", r.Labels)
 	}
-	err = proof(&b, run, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs},
+	return finish(&b, run, out, facts, r, []string{rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs},
 		fmt.Sprintf("| `%s` | `%s` |\n", Data, r.SHA256))
-	return b.Bytes(), err
 }
 
 // origins says where the rows come from.
@@ -130,9 +129,8 @@ func (r Result) origins() string {
 		parts = append(parts, fmt.Sprintf("%s that a language model wrote", quote.Count(r.Written, "text", "texts")))
 	}
 	if r.Public > 0 {
-		parts = append(parts,
-			fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' noised answers chose",
-				quote.Count(r.Public, "copy", "copies")))
+		parts = append(parts, fmt.Sprintf("%s of public texts, word for word, capitals aside, which the clients' "+
+			"noised answers chose", quote.Count(r.Public, "copy", "copies")))
 	}
 	return strings.Join(parts, " and ")
 }

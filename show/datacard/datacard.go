@@ -94,11 +94,7 @@ func Write(run, out string, o Options) (r Result, err error) {
 	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, Data)); err != nil {
 		return r, err
 	}
-	card, err := compose(run, facts, r, t, o)
-	if err != nil {
-		return r, err
-	}
-	return r, atomicfile.WriteBytes(filepath.Join(out, Card), card)
+	return r, writeCard(run, out, facts, r, t, o)
 }
 
 // replaces refuses a folder whose card is not of this run.

@@ -44,19 +44,15 @@ func WriteModelCard(run string, small Small, program string) error {
 		return err
 	}
 	o := Options{Name: filepath.Base(filepath.Clean(run)), Program: program, Small: small}
-	card, err := modelCard(run, facts, Result{Guarantee: facts.Headline()}, o)
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(filepath.Join(run, rundir.Small, Card), card)
+	return writeModelCard(run, filepath.Join(run, rundir.Small), facts, Result{Guarantee: facts.Headline()}, o)
 }
 
-func modelCard(run string, facts guarantee.Facts, r Result, o Options) ([]byte, error) {
+func writeModelCard(run, out string, facts guarantee.Facts, r Result, o Options) error {
 	o.License = cmp.Or(o.License, o.Small.License)
 	front, err := yaml.Marshal(modelData{Name: o.Name, Library: "transformers", Base: o.Small.Base,
 		Pipeline: cmp.Or(o.Small.Pipeline, "text-generation"), common: o.common(facts, "federated-learning")})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "---\n%s---\n# %s\nA small language model, made by popri %s.\n", front, o.Name, o.Program)
@@ -75,10 +71,8 @@ func modelCard(run string, facts guarantee.Facts, r Result, o Options) ([]byte, 
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", x.Name, x.Accuracy, x.Perplexity, x.Bits)
 		}
 	}
-	files := []string{filepath.Join(rundir.Small, safetensors.ModelFile), rundir.Synthetic, rundir.Config, rundir.Ledger,
-		rundir.Inputs}
-	err = proof(&b, run, facts, r, files)
-	return b.Bytes(), err
+	return finish(&b, run, out, facts, r, []string{filepath.Join(rundir.Small, safetensors.ModelFile), rundir.Synthetic,
+		rundir.Config, rundir.Ledger, rundir.Inputs})
 }
 
 // writeModel copies a run's small model into the folder out, and writes its card.
@@ -102,15 +96,11 @@ func writeModel(run, out string, facts guarantee.Facts, r Result, o Options) (Re
 	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, safetensors.ModelFile)); err != nil {
 		return r, err
 	}
-	card, err := modelCard(run, facts, r, o)
-	if err != nil {
-		return r, err
-	}
-	return r, atomicfile.WriteBytes(filepath.Join(out, Card), card)
+	return r, writeModelCard(run, out, facts, r, o)
 }
 
-// proof writes the sections of a card about the guarantee, the run's files and its settings.
-func proof(b *bytes.Buffer, run string, facts guarantee.Facts, r Result, files []string, rows ...string) error {
+// finish adds the sections of a card about the guarantee, the run's files and its settings, and writes it.
+func finish(b *bytes.Buffer, run, out string, facts guarantee.Facts, r Result, files []string, rows ...string) error {
 	fmt.Fprintf(b, "\n## Privacy\n**%s.**\n\n", strings.TrimSuffix(r.Guarantee, "."))
 	for _, s := range facts.Statement() {
 		fmt.Fprintf(b, "- %s\n", s)
@@ -140,5 +130,5 @@ func proof(b *bytes.Buffer, run string, facts guarantee.Facts, r Result, files [
 		return err
 	}
 	fmt.Fprintf(b, "\n## Settings\n```yaml\n%s\n```\n", bytes.TrimSpace(settings))
-	return nil
+	return atomicfile.WriteBytes(filepath.Join(out, Card), b.Bytes())
 }

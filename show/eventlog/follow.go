@@ -70,7 +70,12 @@ func (f *Follower) read(log io.Reader, each func(Event)) error {
 			if i < 0 {
 				break
 			}
-			f.line(rest[:i], each)
+			if event, err := parseEvent(rest[:i]); err != nil || f.skipping { // or the end of a line that was too long
+				f.skipping = false
+				f.Skipped++
+			} else {
+				each(event)
+			}
 			f.offset += int64(i) + 1
 			rest = rest[i+1:]
 		}
@@ -87,18 +92,4 @@ func (f *Follower) read(log io.Reader, each func(Event)) error {
 			return err
 		}
 	}
-}
-
-func (f *Follower) line(line []byte, each func(Event)) {
-	if f.skipping {
-		f.skipping = false
-		f.Skipped++
-		return
-	}
-	event, err := parseEvent(line)
-	if err != nil {
-		f.Skipped++
-		return
-	}
-	each(event)
 }

@@ -82,32 +82,29 @@ func newComparison(runs []Report) (*comparison, error) {
 				add(f.Name, cell{Text: f.Value})
 			}
 		})
-	figures := func(caption string, get func(Result) (*float64, string, string)) matrix {
+	figures := func(caption string, decimals int, share bool, get func(Result) (*float64, *Interval)) matrix {
+		show, factor := fixed, 1.0
+		if share {
+			show, factor = percent, 100
+		}
 		return collect(caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
-				if v, text, note := get(row); v != nil {
-					add(rowName(r, row), cell{Text: text, Note: note})
+				if v, ci := get(row); v != nil {
+					add(rowName(r, row), cell{Text: show(*v, decimals), Note: interval(ci, decimals, factor)})
 				}
 			}
 		})
 	}
-	p.Accuracy = figures("Accuracy of small models by what they were trained on",
-		func(r Result) (*float64, string, string) {
-			return r.Accuracy, percent(value(r.Accuracy), 2), interval(r.AccuracyCI, 2, 100)
-		})
-	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed",
-		func(r Result) (*float64, string, string) {
-			return r.GapClosed, percent(value(r.GapClosed), 0), interval(r.GapClosedCI, 0, 100)
-		})
-	p.Perplexity = figures("Perplexity of small models; less is better", func(r Result) (*float64, string, string) {
-		return r.Perplexity, fixed(value(r.Perplexity), 2), interval(r.PerplexityCI, 2, 1)
-	})
-	p.Bits = figures("Bits of a character; less is better", func(r Result) (*float64, string, string) {
-		return r.Bits, fixed(value(r.Bits), 3), interval(r.BitsCI, 3, 1)
-	})
-	p.MacroF1 = figures("Macro F1 of small models", func(r Result) (*float64, string, string) {
-		return r.MacroF1, percent(value(r.MacroF1), 2), interval(r.MacroF1CI, 2, 100)
-	})
+	p.Accuracy = figures("Accuracy of small models by what they were trained on", 2, true,
+		func(r Result) (*float64, *Interval) { return r.Accuracy, r.AccuracyCI })
+	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed", 0, true,
+		func(r Result) (*float64, *Interval) { return r.GapClosed, r.GapClosedCI })
+	p.Perplexity = figures("Perplexity of small models; less is better", 2, false,
+		func(r Result) (*float64, *Interval) { return r.Perplexity, r.PerplexityCI })
+	p.Bits = figures("Bits of a character; less is better", 3, false,
+		func(r Result) (*float64, *Interval) { return r.Bits, r.BitsCI })
+	p.MacroF1 = figures("Macro F1 of small models", 2, true,
+		func(r Result) (*float64, *Interval) { return r.MacroF1, r.MacroF1CI })
 	if sameTest(runs) {
 		markBest(&p.Accuracy, runs)
 		p.products(titles, runs)
@@ -212,9 +209,7 @@ func sameTest(runs []Report) bool {
 }
 
 // same reports whether two figures are equal, or both unknown.
-func same(a, b *float64) bool {
-	return a == b || a != nil && b != nil && *a == *b
-}
+func same(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // markBest marks the highest accuracy of each row of the table, unless all runs have the same.
 func markBest(m *matrix, runs []Report) {

@@ -20,6 +20,8 @@ const (
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+func (i *Interval) finite() bool { return i != nil && finite(i[0]) && finite(i[1]) }
+
 // value returns the value of a pointer, NaN for nil.
 func value(p *float64) float64 {
 	if p == nil {
@@ -96,7 +98,7 @@ func percent(v float64, decimals int) string {
 
 // interval writes "20.1 – 21.3" with the values in hundredths.
 func interval(i *Interval, decimals int, factor float64) string {
-	if i == nil || !finite(i[0]) || !finite(i[1]) {
+	if !i.finite() {
 		return ""
 	}
 	return fixed(i[0]*factor, decimals) + " – " + fixed(i[1]*factor, decimals)

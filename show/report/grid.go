@@ -178,10 +178,12 @@ func newGridPage(g Grid) (*gridPage, error) {
 		return nil, err
 	}
 	p.Headline = p.headline()
-	p.tiles(runs)
-	var settings page
-	settings.settings(g.Settings)
-	p.Sections = settings.Sections
+	if g.Together != "" {
+		p.Tiles = append(p.Tiles, tile{"All runs together", g.Together, "the price of choosing among them"})
+	}
+	p.Tiles = append(p.Tiles, tile{"Settings", count(len(g.Cells)), "combinations of values"},
+		tile{"Runs", count(runs), quote.Count(len(g.Seeds), "seed", "") + " each"})
+	p.Sections = sectionsOf(g.Settings)
 	return p, nil
 }
 
@@ -190,21 +192,17 @@ var linkable = regexp.MustCompile(`^[A-Za-z0-9_=,+-][A-Za-z0-9._=,+-]*$`)
 
 // visible returns the grid with texts that are safe to show, and without links to folders of odd names.
 func (g Grid) visible() Grid {
-	show := func(text string) string { return texts.Visible(text, 400) }
-	all := func(list []string) (out []string) {
+	const shownText = 400
+	show := func(text string) string { return texts.Visible(text, shownText) }
+	all := func(list []string, limit int) (out []string) {
 		for _, text := range list {
-			out = append(out, show(text))
+			out = append(out, texts.Visible(text, limit))
 		}
 		return out
 	}
 	g.Title, g.Subtitle, g.Command, g.Together = show(g.Title), show(g.Subtitle), show(g.Command), show(g.Together)
 	for _, list := range []*[]string{&g.Notes, &g.Composed, &g.Statement, &g.Warnings} {
-		for i, text := range *list {
-			if i == 0 {
-				*list = slices.Clone(*list)
-			}
-			(*list)[i] = texts.Visible(text, 0)
-		}
+		*list = all(*list, 0)
 	}
 	if g.Rungs != nil {
 		r := *g.Rungs
@@ -217,7 +215,7 @@ func (g Grid) visible() Grid {
 	}
 	g.Axes = slices.Clone(g.Axes)
 	for i, a := range g.Axes {
-		a = GridAxis{Key: show(a.Key), Values: all(a.Values), Changes: a.Changes}
+		a = GridAxis{Key: show(a.Key), Values: all(a.Values, shownText), Changes: a.Changes}
 		for _, v := range a.Values {
 			if x, err := strconv.ParseFloat(v, 64); err == nil && finite(x) {
 				a.Numbers = append(a.Numbers, x)
@@ -336,7 +334,10 @@ func against(c, base GridCell, f GridFigure) string {
 		return ""
 	}
 	mean, sd := spread(list)
-	text := signed(mean, f.Decimals)
+	text := fixed(mean, f.Decimals)
+	if mean >= 0 {
+		text = "+" + text
+	}
 	if len(list) > 1 {
 		text += " ± " + fixed(sd, f.Decimals)
 	}
@@ -406,16 +407,6 @@ func (p *gridPage) headline() string {
 		return "Not distinguishable: the difference may be chance. " + text
 	}
 	return text
-}
-
-func (p *gridPage) tiles(runs int) {
-	g := p.Grid
-	add := func(label, value, note string) { p.Tiles = append(p.Tiles, tile{label, value, note}) }
-	if g.Together != "" {
-		add("All runs together", g.Together, "the price of choosing among them")
-	}
-	add("Settings", count(len(g.Cells)), "combinations of values")
-	add("Runs", count(runs), quote.Count(len(g.Seeds), "seed", "")+" each")
 }
 
 // valuesOf are the values of a combination, one of each axis.

@@ -49,14 +49,6 @@ func (p *gridPage) draw() (err error) {
 	return err
 }
 
-// signed writes a difference with its sign.
-func signed(v float64, decimals int) string {
-	if v >= 0 {
-		return "+" + fixed(v, decimals)
-	}
-	return fixed(v, decimals)
-}
-
 // spread returns mean and standard deviation (n−1) of the finite figures; NaN of none.
 func spread(figures []float64) (mean, sd float64) {
 	known := slices.DeleteFunc(slices.Clone(figures), func(v float64) bool { return !finite(v) })

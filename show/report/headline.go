@@ -197,7 +197,7 @@ func (m measure) track(r Result, place func(v float64) float64) (t track) {
 	}
 	css := func(v float64) template.CSS { return template.CSS(fmt.Sprintf("%.2f%%", v)) }
 	t.HasDot, t.Dot, t.Label = true, css(place(v)), r.Name+": "+m.text(v, 2)
-	if i := m.interval(r); i != nil && finite(i[0]) && finite(i[1]) {
+	if i := m.interval(r); i.finite() {
 		t.HasRange, t.Left, t.Width = true, css(place(i[0])), css(max(0, place(i[1])-place(i[0])))
 		t.Label += ", interval " + m.text(i[0], 2) + " to " + m.text(i[1], 2)
 	}
@@ -242,7 +242,7 @@ func (m measure) picture(title string, list []Result, main string, names map[str
 	for _, x := range list {
 		row := pictureRow{Name: cmp.Or(names[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == main,
 			Reference: x.Key == keyPublic || x.Key == keyPrivate, Track: m.track(x, place)}
-		if i := m.interval(x); i != nil && finite(i[0]) && finite(i[1]) {
+		if i := m.interval(x); i.finite() {
 			row.Interval = m.text(i[0], decimals) + " to " + m.text(i[1], decimals)
 			p.Intervals = true
 		}

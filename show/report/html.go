@@ -149,7 +149,7 @@ func newPage(r Report) (*page, error) {
 	}
 	p.samples(r.Samples)
 	p.stages(r.Stages)
-	p.settings(r.Settings)
+	p.Sections = sectionsOf(r.Settings)
 	p.first(r)
 	first := min(2, len(r.Privacy.Statement))
 	p.Guarantee, p.Long = strings.Join(r.Privacy.Statement[:first], " "), r.Privacy.Statement[first:]
@@ -178,11 +178,11 @@ func (p *page) results(results []Result, main string) {
 		p.HasSecond = p.HasSecond || row.Second != missing
 		p.HasUse = p.HasUse || row.Bits != missing
 		if len(r.Deciles) > 0 {
-			p.Deciles = append(p.Deciles, decileRow{r.Name, row.Main, nil})
-			last := &p.Deciles[len(p.Deciles)-1]
+			deciles := decileRow{Name: r.Name, Main: row.Main}
 			for _, v := range r.Deciles {
-				last.Cells = append(last.Cells, fixed(v, 1))
+				deciles.Cells = append(deciles.Cells, fixed(v, 1))
 			}
+			p.Deciles = append(p.Deciles, deciles)
 		}
 		p.HasGap = p.HasGap || row.Gap != missing
 		if ok {
@@ -239,59 +239,43 @@ func (p *page) stages(stages []Stage) {
 	}
 }
 
-func (p *page) settings(settings []Setting) {
+// sectionsOf are settings by their section.
+func sectionsOf(settings []Setting) (sections []settingSection) {
 	for _, s := range settings {
 		section, key, found := strings.Cut(s.Key, ".")
 		if !found {
 			section, key = "general", s.Key
 		}
-		i := slices.IndexFunc(p.Sections, func(have settingSection) bool { return have.Name == section })
+		i := slices.IndexFunc(sections, func(have settingSection) bool { return have.Name == section })
 		if i < 0 {
-			p.Sections = append(p.Sections, settingSection{Name: section})
-			i = len(p.Sections) - 1
+			i, sections = len(sections), append(sections, settingSection{Name: section})
 		}
 		row := settingRow{Key: key, Value: s.Value, Default: s.Default, Changed: s.Value != s.Default}
 		if row.Changed {
-			p.Sections[i].Changed++
+			sections[i].Changed++
 		}
-		p.Sections[i].Settings = append(p.Sections[i].Settings, row)
+		sections[i].Settings = append(sections[i].Settings, row)
 	}
+	return sections
 }
 
 // facts are the table of the guarantee.
 func (v Privacy) facts() (list []fact) {
-	add := func(name, value string) { list = append(list, fact{name, value}) }
-	if v.Epsilon > 0 {
-		add("Budget", "ε = "+roundedUp(v.Epsilon, 4)+", δ = "+significant(v.Delta, 3))
+	add := func(known bool, name, value string) {
+		if known {
+			list = append(list, fact{name, value})
+		}
 	}
-	if v.Spent > 0 && v.Protects {
-		add("Spent", "ε = "+roundedUp(v.Spent, 4))
-	}
-	if v.NoiseMultiplier > 0 {
-		add("Noise multiplier σ", significant(v.NoiseMultiplier, 4))
-	}
-	if v.ClipNorm > 0 {
-		add("Clip norm", significant(v.ClipNorm, 4))
-	}
-	if v.Unit != "" {
-		add("Privacy unit", v.Unit)
-	}
-	if v.Relation != "" {
-		add("Neighbouring relation", v.Relation)
-	}
-	if v.Clients > 0 {
-		add("Clients", count(v.Clients))
-	}
-	if v.Planned > 0 {
-		add("Releases", fmt.Sprintf("%d of %d", v.Rounds, v.Planned))
-	} else if v.Rounds > 0 {
-		add("Releases", count(v.Rounds))
-	}
-	if v.Accountant != "" {
-		add("Accountant", v.Accountant)
-	}
-	if v.Denoise != "" {
-		add("Denoising after release", v.Denoise)
-	}
+	add(v.Epsilon > 0, "Budget", "ε = "+roundedUp(v.Epsilon, 4)+", δ = "+significant(v.Delta, 3))
+	add(v.Spent > 0 && v.Protects, "Spent", "ε = "+roundedUp(v.Spent, 4))
+	add(v.NoiseMultiplier > 0, "Noise multiplier σ", significant(v.NoiseMultiplier, 4))
+	add(v.ClipNorm > 0, "Clip norm", significant(v.ClipNorm, 4))
+	add(v.Unit != "", "Privacy unit", v.Unit)
+	add(v.Relation != "", "Neighbouring relation", v.Relation)
+	add(v.Clients > 0, "Clients", count(v.Clients))
+	add(v.Planned > 0, "Releases", fmt.Sprintf("%d of %d", v.Rounds, v.Planned))
+	add(v.Planned <= 0 && v.Rounds > 0, "Releases", count(v.Rounds))
+	add(v.Accountant != "", "Accountant", v.Accountant)
+	add(v.Denoise != "", "Denoising after release", v.Denoise)
 	return list
 }

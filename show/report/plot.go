@@ -142,7 +142,9 @@ func newPlot(opt plotOptions) *plot.Plot {
 	p.BackgroundColor = color.Transparent
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		for _, style := range []*draw.TextStyle{&axis.Label.TextStyle, &axis.Tick.Label} {
-			mute(style, 12)
+			style.Font = font.From(plot.DefaultFont, 12)
+			style.Font.Variant = "Sans"
+			style.Color = placeholder(mutedColor)
 		}
 		axis.Tick.Length = 0
 		axis.Padding = 4
@@ -154,12 +156,6 @@ func newPlot(opt plotOptions) *plot.Plot {
 	grid.Horizontal.Color, grid.Horizontal.Width = placeholder(gridColor), 0.8
 	p.Add(grid)
 	return p
-}
-
-func mute(style *draw.TextStyle, size vg.Length) {
-	style.Font = font.From(plot.DefaultFont, size)
-	style.Font.Variant = "Sans"
-	style.Color = placeholder(mutedColor)
 }
 
 // extent is the area that a plot's values take.
@@ -214,7 +210,7 @@ func addWhiskers(p *plot.Plot, e *extent, whiskers []whisker) error {
 func (s line) stretches(e *extent) (list []plotter.XYs) {
 	broken := true
 	for i, y := range s.y {
-		if math.IsNaN(y) || math.IsInf(y, 0) {
+		if !finite(y) {
 			broken = true
 			continue
 		}

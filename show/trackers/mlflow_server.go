@@ -23,11 +23,6 @@ type mlflowServer struct {
 	client  *http.Client
 }
 
-func newMLflowServer(u *url.URL, getenv func(string) string, timeout time.Duration) *mlflowServer {
-	return &mlflowServer{url: u, token: getenv("MLFLOW_TRACKING_TOKEN"), user: getenv("MLFLOW_TRACKING_USERNAME"),
-		secret: getenv("MLFLOW_TRACKING_PASSWORD"), timeout: timeout, client: &http.Client{}}
-}
-
 // name is the address without credentials.
 func (s *mlflowServer) name() string {
 	u := *s.url

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,8 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 		return nil, err
 	}
 	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow),
-		server: newMLflowServer(u, run.Getenv, timeout)}
+		server: &mlflowServer{url: u, token: run.Getenv("MLFLOW_TRACKING_TOKEN"), timeout: timeout, client: &http.Client{},
+			user: run.Getenv("MLFLOW_TRACKING_USERNAME"), secret: run.Getenv("MLFLOW_TRACKING_PASSWORD")}}
 	if _, err := atomicfile.ReadJSONIfAny(s.path, &s.state); err != nil {
 		return nil, err
 	}

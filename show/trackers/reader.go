@@ -40,24 +40,18 @@ func (r *Reader) Read(event string, round int, fields map[string]any, at time.Ti
 		r.round, r.before = round, r.last
 	}
 	step, ok := number(fields["step"])
-	switch Kind(event) {
-	case Step:
-		if !ok {
-			return nil
-		}
+	switch kind := Kind(event); {
+	case kind == Step && ok:
 		r.last = max(r.last, int64(step))
 		return figures(fields, int64(step), at, func(key string) string { return key })
-	case DPOEval:
-		if !ok {
-			return nil
-		}
+	case kind == DPOEval && ok:
 		return figures(fields, r.before+int64(step), at, func(key string) string {
 			if strings.HasPrefix(key, "eval_") {
 				return key
 			}
 			return "" // epoch, which the update has as well
 		})
-	case RoundEnd:
+	case kind == RoundEnd:
 		return figures(fields, int64(round), at, func(key string) string { return roundPrefix + key })
 	}
 	return nil

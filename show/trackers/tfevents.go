@@ -103,12 +103,10 @@ func (m *message) int(field int, v int64) {
 	*m = protowire.AppendVarint(*m, uint64(v))
 }
 
-func (m *message) fixed(field int, v uint64) {
+func (m *message) double(field int, v float64) {
 	m.key(field, protowire.Fixed64Type)
-	*m = protowire.AppendFixed64(*m, v)
+	*m = protowire.AppendFixed64(*m, math.Float64bits(v))
 }
-
-func (m *message) double(field int, v float64) { m.fixed(field, math.Float64bits(v)) }
 
 func (m *message) float(field int, v float32) {
 	m.key(field, protowire.Fixed32Type)

@@ -137,11 +137,9 @@ func Open(names []string, run Run, warn func(string)) *Set {
 		if !ok {
 			continue
 		}
-		m := &member{name: name}
 		t, err := k.open(run)
-		s.tell(m, err)
-		if err == nil {
-			m.Tracker = t
+		m := &member{Tracker: t, name: name}
+		if s.tell(m, err); err == nil {
 			s.list = append(s.list, m)
 		}
 	}

@@ -13,12 +13,10 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-const (
-	// policy lets the page load its own style and script and speak to this server, and nothing else. Drawings have
-	// styles inside; pictures that are saved are made from data: and blob: addresses.
-	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src " +
-		"data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+// policy lets the page load its own style and script and speak to this server, and nothing else. Drawings have
+// styles inside; pictures that are saved are made from data: and blob: addresses.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src " +
+	"data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Serve serves a handler on a listener until ctx ends; then it calls last, and requests have a second to end.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, last func()) error {

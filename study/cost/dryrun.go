@@ -140,10 +140,13 @@ func CheckRows(c configs.Config, rows []string) error {
 func evaluated(c configs.Config, inDomain bool, only ...string) (keys []string) {
 	m := methods.Of(c)
 	mixes := m.Mixes && c.Synthetic.PublicTexts > 0
+	// Prompts and weights that come of one release of the mean embedding can be had without training, too.
+	asked, _ := m.Query(c)
+	mean, _ := target.Query(c)
 	for _, row := range []struct {
 		key   string
 		there bool
-	}{{evaluation.KeyUntuned, true}, {evaluation.KeyUntrained, writesUntrained(c)}, {m.Name, !c.Learns()},
+	}{{evaluation.KeyUntuned, true}, {evaluation.KeyUntrained, asked == mean}, {m.Name, !c.Learns()},
 		{evaluation.KeyWritten, mixes}, {evaluation.KeySelected, mixes}, {evaluation.KeyPublicAll, true},
 		{evaluation.KeyInDomain, inDomain}} {
 		if row.there && (len(only) == 0 || slices.Contains(only, row.key)) {
@@ -154,14 +157,6 @@ func evaluated(c configs.Config, inDomain bool, only ...string) (keys []string) 
 		keys = append(keys, downstream.Private)
 	}
 	return keys
-}
-
-// writesUntrained reports whether an evaluation also compares with what the synthetic set's prompts and weights give without
-// training: they come of one release of the mean embedding.
-func writesUntrained(c configs.Config) bool {
-	asked, _ := methods.Of(c).Query(c)
-	mean, _ := target.Query(c)
-	return asked == mean
 }
 
 // publishes says what the run's folder has for its readers.

@@ -48,7 +48,11 @@ func Epsilon(cells []grid.Cell, h *Halving, shared bool) (cost []ledger.Composed
 		if shared {
 			asks = cmp.Or(Question(c), c.Name)
 		}
-		r, err := expected(c, read[from], asks)
+		b, err := assembly.Budget(c.Config, read[from])
+		var r ledger.Record
+		if err == nil {
+			r, err = assembly.Expect(c.Config, b, asks)
+		}
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -96,14 +100,6 @@ func shorten(h *Halving, records []ledger.Record, cells []grid.Cell) (alike bool
 		keep = rung.Keep
 	}
 	return true, nil
-}
-
-func expected(c grid.Cell, p *clients.Population, asks string) (ledger.Record, error) {
-	b, err := assembly.Budget(c.Config, p)
-	if err != nil {
-		return ledger.Record{}, err
-	}
-	return assembly.Expect(c.Config, b, asks)
 }
 
 // asks are the keys, and the sections, that decide what a run asks the clients and with which noise.

@@ -22,9 +22,6 @@ import (
 	"popri/internal/version"
 )
 
-// jobsFolder is the folder in an ablation's folder for what its tasks share.
-const jobsFolder = "jobs"
-
 // Plan is what the tasks of an ablation on a cluster share. It is in the ablation's folder:
 //
 //	jobs/plan.json        this
@@ -53,7 +50,7 @@ type plannedCell struct {
 }
 
 // PlanDir is the folder for what the tasks of the ablation in dir share.
-func PlanDir(dir string) string { return filepath.Join(dir, jobsFolder) }
+func PlanDir(dir string) string { return filepath.Join(dir, "jobs") }
 
 func planPath(dir string) string { return filepath.Join(PlanDir(dir), "plan.json") }
 func basePath(dir string) string { return filepath.Join(PlanDir(dir), "base.yaml") }
@@ -133,8 +130,7 @@ func (p *Plan) Last() (configs.Config, Varied, error) {
 // Cell reads a planned cell, without the values that gave it its name.
 func (p *Plan) Cell(number int) (Cell, error) {
 	if number < 0 || number >= len(p.Cells) {
-		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number,
-			len(p.Cells)-1)
+		return Cell{}, fault.Userf("%s has no cell %d; its cells are 0 to %d", planPath(p.dir), number, len(p.Cells)-1)
 	}
 	c, err := loadPlanned(cellPath(p.dir, number), p.Cells[number].Config)
 	if err != nil {

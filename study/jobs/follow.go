@@ -93,14 +93,15 @@ func (f *Follower) Follow(ctx context.Context) error {
 // Look asks the engine once, submits what is to be submitted, and returns how many tasks are neither done nor given up.
 func (f *Follower) Look(ctx context.Context) (open int, err error) {
 	for _, task := range f.Tasks {
-		if !f.done[task] {
-			if f.done[task], err = f.Done(task); err != nil {
-				return 0, err
-			}
-			if f.done[task] {
-				f.tell(task, "done")
-				delete(f.failed, task)
-			}
+		if f.done[task] {
+			continue
+		}
+		if f.done[task], err = f.Done(task); err != nil {
+			return 0, err
+		}
+		if f.done[task] {
+			f.tell(task, "done")
+			delete(f.failed, task)
 		}
 	}
 	live, err := f.live(ctx)
@@ -131,11 +132,9 @@ func (f *Follower) Look(ctx context.Context) (open int, err error) {
 		}
 	}
 	if len(submit) > 0 {
-		if err := f.submit(ctx, submit); err != nil {
-			return 0, err
-		}
+		err = f.submit(ctx, submit)
 	}
-	return f.open(), nil
+	return f.open(), err
 }
 
 // open counts the tasks that are neither done nor given up.
@@ -166,23 +165,18 @@ func (f *Follower) lost(task int) (again bool, err error) {
 		f.tell(task, "lost: "+reason)
 		return true, nil
 	}
-	s := f.last(task)
+	var s Submission
+	for _, s = range slices.Backward(f.list) {
+		if slices.Contains(s.Tasks, task) {
+			break
+		}
+	}
 	if failure == nil || !failure.Final {
 		reason = fmt.Sprintf("submitted %d times, the last one: %s", f.attempts[task], reason)
 	}
 	f.failed[task] = fmt.Sprintf("%s (its output: %s)", reason, f.Engine.Log(f.Array, s, task))
 	f.tell(task, "failed: "+f.failed[task])
 	return false, nil
-}
-
-// last is the newest submission of a task.
-func (f *Follower) last(task int) Submission {
-	for _, s := range slices.Backward(f.list) {
-		if slices.Contains(s.Tasks, task) {
-			return s
-		}
-	}
-	return Submission{}
 }
 
 // live joins what the engines say of all submissions.

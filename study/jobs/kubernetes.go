@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +19,7 @@ func (Kubernetes) Name() string { return "kubernetes" }
 
 // Files implements Engine: one manifest.
 func (e Kubernetes) Files(a Array, s *Submission) ([]File, error) {
-	manifest, err := a.render(e.Name(), fields{Array: a, ID: a.id(s.Serial), Tasks: s.Tasks})
-	s.File = filepath.Join(a.State, fmt.Sprintf("%04d.yaml", s.Serial))
-	return []File{{s.File, manifest}}, err
+	return a.file(e.Name(), ".yaml", s)
 }
 
 // Submit implements Engine.

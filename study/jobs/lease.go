@@ -58,12 +58,6 @@ type owner struct {
 // lease is lost.
 func Hold(ctx context.Context, path string, c Clock, waiting func(holder string)) (context.Context, *Lease, error) {
 	l := &Lease{path: path, owner: newOwner()}
-	tell := func(holder string) {
-		if waiting != nil {
-			waiting(holder)
-			waiting = nil
-		}
-	}
 	var seen string
 	var since time.Time
 	for {
@@ -77,7 +71,10 @@ func Hold(ctx context.Context, path string, c Clock, waiting func(holder string)
 		if holder != seen || since.IsZero() {
 			seen, since = holder, time.Now()
 		}
-		tell(holder)
+		if waiting != nil {
+			waiting(holder)
+			waiting = nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil, nil, errors.Join(ctx.Err(), l.lock.Release())
@@ -107,11 +104,8 @@ func (l *Lease) try(seen string, stale bool) (taken bool, holder string, err err
 	}
 	b, err := os.ReadFile(l.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = atomicfile.CreateBytes(l.path, l.content(), 0o644)
-		if errors.Is(err, fs.ErrExist) {
-			return false, "", nil
-		}
-		return err == nil, "", err
+		taken, err = create(l.path, l.content())
+		return taken, "", err
 	}
 	if err != nil {
 		return false, "", err
@@ -134,17 +128,20 @@ func (l *Lease) try(seen string, stale bool) (taken bool, holder string, err err
 	}
 	defer os.Remove(old)
 	if moved, err := os.ReadFile(old); err == nil && string(moved) != string(b) && !unreadable {
-		err := atomicfile.CreateBytes(l.path, moved, 0o644)
-		if errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
+		_, err := create(l.path, moved)
 		return false, strings.TrimSpace(string(moved)), err
 	}
-	err = atomicfile.CreateBytes(l.path, l.content(), 0o644)
+	taken, err = create(l.path, l.content())
+	return taken, "", err
+}
+
+// create makes a file, unless another task was faster.
+func create(path string, content []byte) (made bool, err error) {
+	err = atomicfile.CreateBytes(path, content, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return false, "", nil
+		return false, nil
 	}
-	return err == nil, "", err
+	return err == nil, err
 }
 
 // beat shows that the holder lives, and ends the work if it no longer holds the lease or cannot show life.

@@ -15,11 +15,7 @@ type Slurm struct{}
 func (Slurm) Name() string { return "slurm" }
 
 // Files implements Engine: one script.
-func (e Slurm) Files(a Array, s *Submission) ([]File, error) {
-	script, err := a.render(e.Name(), fields{Array: a, ID: a.id(s.Serial), Tasks: s.Tasks})
-	s.File = filepath.Join(a.State, fmt.Sprintf("%04d.sbatch", s.Serial))
-	return []File{{s.File, script}}, err
-}
+func (e Slurm) Files(a Array, s *Submission) ([]File, error) { return a.file(e.Name(), ".sbatch", s) }
 
 // Submit implements Engine.
 func (Slurm) Submit(ctx context.Context, s *Submission) error {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +46,13 @@ func (f fields) List() string {
 		list = append(list, strconv.Itoa(t))
 	}
 	return strings.Join(list, ",")
+}
+
+// file is a submission of a single file.
+func (a Array) file(engine, extension string, s *Submission) ([]File, error) {
+	content, err := a.render(engine, fields{Array: a, ID: a.id(s.Serial), Tasks: s.Tasks})
+	s.File = filepath.Join(a.State, fmt.Sprintf("%04d%s", s.Serial, extension))
+	return []File{{s.File, content}}, err
 }
 
 // render fills in the array's template, or the engine's own. A value that the template does not ask for is an error: it

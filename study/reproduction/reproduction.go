@@ -99,16 +99,6 @@ func Find(name string) (Experiment, error) {
 		strings.Join(names, ", "))
 }
 
-// small lists the experiments of the scale "small".
-func small() (names []string) {
-	for _, e := range All() {
-		if e.Small {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
-
 // Grid returns the experiment at a scale.
 func (e Experiment) Grid(scale string) (Grid, error) {
 	l := read()
@@ -118,7 +108,13 @@ func (e Experiment) Grid(scale string) (Grid, error) {
 			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.rows(e.DemoInstead), Runs: e.Runs}, nil
 	case Small:
 		if !e.Small {
-			return Grid{}, quote.Errorf("%q has no scale small; %s have one", e.Name, strings.Join(small(), ", "))
+			var names []string
+			for _, other := range All() {
+				if other.Small {
+					names = append(names, other.Name)
+				}
+			}
+			return Grid{}, quote.Errorf("%q has no scale small; %s have one", e.Name, strings.Join(names, ", "))
 		}
 		return Grid{Preset: l.Small.Preset, World: l.Small.World, Set: slices.Concat(l.Small.Set, e.Set, e.SmallSet),
 			Over: slices.Concat(e.Over, e.SmallOver), Instead: e.rows(e.SmallInstead), Runs: e.Runs}, nil

@@ -77,57 +77,43 @@ func (s NoiseSetting) Compute() (NoiseRow, error) {
 	fail := func(err error) (NoiseRow, error) {
 		return r, fmt.Errorf("table3: %d of %d clients, sigma %g: %w", s.PerRound, s.Clients, s.Sigma, err)
 	}
-	for _, c := range []struct {
-		a    accountant.Accountant
-		e    accountant.Event
-		into *float64
-	}{
-		{accountant.PLD{}, poisson, &r.PLD},
-		{accountant.RDP{}, poisson, &r.RDP},
-		{accountant.PLD{Relation: accountant.Replace}, fixed, &r.FixedPLD},
-		{accountant.RDP{Relation: accountant.Replace}, fixed, &r.FixedRDP},
-	} {
-		var err error
-		if *c.into, err = c.a.Epsilon([]accountant.Event{c.e}, NoiseDelta); err != nil {
-			return fail(err)
-		}
-	}
 	leaves := s.Clients / s.PerRound
 	squares, err := accountant.Tree{Steps: leaves, MaxParticipation: 1}.SumSquares()
 	if err != nil {
 		return fail(err)
 	}
-	for _, c := range []struct {
-		squares int
-		into    *float64
-	}{{NoiseRounds * squares, &r.NeededTreeSigma}, {roundSquares(NoiseRounds, leaves), &r.NeededTreeRounds}} {
-		plan := accountant.Plan{Each: accountant.Event{Count: c.squares}}
-		if *c.into, err = plan.Sigma(accountant.Exact{}, s.Epsilon, NoiseDelta); err != nil {
+	pld, rdp := accountant.PLD{Relation: accountant.Replace}, accountant.RDP{Relation: accountant.Replace}
+	type figure struct {
+		a    accountant.Accountant
+		e    accountant.Event
+		into *float64
+	}
+	for _, c := range []figure{
+		{accountant.PLD{}, poisson, &r.PLD},
+		{accountant.RDP{}, poisson, &r.RDP},
+		{pld, fixed, &r.FixedPLD},
+		{rdp, fixed, &r.FixedRDP},
+		{accountant.Exact{}, accountant.TreeEvent(s.TreeSigma, NoiseRounds*squares), &r.Tree},
+	} {
+		if *c.into, err = c.a.Epsilon([]accountant.Event{c.e}, NoiseDelta); err != nil {
 			return fail(err)
 		}
 	}
-	if r.Tree, err = (accountant.Exact{}).Epsilon([]accountant.Event{accountant.TreeEvent(s.TreeSigma, NoiseRounds*squares)},
-		NoiseDelta); err != nil {
-		return fail(err)
+	for _, c := range []figure{
+		{accountant.PLD{}, poisson, &r.NeededSigma},
+		{pld, fixed, &r.NeededFixedSigma},
+		{accountant.Exact{}, accountant.Event{Count: NoiseRounds * squares}, &r.NeededTreeSigma},
+		{accountant.Exact{}, accountant.Event{Count: roundSquares(NoiseRounds, leaves)}, &r.NeededTreeRounds},
+	} {
+		if *c.into, err = (accountant.Plan{Each: c.e}).Sigma(c.a, s.Epsilon, NoiseDelta); err != nil {
+			return fail(err)
+		}
 	}
 	switch e, err := (accountant.Exact{}).Epsilon([]accountant.Event{poisson}, NoiseDelta); {
 	case err == nil:
 		r.Exact = &e
 	case !errors.Is(err, accountant.ErrNotApplicable):
 		return fail(err)
-	}
-	for _, c := range []struct {
-		a    accountant.Accountant
-		e    accountant.Event
-		into *float64
-	}{
-		{accountant.PLD{}, poisson, &r.NeededSigma},
-		{accountant.PLD{Relation: accountant.Replace}, fixed, &r.NeededFixedSigma},
-	} {
-		var err error
-		if *c.into, err = (accountant.Plan{Each: c.e}).Sigma(c.a, s.Epsilon, NoiseDelta); err != nil {
-			return fail(err)
-		}
 	}
 	return r, nil
 }

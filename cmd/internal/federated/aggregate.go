@@ -68,8 +68,7 @@ reports that come back.`,
 			if err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"announcement": a.ID().String(),
-				"round": a.Round, "deadline": a.Ends()})
+			return answer(cmd, map[string]any{"announcement": a.ID().String(), "round": a.Round, "deadline": a.Ends()})
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
@@ -94,7 +93,7 @@ func send() *cobra.Command {
 			if err := client.Send(cmd.Context(), f, dirs); err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"sent": len(dirs)})
+			return answer(cmd, map[string]any{"sent": len(dirs)})
 		},
 	}
 	c.Flags().StringVar(&federation, "federation", "", "file "+identity.FederationFile)
@@ -161,6 +160,11 @@ func warnOfEnd(ctx context.Context, log *slog.Logger, ends time.Time) {
 		case <-time.After(24 * time.Hour):
 		}
 	}
+}
+
+// answer prints a command's result as a line of JSON.
+func answer(cmd *cobra.Command, result any) error {
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(result)
 }
 
 // Required marks flags that must be given.

@@ -1,7 +1,6 @@
 package federated
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -67,8 +66,8 @@ func found(cmd *cobra.Command, out, trainer string, o identity.Options) (err err
 	if err := identity.Create(out, o); err != nil {
 		return err
 	}
-	return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"federation": filepath.Join(out,
-		identity.FederationFile), "enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
+	return answer(cmd, map[string]any{"federation": filepath.Join(out, identity.FederationFile),
+		"enrolled": filepath.Join(out, identity.EnrolledFile), "clients": o.Clients})
 }
 
 // validFor is how long certificates of the given days are valid.
@@ -111,8 +110,7 @@ The certificate and federation.json that come back are put into the folder.`,
 			if _, err := identity.CreateIdentity(out, args[0], address); err != nil {
 				return err
 			}
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"request": filepath.Join(out,
-				identity.RequestFile)})
+			return answer(cmd, map[string]any{"request": filepath.Join(out, identity.RequestFile)})
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "folder of the keys")

@@ -3,7 +3,6 @@ package federated
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,12 +38,11 @@ type Trainer interface {
 	Close()
 }
 
-// answered is a line of output: an announcement that was answered.
+// answered begins a line of output: an announcement that was answered.
 type answered struct {
-	Round        uint64  `json:"round"`
-	Query        string  `json:"query"`
-	Announcement string  `json:"announcement"`
-	Spent        float64 `json:"epsilon_spent"` // by all answers of this client
+	Round        uint64 `json:"round"`
+	Query        string `json:"query"`
+	Announcement string `json:"announcement"`
 }
 
 // Client is the command of one client. name is "client", or another where that is taken. open opens the small model; nil
@@ -88,9 +86,8 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 	c.Flags().StringVar(&f.federation, "federation", "", "file federation.json, from the federation's operator")
 	c.Flags().StringVar(&f.key, "key", "", "file of this client's key")
 	c.Flags().StringVar(&f.keys, "keys", "", "folder with a key for each train client of --texts, a Parquet file of clients")
-	c.Flags().StringVar(&f.keygen, "keygen", "",
-		"make this client's key in this file, or with --texts a key for each train client in this folder, and print the "+
-			"lines that enrol them")
+	c.Flags().StringVar(&f.keygen, "keygen", "", "make this client's key in this file, or with --texts a key for each "+
+		"train client in this folder, and print the lines that enrol them")
 	c.Flags().StringVar(&f.texts.Path, "texts", "",
 		"this client's texts: a file, a folder, a mailbox, or - for standard input")
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
@@ -130,14 +127,13 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 	if (f.key == "") == (f.keys == "") {
 		return fault.Userf("give --key, or --keys for many clients")
 	}
-	for _, flag := range [][2]string{{"federation", f.federation}, {"texts", f.texts.Path}} {
-		if flag[1] == "" {
-			return fault.Userf("--%s is not given", flag[0])
-		}
-	}
-	if !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0 {
-		return fault.Userf("--epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between "+
-			"0 and 1",
+	switch {
+	case f.federation == "":
+		return fault.Userf("--federation is not given")
+	case f.texts.Path == "":
+		return fault.Userf("--texts is not given")
+	case !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0:
+		return fault.Userf("--epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1",
 			f.epsilon, f.delta, f.every)
 	}
 	federation, err := identity.ReadFederation(f.federation)
@@ -213,7 +209,10 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 			return nil, err
 		}
 		spent, err := r.Spent()
-		return answered{a.Round, a.Query, a.ID().String(), spent}, err
+		return struct {
+			answered
+			Spent float64 `json:"epsilon_spent"` // by all answers of this client
+		}{answered{a.Round, a.Query, a.ID().String()}, spent}, err
 	})
 	return errors.Join(err, r.Close())
 }
@@ -249,16 +248,11 @@ func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (e
 	defer group.Close()
 	return f.answer(cmd, group.Next, func(ctx context.Context, a *aggregate.Announcement) (any, error) {
 		tally, err := group.Answer(ctx, a)
-		return answeredForMany{a.Round, a.Query, a.ID().String(), tally}, err
+		return struct {
+			answered
+			client.Tally
+		}{answered{a.Round, a.Query, a.ID().String()}, tally}, err
 	})
-}
-
-// answeredForMany is a line of output: an announcement that many clients have answered.
-type answeredForMany struct {
-	Round        uint64 `json:"round"`
-	Query        string `json:"query"`
-	Announcement string `json:"announcement"`
-	client.Tally
 }
 
 // recordOf is the folder of what was spent: --record, or one of this name in the user's configuration folder. Of many
@@ -277,13 +271,13 @@ func (f *clientFlags) recordOf(name string) (string, error) {
 // answer answers one question, or all until the command ends, with a line of output for each.
 func (f *clientFlags) answer(cmd *cobra.Command,
 	next func(context.Context, time.Duration) (*aggregate.Announcement, error),
-	answer func(context.Context, *aggregate.Announcement) (any, error)) error {
+	respond func(context.Context, *aggregate.Announcement) (any, error)) error {
 	for {
 		a, err := next(cmd.Context(), f.every)
 		if err != nil {
 			return err
 		}
-		line, err := answer(cmd.Context(), a)
+		line, err := respond(cmd.Context(), a)
 		if err != nil && (f.once || time.Now().Before(a.Ends())) {
 			return err
 		}
@@ -291,7 +285,7 @@ func (f *clientFlags) answer(cmd *cobra.Command,
 			fmt.Fprintf(cmd.ErrOrStderr(), "round %d was not answered: %v\n", a.Round, err)
 			continue
 		}
-		if err := json.NewEncoder(cmd.OutOrStdout()).Encode(line); err != nil || f.once {
+		if err := answer(cmd, line); err != nil || f.once {
 			return err
 		}
 	}
@@ -347,13 +341,13 @@ func openEncoder(path string) (embedding.Encoder, error) {
 	if err != nil {
 		return nil, fault.User(err)
 	}
-	if info.IsDir() {
-		e, err := spago.Open(path)
-		if err != nil {
-			return nil, fault.User(err)
-		}
-		return e, nil
+	if !info.IsDir() {
+		e, err := embedding.LoadSaved(path)
+		return e, fault.User(err)
 	}
-	e, err := embedding.LoadSaved(path)
-	return e, fault.User(err)
+	e, err := spago.Open(path)
+	if err != nil {
+		return nil, fault.User(err)
+	}
+	return e, nil
 }
