@@ -175,10 +175,7 @@ type opponents struct {
 
 // seen is the statistic of a release that is made of a noised sum.
 func (w opponents) seen(steps []int64) (statistic float64) {
-	noised := make([]float64, len(steps))
-	for i, k := range steps {
-		noised[i] = w.grid.Value(k)
-	}
+	noised := numeric.Map(steps, w.grid.Value)
 	if w.choose != nil {
 		return w.choose(noised)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
 )
@@ -201,10 +202,7 @@ func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
 
 func (a *Adapter) mergeInPlace(m *lm.Model, copied bool) (undo func() error, err error) {
 	if !copied {
-		var names []string
-		for _, name := range a.Names() {
-			names = append(names, name+".weight")
-		}
+		names := numeric.Map(a.Names(), func(name string) string { return name + ".weight" })
 		return func() error { return m.Reload(names...) }, a.MergeInto(m)
 	}
 	before := map[string]tensor.Tensor{}

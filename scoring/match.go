@@ -3,6 +3,7 @@ package scoring
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
@@ -91,10 +92,7 @@ func Weigh(texts embedding.Matrix, prior, target []float64) (Weighting, error) {
 // logPrior returns the logarithms of prior weights, scaled to sum 1; nil is all equal.
 func logPrior(prior []float64, n int) ([]float64, error) {
 	if prior == nil {
-		prior = make([]float64, n)
-		for i := range prior {
-			prior[i] = 1
-		}
+		prior = slices.Repeat([]float64{1}, n)
 	}
 	if len(prior) != n {
 		return nil, fmt.Errorf("scoring: %d prior weights for %d texts", len(prior), n)

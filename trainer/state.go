@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/safetensors"
 )
@@ -37,12 +38,7 @@ func (o *Optimizer) State() State {
 
 // Clone copies the state.
 func (x State) Clone() State {
-	each := func(list [][]float32) (out [][]float32) {
-		for _, l := range list {
-			out = append(out, slices.Clone(l))
-		}
-		return out
-	}
+	each := func(list [][]float32) [][]float32 { return numeric.Map(list, slices.Clone) }
 	return State{each(x.Params), each(x.M), each(x.V), x.Steps}
 }
 

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 
 	"gonum.org/v1/gonum/floats"
+
+	"popri/internal/numeric"
 )
 
 // Grid says how a sum of bounded vectors is rounded and noised.
@@ -80,13 +82,7 @@ func (g Grid) Values(steps []int64, narrow bool) []float64 {
 }
 
 // RoundAll returns a sum in steps.
-func (g Grid) RoundAll(sum []float64) []int64 {
-	out := make([]int64, len(sum))
-	for i, v := range sum {
-		out[i] = g.Round(v)
-	}
-	return out
-}
+func (g Grid) RoundAll(sum []float64) []int64 { return numeric.Map(sum, g.Round) }
 
 // Bits is the number of bits of a value of a vector of norm at most bound, in steps, with its sign: from 1 − 2^(bits−1)
 // to 2^(bits−1).

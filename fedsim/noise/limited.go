@@ -68,9 +68,7 @@ func (l LimitedDomain) Select(source Source, counts []int64) ([]int, error) {
 	rate := l.rate()
 	gap := accountant.SelectionThreshold(math.Ldexp(1/float64(rate), 32), l.Slack, max(1, l.Group), domain, len(counts))
 	scores := []int64{next + int64(math.Ceil(gap*(1+1e-12)))} // of ⊥
-	for _, i := range order {
-		scores = append(scores, counts[i])
-	}
+	scores = append(scores, numeric.Pick(counts, order)...)
 	var out []int
 	for len(out) < l.Picks {
 		j := choose(source, scores, rate)

@@ -13,6 +13,7 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
+	"popri/internal/numeric"
 	"popri/scoring/query"
 )
 
@@ -105,11 +106,7 @@ func (r *Release) NoiseStd() float64 {
 
 // Mean is the released sum over the clients who answered.
 func (r *Release) Mean() []float64 {
-	out := make([]float64, len(r.Sum))
-	for i, v := range r.Sum {
-		out[i] = v / float64(r.Clients)
-	}
-	return out
+	return numeric.Map(r.Sum, func(v float64) float64 { return v / float64(r.Clients) })
 }
 
 // Charge is what the release costs, in a population with this number of clients.

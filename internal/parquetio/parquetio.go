@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -183,11 +184,7 @@ func (f *File) Metadata(key string) string {
 
 // Columns returns the names of the top-level columns.
 func (f *File) Columns() []string {
-	var names []string
-	for _, c := range f.parquet.Root().Columns() {
-		names = append(names, c.Name())
-	}
-	return names
+	return numeric.Map(f.parquet.Root().Columns(), (*parquet.Column).Name)
 }
 
 // Names returns the names of columns as [File.Has] knows them: a field of a struct is named by its path, as in
@@ -210,11 +207,7 @@ func (f *File) Names() (names []string) {
 // DescribeNames lists the names of columns that look like names. Others may be data: some programs take the first row
 // of a table without a header line as names.
 func DescribeNames(names []string) string {
-	shown := make([]string, len(names))
-	for i, name := range names {
-		shown[i] = shownName(name)
-	}
-	return quote.List(shown, 20)
+	return quote.List(numeric.Map(names, shownName), 20)
 }
 
 func shownName(name string) string {

@@ -9,6 +9,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 )
 
@@ -127,10 +128,7 @@ func (e *Evolution) Select(p Population, released []float64) Selection {
 // then the second of all, and so on.
 func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Population, error) {
 	parents := s.Indices()
-	selected := make([]Sample, len(parents))
-	for i, parent := range parents {
-		selected[i] = p.Samples[parent]
-	}
+	selected := numeric.Pick(p.Samples, parents)
 	next := Population{Round: p.Round + 1}
 	copies := max(1, e.rules.variations)
 	if e.rules.variations > 0 {

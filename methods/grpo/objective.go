@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/internal/numeric"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -40,7 +41,7 @@ func (o *objective) Batch(_ context.Context, indices []int) (trainer.Batch, erro
 	if err := o.model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}
-	groups := trainer.Select(o.groups, indices)
+	groups := numeric.Pick(o.groups, indices)
 	n := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
 	return o.batch(groups, n, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
 }

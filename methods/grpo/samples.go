@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/methods/policy"
 	"popri/model/lm"
 )
@@ -78,10 +79,7 @@ func passes(groups []group, hidden, most int) (out []pass) {
 			if len(now.samples)+n > most {
 				end()
 			}
-			completions := make([][]int32, n)
-			for i, s := range rest[:n] {
-				completions[i] = s.tokens
-			}
+			completions := numeric.Map(rest[:n], func(s *sample) []int32 { return s.tokens })
 			now.rows = append(now.rows, lm.NewRow(g.prompt, completions...))
 			now.samples = append(now.samples, rest[:n]...)
 			rest = rest[n:]

@@ -12,6 +12,7 @@ import (
 
 	"popri/dpo/preference"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -75,11 +76,7 @@ type Candidates struct {
 
 // Texts are the samples' texts, empty ones included.
 func (c Candidates) Texts() []string {
-	texts := make([]string, len(c.Rows))
-	for i, r := range c.Rows {
-		texts[i] = r.Text
-	}
-	return texts
+	return numeric.Map(c.Rows, func(r sampling.Row) string { return r.Text })
 }
 
 // ScoreRow is a sample's score as stored.
@@ -220,10 +217,7 @@ func (p *Policy) corrected(samples []sampling.Row, scores []float64) (_ []float6
 	if !p.Config.Scoring.LengthRegression {
 		return scores, 0, nil
 	}
-	lengths := make([]int, len(samples))
-	for i, row := range samples {
-		lengths[i] = len(row.IDs)
-	}
+	lengths := numeric.Map(samples, func(row sampling.Row) int { return len(row.IDs) })
 	return scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/model/tokenizer"
 )
 
@@ -15,10 +16,7 @@ import (
 // texts' label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the
 // other.
 func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prompt, error) {
-	ids := make([][]int32, len(texts))
-	for i, text := range texts {
-		ids[i] = p.tok.Encode(text)
-	}
+	ids := numeric.Map(texts, p.tok.Encode)
 	for skip := range len(texts) + 1 {
 		if x := p.quoting(subject{label: label}, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
 			return x, nil

@@ -168,10 +168,7 @@ func Texts(chosen []Chosen) []datasets.Text {
 
 // Rows are n rows of a synthetic set, drawn from a selection by weight.
 func Rows(chosen []Chosen, n int, seed uint64) []sampling.Row {
-	weights := make([]float64, len(chosen))
-	for i, c := range chosen {
-		weights[i] = c.Weight
-	}
+	weights := numeric.Map(chosen, func(c Chosen) float64 { return c.Weight })
 	floats.Scale(1/floats.Sum(weights), weights)
 	var out []sampling.Row
 	for i, copies := range Copies(weights, n, rng.New(seed, "synthetic", "public").Float64()) {

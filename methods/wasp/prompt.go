@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/methods/sampling"
 )
 
@@ -14,11 +16,7 @@ type pool struct{ good, bad []string }
 
 // draw draws n texts of a list at different indices, or all in random order.
 func draw(list []string, n int, random *rand.Rand) []string {
-	var out []string
-	for _, i := range random.Perm(len(list))[:min(n, len(list))] {
-		out = append(out, list[i])
-	}
-	return out
+	return numeric.Pick(list, random.Perm(len(list))[:min(n, len(list))])
 }
 
 // shown are the texts of a prompt: with contrast, half of them are bad ones.
@@ -87,10 +85,6 @@ func longest(list []string) (n int) {
 }
 
 func withoutLongest(list []string) []string {
-	for i, text := range list {
-		if len(text) == longest(list) {
-			return append(append([]string{}, list[:i]...), list[i+1:]...)
-		}
-	}
-	return nil
+	i := slices.IndexFunc(list, func(text string) bool { return len(text) == longest(list) })
+	return slices.Delete(slices.Clone(list), i, i+1)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"popri/internal/numeric"
 	"popri/model/gguf"
 	"popri/model/tokenizer"
 )
@@ -204,10 +205,7 @@ func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, s := range splits {
-		names = append(names, s.pre)
-	}
+	names := numeric.Map(splits, func(s split) string { return s.pre })
 	at := slices.Index(names, pre)
 	slices.Sort(names)
 	if names := strings.Join(names, ", "); !ok {
@@ -302,11 +300,7 @@ func (v *vocabulary) merges(scores []float64) [][2]string {
 		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left),
 			length(b.right)-length(a.right))
 	})
-	out := make([][2]string, len(all))
-	for i, m := range all {
-		out[i] = [2]string{v.tokens[m.left], v.tokens[m.right]}
-	}
-	return out
+	return numeric.Map(all, func(m merge) [2]string { return [2]string{v.tokens[m.left], v.tokens[m.right]} })
 }
 
 // template settles which tokens stand around a text.

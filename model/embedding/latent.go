@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/internal/rng"
 )
@@ -335,12 +336,8 @@ func eigen(a []float32, width int) ([]float64, *mat.Dense, error) {
 	m := blas32.General{Rows: len(a) / width, Cols: width, Stride: width, Data: a}
 	blas32.Gemm(blas.Trans, blas.NoTrans, 1, m, m, 0,
 		blas32.General{Rows: width, Cols: width, Stride: width, Data: gram})
-	wide := make([]float64, len(gram))
-	for i, v := range gram {
-		wide[i] = float64(v)
-	}
 	var e mat.EigenSym
-	if !e.Factorize(mat.NewSymDense(width, wide), true) {
+	if !e.Factorize(mat.NewSymDense(width, numeric.Convert[float64](gram)), true) {
 		return nil, nil, fmt.Errorf("embedding: the public texts' features have no eigenvalues: is there a value " +
 			"that is not finite?")
 	}

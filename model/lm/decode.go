@@ -3,6 +3,7 @@ package lm
 import (
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -200,20 +201,13 @@ func newCache(s *tensor.Scope, c tensor.DecodeCache, prefixes, slots int) *tenso
 func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, in Input, prefixes []int32,
 	prompts [][]int32) func(layer int, qkv tensor.Tensor) tensor.Tensor {
 	if caches[0].Tiles {
-		lengths := make([]int32, len(prompts))
-		for i, p := range prompts {
-			lengths[i] = int32(len(p))
-		}
+		lengths := numeric.Map(prompts, func(p []int32) int32 { return int32(len(p)) })
 		return func(layer int, qkv tensor.Tensor) tensor.Tensor {
 			return caches[layer].Prefill(s, qkv, prefixes, lengths)
 		}
 	}
 	width, d := in.IDs.Size(1), int64(m.Config.HeadDim())
-	wide := make([]int64, len(prefixes))
-	for i, p := range prefixes {
-		wide[i] = int64(p)
-	}
-	index := s.FromInt64(wide, int64(len(prefixes)))
+	index := s.FromInt64(numeric.Convert[int64](prefixes), int64(len(prefixes)))
 	p := m.masked(s, m.scoreMask(s, in, width))
 	return func(layer int, qkv tensor.Tensor) tensor.Tensor {
 		c, a := caches[layer], &m.blocks[layer].attn

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"popri/internal/numeric"
 	"popri/model/tensor"
@@ -123,10 +124,7 @@ func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int
 		if p.keep {
 			hidden = l.advance(s, p, tokens)
 		} else {
-			rows := make([][]int32, len(p.which))
-			for k, at := range p.which {
-				rows[k] = append(append(rows[k], l.prompts[at]...), tokens...)
-			}
+			rows := numeric.Map(p.which, func(at int) []int32 { return slices.Concat(l.prompts[at], tokens) })
 			_, hidden = l.read(s, rows, l.width+len(tokens), 1)
 			s.Own(hidden)
 		}
@@ -189,10 +187,7 @@ func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (cache
 // advance feeds a kept crew the tokens that its cache lacks and returns the hidden states [n, H] after the last one.
 func (l *Lockstep) advance(s *tensor.Scope, p *crew, tokens []int32) tensor.Tensor {
 	if p.cache == nil {
-		rows := make([][]int32, len(p.which))
-		for k, at := range p.which {
-			rows[k] = l.prompts[at]
-		}
+		rows := numeric.Pick(l.prompts, p.which)
 		var caches []*tensor.DecodeCache
 		s.Do(func() {
 			caches, p.start = l.read(s, rows, l.width, l.room)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"popri/internal/apiclient"
+	"popri/internal/numeric"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -67,9 +68,7 @@ func newCanary(m *lm.Model, adapter *lora.Adapter, prompts [][]int32) (*canary, 
 		err = tensor.Run(func(s *tensor.Scope) error {
 			for _, row := range rows {
 				s.Do(func() {
-					for _, lp := range m.Score(s, []lm.Row{row}, adapter, false).LogProbs {
-						out = append(out, float64(lp))
-					}
+					out = append(out, numeric.Convert[float64](m.Score(s, []lm.Row{row}, adapter, false).LogProbs)...)
 				})
 			}
 			return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/safetensors"
 )
 
@@ -68,12 +69,8 @@ func (r *reader) take(name string, shape ...int) []float32 {
 	}
 	delete(f.names, name)
 	t, _ := f.files.Tensor(in)
-	want := make([]int64, len(shape))
-	for i, n := range shape {
-		want[i] = int64(n)
-	}
 	var x []float32
-	if x, r.err = values(f.Dir, name, t, want); r.err != nil {
+	if x, r.err = values(f.Dir, name, t, numeric.Convert[int64](shape)); r.err != nil {
 		r.err = fmt.Errorf("embedding: %w", r.err)
 	}
 	return x
