@@ -1,6 +1,7 @@
 package accountant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -173,9 +174,7 @@ func (e Event) validate() error {
 }
 
 func validRelation(r Relation) (Relation, error) {
-	if r == "" {
-		r = AddOrRemove
-	}
+	r = cmp.Or(r, AddOrRemove)
 	if err := r.Validate(); err != nil {
 		return r, fmt.Errorf("accountant: %w", err)
 	}

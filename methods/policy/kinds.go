@@ -100,18 +100,14 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 }
 
 // askFor writes samples of kinds, one prompt for each.
-func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int,
-	kinds []string) (written []sampling.Row, err error) {
+func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int, kinds []string) (
+	[]sampling.Row, error) {
 	p := f.policy
 	name := "kinds-" + strconv.Itoa(pass)
 	file := filepath.Join(r.Dir, name+".parquet")
 	prompts := numeric.Map(kinds, p.Prompter.Asking)
 	batch := p.Writer.Batch(p.Prompter, prompts, kindSamples, rng.Seed(p.Config.Seed, name), "search for kinds of text")
-	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
-		written, err = p.Writer.Sample(ctx, model, batch, file, s.Progress)
-		return err
-	})
-	return written, err
+	return p.written(ctx, s, p.Adapter, batch, file)
 }
 
 // shares counts kinds, the most frequent first.

@@ -180,10 +180,16 @@ func (p *Policy) drawFor(prompter *sampling.Prompter, round int) ([]sampling.Pro
 
 // sample writes the samples of a round to file, in parts that survive a kill; without an adapter, the model's own.
 func (p *Policy) sample(ctx context.Context, s rounds.Stage, a *lora.Adapter, round int, prompts []sampling.Prompt,
-	file string) (written []sampling.Row, err error) {
+	file string) ([]sampling.Row, error) {
 	n := strconv.Itoa(round)
 	batch := p.Writer.Batch(p.Prompter, prompts, p.Config.Generate.Samples,
 		rng.Seed(p.Config.Seed, "round", n, "generate"), "before round "+n)
+	return p.written(ctx, s, a, batch, file)
+}
+
+// written writes the samples of a batch to file.
+func (p *Policy) written(ctx context.Context, s rounds.Stage, a *lora.Adapter, batch sampling.Batch,
+	file string) (written []sampling.Row, err error) {
 	err = p.WithSampler(a, func(model sampling.Sampler) error {
 		written, err = p.Writer.Sample(ctx, model, batch, file, s.Progress)
 		return err

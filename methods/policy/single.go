@@ -88,11 +88,15 @@ func (f *Single) choose(r *rounds.Round) error {
 }
 
 // relevant returns the selected public texts.
-func (f *Single) relevant() (_ []target.Chosen, err error) {
-	if f.selected == nil {
-		f.selected, err = target.Read(f.policy.Dir)
+func (p *Policy) relevant() ([]target.Chosen, error) {
+	f, err := p.single()
+	if err == nil && f.selected == nil {
+		f.selected, err = target.Read(p.Dir)
 	}
-	return f.selected, err
+	if err != nil {
+		return nil, err
+	}
+	return f.selected, nil
 }
 
 // Ask implements [Feedback]: the clients have answered in [Single.Begin].

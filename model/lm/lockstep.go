@@ -66,10 +66,8 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 			return nil, fmt.Errorf("lm: prompt %d has %d tokens, more than %d", i, len(p), o.Width)
 		}
 	}
-	if tensor.MatrixUnit() || tensor.OnDevice() {
-		if err := m.Pack(); err != nil {
-			return nil, err
-		}
+	if err := m.packToDraw(); err != nil {
+		return nil, err
 	}
 	o.CacheBytes = cmp.Or(o.CacheBytes, lockstepBytes)
 	l := &Lockstep{m: m, prompts: prompts, room: o.Room, width: o.Width}

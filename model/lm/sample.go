@@ -63,21 +63,10 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if len(prompts) == 0 {
 		return nil, nil
 	}
-	// Elsewhere a second copy of the weights gains less than its memory costs.
-	if tensor.MatrixUnit() || tensor.OnDevice() {
-		if err := m.Pack(); err != nil {
-			return nil, err
-		}
+	if err := m.packToDraw(); err != nil {
+		return nil, err
 	}
-	stop := map[int32]bool{}
-	for _, id := range o.StopTokens {
-		stop[id] = true
-	}
-	if !o.IgnoreEOS {
-		for _, id := range m.Config.EOS {
-			stop[id] = true
-		}
-	}
+	stop := o.Stops(m.Config)
 	out := make([][]Sample, len(prompts))
 	for i := range out {
 		out[i] = make([]Sample, samples)
@@ -252,6 +241,28 @@ func (g *generation) prefill(s *tensor.Scope, which []int) {
 			logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
+}
+
+// Stops are the tokens that end a sample of a model.
+func (o SampleOptions) Stops(c Config) map[int32]bool {
+	stop := map[int32]bool{}
+	for _, id := range o.StopTokens {
+		stop[id] = true
+	}
+	if !o.IgnoreEOS {
+		for _, id := range c.EOS {
+			stop[id] = true
+		}
+	}
+	return stop
+}
+
+// packToDraw packs the weights for drawing. Elsewhere a second copy of them gains less than its memory costs.
+func (m *Model) packToDraw() error {
+	if tensor.MatrixUnit() || tensor.OnDevice() {
+		return m.Pack()
+	}
+	return nil
 }
 
 // step feeds the last token of every unfinished sequence and draws the next.

@@ -186,15 +186,7 @@ const seedSpace = 1 << 52
 // draw asks for the samples of a prompt, again where the server gave it up or has forgotten the adapter.
 func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample,
 	error) {
-	stop := map[int32]bool{}
-	for _, id := range o.StopTokens {
-		stop[id] = true
-	}
-	if !o.IgnoreEOS {
-		for _, id := range t.model.Config.EOS {
-			stop[id] = true
-		}
-	}
+	stop := o.Stops(t.model.Config)
 	q := request{Prompt: prompt, N: samples, MaxTokens: o.MaxNewTokens, MinTokens: o.MinNewTokens,
 		Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, RepetitionPenalty: 1, Stop: t.server.Stops,
 		IgnoreEOS: true, ReturnTokens: true,
