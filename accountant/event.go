@@ -184,9 +184,8 @@ func validRelation(r Relation) (Relation, error) {
 // covered returns ErrNotApplicable where the event cannot have neighbours by the relation.
 func (e Event) covered(r Relation) error {
 	if e.fixed() && r != Replace {
-		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: "+
-			"its bound compares cohorts in which another client replaces one", ErrNotApplicable, e.Cohort,
-			e.Population, Replace)
+		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: its bound compares cohorts in "+
+			"which another client replaces one", ErrNotApplicable, e.Cohort, e.Population, Replace)
 	}
 	if e.Mechanism == Gumbel && r == Replace {
 		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable,

@@ -133,8 +133,7 @@ func gaussianEpsilon(mu, delta float64) float64 {
 	for gaussianLogDelta(mu, high) > target { // rounding of the bound itself
 		high *= 1 + 1e-12
 	}
-	_, high = numeric.Bisect(low, high,
-		func(epsilon float64) bool { return !(gaussianLogDelta(mu, epsilon) <= target) })
+	_, high = numeric.Bisect(low, high, func(epsilon float64) bool { return !(gaussianLogDelta(mu, epsilon) <= target) })
 	return high
 }
 

@@ -56,8 +56,7 @@ func (p Pair) example(logProbs [2]float64, of means) Example {
 
 // logProbs calls each, from several goroutines, with the summed log-probabilities of every pair's chosen and rejected
 // completion, in nats.
-func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
-	each func(i int, x [2]float64)) error {
+func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter, each func(i int, x [2]float64)) error {
 	if err := t.Check(pairs); err != nil {
 		return err
 	}

@@ -56,9 +56,8 @@ func (r row) explicit() (row, error) {
 			reflect.DeepEqual(r.rejected.messages[:n], r.prompt.messages)
 	}
 	if inside {
-		return r,
-			errors.New("chosen and rejected begin with the prompt, which then would be read twice: remove \"prompt\" " +
-				"from the file, for what both begin with is the prompt then, or remove it from the completions")
+		return r, errors.New("chosen and rejected begin with the prompt, which then would be read twice: remove " +
+			"\"prompt\" from the file, for what both begin with is the prompt then, or remove it from the completions")
 	}
 	return r, nil
 }

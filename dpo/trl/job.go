@@ -235,11 +235,9 @@ func (j *Job) check(ctx context.Context, r stored) (float64, error) {
 	} {
 		// TRL averages the likelihood of the chosen completions by pair, popri by token.
 		if !c.differsByDesign && !(math.Abs(c.theirs-c.ours) <= c.tolerance) {
-			return 0,
-				fmt.Errorf("trl: %s: the adapter that came back is not the one that TRL measured: the mean %s of %d "+
-					"pairs is %g by TRL and %g by popri, which may differ by %.2g", j.Dir, c.what, len(pairs), c.theirs,
-					c.ours,
-					c.tolerance)
+			return 0, fmt.Errorf("trl: %s: the adapter that came back is not the one that TRL measured: the mean %s "+
+				"of %d pairs is %g by TRL and %g by popri, which may differ by %.2g", j.Dir, c.what, len(pairs), c.theirs,
+				c.ours, c.tolerance)
 		}
 	}
 	return e.Loss, nil

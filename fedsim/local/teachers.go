@@ -71,8 +71,7 @@ func NewTeachers(ctx context.Context, train []clients.Client, m *lm.Model, o Tea
 			prompts[i] = []int32{0}
 		}
 	}
-	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width,
-		CacheBytes: o.CacheBytes})
+	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width, CacheBytes: o.CacheBytes})
 	if err != nil {
 		return nil, fmt.Errorf("teachers: %w", err)
 	}

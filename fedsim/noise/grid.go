@@ -42,8 +42,7 @@ const (
 // of adding up the clients' rounded vectors.
 func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 	if !(sigma >= 0) || !(bound >= leastBound) || math.IsInf(sigma*bound, 0) || n < 1 || clients < 0 {
-		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n,
-			clients)
+		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n, clients)
 	}
 	// A sum and its noise must be whole numbers of steps that a float64 can hold.
 	step := math.Ldexp(1, math.Ilogb(float64(max(1, clients))*bound+64*sigma*bound)-51)

@@ -42,8 +42,7 @@ func (l LimitedDomain) validate(n int) error {
 	if !(l.Scale >= 0) || l.Scale > 1<<24 || l.Scale > 0 && l.Scale < 1./256 || l.Domain < 1 || l.Picks < 1 || n < 2 ||
 		!(l.Slack > 0 && l.Slack < 1) {
 		return fmt.Errorf("noise: a selection of %d among the largest %d of %d counts, with noise of scale %g and "+
-			"slack %g", l.Picks, l.Domain, n,
-			l.Scale, l.Slack)
+			"slack %g", l.Picks, l.Domain, n, l.Scale, l.Slack)
 	}
 	return nil
 }

@@ -206,12 +206,10 @@ type made []struct {
 
 func (r *Release) asked() made {
 	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks},
-		{"slack", r.Slack},
-		{"cohort", r.Cohort}, {"sampling", r.Sampling},
-		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
-		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"order of the clients", r.Order}, {"rounding to float32", r.Narrow},
-		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},
-		{"insecure seeded noise", r.Seeded}}
+		{"slack", r.Slack}, {"cohort", r.Cohort}, {"sampling", r.Sampling}, {"noise multiplier", r.Planned},
+		{"query", r.Query}, {"norm bound", r.Bound}, {"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves},
+		{"order of the clients", r.Order}, {"rounding to float32", r.Narrow}, {"step of the grid", r.Step},
+		{"sensitivity", r.Sensitivity}, {"number of noises", r.Noises}, {"insecure seeded noise", r.Seeded}}
 }
 
 // Differs says in words how the settings of a request differ from an earlier release's.

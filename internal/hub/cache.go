@@ -134,9 +134,8 @@ func Resolve(path string, role Role) (string, error) {
 	}
 	dir, err := Find(cache, path, DefaultRevision, role)
 	if err != nil {
-		return "",
-			fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without network, copy "+
-				"%[3]s of %[4]s/%[1]s to a folder and name that folder", path, err, needs[role], Endpoint())
+		return "", fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without "+
+			"network, copy %[3]s of %[4]s/%[1]s to a folder and name that folder", path, err, needs[role], Endpoint())
 	}
 	return dir, nil
 }

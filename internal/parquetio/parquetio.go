@@ -336,8 +336,7 @@ func (f *File) leaf(of Column, list bool) (leaf, error) {
 		case of.Field != "" && c.Column(of.Field) != nil:
 			c = c.Column(of.Field)
 		case isStruct(c) || len(inner) != 1:
-			return wrong("is a group of %d columns, want strings; the file has %s", len(inner),
-				DescribeNames(f.Names()))
+			return wrong("is a group of %d columns, want strings; the file has %s", len(inner), DescribeNames(f.Names()))
 		default:
 			c = inner[0]
 		}

@@ -133,9 +133,8 @@ func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Popula
 	copies := max(1, e.rules.variations)
 	if e.rules.variations > 0 {
 		for i, sample := range selected {
-			next.Samples = append(next.Samples,
-				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation,
-					Label: sample.Label})
+			next.Samples = append(next.Samples, Sample{Text: sample.Text, Parent: parents[i], Kind: Kept,
+				Generation: sample.Generation, Label: sample.Label})
 		}
 	}
 	children, err := e.vary(ctx, selected, copies, p.Round)

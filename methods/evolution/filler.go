@@ -100,9 +100,8 @@ func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o
 			}
 		}
 		var err error
-		rows, err = f.model.Fill(ctx, rows, positions,
-			lm.FillOptions{Mask: f.mask, Banned: f.special, Temperature: o.Temperature,
-				TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
+		rows, err = f.model.Fill(ctx, rows, positions, lm.FillOptions{Mask: f.mask, Banned: f.special,
+			Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
 		if err != nil {
 			return nil, err
 		}

@@ -49,9 +49,8 @@ const (
 // checkRun reports what the method cannot do.
 func checkRun(r *configs.Report, c configs.Config) {
 	if s := settings.Of(c); float64(c.Trainer.Rounds)*float64(s.Texts)*float64(c.Generate.MaxNewTokens) > most {
-		r.Add("hot_pate.texts",
-			"is %d, which makes trainer.rounds · hot_pate.texts · generate.max_new_tokens more than %d releases",
-			s.Texts, most)
+		r.Add("hot_pate.texts", "is %d, which makes trainer.rounds · hot_pate.texts · generate.max_new_tokens more "+
+			"than %d releases", s.Texts, most)
 	}
 	if settings.Of(c).Teachers > 0 && c.Data.Since != "" {
 		r.Add("data.since", "is %q, must be empty where hot_pate.teachers is above 0: whether one client has such a text would "+

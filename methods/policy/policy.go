@@ -92,8 +92,7 @@ type ScoreRow struct {
 func (p *Policy) Restore(round int) (err error) {
 	p.Close()
 	if round == 0 {
-		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir),
-			rng.New(p.Config.Seed, "lora"))
+		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir), rng.New(p.Config.Seed, "lora"))
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), rundir.Adapter), p.Model)
 	}

@@ -150,8 +150,7 @@ func (f *Single) keep(ctx context.Context, s rounds.Stage, written []sampling.Ro
 		return nil, err
 	}
 	c := f.policy.Config
-	out, kept, err := t.Keep(ctx, f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed,
-		s.Progress)
+	out, kept, err := t.Keep(ctx, f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed, s.Progress)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,7 @@ func (p *Prompter) Answering() *Prompter {
 
 // NewAnswering returns a prompter for instructions alone, without public texts, for a model with the given context
 // length. It reserves room for completions of the given length.
-func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
-	error) {
+func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter, error) {
 	p, err := NewContinuing(tok, g, d, context, longest)
 	if err != nil {
 		return nil, err

@@ -64,8 +64,7 @@ func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, final string,
 		path := filepath.Join(parts, fmt.Sprintf("part-%05d.parquet", from/b.partPrompts()))
 		part, err := rows.Read[Row](path)
 		if err != nil || len(part) != (to-from)*b.Samples {
-			if part, err = w.draw(ctx, m, b, from, to,
-				func(done, _ int) { progress(len(all)+done, total) }); err != nil {
+			if part, err = w.draw(ctx, m, b, from, to, func(done, _ int) { progress(len(all)+done, total) }); err != nil {
 				return err
 			}
 			if err := rows.Write(path, part); err != nil {

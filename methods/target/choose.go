@@ -102,13 +102,10 @@ func (t *Target) weigh(candidates []int, c Settings) (scoring.Weighting, error) 
 	radius := t.radius()
 	w, err := scoring.Match(points, prior, wanted, radius, float64(effective(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
-		return w,
-			fault.Userf("public_selection: no weights on the %d most relevant public texts move their mean embedding "+
-				"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public "+
-				"text lacks what the clients write: use other public text, or set public_selection.weights=prior",
-				len(candidates),
-				w.Distance,
-				unmatched.Distance, radius)
+		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts move their mean "+
+			"embedding nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. "+
+			"Public text lacks what the clients write: use other public text, or set public_selection.weights=prior",
+			len(candidates), w.Distance, unmatched.Distance, radius)
 	}
 	return w, err
 }

@@ -50,17 +50,15 @@ func instruction(w Settings, label, attribute string, good, bad []string) string
 		for _, text := range good {
 			fmt.Fprintf(&b, "A good %s is: %s\n", w.Item, sampling.Marked(text))
 		}
-		fmt.Fprintf(&b,
-			"Find out in what the good ones differ from the bad ones. Then write a new %s, in other words than the "+
-				"good ones, and better than them, so that they stand midway between it and the bad ones.", what)
+		fmt.Fprintf(&b, "Find out in what the good ones differ from the bad ones. Then write a new %s, in other words "+
+			"than the good ones, and better than them, so that they stand midway between it and the bad ones.", what)
 	}
 	fmt.Fprintf(&b, "\nThe new %s is:", w.Item)
 	return b.String()
 }
 
 // prompt makes a prompt that fits the model: of one that is too long, the longest text is left out, again and again.
-func prompt(p *sampling.Prompter, w Settings, label, attribute string, good, bad []string) (sampling.Prompt,
-	error) {
+func prompt(p *sampling.Prompter, w Settings, label, attribute string, good, bad []string) (sampling.Prompt, error) {
 	for {
 		out, err := p.Instruct(label, instruction(w, label, attribute, good, bad))
 		if !errors.Is(err, sampling.ErrTooLong) || len(good) == 0 {

@@ -63,9 +63,8 @@ func check(r *configs.Report, c configs.Config, s Settings) {
 	for i, g := range s.Generators {
 		if url, model, _ := strings.Cut(g, "#"); g == "" || slices.Contains(s.Generators[:i], g) || g == c.Model.Path ||
 			remote(g) && (model == "" || url == "") {
-			r.Add("wasp.generators",
-				"holds %q: each must be there once, besides model.path, and a server must name its model "+
-					"(https://host/#model)", g)
+			r.Add("wasp.generators", "holds %q: each must be there once, besides model.path, and a server must name "+
+				"its model (https://host/#model)", g)
 		}
 	}
 	r.Text("wasp.item", s.Item, "what a text is called")

@@ -315,9 +315,8 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	}
 	var out []productRow
 	for i, t := range m.join(slices.Clone(m.texts), written) {
-		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish,
-			IDs: m.Prompter.Completion(t.Text), Model: fmt.Sprintf("part %d",
-				t.Round), Label: t.Label, Generator: t.Name})
+		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish, IDs: m.Prompter.Completion(t.Text),
+			Model: fmt.Sprintf("part %d", t.Round), Label: t.Label, Generator: t.Name})
 	}
 	if err := rows.Write(file, out); err != nil {
 		return nil, err

@@ -124,9 +124,8 @@ func (c *codec) llama3() any {
 	}
 	for i, want := range llama3Factors(dim, theta, factor, llama3Low, llama3High, llama3Original) {
 		if !(math.Abs(float64(have[i])-want) <= 1e-4*want) {
-			c.note(c.file.BadTensor(ropeFactors,
-				"its element %d is %g; the scaling of LLaMA 3 with the factor %g would "+
-					"make it %g, and others are not supported", i, have[i], factor, want))
+			c.note(c.file.BadTensor(ropeFactors, "its element %d is %g; the scaling of LLaMA 3 with the factor %g "+
+				"would make it %g, and others are not supported", i, have[i], factor, want))
 			return nil
 		}
 	}

@@ -124,8 +124,7 @@ func (m *model) readTokenizer() error {
 	}
 	m.summary.Vocabulary = m.tokenizer.VocabSize()
 	if size := m.config["vocab_size"].(int); m.summary.Vocabulary > size {
-		return f.Bad(tokensKey, "has %d tokens, but the token embedding has %d rows",
-			m.summary.Vocabulary, size)
+		return f.Bad(tokensKey, "has %d tokens, but the token embedding has %d rows", m.summary.Vocabulary, size)
 	}
 	return m.describeTokens(v)
 }

@@ -123,8 +123,7 @@ func (f *File) locate(header, size int64) error {
 		}
 		t.offset += start
 	}
-	order := slices.SortedFunc(slices.Values(f.tensors),
-		func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
+	order := slices.SortedFunc(slices.Values(f.tensors), func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
 	for i := 1; i < len(order); i++ {
 		if before := order[i-1]; order[i].offset < before.offset+before.bytes {
 			return f.BadTensor(order[i].Name, "its blocks overlap the blocks of %q", before.Name)

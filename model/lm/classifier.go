@@ -101,8 +101,7 @@ func ClassifierLabels(dir string) ([]string, error) {
 			config.classifierHead(), head.Shape, config.Hidden, mostLabels)
 	}
 	if n := int64(len(f.Names)); n > 0 && n != head.Shape[0] {
-		return nil, fmt.Errorf("lm: %s: id2label names %d labels, the classifier has %d outputs", path, n,
-			head.Shape[0])
+		return nil, fmt.Errorf("lm: %s: id2label names %d labels, the classifier has %d outputs", path, n, head.Shape[0])
 	}
 	labels := make([]string, head.Shape[0])
 	for i := range labels {

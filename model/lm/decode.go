@@ -11,8 +11,7 @@ import (
 // norm's output [B, T, H]. It is [Model.Hidden] with every operation in its fastest form, which may round differently.
 // attend computes the blocks' attention: from queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D],
 // queries and keys rotated, to [B, T, N·D].
-func (m *Model) decode(s *tensor.Scope, in Input,
-	attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
+func (m *Model) decode(s *tensor.Scope, in Input, attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
 	x := m.embed(s, in)
 	p := pass{m: m}
 	if m.byFormula() {
@@ -165,8 +164,7 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	c := m.Config
 	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()),
-		Cap: float32(c.AttnCap), DType: m.Compute,
-		Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() &&
+		Cap: float32(c.AttnCap), DType: m.Compute, Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() &&
 			m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
 	to := lanes
 	if shape.Tiles {

@@ -177,8 +177,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 }
 
 // vocabularyGradients returns the gradients of the hidden states and, if the head is trained, of its weight and bias.
-func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidden tensor.Tensor,
-	dHead []tensor.Tensor) {
+func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidden tensor.Tensor, dHead []tensor.Tensor) {
 	m, unscored := sc.m, sc.LogProbs == nil
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	dHidden = s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)

@@ -18,8 +18,7 @@ func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 // CanAttendHeads reports whether [Scope.Attend] and [Scope.AttendRows] take heads of this type and width: a multiple of
 // 32, in bfloat16 on a CPU with its products, and in float32 on a matrix unit.
 func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
-	return (d == BFloat16 && CanPack(d) || d == Float32 && MatrixUnit()) && dim%32 == 0 && !s.portable &&
-		s.device == CPU
+	return (d == BFloat16 && CanPack(d) || d == Float32 && MatrixUnit()) && dim%32 == 0 && !s.portable && s.device == CPU
 }
 
 // Attend returns the heads' outputs side by side [B, T, Heads·Dim]: of queries q [B, Heads, T, Dim] and of keys and

@@ -53,8 +53,7 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 func splitHeads(x, cosines, sines, q, k, v Tensor, tokens, angles int64, h HeadShape) C.popri_heads {
 	return C.popri_heads{bf16: cbool(x.DType() == BFloat16), tokens: C.int64_t(tokens), heads: C.int64_t(h.Heads),
 		kv_heads: C.int64_t(h.KVHeads), dim: C.int64_t(h.Dim), angles: C.int64_t(angles), cosines: cosines.pointer(),
-		sines: sines.pointer(),
-		x:     x.pointer(), q: q.pointer(), k: k.pointer(), v: v.pointer()}
+		sines: sines.pointer(), x: x.pointer(), q: q.pointer(), k: k.pointer(), v: v.pointer()}
 }
 
 func splitHeadsGradient(b backward) []Tensor {

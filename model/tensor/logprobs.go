@@ -53,9 +53,8 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution b
 	default:
 		p := C.at_data_ptr(logits.c)
 		s.parallel(len(targets), func(from, to int) {
-			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16),
-				cints(targets), cfloats(l.Values),
-				cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy), cfloats(l.Mean))
+			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16), cints(targets),
+				cfloats(l.Values), cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy), cfloats(l.Mean))
 		})
 	}
 	return l

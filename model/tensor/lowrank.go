@@ -64,8 +64,7 @@ func (s *Scope) LowRank(parts []Factors) (l LowRank) {
 	for len(inputs) < 2*lowRankParts {
 		inputs = append(inputs, parts[0].A) // stands for none
 	}
-	s.record(step{op: stepLowRank, numbers: numbers, saved: inputs[:1], inputs: inputs,
-		outputs: []Tensor{l.Down, l.Up}})
+	s.record(step{op: stepLowRank, numbers: numbers, saved: inputs[:1], inputs: inputs, outputs: []Tensor{l.Down, l.Up}})
 	return l
 }
 

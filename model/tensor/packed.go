@@ -217,16 +217,14 @@ func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 // gradient. The result does not depend on the number of threads.
 func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 	a, b = s.Contiguous(a), s.Contiguous(b)
-	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() ||
-		!MatrixUnit() || a.device() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) ||
-		(d != Float32 && d != BFloat16) {
+	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() || !MatrixUnit() ||
+		a.device() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) || (d != Float32 && d != BFloat16) {
 		refuse("CrossProduct", "it takes matrices of one type with as many rows, on a CPU with a matrix unit", a, b)
 	}
 	y := sum
 	if !y.Defined() {
 		y = s.Empty(d, a.Size(1), b.Size(1))
-	} else if y.DType() != d || C.at_is_contiguous(y.c) == 0 ||
-		!slices.Equal(y.Shape(), []int64{a.Size(1), b.Size(1)}) {
+	} else if y.DType() != d || C.at_is_contiguous(y.c) == 0 || !slices.Equal(y.Shape(), []int64{a.Size(1), b.Size(1)}) {
 		refuse("CrossProduct", "the sum has another shape or type, or is not contiguous", a, b, y)
 	}
 	if y.NumElements() == 0 {

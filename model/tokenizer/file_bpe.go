@@ -113,8 +113,7 @@ func parseSplits(raw json.RawMessage) (Split, error) {
 		return parseDigits(sequence.PreTokenizers)
 	}
 	if first != "Split" {
-		return "", quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)",
-			first)
+		return "", quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)", first)
 	}
 	if err := strict(sequence.PreTokenizers[0], &split); err != nil {
 		return "", err

@@ -128,8 +128,7 @@ func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
 	err = parseKind("pre_tokenizer", "Metaspace", raw, &m)
 	if err == nil && (m.mark != blank || m.split) {
 		err = quote.Errorf("pre_tokenizer: Metaspace with replacement %q and split %v is not supported (supported: "+
-			"%q and false)",
-			m.mark, m.split, blank)
+			"%q and false)", m.mark, m.split, blank)
 	}
 	return true, m.scheme, err
 }

@@ -188,9 +188,8 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 	if !ok {
 		return fmt.Errorf("testworld: the tokenizer has no end-of-text token")
 	}
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2,
-		Heads: 2, Inner: 64, NormEps: 1e-5,
-		Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true},
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 2,
+		Inner: 64, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true},
 		lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, r.NormFloat64)
 	if err != nil {
 		return err

@@ -184,8 +184,7 @@ func (t *Sampler) prepare(ctx context.Context, prompts [][]int32, longest int) e
 const seedSpace = 1 << 52
 
 // draw asks for the samples of a prompt, again where the server gave it up or has forgotten the adapter.
-func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample,
-	error) {
+func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample, error) {
 	stop := o.Stops(t.model.Config)
 	q := request{Prompt: prompt, N: samples, MaxTokens: o.MaxNewTokens, MinTokens: o.MinNewTokens,
 		Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, RepetitionPenalty: 1, Stop: t.server.Stops,

@@ -43,9 +43,8 @@ func (f *Folder) Weights() (*Weights, error) {
 		return nil, r.err
 	}
 	for name := range f.names {
-		return nil,
-			fmt.Errorf("embedding: %s: the checkpoint holds the tensor %s, which a model of the type %s with this "+
-				"config.json does not have", f.Dir, name, f.Config.Kind)
+		return nil, fmt.Errorf("embedding: %s: the checkpoint holds the tensor %s, which a model of the type %s with "+
+			"this config.json does not have", f.Dir, name, f.Config.Kind)
 	}
 	return w, nil
 }
