@@ -183,9 +183,7 @@ func (p *Pair) tensors() []tensor.Tensor {
 }
 
 // Merge returns a copy of m whose weights are W + s·B·A, or DoRA's, for sampling at the speed of the plain model.
-func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
-	return m.Copy(o, a.merged)
-}
+func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) { return m.Copy(o, a.merged) }
 
 // MergeInPlace makes the weights of m W + s·B·A, without a copy of the model. They are rounded to their type, as in
 // [Adapter.Merge]. undo makes them what they were: from copies on the GPU, where these and all else leave half of it

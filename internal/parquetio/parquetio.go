@@ -206,9 +206,7 @@ func (f *File) Names() (names []string) {
 
 // DescribeNames lists the names of columns that look like names. Others may be data: some programs take the first row
 // of a table without a header line as names.
-func DescribeNames(names []string) string {
-	return quote.List(numeric.Map(names, shownName), 20)
-}
+func DescribeNames(names []string) string { return quote.List(numeric.Map(names, shownName), 20) }
 
 func shownName(name string) string {
 	if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {

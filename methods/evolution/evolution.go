@@ -82,9 +82,7 @@ func newEvolution(c configs.Config, writer Writer) *Evolution {
 
 // Len returns the number of samples that clients vote on in each round: N for PrE-Text, N·L for Aug-PE, where L is one
 // more than the number of variations.
-func (e *Evolution) Len() int {
-	return e.rules.votedOn(e.config.Population)
-}
+func (e *Evolution) Len() int { return e.rules.votedOn(e.config.Population) }
 
 // Start returns the population of round 1: N public texts, drawn with replacement, and under Aug-PE the variations of
 // each. No text may be blank. (PrE-Text draws from texts of more than 20 words; which texts are long enough is for the

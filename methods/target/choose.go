@@ -52,9 +52,7 @@ type Selection struct {
 }
 
 // Choose selects and weights public texts as the configuration says, and draws rows by weight.
-func (t *Target) Choose(c configs.Config) (Selection, error) {
-	return t.choose(settings.Of(c), c.Seed)
-}
+func (t *Target) Choose(c configs.Config) (Selection, error) { return t.choose(settings.Of(c), c.Seed) }
 
 func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	scores := t.Scores(t.Vectors)

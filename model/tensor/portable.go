@@ -269,9 +269,7 @@ func (s *Scope) portableRotate(x, cosines, sines Tensor, heads, dim int64) {
 	s.Copy_(part, rotated)
 }
 
-func (s *Scope) portableFinite(t Tensor) bool {
-	return s.Int64s(s.all(s.isFinite(t)))[0] != 0
-}
+func (s *Scope) portableFinite(t Tensor) bool { return s.Int64s(s.all(s.isFinite(t)))[0] != 0 }
 
 // indexPut sets a[…, index, …] to values, for the dimensions of a whose index is not none.
 func (s *Scope) indexPut(a, values Tensor, index ...Tensor) {
