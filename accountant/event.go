@@ -166,8 +166,7 @@ func (e Event) validate() error {
 			return fmt.Errorf("accountant: a group of %d of %d clients", e.Group, e.Population)
 		}
 		if e.SamplingRate != 0 {
-			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate,
-				e.Cohort)
+			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate, e.Cohort)
 		}
 	}
 	return nil
@@ -188,8 +187,7 @@ func (e Event) covered(r Relation) error {
 			"which another client replaces one", ErrNotApplicable, e.Cohort, e.Population, Replace)
 	}
 	if e.Mechanism == Gumbel && r == Replace {
-		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable,
-			Replace)
+		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable, Replace)
 	}
 	return nil
 }

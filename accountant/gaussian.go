@@ -79,8 +79,7 @@ func totalMu(events []Event, r Relation) (float64, error) {
 	var squares float64
 	for _, e := range events {
 		if !e.plain() {
-			return 0, fmt.Errorf("%w: the exact formula holds for Gaussian noise where all clients take part",
-				ErrNotApplicable)
+			return 0, fmt.Errorf("%w: the exact formula holds for Gaussian noise where all clients take part", ErrNotApplicable)
 		}
 		s := e.Sigma / e.shift(r)
 		squares += float64(e.Count) / (s * s)

@@ -219,8 +219,7 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 // true ε is below the window, it widens the window towards 0.
 func solveEpsilon(releases []release, delta float64) (lower, upper float64) {
 	lambda := leastOver(releases[0].step, func(lambda float64) float64 {
-		return (cumulant(releases, lambda) - math.Log(delta) - (1+lambda)*math.Log1p(lambda) +
-			lambda*math.Log(lambda)) / lambda
+		return (cumulant(releases, lambda) - math.Log(delta) - (1+lambda)*math.Log1p(lambda) + lambda*math.Log(lambda)) / lambda
 	})
 	for {
 		t := compose(releases, lambda, delta*1e-4)
@@ -239,8 +238,7 @@ func solveEpsilon(releases []release, delta float64) (lower, upper float64) {
 
 // bestTilt minimises K(λ) − λε, which puts the mean of the tilted sum at ε.
 func bestTilt(releases []release, epsilon float64) float64 {
-	lambda := leastOver(releases[0].step,
-		func(lambda float64) float64 { return cumulant(releases, lambda) - lambda*epsilon })
+	lambda := leastOver(releases[0].step, func(lambda float64) float64 { return cumulant(releases, lambda) - lambda*epsilon })
 	if lambda < 1e-3 {
 		return 0
 	}

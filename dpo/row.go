@@ -40,8 +40,7 @@ func (r row) explicit() (row, error) {
 	conversation := r.chosen.messages != nil
 	switch {
 	case conversation != (r.rejected.messages != nil):
-		return r, fmt.Errorf("\"chosen\" is %s and \"rejected\" is %s, want two of a kind", r.chosen.kind(),
-			r.rejected.kind())
+		return r, fmt.Errorf("\"chosen\" is %s and \"rejected\" is %s, want two of a kind", r.chosen.kind(), r.rejected.kind())
 	case reflect.DeepEqual(r.chosen, r.rejected):
 		return r, errors.New("chosen and rejected are the same: they prefer nothing, leave the pair out")
 	case r.prompt == nil, conversation && r.prompt.messages == nil:

@@ -430,8 +430,7 @@ func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 
 func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free float64, err error) {
 	if mu := g.separation(truePositive, falsePositive, trials); mu > 0 && g.Picks == 0 {
-		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}},
-			g.Delta); err != nil {
+		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}}, g.Delta); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -33,8 +33,7 @@ type Weighting struct {
 func Match(texts embedding.Matrix, prior, target []float64, radius, floor float64) (Weighting, error) {
 	switch {
 	case texts.Rows == 0 || len(target) != texts.Dim:
-		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim,
-			len(target))
+		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim, len(target))
 	case !(radius > 0) || math.IsInf(radius, 1):
 		return Weighting{}, fmt.Errorf("scoring: radius is %g, want a number above 0", radius)
 	case !(floor >= 0) || floor > float64(texts.Rows):
@@ -109,8 +108,7 @@ func logPrior(prior []float64, n int) ([]float64, error) {
 }
 
 // match solves the dual for one radius, from start on.
-func match(texts embedding.Matrix, prior, target []float64, radius float64,
-	start []float64) (Weighting, []float64, error) {
+func match(texts embedding.Matrix, prior, target []float64, radius float64, start []float64) (Weighting, []float64, error) {
 	d := dual{texts: texts, prior: prior, target: target, radius: radius}
 	problem := optimize.Problem{Func: func(x []float64) float64 { return d.at(x, nil) },
 		Grad: func(grad, x []float64) { d.at(x, grad) }}

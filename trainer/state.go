@@ -100,8 +100,7 @@ func (x State) tensors(prefix string, params bool) (list []safetensors.Tensor) {
 	kinds := x.kinds(params)
 	for _, kind := range []string{"m", "v", "p"} {
 		for i, v := range kinds[kind] {
-			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, kind, i),
-				[]int64{int64(len(v))}, v))
+			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, kind, i), []int64{int64(len(v))}, v))
 		}
 	}
 	return list
@@ -121,8 +120,7 @@ func (x State) read(f *safetensors.File, prefix string, params bool) error {
 				return fmt.Errorf("%s: %w", f.Path(), err)
 			}
 			if len(data) != len(into[i]) {
-				return fmt.Errorf("%s: tensor %s has %d values, the parameter %d", f.Path(), name, len(data),
-					len(into[i]))
+				return fmt.Errorf("%s: tensor %s has %d values, the parameter %d", f.Path(), name, len(data), len(into[i]))
 			}
 			copy(into[i], data)
 		}

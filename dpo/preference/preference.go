@@ -120,7 +120,6 @@ func CheckMeasures(d configs.DPO, held, distance bool) error {
 func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
 	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, KeepBest: c.DPO.Best != "last",
 		Order: func(epoch int) []int {
-			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo",
-				strconv.Itoa(epoch))...).Perm(len(pairs))
+			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
 		}}
 }

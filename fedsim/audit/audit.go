@@ -276,8 +276,7 @@ func (r *Report) releases() error {
 				e, ok := charged[found.Hash]
 				switch {
 				case !ok && pending:
-					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.",
-						name)
+					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.", name)
 				case !ok:
 					r.problem("%s has no charge: no line of the ledger has its hash %.12s….", name, found.Hash)
 				case fmt.Sprintf("%04d", found.Round) != filepath.Base(dir) || found.Part != part:

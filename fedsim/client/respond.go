@@ -248,8 +248,7 @@ func (r *Responder) send(ctx context.Context, a *aggregate.Announcement) error {
 	var refused error
 	for _, role := range aggregate.Roles {
 		if err := r.remotes[role].Report(ctx, reports[role]); err != nil {
-			refused = errors.Join(refused, fmt.Errorf("client: upload to the %s: %w", role,
-				errors.Join(context.Cause(ctx), err)))
+			refused = errors.Join(refused, fmt.Errorf("client: upload to the %s: %w", role, errors.Join(context.Cause(ctx), err)))
 		}
 	}
 	if final := new(service.Refused); errors.As(refused, &final) && ctx.Err() == nil {

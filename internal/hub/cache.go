@@ -29,8 +29,7 @@ var (
 // CheckName refuses what is no name of a model, and what would lead out of the cache folder.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) || strings.Contains(name, "..") || strings.Contains(name, "--") {
-		return quote.Errorf("%q is no name of a model on the hub, such as gpt2 or HuggingFaceTB/SmolLM2-135M-Instruct",
-			name)
+		return quote.Errorf("%q is no name of a model on the hub, such as gpt2 or HuggingFaceTB/SmolLM2-135M-Instruct", name)
 	}
 	return nil
 }

@@ -99,9 +99,8 @@ func (o *objective) pass(p pass, n float64, tokens int, m *Metrics) trainer.Pass
 				v := token.Eval()
 				loss, gradient := 1/n*v.Loss, 1/n*v.Gradient
 				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
-					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before "+
-						"the round %g, advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old,
-						token.Advantage)
+					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before the round %g, "+
+						"advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old, token.Advantage)
 				}
 				weights[i] = float32(gradient)
 				m.Loss += loss

@@ -43,8 +43,7 @@ func groups(c policy.Candidates, scores []float64, size int) []group {
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 		for _, at := range order {
-			g.samples = append(g.samples, &sample{prompt: i, index: at - i*size, tokens: c.Rows[at].IDs,
-				advantage: advantages[at]})
+			g.samples = append(g.samples, &sample{prompt: i, index: at - i*size, tokens: c.Rows[at].IDs, advantage: advantages[at]})
 		}
 		out[i] = g
 	}

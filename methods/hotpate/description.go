@@ -29,8 +29,7 @@ var Description = method.Description{
 		Product: "of tokens for which the clients' texts voted as prompts, with noise",
 		Untuned: "same generator, prompts that quote public texts",
 		Publishes: func(c configs.Config) string {
-			return fmt.Sprintf("%d texts at most, of tokens for which the teachers voted",
-				c.Trainer.Rounds*settings.Of(c).Texts)
+			return fmt.Sprintf("%d texts at most, of tokens for which the teachers voted", c.Trainer.Rounds*settings.Of(c).Texts)
 		},
 		Notes: notes,
 	},

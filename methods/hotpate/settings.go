@@ -57,6 +57,5 @@ func checkRun(r *configs.Report, c configs.Config) {
 			"decide which clients are a teacher together", c.Data.Since)
 	}
 	r.Refuse(c, "where method is \"hot_pate\": all teachers vote each time, in this process, and no text has a label",
-		"fed.clients", "aggregate.least", "fed.sampling", "privacy.unsafe_diagnostics",
-		"generate.engine", "generate.by_label")
+		"fed.clients", "aggregate.least", "fed.sampling", "privacy.unsafe_diagnostics", "generate.engine", "generate.by_label")
 }

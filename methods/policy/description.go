@@ -101,7 +101,6 @@ func traffic(c configs.Config) string {
 			others = append(others, fmt.Sprintf("%s: %s", name, factsOf(other).Traffic))
 		}
 	}
-	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). "+
-		"Samples count as embeddings of %d values.", factsOf(c).Traffic, c.Scoring.Release, strings.Join(others, "; "),
-		c.Scoring.Dim)
+	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). Samples "+
+		"count as embeddings of %d values.", factsOf(c).Traffic, c.Scoring.Release, strings.Join(others, "; "), c.Scoring.Dim)
 }

@@ -57,8 +57,7 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 		}
 	}
 	if p.Given.Kinds != nil {
-		if err := r.Stage("find kinds of text",
-			func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
+		if err := r.Stage("find kinds of text", func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,7 @@ func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, 
 }
 
 // NewContinuing is [NewAnswering] for a model that writes what follows a prompt: a sample ends at a line's end.
-func NewContinuing(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
-	error) {
+func NewContinuing(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter, error) {
 	separator, ok := tok.EOS()
 	if !ok {
 		return nil, errNoEnd

@@ -92,9 +92,8 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 		enough, differ = p.different, " and differ"
 	}
 	if enough < max(1, g.Examples) {
-		return nil, fmt.Errorf("sampling: %w: %d of %d texts of data.public have at most %d tokens "+
-			"(data.max_tokens)%s, prompts quote %d (generate.examples)",
-			ErrTooFewPrompts, enough, len(public), d.MaxTokens, differ, g.Examples)
+		return nil, fmt.Errorf("sampling: %w: %d of %d texts of data.public have at most %d tokens (data.max_tokens)%s, "+
+			"prompts quote %d (generate.examples)", ErrTooFewPrompts, enough, len(public), d.MaxTokens, differ, g.Examples)
 	}
 	return p, nil
 }

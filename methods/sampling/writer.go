@@ -110,8 +110,7 @@ func (b Batch) each(do func(from, to int) error) error {
 }
 
 // draw draws the samples of the prompts from index from to before index to.
-func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
-	progress func(done, total int)) ([]Row, error) {
+func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int, progress func(done, total int)) ([]Row, error) {
 	ids := numeric.Map(b.Prompts[from:to], func(p Prompt) []int32 { return p.IDs })
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
 		Temperature: b.Temperature, TopP: b.TopP, MaxNewTokens: b.MaxNew,

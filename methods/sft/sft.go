@@ -36,8 +36,7 @@ var Description = policy.Describe(method.Description{
 	Series: figures,
 	Cost: func(c configs.Config) method.Cost {
 		cost := policy.Cost(c)
-		cost.Trained = int(share*float64(cost.Samples)) * c.Optimizer.Epochs *
-			(method.PromptTokens(c) + c.Generate.MaxNewTokens)
+		cost.Trained = int(share*float64(cost.Samples)) * c.Optimizer.Epochs * (method.PromptTokens(c) + c.Generate.MaxNewTokens)
 		return cost
 	},
 })

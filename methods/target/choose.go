@@ -70,8 +70,7 @@ func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	for n, copies := range Copies(w.Weights, AllRows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
-				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i),
-				Label: t.Texts[i].Label})
+				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i), Label: t.Texts[i].Label})
 		}
 	}
 	return s, nil

@@ -208,8 +208,7 @@ func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
 	at := slices.Index(names, pre)
 	slices.Sort(names)
 	if names := strings.Join(names, ", "); !ok {
-		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)",
-			names)
+		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)", names)
 	} else if at < 0 {
 		return nil, v.file.Bad(preKey, "is %q, which is not supported (supported: %s)", pre, names)
 	}
@@ -296,8 +295,7 @@ func (v *vocabulary) merges(scores []float64) [][2]string {
 	}
 	length := func(id int) int { return utf8.RuneCountInString(v.tokens[id]) }
 	slices.SortStableFunc(all, func(a, b merge) int {
-		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left),
-			length(b.right)-length(a.right))
+		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left), length(b.right)-length(a.right))
 	})
 	return numeric.Map(all, func(m merge) [2]string { return [2]string{v.tokens[m.left], v.tokens[m.right]} })
 }

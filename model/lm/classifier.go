@@ -93,8 +93,7 @@ func ClassifierLabels(dir string) ([]string, error) {
 		return nil, fmt.Errorf("lm: %s: %w", path, quote.JSON(err))
 	}
 	if f.Problem != "" && f.Problem != "single_label_classification" {
-		return nil, quote.Errorf("lm: %s: problem_type: %q is not supported (single_label_classification)", path,
-			f.Problem)
+		return nil, quote.Errorf("lm: %s: problem_type: %q is not supported (single_label_classification)", path, f.Problem)
 	}
 	if len(head.Shape) != 2 || head.Shape[0] < 2 || head.Shape[0] > mostLabels {
 		return nil, fmt.Errorf("lm: %s: tensor %s has shape %v, want [labels, %d] with 2 to %d labels", dir,

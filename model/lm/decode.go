@@ -176,8 +176,7 @@ func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 
 // slotBytes is the memory of one sample's own keys and values in all layers.
 func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
-	return int64(m.Config.Layers) * 2 * int64(shape.KVHeads*shape.Dim) * int64(shape.SuffixRoom) * int64(
-		shape.DType.Size())
+	return int64(m.Config.Layers) * 2 * int64(shape.KVHeads*shape.Dim) * int64(shape.SuffixRoom) * int64(shape.DType.Size())
 }
 
 // newCache makes one layer's cache.

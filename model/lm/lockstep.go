@@ -78,8 +78,7 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	for from := 0; from < len(order); from += lockstepRows {
 		p := &crew{which: order[from:min(from+lockstepRows, len(order))]}
 		shape := m.cacheShape(max(o.Width, len(prompts[p.which[0]])), o.Room)
-		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+
-			shape.PrefixRoom)
+		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+shape.PrefixRoom)
 		if p.keep = bytes <= o.CacheBytes; p.keep {
 			o.CacheBytes -= bytes
 		}

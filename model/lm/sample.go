@@ -237,8 +237,7 @@ func (g *generation) prefill(s *tensor.Scope, which []int) {
 	in := PaddedInput(s, prompts, g.m.Config.Context)
 	logits := g.m.Logits(s, g.m.prefill(s, g.layers, in, prefixes, prompts))
 	for i, p := range which {
-		g.ready = append(g.ready, &prefix{prompt: p, index: prefixes[i],
-			logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
+		g.ready = append(g.ready, &prefix{prompt: p, index: prefixes[i], logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
 }
@@ -304,8 +303,7 @@ func (g *generation) draw(seqs []*sequence, take func(u []float64, ban []bool) [
 	for i, id := range take(u, ban) {
 		q := seqs[i]
 		if id < 0 {
-			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite",
-				q.of.prompt, q.j, len(q.ids))
+			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite", q.of.prompt, q.j, len(q.ids))
 		}
 		if g.stop[id] {
 			g.finish(q, "stop")

@@ -104,8 +104,7 @@ func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType
 		want *= x
 	}
 	if want != int64(n) {
-		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)},
-			Text: fmt.Sprintf("%d values do not fill the shape", n)})
+		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d values do not fill the shape", n)})
 	}
 	dims, ndims := cdims(shape)
 	if n == 0 {

@@ -22,9 +22,8 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 	angles := int64(1)
 	if ok && cosines.Defined() {
 		angles = cosines.NumElements() / h.Dim
-		ok = h.Dim%2 == 0 && cosines.DType() == x.DType() && sines.DType() == x.DType() &&
-			sines.NumElements() == angles*h.Dim && cosines.Size(-1) == h.Dim &&
-			(angles == shape[1] || angles == shape[0]*shape[1])
+		ok = h.Dim%2 == 0 && cosines.DType() == x.DType() && sines.DType() == x.DType() && sines.NumElements() == angles*h.Dim &&
+			cosines.Size(-1) == h.Dim && (angles == shape[1] || angles == shape[0]*shape[1])
 	}
 	fusable("SplitHeads", x, ok, fmt.Sprintf("[B, T, %d], with tables for it", width))
 	rotated := []Tensor{x}

@@ -79,8 +79,7 @@ func (l *LogProbs) Grad_(weights []float32) {
 	p := unsafe.Pointer(C.at_data_ptr(l.logits.c))
 	v, bf := C.int(l.logits.Size(1)), cbool(l.logits.DType() == BFloat16)
 	l.scope.parallel(len(weights), func(from, to int) {
-		C.popri_logprobs_grad(C.int64_t(from), C.int64_t(to), v, p, bf, cints(l.targets), cfloats(l.normaliser),
-			cfloats(weights))
+		C.popri_logprobs_grad(C.int64_t(from), C.int64_t(to), v, p, bf, cints(l.targets), cfloats(l.normaliser), cfloats(weights))
 	})
 }
 

@@ -16,8 +16,7 @@ import (
 
 // matrixUnit reports, once, whether this process may use the CPU's matrix unit.
 var matrixUnit = sync.OnceValue(func() bool {
-	return newest() && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 &&
-		os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
+	return newest() && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 && os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
 })
 
 // MatrixUnit reports whether the CPU has AMX with bfloat16 and the kernel lets the process use it. POPRI_AMX=off in the
@@ -28,8 +27,7 @@ func MatrixUnit() bool { return matrixUnit() }
 // AVX-512, in bfloat16 if it has AVX-512 BF16.
 func CanPack(d DType) bool {
 	x := cpu.X86
-	vector := newest() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ &&
-		C.popri_packed_size(1, 1, 1) > 0
+	vector := newest() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && C.popri_packed_size(1, 1, 1) > 0
 	return MatrixUnit() || vector && (d == Float32 || d == BFloat16 && x.HasAVX512BF16)
 }
 

@@ -101,8 +101,7 @@ func parseBlanks(raw json.RawMessage) (n normalizer, before prepend, err error) 
 		before, list = prependPart, list[1:]
 	}
 	if len(list) != 1 || list[0] != (replace{old: " ", content: blank}) {
-		return nil, prependNever,
-			quote.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
+		return nil, prependNever, quote.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
 	}
 	return n, before, nil
 }

@@ -50,8 +50,7 @@ type Stats struct {
 const statsEvery, heldEvery = 50, 500
 
 // run trains a GPT-2 model on the corpus. It calls each, if not nil, every statsEvery steps and at the end.
-func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options,
-	each func(Stats)) (*lm.Model, Stats, error) {
+func run(ctx context.Context, c *Corpus, tok *tokenizer.Tokenizer, o Options, each func(Stats)) (*lm.Model, Stats, error) {
 	if len(c.Train) == 0 || len(c.Held) == 0 {
 		return nil, Stats{}, fault.Userf("the public text is too small: %d texts to train on and %d held out",
 			len(c.Train), len(c.Held))

@@ -161,8 +161,7 @@ func (s *Server) announce(in *http.Request) ([]byte, error) {
 func (s *Server) prune(a *aggregate.Announcement) error {
 	entries, err := os.ReadDir(s.Dir)
 	for _, e := range entries {
-		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) &&
-			name != hex.EncodeToString(a.Encoder) {
+		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) && name != hex.EncodeToString(a.Encoder) {
 			err = os.Remove(filepath.Join(s.Dir, name))
 		}
 	}

@@ -140,8 +140,7 @@ func (c *canary) ask(ctx context.Context, server *apiclient.Client, model string
 			return nil, err
 		}
 		if len(answer.Choices) != 1 || len(answer.Choices[0].PromptLogprobs) != len(text) {
-			return nil, fmt.Errorf("vllm: %s: the answer has no prompt_logprobs for the %d tokens of the canary", model,
-				len(text))
+			return nil, fmt.Errorf("vllm: %s: the answer has no prompt_logprobs for the %d tokens of the canary", model, len(text))
 		}
 		for i, id := range text[1:] {
 			at := answer.Choices[0].PromptLogprobs[i+1][strconv.Itoa(int(id))]

@@ -109,8 +109,7 @@ func (s *Server) Sampler(model *lm.Model, adapter *lora.Adapter, dir string) *Sa
 
 // Generate draws samples as [lm.Model.Generate] does, with other random numbers. A sample's numbers follow from o.Seed
 // and its place, but servers promise no equal samples.
-func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
-	error) {
+func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
 	if samples < 1 || o.Temperature <= 0 {
 		return nil, fmt.Errorf("vllm: %d samples at temperature %g: both must be above 0", samples, o.Temperature)
@@ -257,8 +256,7 @@ func (t *Sampler) load(ctx context.Context) error {
 		if err := t.server.client.Do(ctx, http.MethodPost, "/v1/load_lora_adapter", body, nil); err != nil {
 			if unknownModel(err) {
 				err = fmt.Errorf("%w (a server that takes adapters is started with --enable-lora and "+
-					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)",
-					err, dir)
+					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)", err, dir)
 			}
 			return fmt.Errorf("load the adapter: %w", err)
 		}

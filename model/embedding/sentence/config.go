@@ -184,8 +184,7 @@ func (f *Folder) readLength() error {
 		var t struct {
 			Max float64 `json:"model_max_length"` // 1e30 where nobody set it
 		}
-		if _, err := f.readJSON("tokenizer_config.json",
-			func(raw []byte) error { return json.Unmarshal(raw, &t) }); err != nil {
+		if _, err := f.readJSON("tokenizer_config.json", func(raw []byte) error { return json.Unmarshal(raw, &t) }); err != nil {
 			return err
 		}
 		s.Max = most
