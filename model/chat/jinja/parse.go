@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // expr computes a value, and stmt writes a part of the text. A template is made of them.
@@ -172,10 +174,7 @@ func (p *parser) begins() bool {
 }
 
 func all(list []expr, in *state, s *scope) []Value {
-	out := make([]Value, len(list))
-	for i, e := range list {
-		out[i] = e(in, s)
-	}
+	out := numeric.Map(list, func(e expr) Value { return e(in, s) })
 	in.made(16 * len(list))
 	return out
 }
