@@ -39,8 +39,7 @@ var Description = method.Description{
 			}
 			return fmt.Sprintf("%d texts that the model writes after those that the clients' noised votes selected", c.Synthetic.Texts)
 		},
-		Untuned: "same generator, prompts that quote public texts",
-		Notes:   notes,
+		Notes: notes,
 	},
 }
 

@@ -27,7 +27,6 @@ var Description = method.Description{
 			return fmt.Sprintf("%d texts of at most %d votes each", settings.Of(c).Texts, c.Generate.MaxNewTokens)
 		},
 		Product: "of tokens for which the clients' texts voted as prompts, with noise",
-		Untuned: "same generator, prompts that quote public texts",
 		Publishes: func(c configs.Config) string {
 			return fmt.Sprintf("%d texts at most, of tokens for which the teachers voted", c.Trainer.Rounds*settings.Of(c).Texts)
 		},

@@ -38,7 +38,6 @@ var Description = method.Description{
 				c.Synthetic.Texts)
 		},
 		Product: "written after examples that the clients' noised votes called good and bad",
-		Untuned: "same generator, prompts that quote public texts",
 		Notes:   notes,
 	},
 }
