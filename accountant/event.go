@@ -1,6 +1,7 @@
 package accountant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -165,17 +166,14 @@ func (e Event) validate() error {
 			return fmt.Errorf("accountant: a group of %d of %d clients", e.Group, e.Population)
 		}
 		if e.SamplingRate != 0 {
-			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate,
-				e.Cohort)
+			return fmt.Errorf("accountant: both a sampling rate, %g, and a cohort of fixed size, %d", e.SamplingRate, e.Cohort)
 		}
 	}
 	return nil
 }
 
 func validRelation(r Relation) (Relation, error) {
-	if r == "" {
-		r = AddOrRemove
-	}
+	r = cmp.Or(r, AddOrRemove)
 	if err := r.Validate(); err != nil {
 		return r, fmt.Errorf("accountant: %w", err)
 	}
@@ -185,13 +183,11 @@ func validRelation(r Relation) (Relation, error) {
 // covered returns ErrNotApplicable where the event cannot have neighbours by the relation.
 func (e Event) covered(r Relation) error {
 	if e.fixed() && r != Replace {
-		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: "+
-			"its bound compares cohorts in which another client replaces one", ErrNotApplicable, e.Cohort,
-			e.Population, Replace)
+		return fmt.Errorf("%w: a cohort of fixed size %d of %d is accounted under %q: its bound compares cohorts in "+
+			"which another client replaces one", ErrNotApplicable, e.Cohort, e.Population, Replace)
 	}
 	if e.Mechanism == Gumbel && r == Replace {
-		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable,
-			Replace)
+		return fmt.Errorf("%w: a selection is accounted for texts that are taken away, not under %q", ErrNotApplicable, Replace)
 	}
 	return nil
 }

@@ -79,8 +79,7 @@ func totalMu(events []Event, r Relation) (float64, error) {
 	var squares float64
 	for _, e := range events {
 		if !e.plain() {
-			return 0, fmt.Errorf("%w: the exact formula holds for Gaussian noise where all clients take part",
-				ErrNotApplicable)
+			return 0, fmt.Errorf("%w: the exact formula holds for Gaussian noise where all clients take part", ErrNotApplicable)
 		}
 		s := e.Sigma / e.shift(r)
 		squares += float64(e.Count) / (s * s)
@@ -133,8 +132,7 @@ func gaussianEpsilon(mu, delta float64) float64 {
 	for gaussianLogDelta(mu, high) > target { // rounding of the bound itself
 		high *= 1 + 1e-12
 	}
-	_, high = numeric.Bisect(low, high,
-		func(epsilon float64) bool { return !(gaussianLogDelta(mu, epsilon) <= target) })
+	_, high = numeric.Bisect(low, high, func(epsilon float64) bool { return !(gaussianLogDelta(mu, epsilon) <= target) })
 	return high
 }
 

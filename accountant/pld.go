@@ -1,6 +1,9 @@
 package accountant
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // PLD follows the distribution of the privacy loss itself, L = ln P(x)/Q(x) for an outcome x of P, for a pair P, Q that
 // is the hardest case. The losses of releases add up, so their distributions are convolved, on a grid by a fast Fourier
@@ -98,9 +101,7 @@ func (p PLD) DeltaBounds(events []Event, epsilon float64) (lower, upper float64,
 	}
 	guess := p.guess(r, exact, events)
 	order, rough := guess.forDelta(epsilon)
-	if rough == 0 {
-		rough = 1e-300
-	}
+	rough = cmp.Or(rough, 1e-300)
 	forward, backward, err := p.losses(r, exact, events, order, epsilon, rough*1e-4, guess.spread())
 	if err != nil {
 		return 0, 0, err
@@ -166,10 +167,7 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 		count++
 	}
 	n := float64(count)
-	accuracy := p.Accuracy
-	if accuracy == 0 {
-		accuracy = 1e-5
-	}
+	accuracy := cmp.Or(p.Accuracy, 1e-5)
 	// The grid adds at most step²/4 to the variance of each loss, which moves ε by n·(λ+1)·step²/8 with λ = order − 1.
 	// The lower bound lags by about step·√(10n); the step aims at a lag of a thousandth of ε. With few losses the
 	// second condition decides. With many, the first one does, and the distribution of the sum is so smooth that a step
@@ -221,8 +219,7 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 // true ε is below the window, it widens the window towards 0.
 func solveEpsilon(releases []release, delta float64) (lower, upper float64) {
 	lambda := leastOver(releases[0].step, func(lambda float64) float64 {
-		return (cumulant(releases, lambda) - math.Log(delta) - (1+lambda)*math.Log1p(lambda) +
-			lambda*math.Log(lambda)) / lambda
+		return (cumulant(releases, lambda) - math.Log(delta) - (1+lambda)*math.Log1p(lambda) + lambda*math.Log(lambda)) / lambda
 	})
 	for {
 		t := compose(releases, lambda, delta*1e-4)
@@ -241,8 +238,7 @@ func solveEpsilon(releases []release, delta float64) (lower, upper float64) {
 
 // bestTilt minimises K(λ) − λε, which puts the mean of the tilted sum at ε.
 func bestTilt(releases []release, epsilon float64) float64 {
-	lambda := leastOver(releases[0].step,
-		func(lambda float64) float64 { return cumulant(releases, lambda) - lambda*epsilon })
+	lambda := leastOver(releases[0].step, func(lambda float64) float64 { return cumulant(releases, lambda) - lambda*epsilon })
 	if lambda < 1e-3 {
 		return 0
 	}

@@ -1,6 +1,7 @@
 package accountant
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -46,10 +47,7 @@ const mostTreeWork = 1 << 36
 // each contribution has norm 1: the squared L2 sensitivity of the whole tree, whose release is one Gaussian release
 // with it.
 func (t Tree) SumSquares() (int, error) {
-	real := t.RealSteps
-	if real == 0 {
-		real = t.Steps
-	}
+	real := cmp.Or(t.RealSteps, t.Steps)
 	switch {
 	case t.Steps < 1 || t.Steps > 1<<30:
 		return 0, fmt.Errorf("accountant: a tree of %d steps", t.Steps)

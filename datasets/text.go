@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // Text is one piece of public prose.
@@ -70,11 +72,7 @@ func Labels(texts []Text) []string {
 
 // Strings returns the texts without their sources.
 func Strings(texts []Text) []string {
-	out := make([]string, len(texts))
-	for i, t := range texts {
-		out[i] = t.Text
-	}
-	return out
+	return numeric.Map(texts, func(t Text) string { return t.Text })
 }
 
 // Classes are the different labels of the texts that prompts quote, sorted.

@@ -56,9 +56,8 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 	for i, e := range examples {
 		m.add(losses[i]/n, e, t.Beta, n)
 	}
-	return Evaluation{Pairs: len(examples), Loss: m.Loss, RewardsChosen: m.RewardsChosen,
-		RewardsRejected: m.RewardsRejected, RewardsMargins: m.RewardsMargins,
-		Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected}, nil
+	return Evaluation{Pairs: len(examples), Loss: m.Loss, RewardsChosen: m.RewardsChosen, RewardsRejected: m.RewardsRejected,
+		RewardsMargins: m.RewardsMargins, Accuracy: m.Accuracy, LogpsChosen: m.LogpsChosen, LogpsRejected: m.LogpsRejected}, nil
 }
 
 // HoldOut separates the pairs of about the given fraction of the prompts, and of at least one prompt where there are two.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/internal/numeric"
 	"popri/trainer"
 )
 
@@ -80,7 +81,7 @@ func (f *Fit) Run(ctx context.Context) (*Outcome, error) {
 
 // Batch implements [trainer.Objective].
 func (f *Fit) Batch(ctx context.Context, indices []int) (trainer.Batch, error) {
-	pairs := trainer.Select(f.Pairs, indices)
+	pairs := numeric.Pick(f.Pairs, indices)
 	if err := f.Tuner.Check(pairs); err != nil {
 		return trainer.Batch{}, err
 	}

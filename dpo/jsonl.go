@@ -34,9 +34,8 @@ func Read(path string, o ReadOptions) ([]Pair, Cut, error) {
 		pairs, err = x.readJSONL(path)
 	}
 	if err == nil && len(pairs) == 0 {
-		err = fmt.Errorf("%s: of %d pairs, none is left: nothing of them that differs is within dpo.max_length, %d "+
-			"tokens", path, x.rows,
-			x.MaxLength)
+		err = fmt.Errorf("%s: of %d pairs, none is left: nothing of them that differs is within dpo.max_length, %d tokens", path,
+			x.rows, x.MaxLength)
 	}
 	if err != nil {
 		return nil, Cut{}, fmt.Errorf("dpo: %w", err)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/trainer"
 )
 
 // scoredRows makes rows for scoring: the prompt once, then the chosen and the rejected completion, which do not see
@@ -56,8 +56,7 @@ func (p Pair) example(logProbs [2]float64, of means) Example {
 
 // logProbs calls each, from several goroutines, with the summed log-probabilities of every pair's chosen and rejected
 // completion, in nats.
-func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
-	each func(i int, x [2]float64)) error {
+func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter, each func(i int, x [2]float64)) error {
 	if err := t.Check(pairs); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func (t *Tuner) logProbs(ctx context.Context, pairs []Pair, adapter lm.Adapter,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		batch := trainer.Select(pairs, passes[i])
+		batch := numeric.Pick(pairs, passes[i])
 		sc := t.Model.Score(s, scoredRows(batch, t.Model.Config.Context), adapter, false)
 		for k, lp := range sums(sc, batch) {
 			each(passes[i][k], lp)

@@ -6,6 +6,5 @@ type ncaPair struct{ beta float64 }
 
 func (l ncaPair) Eval(e Example) (loss, gradChosen, gradRejected float64) {
 	c, r := l.beta*e.chosen(), l.beta*e.rejected()
-	return softplus(-c) + softplus(c)/2 + softplus(r)/2,
-		l.beta * (logistic(c)/2 - logistic(-c)), l.beta * logistic(r) / 2
+	return softplus(-c) + softplus(c)/2 + softplus(r)/2, l.beta * (logistic(c)/2 - logistic(-c)), l.beta * logistic(r) / 2
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 	"popri/trainer"
 )
@@ -44,7 +45,7 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer
 	n, of := float64(len(all)), meansOf(all)
 	return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
 		s.WithGrad(func() {
-			pairs := trainer.Select(all, indices)
+			pairs := numeric.Pick(all, indices)
 			sc := t.Model.Score(s, scoredRows(pairs, t.Model.Config.Context), t.Adapter, false)
 			lp := sums(sc, pairs)
 			byRow := make([]float64, 2*len(pairs))
@@ -73,10 +74,7 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer
 				return
 			}
 			m.addDistribution(sc)
-			weights := make([]float32, len(sc.LogProbs))
-			for i, r := range sc.Row {
-				weights[i] = float32(byRow[r])
-			}
+			weights := numeric.Map(sc.Row, func(r int) float32 { return float32(byRow[r]) })
 			grads = sc.Gradients(s, weights, t.Optimizer.Params)
 		})
 		return grads, err

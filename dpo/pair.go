@@ -3,6 +3,7 @@ package dpo
 import (
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/internal/rows"
 )
 
@@ -33,11 +34,7 @@ type pairRow Pair
 
 // WritePairs writes pairs as Parquet.
 func WritePairs(path string, pairs []Pair) error {
-	list := make([]pairRow, len(pairs))
-	for i, p := range pairs {
-		list[i] = pairRow(p)
-	}
-	return rows.Write(path, list)
+	return rows.Write(path, numeric.Map(pairs, func(p Pair) pairRow { return pairRow(p) }))
 }
 
 // ReadPairs reads what [WritePairs] wrote.

@@ -97,8 +97,7 @@ func readMessages(f *parquetio.File, path, name string) ([]content, error) {
 					return nil, fmt.Errorf("%s: row %d: %s: message %d %w", path, i+1, name, j+1, err)
 				}
 			}
-			out[i].messages = append(out[i].messages,
-				chat.Turn(roles[j].Value, contents[j].Value))
+			out[i].messages = append(out[i].messages, chat.Turn(roles[j].Value, contents[j].Value))
 		}
 	}
 	return out, nil

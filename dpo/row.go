@@ -40,8 +40,7 @@ func (r row) explicit() (row, error) {
 	conversation := r.chosen.messages != nil
 	switch {
 	case conversation != (r.rejected.messages != nil):
-		return r, fmt.Errorf("\"chosen\" is %s and \"rejected\" is %s, want two of a kind", r.chosen.kind(),
-			r.rejected.kind())
+		return r, fmt.Errorf("\"chosen\" is %s and \"rejected\" is %s, want two of a kind", r.chosen.kind(), r.rejected.kind())
 	case reflect.DeepEqual(r.chosen, r.rejected):
 		return r, errors.New("chosen and rejected are the same: they prefer nothing, leave the pair out")
 	case r.prompt == nil, conversation && r.prompt.messages == nil:
@@ -56,9 +55,8 @@ func (r row) explicit() (row, error) {
 			reflect.DeepEqual(r.rejected.messages[:n], r.prompt.messages)
 	}
 	if inside {
-		return r,
-			errors.New("chosen and rejected begin with the prompt, which then would be read twice: remove \"prompt\" " +
-				"from the file, for what both begin with is the prompt then, or remove it from the completions")
+		return r, errors.New("chosen and rejected begin with the prompt, which then would be read twice: remove " +
+			"\"prompt\" from the file, for what both begin with is the prompt then, or remove it from the completions")
 	}
 	return r, nil
 }

@@ -118,8 +118,7 @@ func (x *texts) divide(p *Pair, prompt, chosen, rejected []int32) error {
 	}
 	if slices.Equal(p.Chosen, p.Rejected) {
 		return fmt.Errorf("chosen and rejected are the same (%d bytes, %d tokens): they prefer nothing, leave the "+
-			"pair out",
-			len(p.ChosenText), len(p.Chosen))
+			"pair out", len(p.ChosenText), len(p.Chosen))
 	}
 	if len(p.Chosen) == 0 || len(p.Rejected) == 0 {
 		return errors.New("the chat template writes a completion without a token of its own")

@@ -1,6 +1,10 @@
 package dpo
 
-import "context"
+import (
+	"context"
+
+	"popri/internal/numeric"
+)
 
 // BatchLoss is a loss of all pairs of an update together, which depends on the order of their log-ratios. The loss of
 // the update is the mean.
@@ -20,11 +24,7 @@ func evalAll(l Loss, list []Example) []Value {
 	if b, ok := l.(BatchLoss); ok {
 		return b.EvalAll(list)
 	}
-	values := make([]Value, len(list))
-	for i, e := range list {
-		values[i] = value(l.Eval(e))
-	}
-	return values
+	return numeric.Map(list, func(e Example) Value { return value(l.Eval(e)) })
 }
 
 // together evaluates a [BatchLoss] on all pairs of an update before its passes, which then need not know of each other.

@@ -175,10 +175,7 @@ type opponents struct {
 
 // seen is the statistic of a release that is made of a noised sum.
 func (w opponents) seen(steps []int64) (statistic float64) {
-	noised := make([]float64, len(steps))
-	for i, k := range steps {
-		noised[i] = w.grid.Value(k)
-	}
+	noised := numeric.Map(steps, w.grid.Value)
 	if w.choose != nil {
 		return w.choose(noised)
 	}
@@ -433,8 +430,7 @@ func (g Game) separation(truePositive, falsePositive, trials int) float64 {
 
 func (g Game) bound(truePositive, falsePositive, trials int) (gaussian, free float64, err error) {
 	if mu := g.separation(truePositive, falsePositive, trials); mu > 0 && g.Picks == 0 {
-		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}},
-			g.Delta); err != nil {
+		if gaussian, err = (accountant.Exact{}).Epsilon([]accountant.Event{{Sigma: 1 / mu, Count: 1}}, g.Delta); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -135,8 +135,7 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 	}
 	for i, v := range all.Data {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v,
-				i/dim)
+			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v, i/dim)
 		}
 	}
 	return all, nil

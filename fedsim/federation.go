@@ -154,8 +154,7 @@ func (f *Federation) validate(r release.Request) error {
 	case r.Query.Key() == "":
 		return fmt.Errorf("fedsim: the query of round %d does not say what it is about", r.Round)
 	case !(r.Query.Bound() > 0) || math.IsInf(r.Query.Bound(), 1) || r.Query.Len() < 1:
-		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(),
-			r.Query.Bound())
+		return fmt.Errorf("fedsim: %s asks for %d values of norm %g at most", r.Query.Name(), r.Query.Len(), r.Query.Bound())
 	}
 	return f.clients.CanAnswer(r.Query)
 }

@@ -46,9 +46,8 @@ func (g Gaussian) Check(n int, b ledger.Budget) []error {
 	case ledger.Poisson, ledger.Fixed:
 		faults = append(faults, checkCohort(g.Cohort, n)...)
 		if s == ledger.Fixed && b.Relation != accountant.Replace {
-			faults = append(faults, fmt.Errorf("fedsim: cohorts of fixed size are accounted under the relation %q, "+
-				"want %q: their bound compares cohorts in which another client replaces one", b.Relation,
-				accountant.Replace))
+			faults = append(faults, fmt.Errorf("fedsim: cohorts of fixed size are accounted under the relation %q, want %q: "+
+				"their bound compares cohorts in which another client replaces one", b.Relation, accountant.Replace))
 		}
 	default:
 		faults = append(faults, fmt.Errorf("fedsim: sampling is %q, want %q, %q or %q", s, ledger.Full, ledger.Poisson,

@@ -38,8 +38,7 @@ func (s Selection) Plan(r release.Request, n int) (*release.Release, noise.Grid,
 		return nil, noise.Grid{}, fmt.Errorf("%s does not ask for the most votes", r.Query.Name())
 	}
 	if _, picks := q.Limits(); picks != s.Picks {
-		return nil, noise.Grid{}, fmt.Errorf("%s asks for %d counts at most, and %d are charged", q.Name(), picks,
-			s.Picks)
+		return nil, noise.Grid{}, fmt.Errorf("%s asks for %d counts at most, and %d are charged", q.Name(), picks, s.Picks)
 	}
 	return &release.Release{Round: r.Round, Part: r.Part, Key: q.Key(), Query: q.Name(), Bound: q.Bound(), Chosen: true,
 		Sampling: ledger.Full, Cohort: n, Clients: n, Planned: s.Scale, Sigma: s.Scale, Sensitivity: q.Bound(),

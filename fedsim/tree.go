@@ -45,8 +45,7 @@ func (t *Tree) Check(n int, _ ledger.Budget) []error {
 func (t *Tree) Plan(r release.Request, n int) (*release.Release, noise.Grid, error) {
 	plan, grid, err := Gaussian{Sigma: t.Sigma, Float32: true}.Plan(r, n)
 	if _, ok := r.Query.(update.Question); !ok {
-		return nil, grid, fmt.Errorf("%s is no question about weights, and only their sums form a tree",
-			r.Query.Name())
+		return nil, grid, fmt.Errorf("%s is no question about weights, and only their sums form a tree", r.Query.Name())
 	}
 	at := ledger.Entry{Sampling: ledger.Tree, Cohort: t.Leaf}.At(r.Round, n)
 	plan.Sampling, plan.Cohort, plan.Clients = ledger.Tree, t.Leaf, t.Leaf

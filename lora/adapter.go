@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
 )
@@ -182,9 +183,7 @@ func (p *Pair) tensors() []tensor.Tensor {
 }
 
 // Merge returns a copy of m whose weights are W + s·B·A, or DoRA's, for sampling at the speed of the plain model.
-func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) {
-	return m.Copy(o, a.merged)
-}
+func (a *Adapter) Merge(m *lm.Model, o lm.Options) (*lm.Model, error) { return m.Copy(o, a.merged) }
 
 // MergeInPlace makes the weights of m W + s·B·A, without a copy of the model. They are rounded to their type, as in
 // [Adapter.Merge]. undo makes them what they were: from copies on the GPU, where these and all else leave half of it
@@ -201,10 +200,7 @@ func (a *Adapter) MergeInPlace(m *lm.Model) (undo func() error, err error) {
 
 func (a *Adapter) mergeInPlace(m *lm.Model, copied bool) (undo func() error, err error) {
 	if !copied {
-		var names []string
-		for _, name := range a.Names() {
-			names = append(names, name+".weight")
-		}
+		names := numeric.Map(a.Names(), func(name string) string { return name + ".weight" })
 		return func() error { return m.Reload(names...) }, a.MergeInto(m)
 	}
 	before := map[string]tensor.Tensor{}

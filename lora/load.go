@@ -66,9 +66,8 @@ func Load(dir string, m *lm.Model) (*Adapter, error) {
 					return tensor.Tensor{}, fmt.Errorf("lora: %s: tensor %s is missing", file, key)
 				}
 				if !slices.Equal(t.Shape, shape) {
-					return tensor.Tensor{},
-						fmt.Errorf("lora: %s: tensor %s has shape %v, the model and rank %d make it %v", file,
-							key, t.Shape, p.Rank, shape)
+					return tensor.Tensor{}, fmt.Errorf("lora: %s: tensor %s has shape %v, the model and rank %d make "+
+						"it %v", file, key, t.Shape, p.Rank, shape)
 				}
 				if err := t.CheckFinite(); err != nil {
 					return tensor.Tensor{}, fmt.Errorf("lora: %s: %w", file, err)

@@ -2,7 +2,9 @@ package lora
 
 import (
 	"fmt"
+	"slices"
 
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -86,11 +88,7 @@ func (p *Part) Len() int {
 
 // Flat copies the vector.
 func (p *Part) Flat() []float32 {
-	flat := make([]float32, 0, p.Len())
-	for _, t := range p.tensors {
-		flat = append(flat, t.Host()...)
-	}
-	return flat
+	return slices.Concat(numeric.Map(p.tensors, tensor.Tensor.Host)...)
 }
 
 // Set overwrites the vector with one that [Part.Flat] returned.

@@ -61,8 +61,7 @@ func (a *Adapter) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := safetensors.Write(filepath.Join(dir, weightsFile), tensors,
-		map[string]string{"format": "pt"}); err != nil {
+	if err := safetensors.Write(filepath.Join(dir, weightsFile), tensors, map[string]string{"format": "pt"}); err != nil {
 		return fmt.Errorf("lora: %w", err)
 	}
 	var targets any = a.Config.Targets
@@ -75,9 +74,8 @@ func (a *Adapter) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteJSON(filepath.Join(dir, ConfigFile), peftConfig{Type: "LORA", Task: "CAUSAL_LM", Base: a.Config.Base,
-		Rank: a.Config.Rank, Alpha: a.Config.Alpha,
-		RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA, FanInFanOut: fan, Bias: "none", Targets: rawTargets,
-		RankPattern:  a.Config.RankPattern,
+	return atomicfile.WriteJSON(filepath.Join(dir, ConfigFile), peftConfig{Type: "LORA", Task: "CAUSAL_LM",
+		Base: a.Config.Base, Rank: a.Config.Rank, Alpha: a.Config.Alpha, RSLoRA: a.Config.RSLoRA, DoRA: a.Config.DoRA,
+		FanInFanOut: fan, Bias: "none", Targets: rawTargets, RankPattern: a.Config.RankPattern,
 		AlphaPattern: a.Config.AlphaPattern, Inference: true, Init: true})
 }

@@ -3,6 +3,8 @@ package scoring
 import (
 	"fmt"
 	"math"
+
+	"popri/internal/numeric"
 )
 
 // LengthRegression takes out of scores what length explains: it fits score = a_p + b·length by least squares, with an
@@ -49,9 +51,5 @@ func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, floa
 
 // LogLengths returns ln(1 + length), for lengths in tokens or words.
 func LogLengths(lengths []int) []float64 {
-	out := make([]float64, len(lengths))
-	for i, n := range lengths {
-		out[i] = math.Log1p(float64(n))
-	}
-	return out
+	return numeric.Map(lengths, func(n int) float64 { return math.Log1p(float64(n)) })
 }

@@ -3,6 +3,7 @@ package scoring
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
@@ -32,8 +33,7 @@ type Weighting struct {
 func Match(texts embedding.Matrix, prior, target []float64, radius, floor float64) (Weighting, error) {
 	switch {
 	case texts.Rows == 0 || len(target) != texts.Dim:
-		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim,
-			len(target))
+		return Weighting{}, fmt.Errorf("scoring: %d texts of %d values for a mean of %d", texts.Rows, texts.Dim, len(target))
 	case !(radius > 0) || math.IsInf(radius, 1):
 		return Weighting{}, fmt.Errorf("scoring: radius is %g, want a number above 0", radius)
 	case !(floor >= 0) || floor > float64(texts.Rows):
@@ -91,10 +91,7 @@ func Weigh(texts embedding.Matrix, prior, target []float64) (Weighting, error) {
 // logPrior returns the logarithms of prior weights, scaled to sum 1; nil is all equal.
 func logPrior(prior []float64, n int) ([]float64, error) {
 	if prior == nil {
-		prior = make([]float64, n)
-		for i := range prior {
-			prior[i] = 1
-		}
+		prior = slices.Repeat([]float64{1}, n)
 	}
 	if len(prior) != n {
 		return nil, fmt.Errorf("scoring: %d prior weights for %d texts", len(prior), n)
@@ -111,8 +108,7 @@ func logPrior(prior []float64, n int) ([]float64, error) {
 }
 
 // match solves the dual for one radius, from start on.
-func match(texts embedding.Matrix, prior, target []float64, radius float64,
-	start []float64) (Weighting, []float64, error) {
+func match(texts embedding.Matrix, prior, target []float64, radius float64, start []float64) (Weighting, []float64, error) {
 	d := dual{texts: texts, prior: prior, target: target, radius: radius}
 	problem := optimize.Problem{Func: func(x []float64) float64 { return d.at(x, nil) },
 		Grad: func(grad, x []float64) { d.at(x, grad) }}

@@ -34,8 +34,7 @@ type Ranking struct {
 // Rank pairs, for each prompt, the sample of rank 1 with the one of rank rejectedRank (2 to J), highest score first,
 // ties to the lower index. Samples of a prompt are perPrompt (J) successive entries of scores. texts decides what is
 // equal; nil means that all differ.
-func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int, duplicates Duplicates) (Ranking,
-	error) {
+func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int, duplicates Duplicates) (Ranking, error) {
 	switch {
 	case perPrompt < 2 || len(scores)%perPrompt != 0:
 		return Ranking{}, fmt.Errorf("scoring: %d scores are not %d a prompt, or fewer than 2", len(scores), perPrompt)
@@ -45,8 +44,7 @@ func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int
 		return Ranking{}, fmt.Errorf("scoring: duplicates is %q, want %q, %q or %q", duplicates, ByIndex,
 			SkipDuplicates, Published)
 	case rejectedRank < 2 || rejectedRank > perPrompt:
-		return Ranking{}, fmt.Errorf("scoring: rejected rank %d, want 2 to the %d samples of a prompt", rejectedRank,
-			perPrompt)
+		return Ranking{}, fmt.Errorf("scoring: rejected rank %d, want 2 to the %d samples of a prompt", rejectedRank, perPrompt)
 	}
 	for i, s := range scores {
 		if math.IsNaN(s) || math.IsInf(s, 0) {

@@ -69,8 +69,7 @@ func Prepare(samples embedding.Matrix, options Options) (*Samples, error) {
 	if samples.Rows < 1 {
 		return nil, fmt.Errorf("scoring: there are no samples")
 	}
-	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples,
-		v: make([]float64, len(samples.Data))}
+	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples, v: make([]float64, len(samples.Data))}
 	for i, x := range samples.Data {
 		if x != x || math.IsInf(float64(x), 0) {
 			return nil, fmt.Errorf("scoring: sample %d has value %g", i/s.d, x)
@@ -288,8 +287,7 @@ func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 	for i := range scores {
 		sum := s.score(i, mean)
 		if math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return nil, fmt.Errorf("scoring: the score of sample %d is %g: the client's embedding is no finite vector",
-				i, sum)
+			return nil, fmt.Errorf("scoring: the score of sample %d is %g: the client's embedding is no finite vector", i, sum)
 		}
 		scores[i] = sum
 	}

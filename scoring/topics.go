@@ -107,11 +107,7 @@ func (t Topics) Question() (query.Query, error) {
 // Lines are what stands before texts with these vectors, one a row: the keywords of their topics.
 func (t Topics) Lines(vectors embedding.Matrix) ([]string, error) {
 	nearest, err := Nearest(t.Centroids, vectors, topicVotes.Metric, 1)
-	lines := make([]string, len(nearest))
-	for i, topics := range nearest {
-		lines[i] = t.Line(topics[0])
-	}
-	return lines, err
+	return numeric.Map(nearest, func(topics []int) string { return t.Line(topics[0]) }), err
 }
 
 // Line is the line of a topic.

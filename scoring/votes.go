@@ -98,9 +98,14 @@ func checkSamples(samples embedding.Matrix) error {
 	if err := samples.Check(); err != nil {
 		return fmt.Errorf("scoring: samples: %w", err)
 	}
-	for i, x := range samples.Data {
+	return checkFinite(samples, "sample %d")
+}
+
+// checkFinite refuses a row, which format names by its number, with a value that is not finite.
+func checkFinite(m embedding.Matrix, format string) error {
+	for i, x := range m.Data {
 		if x != x || math.IsInf(float64(x), 0) {
-			return fmt.Errorf("scoring: sample %d has value %g", i/samples.Dim, x)
+			return fmt.Errorf("scoring: "+format+" has value %g", i/m.Dim, x)
 		}
 	}
 	return nil
@@ -139,12 +144,7 @@ func checkTexts(clients query.Clients) error {
 	if !clients.HasTexts() {
 		return fmt.Errorf("scoring: votes need the clients' texts, and their means alone were kept")
 	}
-	for i, x := range clients.Texts.Data {
-		if x != x || math.IsInf(float64(x), 0) {
-			return fmt.Errorf("scoring: text %d of the clients has value %g", i/clients.Texts.Dim, x)
-		}
-	}
-	return nil
+	return checkFinite(clients.Texts, "text %d of the clients")
 }
 
 // votes is a client's clipped vector, from its texts' choices.

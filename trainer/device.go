@@ -2,7 +2,9 @@ package trainer
 
 import (
 	"math"
+	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -32,11 +34,7 @@ func (d *deviceAdam) free() {
 
 // joinedElements is the tensors' elements one after the other.
 func joinedElements(s *tensor.Scope, list []tensor.Tensor) tensor.Tensor {
-	flat := make([]tensor.Tensor, len(list))
-	for i, t := range list {
-		flat[i] = s.Reshape(t, -1)
-	}
-	return s.Cat(0, flat...)
+	return s.Cat(0, numeric.Map(list, func(t tensor.Tensor) tensor.Tensor { return s.Reshape(t, -1) })...)
 }
 
 // apply is [Optimizer.apply]. The norm and the verdict on it are the only things that leave the device.
@@ -72,10 +70,7 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 
 // update is apply by kernels.
 func (d *deviceAdam) update(s *tensor.Scope, o *Optimizer, grads []tensor.Tensor, lr float64) (float64, error) {
-	dense := make([]tensor.Tensor, len(grads))
-	for i, g := range grads {
-		dense[i] = s.Contiguous(g)
-	}
+	dense := numeric.Map(grads, s.Contiguous)
 	norm := math.Sqrt(s.SquareSums(dense))
 	if !Finite(norm) {
 		return norm, notFinite(norm)
@@ -98,19 +93,12 @@ func (d *deviceAdam) load(a *tensor.AdamW) {
 }
 
 func (d *deviceAdam) store(a *tensor.AdamW) {
-	d.m.Store(concat(a.M))
-	d.v.Store(concat(a.V))
+	d.m.Store(slices.Concat(a.M...))
+	d.v.Store(slices.Concat(a.V...))
 }
 
 func split(from []float32, into [][]float32) {
 	for _, x := range into {
 		from = from[copy(x, from):]
 	}
-}
-
-func concat(parts [][]float32) (all []float32) {
-	for _, x := range parts {
-		all = append(all, x...)
-	}
-	return all
 }

@@ -37,18 +37,7 @@ type NextToken struct {
 
 // InMemory serves examples that are all in memory.
 func InMemory[T any](list []T) func(indices []int) ([]T, error) {
-	return func(indices []int) ([]T, error) {
-		return Select(list, indices), nil
-	}
-}
-
-// Select returns the elements of list with these indices.
-func Select[T any](list []T, indices []int) []T {
-	out := make([]T, len(indices))
-	for i, p := range indices {
-		out[i] = list[p]
-	}
-	return out
+	return func(indices []int) ([]T, error) { return numeric.Pick(list, indices), nil }
 }
 
 // InParts divides a batch into n passes, at most one a row.

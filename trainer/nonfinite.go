@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -48,11 +49,7 @@ func (b Batch) blame(norm float64) error {
 		if err != nil {
 			return err
 		}
-		views := make([][]float32, len(grads))
-		for k, g := range grads {
-			views[k] = s.To(g, tensor.Float32).Host()
-		}
-		norms[i] = tensor.GlobalNorm(views)
+		norms[i] = tensor.GlobalNorm(numeric.Map(grads, func(g tensor.Tensor) []float32 { return s.To(g, tensor.Float32).Host() }))
 		return nil
 	})
 	if err != nil {

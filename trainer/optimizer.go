@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -31,10 +32,7 @@ type Optimizer struct {
 
 // NewOptimizer makes an optimizer for params. The caller frees it.
 func NewOptimizer(params []tensor.Tensor, a AdamW) *Optimizer {
-	sizes := make([]int, len(params))
-	for i, p := range params {
-		sizes[i] = int(p.NumElements())
-	}
+	sizes := numeric.Map(params, func(p tensor.Tensor) int { return int(p.NumElements()) })
 	o := &Optimizer{Params: params, adam: tensor.NewAdamW(a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, sizes),
 		maxNorm: a.MaxNorm}
 	if tensor.OnDevice() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/safetensors"
 )
@@ -37,12 +38,7 @@ func (o *Optimizer) State() State {
 
 // Clone copies the state.
 func (x State) Clone() State {
-	each := func(list [][]float32) (out [][]float32) {
-		for _, l := range list {
-			out = append(out, slices.Clone(l))
-		}
-		return out
-	}
+	each := func(list [][]float32) [][]float32 { return numeric.Map(list, slices.Clone) }
 	return State{each(x.Params), each(x.M), each(x.V), x.Steps}
 }
 
@@ -104,8 +100,7 @@ func (x State) tensors(prefix string, params bool) (list []safetensors.Tensor) {
 	kinds := x.kinds(params)
 	for _, kind := range []string{"m", "v", "p"} {
 		for i, v := range kinds[kind] {
-			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, kind, i),
-				[]int64{int64(len(v))}, v))
+			list = append(list, safetensors.FromFloat32(fmt.Sprintf("%s%s.%05d", prefix, kind, i), []int64{int64(len(v))}, v))
 		}
 	}
 	return list
@@ -125,8 +120,7 @@ func (x State) read(f *safetensors.File, prefix string, params bool) error {
 				return fmt.Errorf("%s: %w", f.Path(), err)
 			}
 			if len(data) != len(into[i]) {
-				return fmt.Errorf("%s: tensor %s has %d values, the parameter %d", f.Path(), name, len(data),
-					len(into[i]))
+				return fmt.Errorf("%s: tensor %s has %d values, the parameter %d", f.Path(), name, len(data), len(into[i]))
 			}
 			copy(into[i], data)
 		}

@@ -89,12 +89,11 @@ func (f Facts) Statement() []string {
 	}
 	out = append(out, f.validation())
 	if f.selected() {
-		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d "+
-			"individuals at most, and no count. The noise was Gumbel noise of scale %s votes, drawn exactly with whole "+
-			"numbers; a noisy threshold hides which individuals have votes at all. The exact counts were in one place, "+
-			"the memory of the program that made the selections, which must be trusted.",
-			quote.Count(own, "selection", ""), b.Clients, quote.Plural(own, "was", "were"), f.picks(),
-			f.sigmas(accountant.Gumbel))
+		say("%s of the largest counts of %d clients' votes %s released, each client having one vote: of %d individuals at "+
+			"most, and no count. The noise was Gumbel noise of scale %s votes, drawn exactly with whole numbers; a noisy "+
+			"threshold hides which individuals have votes at all. The exact counts were in one place, the memory of the program "+
+			"that made the selections, which must be trusted.", quote.Count(own, "selection", ""), b.Clients,
+			quote.Plural(own, "was", "were"), f.picks(), f.sigmas(accountant.Gumbel))
 	} else if f.chosen() {
 		say("Of %s of %s, nobody saw more than a choice by each (a token with its noised count, or that there was "+
 			"none); the sums were made%s.", quote.Count(own, "sum", ""), f.whose(), f.noise())
@@ -102,9 +101,8 @@ func (f Facts) Statement() []string {
 		say("%s of %s %s released%s.", quote.Count(own, "sum", ""), f.whose(), quote.Plural(own, "was", "were"), f.noise())
 	}
 	if f.Aggregated {
-		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is " +
-			"honest; a sum has the noise of both, which is √2 as much. The number of clients whose reports arrived " +
-			"is public.")
+		say("Each of two aggregators added this noise. One is counted, so that the guarantee holds if one of them is honest; " +
+			"a sum has the noise of both, which is √2 as much. The number of clients whose reports arrived is public.")
 	}
 	if inherited > 0 {
 		say("%s of earlier runs on the same clients %s counted in ε.", quote.Count(inherited, "release", ""),
@@ -205,8 +203,7 @@ func (f Facts) sampling() []string {
 		case ledger.Poisson:
 			s = fmt.Sprintf("asked each client with probability %.6g, in secret", e.SamplingRate)
 		case ledger.Fixed:
-			s = fmt.Sprintf("asked %d of %d clients, drawn without replacement and in secret", e.Cohort,
-				f.Record.Budget.Clients)
+			s = fmt.Sprintf("asked %d of %d clients, drawn without replacement and in secret", e.Cohort, f.Record.Budget.Clients)
 		case ledger.Tree:
 			s = fmt.Sprintf("asked %d clients each, in a shuffled order in which each of %d clients comes once at "+
 				"most; every %d of these rounds are a tree, and a sum belongs to a node. A client's vectors are in "+

@@ -7,6 +7,7 @@ import (
 
 	"popri/accountant"
 	"popri/internal/exactjson"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -52,21 +53,14 @@ func Compose(records []Record) ([]Composed, error) {
 		out[k].Ledgers = append(out[k].Ledgers, i)
 	}
 	for k := range out {
-		var members []Record
-		for _, i := range out[k].Ledgers {
-			members = append(members, records[i])
-		}
-		if err := out[k].compose(members); err != nil {
+		if err := out[k].compose(numeric.Pick(records, out[k].Ledgers)); err != nil {
 			return nil, fmt.Errorf("ledger: %w", err)
 		}
 	}
 	if len(out) < 2 {
 		return out, nil
 	}
-	all := Composed{IfShared: true}
-	for i := range records {
-		all.Ledgers = append(all.Ledgers, i)
-	}
+	all := Composed{IfShared: true, Ledgers: numeric.Indices(len(records))}
 	if err := all.compose(records); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}

@@ -116,8 +116,7 @@ func (e Entry) validate(b Budget) error {
 
 // Event converts the charge for the accountants, by itself: a node of a tree counts fully.
 func (e Entry) Event(b Budget) accountant.Event {
-	event := accountant.Event{Mechanism: e.Mechanism, Sigma: e.Sigma, Group: b.Group, Count: 1, Picks: e.Picks,
-		Slack: e.Slack}
+	event := accountant.Event{Mechanism: e.Mechanism, Sigma: e.Sigma, Group: b.Group, Count: 1, Picks: e.Picks, Slack: e.Slack}
 	switch e.Sampling {
 	case Poisson:
 		event.SamplingRate = e.SamplingRate

@@ -227,8 +227,7 @@ func (l *Ledger) check() error {
 	}
 	found, err := os.Stat(l.path)
 	if err != nil {
-		return fmt.Errorf("ledger: %w: it was removed or moved during the run, so nothing can be released",
-			err)
+		return fmt.Errorf("ledger: %w: it was removed or moved during the run, so nothing can be released", err)
 	}
 	if !os.SameFile(opened, found) {
 		return fmt.Errorf("ledger: %s is another file than the one that was opened: it was replaced during the "+

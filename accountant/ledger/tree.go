@@ -61,9 +61,8 @@ func (e Entry) follows(entries []Entry) error {
 	case e.Tree == last.Tree && (again || next) && e.Leaves == last.Leaves && e.Cohort == last.Cohort:
 	case e.Tree == last.Tree+1 && e.Leaf == 1:
 	default:
-		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d "+
-			"(%d of %d): %w",
-			e.Leaf, e.Tree, e.Leaves, e.Cohort, last.Leaf, last.Tree, last.Leaves, last.Cohort, errSecondLeaf)
+		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d (%d of "+
+			"%d): %w", e.Leaf, e.Tree, e.Leaves, e.Cohort, last.Leaf, last.Tree, last.Leaves, last.Cohort, errSecondLeaf)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/exactjson"
+	"popri/internal/numeric"
 	"popri/internal/parquetio"
 )
 
@@ -39,10 +40,7 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string {
 	const shown = 3
-	var list []string
-	for _, p := range e.Problems[:min(len(e.Problems), shown)] {
-		list = append(list, p.String())
-	}
+	list := numeric.Map(e.Problems[:min(len(e.Problems), shown)], Problem.String)
 	if n := len(e.Problems) - shown; n > 0 {
 		list = append(list, fmt.Sprintf("and %d more", n))
 	}

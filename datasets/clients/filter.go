@@ -23,8 +23,7 @@ type Filter struct {
 
 func (f *Filter) validate() error {
 	if !(f.NonLetters >= 0 && f.NonLetters < 1) {
-		return fault.Userf("the fraction of characters that are no letters is %g, want at least 0 and below 1",
-			f.NonLetters)
+		return fault.Userf("the fraction of characters that are no letters is %g, want at least 0 and below 1", f.NonLetters)
 	}
 	f.patterns = nil
 	for _, text := range f.Drop {

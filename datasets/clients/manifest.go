@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 )
 
 // ManifestSuffix follows the name of an imported file in the name of its manifest.
@@ -76,10 +77,7 @@ func (l LeftOut) String() string {
 	if len(l) == 0 {
 		return "nothing was left out"
 	}
-	var parts []string
-	for _, c := range l {
-		parts = append(parts, fmt.Sprintf("%s: %d texts", c.Reason, c.Texts))
-	}
+	parts := numeric.Map(l, func(c LeftOutCount) string { return fmt.Sprintf("%s: %d texts", c.Reason, c.Texts) })
 	return strings.Join(parts, ", ")
 }
 

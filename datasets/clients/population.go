@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // Split says what a client's texts may be used for.
@@ -77,11 +79,7 @@ func Count(clients []Client) Counts {
 
 // Texts returns the texts of all clients, in order.
 func Texts(clients []Client) []string {
-	var out []string
-	for _, c := range clients {
-		out = append(out, c.Texts...)
-	}
-	return out
+	return slices.Concat(numeric.Map(clients, func(c Client) []string { return c.Texts })...)
 }
 
 // Sorted returns the clients in the order of their IDs.

@@ -19,8 +19,7 @@ func (p *Population) Subset(n int, seed uint64) (*Population, error) {
 	}
 	chosen := s.chosen()
 	out := &Population{Name: fmt.Sprintf("%s, %d of %d train clients", p.Name, n, len(train)), Unit: p.Unit, whole: p}
-	out.Clients = slices.DeleteFunc(slices.Clone(p.Clients),
-		func(c Client) bool { return c.Split == Train && !chosen[c.ID] })
+	out.Clients = slices.DeleteFunc(slices.Clone(p.Clients), func(c Client) bool { return c.Split == Train && !chosen[c.ID] })
 	return out, nil
 }
 

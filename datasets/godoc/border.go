@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"strings"
 	"unicode"
+
+	"popri/internal/numeric"
 )
 
 const (
@@ -60,12 +62,7 @@ func (b *Border) Add(text string) {
 
 // hashes returns one hash for each normalised word.
 func (b *Border) hashes(text string) []uint64 {
-	words := normalise(text)
-	out := make([]uint64, len(words))
-	for i, w := range words {
-		out[i] = maphash.String(b.seed, w)
-	}
-	return out
+	return numeric.Map(normalise(text), func(w string) uint64 { return maphash.String(b.seed, w) })
 }
 
 func (b *Border) prefix(words []uint64) uint64 { return combine(words[:min(len(words), prefixWords)]) }

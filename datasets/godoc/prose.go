@@ -63,8 +63,7 @@ func isCode(raw string) bool {
 		return false // prose never parses, so the parser is not called
 	}
 	files := token.NewFileSet()
-	if _, err := parser.ParseFile(files, "", "package p\nfunc _() {\n"+raw+"\n}",
-		parser.SkipObjectResolution); err == nil {
+	if _, err := parser.ParseFile(files, "", "package p\nfunc _() {\n"+raw+"\n}", parser.SkipObjectResolution); err == nil {
 		return true
 	}
 	_, err := parser.ParseFile(files, "", "package p\n"+raw, parser.SkipObjectResolution)

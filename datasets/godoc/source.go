@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 )
 
@@ -137,11 +138,7 @@ func readFile(name string) ([]string, error) {
 	if parsed == nil {
 		return nil, nil
 	}
-	var texts []string
-	for _, group := range parsed.Comments {
-		texts = append(texts, prose(group)...)
-	}
-	return texts, nil
+	return slices.Concat(numeric.Map(parsed.Comments, prose)...), nil
 }
 
 func toTexts(files []file) []datasets.Text {

@@ -182,8 +182,7 @@ func wholeNumber(raw json.RawMessage) (Cell, error) {
 	}
 	x, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
-		return Cell{},
-			errors.New("a number that is not whole or has more digits than are exact, want a whole number or a text")
+		return Cell{}, errors.New("a number that is not whole or has more digits than are exact, want a whole number or a text")
 	}
 	return Cell{Value: strconv.FormatInt(int64(x), 10)}, nil
 }

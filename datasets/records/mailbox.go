@@ -159,8 +159,7 @@ func part(wanted, kind, transfer, encoding string, body io.Reader, depth int) (s
 			if err != nil {
 				return "", err
 			}
-			text, err := part(wanted, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), encoding,
-				p, depth+1)
+			text, err := part(wanted, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), encoding, p, depth+1)
 			if err != nil {
 				return "", err
 			}

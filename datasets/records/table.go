@@ -136,8 +136,7 @@ func delimiterOf(in *input, tabs bool, given string) (byte, error) {
 		return '\t', nil
 	case given != "":
 		if len(given) != 1 || given[0] >= utf8.RuneSelf || strings.Contains("\"\r\n\\", given) {
-			return 0, fault.Userf("the delimiter is %s, want one sign of ASCII, or %s", quote.Text(given),
-				strings.Join(names, ", "))
+			return 0, fault.Userf("the delimiter is %s, want one sign of ASCII, or %s", quote.Text(given), strings.Join(names, ", "))
 		}
 		return given[0], nil
 	}

@@ -98,9 +98,7 @@ func MicroPairs(c configs.Config, m lm.Config, compute tensor.DType) int {
 
 // Optimizer are AdamW's settings for adapters. Its constants are from its paper; no program that trains adapters
 // changes them. Gradients are clipped to TRL's norm.
-func Optimizer(o configs.Optimizer) trainer.AdamW {
-	return trainer.UsualAdamW(o.WeightDecay, 1)
-}
+func Optimizer(o configs.Optimizer) trainer.AdamW { return trainer.UsualAdamW(o.WeightDecay, 1) }
 
 // simpoGamma is the margin of the loss "simpo", TRL's default. Its paper tunes it together with β.
 const simpoGamma = 0.5
@@ -122,7 +120,6 @@ func CheckMeasures(d configs.DPO, held, distance bool) error {
 func NewFit(c configs.Config, t *dpo.Tuner, pairs, held []dpo.Pair, stream ...string) *dpo.Fit {
 	return &dpo.Fit{Tuner: t, Pairs: pairs, Held: held, Epochs: c.Optimizer.Epochs, KeepBest: c.DPO.Best != "last",
 		Order: func(epoch int) []int {
-			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo",
-				strconv.Itoa(epoch))...).Perm(len(pairs))
+			return rng.New(c.Seed, append(stream[:len(stream):len(stream)], "dpo", strconv.Itoa(epoch))...).Perm(len(pairs))
 		}}
 }

@@ -101,8 +101,7 @@ func (j *Job) Run(ctx context.Context) (*dpo.Outcome, *Result, error) {
 		}
 	}
 	if len(found.Steps) != len(s.LearningRates) {
-		return nil, nil, fmt.Errorf("trl: %s: TRL did %d updates, %d are wanted", j.Dir, len(found.Steps),
-			len(s.LearningRates))
+		return nil, nil, fmt.Errorf("trl: %s: TRL did %d updates, %d are wanted", j.Dir, len(found.Steps), len(s.LearningRates))
 	}
 	if err := j.Fit.Tuner.Adapter.Read(filepath.Join(j.Dir, adapterDir), j.Fit.Tuner.Model); err != nil {
 		return nil, nil, fmt.Errorf("trl: the adapter that TRL trained: %w", err)
@@ -123,8 +122,7 @@ func (j *Job) settings() (settings, error) {
 		return settings{}, fmt.Errorf("trl: %w", err)
 	}
 	s := settings{Model: model, DType: t.Model.Compute.String(), BatchPairs: min(t.BatchPairs, len(j.Fit.Pairs)),
-		MicroPairs: t.MicroPairs, CheckPairs: min(checkPairs, len(j.Fit.Pairs)), DPO: dpoConfig(j.Config,
-			t.Model.Compute)}
+		MicroPairs: t.MicroPairs, CheckPairs: min(checkPairs, len(j.Fit.Pairs)), DPO: dpoConfig(j.Config, t.Model.Compute)}
 	for _, rate := range t.Upcoming(j.Fit.Total()) {
 		s.LearningRates = append(s.LearningRates, number(rate))
 	}
@@ -235,11 +233,8 @@ func (j *Job) check(ctx context.Context, r stored) (float64, error) {
 	} {
 		// TRL averages the likelihood of the chosen completions by pair, popri by token.
 		if !c.differsByDesign && !(math.Abs(c.theirs-c.ours) <= c.tolerance) {
-			return 0,
-				fmt.Errorf("trl: %s: the adapter that came back is not the one that TRL measured: the mean %s of %d "+
-					"pairs is %g by TRL and %g by popri, which may differ by %.2g", j.Dir, c.what, len(pairs), c.theirs,
-					c.ours,
-					c.tolerance)
+			return 0, fmt.Errorf("trl: %s: the adapter that came back is not the one that TRL measured: the mean %s of %d pairs "+
+				"is %g by TRL and %g by popri, which may differ by %.2g", j.Dir, c.what, len(pairs), c.theirs, c.ours, c.tolerance)
 		}
 	}
 	return e.Loss, nil

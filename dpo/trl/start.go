@@ -58,8 +58,7 @@ func (j *Job) start(ctx context.Context) error {
 		return fmt.Errorf("trl: %w", err)
 	}
 	command := j.command()
-	cmd := exec.CommandContext(ctx, command[0],
-		slices.Concat(command[1:], []string{filepath.Join(dir, scriptFile), dir})...)
+	cmd := exec.CommandContext(ctx, command[0], slices.Concat(command[1:], []string{filepath.Join(dir, scriptFile), dir})...)
 	cmd.Env = append(os.Environ(), offline...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

@@ -275,8 +275,7 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 	case b.frozen != nil:
 		return b.frozen, nil
 	case a.Now().Before(b.Ends()) && len(b.held) < int(b.Clients):
-		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
-			b.Ends())
+		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
 	}
 	if err := b.freeze(); err != nil {
 		return nil, err
@@ -447,8 +446,7 @@ func (a *Aggregator) Share(id ID) ([]byte, error) {
 	case b == nil:
 		return nil, Refuse(Unannounced, "nothing with the hash %.6x was announced", id)
 	case !b.done:
-		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients,
-			b.Ends())
+		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
 	}
 	content, err := os.ReadFile(b.path(shareFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -154,9 +154,8 @@ func Merge(a *Announcement, leader, helper *Share) (steps []int64, reports int, 
 		}
 	}
 	if leader.Reports != helper.Reports || string(leader.Batch) != string(helper.Batch) {
-		return nil, 0,
-			fmt.Errorf("aggregate: the aggregators summed different reports: %d with the hash %.6x, %d with %.6x",
-				leader.Reports, leader.Batch, helper.Reports, helper.Batch)
+		return nil, 0, fmt.Errorf("aggregate: the aggregators summed different reports: %d with the hash %.6x, %d "+
+			"with %.6x", leader.Reports, leader.Batch, helper.Reports, helper.Batch)
 	}
 	grid, err := a.Grid()
 	if err != nil {

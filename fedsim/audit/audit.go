@@ -126,8 +126,7 @@ func Run(dir string, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if o.Head != "" && !slices.ContainsFunc(record.Hashes,
-		func(h string) bool { return strings.HasPrefix(h, o.Head) }) {
+	if o.Head != "" && !slices.ContainsFunc(record.Hashes, func(h string) bool { return strings.HasPrefix(h, o.Head) }) {
 		r.problem("%s has no line with the hash %s: lines were taken away together with the head, or it is "+
 			"another run's.", path, o.Head)
 	}
@@ -217,8 +216,7 @@ func (r *Report) recompute() error {
 		r.Spent = append(r.Spent, f)
 	}
 	if !(r.Epsilon <= b.Epsilon) {
-		r.problem("The charges come to ε = %s, more than the budget of %g.", accountant.RoundUp(r.Epsilon, 6),
-			b.Epsilon)
+		r.problem("The charges come to ε = %s, more than the budget of %g.", accountant.RoundUp(r.Epsilon, 6), b.Epsilon)
 	}
 	// The total of a sampled round needs a Fourier transform. Of long runs, some totals and the last one are checked.
 	every := 1
@@ -278,8 +276,7 @@ func (r *Report) releases() error {
 				e, ok := charged[found.Hash]
 				switch {
 				case !ok && pending:
-					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.",
-						name)
+					r.problem("%s was drawn and not charged: the run was stopped there. Resume it, or remove the file.", name)
 				case !ok:
 					r.problem("%s has no charge: no line of the ledger has its hash %.12s….", name, found.Hash)
 				case fmt.Sprintf("%04d", found.Round) != filepath.Base(dir) || found.Part != part:
@@ -301,9 +298,8 @@ func (r *Report) releases() error {
 	}
 	for i, e := range r.Record.Entries {
 		if !e.Inherited && !seen[e.ReleaseHash] {
-			r.Warnings = append(r.Warnings,
-				fmt.Sprintf("Charge %d, for round %d, has no release on disk: it still counts as spent.",
-					i+1, e.Round))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("Charge %d, for round %d, has no release on disk: it still "+
+				"counts as spent.", i+1, e.Round))
 		}
 	}
 	return nil
@@ -324,17 +320,14 @@ func (r *Report) compare(name string, found *release.Release, e ledger.Entry, b 
 		r.problem("%s is not what was charged. It costs %+v; its charge is %+v.", name, want, e)
 	}
 	if found.Seeded != b.InsecureSeededNoise {
-		r.problem("%s says that its noise was seeded: %v; the ledger says %v.", name, found.Seeded,
-			b.InsecureSeededNoise)
+		r.problem("%s says that its noise was seeded: %v; the ledger says %v.", name, found.Seeded, b.InsecureSeededNoise)
 	}
 	if found.Sensitivity < found.Bound {
-		r.problem("%s counts on a sensitivity of %g with vectors of norm up to %g.", name, found.Sensitivity,
-			found.Bound)
+		r.problem("%s counts on a sensitivity of %g with vectors of norm up to %g.", name, found.Sensitivity, found.Bound)
 	}
 	for i, v := range found.Sum {
 		if found.Step > 0 && math.Mod(v, found.Step) != 0 {
-			r.problem("%s: value %d, %g, is not on the grid of %g: it is no output of the noise.", name, i, v,
-				found.Step)
+			r.problem("%s: value %d, %g, is not on the grid of %g: it is no output of the noise.", name, i, v, found.Step)
 			break
 		}
 	}

@@ -248,8 +248,7 @@ func (r *Responder) send(ctx context.Context, a *aggregate.Announcement) error {
 	var refused error
 	for _, role := range aggregate.Roles {
 		if err := r.remotes[role].Report(ctx, reports[role]); err != nil {
-			refused = errors.Join(refused, fmt.Errorf("client: upload to the %s: %w", role,
-				errors.Join(context.Cause(ctx), err)))
+			refused = errors.Join(refused, fmt.Errorf("client: upload to the %s: %w", role, errors.Join(context.Cause(ctx), err)))
 		}
 	}
 	if final := new(service.Refused); errors.As(refused, &final) && ctx.Err() == nil {
@@ -353,18 +352,16 @@ func (r *Responder) affordable(a *aggregate.Announcement) error {
 	if limit := 1 / float64(a.Clients); r.Delta >= limit {
 		return fault.Userf("client: δ is %g, want less than 1/clients = %.3g", r.Delta, limit)
 	}
-	entry, err := own(a)
-	if err == nil {
-		err = r.open()
-	}
-	if err != nil {
-		return err
-	}
-	return r.ledger.Covers(entry)
+	return r.recorded(a, (*ledger.Ledger).Covers)
 }
 
 // charge charges the client's own record with an answer, once.
 func (r *Responder) charge(a *aggregate.Announcement) error {
+	return r.recorded(a, (*ledger.Ledger).Pay)
+}
+
+// recorded calls do with the client's own record and what an answer costs.
+func (r *Responder) recorded(a *aggregate.Announcement, do func(l *ledger.Ledger, cost ledger.Entry) error) error {
 	entry, err := own(a)
 	if err == nil {
 		err = r.open()
@@ -372,7 +369,7 @@ func (r *Responder) charge(a *aggregate.Announcement) error {
 	if err != nil {
 		return err
 	}
-	return r.ledger.Pay(entry)
+	return do(r.ledger, entry)
 }
 
 // vector is the client's vector in steps of the grid, or zeros if it is not ready in time, and what is offered for it.

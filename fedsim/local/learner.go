@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
@@ -73,11 +74,7 @@ func (l *Learner) train(ctx context.Context, s *tensor.Scope, q update.Question,
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			var batch []lm.Row
-			for _, i := range order[from:min(from+q.Batch, len(order))] {
-				batch = append(batch, rows[i])
-			}
-			l.step(s, batch, q.Rate)
+			l.step(s, numeric.Pick(rows, order[from:min(from+q.Batch, len(order))]), q.Rate)
 		}
 	}
 	at := 0

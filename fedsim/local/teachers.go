@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"popri/datasets/clients"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/scoring/ensemble"
@@ -55,10 +56,7 @@ func NewTeachers(ctx context.Context, train []clients.Client, m *lm.Model, o Tea
 	}
 	prompts, abstain := make([][]int32, o.Teachers), make([]bool, o.Teachers)
 	for i, members := range Groups(len(train), o.Teachers, o.Seed) {
-		var texts []string
-		for _, c := range members {
-			texts = append(texts, train[c].Texts...)
-		}
+		texts := clients.Texts(numeric.Pick(train, members))
 		random := rng.New(o.Seed, "teachers", "texts", strconv.Itoa(i))
 		random.Shuffle(len(texts), func(a, b int) { texts[a], texts[b] = texts[b], texts[a] })
 		if texts = texts[:min(o.Examples, len(texts))]; len(texts) > 0 {
@@ -71,8 +69,7 @@ func NewTeachers(ctx context.Context, train []clients.Client, m *lm.Model, o Tea
 			prompts[i] = []int32{0}
 		}
 	}
-	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width,
-		CacheBytes: o.CacheBytes})
+	step, err := m.NewLockstep(prompts, lm.LockstepOptions{Room: o.Room, Width: o.Width, CacheBytes: o.CacheBytes})
 	if err != nil {
 		return nil, fmt.Errorf("teachers: %w", err)
 	}

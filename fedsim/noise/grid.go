@@ -6,6 +6,8 @@ import (
 	"math/bits"
 
 	"gonum.org/v1/gonum/floats"
+
+	"popri/internal/numeric"
 )
 
 // Grid says how a sum of bounded vectors is rounded and noised.
@@ -40,8 +42,7 @@ const (
 // of adding up the clients' rounded vectors.
 func NewGrid(sigma, bound float64, n, clients int) (Grid, error) {
 	if !(sigma >= 0) || !(bound >= leastBound) || math.IsInf(sigma*bound, 0) || n < 1 || clients < 0 {
-		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n,
-			clients)
+		return Grid{}, fmt.Errorf("noise: a grid for noise %g of %g, %d values and %d clients", sigma, bound, n, clients)
 	}
 	// A sum and its noise must be whole numbers of steps that a float64 can hold.
 	step := math.Ldexp(1, math.Ilogb(float64(max(1, clients))*bound+64*sigma*bound)-51)
@@ -80,13 +81,7 @@ func (g Grid) Values(steps []int64, narrow bool) []float64 {
 }
 
 // RoundAll returns a sum in steps.
-func (g Grid) RoundAll(sum []float64) []int64 {
-	out := make([]int64, len(sum))
-	for i, v := range sum {
-		out[i] = g.Round(v)
-	}
-	return out
-}
+func (g Grid) RoundAll(sum []float64) []int64 { return numeric.Map(sum, g.Round) }
 
 // Bits is the number of bits of a value of a vector of norm at most bound, in steps, with its sign: from 1 − 2^(bits−1)
 // to 2^(bits−1).

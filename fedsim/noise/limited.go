@@ -42,8 +42,7 @@ func (l LimitedDomain) validate(n int) error {
 	if !(l.Scale >= 0) || l.Scale > 1<<24 || l.Scale > 0 && l.Scale < 1./256 || l.Domain < 1 || l.Picks < 1 || n < 2 ||
 		!(l.Slack > 0 && l.Slack < 1) {
 		return fmt.Errorf("noise: a selection of %d among the largest %d of %d counts, with noise of scale %g and "+
-			"slack %g", l.Picks, l.Domain, n,
-			l.Scale, l.Slack)
+			"slack %g", l.Picks, l.Domain, n, l.Scale, l.Slack)
 	}
 	return nil
 }
@@ -68,9 +67,7 @@ func (l LimitedDomain) Select(source Source, counts []int64) ([]int, error) {
 	rate := l.rate()
 	gap := accountant.SelectionThreshold(math.Ldexp(1/float64(rate), 32), l.Slack, max(1, l.Group), domain, len(counts))
 	scores := []int64{next + int64(math.Ceil(gap*(1+1e-12)))} // of ⊥
-	for _, i := range order {
-		scores = append(scores, counts[i])
-	}
+	scores = append(scores, numeric.Pick(counts, order)...)
 	var out []int
 	for len(out) < l.Picks {
 		j := choose(source, scores, rate)

@@ -13,6 +13,7 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
+	"popri/internal/numeric"
 	"popri/scoring/query"
 )
 
@@ -105,11 +106,7 @@ func (r *Release) NoiseStd() float64 {
 
 // Mean is the released sum over the clients who answered.
 func (r *Release) Mean() []float64 {
-	out := make([]float64, len(r.Sum))
-	for i, v := range r.Sum {
-		out[i] = v / float64(r.Clients)
-	}
-	return out
+	return numeric.Map(r.Sum, func(v float64) float64 { return v / float64(r.Clients) })
 }
 
 // Charge is what the release costs, in a population with this number of clients.
@@ -209,12 +206,10 @@ type made []struct {
 
 func (r *Release) asked() made {
 	return made{{"round", r.Round}, {"part", r.Part}, {"choice", r.Chosen}, {"number of picks", r.Picks},
-		{"slack", r.Slack},
-		{"cohort", r.Cohort}, {"sampling", r.Sampling},
-		{"noise multiplier", r.Planned}, {"query", r.Query}, {"norm bound", r.Bound},
-		{"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves}, {"order of the clients", r.Order}, {"rounding to float32", r.Narrow},
-		{"step of the grid", r.Step}, {"sensitivity", r.Sensitivity}, {"number of noises", r.Noises},
-		{"insecure seeded noise", r.Seeded}}
+		{"slack", r.Slack}, {"cohort", r.Cohort}, {"sampling", r.Sampling}, {"noise multiplier", r.Planned},
+		{"query", r.Query}, {"norm bound", r.Bound}, {"tree", r.Tree}, {"leaf", r.Leaf}, {"number of leaves", r.Leaves},
+		{"order of the clients", r.Order}, {"rounding to float32", r.Narrow}, {"step of the grid", r.Step},
+		{"sensitivity", r.Sensitivity}, {"number of noises", r.Noises}, {"insecure seeded noise", r.Seeded}}
 }
 
 // Differs says in words how the settings of a request differ from an earlier release's.

@@ -162,8 +162,7 @@ func readKey(path, head, other string) ([]byte, error) {
 	line, rest, _ := bytes.Cut(content, []byte("\n"))
 	first := strings.Replace(string(line), "merger ", "", 1)
 	if first == other {
-		return nil, fault.Userf("%s is a %s, want a %s", path, strings.TrimSuffix(other, " 1"),
-			strings.TrimSuffix(head, " 1"))
+		return nil, fault.Userf("%s is a %s, want a %s", path, strings.TrimSuffix(other, " 1"), strings.TrimSuffix(head, " 1"))
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(rest)))
 	if first != head || err != nil {

@@ -66,8 +66,7 @@ func read(path string) ([]byte, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(content)))
 	if err != nil || len(key) != size {
-		return nil, fmt.Errorf("%w: %s does not hold %d hexadecimal digits; restore it from a copy", errKey, path,
-			2*size)
+		return nil, fmt.Errorf("%w: %s does not hold %d hexadecimal digits; restore it from a copy", errKey, path, 2*size)
 	}
 	return key, nil
 }

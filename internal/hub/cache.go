@@ -29,8 +29,7 @@ var (
 // CheckName refuses what is no name of a model, and what would lead out of the cache folder.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) || strings.Contains(name, "..") || strings.Contains(name, "--") {
-		return quote.Errorf("%q is no name of a model on the hub, such as gpt2 or HuggingFaceTB/SmolLM2-135M-Instruct",
-			name)
+		return quote.Errorf("%q is no name of a model on the hub, such as gpt2 or HuggingFaceTB/SmolLM2-135M-Instruct", name)
 	}
 	return nil
 }
@@ -134,9 +133,8 @@ func Resolve(path string, role Role) (string, error) {
 	}
 	dir, err := Find(cache, path, DefaultRevision, role)
 	if err != nil {
-		return "",
-			fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without network, copy "+
-				"%[3]s of %[4]s/%[1]s to a folder and name that folder", path, err, needs[role], Endpoint())
+		return "", fmt.Errorf("there is no folder %[1]s, and %[2]w: popri model get %[1]s fetches it; without "+
+			"network, copy %[3]s of %[4]s/%[1]s to a folder and name that folder", path, err, needs[role], Endpoint())
 	}
 	return dir, nil
 }

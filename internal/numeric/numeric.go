@@ -1,5 +1,5 @@
-// Package numeric has bisection, the exact bounds on a binomial probability, clusters of points, and indices in the order
-// of a comparison.
+// Package numeric has bisection, the exact bounds on a binomial probability, clusters of points, indices in the order of
+// a comparison, and lists made of lists.
 package numeric
 
 import (

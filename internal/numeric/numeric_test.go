@@ -27,3 +27,17 @@ func TestSorted(t *testing.T) {
 		t.Errorf("of none: %v", got)
 	}
 }
+
+// What is made of a list has its order.
+func TestLists(t *testing.T) {
+	list := []string{"a", "bcd", "ef"}
+	if got := numeric.Map(list, func(s string) int { return len(s) }); !slices.Equal(got, []int{1, 3, 2}) {
+		t.Errorf("the lengths are %v", got)
+	}
+	if got := numeric.Pick(list, []int{2, 0, 2}); !slices.Equal(got, []string{"ef", "a", "ef"}) {
+		t.Errorf("picked %q", got)
+	}
+	if got := numeric.Convert[float32]([]float64{0.1, -2}); !slices.Equal(got, []float32{0.1, -2}) {
+		t.Errorf("converted to %v", got)
+	}
+}

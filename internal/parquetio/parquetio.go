@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -183,11 +184,7 @@ func (f *File) Metadata(key string) string {
 
 // Columns returns the names of the top-level columns.
 func (f *File) Columns() []string {
-	var names []string
-	for _, c := range f.parquet.Root().Columns() {
-		names = append(names, c.Name())
-	}
-	return names
+	return numeric.Map(f.parquet.Root().Columns(), (*parquet.Column).Name)
 }
 
 // Names returns the names of columns as [File.Has] knows them: a field of a struct is named by its path, as in
@@ -209,13 +206,7 @@ func (f *File) Names() (names []string) {
 
 // DescribeNames lists the names of columns that look like names. Others may be data: some programs take the first row
 // of a table without a header line as names.
-func DescribeNames(names []string) string {
-	shown := make([]string, len(names))
-	for i, name := range names {
-		shown[i] = shownName(name)
-	}
-	return quote.List(shown, 20)
-}
+func DescribeNames(names []string) string { return quote.List(numeric.Map(names, shownName), 20) }
 
 func shownName(name string) string {
 	if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
@@ -343,8 +334,7 @@ func (f *File) leaf(of Column, list bool) (leaf, error) {
 		case of.Field != "" && c.Column(of.Field) != nil:
 			c = c.Column(of.Field)
 		case isStruct(c) || len(inner) != 1:
-			return wrong("is a group of %d columns, want strings; the file has %s", len(inner),
-				DescribeNames(f.Names()))
+			return wrong("is a group of %d columns, want strings; the file has %s", len(inner), DescribeNames(f.Names()))
 		default:
 			c = inner[0]
 		}

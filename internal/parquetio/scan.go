@@ -11,6 +11,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"popri/internal/numeric"
 )
 
 // Column is a column that [File.Scan] reads.
@@ -58,11 +60,7 @@ func (f *File) IsList(name string) bool {
 // is a list. A null list is an empty one. The lists are valid until do returns. Memory does not grow with the file: a
 // page of each column is held. An error of do is returned as it is.
 func (f *File) Scan(columns []Column, do func(row int64, cells [][]Cell) error) error {
-	lists := make([]bool, len(columns))
-	for i, c := range columns {
-		lists[i] = f.IsList(c.Name)
-	}
-	return f.scan(columns, lists, do)
+	return f.scan(columns, numeric.Map(columns, func(c Column) bool { return f.IsList(c.Name) }), do)
 }
 
 // scan is [File.Scan] of columns that must be lists, or must be none.

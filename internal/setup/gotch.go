@@ -177,8 +177,7 @@ func stubMissing(dir, cxx string, torch libtorch) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the bindings do not compile against libtorch %s after stubbing %d wrappers", torch.version,
-		stubbed)
+	return fmt.Errorf("the bindings do not compile against libtorch %s after stubbing %d wrappers", torch.version, stubbed)
 }
 
 // lock keeps two set-ups of the same user from working in the cache at once. The kernel releases it when the process

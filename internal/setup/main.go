@@ -122,8 +122,7 @@ func cacheDir() (string, error) {
 		return "", problem{err.Error(), "set POPRI_CACHE to a folder with 3 GB of free space"}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", problem{"the cache folder cannot be made: " + err.Error(),
-			"set POPRI_CACHE to a folder that you may write to"}
+		return "", problem{"the cache folder cannot be made: " + err.Error(), "set POPRI_CACHE to a folder that you may write to"}
 	}
 	return dir, nil
 }

@@ -20,9 +20,8 @@ import (
 func room(cache string, needs int64, what string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(cache, &disk); err == nil && int64(disk.Bavail)*int64(disk.Bsize) < needs {
-		return problem{fmt.Sprintf("%s has %d MB free, %d MB are needed %s", cache,
-			int64(disk.Bavail)*int64(disk.Bsize)>>20, needs>>20, what),
-			"free some space, or set POPRI_CACHE to a folder on a larger disk"}
+		return problem{fmt.Sprintf("%s has %d MB free, %d MB are needed %s", cache, int64(disk.Bavail)*int64(disk.Bsize)>>20,
+			needs>>20, what), "free some space, or set POPRI_CACHE to a folder on a larger disk"}
 	}
 	return nil
 }

@@ -40,8 +40,7 @@ func (t libtorch) cxx11() (bool, error) {
 		return false, err
 	}
 	for _, s := range symbols {
-		if s.Section != elf.SHN_UNDEF && strings.Contains(s.Name, "torchCheckFail") &&
-			strings.Contains(s.Name, "__cxx11") {
+		if s.Section != elf.SHN_UNDEF && strings.Contains(s.Name, "torchCheckFail") && strings.Contains(s.Name, "__cxx11") {
 			return true, nil
 		}
 	}
@@ -156,8 +155,7 @@ func standIns(lib string) error {
 		var source strings.Builder
 		for _, name := range names {
 			if name == "cudaGetErrorString" {
-				source.WriteString("const char* cudaGetErrorString(int code) { (void)code; return \"no CUDA in " +
-					"this libtorch\"; }\n")
+				source.WriteString("const char* cudaGetErrorString(int code) { (void)code; return \"no CUDA in this libtorch\"; }\n")
 				continue
 			}
 			fmt.Fprintf(&source, "int %s(void) { return 100; }\n", name)

@@ -93,10 +93,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 
 // gains are the texts' gains.
 func (m *Method) gains(ctx context.Context, s rounds.Stage, set []sampling.Row) ([]float64, error) {
-	texts := make([]string, len(set))
-	for i, row := range set {
-		texts[i] = row.Text
-	}
+	texts := numeric.Map(set, func(row sampling.Row) string { return row.Text })
 	out, err := m.Likelihoods(ctx, m.after, texts, func(done, n int) { s.Progress(done, 2*n) })
 	if err != nil {
 		return nil, err

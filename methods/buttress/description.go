@@ -30,7 +30,6 @@ var Description = method.Description{
 		About:     "asks nobody: the small model that clients trained filters an earlier run's synthetic set",
 		Work:      func(configs.Config) string { return "scores for an earlier run's synthetic set" },
 		Product:   "chosen from an earlier run's by what the clients' training made likelier",
-		Untuned:   "same generator, prompts that quote public texts",
 		Publishes: kept,
 		Notes: func(c configs.Config) []string {
 			return []string{"The clients were not asked. What the run knows of them is in the models of the runs before it, whose " +

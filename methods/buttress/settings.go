@@ -56,8 +56,7 @@ func follow(run string) (earlier, error) {
 		return f, fault.Userf("privacy.continues is %s, whose downstream.model is %s, not the small model of another run: name "+
 			"a run of popri run --at-clients", run, c.Downstream.Model)
 	case !rundir.Has(run, rundir.Small):
-		return f, fault.Userf("privacy.continues is %s, which has no small model (%s) yet: let the run end first", run,
-			f.after)
+		return f, fault.Userf("privacy.continues is %s, which has no small model (%s) yet: let the run end first", run, f.after)
 	case !rundir.Has(filepath.Dir(f.before), rundir.Synthetic):
 		return f, fault.Userf("privacy.continues is %s, which began with the small model %s, and there is no synthetic set %s",
 			run, f.before, f.texts)

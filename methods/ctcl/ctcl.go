@@ -30,6 +30,7 @@ import (
 	"popri/datasets"
 	"popri/fedsim/release"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/methods/fedavg"
@@ -134,7 +135,7 @@ func (m *Method) prepare(ctx context.Context, s rounds.Stage, file string) error
 	d, seed := m.Config.Downstream, m.Config.Seed
 	texts := datasets.Strings(m.Public.Prompts)
 	order := rng.New(seed, "ctcl", "public").Perm(len(texts))
-	some := trainer.Select(texts, order[:min(len(order), d.Steps*d.Batch)])
+	some := numeric.Pick(texts, order[:min(len(order), d.Steps*d.Batch)])
 	vectors, err := embedding.InParts(ctx, m.Encoder, some, s.Progress)
 	if err != nil {
 		return err

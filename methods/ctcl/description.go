@@ -31,7 +31,6 @@ var Description = method.Description{
 			"topics' keywords, which then writes as much of each topic as they have",
 		Work:    func(c configs.Config) string { return "training at the clients behind keywords of topics" },
 		Product: "written by the small model that clients trained, of their topics",
-		Untuned: "same generator, prompts that quote public texts",
 		Publishes: func(c configs.Config) string {
 			return fmt.Sprintf("%d texts of the small model that clients trained", c.Synthetic.Texts)
 		},

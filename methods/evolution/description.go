@@ -39,8 +39,7 @@ var Description = method.Description{
 			}
 			return fmt.Sprintf("%d texts that the model writes after those that the clients' noised votes selected", c.Synthetic.Texts)
 		},
-		Untuned: "same generator, prompts that quote public texts",
-		Notes:   notes,
+		Notes: notes,
 	},
 }
 
@@ -111,8 +110,7 @@ func notes(c configs.Config) []string {
 	e := settings.Of(c)
 	out := []string{fmt.Sprintf("After its release, each count of votes was lowered by %g, and what fell below 0 "+
 		"counts as 0. What is selected follows from the released counts alone, so it costs no privacy.", e.Threshold)}
-	out = append(out,
-		fmt.Sprintf("Over all rounds, a client sends and receives %s. Samples count as embeddings of %d values.",
-			traffic(c), c.Scoring.Dim))
+	out = append(out, fmt.Sprintf("Over all rounds, a client sends and receives %s. Samples count as embeddings of "+
+		"%d values.", traffic(c), c.Scoring.Dim))
 	return out
 }

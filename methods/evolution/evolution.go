@@ -9,6 +9,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 )
 
@@ -81,9 +82,7 @@ func newEvolution(c configs.Config, writer Writer) *Evolution {
 
 // Len returns the number of samples that clients vote on in each round: N for PrE-Text, N·L for Aug-PE, where L is one
 // more than the number of variations.
-func (e *Evolution) Len() int {
-	return e.rules.votedOn(e.config.Population)
-}
+func (e *Evolution) Len() int { return e.rules.votedOn(e.config.Population) }
 
 // Start returns the population of round 1: N public texts, drawn with replacement, and under Aug-PE the variations of
 // each. No text may be blank. (PrE-Text draws from texts of more than 20 words; which texts are long enough is for the
@@ -127,17 +126,13 @@ func (e *Evolution) Select(p Population, released []float64) Selection {
 // then the second of all, and so on.
 func (e *Evolution) Next(ctx context.Context, p Population, s Selection) (Population, error) {
 	parents := s.Indices()
-	selected := make([]Sample, len(parents))
-	for i, parent := range parents {
-		selected[i] = p.Samples[parent]
-	}
+	selected := numeric.Pick(p.Samples, parents)
 	next := Population{Round: p.Round + 1}
 	copies := max(1, e.rules.variations)
 	if e.rules.variations > 0 {
 		for i, sample := range selected {
-			next.Samples = append(next.Samples,
-				Sample{Text: sample.Text, Parent: parents[i], Kind: Kept, Generation: sample.Generation,
-					Label: sample.Label})
+			next.Samples = append(next.Samples, Sample{Text: sample.Text, Parent: parents[i], Kind: Kept,
+				Generation: sample.Generation, Label: sample.Label})
 		}
 	}
 	children, err := e.vary(ctx, selected, copies, p.Round)

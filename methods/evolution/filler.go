@@ -73,8 +73,7 @@ func (f filling) positions(n int, random *rand.Rand) []int {
 }
 
 // Generate implements sampling.Sampler. A text that is longer than the masked model's context keeps its end.
-func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
-	error) {
+func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
 	if samples != 1 {
 		return nil, fmt.Errorf("evolution: %d samples of a text to fill, want 1", samples)
 	}
@@ -100,9 +99,8 @@ func (f filling) Generate(ctx context.Context, prompts [][]int32, samples int, o
 			}
 		}
 		var err error
-		rows, err = f.model.Fill(ctx, rows, positions,
-			lm.FillOptions{Mask: f.mask, Banned: f.special, Temperature: o.Temperature,
-				TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
+		rows, err = f.model.Fill(ctx, rows, positions, lm.FillOptions{Mask: f.mask, Banned: f.special,
+			Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, Seed: rng.Seed(o.Seed, "fill", name)})
 		if err != nil {
 			return nil, err
 		}

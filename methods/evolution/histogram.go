@@ -12,11 +12,7 @@ import (
 // threshold returns max(0, v − h) for each released count v, where h is in votes (Lin et al. 2024, algorithm 2;
 // nn_histogram.py of PrE-Text; dp_counter.py of Aug-PE).
 func threshold(votes []float64, h float64) []float64 {
-	counts := make([]float64, len(votes))
-	for i, v := range votes {
-		counts[i] = max(0, v-h)
-	}
-	return counts
+	return numeric.Map(votes, func(v float64) float64 { return max(0, v-h) })
 }
 
 // Selection says which samples of a population were selected.

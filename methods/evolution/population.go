@@ -1,6 +1,9 @@
 package evolution
 
-import "popri/datasets"
+import (
+	"popri/datasets"
+	"popri/internal/numeric"
+)
 
 // Kind says how a text was made, and what a [Request] asks for.
 type Kind string
@@ -31,20 +34,12 @@ type Population struct {
 
 // Texts returns the samples' texts in order.
 func (p Population) Texts() []string {
-	out := make([]string, len(p.Samples))
-	for i, s := range p.Samples {
-		out[i] = s.Text
-	}
-	return out
+	return numeric.Map(p.Samples, func(s Sample) string { return s.Text })
 }
 
 // quotable are the samples' texts with their labels.
 func (p Population) quotable() []datasets.Text {
-	out := make([]datasets.Text, len(p.Samples))
-	for i, s := range p.Samples {
-		out[i] = datasets.Text{Text: s.Text, Label: s.Label}
-	}
-	return out
+	return numeric.Map(p.Samples, func(s Sample) datasets.Text { return datasets.Text{Text: s.Text, Label: s.Label} })
 }
 
 // Row is a sample as stored, with its votes and selection.

@@ -34,8 +34,7 @@ func describe(m configs.Method, title, how, product string) method.Description {
 		Series:  Figures,
 		Cost:    func(configs.Config) method.Cost { return method.Cost{} }, // the training is the clients' work
 		Words: method.Words{Title: title, Work: work, Product: product, Notes: notes,
-			About:   "writes no text: clients train the small model itself, whose noised average is the result, " + how,
-			Untuned: "same generator, prompts that quote public texts"},
+			About: "writes no text: clients train the small model itself, whose noised average is the result, " + how},
 	}
 }
 

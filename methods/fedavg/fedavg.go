@@ -122,8 +122,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 	m.server.apply(answer)
 	r.Figures.Set("moved", distance(m.server.weights, former))
 	// A sum of a tree's first leaves has the noise of several nodes; here stands the noise of the release.
-	r.Figures.Set("noise",
-		noiseNorm(serverRate*answer.NoiseStd(), len(former), answer.Clients))
+	r.Figures.Set("noise", noiseNorm(serverRate*answer.NoiseStd(), len(former), answer.Clients))
 	r.Figures.Set("pass", float64(r.Number-m.skipped)*float64(answer.Clients)/float64(m.Clients))
 	return m.Measure(r, rounds.After)
 }

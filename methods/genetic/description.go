@@ -39,7 +39,6 @@ var Description = method.Description{
 			return fmt.Sprintf("%d embeddings, of which %d at most are parents", s.children(), s.Parents)
 		},
 		Product: "near the embeddings that the clients' votes selected",
-		Untuned: "same generator, prompts that quote public texts",
 		Publishes: func(c configs.Config) string {
 			return fmt.Sprintf("up to %d texts near the embeddings that the clients' votes selected",
 				c.Trainer.Rounds*settings.Of(c).Parents)

@@ -69,9 +69,8 @@ type pool struct {
 // newMethod makes the method.
 func newMethod(e method.Env) (rounds.Method, error) {
 	if n := len(e.Prompter.Texts()); n < settings.Of(e.Config).Population {
-		return nil,
-			fault.Userf("genetic_eda.population is %d, must be at most the %d texts of data.public that are no "+
-				"longer than data.max_tokens", settings.Of(e.Config).Population, n)
+		return nil, fault.Userf("genetic_eda.population is %d, must be at most the %d texts of data.public that are "+
+			"no longer than data.max_tokens", settings.Of(e.Config).Population, n)
 	}
 	return &Method{Env: e}, nil
 }
@@ -230,8 +229,7 @@ func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error
 		var indices []int
 		for _, x := range answer.Sum {
 			if x < 0 || int(x) >= population.Rows {
-				return nil, fmt.Errorf("genetic: round %d: individual %g of %d is selected", r.Number, x,
-					population.Rows)
+				return nil, fmt.Errorf("genetic: round %d: individual %g of %d is selected", r.Number, x, population.Rows)
 			}
 			indices = append(indices, int(x))
 		}
@@ -326,8 +324,7 @@ func (m *Method) perplexities(texts []string) ([]float64, error) {
 		out[i] = math.Inf(1)
 		if ids := m.Tokenizer.Encode(text); len(ids) > 0 {
 			ids = append([]int32{begin}, ids...)
-			scored, which = append(scored, lm.Row{Tokens: ids[:min(len(ids), m.Model.Config.Context)]}), append(which,
-				i)
+			scored, which = append(scored, lm.Row{Tokens: ids[:min(len(ids), m.Model.Config.Context)]}), append(which, i)
 		}
 	}
 	if len(scored) == 0 {

@@ -41,8 +41,7 @@ func (s Settings) domain() int { return 10 * s.Parents }
 // checkRun reports what the method needs of other settings, and cannot do.
 func checkRun(r *configs.Report, c configs.Config) {
 	if settings.Of(c).Decoder == "prompt" && c.Generate.Examples == 0 {
-		r.Add("generate.examples",
-			"is 0, must be 1 or more where genetic_eda.decoder is \"prompt\": it shows the nearest texts")
+		r.Add("generate.examples", "is 0, must be 1 or more where genetic_eda.decoder is \"prompt\": it shows the nearest texts")
 	}
 	r.Refuse(c, "where method is \"genetic_eda\": its texts have no label, and nothing is trained", "generate.by_label")
 	if selects(c) {

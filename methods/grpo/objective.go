@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/internal/numeric"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -40,7 +41,7 @@ func (o *objective) Batch(_ context.Context, indices []int) (trainer.Batch, erro
 	if err := o.model.Freeze(); err != nil {
 		return trainer.Batch{}, err
 	}
-	groups := trainer.Select(o.groups, indices)
+	groups := numeric.Pick(o.groups, indices)
 	n := float64(o.tokens) * float64(len(groups)) / float64(len(o.groups))
 	return o.batch(groups, n, func(m Metrics) { o.Steps = append(o.Steps, m) }), nil
 }
@@ -98,9 +99,8 @@ func (o *objective) pass(p pass, n float64, tokens int, m *Metrics) trainer.Pass
 				v := token.Eval()
 				loss, gradient := 1/n*v.Loss, 1/n*v.Gradient
 				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
-					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before "+
-						"the round %g, advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old,
-						token.Advantage)
+					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before the round %g, "+
+						"advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old, token.Advantage)
 				}
 				weights[i] = float32(gradient)
 				m.Loss += loss

@@ -3,7 +3,9 @@ package grpo
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
@@ -38,10 +40,7 @@ func (o *objective) Tensors() []safetensors.Tensor {
 	if o.updates == 1 { // it is made or not
 		return nil
 	}
-	var values []float32
-	for _, x := range o.samples() {
-		values = append(values, x.old...)
-	}
+	values := slices.Concat(numeric.Map(o.samples(), func(x *sample) []float32 { return x.old })...)
 	return []safetensors.Tensor{safetensors.FromFloat32(oldTensor, []int64{int64(len(values))}, values)}
 }
 
@@ -72,9 +71,6 @@ func (o *objective) Restore(f *safetensors.File) error {
 }
 
 // samples lists the samples of all groups.
-func (o *objective) samples() (list []*sample) {
-	for _, g := range o.groups {
-		list = append(list, g.samples...)
-	}
-	return list
+func (o *objective) samples() []*sample {
+	return slices.Concat(numeric.Map(o.groups, func(g group) []*sample { return g.samples })...)
 }

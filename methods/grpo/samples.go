@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/methods/policy"
 	"popri/model/lm"
 )
@@ -42,8 +43,7 @@ func groups(c policy.Candidates, scores []float64, size int) []group {
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 		for _, at := range order {
-			g.samples = append(g.samples, &sample{prompt: i, index: at - i*size, tokens: c.Rows[at].IDs,
-				advantage: advantages[at]})
+			g.samples = append(g.samples, &sample{prompt: i, index: at - i*size, tokens: c.Rows[at].IDs, advantage: advantages[at]})
 		}
 		out[i] = g
 	}
@@ -78,10 +78,7 @@ func passes(groups []group, hidden, most int) (out []pass) {
 			if len(now.samples)+n > most {
 				end()
 			}
-			completions := make([][]int32, n)
-			for i, s := range rest[:n] {
-				completions[i] = s.tokens
-			}
+			completions := numeric.Map(rest[:n], func(s *sample) []int32 { return s.tokens })
 			now.rows = append(now.rows, lm.NewRow(g.prompt, completions...))
 			now.samples = append(now.samples, rest[:n]...)
 			rest = rest[n:]

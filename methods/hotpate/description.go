@@ -27,10 +27,8 @@ var Description = method.Description{
 			return fmt.Sprintf("%d texts of at most %d votes each", settings.Of(c).Texts, c.Generate.MaxNewTokens)
 		},
 		Product: "of tokens for which the clients' texts voted as prompts, with noise",
-		Untuned: "same generator, prompts that quote public texts",
 		Publishes: func(c configs.Config) string {
-			return fmt.Sprintf("%d texts at most, of tokens for which the teachers voted",
-				c.Trainer.Rounds*settings.Of(c).Texts)
+			return fmt.Sprintf("%d texts at most, of tokens for which the teachers voted", c.Trainer.Rounds*settings.Of(c).Texts)
 		},
 		Notes: notes,
 	},
@@ -99,14 +97,12 @@ func notes(c configs.Config) []string {
 			how +
 			", with its noised count, was released, or that there was none."}
 	if h.OnFailure == "base" {
-		out = append(out,
-			"After a vote without a token, the model went on by itself, prompted with public texts. Those tokens "+
-				"depend on no client's text.")
+		out = append(out, "After a vote without a token, the model went on by itself, prompted with public texts. "+
+			"Those tokens depend on no client's text.")
 	}
 	if c.Privacy.NoiseMultiplier == 0 {
-		out = append(out,
-			fmt.Sprintf("The noise is for %d votes, of which a text that ends early leaves some unused: what was "+
-				"spent is less than the budget.", releases(c)))
+		out = append(out, fmt.Sprintf("The noise is for %d votes, of which a text that ends early leaves some "+
+			"unused: what was spent is less than the budget.", releases(c)))
 	}
 	return out
 }

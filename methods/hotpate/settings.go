@@ -49,15 +49,13 @@ const (
 // checkRun reports what the method cannot do.
 func checkRun(r *configs.Report, c configs.Config) {
 	if s := settings.Of(c); float64(c.Trainer.Rounds)*float64(s.Texts)*float64(c.Generate.MaxNewTokens) > most {
-		r.Add("hot_pate.texts",
-			"is %d, which makes trainer.rounds · hot_pate.texts · generate.max_new_tokens more than %d releases",
-			s.Texts, most)
+		r.Add("hot_pate.texts", "is %d, which makes trainer.rounds · hot_pate.texts · generate.max_new_tokens more "+
+			"than %d releases", s.Texts, most)
 	}
 	if settings.Of(c).Teachers > 0 && c.Data.Since != "" {
 		r.Add("data.since", "is %q, must be empty where hot_pate.teachers is above 0: whether one client has such a text would "+
 			"decide which clients are a teacher together", c.Data.Since)
 	}
 	r.Refuse(c, "where method is \"hot_pate\": all teachers vote each time, in this process, and no text has a label",
-		"fed.clients", "aggregate.least", "fed.sampling", "privacy.unsafe_diagnostics",
-		"generate.engine", "generate.by_label")
+		"fed.clients", "aggregate.least", "fed.sampling", "privacy.unsafe_diagnostics", "generate.engine", "generate.by_label")
 }

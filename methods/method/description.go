@@ -1,6 +1,8 @@
 package method
 
 import (
+	"cmp"
+
 	"popri/configs"
 	"popri/methods/rounds"
 	"popri/show/series"
@@ -59,7 +61,8 @@ type Words struct {
 	Work func(configs.Config) string
 	// Denoise says how noise is removed from a release; nil if it is not removed.
 	Denoise func(configs.Config) string
-	// Product says how the synthetic set's texts were made, Untuned how the texts of the untuned model differ from them.
+	// Product says how the synthetic set's texts were made, Untuned how the texts of the untuned model differ from them;
+	// "" is that its prompts quote public texts.
 	Product, Untuned string
 	// Publishes says what the run gives away, before it; nil is a synthetic set of texts that the tuned model writes.
 	Publishes func(configs.Config) string
@@ -114,6 +117,7 @@ func PromptTokens(c configs.Config) int { return max(1, c.Generate.Examples) * c
 
 // Complete fills what a description may leave out.
 func (d Description) Complete() Description {
+	d.Untuned = cmp.Or(d.Untuned, "same generator, prompts that quote public texts")
 	if d.Rounds == nil {
 		d.Rounds = func(c configs.Config) int { return c.Trainer.Rounds }
 	}

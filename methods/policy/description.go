@@ -86,8 +86,7 @@ func Notes(c configs.Config) []string {
 		note("The synthetic set is weighted public text, written text, or both, whichever taught the small model " +
 			"most about the validation clients. Which public texts these are depends on the clients, within ε.")
 	case n > 0:
-		note("%d texts of the synthetic set are public texts. Which texts these are depends on the clients, within ε.",
-			n)
+		note("%d texts of the synthetic set are public texts. Which texts these are depends on the clients, within ε.", n)
 	}
 	return append(notes, traffic(c))
 }
@@ -102,8 +101,6 @@ func traffic(c configs.Config) string {
 			others = append(others, fmt.Sprintf("%s: %s", name, factsOf(other).Traffic))
 		}
 	}
-	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). "+
-		"Samples count as embeddings of %d values.", factsOf(c).Traffic, c.Scoring.Release,
-		strings.Join(others, "; "),
-		c.Scoring.Dim)
+	return fmt.Sprintf("Over all rounds, a client sends and receives %s (scoring.release=%s; for comparison, %s). Samples "+
+		"count as embeddings of %d values.", factsOf(c).Traffic, c.Scoring.Release, strings.Join(others, "; "), c.Scoring.Dim)
 }

@@ -11,6 +11,7 @@ import (
 
 	"popri/datasets"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
@@ -84,15 +85,11 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 			return err
 		}
 		s.Log("kept", kept)
-		asked = nil
-		for _, row := range drawn {
-			asked = append(asked, row.Kind)
-		}
+		asked = numeric.Map(drawn, func(row sampling.Row) string { return row.Kind })
 	}
-	f.found = nil
-	for _, row := range drawn {
-		f.found = append(f.found, datasets.Text{Text: f.target.Form.Style.Write(quotable(row)), Kind: row.Kind})
-	}
+	f.found = numeric.Map(drawn, func(row sampling.Row) datasets.Text {
+		return datasets.Text{Text: f.target.Form.Style.Write(quotable(row)), Kind: row.Kind}
+	})
 	if f.found = p.Prompter.Fitting(f.found); len(f.found) == 0 {
 		return fmt.Errorf("none of the %d samples that were written for kinds of text can be quoted", len(all))
 	}
@@ -103,21 +100,14 @@ func (f *Single) findKinds(ctx context.Context, r *rounds.Round, s rounds.Stage)
 }
 
 // askFor writes samples of kinds, one prompt for each.
-func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int,
-	kinds []string) (written []sampling.Row, err error) {
+func (f *Single) askFor(ctx context.Context, r *rounds.Round, s rounds.Stage, pass int, kinds []string) (
+	[]sampling.Row, error) {
 	p := f.policy
 	name := "kinds-" + strconv.Itoa(pass)
 	file := filepath.Join(r.Dir, name+".parquet")
-	prompts := make([]sampling.Prompt, len(kinds))
-	for i, kind := range kinds {
-		prompts[i] = p.Prompter.Asking(kind)
-	}
+	prompts := numeric.Map(kinds, p.Prompter.Asking)
 	batch := p.Writer.Batch(p.Prompter, prompts, kindSamples, rng.Seed(p.Config.Seed, name), "search for kinds of text")
-	err = p.WithSampler(p.Adapter, func(model sampling.Sampler) error {
-		written, err = p.Writer.Sample(ctx, model, batch, file, s.Progress)
-		return err
-	})
-	return written, err
+	return p.written(ctx, s, p.Adapter, batch, file)
 }
 
 // shares counts kinds, the most frequent first.

@@ -12,6 +12,7 @@ import (
 
 	"popri/dpo/preference"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -75,11 +76,7 @@ type Candidates struct {
 
 // Texts are the samples' texts, empty ones included.
 func (c Candidates) Texts() []string {
-	texts := make([]string, len(c.Rows))
-	for i, r := range c.Rows {
-		texts[i] = r.Text
-	}
-	return texts
+	return numeric.Map(c.Rows, func(r sampling.Row) string { return r.Text })
 }
 
 // ScoreRow is a sample's score as stored.
@@ -95,8 +92,7 @@ type ScoreRow struct {
 func (p *Policy) Restore(round int) (err error) {
 	p.Close()
 	if round == 0 {
-		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir),
-			rng.New(p.Config.Seed, "lora"))
+		p.Adapter, err = lora.New(p.Model, preference.Adapter(p.Config.LoRA, p.ModelDir), rng.New(p.Config.Seed, "lora"))
 	} else {
 		p.Adapter, err = lora.Load(filepath.Join(rundir.Round(p.Dir, round), rundir.Adapter), p.Model)
 	}
@@ -183,10 +179,16 @@ func (p *Policy) drawFor(prompter *sampling.Prompter, round int) ([]sampling.Pro
 
 // sample writes the samples of a round to file, in parts that survive a kill; without an adapter, the model's own.
 func (p *Policy) sample(ctx context.Context, s rounds.Stage, a *lora.Adapter, round int, prompts []sampling.Prompt,
-	file string) (written []sampling.Row, err error) {
+	file string) ([]sampling.Row, error) {
 	n := strconv.Itoa(round)
 	batch := p.Writer.Batch(p.Prompter, prompts, p.Config.Generate.Samples,
 		rng.Seed(p.Config.Seed, "round", n, "generate"), "before round "+n)
+	return p.written(ctx, s, a, batch, file)
+}
+
+// written writes the samples of a batch to file.
+func (p *Policy) written(ctx context.Context, s rounds.Stage, a *lora.Adapter, batch sampling.Batch,
+	file string) (written []sampling.Row, err error) {
 	err = p.WithSampler(a, func(model sampling.Sampler) error {
 		written, err = p.Writer.Sample(ctx, model, batch, file, s.Progress)
 		return err
@@ -220,10 +222,7 @@ func (p *Policy) corrected(samples []sampling.Row, scores []float64) (_ []float6
 	if !p.Config.Scoring.LengthRegression {
 		return scores, 0, nil
 	}
-	lengths := make([]int, len(samples))
-	for i, row := range samples {
-		lengths[i] = len(row.IDs)
-	}
+	lengths := numeric.Map(samples, func(row sampling.Row) int { return len(row.IDs) })
 	return scoring.LengthRegression(scores, scoring.LogLengths(lengths), p.Config.Generate.Samples)
 }
 

@@ -42,11 +42,7 @@ func (p *Policy) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	if c.PublicTexts == 0 {
 		return written, rows.Write(file, written)
 	}
-	single, err := p.single()
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := single.relevant()
+	chosen, err := p.relevant()
 	if err != nil {
 		return nil, err
 	}

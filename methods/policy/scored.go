@@ -31,11 +31,7 @@ func (p *Policy) quoting(what string, done int) (*sampling.Prompter, error) {
 	}
 	switch what {
 	case "relevant":
-		single, err := p.single()
-		if err != nil {
-			return nil, err
-		}
-		chosen, err := single.relevant()
+		chosen, err := p.relevant()
 		if err != nil {
 			return nil, err
 		}

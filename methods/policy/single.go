@@ -57,8 +57,7 @@ func (f *Single) Begin(ctx context.Context, r *rounds.Round) error {
 		}
 	}
 	if p.Given.Kinds != nil {
-		if err := r.Stage("find kinds of text",
-			func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
+		if err := r.Stage("find kinds of text", func(s rounds.Stage) error { return f.findKinds(ctx, r, s) }); err != nil {
 			return err
 		}
 	}
@@ -88,11 +87,15 @@ func (f *Single) choose(r *rounds.Round) error {
 }
 
 // relevant returns the selected public texts.
-func (f *Single) relevant() (_ []target.Chosen, err error) {
-	if f.selected == nil {
-		f.selected, err = target.Read(f.policy.Dir)
+func (p *Policy) relevant() ([]target.Chosen, error) {
+	f, err := p.single()
+	if err == nil && f.selected == nil {
+		f.selected, err = target.Read(p.Dir)
 	}
-	return f.selected, err
+	if err != nil {
+		return nil, err
+	}
+	return f.selected, nil
 }
 
 // Ask implements [Feedback]: the clients have answered in [Single.Begin].
@@ -146,8 +149,7 @@ func (f *Single) keep(ctx context.Context, s rounds.Stage, written []sampling.Ro
 		return nil, err
 	}
 	c := f.policy.Config
-	out, kept, err := t.Keep(ctx, f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed,
-		s.Progress)
+	out, kept, err := t.Keep(ctx, f.policy.Encoder, written, c.Synthetic.Texts, c.Synthetic.Kept, c.Seed, s.Progress)
 	if err != nil {
 		return nil, err
 	}

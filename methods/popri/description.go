@@ -33,10 +33,9 @@ func cost(c configs.Config) method.Cost {
 func notes(c configs.Config) []string {
 	notes := policy.Notes(c)
 	if c.DPO.Engine == configs.TRL {
-		notes = append(notes,
-			"TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its learning rates "+
-				"and reference log-probabilities. After each round, popri compared the loss under the adapter with "+
-				"TRL's. Another run may give other bytes.")
+		notes = append(notes, "TRL trained the adapters (dpo.engine=trl) on popri's pairs, in its order and with its "+
+			"learning rates and reference log-probabilities. After each round, popri compared the loss under the "+
+			"adapter with TRL's. Another run may give other bytes.")
 	}
 	return notes
 }

@@ -122,9 +122,8 @@ func (m *Method) pairs(r *rounds.Round, candidates policy.Candidates, scores []f
 		rejectedScore += scores[rejected]
 	}
 	if len(pairs) == 0 {
-		return nil,
-			errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise the " +
-				"temperature, or lower dpo.rejected_rank)")
+		return nil, errors.New("no prompt gave a preference pair: the samples of each prompt are too alike (raise " +
+			"the temperature, or lower dpo.rejected_rank)")
 	}
 	n := float64(len(pairs))
 	for key, v := range map[string]float64{"pairs": n, "skipped_prompts": float64(skipped),

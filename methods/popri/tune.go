@@ -70,8 +70,7 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 		return err
 	}
 	f := preference.NewFit(c, m.dpo, train, held, stream...)
-	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile),
-		Key: fmt.Sprintf("round %d", r.Number)}
+	f.Checkpoint = trainer.Checkpoint{Path: filepath.Join(r.Dir, policy.TrainingFile), Key: fmt.Sprintf("round %d", r.Number)}
 	if !c.CarriesMoments() {
 		m.dpo.Optimizer.Reset()
 	}

@@ -1,10 +1,9 @@
 package rounds
 
 import (
-	"time"
-
 	"popri/model/tensor"
 	"popri/show/series"
+	"time"
 )
 
 // Stage is a part of a run, for progress and timing.

@@ -14,9 +14,7 @@ import (
 
 // Product writes the synthetic set, or the model, of the newest complete round, or of the nearest state. An existing
 // one stays as it is.
-func (t *Runner) Product(ctx context.Context) error {
-	return t.product(ctx, t.Dir, t.state)
-}
+func (t *Runner) Product(ctx context.Context) error { return t.product(ctx, t.Dir, t.state) }
 
 // NewestIn is Product of the newest complete round, whatever a state is chosen by, with another folder for the files.
 func (t *Runner) NewestIn(ctx context.Context, dir string) error {

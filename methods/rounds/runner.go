@@ -150,8 +150,7 @@ func (t *Runner) converged() (bool, error) {
 		return false, nil
 	}
 	t.Events.Say(fmt.Sprintf("the rounds end after %d of at most %d: the samples' %s has not fallen below %.4f by more "+
-		"than chance for %s (trainer.patience)", len(figures), t.Rounds, t.By, p.Least,
-		quote.Count(p.Idle, "round", "rounds")))
+		"than chance for %s (trainer.patience)", len(figures), t.Rounds, t.By, p.Least, quote.Count(p.Idle, "round", "rounds")))
 	t.Events.Log("converged", len(figures), p)
 	return true, nil
 }

@@ -43,8 +43,7 @@ func userTurn(t *chat.Template, folder string, tok *tokenizer.Tokenizer, content
 		err = fmt.Errorf("the chat template of %s changes the user's turn, %q, to %q", folder, content, text)
 	}
 	if err != nil {
-		return "", fault.Userf("generate.chat: %w; set it to false and write the turns into generate.template_header",
-			err)
+		return "", fault.Userf("generate.chat: %w; set it to false and write the turns into generate.template_header", err)
 	}
 	prefix, _ := tok.Template()
 	return strings.TrimPrefix(text, tok.Decode(prefix, false)), nil

@@ -8,6 +8,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/model/tokenizer"
 )
 
@@ -15,10 +16,7 @@ import (
 // texts' label, "" for none. If the prompt is too long for the model, the first texts are left out, one after the
 // other.
 func (p *Prompter) Quoting(label string, texts []string, beginning string) (Prompt, error) {
-	ids := make([][]int32, len(texts))
-	for i, text := range texts {
-		ids[i] = p.tok.Encode(text)
-	}
+	ids := numeric.Map(texts, p.tok.Encode)
 	for skip := range len(texts) + 1 {
 		if x := p.quoting(subject{label: label}, texts[skip:], ids[skip:], beginning); len(x.IDs) <= p.context {
 			return x, nil
@@ -49,8 +47,7 @@ func (p *Prompter) Answering() *Prompter {
 
 // NewAnswering returns a prompter for instructions alone, without public texts, for a model with the given context
 // length. It reserves room for completions of the given length.
-func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
-	error) {
+func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter, error) {
 	p, err := NewContinuing(tok, g, d, context, longest)
 	if err != nil {
 		return nil, err
@@ -59,8 +56,7 @@ func NewAnswering(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, 
 }
 
 // NewContinuing is [NewAnswering] for a model that writes what follows a prompt: a sample ends at a line's end.
-func NewContinuing(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter,
-	error) {
+func NewContinuing(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, context, longest int) (*Prompter, error) {
 	separator, ok := tok.EOS()
 	if !ok {
 		return nil, errNoEnd

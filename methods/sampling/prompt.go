@@ -36,8 +36,7 @@ func (t PublicTexts) Warning() string {
 		return ""
 	}
 	return fmt.Sprintf("warning: prompts quote %d of %d public texts: the others are longer than data.max_tokens "+
-		"(set data.long_texts=cut, or a larger data.max_tokens)",
-		t.Used, t.Used+t.Dropped)
+		"(set data.long_texts=cut, or a larger data.max_tokens)", t.Used, t.Used+t.Dropped)
 }
 
 // Prompter makes prompts of public texts and extracts a sample's text from the model's output.
@@ -93,9 +92,8 @@ func NewPrompter(tok *tokenizer.Tokenizer, g configs.Generate, d configs.Data, p
 		enough, differ = p.different, " and differ"
 	}
 	if enough < max(1, g.Examples) {
-		return nil, fmt.Errorf("sampling: %w: %d of %d texts of data.public have at most %d tokens "+
-			"(data.max_tokens)%s, prompts quote %d (generate.examples)",
-			ErrTooFewPrompts, enough, len(public), d.MaxTokens, differ, g.Examples)
+		return nil, fmt.Errorf("sampling: %w: %d of %d texts of data.public have at most %d tokens (data.max_tokens)%s, "+
+			"prompts quote %d (generate.examples)", ErrTooFewPrompts, enough, len(public), d.MaxTokens, differ, g.Examples)
 	}
 	return p, nil
 }
@@ -225,9 +223,8 @@ func (p *Prompter) Draw(random *rand.Rand, n int) ([]Prompt, error) {
 			}
 		}
 		if !fits {
-			return nil, fmt.Errorf(
-				"sampling: prompts of %d texts do not fit %d tokens; use fewer generate.examples or a smaller "+
-					"data.max_tokens", p.config.Examples, p.context)
+			return nil, fmt.Errorf("sampling: prompts of %d texts do not fit %d tokens; use fewer generate.examples "+
+				"or a smaller data.max_tokens", p.config.Examples, p.context)
 		}
 	}
 	return out, nil

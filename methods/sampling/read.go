@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"popri/internal/numeric"
 	"popri/model/tokenizer"
 )
 
@@ -88,10 +89,8 @@ func (p *Prompter) spaced(text string) string {
 	if !p.Lines || p.marker == "" {
 		return oneLine(text)
 	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimRightFunc(line, unicode.IsSpace)
-	}
+	trim := func(line string) string { return strings.TrimRightFunc(line, unicode.IsSpace) }
+	lines := numeric.Map(strings.Split(text, "\n"), trim)
 	return strings.TrimSpace(strings.Join(lines, "\n"))
 }
 

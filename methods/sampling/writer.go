@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"popri/configs"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/model/lm"
@@ -63,8 +64,7 @@ func (w Writer) Sample(ctx context.Context, m Sampler, b Batch, final string,
 		path := filepath.Join(parts, fmt.Sprintf("part-%05d.parquet", from/b.partPrompts()))
 		part, err := rows.Read[Row](path)
 		if err != nil || len(part) != (to-from)*b.Samples {
-			if part, err = w.draw(ctx, m, b, from, to,
-				func(done, _ int) { progress(len(all)+done, total) }); err != nil {
+			if part, err = w.draw(ctx, m, b, from, to, func(done, _ int) { progress(len(all)+done, total) }); err != nil {
 				return err
 			}
 			if err := rows.Write(path, part); err != nil {
@@ -110,12 +110,8 @@ func (b Batch) each(do func(from, to int) error) error {
 }
 
 // draw draws the samples of the prompts from index from to before index to.
-func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int,
-	progress func(done, total int)) ([]Row, error) {
-	ids := make([][]int32, to-from)
-	for i := range ids {
-		ids[i] = b.Prompts[from+i].IDs
-	}
+func (w Writer) draw(ctx context.Context, m Sampler, b Batch, from, to int, progress func(done, total int)) ([]Row, error) {
+	ids := numeric.Map(b.Prompts[from:to], func(p Prompt) []int32 { return p.IDs })
 	out, err := m.Generate(ctx, ids, b.Samples, lm.SampleOptions{
 		Temperature: b.Temperature, TopP: b.TopP, MaxNewTokens: b.MaxNew,
 		MinNewTokens: min(w.Config.MinNewTokens,

@@ -38,7 +38,6 @@ var Description = method.Description{
 			return fmt.Sprintf("weights for the %d most relevant public texts", target.Candidates(c))
 		},
 		Product: "public texts that resemble the clients' by one noised mean embedding",
-		Untuned: "same generator, prompts that quote public texts",
 		Publishes: func(c configs.Config) string {
 			return fmt.Sprintf("%d public texts, chosen by the noised release", target.RowsOf(c))
 		},

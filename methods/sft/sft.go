@@ -36,8 +36,7 @@ var Description = policy.Describe(method.Description{
 	Series: figures,
 	Cost: func(c configs.Config) method.Cost {
 		cost := policy.Cost(c)
-		cost.Trained = int(share*float64(cost.Samples)) * c.Optimizer.Epochs *
-			(method.PromptTokens(c) + c.Generate.MaxNewTokens)
+		cost.Trained = int(share*float64(cost.Samples)) * c.Optimizer.Epochs * (method.PromptTokens(c) + c.Generate.MaxNewTokens)
 		return cost
 	},
 })
@@ -141,11 +140,7 @@ func best(c policy.Candidates, scores []float64, share float64) []int {
 
 // examples are the chosen samples after their prompts; only the samples count in the loss.
 func examples(c policy.Candidates, chosen []int) []lm.Row {
-	out := make([]lm.Row, len(chosen))
-	for n, i := range chosen {
-		out[n] = lm.NewRow(c.Prompts[c.Rows[i].Prompt].IDs, c.Rows[i].IDs)
-	}
-	return out
+	return numeric.Map(chosen, func(i int) lm.Row { return lm.NewRow(c.Prompts[c.Rows[i].Prompt].IDs, c.Rows[i].IDs) })
 }
 
 // record is what is known of a training besides its tensors.

@@ -52,9 +52,7 @@ type Selection struct {
 }
 
 // Choose selects and weights public texts as the configuration says, and draws rows by weight.
-func (t *Target) Choose(c configs.Config) (Selection, error) {
-	return t.choose(settings.Of(c), c.Seed)
-}
+func (t *Target) Choose(c configs.Config) (Selection, error) { return t.choose(settings.Of(c), c.Seed) }
 
 func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	scores := t.Scores(t.Vectors)
@@ -72,8 +70,7 @@ func (t *Target) choose(c Settings, seed uint64) (Selection, error) {
 	for n, copies := range Copies(w.Weights, AllRows, rng.New(seed, "public_selection").Float64()) {
 		if i := order[n]; copies > 0 {
 			s.Chosen = append(s.Chosen, Chosen{Text: t.Texts[i].Text, Source: t.Texts[i].Source, Score: scores[i],
-				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i),
-				Label: t.Texts[i].Label})
+				Relevance: relevance[i], Weight: w.Weights[n], Copies: int64(copies), Index: int64(i), Label: t.Texts[i].Label})
 		}
 	}
 	return s, nil
@@ -102,13 +99,10 @@ func (t *Target) weigh(candidates []int, c Settings) (scoring.Weighting, error) 
 	radius := t.radius()
 	w, err := scoring.Match(points, prior, wanted, radius, float64(effective(len(candidates))))
 	if err == nil && unmatched.Distance > tooFar*radius && w.Distance > (1-leastGain)*unmatched.Distance {
-		return w,
-			fault.Userf("public_selection: no weights on the %d most relevant public texts move their mean embedding "+
-				"nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. Public "+
-				"text lacks what the clients write: use other public text, or set public_selection.weights=prior",
-				len(candidates),
-				w.Distance,
-				unmatched.Distance, radius)
+		return w, fault.Userf("public_selection: no weights on the %d most relevant public texts move their mean "+
+			"embedding nearer to the clients' than %.3g; without weights it is at %.3g, and the noise allows %.3g. "+
+			"Public text lacks what the clients write: use other public text, or set public_selection.weights=prior",
+			len(candidates), w.Distance, unmatched.Distance, radius)
 	}
 	return w, err
 }
@@ -168,10 +162,7 @@ func Texts(chosen []Chosen) []datasets.Text {
 
 // Rows are n rows of a synthetic set, drawn from a selection by weight.
 func Rows(chosen []Chosen, n int, seed uint64) []sampling.Row {
-	weights := make([]float64, len(chosen))
-	for i, c := range chosen {
-		weights[i] = c.Weight
-	}
+	weights := numeric.Map(chosen, func(c Chosen) float64 { return c.Weight })
 	floats.Scale(1/floats.Sum(weights), weights)
 	var out []sampling.Row
 	for i, copies := range Copies(weights, n, rng.New(seed, "synthetic", "public").Float64()) {

@@ -38,9 +38,8 @@ func Asked(c configs.Config) string {
 
 // Note says how the release is read, for the report.
 func Note(c configs.Config) string {
-	return "The clients were asked once, for " + Asked(c) +
-		". Every score of a sample and of a public text follows from that " +
-		"release and costs no privacy."
+	return "The clients were asked once, for " + Asked(c) + ". Every score of a sample and of a public text follows " +
+		"from that release and costs no privacy."
 }
 
 // Traffic is what a client sends and receives, once: its answer for the public texts' mean embedding.

@@ -45,8 +45,7 @@ func (t *Target) Keep(ctx context.Context, e embedding.Encoder, written []sampli
 }
 
 // copies says how often each of the texts with these embeddings is among n rows.
-func (t *Target) copies(vectors embedding.Matrix, n int, effective float64, seed uint64) ([]int, scoring.Weighting,
-	error) {
+func (t *Target) copies(vectors embedding.Matrix, n int, effective float64, seed uint64) ([]int, scoring.Weighting, error) {
 	w, err := scoring.Match(vectors, nil, t.wanted(), t.radius(), effective)
 	if err != nil {
 		return nil, w, err

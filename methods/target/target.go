@@ -66,8 +66,7 @@ func Again(e method.Env, p *Pool) (*Target, error) {
 		return nil, err
 	}
 	if want := p.Vectors.Dim + Checks; len(answer.Sum) != want {
-		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and checks have %d", file, len(answer.Sum),
-			want)
+		return nil, fmt.Errorf("target: %s has %d values, the clients' mean and checks have %d", file, len(answer.Sum), want)
 	}
 	return p.Read(answer).styled(e), nil
 }

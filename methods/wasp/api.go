@@ -89,8 +89,7 @@ type serving struct {
 }
 
 // Generate implements sampling.Sampler. What is drawn depends on the server; finished parts are stored.
-func (s serving) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
-	error) {
+func (s serving) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
 	if samples != 1 {
 		return nil, fmt.Errorf("wasp: %d samples of a prompt, want 1", samples)
 	}

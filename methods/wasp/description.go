@@ -19,8 +19,7 @@ var Description = method.Description{
 		needs := method.Needs{Texts: true, Labels: true}
 		for _, path := range settings.Of(c).Generators {
 			if !remote(path) {
-				needs.Models = append(needs.Models, method.Model{Key: "wasp.generators:" + path, Path: path,
-					Name: shipped.Generator})
+				needs.Models = append(needs.Models, method.Model{Key: "wasp.generators:" + path, Path: path, Name: shipped.Generator})
 			}
 		}
 		return needs
@@ -39,7 +38,6 @@ var Description = method.Description{
 				c.Synthetic.Texts)
 		},
 		Product: "written after examples that the clients' noised votes called good and bad",
-		Untuned: "same generator, prompts that quote public texts",
 		Notes:   notes,
 	},
 }
@@ -134,8 +132,7 @@ func paperWords(c configs.Config, norm float64) string {
 	text := fmt.Sprintf("The paper's noise for this ε and δ has a standard deviation of %.3f votes, from a "+
 		"sensitivity of 4 (privacy.noise_multiplier=%.3f)", votes, votes/norm)
 	if spent, err := spentBy(votes/norm, p.Delta, n); err == nil {
-		text += fmt.Sprintf("; with it, %d releases spend ε = %.2f by exact accounting, which decides the noise here",
-			n, spent)
+		text += fmt.Sprintf("; with it, %d releases spend ε = %.2f by exact accounting, which decides the noise here", n, spent)
 	}
 	return text + "."
 }

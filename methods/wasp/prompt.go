@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/methods/sampling"
 )
 
@@ -14,11 +16,7 @@ type pool struct{ good, bad []string }
 
 // draw draws n texts of a list at different indices, or all in random order.
 func draw(list []string, n int, random *rand.Rand) []string {
-	var out []string
-	for _, i := range random.Perm(len(list))[:min(n, len(list))] {
-		out = append(out, list[i])
-	}
-	return out
+	return numeric.Pick(list, random.Perm(len(list))[:min(n, len(list))])
 }
 
 // shown are the texts of a prompt: with contrast, half of them are bad ones.
@@ -52,17 +50,15 @@ func instruction(w Settings, label, attribute string, good, bad []string) string
 		for _, text := range good {
 			fmt.Fprintf(&b, "A good %s is: %s\n", w.Item, sampling.Marked(text))
 		}
-		fmt.Fprintf(&b,
-			"Find out in what the good ones differ from the bad ones. Then write a new %s, in other words than the "+
-				"good ones, and better than them, so that they stand midway between it and the bad ones.", what)
+		fmt.Fprintf(&b, "Find out in what the good ones differ from the bad ones. Then write a new %s, in other words "+
+			"than the good ones, and better than them, so that they stand midway between it and the bad ones.", what)
 	}
 	fmt.Fprintf(&b, "\nThe new %s is:", w.Item)
 	return b.String()
 }
 
 // prompt makes a prompt that fits the model: of one that is too long, the longest text is left out, again and again.
-func prompt(p *sampling.Prompter, w Settings, label, attribute string, good, bad []string) (sampling.Prompt,
-	error) {
+func prompt(p *sampling.Prompter, w Settings, label, attribute string, good, bad []string) (sampling.Prompt, error) {
 	for {
 		out, err := p.Instruct(label, instruction(w, label, attribute, good, bad))
 		if !errors.Is(err, sampling.ErrTooLong) || len(good) == 0 {
@@ -87,10 +83,6 @@ func longest(list []string) (n int) {
 }
 
 func withoutLongest(list []string) []string {
-	for i, text := range list {
-		if len(text) == longest(list) {
-			return append(append([]string{}, list[:i]...), list[i+1:]...)
-		}
-	}
-	return nil
+	i := slices.IndexFunc(list, func(text string) bool { return len(text) == longest(list) })
+	return slices.Delete(slices.Clone(list), i, i+1)
 }

@@ -63,9 +63,8 @@ func check(r *configs.Report, c configs.Config, s Settings) {
 	for i, g := range s.Generators {
 		if url, model, _ := strings.Cut(g, "#"); g == "" || slices.Contains(s.Generators[:i], g) || g == c.Model.Path ||
 			remote(g) && (model == "" || url == "") {
-			r.Add("wasp.generators",
-				"holds %q: each must be there once, besides model.path, and a server must name its model "+
-					"(https://host/#model)", g)
+			r.Add("wasp.generators", "holds %q: each must be there once, besides model.path, and a server must name "+
+				"its model (https://host/#model)", g)
 		}
 	}
 	r.Text("wasp.item", s.Item, "what a text is called")
@@ -85,15 +84,13 @@ func check(r *configs.Report, c configs.Config, s Settings) {
 func checkRun(r *configs.Report, c configs.Config) {
 	const where = "where method is \"wasp\""
 	if !c.Generate.ByLabel {
-		r.Add("generate.by_label",
-			"is false, must be true "+where+": texts are written for labels, and voted on within them")
+		r.Add("generate.by_label", "is false, must be true "+where+": texts are written for labels, and voted on within them")
 	}
 	if c.Trainer.Rounds < 2 {
 		r.Add("trainer.rounds", "is %d, must be at least 2 "+where+": the last part is not voted on", c.Trainer.Rounds)
 	}
 	if c.Synthetic.Texts < c.Trainer.Rounds {
-		r.Add("synthetic.texts", "is %d, must be at least trainer.rounds, %d, "+where, c.Synthetic.Texts,
-			c.Trainer.Rounds)
+		r.Add("synthetic.texts", "is %d, must be at least trainer.rounds, %d, "+where, c.Synthetic.Texts, c.Trainer.Rounds)
 	}
 	r.Refuse(c, where+": a question with labels does not travel", "fed.clients", "aggregate.least")
 }

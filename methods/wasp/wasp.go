@@ -162,11 +162,8 @@ func (m *Method) weights() []float64 {
 	if len(m.texts) == 0 || !settings.Of(m.Config).Weights {
 		return slices.Repeat([]float64{1}, k)
 	}
-	near, of := make([]float64, len(m.texts)), make([]int, len(m.texts))
-	for i, t := range m.texts {
-		near[i], of[i] = t.Votes, int(t.Generator)
-	}
-	return weights(near, of, k)
+	near := numeric.Map(m.texts, func(t row) float64 { return t.Votes })
+	return weights(near, numeric.Map(m.texts, func(t row) int { return int(t.Generator) }), k)
 }
 
 // pools are the good and the bad texts of each label after the last round; none before the first one.
@@ -190,11 +187,8 @@ func (m *Method) ask(ctx context.Context, r *rounds.Round, texts []row) ([]float
 	var asked scoring.Contrast
 	var voters query.Clients
 	err := r.Stage("embed", func(s rounds.Stage) error {
-		list, labels := make([]string, len(texts)), make([]int32, len(texts))
-		for i, t := range texts {
-			list[i], labels[i] = t.Text, int32(slices.Index(m.classes, t.Label))
-		}
-		vectors, err := embedding.InParts(ctx, m.Encoder, list, s.Progress)
+		labels := numeric.Map(texts, func(t row) int32 { return int32(slices.Index(m.classes, t.Label)) })
+		vectors, err := embedding.InParts(ctx, m.Encoder, numeric.Map(texts, func(t row) string { return t.Text }), s.Progress)
 		if err != nil {
 			return err
 		}
@@ -246,10 +240,7 @@ func (m *Method) public(ctx context.Context, s rounds.Stage) (query.Clients, err
 
 // voters are texts that vote each for itself.
 func (m *Method) voters(texts embedding.Matrix, labels []int32) (query.Clients, error) {
-	offsets := make([]int, texts.Rows+1)
-	for i := range offsets {
-		offsets[i] = i
-	}
+	offsets := numeric.Indices(texts.Rows + 1)
 	means, err := query.MeanEmbeddings(texts, offsets)
 	return query.Clients{Means: means, Texts: texts, Offsets: offsets, Labels: labels}, err
 }
@@ -295,11 +286,7 @@ func highest(texts []row, label string, counts []float64, n int) []int {
 		}
 	}
 	order := numeric.SortedIndices(len(own), func(a, b int) int { return cmp.Compare(counts[own[b]], counts[own[a]]) })
-	out := make([]int, 0, n)
-	for _, i := range order[:min(n, len(order))] {
-		out = append(out, own[i])
-	}
-	return out
+	return numeric.Pick(own, order[:min(n, len(order))])
 }
 
 // productRow is a text of the synthetic set.
@@ -328,9 +315,8 @@ func (m *Method) Product(ctx context.Context, s rounds.Stage, file string) ([]sa
 	}
 	var out []productRow
 	for i, t := range m.join(slices.Clone(m.texts), written) {
-		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish,
-			IDs: m.Prompter.Completion(t.Text), Model: fmt.Sprintf("part %d",
-				t.Round), Label: t.Label, Generator: t.Name})
+		out = append(out, productRow{Prompt: int64(i), Text: t.Text, Finish: t.Finish, IDs: m.Prompter.Completion(t.Text),
+			Model: fmt.Sprintf("part %d", t.Round), Label: t.Label, Generator: t.Name})
 	}
 	if err := rows.Write(file, out); err != nil {
 		return nil, err

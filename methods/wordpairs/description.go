@@ -30,8 +30,7 @@ var Description = method.Description{
 	}},
 	Words: method.Words{Title: "Word-pair table", Work: work, Notes: notes,
 		About:   "writes no text: a noised table of the clients' words and pairs of words is mixed into the small model's predictions",
-		Product: "as it was, with a noised table of the clients' words and pairs of words to mix in",
-		Untuned: "same generator, prompts that quote public texts"},
+		Product: "as it was, with a noised table of the clients' words and pairs of words to mix in"},
 }
 
 // query is the name and the norm bound of the clients' question.

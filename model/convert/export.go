@@ -12,6 +12,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/model/gguf"
 )
 
@@ -39,11 +40,8 @@ type ExportSummary struct {
 var fileTypes = map[gguf.Type]uint32{gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q8_0: 7, gguf.BF16: 32}
 
 // GGUFTypes are the values of [ExportOptions.Type].
-func GGUFTypes() (names []string) {
-	for _, t := range gguf.Written {
-		names = append(names, strings.ToLower(t.String()))
-	}
-	return names
+func GGUFTypes() []string {
+	return numeric.Map(gguf.Written, func(t gguf.Type) string { return strings.ToLower(t.String()) })
 }
 
 // Export writes the model of a Hugging Face folder as a GGUF file, tensor by tensor. What llama.cpp would compute

@@ -153,8 +153,7 @@ func plan(f *gguf.File, o Options) (*model, error) {
 // whole refuses files that are a part of a model, or something else than a model.
 func whole(f *gguf.File) error {
 	if n, ok, err := f.Int("split.count"); err != nil || ok && n > 1 {
-		return cmp.Or(err, f.Bad("split.count", "is %d: the model is in several files, which must be merged first",
-			n))
+		return cmp.Or(err, f.Bad("split.count", "is %d: the model is in several files, which must be merged first", n))
 	}
 	if kind, ok, err := f.Text("general.type"); err != nil || ok && kind != "model" {
 		return cmp.Or(err, f.Bad("general.type", "is %q, must be \"model\"", kind))

@@ -137,8 +137,7 @@ func (c *codec) rotaryDecoder(theta float64) {
 	}
 	dim := c.size("attention.key_length", "head_dim", max(1, hidden/heads))
 	if v := c.sizeOf("attention.value_length", dim); v != dim {
-		c.note(c.bad("attention.value_length", "head_dim",
-			"is %d, but queries and keys have %d, which is not supported", v, dim))
+		c.note(c.bad("attention.value_length", "head_dim", "is %d, but queries and keys have %d, which is not supported", v, dim))
 	}
 	turned := dim
 	if part, ok := c.config["partial_rotary_factor"].(float64); ok { // in an export
@@ -150,8 +149,7 @@ func (c *codec) rotaryDecoder(theta float64) {
 			"is %d of a head's %d: it must be all of them and even", turned, dim))
 	}
 	if kv := c.size("attention.head_count_kv", "num_key_value_heads", heads); heads%kv != 0 {
-		c.note(c.bad("attention.head_count_kv", "num_key_value_heads", "is %d, of which the %d heads are no multiple", kv,
-			heads))
+		c.note(c.bad("attention.head_count_kv", "num_key_value_heads", "is %d, of which the %d heads are no multiple", kv, heads))
 	}
 	c.size("block_count", "num_hidden_layers", 0)
 	c.size("feed_forward_length", "intermediate_size", 0)

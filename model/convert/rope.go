@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 
+	"popri/internal/numeric"
 	"popri/model/gguf"
 )
 
@@ -49,7 +50,7 @@ func (c *codec) writeScaling(turned int) {
 func (c *codec) make(name string, values []float64) {
 	c.made = append(c.made, gguf.Stream{Tensor: gguf.Tensor{Name: name, Type: gguf.F32, Shape: []int64{int64(len(values))}},
 		Write: func(w io.Writer) error {
-			_, err := w.Write(gguf.Append(nil, gguf.F32, narrow[float32](values)))
+			_, err := w.Write(gguf.Append(nil, gguf.F32, numeric.Convert[float32](values)))
 			return err
 		}})
 }
@@ -123,9 +124,8 @@ func (c *codec) llama3() any {
 	}
 	for i, want := range llama3Factors(dim, theta, factor, llama3Low, llama3High, llama3Original) {
 		if !(math.Abs(float64(have[i])-want) <= 1e-4*want) {
-			c.note(c.file.BadTensor(ropeFactors,
-				"its element %d is %g; the scaling of LLaMA 3 with the factor %g would "+
-					"make it %g, and others are not supported", i, have[i], factor, want))
+			c.note(c.file.BadTensor(ropeFactors, "its element %d is %g; the scaling of LLaMA 3 with the factor %g "+
+				"would make it %g, and others are not supported", i, have[i], factor, want))
 			return nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"popri/internal/numeric"
 	"popri/model/gguf"
 	"popri/model/tokenizer"
 )
@@ -123,8 +124,7 @@ func (m *model) readTokenizer() error {
 	}
 	m.summary.Vocabulary = m.tokenizer.VocabSize()
 	if size := m.config["vocab_size"].(int); m.summary.Vocabulary > size {
-		return f.Bad(tokensKey, "has %d tokens, but the token embedding has %d rows",
-			m.summary.Vocabulary, size)
+		return f.Bad(tokensKey, "has %d tokens, but the token embedding has %d rows", m.summary.Vocabulary, size)
 	}
 	return m.describeTokens(v)
 }
@@ -204,15 +204,11 @@ func (v *vocabulary) byteLevel() (*tokenizer.Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, s := range splits {
-		names = append(names, s.pre)
-	}
+	names := numeric.Map(splits, func(s split) string { return s.pre })
 	at := slices.Index(names, pre)
 	slices.Sort(names)
 	if names := strings.Join(names, ", "); !ok {
-		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)",
-			names)
+		return nil, v.file.Bad(preKey, "is missing: the file does not say how text is cut into words (supported: %s)", names)
 	} else if at < 0 {
 		return nil, v.file.Bad(preKey, "is %q, which is not supported (supported: %s)", pre, names)
 	}
@@ -299,14 +295,9 @@ func (v *vocabulary) merges(scores []float64) [][2]string {
 	}
 	length := func(id int) int { return utf8.RuneCountInString(v.tokens[id]) }
 	slices.SortStableFunc(all, func(a, b merge) int {
-		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left),
-			length(b.right)-length(a.right))
+		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), length(b.left)-length(a.left), length(b.right)-length(a.right))
 	})
-	out := make([][2]string, len(all))
-	for i, m := range all {
-		out[i] = [2]string{v.tokens[m.left], v.tokens[m.right]}
-	}
-	return out
+	return numeric.Map(all, func(m merge) [2]string { return [2]string{v.tokens[m.left], v.tokens[m.right]} })
 }
 
 // template settles which tokens stand around a text.

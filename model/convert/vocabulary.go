@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/model/chat"
 	"popri/model/tokenizer"
 )
@@ -171,18 +172,15 @@ func (v *exported) write(c *codec, rows int) error {
 			return err
 		}
 		c.state(modelKey, sentencePieceModel)
-		c.state(scoresKey, narrow[float32](scores))
+		c.state(scoresKey, numeric.Convert[float32](scores))
 		c.state(prefixKey, v.Prepend)
 	} else {
-		lines := make([]string, len(v.Merges))
-		for i, m := range v.Merges {
-			lines[i] = m[0] + " " + m[1]
-		}
+		lines := numeric.Map(v.Merges, func(m [2]string) string { return m[0] + " " + m[1] })
 		c.state(modelKey, byteLevelModel)
 		c.state(preKey, v.pre)
 		c.state(mergesKey, lines)
 	}
-	c.state(typesKey, narrow[int32](v.types))
+	c.state(typesKey, numeric.Convert[int32](v.types))
 	for _, n := range named {
 		if id, ok := v.ids[n.role]; ok {
 			c.state(n.key, uint32(id))
@@ -194,14 +192,6 @@ func (v *exported) write(c *codec, rows int) error {
 		c.state(templateKey, v.template)
 	}
 	return nil
-}
-
-func narrow[To int32 | float32, From int64 | float64](list []From) []To {
-	out := make([]To, len(list))
-	for i, v := range list {
-		out[i] = To(v)
-	}
-	return out
 }
 
 // scores are such that SentencePiece, which makes the piece with the highest score first, makes the tokenizer's merges in

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/internal/rng"
 )
@@ -92,9 +93,8 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 
 func (c LatentConfig) validate() error {
 	if c.Dim < 2 || c.Dim > 4096 || c.Terms < c.Dim || c.Texts < c.Dim {
-		return fmt.Errorf("embedding: latent encoder of %d dimensions, want 2 to 4096, and no more than its "+
-			"%d terms and %d texts",
-			c.Dim, c.Terms, c.Texts)
+		return fmt.Errorf("embedding: latent encoder of %d dimensions, want 2 to 4096, and no more than its %d terms "+
+			"and %d texts", c.Dim, c.Terms, c.Texts)
 	}
 	return nil
 }
@@ -333,14 +333,9 @@ func orthonormalize(q []float32, width int) error {
 func eigen(a []float32, width int) ([]float64, *mat.Dense, error) {
 	gram := make([]float32, width*width)
 	m := blas32.General{Rows: len(a) / width, Cols: width, Stride: width, Data: a}
-	blas32.Gemm(blas.Trans, blas.NoTrans, 1, m, m, 0,
-		blas32.General{Rows: width, Cols: width, Stride: width, Data: gram})
-	wide := make([]float64, len(gram))
-	for i, v := range gram {
-		wide[i] = float64(v)
-	}
+	blas32.Gemm(blas.Trans, blas.NoTrans, 1, m, m, 0, blas32.General{Rows: width, Cols: width, Stride: width, Data: gram})
 	var e mat.EigenSym
-	if !e.Factorize(mat.NewSymDense(width, wide), true) {
+	if !e.Factorize(mat.NewSymDense(width, numeric.Convert[float64](gram)), true) {
 		return nil, nil, fmt.Errorf("embedding: the public texts' features have no eigenvalues: is there a value " +
 			"that is not finite?")
 	}

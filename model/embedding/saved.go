@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/safetensors"
 )
 
@@ -31,10 +32,7 @@ func Save(path string, e Encoder) error {
 	}
 	switch e := e.(type) {
 	case *Latent:
-		terms := make([]int64, len(e.term))
-		for i, t := range e.term {
-			terms[i] = int64(t)
-		}
+		terms := numeric.Convert[int64](e.term)
 		kind, config = savedLatent, e.config
 		tensors = append(tensors, safetensors.FromInt64("term", []int64{int64(len(terms))}, terms))
 		vector("idf", e.idf)

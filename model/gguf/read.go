@@ -212,8 +212,7 @@ func (c *cursor) need(n uint64) error {
 func (c *cursor) fits(what string, count, each uint64) error {
 	left := uint64(c.size - c.at)
 	if count > left/each {
-		return c.file.bad("claims %d %s, which take at least %d bytes each, but only %d bytes follow", count, what,
-			each, left)
+		return c.file.bad("claims %d %s, which take at least %d bytes each, but only %d bytes follow", count, what, each, left)
 	}
 	return nil
 }

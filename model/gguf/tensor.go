@@ -80,8 +80,7 @@ func (f *File) parseTensor(c *cursor) error {
 		return f.BadTensor(name, "the type %s is not supported (supported: %s)", t.Type.String(), typeNames())
 	}
 	if row := t.Shape[len(t.Shape)-1]; row%int64(values) != 0 {
-		return f.BadTensor(name, "rows of %d values are no multiple of the %d of a block of %s", row, values,
-			t.Type.String())
+		return f.BadTensor(name, "rows of %d values are no multiple of the %d of a block of %s", row, values, t.Type.String())
 	}
 	offset, err := c.uint64()
 	if err != nil {
@@ -114,8 +113,7 @@ func (f *File) locate(header, size int64) error {
 	for i := range f.tensors {
 		t := &f.tensors[i]
 		if t.offset%alignment != 0 {
-			return f.BadTensor(t.Name, "its blocks begin at %d, which is no multiple of %s (%d)", t.offset, key,
-				alignment)
+			return f.BadTensor(t.Name, "its blocks begin at %d, which is no multiple of %s (%d)", t.offset, key, alignment)
 		}
 		if start > size || t.offset > size-start || t.bytes > size-start-t.offset {
 			return f.BadTensor(t.Name, "its %d bytes from byte %d on should be in the file, which has %d: it is "+
@@ -123,8 +121,7 @@ func (f *File) locate(header, size int64) error {
 		}
 		t.offset += start
 	}
-	order := slices.SortedFunc(slices.Values(f.tensors),
-		func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
+	order := slices.SortedFunc(slices.Values(f.tensors), func(a, b Tensor) int { return cmp.Compare(a.offset, b.offset) })
 	for i := 1; i < len(order); i++ {
 		if before := order[i-1]; order[i].offset < before.offset+before.bytes {
 			return f.BadTensor(order[i].Name, "its blocks overlap the blocks of %q", before.Name)

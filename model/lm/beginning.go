@@ -3,6 +3,7 @@ package lm
 import (
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -28,11 +29,7 @@ func (m *Model) Begin(ids []int32) (*Beginning, error) {
 	}
 	err := tensor.Run(func(s *tensor.Scope) error {
 		s.NoGrad(func() {
-			wide := make([]int64, len(ids))
-			for i, id := range ids {
-				wide[i] = int64(id)
-			}
-			in := Input{IDs: s.FromInt64(wide, 1, int64(len(ids)))}
+			in := Input{IDs: s.FromInt64(numeric.Convert[int64](ids), 1, int64(len(ids)))}
 			p := m.masked(s, m.scoreMask(s, in, int64(len(ids))))
 			m.decode(s, in, func(layer int, qkv tensor.Tensor) tensor.Tensor {
 				a := &m.blocks[layer].attn

@@ -106,8 +106,7 @@ func bertBuild(b *builder) {
 		return
 	}
 	const head = "cls.predictions."
-	b.m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head + "transform.LayerNorm"),
-		act}
+	b.m.norm = transformation{b.linear(head+"transform.dense", h, h, true), b.layerNorm(head + "transform.LayerNorm"), act}
 	b.m.head.bias = b.take(head+"bias", int64(b.Vocab))
 }
 

@@ -136,8 +136,7 @@ func (p *plain) qkv(b *block, x tensor.Tensor) (q, k, v tensor.Tensor) {
 	all := a.sideBySide(p.Scope, p.project(a.qkv, x))
 	shape := all.Shape()
 	all = p.View(p.Contiguous(all), shape[0], shape[1], -1, a.dim)
-	return p.Narrow(all, 2, 0, a.heads), p.Narrow(all, 2, a.heads, a.kvHeads),
-		p.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads)
+	return p.Narrow(all, 2, 0, a.heads), p.Narrow(all, 2, a.heads, a.kvHeads), p.Narrow(all, 2, a.heads+a.kvHeads, a.kvHeads)
 }
 
 // rotate rotates heads [B, T, heads, D] by the positions of their tokens.

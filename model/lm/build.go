@@ -217,8 +217,7 @@ func (b *builder) join(in int64, bias bool, parts ...part) projection {
 	}
 	from := int64(0)
 	for _, p := range parts {
-		l := &Linear{Name: p.name, In: in, Out: p.out,
-			matrix: matrix{weight: view(j.weight, p.name+".weight", from, p.out)}}
+		l := &Linear{Name: p.name, In: in, Out: p.out, matrix: matrix{weight: view(j.weight, p.name+".weight", from, p.out)}}
 		if bias {
 			l.bias = view(j.bias, p.name+".bias", from, p.out)
 		}

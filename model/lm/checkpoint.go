@@ -173,15 +173,13 @@ func (c *folder) read(s *tensor.Scope, name string, shape []int64) (tensor.Tenso
 		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s is missing", c.dir, name)
 	}
 	if !slices.Equal(t.Shape, shape) {
-		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", c.dir, name,
-			t.Shape, shape)
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has shape %v, config.json makes it %v", c.dir, name, t.Shape, shape)
 	}
 	types := map[safetensors.DType]tensor.DType{safetensors.F32: tensor.Float32,
 		safetensors.F16: tensor.Float16, safetensors.BF16: tensor.BFloat16, safetensors.F64: tensor.Float64}
 	d, ok := types[t.DType]
 	if !ok {
-		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has the type %s, weights are floating point", c.dir, name,
-			t.DType)
+		return tensor.Tensor{}, fmt.Errorf("lm: %s: tensor %s has the type %s, weights are floating point", c.dir, name, t.DType)
 	}
 	x := s.Borrow(d, t.Data, shape...)
 	if !s.Finite(x) {

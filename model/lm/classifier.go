@@ -93,16 +93,14 @@ func ClassifierLabels(dir string) ([]string, error) {
 		return nil, fmt.Errorf("lm: %s: %w", path, quote.JSON(err))
 	}
 	if f.Problem != "" && f.Problem != "single_label_classification" {
-		return nil, quote.Errorf("lm: %s: problem_type: %q is not supported (single_label_classification)", path,
-			f.Problem)
+		return nil, quote.Errorf("lm: %s: problem_type: %q is not supported (single_label_classification)", path, f.Problem)
 	}
 	if len(head.Shape) != 2 || head.Shape[0] < 2 || head.Shape[0] > mostLabels {
 		return nil, fmt.Errorf("lm: %s: tensor %s has shape %v, want [labels, %d] with 2 to %d labels", dir,
 			config.classifierHead(), head.Shape, config.Hidden, mostLabels)
 	}
 	if n := int64(len(f.Names)); n > 0 && n != head.Shape[0] {
-		return nil, fmt.Errorf("lm: %s: id2label names %d labels, the classifier has %d outputs", path, n,
-			head.Shape[0])
+		return nil, fmt.Errorf("lm: %s: id2label names %d labels, the classifier has %d outputs", path, n, head.Shape[0])
 	}
 	labels := make([]string, head.Shape[0])
 	for i := range labels {

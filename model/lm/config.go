@@ -177,8 +177,7 @@ func quantized(raw []byte) error {
 	}
 	return fmt.Errorf("%s: %s: the weights are quantised, and popri trains adapters on float32, float16 or bfloat16 "+
 		"weights alone: take the folder of the model before quantisation, or a GGUF file of it, which popri model "+
-		"import turns into plain weights", key,
-		quote.Raw(fields[key]))
+		"import turns into plain weights", key, quote.Raw(fields[key]))
 }
 
 func (c Config) check() error {

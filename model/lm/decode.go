@@ -3,6 +3,7 @@ package lm
 import (
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -10,8 +11,7 @@ import (
 // norm's output [B, T, H]. It is [Model.Hidden] with every operation in its fastest form, which may round differently.
 // attend computes the blocks' attention: from queries, keys and values side by side, float32 [B, T, (N + 2·KV)·D],
 // queries and keys rotated, to [B, T, N·D].
-func (m *Model) decode(s *tensor.Scope, in Input,
-	attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
+func (m *Model) decode(s *tensor.Scope, in Input, attend func(layer int, qkv tensor.Tensor) tensor.Tensor) tensor.Tensor {
 	x := m.embed(s, in)
 	p := pass{m: m}
 	if m.byFormula() {
@@ -164,8 +164,7 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 	c := m.Config
 	shape := tensor.DecodeCache{Heads: c.Heads, KVHeads: c.KVHeads, Head: c.HeadDim(), Scale: float32(m.scale()),
-		Cap: float32(c.AttnCap), DType: m.Compute,
-		Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() &&
+		Cap: float32(c.AttnCap), DType: m.Compute, Tiles: c.AttnCap == 0 && tensor.MatrixUnit() && m.packed() &&
 			m.Compute == tensor.BFloat16, SuffixRoom: roundUp(own, lanes)}
 	to := lanes
 	if shape.Tiles {
@@ -177,8 +176,7 @@ func (m *Model) cacheShape(prompt, own int) tensor.DecodeCache {
 
 // slotBytes is the memory of one sample's own keys and values in all layers.
 func (m *Model) slotBytes(shape tensor.DecodeCache) int64 {
-	return int64(m.Config.Layers) * 2 * int64(shape.KVHeads*shape.Dim) * int64(shape.SuffixRoom) * int64(
-		shape.DType.Size())
+	return int64(m.Config.Layers) * 2 * int64(shape.KVHeads*shape.Dim) * int64(shape.SuffixRoom) * int64(shape.DType.Size())
 }
 
 // newCache makes one layer's cache.
@@ -200,20 +198,13 @@ func newCache(s *tensor.Scope, c tensor.DecodeCache, prefixes, slots int) *tenso
 func (m *Model) prefillAttention(s *tensor.Scope, caches []*tensor.DecodeCache, in Input, prefixes []int32,
 	prompts [][]int32) func(layer int, qkv tensor.Tensor) tensor.Tensor {
 	if caches[0].Tiles {
-		lengths := make([]int32, len(prompts))
-		for i, p := range prompts {
-			lengths[i] = int32(len(p))
-		}
+		lengths := numeric.Map(prompts, func(p []int32) int32 { return int32(len(p)) })
 		return func(layer int, qkv tensor.Tensor) tensor.Tensor {
 			return caches[layer].Prefill(s, qkv, prefixes, lengths)
 		}
 	}
 	width, d := in.IDs.Size(1), int64(m.Config.HeadDim())
-	wide := make([]int64, len(prefixes))
-	for i, p := range prefixes {
-		wide[i] = int64(p)
-	}
-	index := s.FromInt64(wide, int64(len(prefixes)))
+	index := s.FromInt64(numeric.Convert[int64](prefixes), int64(len(prefixes)))
 	p := m.masked(s, m.scoreMask(s, in, width))
 	return func(layer int, qkv tensor.Tensor) tensor.Tensor {
 		c, a := caches[layer], &m.blocks[layer].attn

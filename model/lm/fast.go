@@ -70,8 +70,7 @@ func (a *attention) normed(s *tensor.Scope, qkv tensor.Tensor) tensor.Tensor {
 		x = n.apply(s, s.Reshape(x, shape[0], shape[1], heads, a.dim))
 		return s.Reshape(x, shape[0], shape[1], heads*a.dim)
 	}
-	return s.Cat(-1, part(a.qNorm, 0, a.heads), part(a.kNorm, a.heads, a.kvHeads),
-		part(nil, a.heads+a.kvHeads, a.kvHeads))
+	return s.Cat(-1, part(a.qNorm, 0, a.heads), part(a.kNorm, a.heads, a.kvHeads), part(nil, a.heads+a.kvHeads, a.kvHeads))
 }
 
 // rotated rotates the queries and keys of qkv [B, T, (N + 2·KV)·D] and returns all heads, [B, T, N + 2·KV, D].
@@ -90,8 +89,7 @@ func (a *attention) split(s *tensor.Scope, qkv tensor.Tensor, r rotation) (q, k,
 		return s.SplitHeads(s.Contiguous(qkv), r.cos, r.sin, shape)
 	}
 	all := s.Transpose(a.rotated(s, qkv, r), 1, 2) // a part of each head rotates
-	return s.Narrow(all, 1, 0, a.heads), s.Narrow(all, 1, a.heads, a.kvHeads), s.Narrow(all, 1, a.heads+a.kvHeads,
-		a.kvHeads)
+	return s.Narrow(all, 1, 0, a.heads), s.Narrow(all, 1, a.heads, a.kvHeads), s.Narrow(all, 1, a.heads+a.kvHeads, a.kvHeads)
 }
 
 // fast is [attention.attend], by kernels that keep no scores in memory where there are such.

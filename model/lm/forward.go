@@ -24,8 +24,7 @@ func (m *Model) newPass(s *tensor.Scope, in Input, adapter Adapter) pass {
 		width = int64(in.longest)
 	}
 	p := m.masked(s, m.scoreMask(s, in, width))
-	p.adapter, p.rotations, p.starts, p.drop, p.rows = adapter, m.rotations(s, in, m.Compute), in.starts, in.drop,
-		in.rows
+	p.adapter, p.rotations, p.starts, p.drop, p.rows = adapter, m.rotations(s, in, m.Compute), in.starts, in.drop, in.rows
 	return p
 }
 

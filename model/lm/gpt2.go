@@ -32,10 +32,8 @@ func gpt2Config(raw []byte) (Config, error) {
 	if err := checkActivation("activation_function", f.Act); err != nil {
 		return Config{}, err
 	}
-	c := Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
-		Inner:   4 * f.Hidden,
-		NormEps: f.Eps, Gelu: f.Act, TiedHead: f.Tied == nil || *f.Tied, EOS: f.EOS, ScaleAttn: f.Scale == nil ||
-			*f.Scale}
+	c := Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads, Inner: 4 * f.Hidden,
+		NormEps: f.Eps, Gelu: f.Act, TiedHead: f.Tied == nil || *f.Tied, EOS: f.EOS, ScaleAttn: f.Scale == nil || *f.Scale}
 	if f.Inner != nil {
 		c.Inner = *f.Inner
 	}

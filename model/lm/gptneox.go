@@ -43,8 +43,7 @@ func gptNeoXConfig(raw []byte) (Config, error) {
 	case f.Theta != f.Base:
 		return Config{}, fmt.Errorf("rope_theta: %g is not supported besides a rotary_emb_base of %g", f.Theta, f.Base)
 	case f.Partial != f.Part:
-		return Config{}, fmt.Errorf("partial_rotary_factor: %g is not supported besides a rotary_pct of %g", f.Partial,
-			f.Part)
+		return Config{}, fmt.Errorf("partial_rotary_factor: %g is not supported besides a rotary_pct of %g", f.Partial, f.Part)
 	case f.Part == 0:
 		return Config{}, fmt.Errorf("rotary_pct: 0 is not supported")
 	}

@@ -20,9 +20,7 @@ type Input struct {
 
 // few reports whether the last block should compute its MLP for the n scored positions alone. With dropout it cannot,
 // because the masks depend on the position of a token among all.
-func (in Input) few(n int) bool {
-	return in.drop.Rate == 0 && int64(n) < in.IDs.NumElements()*3/4
-}
+func (in Input) few(n int) bool { return in.drop.Rate == 0 && int64(n) < in.IDs.NumElements()*3/4 }
 
 // blocked is the score of a masked column. Minus infinity would turn rows of padding alone into NaN.
 const blocked = -1e30

@@ -78,9 +78,8 @@ func (f llamaLike) resolve(windowed bool) (Config, error) {
 		f.Context = min(f.Context, *f.Window)
 	}
 	return Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
-		KVHeads: f.KVHeads, Dim: f.Dim, Inner: f.Inner,
-		NormEps: f.Eps, TiedHead: f.Tied, EOS: f.EOS, ScaleAttn: true, Rotary: rotary, QKVBias: f.AttnBias,
-		OutBias: f.AttnBias, MLPBias: f.MLPBias}, nil
+		KVHeads: f.KVHeads, Dim: f.Dim, Inner: f.Inner, NormEps: f.Eps, TiedHead: f.Tied, EOS: f.EOS, ScaleAttn: true,
+		Rotary: rotary, QKVBias: f.AttnBias, OutBias: f.AttnBias, MLPBias: f.MLPBias}, nil
 }
 
 func llamaConfig(raw []byte) (Config, error) {
@@ -159,8 +158,7 @@ func (b *builder) gatedBlock(p string) block {
 
 // headNorms gives a block norms of each query and key by itself.
 func (b *builder) headNorms(p string, x *block) {
-	x.attn.qNorm, x.attn.kNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.dim), b.rmsNorm(p+"self_attn.k_norm",
-		x.attn.dim)
+	x.attn.qNorm, x.attn.kNorm = b.rmsNorm(p+"self_attn.q_norm", x.attn.dim), b.rmsNorm(p+"self_attn.k_norm", x.attn.dim)
 }
 
 // llamaBlock is

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"popri/internal/numeric"
 	"popri/model/tensor"
@@ -65,10 +66,8 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 			return nil, fmt.Errorf("lm: prompt %d has %d tokens, more than %d", i, len(p), o.Width)
 		}
 	}
-	if tensor.MatrixUnit() || tensor.OnDevice() {
-		if err := m.Pack(); err != nil {
-			return nil, err
-		}
+	if err := m.packToDraw(); err != nil {
+		return nil, err
 	}
 	o.CacheBytes = cmp.Or(o.CacheBytes, lockstepBytes)
 	l := &Lockstep{m: m, prompts: prompts, room: o.Room, width: o.Width}
@@ -79,8 +78,7 @@ func (m *Model) NewLockstep(prompts [][]int32, o LockstepOptions) (*Lockstep, er
 	for from := 0; from < len(order); from += lockstepRows {
 		p := &crew{which: order[from:min(from+lockstepRows, len(order))]}
 		shape := m.cacheShape(max(o.Width, len(prompts[p.which[0]])), o.Room)
-		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+
-			shape.PrefixRoom)
+		bytes := int64(len(p.which)) * m.slotBytes(shape) / int64(shape.SuffixRoom) * int64(shape.SuffixRoom+shape.PrefixRoom)
 		if p.keep = bytes <= o.CacheBytes; p.keep {
 			o.CacheBytes -= bytes
 		}
@@ -123,10 +121,7 @@ func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int
 		if p.keep {
 			hidden = l.advance(s, p, tokens)
 		} else {
-			rows := make([][]int32, len(p.which))
-			for k, at := range p.which {
-				rows[k] = append(append(rows[k], l.prompts[at]...), tokens...)
-			}
+			rows := numeric.Map(p.which, func(at int) []int32 { return slices.Concat(l.prompts[at], tokens) })
 			_, hidden = l.read(s, rows, l.width+len(tokens), 1)
 			s.Own(hidden)
 		}
@@ -189,10 +184,7 @@ func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (cache
 // advance feeds a kept crew the tokens that its cache lacks and returns the hidden states [n, H] after the last one.
 func (l *Lockstep) advance(s *tensor.Scope, p *crew, tokens []int32) tensor.Tensor {
 	if p.cache == nil {
-		rows := make([][]int32, len(p.which))
-		for k, at := range p.which {
-			rows[k] = l.prompts[at]
-		}
+		rows := numeric.Pick(l.prompts, p.which)
 		var caches []*tensor.DecodeCache
 		s.Do(func() {
 			caches, p.start = l.read(s, rows, l.width, l.room)

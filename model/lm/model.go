@@ -119,8 +119,7 @@ func (m *Model) Linears() map[string]*Linear { return m.linears }
 
 // Copy returns a separate model with the same weights as type o.Weights. change, if not nil, is called with every
 // projection's name and float32 weight and returns the weight to use instead, or the zero Tensor for the same.
-func (m *Model) Copy(o Options, change func(s *tensor.Scope, l *Linear,
-	w tensor.Tensor) tensor.Tensor) (*Model, error) {
+func (m *Model) Copy(o Options, change func(s *tensor.Scope, l *Linear, w tensor.Tensor) tensor.Tensor) (*Model, error) {
 	m.whole("Copy")
 	byWeight := map[string]*Linear{}
 	for _, l := range m.linears {

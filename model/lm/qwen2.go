@@ -12,8 +12,7 @@ var qwen2 = architecture{config: qwen2Config, fields: llamaFields("Qwen2ForCausa
 
 func qwen2Config(raw []byte) (Config, error) {
 	f := qwenLike{llamaLike{Vocab: 151936, Context: 32768, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, Inner: 22016,
-		Eps: 1e-6, Act: "silu", Window: new(4096),
-		rotaryFields: rotaryFields{Theta: 10000}}, 28}
+		Eps: 1e-6, Act: "silu", Window: new(4096), rotaryFields: rotaryFields{Theta: 10000}}, 28}
 	c, err := f.config(raw)
 	c.QKVBias = true
 	return c, err

@@ -324,8 +324,7 @@ func (m *Model) rotations(s *tensor.Scope, in Input, d tensor.DType) rotations {
 		if magnitude != 0 {
 			cos, sin = s.MulScalar(cos, magnitude), s.MulScalar(sin, magnitude)
 		}
-		return rotation{cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), d),
-			sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), d)}
+		return rotation{cos: s.To(s.Unsqueeze(s.Cat(2, cos, cos), 2), d), sin: s.To(s.Unsqueeze(s.Cat(2, s.Neg(sin), sin), 2), d)}
 	}
 	return rotations{table(m.rotary.full, m.Config.Rotary.Magnitude), table(m.rotary.local, 0)}
 }

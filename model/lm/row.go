@@ -3,6 +3,7 @@ package lm
 import (
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -158,11 +159,7 @@ func (r Row) order(positions []int64, mask []byte, width int) {
 // paddedRows is [PaddedInput] of rows that continue the given number of tokens. If there are such tokens, or if a row
 // holds several sequences, it adds positions, below the model's context, and the mask within each row.
 func paddedRows(s *tensor.Scope, rows []Row, before, context int) Input {
-	tokens := make([][]int32, len(rows))
-	for i, r := range rows {
-		tokens[i] = r.Tokens
-	}
-	in := PaddedInput(s, tokens, context-before)
+	in := PaddedInput(s, numeric.Map(rows, func(r Row) []int32 { return r.Tokens }), context-before)
 	if before == 0 && !slices.ContainsFunc(rows, Row.several) {
 		return in
 	}

@@ -63,21 +63,10 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 	if len(prompts) == 0 {
 		return nil, nil
 	}
-	// Elsewhere a second copy of the weights gains less than its memory costs.
-	if tensor.MatrixUnit() || tensor.OnDevice() {
-		if err := m.Pack(); err != nil {
-			return nil, err
-		}
+	if err := m.packToDraw(); err != nil {
+		return nil, err
 	}
-	stop := map[int32]bool{}
-	for _, id := range o.StopTokens {
-		stop[id] = true
-	}
-	if !o.IgnoreEOS {
-		for _, id := range m.Config.EOS {
-			stop[id] = true
-		}
-	}
+	stop := o.Stops(m.Config)
 	out := make([][]Sample, len(prompts))
 	for i := range out {
 		out[i] = make([]Sample, samples)
@@ -248,10 +237,31 @@ func (g *generation) prefill(s *tensor.Scope, which []int) {
 	in := PaddedInput(s, prompts, g.m.Config.Context)
 	logits := g.m.Logits(s, g.m.prefill(s, g.layers, in, prefixes, prompts))
 	for i, p := range which {
-		g.ready = append(g.ready, &prefix{prompt: p, index: prefixes[i],
-			logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
+		g.ready = append(g.ready, &prefix{prompt: p, index: prefixes[i], logits: s.Keep(s.Narrow(logits, 0, int64(i), 1))})
 	}
 	g.free = g.free[:len(g.free)-len(which)]
+}
+
+// Stops are the tokens that end a sample of a model.
+func (o SampleOptions) Stops(c Config) map[int32]bool {
+	stop := map[int32]bool{}
+	for _, id := range o.StopTokens {
+		stop[id] = true
+	}
+	if !o.IgnoreEOS {
+		for _, id := range c.EOS {
+			stop[id] = true
+		}
+	}
+	return stop
+}
+
+// packToDraw packs the weights for drawing. Elsewhere a second copy of them gains less than its memory costs.
+func (m *Model) packToDraw() error {
+	if tensor.MatrixUnit() || tensor.OnDevice() {
+		return m.Pack()
+	}
+	return nil
 }
 
 // step feeds the last token of every unfinished sequence and draws the next.
@@ -293,8 +303,7 @@ func (g *generation) draw(seqs []*sequence, take func(u []float64, ban []bool) [
 	for i, id := range take(u, ban) {
 		q := seqs[i]
 		if id < 0 {
-			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite",
-				q.of.prompt, q.j, len(q.ids))
+			return fmt.Errorf("lm: prompt %d, sample %d, token %d: the model's logits are not finite", q.of.prompt, q.j, len(q.ids))
 		}
 		if g.stop[id] {
 			g.finish(q, "stop")

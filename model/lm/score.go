@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -140,11 +141,7 @@ func (sc *Scored) chunk(s *tensor.Scope, from, to int) *chunk {
 func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.Tensor) []tensor.Tensor {
 	m := sc.m
 	if len(sc.tokens) == 0 {
-		zeros := make([]tensor.Tensor, len(params))
-		for i, p := range params {
-			zeros[i] = s.Zeros(p.DType(), p.Shape()...)
-		}
-		return zeros
+		return numeric.Map(params, func(p tensor.Tensor) tensor.Tensor { return s.Zeros(p.DType(), p.Shape()...) })
 	}
 	dHidden, dHead := sc.vocabularyGradients(s, weights)
 	root := func(hidden tensor.Tensor) tensor.Tensor { return product(s, hidden, dHidden) }
@@ -180,8 +177,7 @@ func (sc *Scored) Gradients(s *tensor.Scope, weights []float32, params []tensor.
 }
 
 // vocabularyGradients returns the gradients of the hidden states and, if the head is trained, of its weight and bias.
-func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidden tensor.Tensor,
-	dHead []tensor.Tensor) {
+func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidden tensor.Tensor, dHead []tensor.Tensor) {
 	m, unscored := sc.m, sc.LogProbs == nil
 	weights = append(weights[:len(weights):len(weights)], make([]float32, len(sc.tokens)-len(weights))...)
 	dHidden = s.Empty(sc.hidden.DType(), sc.hidden.Shape()...)
@@ -263,10 +259,7 @@ func (m *Model) LossGradients(s *tensor.Scope, rows []Row, adapter Adapter, leav
 	drop Dropout) (loss float64, grads []tensor.Tensor) {
 	s.WithGrad(func() {
 		sc := m.unscored(s, rows, adapter, dropout{Dropout: drop})
-		weights := make([]float32, len(sc.Row))
-		for i := range weights {
-			weights[i] = -1 / float32(total)
-		}
+		weights := slices.Repeat([]float32{-1 / float32(total)}, len(sc.Row))
 		grads = sc.Gradients(s, weights, leaves)
 		for _, lp := range sc.LogProbs {
 			loss -= float64(lp) / float64(total)

@@ -73,8 +73,7 @@ func (m *Model) openShards() error {
 		f := open[shard]
 		if f == nil {
 			if !filepath.IsLocal(shard) {
-				return &FormatError{Path: path, Tensor: name,
-					Problem: fmt.Sprintf("shard %q is outside the folder", shard)}
+				return &FormatError{Path: path, Tensor: name, Problem: fmt.Sprintf("shard %q is outside the folder", shard)}
 			}
 			f, err = Open(filepath.Join(m.dir, shard))
 			if errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +85,7 @@ func (m *Model) openShards() error {
 			m.shards = append(m.shards, f)
 		}
 		if _, ok := f.Tensor(name); !ok {
-			return &FormatError{Path: path, Tensor: name,
-				Problem: fmt.Sprintf("is not in %s, where the index says it is", shard)}
+			return &FormatError{Path: path, Tensor: name, Problem: fmt.Sprintf("is not in %s, where the index says it is", shard)}
 		}
 		m.where[name] = f
 	}

@@ -215,8 +215,7 @@ func (f *File) checkSpans(spans []span, size int64) error {
 	for i, s := range spans {
 		switch {
 		case s.begin < end:
-			return f.bad(s.name, "its data [%d, %d] overlap the data of %q, which end at %d", s.begin, s.end,
-				spans[i-1].name, end)
+			return f.bad(s.name, "its data [%d, %d] overlap the data of %q, which end at %d", s.begin, s.end, spans[i-1].name, end)
 		case s.begin > end:
 			return f.bad(s.name, "its data start at byte %d, leaving a gap of %d bytes that belong to no tensor",
 				s.begin, s.begin-end)

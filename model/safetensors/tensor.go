@@ -120,8 +120,7 @@ func (t Tensor) CheckFinite() error {
 		return nil
 	}
 	size := t.DType.Size()
-	value, err := Tensor{Name: t.Name, DType: t.DType, Shape: []int64{1},
-		Data: t.Data[bad*size : (bad+1)*size]}.Float64s()
+	value, err := Tensor{Name: t.Name, DType: t.DType, Shape: []int64{1}, Data: t.Data[bad*size : (bad+1)*size]}.Float64s()
 	if err != nil {
 		return err
 	}
@@ -153,8 +152,7 @@ func (t Tensor) count(as string, convertible bool) (int, error) {
 // check reports a type that is not supported or a shape that does not agree with the data; tensors from [Open] pass.
 func (t Tensor) check() error {
 	if t.DType.Size() == 0 {
-		return fmt.Errorf("safetensors: tensor %q: data type %q is not supported (supported: %v)", t.Name,
-			t.DType, layoutOrder)
+		return fmt.Errorf("safetensors: tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType, layoutOrder)
 	}
 	bytes, err := byteSize(t.DType, t.Shape)
 	if err != nil {

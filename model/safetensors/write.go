@@ -56,8 +56,7 @@ func WriteStreams(path string, tensors []Stream, metadata map[string]string) err
 	for i, t := range sorted {
 		switch {
 		case t.DType.Size() == 0:
-			return fail(fmt.Errorf("tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType,
-				layoutOrder))
+			return fail(fmt.Errorf("tensor %q: data type %q is not supported (supported: %v)", t.Name, t.DType, layoutOrder))
 		case t.Name == metadataKey:
 			return fail(fmt.Errorf("a tensor cannot be named %s", metadataKey))
 		case !utf8.ValidString(t.Name):

@@ -31,8 +31,7 @@ func NewAdamW(beta1, beta2, eps, weightDecay float64, sizes []int) *AdamW {
 // Update applies one step at learning rate lr; gradients are multiplied by scale first (see [ClipScale]).
 func (a *AdamW) Update(params, grads [][]float32, lr, scale float64) error {
 	if len(params) != len(a.M) || len(grads) != len(a.M) {
-		return fmt.Errorf("tensor: AdamW holds %d parameters, got %d and %d gradients", len(a.M), len(params),
-			len(grads))
+		return fmt.Errorf("tensor: AdamW holds %d parameters, got %d and %d gradients", len(a.M), len(params), len(grads))
 	}
 	a.Step++
 	c1 := 1 - math.Pow(a.Beta1, float64(a.Step))

@@ -18,8 +18,7 @@ func (s *Scope) CanAttend(q, k, mask Tensor) bool {
 // CanAttendHeads reports whether [Scope.Attend] and [Scope.AttendRows] take heads of this type and width: a multiple of
 // 32, in bfloat16 on a CPU with its products, and in float32 on a matrix unit.
 func (s *Scope) CanAttendHeads(d DType, dim int64) bool {
-	return (d == BFloat16 && CanPack(d) || d == Float32 && MatrixUnit()) && dim%32 == 0 && !s.portable &&
-		s.device == CPU
+	return (d == BFloat16 && CanPack(d) || d == Float32 && MatrixUnit()) && dim%32 == 0 && !s.portable && s.device == CPU
 }
 
 // Attend returns the heads' outputs side by side [B, T, Heads·Dim]: of queries q [B, Heads, T, Dim] and of keys and
@@ -63,9 +62,8 @@ func (s *Scope) attend(q, k, v, mask, starts Tensor, scale float64, drop Dropout
 	} else { // something to save
 		starts = mask
 	}
-	t := step{op: stepAttend,
-		numbers: []float64{scale, joined, drop.Rate, float64(drop.Key >> 32), float64(uint32(drop.Key))},
-		saved:   []Tensor{q, k, v, mask, y, sums, starts}, inputs: []Tensor{q, k, v}, outputs: []Tensor{y}}
+	t := step{op: stepAttend, numbers: []float64{scale, joined, drop.Rate, float64(drop.Key >> 32), float64(uint32(drop.Key))},
+		saved: []Tensor{q, k, v, mask, y, sums, starts}, inputs: []Tensor{q, k, v}, outputs: []Tensor{y}}
 	p, units := attention(t.numbers, t.saved)
 	s.shared(attendKernel, unsafe.Pointer(&p), units, shape[2]*shape[3])
 	s.record(t)
@@ -79,10 +77,9 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 	drop := Dropout{numbers[2], uint64(numbers[3])<<32 | uint64(numbers[4])}
 	p = C.popri_attention{tokens: C.int64_t(shape[2]), heads: C.int64_t(shape[1]), kv_heads: C.int64_t(k.Size(1)),
 		dim: C.int64_t(shape[3]), scale: C.float(numbers[0]), planes: planesOf(q.DType()), tiles: cbool(MatrixUnit()),
-		mask_width: C.int64_t(width), masks: C.int64_t(mask.NumElements() / (width * width)), q: q.pointer(),
-		k: k.pointer(), v: v.pointer(), mask: (*C.uint16_t)(mask.pointer()), y: y.pointer(),
-		sums: (*C.float)(sums.pointer()), key: C.uint64_t(drop.Key), hidden: dropBelow(drop.Rate),
-		kept: C.float(1 / (1 - drop.Rate))}
+		mask_width: C.int64_t(width), masks: C.int64_t(mask.NumElements() / (width * width)), q: q.pointer(), k: k.pointer(),
+		v: v.pointer(), mask: (*C.uint16_t)(mask.pointer()), y: y.pointer(), sums: (*C.float)(sums.pointer()),
+		key: C.uint64_t(drop.Key), hidden: dropBelow(drop.Rate), kept: C.float(1 / (1 - drop.Rate))}
 	sequences := shape[0]
 	if numbers[1] != 0 {
 		p.starts, sequences = (*C.int64_t)(starts.pointer()), starts.NumElements()-1

@@ -104,8 +104,7 @@ func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType
 		want *= x
 	}
 	if want != int64(n) {
-		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)},
-			Text: fmt.Sprintf("%d values do not fill the shape", n)})
+		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d values do not fill the shape", n)})
 	}
 	dims, ndims := cdims(shape)
 	if n == 0 {
@@ -202,38 +201,28 @@ func (s *Scope) Arange(from, to int64) Tensor {
 	return s.own("Arange", out)
 }
 
-// copyOut copies the elements of t, as type d, into the n elements at p.
-func (s *Scope) copyOut(op string, t Tensor, d DType, p unsafe.Pointer, n int) {
-	if n == 0 {
-		return
+// copyOut copies the elements of t, as type d, whose values are those of E.
+func copyOut[E float32 | float64 | int64](s *Scope, op string, t Tensor, d DType) []E {
+	out := make([]E, t.NumElements())
+	if len(out) == 0 {
+		return out
 	}
 	s.Do(func() {
 		x := s.Contiguous(s.To(s.Detach(t), d))
-		C.at_copy_data(x.c, p, C.size_t(n), C.size_t(d.Size()))
+		C.at_copy_data(x.c, unsafe.Pointer(unsafe.SliceData(out)), C.size_t(len(out)), C.size_t(d.Size()))
 		s.check(op, t)
 	})
+	return out
 }
 
 // Float32s copies t's elements out in row-major order.
-func (s *Scope) Float32s(t Tensor) []float32 {
-	out := make([]float32, t.NumElements())
-	s.copyOut("Float32s", t, Float32, unsafe.Pointer(unsafe.SliceData(out)), len(out))
-	return out
-}
+func (s *Scope) Float32s(t Tensor) []float32 { return copyOut[float32](s, "Float32s", t, Float32) }
 
 // Float64s copies t's elements out in row-major order.
-func (s *Scope) Float64s(t Tensor) []float64 {
-	out := make([]float64, t.NumElements())
-	s.copyOut("Float64s", t, Float64, unsafe.Pointer(unsafe.SliceData(out)), len(out))
-	return out
-}
+func (s *Scope) Float64s(t Tensor) []float64 { return copyOut[float64](s, "Float64s", t, Float64) }
 
 // Int64s copies t's elements out in row-major order.
-func (s *Scope) Int64s(t Tensor) []int64 {
-	out := make([]int64, t.NumElements())
-	s.copyOut("Int64s", t, Int64, unsafe.Pointer(unsafe.SliceData(out)), len(out))
-	return out
-}
+func (s *Scope) Int64s(t Tensor) []int64 { return copyOut[int64](s, "Int64s", t, Int64) }
 
 // view32 returns t's memory as a slice without a copy. t must be a contiguous float32 tensor on the CPU and must
 // outlive the slice.

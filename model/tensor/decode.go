@@ -110,11 +110,9 @@ func (c *DecodeCache) kernel() *C.popri_cache {
 func (c *DecodeCache) onTiles(s *Scope, op string, qkv Tensor, n int, shape []int64,
 	f func(layer *C.popri_cache, from, to C.int, in *C.float, out *C.uint16_t, scratch unsafe.Pointer)) Tensor {
 	if c.DType != BFloat16 || !MatrixUnit() || c.Dim%32 != 0 || c.PrefixRoom%32 != 0 || c.SuffixRoom%16 != 0 ||
-		c.Head > c.Dim ||
-		qkv.Size(-1) != int64((c.Heads+2*c.KVHeads)*c.Head) {
-		refuse(op, fmt.Sprintf("a cache of %v, %d heads and %d of keys, %d of %d wide, rooms %d and %d does not "+
-			"fit the matrix unit",
-			c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom), qkv)
+		c.Head > c.Dim || qkv.Size(-1) != int64((c.Heads+2*c.KVHeads)*c.Head) {
+		refuse(op, fmt.Sprintf("a cache of %v, %d heads and %d of keys, %d of %d wide, rooms %d and %d does not fit "+
+			"the matrix unit", c.DType, c.Heads, c.KVHeads, c.Head, c.Dim, c.PrefixRoom, c.SuffixRoom), qkv)
 	}
 	out := s.Empty(BFloat16, shape...)
 	in, layer := qkv.view32(), c.kernel()

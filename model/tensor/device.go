@@ -250,8 +250,7 @@ func (t Tensor) Store(values []float32) {
 		dims, n := cdims(shape)
 		before := C.at_grad_set_enabled(0)
 		defer C.at_grad_set_enabled(before)
-		if from := C.at_tensor_of_data(unsafe.Pointer(unsafe.SliceData(values)), dims, n, 4,
-			C.int(Float32)); from != nil {
+		if from := C.at_tensor_of_data(unsafe.Pointer(unsafe.SliceData(values)), dims, n, 4, C.int(Float32)); from != nil {
 			C.at_copy_(t.c, from)
 			C.at_free(from)
 		}

@@ -39,8 +39,7 @@ func (s *Scope) Drop(x Tensor, d Dropout) Tensor {
 	}
 	saved := s.FromInt64(key, 1)
 	y := s.dropped(x, saved, d.Rate, factor)
-	s.record(step{op: stepDrop, numbers: []float64{d.Rate}, saved: []Tensor{saved}, inputs: []Tensor{x},
-		outputs: []Tensor{y}})
+	s.record(step{op: stepDrop, numbers: []float64{d.Rate}, saved: []Tensor{saved}, inputs: []Tensor{x}, outputs: []Tensor{y}})
 	return y
 }
 

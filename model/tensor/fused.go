@@ -14,8 +14,7 @@ import (
 // fusable panics unless x is a contiguous float32 or bfloat16 tensor.
 func fusable(op string, x Tensor, ok bool, want string) {
 	if d := x.DType(); !ok || (d != Float32 && d != BFloat16) || C.at_is_contiguous(x.c) == 0 {
-		refuse(op, "it must be contiguous float32 or bfloat16, "+
-			want, x)
+		refuse(op, "it must be contiguous float32 or bfloat16, "+want, x)
 	}
 }
 

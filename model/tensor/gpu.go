@@ -47,9 +47,7 @@ var gpuProblem = sync.OnceValue(func() string {
 })
 
 // onGPU reports whether the kernels for a GPU are used.
-func onGPU() bool {
-	return emulated || !portable && DefaultDevice() != CPU && gpuProblem() == ""
-}
+func onGPU() bool { return emulated || !portable && DefaultDevice() != CPU && gpuProblem() == "" }
 
 // gpuGeneration is the first number of the GPU's compute capability; 0 if it is not known.
 func gpuGeneration() int {

@@ -22,9 +22,8 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 	angles := int64(1)
 	if ok && cosines.Defined() {
 		angles = cosines.NumElements() / h.Dim
-		ok = h.Dim%2 == 0 && cosines.DType() == x.DType() && sines.DType() == x.DType() &&
-			sines.NumElements() == angles*h.Dim && cosines.Size(-1) == h.Dim &&
-			(angles == shape[1] || angles == shape[0]*shape[1])
+		ok = h.Dim%2 == 0 && cosines.DType() == x.DType() && sines.DType() == x.DType() && sines.NumElements() == angles*h.Dim &&
+			cosines.Size(-1) == h.Dim && (angles == shape[1] || angles == shape[0]*shape[1])
 	}
 	fusable("SplitHeads", x, ok, fmt.Sprintf("[B, T, %d], with tables for it", width))
 	rotated := []Tensor{x}
@@ -53,8 +52,7 @@ func (s *Scope) SplitHeads(x, cosines, sines Tensor, h HeadShape) (q, k, v Tenso
 func splitHeads(x, cosines, sines, q, k, v Tensor, tokens, angles int64, h HeadShape) C.popri_heads {
 	return C.popri_heads{bf16: cbool(x.DType() == BFloat16), tokens: C.int64_t(tokens), heads: C.int64_t(h.Heads),
 		kv_heads: C.int64_t(h.KVHeads), dim: C.int64_t(h.Dim), angles: C.int64_t(angles), cosines: cosines.pointer(),
-		sines: sines.pointer(),
-		x:     x.pointer(), q: q.pointer(), k: k.pointer(), v: v.pointer()}
+		sines: sines.pointer(), x: x.pointer(), q: q.pointer(), k: k.pointer(), v: v.pointer()}
 }
 
 func splitHeadsGradient(b backward) []Tensor {

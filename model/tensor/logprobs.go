@@ -53,9 +53,8 @@ func (s *Scope) NewLogProbs(logits Tensor, targets []int32, rank, distribution b
 	default:
 		p := C.at_data_ptr(logits.c)
 		s.parallel(len(targets), func(from, to int) {
-			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16),
-				cints(targets), cfloats(l.Values),
-				cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy), cfloats(l.Mean))
+			C.popri_logprobs(C.int64_t(from), C.int64_t(to), C.int(shape[1]), p, cbool(d == BFloat16), cints(targets),
+				cfloats(l.Values), cfloats(l.normaliser), cints(l.Rank), cfloats(l.Entropy), cfloats(l.Mean))
 		})
 	}
 	return l
@@ -80,8 +79,7 @@ func (l *LogProbs) Grad_(weights []float32) {
 	p := unsafe.Pointer(C.at_data_ptr(l.logits.c))
 	v, bf := C.int(l.logits.Size(1)), cbool(l.logits.DType() == BFloat16)
 	l.scope.parallel(len(weights), func(from, to int) {
-		C.popri_logprobs_grad(C.int64_t(from), C.int64_t(to), v, p, bf, cints(l.targets), cfloats(l.normaliser),
-			cfloats(weights))
+		C.popri_logprobs_grad(C.int64_t(from), C.int64_t(to), v, p, bf, cints(l.targets), cfloats(l.normaliser), cfloats(weights))
 	})
 }
 

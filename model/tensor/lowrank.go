@@ -64,8 +64,7 @@ func (s *Scope) LowRank(parts []Factors) (l LowRank) {
 	for len(inputs) < 2*lowRankParts {
 		inputs = append(inputs, parts[0].A) // stands for none
 	}
-	s.record(step{op: stepLowRank, numbers: numbers, saved: inputs[:1], inputs: inputs,
-		outputs: []Tensor{l.Down, l.Up}})
+	s.record(step{op: stepLowRank, numbers: numbers, saved: inputs[:1], inputs: inputs, outputs: []Tensor{l.Down, l.Up}})
 	return l
 }
 
@@ -343,8 +342,7 @@ func (b backward) sums(m, low Tensor, first, offset, rank, width int64, to Tenso
 	p := C.popri_low_rank_sum{bf16: cbool(m.DType() == BFloat16), rows: C.int64_t(rows), ranks: C.int64_t(low.Size(1)),
 		rank: C.int64_t(rank), low: (*C.float)(unsafe.Add(low.pointer(), 4*first)), m: m.pointer(),
 		stride: C.int64_t(m.Size(1)), offset: C.int64_t(offset), width: C.int64_t(width), sums: to.floats()}
-	b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS,
-		C.LOW_RANK_COLUMNS*rows)
+	b.shared(lowRankSumsKernel, unsafe.Pointer(&p), (width+C.LOW_RANK_COLUMNS-1)/C.LOW_RANK_COLUMNS, C.LOW_RANK_COLUMNS*rows)
 }
 
 func (s *Scope) portableAdapted(x Tensor, w Weight, l LowRank) Tensor {

@@ -16,8 +16,7 @@ import (
 
 // matrixUnit reports, once, whether this process may use the CPU's matrix unit.
 var matrixUnit = sync.OnceValue(func() bool {
-	return newest() && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 &&
-		os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
+	return newest() && cpu.X86.HasAMXBF16 && cpu.X86.HasAVX512 && os.Getenv("POPRI_AMX") != "off" && C.popri_amx_enable() != 0
 })
 
 // MatrixUnit reports whether the CPU has AMX with bfloat16 and the kernel lets the process use it. POPRI_AMX=off in the
@@ -28,8 +27,7 @@ func MatrixUnit() bool { return matrixUnit() }
 // AVX-512, in bfloat16 if it has AVX-512 BF16.
 func CanPack(d DType) bool {
 	x := cpu.X86
-	vector := newest() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ &&
-		C.popri_packed_size(1, 1, 1) > 0
+	vector := newest() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && C.popri_packed_size(1, 1, 1) > 0
 	return MatrixUnit() || vector && (d == Float32 || d == BFloat16 && x.HasAVX512BF16)
 }
 
@@ -217,16 +215,14 @@ func (p *Packed) inputs(x Tensor, rows int64) *C.popri_product {
 // gradient. The result does not depend on the number of threads.
 func (s *Scope) CrossProduct(a, b, sum Tensor, d DType) Tensor {
 	a, b = s.Contiguous(a), s.Contiguous(b)
-	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() ||
-		!MatrixUnit() || a.device() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) ||
-		(d != Float32 && d != BFloat16) {
+	if len(a.Shape()) != 2 || len(b.Shape()) != 2 || a.Size(0) != b.Size(0) || a.DType() != b.DType() || !MatrixUnit() ||
+		a.device() != CPU || (a.DType() != Float32 && a.DType() != BFloat16) || (d != Float32 && d != BFloat16) {
 		refuse("CrossProduct", "it takes matrices of one type with as many rows, on a CPU with a matrix unit", a, b)
 	}
 	y := sum
 	if !y.Defined() {
 		y = s.Empty(d, a.Size(1), b.Size(1))
-	} else if y.DType() != d || C.at_is_contiguous(y.c) == 0 ||
-		!slices.Equal(y.Shape(), []int64{a.Size(1), b.Size(1)}) {
+	} else if y.DType() != d || C.at_is_contiguous(y.c) == 0 || !slices.Equal(y.Shape(), []int64{a.Size(1), b.Size(1)}) {
 		refuse("CrossProduct", "the sum has another shape or type, or is not contiguous", a, b, y)
 	}
 	if y.NumElements() == 0 {

@@ -55,8 +55,7 @@ func (c *DecodeCache) portable(s *Scope, qkv Tensor, rows Rows) Tensor {
 	if c.Whole {
 		longest = int64(c.PrefixRoom)
 	}
-	shared, sharedV := part(c.PrefixK, c.PrefixV, prefix, prefixLen, longest,
-		g.gather(s, s.View(q, n, kv, group, d), row))
+	shared, sharedV := part(c.PrefixK, c.PrefixV, prefix, prefixLen, longest, g.gather(s, s.View(q, n, kv, group, d), row))
 	shared = g.scatter(s, shared, at, group)
 
 	p := s.Softmax(s.Cat(-1, shared, own), -1)
@@ -228,8 +227,7 @@ func (l *LogProbs) portable() {
 			logs := s.Sub(x, logSums)
 			p := s.exp(logs)
 			zero := s.Zeros(Float32, 1)
-			copy(l.Entropy,
-				s.Float32s(s.Where(good, s.Neg(s.sumRows(s.Where(s.greater(p, zero), s.Mul(p, logs), zero))), bad)))
+			copy(l.Entropy, s.Float32s(s.Where(good, s.Neg(s.sumRows(s.Where(s.greater(p, zero), s.Mul(p, logs), zero))), bad)))
 			copy(l.Mean, s.Float32s(s.Where(good, s.MeanDim(x, 1), bad)))
 		}
 		return logSums
@@ -269,9 +267,7 @@ func (s *Scope) portableRotate(x, cosines, sines Tensor, heads, dim int64) {
 	s.Copy_(part, rotated)
 }
 
-func (s *Scope) portableFinite(t Tensor) bool {
-	return s.Int64s(s.all(s.isFinite(t)))[0] != 0
-}
+func (s *Scope) portableFinite(t Tensor) bool { return s.Int64s(s.all(s.isFinite(t)))[0] != 0 }
 
 // indexPut sets a[…, index, …] to values, for the dimensions of a whose index is not none.
 func (s *Scope) indexPut(a, values Tensor, index ...Tensor) {

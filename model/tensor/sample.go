@@ -73,8 +73,7 @@ func (d *Sampler) Draw(s *Scope, logits Tensor, u []float64, ban []bool) []int32
 		}
 		parts := (vocab + C.SAMPLE_PART - 1) / C.SAMPLE_PART
 		scratch := make([]float32, 3*parts+C.SAMPLE_PART)
-		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, (*C.double)(&u[0]), cints(out),
-			cfloats(scratch))
+		C.popri_sample(C.int(from), C.int(to), C.int(vocab), cfloats(rows), k, (*C.double)(&u[0]), cints(out), cfloats(scratch))
 	})
 	return out
 }
@@ -109,8 +108,7 @@ func (d *Sampler) DrawFrom(s *Scope, w *Packed, x Tensor, u []float64, ban []boo
 	if len(d.Banned) > 0 && slices.Contains(ban, true) {
 		pins.Pin(&ban[0])
 		pins.Pin(&d.Banned[0])
-		draws.ban, draws.banned, draws.bans = (*C.uint8_t)(unsafe.Pointer(&ban[0])), cints(d.Banned),
-			C.int64_t(len(d.Banned))
+		draws.ban, draws.banned, draws.bans = (*C.uint8_t)(unsafe.Pointer(&ban[0])), cints(d.Banned), C.int64_t(len(d.Banned))
 	}
 	C.popri_draw_run(g, draws, C.at_data_ptr(s.Empty(Uint8, int64(C.popri_draw_scratch(g))).c))
 	return out

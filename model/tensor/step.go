@@ -74,8 +74,7 @@ func (s *Scope) record(t step) {
 		return
 	}
 	g := gradients[t.op]
-	if len(t.numbers) != g.numbers || len(t.saved) != g.saved || len(t.inputs) != g.inputs ||
-		len(t.outputs) != g.outputs {
+	if len(t.numbers) != g.numbers || len(t.saved) != g.saved || len(t.inputs) != g.inputs || len(t.outputs) != g.outputs {
 		panic(fmt.Sprintf("tensor: operation %d has %d numbers, %d saved tensors, %d inputs and %d outputs", t.op,
 			len(t.numbers), len(t.saved), len(t.inputs), len(t.outputs)))
 	}

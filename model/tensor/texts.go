@@ -88,8 +88,7 @@ type EncoderLayer struct {
 // EncodeTexts runs layers over the embedded tokens x, bfloat16 [tokens, H], of texts that are behind each other, as
 // [Scope.AttendTexts] has them, and returns the last layer's result. Heads are multiples of 32 wide. A text's result
 // does not depend on the others.
-func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, heads int, eps float64,
-	bias Tensor) Tensor {
+func (s *Scope) EncodeTexts(x Tensor, starts []int32, layers []EncoderLayer, heads int, eps float64, bias Tensor) Tensor {
 	most := checkTexts("EncodeTexts", x, starts)
 	h := x.Size(-1)
 	e := (*C.popri_encoder)(C.calloc(1, C.sizeof_popri_encoder))

@@ -24,8 +24,7 @@ func (s *Scope) Trained(x Tensor, w Weight) Tensor {
 	if w.Bias.Defined() {
 		numbers[1] = 1
 	}
-	s.record(step{op: stepTrained, numbers: numbers, saved: []Tensor{x, w.Back.data}, inputs: inputs,
-		outputs: []Tensor{y}})
+	s.record(step{op: stepTrained, numbers: numbers, saved: []Tensor{x, w.Back.data}, inputs: inputs, outputs: []Tensor{y}})
 	return y
 }
 

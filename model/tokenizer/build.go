@@ -56,8 +56,7 @@ func Build(d Description) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	file.Model = modelJSON{Type: "BPE", Vocab: vocab, Merges: append([][2]string{}, d.Merges...),
-		IgnoreMerges: d.IgnoreMerges}
+	file.Model = modelJSON{Type: "BPE", Vocab: vocab, Merges: append([][2]string{}, d.Merges...), IgnoreMerges: d.IgnoreMerges}
 	if d.Unknown != "" {
 		file.Model.UnkToken = &d.Unknown
 	}

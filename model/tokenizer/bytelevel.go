@@ -101,8 +101,7 @@ func newByteLevel(v *vocabulary, settings *bpeSettings, name Split) (*byteLevel,
 	}
 	for _, b := range " abcdefghijklmnopqrstuvwxyz" {
 		if m.unknown == noID && m.byteID[b] == noID {
-			return nil,
-				fmt.Errorf("model.vocab lacks %q and names no unknown token: texts would lose it without a word", b)
+			return nil, fmt.Errorf("model.vocab lacks %q and names no unknown token: texts would lose it without a word", b)
 		}
 	}
 	return m, nil

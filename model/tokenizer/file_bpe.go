@@ -48,8 +48,7 @@ func checkBPE(s *bpeSettings) error {
 	case s.Dropout != nil && *s.Dropout != 0:
 		return fmt.Errorf("model.dropout %v is not supported: the same text would give different ids", *s.Dropout)
 	case !empty(s.ContinuingSubwordPrefix):
-		return quote.Errorf("model.continuing_subword_prefix %q is not supported (supported: none)",
-			*s.ContinuingSubwordPrefix)
+		return quote.Errorf("model.continuing_subword_prefix %q is not supported (supported: none)", *s.ContinuingSubwordPrefix)
 	case !empty(s.EndOfWordSuffix):
 		return quote.Errorf("model.end_of_word_suffix %q is not supported (supported: none)", *s.EndOfWordSuffix)
 	}
@@ -93,8 +92,7 @@ func parseSplits(raw json.RawMessage) (Split, error) {
 		return "", err
 	}
 	if len(sequence.PreTokenizers) != 2 {
-		return "", fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)",
-			len(sequence.PreTokenizers))
+		return "", fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)", len(sequence.PreTokenizers))
 	}
 	var split struct {
 		Type    string `json:"type"`
@@ -113,8 +111,7 @@ func parseSplits(raw json.RawMessage) (Split, error) {
 		return parseDigits(sequence.PreTokenizers)
 	}
 	if first != "Split" {
-		return "", quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)",
-			first)
+		return "", quote.Errorf("%q at the start of a Sequence is not supported (supported: Split and ByteLevel)", first)
 	}
 	if err := strict(sequence.PreTokenizers[0], &split); err != nil {
 		return "", err

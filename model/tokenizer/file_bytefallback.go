@@ -101,8 +101,7 @@ func parseBlanks(raw json.RawMessage) (n normalizer, before prepend, err error) 
 		before, list = prependPart, list[1:]
 	}
 	if len(list) != 1 || list[0] != (replace{old: " ", content: blank}) {
-		return nil, prependNever,
-			quote.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
+		return nil, prependNever, quote.Errorf("with byte_fallback only Prepend %q and Replace \" \" by it are supported", blank)
 	}
 	return n, before, nil
 }
@@ -128,8 +127,7 @@ func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {
 	err = parseKind("pre_tokenizer", "Metaspace", raw, &m)
 	if err == nil && (m.mark != blank || m.split) {
 		err = quote.Errorf("pre_tokenizer: Metaspace with replacement %q and split %v is not supported (supported: "+
-			"%q and false)",
-			m.mark, m.split, blank)
+			"%q and false)", m.mark, m.split, blank)
 	}
 	return true, m.scheme, err
 }

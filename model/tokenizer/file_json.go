@@ -68,8 +68,7 @@ func (v *vocabJSON) UnmarshalJSON(b []byte) error {
 	return exactjson.Members(b, func(token string, value json.RawMessage) error {
 		id, err := strconv.Atoi(string(value))
 		if err != nil || id < 0 || id >= maxID {
-			return quote.Errorf("model.vocab: the id of %q is %s, allowed are 0 to %d", token, quote.Raw(string(value)),
-				maxID-1)
+			return quote.Errorf("model.vocab: the id of %q is %s, allowed are 0 to %d", token, quote.Raw(string(value)), maxID-1)
 		}
 		if _, twice := (*v)[token]; twice {
 			return quote.Errorf("model.vocab: %q stands twice", token)

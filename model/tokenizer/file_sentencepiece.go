@@ -132,8 +132,7 @@ func (m *sentencePiece) tokenizerJSON(kind Numbering, extra int) ([]byte, error)
 	}
 	for i, p := range m.pieces[:replaced] {
 		if p.kind != pieceUnknown && p.kind != pieceControl {
-			return nil, quote.Errorf("pieces[%d] is %q, which the numbering of %s would drop", i, p.text,
-				quote.Raw(string(kind)))
+			return nil, quote.Errorf("pieces[%d] is %q, which the numbering of %s would drop", i, p.text, quote.Raw(string(kind)))
 		}
 	}
 	for _, text := range first {

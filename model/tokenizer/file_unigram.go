@@ -199,12 +199,10 @@ func (m *metaspace) UnmarshalJSON(raw []byte) error {
 	schemes := map[string]prepend{"always": prependUnless, "first": prependFirst, "never": prependNever}
 	before, ok := schemes[s.Scheme]
 	if !ok {
-		return quote.Errorf("Metaspace's prepend_scheme %q is not supported (supported: always, first, "+
-			"never)", s.Scheme)
+		return quote.Errorf("Metaspace's prepend_scheme %q is not supported (supported: always, first, never)", s.Scheme)
 	}
 	if s.Prefix != nil && !*s.Prefix && before != prependNever {
-		return quote.Errorf("Metaspace with add_prefix_space false and prepend_scheme %q contradicts itself",
-			s.Scheme)
+		return quote.Errorf("Metaspace with add_prefix_space false and prepend_scheme %q contradicts itself", s.Scheme)
 	}
 	*m = metaspace{mark: s.Mark, scheme: before, split: s.Split == nil || *s.Split}
 	return nil

@@ -36,8 +36,7 @@ func newMerges(v *vocabulary, pairs [][2]string) (m merges, made map[int32]bool,
 		}
 		// Lengths must add up for offsets to be right: a piece outside the byte alphabet stands for other bytes.
 		if len(v.bytes[id]) != len(v.bytes[ids[0]])+len(v.bytes[ids[1]]) {
-			return nil, nil, quote.Errorf("model.merges line %d, %q %q: a character stands for no byte", rank+1,
-				pair[0], pair[1])
+			return nil, nil, quote.Errorf("model.merges line %d, %q %q: a character stands for no byte", rank+1, pair[0], pair[1])
 		}
 		key := pairKey(ids[0], ids[1])
 		if first, twice := m[key]; twice {

@@ -96,8 +96,7 @@ const longestCluster = 5
 func (p *precompiled) normalize(text string) string {
 	out := make([]byte, 0, len(text)+8)
 	for at := 0; at < len(text); {
-		if c := text[at]; c < utf8.RuneSelf && p.plain[c] && c != '\r' &&
-			(at+1 == len(text) || text[at+1] < utf8.RuneSelf) {
+		if c := text[at]; c < utf8.RuneSelf && p.plain[c] && c != '\r' && (at+1 == len(text) || text[at+1] < utf8.RuneSelf) {
 			out = append(out, c)
 			at++
 			continue

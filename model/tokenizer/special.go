@@ -95,8 +95,7 @@ func SpecialTokens(dir string) (tokens, named map[string]string, err error) {
 				tokens[n] = "" // and not the class's token
 			case string(raw) == "true", string(raw) == "false": // a setting, such as add_bos_token
 			case json.Unmarshal(raw, &token) != nil:
-				return nil, nil, malformed(filepath.Join(dir, source.file),
-					quote.Sprintf("%s is %s, want a text", n, quote.Raw(raw)))
+				return nil, nil, malformed(filepath.Join(dir, source.file), quote.Sprintf("%s is %s, want a text", n, quote.Raw(raw)))
 			case token != "":
 				tokens[n], named[n] = string(token), source.file
 			}

@@ -85,8 +85,7 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 // vocabularies that write the first piece differently from later ones.
 func (t *Tokenizer) DecodeAfter(before, ids []int32, skipSpecial bool) string {
 	begun := slices.ContainsFunc(before, func(id int32) bool {
-		return t.vocab.has(id) &&
-			!(skipSpecial && t.vocab.special[id])
+		return t.vocab.has(id) && !(skipSpecial && t.vocab.special[id])
 	})
 	return t.decode(ids, skipSpecial, begun)
 }

@@ -78,9 +78,7 @@ func (f *File) Write(t testing.TB) string {
 func (f *File) Bytes() []byte {
 	w := &writer{}
 	w.WriteString("GGUF")
-	w.number(uint32(3))
-	w.number(uint64(len(f.Tensors)))
-	w.number(uint64(len(f.Entries)))
+	w.numbers(uint32(3), uint64(len(f.Tensors)), uint64(len(f.Entries)))
 	for _, e := range f.Entries {
 		w.text(e.Key)
 		w.value(e.Value)
@@ -88,12 +86,11 @@ func (f *File) Bytes() []byte {
 	offset := uint64(0)
 	for _, t := range f.Tensors {
 		w.text(t.Name)
-		w.number(uint32(len(t.Shape)))
+		w.numbers(uint32(len(t.Shape)))
 		for i := range t.Shape {
-			w.number(uint64(t.Shape[len(t.Shape)-1-i]))
+			w.numbers(uint64(t.Shape[len(t.Shape)-1-i]))
 		}
-		w.number(t.Type)
-		w.number(offset)
+		w.numbers(t.Type, offset)
 		offset += uint64(len(t.Blocks)+31) / 32 * 32
 	}
 	for _, t := range f.Tensors {
@@ -105,35 +102,30 @@ func (f *File) Bytes() []byte {
 
 type writer struct{ bytes.Buffer }
 
-func (w *writer) number(n any) {
-	if err := binary.Write(&w.Buffer, binary.LittleEndian, n); err != nil {
-		panic(err) // a type that this package does not write
+func (w *writer) numbers(list ...any) {
+	for _, n := range list {
+		if err := binary.Write(&w.Buffer, binary.LittleEndian, n); err != nil {
+			panic(err) // a type that this package does not write
+		}
 	}
 }
 
 func (w *writer) text(s string) {
-	w.number(uint64(len(s)))
+	w.numbers(uint64(len(s)))
 	w.WriteString(s)
 }
 
 func (w *writer) value(v any) {
-	array := func(kind uint32, n int) {
-		w.number(uint32(kindArray))
-		w.number(kind)
-		w.number(uint64(n))
-	}
+	array := func(kind uint32, n int) { w.numbers(uint32(kindArray), kind, uint64(n)) }
 	switch v := v.(type) {
 	case uint32:
-		w.number(uint32(kindUint32))
-		w.number(v)
+		w.numbers(uint32(kindUint32), v)
 	case float32:
-		w.number(uint32(kindFloat32))
-		w.number(v)
+		w.numbers(uint32(kindFloat32), v)
 	case bool:
-		w.number(uint32(kindBool))
-		w.number(v)
+		w.numbers(uint32(kindBool), v)
 	case string:
-		w.number(uint32(kindText))
+		w.numbers(uint32(kindText))
 		w.text(v)
 	case []string:
 		array(kindText, len(v))
@@ -142,10 +134,10 @@ func (w *writer) value(v any) {
 		}
 	case []int32:
 		array(kindInt32, len(v))
-		w.number(v)
+		w.numbers(v)
 	case []float32:
 		array(kindFloat32, len(v))
-		w.number(v)
+		w.numbers(v)
 	default:
 		panic(fmt.Sprintf("gguftest: a value of type %T", v))
 	}

@@ -146,8 +146,7 @@ func Compose(content []byte) ([]Container, error) {
 			problem(!known, "there is no network %q", n)
 		}
 		for other, d := range s.DependsOn {
-			problem(c.Services[other].Health == nil || d.Condition != "service_healthy", "it waits for %q, %q", other,
-				d.Condition)
+			problem(c.Services[other].Health == nil || d.Condition != "service_healthy", "it waits for %q, %q", other, d.Condition)
 		}
 		for _, v := range s.Volumes {
 			problem(v.Type != "bind" || v.Bind.Create, "the folder %s would be made by root", v.Source)
@@ -174,8 +173,7 @@ func Compose(content []byte) ([]Container, error) {
 			if len(s.Health.Test) < 3 || s.Health.Test[0] != "CMD" || s.Health.Test[1] != "/"+s.Image {
 				return nil, fmt.Errorf("%s: the health check is %q", name, s.Health.Test)
 			}
-			out = append(out, Container{Name: name + "'s health check", Image: s.Image, Args: s.Health.Test[2:],
-				Mounts: k.Mounts})
+			out = append(out, Container{Name: name + "'s health check", Image: s.Image, Args: s.Health.Test[2:], Mounts: k.Mounts})
 		}
 	}
 	return out, nil
@@ -331,8 +329,7 @@ func Kubernetes(content []byte) (all []Container, secrets, configs []string, err
 		problem(!s.NonRoot || s.User == 0 || s.Group == 0 || s.FSGroup == 0 || s.Seccomp.Type != "RuntimeDefault",
 			"it runs as %+v", s)
 		problem(!c.Security.ReadOnly || c.Security.Escalation == nil || *c.Security.Escalation ||
-			len(c.Security.Caps.Drop) != 1 ||
-			c.Security.Caps.Drop[0] != "ALL", "its root can be written, or it has capabilities")
+			len(c.Security.Caps.Drop) != 1 || c.Security.Caps.Drop[0] != "ALL", "its root can be written, or it has capabilities")
 		problem(p.Token == nil || *p.Token, "it has the token of a service account")
 		problem(c.Resources.Limits["cpu"] == "" || c.Resources.Limits["memory"] == "" || len(c.Resources.Requests) < 2,
 			"it has no limits")

@@ -100,9 +100,8 @@ func Label(text string) string {
 // New builds the world in dir, which exists. The same program builds the same bytes.
 func New(dir string) (*World, error) {
 	w := &World{Dir: dir, Private: filepath.Join(dir, "clients.parquet"), Public: filepath.Join(dir, "public.jsonl"),
-		Generator: filepath.Join(dir, "generator"), Device: filepath.Join(dir, "device"),
-		File: filepath.Join(dir, "world.yaml"), LabelledPrivate: filepath.Join(dir, "labelled.parquet"),
-		LabelledPublic: filepath.Join(dir, "labelled.jsonl")}
+		Generator: filepath.Join(dir, "generator"), Device: filepath.Join(dir, "device"), File: filepath.Join(dir, "world.yaml"),
+		LabelledPrivate: filepath.Join(dir, "labelled.parquet"), LabelledPublic: filepath.Join(dir, "labelled.jsonl")}
 	r := rand.New(rand.NewPCG(1, 2))
 	texts, err := w.writeTexts(r)
 	if err != nil {
@@ -146,8 +145,7 @@ func (w *World) writeTexts(r *rand.Rand) (texts []string, err error) {
 				text := sentence(r, private)
 				owned[text] = true
 				row := clientRow{fmt.Sprintf("%s-%02d", part.split, i), part.split, text}
-				rows, labelled = append(rows, row), append(labelled,
-					labelledRow{row.Client, row.Split, row.Text, Label(text)})
+				rows, labelled = append(rows, row), append(labelled, labelledRow{row.Client, row.Split, row.Text, Label(text)})
 			}
 		}
 	}
@@ -188,9 +186,8 @@ func (w *World) writeModel(dir string, tok *tokenizer.Tokenizer, texts []string,
 	if !ok {
 		return fmt.Errorf("testworld: the tokenizer has no end-of-text token")
 	}
-	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2,
-		Heads: 2, Inner: 64, NormEps: 1e-5,
-		Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true},
+	m, err := lm.New(lm.Config{Type: "gpt2", Vocab: tok.VocabSize(), Context: 128, Hidden: 32, Layers: 2, Heads: 2,
+		Inner: 64, NormEps: 1e-5, Gelu: "gelu_new", TiedHead: true, EOS: []int32{eos}, ScaleAttn: true},
 		lm.Options{Weights: tensor.Float32, Compute: tensor.Float32}, r.NormFloat64)
 	if err != nil {
 		return err

@@ -118,7 +118,11 @@ func (c *Corpus) epoch(random *rand.Rand, length int) []lm.Row {
 			stream = append(append(stream, c.Train[i]...), c.newline...)
 		}
 	}
-	var rows []lm.Row
+	return cut(stream, length)
+}
+
+// cut divides a stream into rows of length tokens, without the rest.
+func cut(stream []int32, length int) (rows []lm.Row) {
 	for i := 0; i+length <= len(stream); i += length {
 		rows = append(rows, lm.Row{Tokens: stream[i : i+length]})
 	}
@@ -134,10 +138,7 @@ func (c *Corpus) heldRows(length int) []lm.Row {
 		}
 		stream = append(append(stream, t...), c.newline...)
 	}
-	var rows []lm.Row
-	for i := 0; i+length <= len(stream); i += length {
-		rows = append(rows, lm.Row{Tokens: stream[i : i+length]})
-	}
+	rows := cut(stream, length)
 	if len(rows) == 0 && len(stream) > 1 {
 		rows = append(rows, lm.Row{Tokens: stream})
 	}

@@ -87,9 +87,8 @@ func (r Recipe) Command(vocab int, files ...string) string {
 
 // Provenance is what is known of the model before its training.
 func (r Recipe) Provenance(vocab int, public datasets.Public, commit, goVersion string, files ...string) Provenance {
-	return Provenance{Command: r.Command(vocab, files...), Commit: commit, Corpus: public.Name,
-		CorpusHash: public.Hash(), GoVersion: goVersion, CPU: fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH,
-			r.dtype())}
+	return Provenance{Command: r.Command(vocab, files...), Commit: commit, Corpus: public.Name, CorpusHash: public.Hash(),
+		GoVersion: goVersion, CPU: fmt.Sprintf("%s/%s %s", runtime.GOOS, runtime.GOARCH, r.dtype())}
 }
 
 // recipeVersion changes where the same recipe and text give another model, so that the cache forgets the old one.

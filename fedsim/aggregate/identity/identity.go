@@ -23,6 +23,7 @@ import (
 	"popri/fedsim/sealing"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 // The files of a federation.
@@ -206,10 +207,7 @@ func ReadEnrolled(path string) (keys, revoked []ed25519.PublicKey, err error) {
 
 // Tag identifies a list of enrolled clients, in whatever order, for the ledger that counts what they spend.
 func Tag(enrolled []ed25519.PublicKey) string {
-	lines := make([]string, len(enrolled))
-	for i, key := range enrolled {
-		lines[i] = string(key)
-	}
+	lines := numeric.Map(enrolled, func(key ed25519.PublicKey) string { return string(key) })
 	slices.Sort(lines)
 	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
 	return hex.EncodeToString(sum[:])

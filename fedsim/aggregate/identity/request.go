@@ -62,8 +62,7 @@ func CreateIdentity(dir, role, url string) (*Request, error) {
 	if err := writeKey(filepath.Join(dir, keyFile), key); err != nil {
 		return nil, err
 	}
-	raw, err := x509.CreateCertificateRequest(rand.Reader,
-		&x509.CertificateRequest{Subject: pkix.Name{CommonName: role}}, key)
+	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: role}}, key)
 	if err != nil {
 		return nil, err
 	}

@@ -41,10 +41,8 @@ type Scheme struct {
 // and checks of another context fail.
 func New(values, bits int, context []byte) (*Scheme, error) {
 	if values < 1 || bits < 1 || bits > maxBits || values > maxElements/bits {
-		return nil,
-			fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together",
-				values,
-				bits, maxBits, maxElements)
+		return nil, fmt.Errorf("rangeproof: %d values of %d bits, want 1 or more of 1 to %d and at most %d bits together",
+			values, bits, maxBits, maxElements)
 	}
 	return newScheme(values, bits, chunk(values*bits), context)
 }
@@ -153,8 +151,7 @@ func (s *Scheme) Check(key [32]byte, nonce [16]byte, party int, share []byte) (r
 	if err := input.New(&params, uint(party)).UnmarshalBinary(share[:cut]); err != nil {
 		return fail(err)
 	}
-	state, prep, err := vec.PrepInit((*sumvec.VerifyKey)(&key), (*sumvec.Nonce)(&nonce), uint8(party), share[cut:],
-		input)
+	state, prep, err := vec.PrepInit((*sumvec.VerifyKey)(&key), (*sumvec.Nonce)(&nonce), uint8(party), share[cut:], input)
 	if err != nil {
 		return fail(err)
 	}
@@ -261,8 +258,7 @@ func (s *Scheme) Sum(leader, helper Vector, reports uint64) ([]int64, error) {
 	high, shift := bits.Mul64(reports, uint64(s.offset()))
 	if len(leader) != s.values || len(helper) != s.values || high != 0 || shift >= middle {
 		return nil, fmt.Errorf("rangeproof: sums of %d and %d values and %d reports, want %d values", len(leader),
-			len(helper), reports,
-			s.values)
+			len(helper), reports, s.values)
 	}
 	out := make([]int64, s.values)
 	for i := range out {

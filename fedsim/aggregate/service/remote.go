@@ -45,9 +45,8 @@ func NewRemote(url string, role aggregate.Role, secrets *tls.Config) *Remote {
 		}
 		return nil
 	}
-	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: 20 * time.Second, IdleConnTimeout: time.Minute,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: Ping, PingTimeout: Ping}}
+	transport := &http.Transport{TLSClientConfig: secrets, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second,
+		IdleConnTimeout: time.Minute, HTTP2: &http.HTTP2Config{SendPingTimeout: Ping, PingTimeout: Ping}}
 	return &Remote{url: strings.TrimRight(url, "/"), http: &http.Client{Timeout: 2 * time.Minute, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }

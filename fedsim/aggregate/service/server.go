@@ -65,8 +65,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secrets *tls.Config)
 	}
 	server := &http.Server{Handler: s.Handler(), TLSConfig: secrets, ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout: time.Minute, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 32},
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 32}, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	driving, stop := context.WithCancel(ctx)
 	driven := make(chan struct{})
 	go func() {
@@ -162,8 +161,7 @@ func (s *Server) announce(in *http.Request) ([]byte, error) {
 func (s *Server) prune(a *aggregate.Announcement) error {
 	entries, err := os.ReadDir(s.Dir)
 	for _, e := range entries {
-		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) &&
-			name != hex.EncodeToString(a.Encoder) {
+		if name := e.Name(); err == nil && name != hex.EncodeToString(a.Question) && name != hex.EncodeToString(a.Encoder) {
 			err = os.Remove(filepath.Join(s.Dir, name))
 		}
 	}

@@ -114,9 +114,8 @@ func (x choice) sample(q request, vocab int, o lm.SampleOptions, stop map[int32]
 	case len(ids) == q.MaxTokens:
 		return lm.Sample{IDs: ids, Finish: "length"}, nil
 	case x.Finish == "length":
-		return lm.Sample{},
-			fmt.Errorf("it was cut after %d tokens, %d were asked for: the server's longest sequence is shorter "+
-				"than the model's", len(ids), q.MaxTokens)
+		return lm.Sample{}, fmt.Errorf("it was cut after %d tokens, %d were asked for: the server's longest sequence "+
+			"is shorter than the model's", len(ids), q.MaxTokens)
 	case x.stoppedAsAsked(q) && len(ids) >= q.MinTokens: // the server left the stop token out
 		return lm.Sample{IDs: ids, Finish: "stop"}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"popri/internal/apiclient"
+	"popri/internal/numeric"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -67,9 +68,7 @@ func newCanary(m *lm.Model, adapter *lora.Adapter, prompts [][]int32) (*canary, 
 		err = tensor.Run(func(s *tensor.Scope) error {
 			for _, row := range rows {
 				s.Do(func() {
-					for _, lp := range m.Score(s, []lm.Row{row}, adapter, false).LogProbs {
-						out = append(out, float64(lp))
-					}
+					out = append(out, numeric.Convert[float64](m.Score(s, []lm.Row{row}, adapter, false).LogProbs)...)
 				})
 			}
 			return nil
@@ -98,9 +97,8 @@ func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name
 		noise += (lp - c.base[i]) * (lp - c.base[i]) / n
 	}
 	if !(p.Distance <= baseDistance) {
-		return p,
-			fmt.Errorf("vllm: the server's model %s is not the run's model.path: the log-probabilities of %d tokens "+
-				"differ by %.3g nats on average", base, len(c.base), p.Distance)
+		return p, fmt.Errorf("vllm: the server's model %s is not the run's model.path: the log-probabilities of %d "+
+			"tokens differ by %.3g nats on average", base, len(c.base), p.Distance)
 	}
 	if c.tuned == nil {
 		return p, nil
@@ -123,11 +121,9 @@ func (c *canary) prove(ctx context.Context, server *apiclient.Client, base, name
 	// The share is the slope of a regression through the origin; rounding makes the noise of both answers.
 	p.Share, p.Error = product/square, math.Sqrt(2*noise/square)
 	if p.Effect >= visible && !moved || p.Error <= clear && !(p.Share >= effectShare && p.Share <= 1/effectShare) {
-		return p,
-			fmt.Errorf("vllm: the server took the adapter %s, but it does not have the effect that it has here: it "+
-				"changes the log-probabilities of %d tokens by %.3g nats, of which the server shows %.0f %%", name,
-				len(c.base),
-				p.Effect, 100*p.Share)
+		return p, fmt.Errorf("vllm: the server took the adapter %s, but it does not have the effect that it has "+
+			"here: it changes the log-probabilities of %d tokens by %.3g nats, of which the server shows %.0f %%", name,
+			len(c.base), p.Effect, 100*p.Share)
 	}
 	return p, nil
 }
@@ -144,14 +140,12 @@ func (c *canary) ask(ctx context.Context, server *apiclient.Client, model string
 			return nil, err
 		}
 		if len(answer.Choices) != 1 || len(answer.Choices[0].PromptLogprobs) != len(text) {
-			return nil, fmt.Errorf("vllm: %s: the answer has no prompt_logprobs for the %d tokens of the canary", model,
-				len(text))
+			return nil, fmt.Errorf("vllm: %s: the answer has no prompt_logprobs for the %d tokens of the canary", model, len(text))
 		}
 		for i, id := range text[1:] {
 			at := answer.Choices[0].PromptLogprobs[i+1][strconv.Itoa(int(id))]
 			if at == nil || at.Logprob == nil || !(*at.Logprob <= 1e-3) {
-				return nil, fmt.Errorf("vllm: %s: the answer has no log-probability of the canary's token %d", model,
-					i+1)
+				return nil, fmt.Errorf("vllm: %s: the answer has no log-probability of the canary's token %d", model, i+1)
 			}
 			out = append(out, *at.Logprob)
 		}

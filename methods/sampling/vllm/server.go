@@ -109,8 +109,7 @@ func (s *Server) Sampler(model *lm.Model, adapter *lora.Adapter, dir string) *Sa
 
 // Generate draws samples as [lm.Model.Generate] does, with other random numbers. A sample's numbers follow from o.Seed
 // and its place, but servers promise no equal samples.
-func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample,
-	error) {
+func (t *Sampler) Generate(ctx context.Context, prompts [][]int32, samples int, o lm.SampleOptions) ([][]lm.Sample, error) {
 	o.MaxNewTokens = max(1, o.MaxNewTokens)
 	if samples < 1 || o.Temperature <= 0 {
 		return nil, fmt.Errorf("vllm: %d samples at temperature %g: both must be above 0", samples, o.Temperature)
@@ -184,17 +183,8 @@ func (t *Sampler) prepare(ctx context.Context, prompts [][]int32, longest int) e
 const seedSpace = 1 << 52
 
 // draw asks for the samples of a prompt, again where the server gave it up or has forgotten the adapter.
-func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample,
-	error) {
-	stop := map[int32]bool{}
-	for _, id := range o.StopTokens {
-		stop[id] = true
-	}
-	if !o.IgnoreEOS {
-		for _, id := range t.model.Config.EOS {
-			stop[id] = true
-		}
-	}
+func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, o lm.SampleOptions) ([]lm.Sample, error) {
+	stop := o.Stops(t.model.Config)
 	q := request{Prompt: prompt, N: samples, MaxTokens: o.MaxNewTokens, MinTokens: o.MinNewTokens,
 		Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, RepetitionPenalty: 1, Stop: t.server.Stops,
 		IgnoreEOS: true, ReturnTokens: true,
@@ -266,8 +256,7 @@ func (t *Sampler) load(ctx context.Context) error {
 		if err := t.server.client.Do(ctx, http.MethodPost, "/v1/load_lora_adapter", body, nil); err != nil {
 			if unknownModel(err) {
 				err = fmt.Errorf("%w (a server that takes adapters is started with --enable-lora and "+
-					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)",
-					err, dir)
+					"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment, and reads the folder %s under this path)", err, dir)
 			}
 			return fmt.Errorf("load the adapter: %w", err)
 		}

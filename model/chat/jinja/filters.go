@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // What Jinja has and this package has not: it fails when it is used.
@@ -229,18 +231,13 @@ func joinFilter(in *state, v Value, a args) Value {
 		of[0] = ""
 	}
 	get := in.getter(of[1])
-	var list []Value
-	for _, x := range in.items(plain(v)) {
-		list = append(list, get(x))
-	}
-	return in.join(list, in.str(of[0]))
+	return in.join(numeric.Map(in.items(plain(v)), get), in.str(of[0]))
 }
 
 func mapFilter(in *state, v Value, a args) Value {
 	if !truth(v) { // Jinja looks no further
 		return generator(nil)
 	}
-	var out []Value
 	attribute, by := a.named.Get("attribute")
 	var do func(x Value) Value
 	if by && len(a.list) == 0 {
@@ -262,9 +259,7 @@ func mapFilter(in *state, v Value, a args) Value {
 		n, rest := textOf("map", a.list[0]), args{a.list[1:], a.named}
 		do = func(x Value) Value { return in.filtered(n, x, rest) }
 	}
-	for _, x := range in.items(plain(v)) {
-		out = append(out, do(x))
-	}
+	out := numeric.Map(in.items(plain(v)), do)
 	in.made(16 * len(out))
 	return generator(out)
 }
@@ -341,20 +336,14 @@ func folded(v Value, caseSensitive Value) Value {
 // sorted are items in the order of their keys; equal ones stay as they are.
 func (in *state) sorted(items []Value, key func(v Value) Value, down bool) []Value {
 	type keyed struct{ key, item Value }
-	list := make([]keyed, len(items))
-	for i, v := range items {
-		list[i] = keyed{key(v), v}
-	}
+	list := numeric.Map(items, func(v Value) keyed { return keyed{key(v), v} })
 	slices.SortStableFunc(list, func(a, b keyed) int {
 		if down {
 			return in.compare(b.key, a.key, 0)
 		}
 		return in.compare(a.key, b.key, 0)
 	})
-	out := make([]Value, len(list))
-	for i, k := range list {
-		out[i] = k.item
-	}
+	out := numeric.Map(list, func(k keyed) Value { return k.item })
 	in.made(64 * len(out))
 	return out
 }

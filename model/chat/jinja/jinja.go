@@ -15,6 +15,7 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -75,9 +76,7 @@ func (t *Template) Render(values map[string]Value) (text string, err error) {
 	in := &state{out: &strings.Builder{}}
 	defer caught(&err, func() int { return in.line })
 	top := newScope(nil)
-	for n, v := range values {
-		top.vars[n] = v
-	}
+	maps.Copy(top.vars, values)
 	run(t.body, in, t.frame.scope(top))
 	return in.out.String(), nil
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // expr computes a value, and stmt writes a part of the text. A template is made of them.
@@ -172,10 +174,7 @@ func (p *parser) begins() bool {
 }
 
 func all(list []expr, in *state, s *scope) []Value {
-	out := make([]Value, len(list))
-	for i, e := range list {
-		out[i] = e(in, s)
-	}
+	out := numeric.Map(list, func(e expr) Value { return e(in, s) })
 	in.made(16 * len(list))
 	return out
 }
@@ -226,25 +225,18 @@ func (p *parser) chain(operand func() expr, here func() (combine func(in *state,
 	}
 }
 
-func (p *parser) or() expr {
-	return p.chain(p.and, func() (func(in *state, s *scope, a, b expr) Value, bool) {
-		return func(in *state, s *scope, a, b expr) Value {
-			if v := a(in, s); truth(v) {
-				return v
-			}
-			return b(in, s)
-		}, p.skipName("or")
-	})
-}
+func (p *parser) or() expr  { return p.shortened(p.and, "or", true) }
+func (p *parser) and() expr { return p.shortened(p.not, "and", false) }
 
-func (p *parser) and() expr {
-	return p.chain(p.not, func() (func(in *state, s *scope, a, b expr) Value, bool) {
+// shortened is a chain that ends at its first operand of the given truth.
+func (p *parser) shortened(operand func() expr, operator string, end bool) expr {
+	return p.chain(operand, func() (func(in *state, s *scope, a, b expr) Value, bool) {
 		return func(in *state, s *scope, a, b expr) Value {
-			if v := a(in, s); !truth(v) {
+			if v := a(in, s); truth(v) == end {
 				return v
 			}
 			return b(in, s)
-		}, p.skipName("and")
+		}, p.skipName(operator)
 	})
 }
 

@@ -78,8 +78,7 @@ func newDescribed(kind string) (described, error) {
 		return &t5Config{Vocab: 32128, Hidden: 512, HeadDim: 64, Layers: 6, Heads: 8, Inner: 2048, Buckets: 32,
 			MaxDistance: 128, NormEps: 1e-6, Act: "relu", Positions: 512}, nil
 	}
-	return nil, quote.Errorf("model_type %q is not supported (supported: %s)", kind,
-		quote.Raw(strings.Join(Kinds, ", ")))
+	return nil, quote.Errorf("model_type %q is not supported (supported: %s)", kind, quote.Raw(strings.Join(Kinds, ", ")))
 }
 
 func (f *Folder) readConfig() error {
@@ -146,8 +145,7 @@ func (c Config) check() error {
 	case c.Pad < -1 || c.Pad >= 1<<24:
 		return fmt.Errorf("pad_token_id is %d", c.Pad)
 	case c.Buckets != 0 && (c.Buckets < 4 || c.Buckets > 1<<16 || c.Buckets%2 != 0):
-		return fmt.Errorf("relative_attention_num_buckets is %d, allowed are even numbers from 4 to %d", c.Buckets,
-			1<<16)
+		return fmt.Errorf("relative_attention_num_buckets is %d, allowed are even numbers from 4 to %d", c.Buckets, 1<<16)
 	case c.Buckets != 0 && (c.MaxDistance <= c.Buckets/4 || c.MaxDistance > 1<<24):
 		return fmt.Errorf("relative_attention_max_distance is %d, which is not above a quarter of the %d buckets",
 			c.MaxDistance, c.Buckets)
@@ -186,8 +184,7 @@ func (f *Folder) readLength() error {
 		var t struct {
 			Max float64 `json:"model_max_length"` // 1e30 where nobody set it
 		}
-		if _, err := f.readJSON("tokenizer_config.json",
-			func(raw []byte) error { return json.Unmarshal(raw, &t) }); err != nil {
+		if _, err := f.readJSON("tokenizer_config.json", func(raw []byte) error { return json.Unmarshal(raw, &t) }); err != nil {
 			return err
 		}
 		s.Max = most
@@ -199,8 +196,7 @@ func (f *Folder) readLength() error {
 		}
 	}
 	if s.Max < 1 || s.Max > most {
-		return fmt.Errorf("%s: max_seq_length is %d, the model has %d positions", filepath.Join(f.Dir, name), s.Max,
-			most)
+		return fmt.Errorf("%s: max_seq_length is %d, the model has %d positions", filepath.Join(f.Dir, name), s.Max, most)
 	}
 	f.MaxTokens = s.Max
 	return nil

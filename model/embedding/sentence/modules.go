@@ -35,8 +35,7 @@ const supportedModules = "Transformer, Pooling, Dense, Normalize"
 func (f *Folder) readModules() error {
 	path := filepath.Join(f.Dir, "modules.json")
 	var modules []struct{ Type, Path string }
-	if _, err := f.readJSON("modules.json",
-		func(raw []byte) error { return json.Unmarshal(raw, &modules) }); err != nil {
+	if _, err := f.readJSON("modules.json", func(raw []byte) error { return json.Unmarshal(raw, &modules) }); err != nil {
 		return err
 	}
 	folder := "1_Pooling"

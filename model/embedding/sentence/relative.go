@@ -16,8 +16,7 @@ func bucketOf(distance, buckets, most int) int {
 		return first + distance
 	}
 	// In float32, as the reference: the limits of the buckets depend on the rounding.
-	fraction := float32(math.Log(float64(float32(distance)/float32(exact)))) /
-		float32(math.Log(float64(most)/float64(exact)))
+	fraction := float32(math.Log(float64(float32(distance)/float32(exact)))) / float32(math.Log(float64(most)/float64(exact)))
 	return first + min(half-1, exact+int(fraction*float32(half-exact)))
 }
 

@@ -55,20 +55,10 @@ func Open(dir string) (*Folder, error) {
 }
 
 func (f *Folder) open() error {
-	if err := f.readModules(); err != nil {
-		return err
-	}
-	if err := f.readConfig(); err != nil {
-		return err
-	}
-	if err := f.readPrompt(); err != nil {
-		return err
-	}
-	if err := f.readDense(); err != nil {
-		return err
-	}
-	if err := f.readTokenizer(); err != nil {
-		return err
+	for _, read := range []func() error{f.readModules, f.readConfig, f.readPrompt, f.readDense, f.readTokenizer} {
+		if err := read(); err != nil {
+			return err
+		}
 	}
 	if n := f.tokenizer.VocabSize(); n > f.Config.Vocab {
 		return fmt.Errorf("%s: the tokenizer has ids up to %d, the model's vocabulary is %d: they do not belong "+

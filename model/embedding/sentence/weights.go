@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/safetensors"
 )
 
@@ -42,9 +43,8 @@ func (f *Folder) Weights() (*Weights, error) {
 		return nil, r.err
 	}
 	for name := range f.names {
-		return nil,
-			fmt.Errorf("embedding: %s: the checkpoint holds the tensor %s, which a model of the type %s with this "+
-				"config.json does not have", f.Dir, name, f.Config.Kind)
+		return nil, fmt.Errorf("embedding: %s: the checkpoint holds the tensor %s, which a model of the type %s with "+
+			"this config.json does not have", f.Dir, name, f.Config.Kind)
 	}
 	return w, nil
 }
@@ -68,12 +68,8 @@ func (r *reader) take(name string, shape ...int) []float32 {
 	}
 	delete(f.names, name)
 	t, _ := f.files.Tensor(in)
-	want := make([]int64, len(shape))
-	for i, n := range shape {
-		want[i] = int64(n)
-	}
 	var x []float32
-	if x, r.err = values(f.Dir, name, t, want); r.err != nil {
+	if x, r.err = values(f.Dir, name, t, numeric.Convert[int64](shape)); r.err != nil {
 		r.err = fmt.Errorf("embedding: %w", r.err)
 	}
 	return x

@@ -68,8 +68,7 @@ func (e *Encoder) keep(s *tensor.Scope, w *sentence.Weights) {
 		return t
 	}
 	keep := func(x []float32, shape ...int64) tensor.Tensor { return as(e.compute, x, shape...) }
-	float := e.compute == tensor.Float32 && !tensor.OnDevice() &&
-		c.HeadDim%16 == 0 && c.Hidden%16 == 0 && c.Inner%16 == 0
+	float := e.compute == tensor.Float32 && !tensor.OnDevice() && c.HeadDim%16 == 0 && c.Hidden%16 == 0 && c.Inner%16 == 0
 	half := e.compute == tensor.BFloat16 && tensor.CanPack(e.compute) && c.HeadDim%32 == 0
 	pack := half || float && tensor.MatrixUnit() // whose products are faster in float32, too
 	product := func(w, bias []float32, in, out int64) (l linear) {
