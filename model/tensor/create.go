@@ -201,7 +201,7 @@ func (s *Scope) Arange(from, to int64) Tensor {
 	return s.own("Arange", out)
 }
 
-// copyOut copies the elements of t, as type d, whose values are those of E.
+// copyOut copies the elements of t, as type d, which E must be, too.
 func copyOut[E float32 | float64 | int64](s *Scope, op string, t Tensor, d DType) []E {
 	out := make([]E, t.NumElements())
 	if len(out) == 0 {
