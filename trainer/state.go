@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/safetensors"
 )
@@ -38,7 +37,12 @@ func (o *Optimizer) State() State {
 
 // Clone copies the state.
 func (x State) Clone() State {
-	each := func(list [][]float32) [][]float32 { return numeric.Map(list, slices.Clone) }
+	each := func(list [][]float32) (out [][]float32) { // nil stays nil: no moments
+		for _, l := range list {
+			out = append(out, slices.Clone(l))
+		}
+		return out
+	}
 	return State{each(x.Params), each(x.M), each(x.V), x.Steps}
 }
 
