@@ -132,12 +132,8 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 	product := methods.Of(s.Config).Name
 	if !s.Config.Learns() {
 		o.Small = filepath.Join(s.Dir, rundir.Small)
-		o.Replacing = func() error { // figures of another small model must not stay beside it
-			if err := os.Remove(filepath.Join(s.Dir, rundir.Eval)); !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			return nil
-		}
+		// Figures of another small model must not stay beside it.
+		o.Replacing = func() error { return os.RemoveAll(filepath.Join(s.Dir, rundir.Eval)) }
 	}
 	kept := rundir.Has(s.Dir, rundir.Small) || !slices.Contains(keys, product)
 	if err == nil && kept && !anew && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
