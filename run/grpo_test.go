@@ -79,6 +79,26 @@ func TestForeignCheckpoint(t *testing.T) {
 	}
 }
 
+// A rung judges the adapters of its own round, whatever trainer.select would choose.
+func TestRungJudgesItsRound(t *testing.T) {
+	c := testworld.Shared(t).Config
+	testworld.AskOnce(&c)
+	c.Trainer.Select, c.Trainer.Rounds = "distance", 3
+	wrote := ""
+	s, err := Open(t.Context(), Options{Config: c, Dir: t.TempDir(), Events: rounds.Events{StageBegin: func(s rounds.Stage) {
+		if strings.HasPrefix(s.Name, "synthesize") {
+			wrote = s.Name
+		}
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if r, err := s.Climb(t.Context(), 1); err != nil || r.Rounds != 1 || wrote != "synthesize after round 1" {
+		t.Errorf("%+v (%v): the stage was %q", r, err, wrote)
+	}
+}
+
 // TestSelectByDistance: the synthetic set is written by the adapters whose samples were nearest, whichever these are, and a
 // run that is interrupted while it measures or writes chooses the same.
 func TestSelectByDistance(t *testing.T) {
