@@ -67,12 +67,10 @@ type counter struct {
 func (in Input) attributes(first, second []int) []Attribute {
 	sets := in.sets(first, second)
 	size := math.MaxInt // words of each set, so that all have as many n-grams
-	for _, s := range sets {
-		n := 0
-		for _, text := range s.texts {
-			n += len(strings.Fields(text))
-		}
-		size = min(size, n)
+	for i, s := range sets {
+		// In another order: the first words of a file may all be of one kind, such as public text.
+		sets[i].texts = numeric.Pick(s.texts, in.random("words "+s.name).Perm(len(s.texts)))
+		size = min(size, countWords(s.texts...))
 	}
 	var out []Attribute
 	for _, l := range in.counters(size) {

@@ -19,6 +19,7 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 
 	"popri/eval/metrics"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
 )
@@ -75,7 +76,11 @@ func Judge(ctx context.Context, in Input) (*Result, error) {
 		return nil, fmt.Errorf("judge: %d clients behind the synthetic set and %d held out, at least 1 and %d are needed",
 			len(in.Members), len(in.Controls), leastControls)
 	}
-	in.Product = slices.DeleteFunc(slices.Clone(in.Product), func(text string) bool { return len(words(text)) == 0 })
+	rows := slices.DeleteFunc(numeric.Indices(len(in.Product)), func(i int) bool { return len(words(in.Product[i])) == 0 })
+	in.Product = numeric.Pick(in.Product, rows)
+	if len(in.Labels) > 0 {
+		in.Labels = numeric.Pick(in.Labels, rows)
+	}
 	if len(in.Product) < 2*neighbours {
 		return nil, fmt.Errorf("judge: the synthetic set has %d texts with words, at least %d are needed", len(in.Product),
 			2*neighbours)
@@ -103,7 +108,23 @@ func Judge(ctx context.Context, in Input) (*Result, error) {
 	r.Membership = in.attacks(runs, e)
 	r.Patterns = in.patterns()
 	r.Canaries = in.canaries()
+	r.number(rows)
 	return r, nil
+}
+
+// number names the synthetic set's texts by their rows among all.
+func (r *Result) number(rows []int) {
+	for i := range r.Memory.Found {
+		r.Memory.Found[i].Product = rows[r.Memory.Found[i].Product]
+	}
+	for i := range r.Memory.Copies {
+		r.Memory.Copies[i].Product = rows[r.Memory.Copies[i].Product]
+	}
+	for i, c := range r.Canaries {
+		if c.Product >= 0 {
+			r.Canaries[i].Product = rows[c.Product]
+		}
+	}
 }
 
 // embedded are the embeddings of all texts, clients' texts in order, each of length 1.

@@ -121,6 +121,48 @@ func TestPlantedLeak(t *testing.T) {
 	}
 }
 
+// TestLeakBehindOthers: a leak is found behind a longer phrase that public text has, too, and behind as many words as half
+// of the clients have; it is named by its row in the set, in which a text without words counts.
+func TestLeakBehindOthers(t *testing.T) {
+	in := world(t)
+	phrase := strings.Repeat("the undersigned agrees to all terms of the board and ", 4) + "signs this"
+	secret := "my sister keeps eleven grey donkeys behind an old mill in that valley and nobody who buys our cheese " +
+		"knows how she found the first two"
+	in.Product = append([]string{"", "– …"}, in.Product...)
+	in.Product = append(in.Product, phrase, "so "+secret)
+	in.Public = append(in.Public, phrase)
+	in.Members[3].Texts = append(slices.Repeat(in.Members[3].Texts, 3), phrase, secret)
+	r, err := Judge(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := r.Memory.Found; len(f) != 1 || f[0].Client != in.Members[3].ID || f[0].Text != secret ||
+		f[0].Product != len(in.Product)-1 {
+		t.Errorf("found %+v, want %q in row %d", f, secret, len(in.Product)-1)
+	}
+	for _, run := range r.Memory.Runs {
+		if run.Members > 0 {
+			t.Errorf("the groups are compared beyond their first %d words: %+v", r.Memory.WordsLooked, run)
+		}
+	}
+}
+
+// TestWordsOfAllRows: words are compared in texts of the whole set, of which the first are often public text.
+func TestWordsOfAllRows(t *testing.T) {
+	in := world(t)
+	in.Product = append(slices.Clone(in.Public), in.Product...)
+	in.Labels = append(slices.Repeat([]string{"public"}, len(in.Public)), slices.Repeat([]string{"written"}, 150)...)
+	r, err := Judge(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range r.Attributes {
+		if d := a.Divergence[TheProduct]; a.Name == "words" && (d < 0.1 || d > 0.5) {
+			t.Errorf("half of the set is like the clients' texts, and its words diverge by %g", d)
+		}
+	}
+}
+
 // TestAttack: where all of the synthetic set is the members' own text, membership is guessed and the bound is above 0.
 func TestAttack(t *testing.T) {
 	in := world(t)
@@ -218,7 +260,7 @@ func FuzzRuns(f *testing.F) {
 	f.Add("a a a a a a a a a a a", "a a a a a a a a a")
 	f.Fuzz(func(t *testing.T, product, text string) {
 		x := newIndex(vocabulary{}, []string{product})
-		got, _ := x.longest([]string{text}, 1<<20)
+		got, _ := x.longest([]string{text}, 1<<20, newIndex(x.words, nil))
 		a, b, longest := words(product), words(text), 0
 		for i := range a {
 			for j := range b {
@@ -235,7 +277,7 @@ func FuzzRuns(f *testing.F) {
 		if got.Words != longest {
 			t.Errorf("%q and %q: a run of %d words, want %d", product, text, got.Words, longest)
 		}
-		if raw, err := json.Marshal(got); err != nil || longest > 0 && !x.has(got.Text) {
+		if raw, err := json.Marshal(got); err != nil || longest > 0 && !x.has(x.words.ids(got.Text, false)) {
 			t.Errorf("%s (%v)", raw, err)
 		}
 	})

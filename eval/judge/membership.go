@@ -39,9 +39,6 @@ func (in Input) attacks(found runs, e embedded) []Attack {
 	controls, _ := nearest(e.controls, e.product, anyRow)
 	lengths := func(list []run) (out []float64) {
 		for _, r := range list {
-			if r.Public {
-				r.Words = 0
-			}
 			out = append(out, float64(r.Words))
 		}
 		return out

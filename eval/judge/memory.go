@@ -16,7 +16,7 @@ import (
 
 // Memory says what of the members' words stands in the synthetic set, with the same for controls.
 type Memory struct {
-	WordsLooked int     `json:"words_looked"` // first words of each client that were compared
+	WordsLooked int     `json:"words_looked"` // first words of each client by which the groups were compared
 	Runs        []Runs  `json:"runs"`
 	Found       []Found `json:"found"` // runs of members that chance does not explain
 	// Nearer is the fraction of the synthetic set's texts whose nearest text of a client is a member's, where as many members as
@@ -63,7 +63,7 @@ func (in Input) memory(found runs, e embedded) Memory {
 	m := Memory{WordsLooked: found.most}
 	count := func(list []run, least int) (n int) {
 		for _, r := range list {
-			if r.Words >= least && !r.Public {
+			if r.Words >= least {
 				n++
 			}
 		}
@@ -74,8 +74,9 @@ func (in Input) memory(found runs, e embedded) Memory {
 		m.Runs = append(m.Runs, Runs{least, k, c, fisher(k, len(in.Members), c, len(in.Controls))})
 	}
 	tail := newTail(found.controls)
-	for i, r := range found.members {
-		if chance := tail.chance(r.Words) * float64(len(in.Members)); r.Words > 0 && !r.Public && chance < expected {
+	for i, r := range found.whole {
+		chance := tail.chance(r.Words) * float64(len(in.Members)) * found.times[i] // in more words, chance finds more
+		if r.Words > 0 && chance < expected {
 			m.Found = append(m.Found, Found{in.Members[i].ID, r.Words, chance, r.Text, r.Product})
 		}
 	}
@@ -94,7 +95,7 @@ func newTail(controls []run) tail {
 	const added = 2
 	n, excess := 1.0, float64(added)
 	for _, r := range controls {
-		if r.Words > 0 && !r.Public {
+		if r.Words > 0 {
 			n++
 			excess += float64(r.Words - leastRun)
 		}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"math"
 	"strings"
 	"unicode"
 )
@@ -8,12 +9,11 @@ import (
 // leastRun is the length in words from which a run of words in common counts. Shorter ones are common phrases.
 const leastRun = 8
 
-// run is the longest run of words that a client's texts have in common with the synthetic set.
+// run is the longest run of words that a client's texts have in common with the synthetic set and not with public text.
 type run struct {
 	Words   int // 0 for fewer than leastRun
 	Text    string
-	Product int  // the index of the synthetic set's text
-	Public  bool // the words stand in public text, too
+	Product int // the index of the synthetic set's text
 }
 
 // index finds runs of words in texts.
@@ -47,16 +47,17 @@ func hash(ids []uint32) uint64 {
 	return h
 }
 
-// longest finds the longest run of the first most words of a client's texts that the index has, too, and how many of
-// the words there are.
-func (x *index) longest(texts []string, most int) (found run, counted int) {
+// longest finds the longest run of the first most words of a client's texts that the index has, too, and public text has
+// not, and how many of the words there are.
+func (x *index) longest(texts []string, most int, public *index) (found run, counted int) {
 	for _, text := range texts {
 		ids := x.words.ids(text, false)
 		ids = ids[:min(len(ids), max(0, most-counted))]
 		counted += len(ids)
 		for i := 0; i+leastRun <= len(ids); i++ {
 			for _, p := range x.at[hash(ids[i:i+leastRun])] {
-				if n := common(ids[i:], x.texts[p.text][p.word:]); n >= leastRun && n > found.Words {
+				n := common(ids[i:], x.texts[p.text][p.word:])
+				if n >= leastRun && n > found.Words && !public.has(ids[i:i+n]) {
 					found = run{Words: n, Text: strings.Join(words(text)[i:i+n], " "), Product: int(p.text)}
 				}
 			}
@@ -74,12 +75,8 @@ func common(a, b []uint32) int {
 	return min(len(a), len(b))
 }
 
-// has reports whether a run of words, as [run].Text has it, stands in one of the texts.
-func (x *index) has(text string) bool {
-	ids := x.words.ids(text, false)
-	if len(ids) < leastRun {
-		return false
-	}
+// has reports whether a run of at least leastRun words is in one of the texts.
+func (x *index) has(ids []uint32) bool {
 	for _, p := range x.at[hash(ids[:leastRun])] {
 		if common(ids, x.texts[p.text][p.word:]) == len(ids) {
 			return true
@@ -91,7 +88,9 @@ func (x *index) has(text string) bool {
 // runs are the longest runs of all members and of all controls.
 type runs struct {
 	members, controls []run
-	most              int // words of a client that were looked at
+	most              int       // words of a client that were looked at
+	whole             []run     // of the members' texts, however long they are
+	times             []float64 // how many times most words each member has, at least 1
 }
 
 // runs finds the longest runs. All clients count with their first words, as many as half of the clients of the group
@@ -101,15 +100,18 @@ func (in Input) runs() runs {
 	most := min(median(in.Members, length), median(in.Controls, length))
 	v := vocabulary{}
 	product, public := newIndex(v, in.Product), newIndex(v, in.Public)
-	find := func(clients []Client) []run {
-		out := make([]run, len(clients))
-		for i, c := range clients {
-			out[i], _ = product.longest(c.Texts, most)
-			out[i].Public = out[i].Words > 0 && public.has(out[i].Text)
-		}
-		return out
+	r := runs{most: most}
+	for _, c := range in.Members {
+		first, _ := product.longest(c.Texts, most, public)
+		whole, words := product.longest(c.Texts, math.MaxInt, public)
+		r.members, r.whole = append(r.members, first), append(r.whole, whole)
+		r.times = append(r.times, max(1, float64(words)/float64(max(1, most))))
 	}
-	return runs{find(in.Members), find(in.Controls), most}
+	for _, c := range in.Controls {
+		first, _ := product.longest(c.Texts, most, public)
+		r.controls = append(r.controls, first)
+	}
+	return r
 }
 
 // words are a text's words in lower case, without signs around them.
