@@ -101,6 +101,10 @@ func Import(ctx context.Context, out string, files []ImportFile, o ImportOptions
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
+	if chosen := o.dated() || o.Shares != [3]float64{}; chosen && (o.Columns.Split != "" ||
+		slices.ContainsFunc(files, func(f ImportFile) bool { return f.Split != "" })) {
+		return nil, fault.Userf("clients: the split is named by files or by a column, and chosen by date or by shares: want one")
+	}
 	for _, path := range []string{out, out + ManifestSuffix} {
 		if err := atomicfile.Check(path); err != nil {
 			return nil, fault.Userf("clients: %w", err)

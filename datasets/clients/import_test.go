@@ -200,6 +200,8 @@ func TestImportRefuses(t *testing.T) {
 		{"a.txt", "x", "extension \".txt\"; name the format", ImportOptions{}},
 		{"a.csv", "", "it is empty", ImportOptions{}},
 		{"a.csv", "text,text\n", "columns 1 and 2 have the same name", ImportOptions{}},
+		{"a.csv", "client_id,text,s\n", "want one", ImportOptions{Columns: records.Columns{Split: "s"},
+			Shares: [3]float64{.8, .1, .1}}},
 		{"a.csv", "client_id,text\nann,\"x\n", "line 2: column", ImportOptions{}},
 		{"a.csv", "client_id,text\nann\n", "line 2: column 1: wrong number of fields", ImportOptions{}},
 		{"a.csv", "client_id,text\nann,x\nbob,\xff\n", "not UTF-8: byte 25 is ill-formed", ImportOptions{}},

@@ -129,7 +129,10 @@ func hashFile(path string) (FileHash, error) {
 	}
 	all := sha256.New()
 	err = filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // of a link, the file is read
 			return err
 		}
 		one, err := hashFile(file)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/transform"
+
 	"popri/internal/exactjson"
 )
 
@@ -47,7 +49,7 @@ func readLines(in *input, o Options, do func(Record) error) error {
 func object(content []byte, columns Columns, position Position, do func(Record) error) error {
 	fields, err := exactjson.Fields(content)
 	if err != nil {
-		if plain := withoutNaN(content); plain != nil {
+		if plain, _, failed := transform.Bytes(&finite{}, content); failed == nil && !bytes.Equal(plain, content) {
 			fields, err = exactjson.Fields(plain)
 		}
 	}
@@ -89,24 +91,56 @@ func object(content []byte, columns Columns, position Position, do func(Record) 
 	return do(r)
 }
 
-// notNumbers are strings, and what Python's json writes for floats that are no numbers.
-var notNumbers = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b`)
-
-// withoutNaN is JSON with null for NaN and the infinities, which Python writes and JSON has not; nil if there are none. An ID
+// finite makes JSON of what Python's json writes: null in place of floats that are no numbers, which JSON has not. An ID
 // or a text must be something else.
-func withoutNaN(content []byte) []byte {
-	found := false
-	out := notNumbers.ReplaceAllFunc(content, func(b []byte) []byte {
-		if b[0] == '"' {
-			return b
+type finite struct{ inside, escaped bool } // of a string
+
+// Reset implements transform.Transformer.
+func (f *finite) Reset() { *f = finite{} }
+
+// Transform implements transform.Transformer.
+func (f *finite) Transform(out, in []byte, atEnd bool) (written, read int, err error) {
+	for ; read < len(in); read++ {
+		b := in[read]
+		if !f.inside && (b == 'N' || b == 'I' || b == '-') {
+			length, more := notNumber(in[read:])
+			switch {
+			case more && !atEnd:
+				return written, read, transform.ErrShortSrc
+			case length > 0 && len(out)-written < len("null"):
+				return written, read, transform.ErrShortDst
+			case length > 0:
+				written += copy(out[written:], "null")
+				read += length - 1
+				continue
+			}
 		}
-		found = true
-		return []byte("null")
-	})
-	if !found {
-		return nil
+		if written == len(out) {
+			return written, read, transform.ErrShortDst
+		}
+		switch {
+		case f.escaped:
+			f.escaped = false
+		case f.inside && b == '\\':
+			f.escaped = true
+		case b == '"':
+			f.inside = !f.inside
+		}
+		out[written] = b
+		written++
 	}
-	return out
+	return written, read, nil
+}
+
+// notNumber is the length of a float that is no number at the beginning of b, or 0. more says that b ends inside one.
+func notNumber(b []byte) (length int, more bool) {
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		n := min(len(b), len(word))
+		if string(b[:n]) == word[:n] {
+			return len(word) * (n / len(word)), n < len(word)
+		}
+	}
+	return 0, false
 }
 
 // elements reads the texts of a list up to its end. An empty list has one text, which is missing.
@@ -238,7 +272,7 @@ func unquoted(err error) error {
 
 // readJSON reads one value token by token: a map would lose the order of clients and hide those that stand twice.
 func readJSON(in *input, o Options, do func(Record) error) error {
-	d := json.NewDecoder(in)
+	d := json.NewDecoder(transform.NewReader(in, &finite{}))
 	token, err := d.Token()
 	if err != nil {
 		return bad("not JSON: %w", unquoted(err))
@@ -336,13 +370,14 @@ func entryOf(raw json.RawMessage, columns Columns, position Position, do func(Re
 }
 
 var (
-	unseen = regexp.MustCompile(`(?is)<!--.*?(-->|$)|<(script|style|head|template)\b.*?(</(script|style|head|template)\s*>|$)`)
+	unseen = regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)|` +
+		`<template\b.*?(</template\s*>|$)|<title\b.*?(</title\s*>|$)`)
 	blocks = regexp.MustCompile(`(?is)</?(address|article|aside|blockquote|body|br|dd|div|dl|dt|figure|footer|h[1-6]|header|hr|li|main|nav|ol|` +
 		`p|pre|section|table|td|th|tr|ul)\b[^>]*>`)
 	tags = regexp.MustCompile(`(?s)</?[a-zA-Z][^>]*>|<[!?][^>]*>`)
 )
 
-// PlainText returns what a page of HTML shows: without tags, scripts, styles, comments and its head, entities as
+// PlainText returns what a page of HTML shows: without tags, scripts, styles, comments and its title, entities as
 // characters, a blank line where a block begins or ends.
 func PlainText(page string) string {
 	page = unseen.ReplaceAllString(page, " ")

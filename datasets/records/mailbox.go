@@ -3,15 +3,16 @@ package records
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net/mail"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
@@ -73,7 +74,7 @@ func readMessages(f io.Reader, o Options, do func(Record) error) error {
 		p.Number++
 		m, err := readMessage(content.Bytes(), o.Encoding)
 		if err != nil {
-			return o.passes(p, badAt(p, "%v", err))
+			return o.passes(p, badAt(p, "%w", err))
 		}
 		m.Position = p
 		return do(m)
@@ -111,7 +112,7 @@ func readMessage(content []byte, encoding string) (r Record, err error) {
 	if when, err := m.Header.Date(); err == nil {
 		r.Date = Cell{Value: when.Format("2006-01-02")}
 	}
-	if from, err := m.Header.AddressList("From"); err == nil && len(from) > 0 {
+	if from, err := addresses.ParseList(m.Header.Get("From")); err == nil && len(from) > 0 {
 		r.Client = Cell{Value: strings.ToLower(from[0].Address)}
 	}
 	read := func(kind string, body io.Reader) (string, error) {
@@ -126,7 +127,10 @@ func readMessage(content []byte, encoding string) (r Record, err error) {
 		body, err = read("text/html", bytes.NewReader(whole))
 		body = PlainText(body)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrEncoding):
+		return r, err
+	case err != nil:
 		return r, errors.New("its body is damaged")
 	}
 	var own []string
@@ -177,9 +181,26 @@ func part(wanted, kind, transfer, encoding string, body io.Reader, depth int) (s
 	case "base64":
 		body = base64.NewDecoder(base64.StdEncoding, body)
 	}
-	if from, err := htmlindex.Get(cmp.Or(parameters["charset"], encoding)); err == nil && from != unicode.UTF8 {
+	from, err := htmlindex.Get(parameters["charset"])
+	if err != nil { // it names none, or none that is known
+		from, err = htmlindex.Get(encoding)
+	}
+	if err == nil && from != unicode.UTF8 {
 		body = transform.NewReader(body, from.NewDecoder())
 	}
 	content, err := io.ReadAll(io.LimitReader(body, maxMessage))
-	return strings.ToValidUTF8(string(content), "�"), err
+	if err == nil && !utf8.Valid(content) {
+		err = fmt.Errorf("%w: its text is not UTF-8, and it names no other encoding that is known", ErrEncoding)
+	}
+	return string(content), err
 }
+
+// addresses reads addresses whose names are of any known encoding.
+var addresses = mail.AddressParser{WordDecoder: &mime.WordDecoder{CharsetReader: func(charset string, in io.Reader) (io.Reader,
+	error) {
+	from, err := htmlindex.Get(charset)
+	if err != nil { // the address is read all the same
+		return in, nil
+	}
+	return transform.NewReader(in, from.NewDecoder()), nil
+}}}

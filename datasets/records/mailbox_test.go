@@ -60,16 +60,21 @@ func TestMailbox(t *testing.T) {
 // TestMail: a charset is followed, or the dialect's where there is none, an escaped line is no quote, and HTML counts where there is no plain text.
 func TestMail(t *testing.T) {
 	const mails = "From a\nContent-Type: text/plain; charset=iso-8859-1\n\ncaf\xe9\n>From here on\n> quoted\n\n" +
-		"From b\nContent-Type: text/html; charset=windows-1252\n\n<p>ten \x80</p><script>no</script>\n" +
-		"From c\n\nth\xe9\n"
-	var got []string
+		"From b\nFrom: =?windows-1252?Q?J=FCrgen?= <j@x>\nContent-Type: text/html; charset=windows-1252\n\n" +
+		"<p>ten \x80</p><script>no</script>\n" +
+		"From c\nFrom: =?klingon?Q?K=FC?= <k@x>\nContent-Type: text/plain; charset=unknown-8bit\n\nth\xe9\n"
+	var got, from []string
 	o := Options{Dialect: Dialect{Encoding: "windows-1253"}}
 	err := readMessages(strings.NewReader(mails), o, func(r Record) error {
-		got = append(got, r.Text.Value)
+		got, from = append(got, r.Text.Value), append(from, r.Client.Value)
 		return nil
 	})
-	if err != nil || strings.Join(got, "|") != "café From here on|ten €|thι" {
-		t.Errorf("%q (%v)", got, err)
+	if err != nil || strings.Join(got, "|") != "café From here on|ten €|thι" || strings.Join(from, "|") != "|j@x|k@x" {
+		t.Errorf("%q from %q (%v)", got, from, err)
+	}
+	err = readMessages(strings.NewReader(mails), Options{}, func(Record) error { return nil })
+	if !errors.Is(err, ErrEncoding) || !strings.Contains(err.Error(), "message 3") {
+		t.Errorf("a text of an unknown encoding: %v", err)
 	}
 	o.Encoding = "klingon"
 	if _, err := Names(testfile.Write(t, filepath.Join(t.TempDir(), "a.mbox"), mails), o.Dialect); err == nil || !strings.Contains(err.Error(), "klingon") {

@@ -90,6 +90,9 @@ func readHeader(r *csv.Reader, c Columns) (at [roles]int, header []string, err e
 	header = slices.Clone(header)
 	column := map[string]int{}
 	for i, name := range header {
+		if name == "" { // spreadsheets write empty columns
+			continue
+		}
 		if first, twice := column[name]; twice {
 			return at, nil, bad("line 1: columns %d and %d have the same name", first+1, i+1)
 		}

@@ -49,8 +49,8 @@ func (f Format) Check(labels []string) error {
 		of[name] = l
 	}
 	for l := range f.Names {
-		if of[f.Names[l]] != l {
-			return fmt.Errorf("no text has the label %q, which is named %q", l, f.Names[l])
+		if of[f.Name(l)] != l {
+			return fmt.Errorf("no text has the label %q, which is named %q", l, f.Name(l))
 		}
 	}
 	return nil
