@@ -166,10 +166,15 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Metrics), r.Figures); err != nil {
 		return err
 	}
-	if rundir.Complete(t.Dir) { // of fewer rounds
-		if err := Forget(t.Dir, true); err != nil {
-			return err
-		}
+	forget := func() error { return nil }
+	switch { // what was written after fewer rounds, or begun
+	case rundir.Complete(t.Dir):
+		forget = func() error { return Forget(t.Dir, true) }
+	case number > 1:
+		forget = func() error { return ForgetWritten(t.Dir) }
+	}
+	if err := forget(); err != nil {
+		return err
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, rundir.Latest),
 		fmt.Appendf(nil, "rounds/%04d\n", number)); err != nil {
