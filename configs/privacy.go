@@ -42,8 +42,8 @@ type Scoring struct {
 	// under release "once". They are part of the same vector, for the same charge. An encoder of meanings hardly sees which
 	// words clients choose, and a small model learns these. Each public text takes 8 KiB of memory more. Default 0, none.
 	Words float64 `yaml:"words" range:"[0, 10]"`
-	// Denoise removes noise from the sum that release "rounds" has, which costs no privacy: "project" projects it onto the space that
-	// contains the true sum; "none" leaves it, as in the paper. Default "project".
+	// Denoise removes noise from the sum that release "rounds" has, which costs no privacy: "project" projects it onto the
+	// space that contains the true sum; "none" leaves it, as in the paper. Default "project".
 	Denoise string `yaml:"denoise" oneof:"none|project"`
 	// Objective ranks the samples. "similarity" is the clients' mean cosine, as in the paper; it pulls the texts ever
 	// closer to the clients' centre and in the end degrades them. "witness" is the mean cosine with the clients minus

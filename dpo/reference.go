@@ -13,6 +13,7 @@ import (
 	"math"
 	"runtime"
 
+	"popri/internal/atomicfile"
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
@@ -57,12 +58,13 @@ func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string) (C
 			map[string]string{"key": key, "sha256": hashValues(values)})
 }
 
-// CheckReference refuses a file that is there and holds no reference log-probabilities, and so must not be replaced.
+// CheckReference refuses a file that cannot be written, and one that is there and holds no reference log-probabilities,
+// and so must not be replaced.
 func CheckReference(path string) error {
 	f, err := safetensors.Open(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return atomicfile.Check(path) // it will be written
 	case err != nil:
 		return fmt.Errorf("dpo: %s is there and holds no reference log-probabilities: %w", path, err)
 	}

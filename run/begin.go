@@ -102,14 +102,14 @@ func (s *Session) inputs(o Options) (inputs.Inputs, error) {
 	if rundir.Exists(o.Dir) { // another process has begun a run there since o was checked
 		return began, taken(o.Dir)
 	}
-	for _, name := range []string{rundir.Rounds, rundir.Synthetic, rundir.Small, rundir.Eval, rundir.InContext, rundir.Adapter} {
-		if !rundir.Has(o.Dir, rundir.Ledger) && rundir.Has(o.Dir, name) { // a run would replace it
-			return began, fault.Userf("%s is there and belongs to no run: name another folder", filepath.Join(o.Dir, name))
-		}
-	}
 	if path := filepath.Join(o.Dir, rundir.Ledger); rundir.Has(o.Dir, rundir.Ledger) {
 		return began, fault.Userf("%s is the ledger of a run whose %s is gone: restore it, or name another folder",
 			path, rundir.Config)
+	}
+	for _, name := range []string{rundir.Rounds, rundir.Synthetic, rundir.Small, rundir.Eval, rundir.InContext, rundir.Adapter} {
+		if rundir.Has(o.Dir, name) { // a run would replace it
+			return began, fault.Userf("%s is there and belongs to no run: name another folder", filepath.Join(o.Dir, name))
+		}
 	}
 	return began, nil
 }

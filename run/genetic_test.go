@@ -148,7 +148,8 @@ func TestEmptySelectionEnds(t *testing.T) {
 		t.Errorf("%d texts (%v)", len(product), err)
 	}
 	r, err := reporting.Of(dir)
-	if notes := strings.Join(r.Notes, " "); err != nil || r.Interrupted != "" || !strings.Contains(notes, "above the noisy threshold") {
+	notes := strings.Join(r.Notes, " ")
+	if err != nil || r.Interrupted != "" || !strings.Contains(notes, "above the noisy threshold") {
 		t.Errorf("%v: the report calls the run interrupted %q, and notes %s", err, r.Interrupted, notes)
 	}
 }

@@ -1,5 +1,6 @@
 // Package study does many runs and compares them: grids of settings ([Ablate]), with successive halving if asked for,
-// on this machine or as the tasks of a cluster ([RunTask]). It states what all runs spend together, because anyone who chooses among runs by their results spends that.
+// on this machine or as the tasks of a cluster ([RunTask]). It states what all runs spend together, because anyone who
+// chooses among runs by their results spends that.
 package study
 
 import (

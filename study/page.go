@@ -57,7 +57,8 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 	g := report.Grid{Title: cmp.Or(o.Title, title), Command: o.Command,
 		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %s",
 			quote.Count(len(a.Rows), "setting", ""), quote.Count(len(a.Seeds), "seed", "")),
-		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds, Choice: validationKey,
+		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
+		Choice: validationKey,
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown belong to the run %s. Every run spends its own "+
 				"budget on the same clients: publishing all of them, or choosing the best one, spends more than one "+

@@ -170,7 +170,7 @@ func (l *Loop) write(best State) error {
 	if err := safetensors.Write(l.Checkpoint.Path, list, meta); err != nil {
 		return err
 	}
-	l.Checkpoint.last = time.Now()
+	l.Checkpoint.last, l.Checkpoint.lacks = time.Now(), false
 	return nil
 }
 

@@ -46,8 +46,8 @@ var choices = []struct {
 		func(c configs.Config) bool { return c.DPO.Best == "fid" && !c.AtClients() }},
 	{Rounds, "the synthetic set is of the round whose samples are nearest to their texts (trainer.select=fid)",
 		func(c configs.Config) bool { return c.SelectsBy() == "fid" }},
-	{Validated, "the model that is published or writes the set is the one with the least loss on their texts, of the rounds or of the weights of a table " +
-		"(trainer.select)",
+	{Validated, "the model that is published or writes the set is the one with the least loss on their texts, of the " +
+		"rounds or of the weights of a table (trainer.select)",
 		func(c configs.Config) bool { return c.SelectsBy() == configs.ValidationLoss }},
 	{Scoring, "the small models by which texts of an earlier run were chosen are of the step or round with the least loss on " +
 		"their texts", configs.Config.Follows},

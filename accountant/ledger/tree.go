@@ -55,10 +55,11 @@ func (e Entry) follows(entries []Entry) error {
 	again, next := e.Leaf == last.Leaf, e.Leaf == last.Leaf+1
 	switch {
 	case e.Inherited && e.Leaf == 1: // a ledger that continues a ledger has the trees of both
-	case e.Tree == last.Tree && (again || next) && e.Leaves == last.Leaves && e.Cohort == last.Cohort && e.Order != last.Order:
-		return fmt.Errorf("ledger: charge for leaf %d of tree %d, whose earlier leaves have clients of another order (another "+
-			"seed, or an earlier version of popri): %w", e.Leaf, e.Tree, errSecondLeaf)
 	case e.Tree == last.Tree && (again || next) && e.Leaves == last.Leaves && e.Cohort == last.Cohort:
+		if e.Order != last.Order {
+			return fmt.Errorf("ledger: charge for leaf %d of tree %d, whose earlier leaves have clients of another order "+
+				"(another seed, or an earlier version of popri): %w", e.Leaf, e.Tree, errSecondLeaf)
+		}
 	case e.Tree == last.Tree+1 && e.Leaf == 1:
 	default:
 		return fmt.Errorf("ledger: charge for leaf %d of tree %d (%d leaves of %d clients) after leaf %d of tree %d (%d of "+

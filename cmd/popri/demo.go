@@ -170,7 +170,8 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 	}
 	defer func() { stop(err) }()
 	return a.complete(cmd, o.rows, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
-		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Shortened: shortened, Trackers: o.track.names})
+		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Shortened: shortened,
+		Trackers: o.track.names})
 }
 
 // embeddedModel is the name of the generator that comes with the program.
@@ -221,8 +222,8 @@ func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted confi
 		return c, "", err
 	}
 	size := func(c configs.Config) string {
-		return fmt.Sprintf("%s, %d texts and %d updates of a small model", quote.Count(c.Trainer.Rounds, "round", ""), c.Synthetic.Texts,
-			c.Downstream.Steps)
+		return fmt.Sprintf("%s, %d texts and %d updates of a small model", quote.Count(c.Trainer.Rounds, "round", ""),
+			c.Synthetic.Texts, c.Downstream.Steps)
 	}
 	if size(fitted) != size(c) {
 		shortened = fmt.Sprintf("%s instead of %s (--minutes %d)", size(fitted), size(c), minutes)

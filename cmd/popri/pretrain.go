@@ -111,7 +111,8 @@ func (a *app) runPretrain(cmd *cobra.Command, o pretrainOptions) error {
 	a.say("corpus: %s, %d texts, %d tokens, %d texts held out", public.Name, len(c.Train), c.Tokens(), len(c.Held))
 	recipe := pretrain.Recipe{Role: o.role, Options: o.Options}
 	p := recipe.Provenance(tok.VocabSize(), public, version.Program(), goVersion, o.files...)
-	p, err = pretrain.Make(cmd.Context(), o.out, filepath.Join(o.out, "training.safetensors"), c, tok, o.Options, p, func(st pretrain.Stats) {
+	state := filepath.Join(o.out, "training.safetensors")
+	p, err = pretrain.Make(cmd.Context(), o.out, state, c, tok, o.Options, p, func(st pretrain.Stats) {
 		left := float64(o.Steps-st.Step) * float64(o.Batch*o.Context) / st.TokensPerSec
 		a.say("step %5d/%d  epoch %d  loss %.4f  held-out loss %.4f accuracy %.4f  %.0f tokens/s  %.0f s left",
 			st.Step, o.Steps, st.Epoch, st.Loss, st.HeldLoss, st.HeldAccuracy, st.TokensPerSec, left)

@@ -161,7 +161,8 @@ func (m *Method) prepare(ctx context.Context, s rounds.Stage, file string) error
 	loop := trainer.Loop{Optimizer: optimizer, Objective: loss, Updates: d.Steps,
 		Batches: &trainer.Epochs{Examples: len(examples), Size: min(d.Batch, len(examples)),
 			Order: func(epoch int) []int { return rng.New(seed, "ctcl", "epoch", strconv.Itoa(epoch)).Perm(len(examples)) }},
-		Schedule:   trainer.Schedule{Kind: t.Schedule, Peak: d.LearningRates[0], Warmup: int(t.Warmup * float64(d.Steps)), Total: d.Steps},
+		Schedule: trainer.Schedule{Kind: t.Schedule, Peak: d.LearningRates[0], Warmup: int(t.Warmup * float64(d.Steps)),
+			Total: d.Steps},
 		Checkpoint: trainer.Checkpoint{Path: filepath.Join(filepath.Dir(file), "training.safetensors"), Every: time.Minute},
 		OnUpdate:   func(done int) error { s.Progress(done, d.Steps); return nil }}
 	if err := loop.Run(ctx); err != nil {

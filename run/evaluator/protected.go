@@ -97,8 +97,7 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 		return nil, fault.User(err)
 	}
 	defer l.Close()
-	file, _ = release.Files(0)
-	if earlier, err := release.Read(filepath.Join(round, file)); err == nil && !strings.HasPrefix(earlier.Key, asked(key)) {
+	if earlier, err := release.Read(filepath.Join(round, release.File)); err == nil && !strings.HasPrefix(earlier.Key, asked(key)) {
 		return nil, otherTexts(dir, release.ErrOtherSamples)
 	}
 	if o.Progress.Begin != nil {

@@ -107,12 +107,15 @@ func addEnd(r *report.Report, dir string, c *configs.Config, figures []series.Ro
 	if r.Convergence, settled = convergence(*c, planned, figures, seconds); r.Convergence != "" {
 		r.Notes = append(r.Notes, r.Convergence)
 	}
+	if done >= planned {
+		return nil
+	}
 	why, err := endedBy(dir, done)
 	if why != "" {
 		r.Notes = append(r.Notes, fmt.Sprintf("The rounds ended after %d of at most %d: %s.", done, planned, why))
 	}
 	finished := rundir.Complete(dir)
-	if done < planned && !(finished && (settled || why != "")) {
+	if !finished || !settled && why == "" {
 		r.Interrupted = fmt.Sprintf("after round %d of %d", done, planned)
 		if finished {
 			r.Interrupted += ": the budget covers no more"

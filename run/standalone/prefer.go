@@ -256,7 +256,7 @@ func (o *Options) claim() (*filelock.Lock, error) {
 		return nil, fault.User(err)
 	}
 	if o.Reference != "" {
-		if err := cmp.Or(atomicfile.Check(o.Reference), dpo.CheckReference(o.Reference)); err != nil {
+		if err := dpo.CheckReference(o.Reference); err != nil {
 			return nil, fault.User(err)
 		}
 	}

@@ -390,7 +390,8 @@ func (p *gridPage) headline() string {
 	}
 	list := paired(g.Cells[i], g.Cells[rival], f)
 	mean, sd := spread(list)
-	by := fmt.Sprintf("%s %s than %s", fixed(math.Abs(mean), f.Decimals), map[bool]string{true: "more", false: "less"}[mean >= 0], name(rival))
+	by := fmt.Sprintf("%s %s than %s", fixed(math.Abs(mean), f.Decimals),
+		map[bool]string{true: "more", false: "less"}[mean >= 0], name(rival))
 	if mean == 0 {
 		by = "no other than " + name(rival)
 	}

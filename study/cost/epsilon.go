@@ -103,7 +103,8 @@ func shorten(h *Halving, records []ledger.Record, cells []grid.Cell) (alike bool
 }
 
 // asks are the keys, and the sections, that decide what a run asks the clients and with which noise.
-var asks = []string{"seed", "data", "model.path", "model.dtype", "model.device", "generate.by_label", "scoring", "fed", "aggregate", "privacy"}
+var asks = []string{"seed", "data", "model.path", "model.dtype", "model.device", "generate.by_label", "scoring", "fed",
+	"aggregate", "privacy"}
 
 // Question is equal for runs that ask the clients for their mean embedding once and, as far as their settings tell, with
 // the same noise, so that one release serves them all; "" for a run that asks in each round or for something else,

@@ -15,7 +15,8 @@ func TestFit(t *testing.T) {
 		t.Fatalf("%v: %+v, %+v", err, whole.Trainer, whole.Synthetic)
 	}
 	least, flops, err := Fit(c, nil, 0)
-	if err != nil || least.Trainer.Rounds != 1 || least.Downstream.Steps != (c.Downstream.Steps+1)/2 || least.Synthetic.Texts != 100 || least.Synthetic.PublicTexts != 11 {
+	if err != nil || least.Trainer.Rounds != 1 || least.Downstream.Steps != (c.Downstream.Steps+1)/2 ||
+		least.Synthetic.Texts != 100 || least.Synthetic.PublicTexts != 11 {
 		t.Fatalf("%v: %+v, %+v", err, least.Trainer, least.Synthetic)
 	}
 	if !(flops < most) {

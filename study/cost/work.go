@@ -53,7 +53,7 @@ func CountsOf(c configs.Config) (Counts, error) {
 
 func counted(c configs.Config, corpus *assembly.Corpus) Counts {
 	n := Counts{Clients: map[clients.Split]clients.Counts{}}
-	for _, split := range []clients.Split{clients.Train, clients.Validation, clients.Test} {
+	for _, split := range clients.Splits {
 		n.Clients[split] = clients.Count(corpus.Private.Split(split))
 	}
 	texts := corpus.Public.Prompts
@@ -77,7 +77,8 @@ func Estimate(cell grid.Cell, n Counts) (Work, error) {
 	if err != nil {
 		return Work{}, err
 	}
-	p, err := estimate(c, generator, small, n, evaluated(c, false, methods.Of(c).Name)) // ε = ∞ is shared by the runs of one seed
+	rows := evaluated(c, false, methods.Of(c).Name) // ε = ∞ is shared by the runs of one seed
+	p, err := estimate(c, generator, small, n, rows)
 	p.Name = cell.Name
 	return p, err
 }
@@ -209,15 +210,15 @@ func shapeOf(model, embedded, role string) (lm.Shape, error) {
 // parts are fractions of a run's texts, of its rounds and of the small models' updates.
 type parts struct{ texts, rounds, updates float64 }
 
-// sizes are the parts that [Fit] tries. A quarter of the texts teach a pretrained small model nearly as much. Fewer rounds teach
-// less, and with fewer updates, chance decides what a small model learns of a text's beginning
+// sizes are the parts that [Fit] tries. A quarter of the texts teach a pretrained small model nearly as much. Fewer
+// rounds teach less, and with fewer updates, chance decides what a small model learns of a text's beginning
 // (docs/lab/2026-11-29-more-rounds.md).
 var sizes = []parts{{1, 1, 1}, {0.75, 1, 1}, {0.5, 1, 1}, {0.35, 1, 1}, {0.25, 1, 1}, {0.25, 0.75, 1}, {0.25, 0.5, 1},
 	{0.25, 0.35, 1}, {0.25, 0.25, 1}, {0.25, 0.25, 0.75}, {0.25, 0.25, 0.5}}
 
-// Fit returns the configuration with the largest parts of its texts, rounds and updates with which the run and its evaluation by
-// these rows (none: all) take up to most floating-point operations, and how many they take: a quarter of its texts and rounds
-// and half of its updates where that takes more, too. Models that are trained first are not counted.
+// Fit returns the configuration with the largest parts of its texts, rounds and updates with which the run and its
+// evaluation by these rows (none: all) take up to most floating-point operations, and how many they take: a quarter of
+// its texts and rounds and half of its updates where that takes more, too. Models that are trained first are not counted.
 func Fit(c configs.Config, rows []string, most float64) (fitted configs.Config, flops float64, err error) {
 	generator, small, err := shapes(c)
 	if err != nil {

@@ -19,8 +19,9 @@ func Repository(path ...string) string {
 	return filepath.Join(append([]string{filepath.Dir(here), "..", ".."}, path...)...)
 }
 
-// Page keeps a reference page under docs/ equal to what the program says itself: settings.md, written from the comments of
-// the settings, and commands.md, from the help of the commands. It fails unless the page docs/name has this content, or writes it if the tests are called with -rewrite-docs.
+// Page keeps a reference page under docs/ equal to what the program says itself: settings.md, written from the comments
+// of the settings, and commands.md, from the help of the commands. It fails unless the page docs/name has this content,
+// or writes it if the tests are called with -rewrite-docs.
 func Page(t *testing.T, name string, content []byte) {
 	t.Helper()
 	path := Repository("docs", name)

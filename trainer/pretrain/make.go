@@ -46,7 +46,8 @@ func ReadProvenance(dir string) (p Provenance, ok bool) {
 }
 
 // Make trains a model on the corpus and writes it to the folder out, with its tokenizer and its provenance, at the end
-// and every SaveEvery steps. An interrupted training continues with the file state. p holds what is known before the training; the rest is filled in and all is returned.
+// and every SaveEvery steps. An interrupted training continues with the file state. p holds what is known before the
+// training; the rest is filled in and all is returned.
 func Make(ctx context.Context, out, state string, c *Corpus, tok *tokenizer.Tokenizer, o Options, p Provenance,
 	each func(Stats)) (Provenance, error) {
 	p.Seed, p.Tokens = o.Seed, c.Tokens()
