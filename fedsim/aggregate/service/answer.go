@@ -32,14 +32,20 @@ var statuses = map[aggregate.Outcome]int{aggregate.Accepted: 201, aggregate.Repe
 	aggregate.Few: 422, aggregate.Waiting: 425, overloaded: 503, forbidden: 403, tooLarge: 413, cutShort: 408,
 	Missing: 404, failed: 500}
 
-// answering makes the body of an answer; nil is an answer without one. A body that is a file is closed. enter takes a
-// place for the request, before work and memory.
-type answering func(in *http.Request, enter func() error) (io.Reader, error)
+// answering makes the body of an answer; nil is an answer without one. A body that is a file is closed.
+type answering func(in *http.Request, v visit) (io.Reader, error)
+
+// visit is who asks. enter takes a place for the request, before work and memory; end ends the request.
+type visit struct {
+	address string // "" for one with a certificate
+	enter   func() error
+	end     func()
+}
 
 // inMemory answers with the bytes that f makes.
-func inMemory(f func(in *http.Request, enter func() error) ([]byte, error)) answering {
-	return func(in *http.Request, enter func() error) (io.Reader, error) {
-		content, err := f(in, enter)
+func inMemory(f func(in *http.Request, v visit) ([]byte, error)) answering {
+	return func(in *http.Request, v visit) (io.Reader, error) {
+		content, err := f(in, v)
 		if content == nil || err != nil {
 			return nil, err
 		}
@@ -62,23 +68,24 @@ func (s *Server) answer(out http.ResponseWriter, in *http.Request, route, caller
 	address, err := s.admit(in, caller)
 	var body io.Reader
 	if err == nil {
-		entered := false
+		deadlines := http.NewResponseController(out) // a recorder in a test has none
+		place := &hold{of: &s.places, address: address}
+		place.end = func() {
+			past := time.Unix(1, 0)
+			_, _ = deadlines.SetReadDeadline(past), deadlines.SetWriteDeadline(past)
+		}
+		defer place.give()
 		enter := func() error {
-			if entered = s.places.take(address, 1, max(1, s.InFlight/2), s.InFlight); !entered {
+			if !place.take(1, max(1, s.InFlight/2), s.InFlight) {
 				return aggregate.Refuse(overloaded, "too many requests at once")
 			}
 			return nil
 		}
-		defer func() {
-			if entered {
-				s.places.give(address, 1)
-			}
-		}()
-		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(s.Patience)) // a recorder in a test has none
-		if route != reports {                                                           // which bounds its reports
+		_ = deadlines.SetReadDeadline(time.Now().Add(s.Patience))
+		if route != reports { // which bounds its reports
 			in.Body = http.MaxBytesReader(out, in.Body, max(s.MaxFile, 1<<16))
 		}
-		body, err = answer(in, enter)
+		body, err = answer(in, visit{address, enter, place.end})
 	}
 	if file, ok := body.(io.Closer); ok {
 		defer file.Close()

@@ -4,6 +4,7 @@
 //	GET  /v1/announcements/current    anybody     the announcement that reports are taken for; 204 if there is none
 //	PUT  /v1/files/SHA256             trainer     a question or an encoder
 //	GET  /v1/files/SHA256             anybody
+//	GET  /v1/clients/KEY              anybody     whether reports of a client's key are taken
 //	POST /v1/reports                  clients     a report, which the client's key signs
 //	GET  /v1/batches/ID/reports       aggregator  identifiers of the reports, once nothing is taken any more
 //	GET  /v1/batches/ID/verify        aggregator  its half of the key by which proofs are checked

@@ -51,47 +51,93 @@ func (l *limits) allow(address string, now time.Time) bool {
 }
 
 // places bound what requests hold at once: of what anybody holds, one address has a part at most, and beside it is what
-// the trainer and the other aggregator hold. A place is held until the answer is written.
+// the trainer and the other aggregator hold. If all are taken, the address that holds most loses its oldest request to
+// one that holds less.
 type places struct {
 	mutex   sync.Mutex
-	taken   map[string]int // by address; "" has those with a certificate
-	anybody int            // of those without one
+	held    map[string][]*hold // by address, the oldest first; "" has those with a certificate
+	taken   map[string]int     // by address
+	anybody int                // of those without a certificate
+}
+
+// hold is what a request holds until [hold.give].
+type hold struct {
+	of      *places
+	address string // "" for a request with a certificate
+	end     func() // ends the request
+	n       int
+	lost    bool
 }
 
 // certified is how many requests with a certificate are answered at once.
 const certified = 16
 
-// take takes n places for an address, "" for one with a certificate, if anybody then has at most most, and the address
-// at most part of them. give gives them back.
-func (p *places) take(address string, n, part, most int) bool {
+// take takes n more places, if anybody then has at most most, and the address at most part of them.
+func (h *hold) take(n, part, most int) bool {
+	p := h.of
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if address == "" {
+	if h.address == "" {
 		part, most = certified, math.MaxInt
 	}
-	ok := p.taken[address]+n <= part && p.anybody+n <= most
-	if ok {
-		p.add(address, n)
+	own := p.taken[h.address] + n
+	if h.lost || own > part {
+		return false
 	}
-	return ok
+	for p.anybody+n > most {
+		other := p.oldest(own)
+		if other == nil {
+			return false
+		}
+		p.leave(other)
+		other.lost = true
+		other.end()
+	}
+	if p.held == nil {
+		p.held, p.taken = map[string][]*hold{}, map[string]int{}
+	}
+	if h.n == 0 {
+		p.held[h.address] = append(p.held[h.address], h)
+	}
+	p.add(h, n)
+	return true
 }
 
-func (p *places) give(address string, n int) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.add(address, -n)
+// give gives back what is held.
+func (h *hold) give() {
+	h.of.mutex.Lock()
+	defer h.of.mutex.Unlock()
+	h.of.leave(h)
 }
 
-func (p *places) add(address string, n int) {
-	if p.taken == nil {
-		p.taken = map[string]int{}
+func (p *places) leave(h *hold) {
+	if h.n == 0 {
+		return
 	}
-	if p.taken[address] += n; p.taken[address] == 0 {
-		delete(p.taken, address)
+	p.held[h.address] = slices.DeleteFunc(p.held[h.address], func(other *hold) bool { return other == h })
+	p.add(h, -h.n)
+	if p.taken[h.address] == 0 {
+		delete(p.taken, h.address)
+		delete(p.held, h.address)
 	}
-	if address != "" {
+}
+
+func (p *places) add(h *hold, n int) {
+	h.n += n
+	p.taken[h.address] += n
+	if h.address != "" {
 		p.anybody += n
 	}
+}
+
+// oldest is the oldest request of the address that holds most, if that is more than least; nil without one.
+func (p *places) oldest(least int) (h *hold) {
+	for address, n := range p.taken {
+		if address != "" && n > least {
+			h, least = p.held[address][0], n
+		}
+	}
+	return h
 }
 
 // inUse is how many places are taken.

@@ -230,12 +230,19 @@ func (r *Remote) File(ctx context.Context, hash []byte) ([]byte, error) {
 	return content, nil
 }
 
-// Enrolled asks once whether reports of a client's key are taken. It is false only if the aggregator says so: one that
-// does not answer may be back when the report is ready.
+// Enrolled asks whether reports of a client's key are taken, again if there are too many requests. It is false only if
+// the aggregator says so: one that does not answer may be back when the report is ready.
 func (r *Remote) Enrolled(ctx context.Context, key ed25519.PublicKey) bool {
-	_, err := r.once(ctx, http.MethodGet, "/v1/clients/"+hex.EncodeToString(key), nil)
-	refused, ok := errors.AsType[*Refused](err)
-	return !ok || refused.Outcome != aggregate.NotEnrolled
+	for {
+		_, err := r.once(ctx, http.MethodGet, "/v1/clients/"+hex.EncodeToString(key), nil)
+		if OutcomeOf(err) != overloaded || ctx.Err() != nil {
+			return OutcomeOf(err) != aggregate.NotEnrolled
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second/2 + rand.N(time.Second)):
+		}
+	}
 }
 
 // Report uploads a report. One that is held already is no error.

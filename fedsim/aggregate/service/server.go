@@ -120,8 +120,8 @@ func (s *Server) Handler() http.Handler {
 		{"GET /v1/batches/{id}/proofs/{from}", string(s.role.Peer()), ofBatch(s.records)},
 		{"GET /v1/batches/{id}/share", identity.Trainer, ofBatch(s.share)},
 	} {
-		handle(r.pattern, r.caller, inMemory(func(in *http.Request, enter func() error) ([]byte, error) {
-			if err := enter(); err != nil {
+		handle(r.pattern, r.caller, inMemory(func(in *http.Request, v visit) ([]byte, error) {
+			if err := v.enter(); err != nil {
 				return nil, err
 			}
 			return r.answer(in)
@@ -201,10 +201,10 @@ func (s *Server) takeFile(in *http.Request) ([]byte, error) {
 }
 
 // file answers from the disk: callers who do not read take no memory.
-func (s *Server) file(in *http.Request, enter func() error) (io.Reader, error) {
+func (s *Server) file(in *http.Request, v visit) (io.Reader, error) {
 	hash, err := hashOf(in, "hash")
 	if err == nil {
-		err = enter()
+		err = v.enter()
 	}
 	if err != nil {
 		return nil, err
@@ -228,8 +228,8 @@ func (s *Server) enrolled(in *http.Request) ([]byte, error) {
 	return nil, aggregate.Refuse(aggregate.NotEnrolled, "the client is not enrolled")
 }
 
-func (s *Server) report(in *http.Request, enter func() error) ([]byte, error) {
-	err := s.takeReport(in, enter)
+func (s *Server) report(in *http.Request, v visit) ([]byte, error) {
+	err := s.takeReport(in, v)
 	switch o := aggregate.OutcomeOf(err); o {
 	case aggregate.Accepted, aggregate.Repeated, cutShort, overloaded, "": // held, or to be sent again
 	default:
@@ -240,27 +240,22 @@ func (s *Server) report(in *http.Request, enter func() error) ([]byte, error) {
 
 // takeReport takes a place when the report is there. Before, its bytes count: as many as InFlight reports have, of which
 // one address has half.
-func (s *Server) takeReport(in *http.Request, enter func() error) error {
+func (s *Server) takeReport(in *http.Request, v visit) error {
 	a := s.Aggregator.Current()
 	limit := int64(1 << 12) // without one, a report is read to say that it is late or was not asked for
 	if a != nil {
 		limit = aggregate.MaxReport(a, s.role)
 	}
-	address, held, most := addressOf(in.RemoteAddr), 0, s.InFlight*int(limit)
-	defer func() { s.bytes.give(address, held) }()
-	in.Body = io.NopCloser(arriving{in.Body, func(n int) bool {
-		ok := s.bytes.take(address, n, max(int(limit), most/2), most)
-		if ok {
-			held += n
-		}
-		return ok
-	}})
+	most := s.InFlight * int(limit)
+	held := &hold{of: &s.bytes, address: v.address, end: v.end}
+	defer held.give()
+	in.Body = io.NopCloser(arriving{in.Body, func(n int) bool { return held.take(n, max(int(limit), most/2), most) }})
 	content, err := read(in, limit)
 	if err != nil && a == nil && aggregate.OutcomeOf(err) != overloaded {
 		return aggregate.Refuse(aggregate.Late, "no reports are taken now")
 	}
 	if err == nil {
-		err = enter()
+		err = v.enter()
 	}
 	if err == nil {
 		err = s.Aggregator.Accept(content)

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,7 +125,7 @@ func TestTLS(t *testing.T) {
 }
 
 // TestCallersWhoDoNotRead: callers who ask for a large file and do not read it take no memory for it, and not the places
-// of the trainer, the other aggregator and other addresses.
+// of the trainer, the other aggregator and other addresses: if two of them hold all places, one of them loses one.
 func TestCallersWhoDoNotRead(t *testing.T) {
 	f := testfederation.New(t, 3, nil)
 	dir := t.TempDir()
@@ -162,12 +163,41 @@ func TestCallersWhoDoNotRead(t *testing.T) {
 			t.Errorf("%s gets %d, want %d", address, out.Code, want)
 		}
 	}
+	for range 4 {
+		asked.Go(func() { ask("10.0.0.2", &stuck{httptest.NewRecorder(), begun, end}, "/v1/files/"+hash) })
+	}
+	for range 4 {
+		<-begun
+	}
+	if lost.Load() != 0 {
+		t.Errorf("%d requests were ended before all places were taken", lost.Load())
+	}
+	for range 2 {
+		out := httptest.NewRecorder()
+		if ask("10.0.0.3", out, "/v1/announcements/current"); out.Code != 204 {
+			t.Errorf("beside two addresses that hold all places, another one gets %d", out.Code)
+		}
+	}
+	if lost.Load() != 1 {
+		t.Errorf("%d requests were ended for one more, want 1", lost.Load())
+	}
 	close(end)
 	asked.Wait()
 	out := httptest.NewRecorder()
 	if ask("10.0.0.1", out, "/v1/announcements/current"); out.Code != 204 {
 		t.Errorf("after they have ended, they get %d", out.Code)
 	}
+}
+
+// lost is how many callers who do not read were ended.
+var lost atomic.Int64
+
+// SetWriteDeadline is called with a time that is past to end the request.
+func (s *stuck) SetWriteDeadline(at time.Time) error {
+	if at.Before(time.Now()) {
+		lost.Add(1)
+	}
+	return nil
 }
 
 // stuck is a caller who does not read before end is closed.
@@ -309,6 +339,13 @@ func TestSlowSenders(t *testing.T) {
 		if out := ask(address, "POST", "/v1/reports", strings.NewReader(strings.Repeat("x", report))); out.Code != want {
 			t.Errorf("%s sends a report and gets %d, want %d", address, out.Code, want)
 		}
+	}
+	send("10.0.0.1", report-200)
+	send("10.0.0.2", report)
+	send("10.0.0.2", report)
+	arrive(4 * report)
+	if out := ask("10.0.0.3", "POST", "/v1/reports", strings.NewReader(strings.Repeat("x", report/2))); out.Code != 400 {
+		t.Errorf("beside two addresses whose reports fill the memory, another one sends its and gets %d", out.Code)
 	}
 	for _, in := range ends {
 		in.Close()
