@@ -27,6 +27,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), fault.Endings()...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	began := false
 	verb, err := command(&began).ExecuteContextC(ctx)
 	switch {

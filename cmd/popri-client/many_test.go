@@ -21,7 +21,7 @@ import (
 
 // TestManyClients: a server with a file of many clients sends a report for each train client, with a key and a record
 // of its own, to two aggregators of one process. The result is the sum of the clients' vectors. Validation clients do
-// not answer, a client whose texts are all too old reports zeros, and a second start sends nothing more.
+// not answer, one who is not enrolled is counted, a client whose texts are all too old reports zeros, and a second start sends nothing more.
 func TestManyClients(t *testing.T) {
 	folder := filepath.Join(golden.Folder(t, "sentence"), "mpnet")
 	encoder, err := spago.Open(folder)
@@ -34,6 +34,7 @@ func TestManyClients(t *testing.T) {
 	for i, text := range texts {
 		p.Clients = append(p.Clients, clients.Client{ID: fmt.Sprint("patient ", i), Split: clients.Train, Texts: []string{text}})
 	}
+	p.Clients = append(p.Clients, clients.Client{ID: "stranger", Split: clients.Train, Texts: []string{"who is this"}})
 	dir := t.TempDir()
 	private, keys, fed := filepath.Join(dir, "clients.parquet"), filepath.Join(dir, "keys"), filepath.Join(dir, "fed")
 	if err := clients.Write(private, p); err != nil {
@@ -45,10 +46,10 @@ func TestManyClients(t *testing.T) {
 	}
 	lines, _, err := run("", "answer", "--keygen", keys, "--texts", private)
 	again, _, errAgain := run("", "answer", "--keygen", keys, "--texts", private)
-	if err != nil || errAgain != nil || len(strings.Fields(lines)) != len(texts) || lines != again {
+	if err != nil || errAgain != nil || len(strings.Fields(lines)) != len(texts)+1 || lines != again {
 		t.Fatalf("enrolled by %q, then by %q (%v, %v)", lines, again, err, errAgain)
 	}
-	enrolled := testfile.Write(t, filepath.Join(dir, "enrolled.txt"), lines)
+	enrolled := testfile.Write(t, filepath.Join(dir, "enrolled.txt"), lines[:strings.LastIndex(strings.TrimSpace(lines), "\n")+1])
 	program(t, "aggregate", "both", "--identity", fed, "--enrolled", enrolled, "--state", filepath.Join(dir, "state"),
 		"--epsilon", "5", "--delta", "1e-3", "--insecure-seed", fmt.Sprint(seed))
 	untilHealthy(t, fed)
@@ -72,10 +73,10 @@ func TestManyClients(t *testing.T) {
 	if _, err := answer("--encoder", other); !fault.IsUser(err) || !strings.Contains(err.Error(), other) {
 		t.Errorf("another encoder's weights give %v", err)
 	}
-	if _, err := answer("--keys", t.TempDir()); !fault.IsUser(err) || !strings.Contains(err.Error(), "4 train clients") {
+	if _, err := answer("--keys", t.TempDir()); !fault.IsUser(err) || !strings.Contains(err.Error(), "5 train clients") {
 		t.Errorf("without keys: %v", err)
 	}
-	if said, err := answer(); err != nil || said != (client.Tally{Answered: len(texts)}) {
+	if said, err := answer(); err != nil || said != (client.Tally{Answered: len(texts), Unknown: 1}) {
 		t.Fatalf("%+v, %v", said, err)
 	}
 	checkSum(ctx, t, remotes, a, encoder, texts)

@@ -38,7 +38,7 @@ func readFolder(dir string, o Options, do func(Record) error) error {
 			id = strings.TrimSuffix(id, compressed)
 			id = strings.TrimSuffix(id, filepath.Ext(id))
 		}
-		if other, ok := owner[id]; ok {
+		if other, ok := owner[id]; ok && !o.OneClient {
 			return &Error{path: dir, err: fmt.Errorf("%s and %s would both be client %q", other, path, id)}
 		}
 		owner[id] = path

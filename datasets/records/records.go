@@ -82,6 +82,8 @@ type Options struct {
 	Dialect
 	Columns  Columns
 	Progress func(done, total int64) // in bytes or rows; may be nil
+	// OneClient says that all records are of one client, whose ID does not matter.
+	OneClient bool
 	// Bad is called with the error of a record behind which others can be read. If it returns nil, the record is passed
 	// over. May be nil.
 	Bad func(Position, *Error) error

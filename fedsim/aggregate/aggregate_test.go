@@ -610,7 +610,8 @@ func TestLostLedger(t *testing.T) {
 	}
 }
 
-// TestTornLog: a report that a crash cut short is not held, and those before it are.
+// TestTornLog: a report that a crash cut short is not held, nor one whose bytes a loss of power made zeros, and those
+// before it are.
 func TestTornLog(t *testing.T) {
 	w := newWorld(t, true)
 	w.announce()
@@ -625,6 +626,14 @@ func TestTornLog(t *testing.T) {
 		t.Errorf("%d reports are held, want 5", held)
 	}
 	w.upload(5, vector(5))
+	content = w.must(os.ReadFile(path)).([]byte)
+	clear(content[len(content)-len(content)/8:])
+	testfile.Write(t, path, content)
+	w.open(Leader)
+	if _, held, _, _ := w.sides[Leader].Counts(); held != 5 {
+		t.Errorf("%d reports are held after a loss of power, want 5", held)
+	}
+	w.upload(6, vector(6))
 	if _, reports, err := w.finish(); err != nil || reports != 6 {
 		t.Errorf("%d reports, %v", reports, err)
 	}

@@ -85,7 +85,8 @@ func openBatch(dir string) (*batch, error) {
 	return b, b.openLog()
 }
 
-// openLog finds the reports again. A last report that a crash cut short was never acknowledged and is removed.
+// openLog finds the reports again. While reports are taken, what a crash or a loss of power damaged is removed, with all
+// that follows: the other aggregator may hold shares of these reports, and none of them counts.
 func (b *batch) openLog() (err error) {
 	if b.log, err = os.OpenFile(b.path(reportsFile), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
@@ -95,7 +96,7 @@ func (b *batch) openLog() (err error) {
 		b.size = offset + 4 + int64(len(content))
 		return nil
 	})
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err != nil && b.frozen != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%s: %w", b.log.Name(), err)
 	}
 	return b.log.Truncate(b.size)

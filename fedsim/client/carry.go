@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -97,25 +98,33 @@ func Fetch(ctx context.Context, f *identity.Federation, dir string) (*aggregate.
 	return a, atomicfile.WriteBytes(filepath.Join(dir, announcementFile), a.Encode())
 }
 
-// Send uploads the reports in folders of clients.
-func Send(ctx context.Context, f *identity.Federation, dirs []string) error {
+// Send uploads the reports in folders of clients. What one of them lacks, or an aggregator refuses, does not keep the
+// others from being sent; the error names each.
+func Send(ctx context.Context, f *identity.Federation, dirs []string) (err error) {
 	remotes, err := connect(f)
 	if err != nil {
 		return err
 	}
-	for role, r := range remotes {
+	for _, r := range remotes {
 		defer r.Close()
-		for _, dir := range dirs {
-			content, err := os.ReadFile(filepath.Join(dir, reportFile(role)))
-			if err != nil {
-				return fault.User(err)
+	}
+	for _, dir := range dirs {
+		for role, r := range remotes {
+			content, failed := os.ReadFile(filepath.Join(dir, reportFile(role)))
+			if failed == nil {
+				failed = r.Report(ctx, content)
+			} else {
+				failed = fault.User(failed)
 			}
-			if err := r.Report(ctx, content); err != nil {
-				return fmt.Errorf("client: %s: the %s: %w", dir, role, err)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if failed != nil {
+				err = errors.Join(err, fmt.Errorf("client: %s: the %s: %w", dir, role, failed))
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 func connect(f *identity.Federation) (map[aggregate.Role]*service.Remote, error) {

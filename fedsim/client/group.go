@@ -35,15 +35,20 @@ type GroupOptions struct {
 // record and report, as if it had a machine of its own.
 type Group struct {
 	GroupOptions
-	remotes  map[aggregate.Role]carrier
-	encoders map[string]embedding.Encoder
+	remotes   map[aggregate.Role]carrier
+	encoders  map[string]embedding.Encoder
+	confirmed bool // by the first client's owner, for all
 }
 
 // Tally is what became of an announcement.
 type Tally struct {
 	Answered int `json:"clients_answered"`
 	Refused  int `json:"clients_beyond_budget"` // whose own ε is spent
+	Unknown  int `json:"clients_not_enrolled"`  // or revoked
 }
+
+// uploadRate is how many reports a second an aggregator takes from one address by default.
+const uploadRate = 50
 
 // NewGroup prepares to answer.
 func NewGroup(o GroupOptions) (*Group, error) {
@@ -99,57 +104,64 @@ func (g *Group) done(a *aggregate.Announcement) string {
 }
 
 // Answer has every train client answer an announcement. Called again, after a crash too, it continues with the clients
-// who have not. A client without a key is an error before anybody answers; one whose own budget is spent is counted. What
-// is sent when does not depend on the texts: all keys are asked about first, then all vectors are made, and after a
-// random time ([Responder.Answer]) all reports are sent.
+// who have not. A client without a key is an error before anybody answers; one whose own budget is spent, or whom the
+// aggregators do not know, is counted. What is sent when does not depend on the texts: all keys are asked about first,
+// then all vectors are made, and after a random time ([Responder.Answer]) all reports are sent.
 func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Tally, err error) {
 	unsent := filepath.Join(g.Keys, a.ID().String()+"."+begun)
 	_, err = os.Stat(unsent)
 	marked := err == nil
-	t, err := g.times(a, marked)
-	if err != nil {
-		return tally, err
-	}
-	path, err := fetch(ctx, g.remotes[aggregate.Leader], g.Record, a.Question)
-	if err != nil {
-		return tally, fmt.Errorf("client: %w", err)
-	}
-	q, _, err := aggregate.ReadQuestion(path)
-	if err != nil {
-		return tally, fmt.Errorf("client: %w", err)
-	}
 	all, err := g.allHaveKeys()
 	if err != nil {
 		return tally, err
 	}
+	t, err := g.times(a, marked, time.Duration(all)*time.Second/uploadRate)
+	if err != nil {
+		return tally, err
+	}
+	since, err := g.since(ctx, a)
+	if err != nil {
+		return tally, err
+	}
+	out := map[string]bool{} // the folders of clients who do not answer
 	each := func(use func(*Responder) error) error {
-		return eachTrainClient(g.Private, q.Since, func(c clients.Client) error {
+		return eachTrainClient(g.Private, since, func(c clients.Client) error {
 			r, err := g.responder(c)
 			if err != nil {
 				return err
 			}
-			if !r.sent(a) {
+			if !r.sent(a) && !out[r.Dir] {
 				err = use(r)
 			}
 			return errors.Join(err, r.Close(), ctx.Err())
 		})
 	}
-	if err := each(func(r *Responder) error { return r.checkEnrolled(ctx) }); err != nil {
+	err = each(func(r *Responder) error {
+		err := r.checkEnrolled(ctx)
+		if errors.Is(err, ErrNotEnrolled) && tally.Unknown < all-1 {
+			out[r.Dir], err = true, nil
+			tally.Unknown++
+		}
+		return err
+	})
+	if err != nil {
 		return tally, err
 	}
-	refused := map[string]bool{}
 	err = each(func(r *Responder) error {
-		r.enrolled = true
-		err := r.prepare(ctx, a, t.ready)
-		if errors.Is(err, ledger.ErrBudget) {
-			refused[r.Dir] = true
-			return nil
+		r.enrolled, r.confirmed, r.agreed = true, g.confirmed, g.agreed
+		_, err := r.reports(ctx, a, t.ready)
+		if err == nil {
+			err = r.charge(a)
 		}
-		if err == nil && g.Confirm != nil { // the first client's owner agreed for all
-			g.Confirm, g.agreed = nil, r.agreed
-		}
-		if err == nil && !marked {
-			marked, err = true, atomicfile.WriteBytes(unsent, a.Encode())
+		switch {
+		case errors.Is(err, ledger.ErrBudget):
+			out[r.Dir], err = true, nil
+			tally.Refused++
+		case err == nil:
+			g.confirmed, g.agreed = r.confirmed, r.agreed
+			if !marked {
+				marked, err = true, atomicfile.WriteBytes(unsent, a.Encode())
+			}
 		}
 		return err
 	})
@@ -159,9 +171,6 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 	var final []error // of clients whom the aggregators refuse; the others send
 	if err == nil {
 		err = each(func(r *Responder) error {
-			if refused[r.Dir] {
-				return nil
-			}
 			err := r.send(ctx, a)
 			if errors.As(err, new(*service.Refused)) {
 				final, err = append(final, err), nil
@@ -172,11 +181,24 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 	if err != nil {
 		return tally, errors.Join(append(final, err)...)
 	}
-	tally = Tally{Answered: all - len(refused) - len(final), Refused: len(refused)}
+	tally.Answered = all - len(out) - len(final)
 	if err := os.Remove(unsent); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return tally, err
 	}
 	return tally, errors.Join(append(final, atomicfile.WriteBytes(g.done(a), nil))...)
+}
+
+// since is the date from which on texts count, by an announcement's question.
+func (g *Group) since(ctx context.Context, a *aggregate.Announcement) (string, error) {
+	path, err := fetch(ctx, g.remotes[aggregate.Leader], g.Record, a.Question)
+	if err != nil {
+		return "", fmt.Errorf("client: %w", err)
+	}
+	q, _, err := aggregate.ReadQuestion(path)
+	if err != nil {
+		return "", fmt.Errorf("client: %w", err)
+	}
+	return q.Since, nil
 }
 
 // responder answers for one client.

@@ -143,6 +143,9 @@ func (r *Responder) Spent() (float64, error) { return r.ledger.Spent() }
 // Next waits for an announcement that this client has not answered. Both aggregators must announce it. One whose reports
 // this client has made and not sent comes first, until its deadline, whatever is announced now.
 func (r *Responder) Next(ctx context.Context, every time.Duration) (*aggregate.Announcement, error) {
+	if r.Folder != "" { // also if it was answered: the carrier may have lost the reports
+		return r.remotes[aggregate.Leader].Current(ctx)
+	}
 	if a := unfinished(r.Dir); a != nil {
 		return a, nil
 	}
@@ -216,12 +219,15 @@ func (r *Responder) has(a *aggregate.Announcement, name string) bool {
 // Answering again, after a crash too, charges nothing more and sends the same bytes. When it uploads does not depend on
 // the texts: a vector that takes more than half of the time that the round leaves is replaced by zeros.
 func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error {
-	t, err := r.times(a, r.has(a, begun))
+	t, err := r.times(a, r.has(a, begun), 0)
 	if err == nil {
-		err = r.prepare(ctx, a, t.ready)
+		_, err = r.reports(ctx, a, t.ready)
 	}
 	if err == nil {
 		err = t.wait(ctx)
+	}
+	if err == nil {
+		err = r.charge(a)
 	}
 	if err != nil {
 		return err
@@ -229,15 +235,7 @@ func (r *Responder) Answer(ctx context.Context, a *aggregate.Announcement) error
 	return r.send(ctx, a)
 }
 
-// prepare makes the reports, writes them to the client's disk and charges the client's own record.
-func (r *Responder) prepare(ctx context.Context, a *aggregate.Announcement, ready time.Time) error {
-	if _, err := r.reports(ctx, a, ready); err != nil {
-		return err
-	}
-	return r.charge(a)
-}
-
-// send uploads the reports that [Responder.prepare] made.
+// send uploads the reports that were made and charged.
 func (r *Responder) send(ctx context.Context, a *aggregate.Announcement) error {
 	reports, err := r.reports(ctx, a, time.Time{})
 	if err != nil {
@@ -254,7 +252,7 @@ func (r *Responder) send(ctx context.Context, a *aggregate.Announcement) error {
 	if final := new(service.Refused); errors.As(refused, &final) && ctx.Err() == nil {
 		return errors.Join(refused, r.remove(a, begun)) // it would be refused again
 	}
-	if refused != nil {
+	if refused != nil || r.Folder != "" { // from where the reports may be made again
 		return refused
 	}
 	if err := atomicfile.WriteBytes(r.path(a, "sent"), nil); err != nil {
@@ -272,12 +270,15 @@ func (r *Responder) remove(a *aggregate.Announcement, name string) error {
 	return nil
 }
 
+// ErrNotEnrolled marks a client of whom an aggregator takes no reports.
+var ErrNotEnrolled = errors.New("does not know this client's key")
+
 // checkEnrolled refuses a client whose key the aggregators do not know, before it is charged.
 func (r *Responder) checkEnrolled(ctx context.Context) error {
 	for _, role := range aggregate.Roles {
 		if !r.enrolled && !r.remotes[role].Enrolled(ctx, r.Key.Public().(ed25519.PublicKey)) {
-			return fault.Userf("client: the %s does not know this client's key: the federation's operator must add "+
-				"its line to enrolled.txt. Nothing was charged", role)
+			return fault.Userf("client: the %s %w, or its line was revoked: the federation's operator must add its line to "+
+				"enrolled.txt. Nothing was charged", role, ErrNotEnrolled)
 		}
 	}
 	return nil
@@ -355,8 +356,11 @@ func (r *Responder) affordable(a *aggregate.Announcement) error {
 	return r.recorded(a, (*ledger.Ledger).Covers)
 }
 
-// charge charges the client's own record with an answer, once.
+// charge charges the client's own record with an answer, once, if it can still be sent.
 func (r *Responder) charge(a *aggregate.Announcement) error {
+	if !time.Now().Before(a.Ends()) {
+		return fmt.Errorf("client: the deadline of round %d is past. Nothing new was charged", a.Round)
+	}
 	return r.recorded(a, (*ledger.Ledger).Pay)
 }
 
@@ -399,8 +403,10 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement, ready
 	}
 	steps, texts, err := r.inTime(ctx, a, ready, func(ctx context.Context) ([]int64, int, error) {
 		texts, err := r.Texts(q.Since)
-		if err != nil { // the owner was told at the start; here, nothing that can be seen may depend on the texts
-			texts = nil
+		if err != nil { // nothing that others can see may depend on the texts
+			if texts = nil; r.Tell != nil {
+				r.Tell(fmt.Sprintf("round %d: the texts cannot be read, so the vector is zeros: %v", a.Round, err))
+			}
 		}
 		steps, err := compute.steps(ctx, asked, texts, grid)
 		return steps, len(texts), err

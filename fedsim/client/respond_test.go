@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"popri/accountant/ledger"
+	"popri/datasets/clients"
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/internal/fault"
@@ -33,12 +35,13 @@ type world struct {
 	asked   *aggregate.Announcement
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld makes a world whose encoder is fitted on some texts and more.
+func newWorld(t *testing.T, more ...string) *world {
 	t.Helper()
 	w := &world{T: t, Federation: testfederation.New(t, 2, nil)}
 	var err error
-	if w.encoder, err = embedding.FitHashing([]string{"snow at night", "a quiet harbour", "rain in the north"},
-		embedding.HashingConfig{}); err != nil {
+	fitted := append(more, "snow at night", "a quiet harbour", "rain in the north")
+	if w.encoder, err = embedding.FitHashing(fitted, embedding.HashingConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	mean, err := scoring.NewMean(w.encoder.Dim(), scoring.MeanOptions{Full: true, Bound: 1}, "k")
@@ -202,6 +205,16 @@ func TestOwnerDecides(t *testing.T) {
 		t.Errorf("%v, charges %+v", err, r.ledger.Entries())
 	}
 	agrees = true
+	late := *w.asked
+	late.Deadline = uint64(time.Now().Add(2 * time.Second).Unix())
+	wait := r.Confirm
+	r.Confirm = func(offer Offer) error {
+		time.Sleep(time.Until(late.Ends()))
+		return wait(offer)
+	}
+	if err := r.Answer(t.Context(), &late); err == nil || len(r.ledger.Entries()) != 0 {
+		t.Errorf("agreed after the deadline: %v, charges %+v", err, r.ledger.Entries())
+	}
 	if err := r.Answer(t.Context(), w.asked); err != nil || asked != 2 {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
@@ -304,6 +317,43 @@ func TestAnnouncedEncoder(t *testing.T) {
 	}
 }
 
+// TestGroupIsAskedAgain: the owner of many clients' texts is asked once for all of them, and again for another encoder.
+func TestGroupIsAskedAgain(t *testing.T) {
+	w, other := newWorld(t), newWorld(t, "wind from the west")
+	dir := t.TempDir()
+	o := GroupOptions{Private: filepath.Join(dir, "clients.parquet"), Keys: filepath.Join(dir, "keys"),
+		Record: filepath.Join(dir, "record"), ResponderOptions: ResponderOptions{Federation: w.Federation.Federation, Epsilon: 9,
+			Delta: 1e-3, Open: embedding.LoadSaved, AtOnce: true}}
+	var offered []string
+	o.Confirm = func(offer Offer) error {
+		offered = append(offered, offer.Encoder)
+		return nil
+	}
+	p := &clients.Population{Name: "p", Unit: "u"}
+	for _, id := range []string{"a", "b"} {
+		p.Clients = append(p.Clients, clients.Client{ID: id, Split: clients.Train, Texts: []string{"rain"}})
+	}
+	if err := errors.Join(clients.Write(o.Private, p), EnrolGroup(o.Keys, o.Private, func(string) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	g, err := NewGroup(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log, want []string
+	seen := observer{slices.Concat(w.files, other.files), &log, time.Now()}
+	g.remotes = map[aggregate.Role]carrier{aggregate.Leader: seen, aggregate.Helper: seen}
+	for _, a := range []*aggregate.Announcement{w.asked, other.asked} {
+		if tally, err := g.Answer(t.Context(), a); err != nil || tally != (Tally{Answered: 2}) {
+			t.Fatalf("%+v, %v", tally, err)
+		}
+		want = append(want, hex.EncodeToString(a.Encoder))
+	}
+	if !slices.Equal(offered, want) {
+		t.Errorf("the owner was asked about the encoders %q, want %q", offered, want)
+	}
+}
+
 // TestNotEnrolled: a client whose key is not enrolled is told so before it is charged.
 func TestNotEnrolled(t *testing.T) {
 	w := newWorld(t)
@@ -328,6 +378,50 @@ func TestCarriedFiles(t *testing.T) {
 	testfile.Write(t, filepath.Join(dir, hex.EncodeToString(hash[:])), "another")
 	if _, err := fetch(t.Context(), folder{dir, aggregate.Leader}, t.TempDir(), hash[:]); !fault.IsUser(err) {
 		t.Errorf("another file is taken: %v", err)
+	}
+}
+
+// TestLostOnTheWay: reports that another carrier lost are made again, with the same bytes and one charge, and a folder
+// without reports does not keep another one's from being sent.
+func TestLostOnTheWay(t *testing.T) {
+	w := newWorld(t)
+	for _, role := range aggregate.Roles {
+		w.announce(role, w.asked)
+	}
+	dir, empty := t.TempDir(), t.TempDir()
+	if _, err := Fetch(t.Context(), w.Federation.Federation, dir); err != nil {
+		t.Fatal(err)
+	}
+	r := w.responder(t.TempDir(), func(o *ResponderOptions) { o.Folder = dir })
+	var sent [2]string
+	for i := range sent {
+		a, err := r.Next(t.Context(), time.Hour)
+		if err == nil {
+			err = r.Answer(t.Context(), a)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, role := range aggregate.Roles {
+			path := filepath.Join(dir, reportFile(role))
+			if sent[i] += string(testfile.Read(t, path)); i == 0 {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if sent[0] != sent[1] || len(r.ledger.Entries()) != 1 {
+		t.Errorf("the second reports have the bytes of the first: %v; charges %+v", sent[0] == sent[1], r.ledger.Entries())
+	}
+	if err := Send(t.Context(), w.Federation.Federation, []string{empty, dir}); err == nil || !strings.Contains(err.Error(), empty) ||
+		strings.Contains(err.Error(), dir+":") {
+		t.Errorf("a folder without reports: %v", err)
+	}
+	for _, role := range aggregate.Roles {
+		if _, held, _, _ := w.Aggregator(role).Counts(); held != 1 {
+			t.Errorf("the %s holds %d reports, want 1", role, held)
+		}
 	}
 }
 

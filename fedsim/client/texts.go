@@ -35,7 +35,7 @@ func (s Source) Read(since string) ([]string, error) {
 	case s.Path == "-":
 		err = paragraphs(s.In, func(text string) { add(text, "") })
 	default:
-		o := records.Options{Bad: func(_ records.Position, err *records.Error) error {
+		o := records.Options{OneClient: s.Client == "", Bad: func(_ records.Position, err *records.Error) error {
 			if s.Damaged != nil {
 				s.Damaged(err)
 			}

@@ -42,7 +42,7 @@ So was mine.
 func TestTexts(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"mail.mbox": mails, "notes/a.txt": "one\n\ntwo\n",
-		"notes/b.txt": "three\n", "clients.jsonl": `{"client_id":"a","text":"mine","date":"2024-05-01"}` + "\n" +
+		"notes/b.txt": "three\n", "both/todo.md": "four\n", "both/todo.txt": "five\n", "clients.jsonl": `{"client_id":"a","text":"mine","date":"2024-05-01"}` + "\n" +
 			`{"client_id":"b","text":"not mine"}` + "\n" +
 			`{"client_id":"a","text":"mine too"}` + "\n"} {
 		testfile.Write(t, filepath.Join(dir, name), content)
@@ -56,6 +56,7 @@ func TestTexts(t *testing.T) {
 		{Source{Path: "mail.mbox"}, "2024-01-02", []string{"Rain again.", "So was mine."}},
 		{Source{Path: "mail.mbox", Most: 1}, "", []string{"So was mine."}},
 		{Source{Path: "notes"}, "", []string{"one", "two", "three"}},
+		{Source{Path: "both"}, "", []string{"four", "five"}},
 		{Source{Path: "clients.jsonl", Client: "a"}, "", []string{"mine", "mine too"}},
 		{Source{Path: "clients.jsonl", Client: "a"}, "2024-06-01", []string{"mine too"}}, // without a date it counts
 		{Source{Path: "-", In: strings.NewReader("\n\none\nline\n\n\ntwo")}, "", []string{"one line", "two"}},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,22 +26,25 @@ type times struct{ ready, send time.Time }
 // clients are slow, or is too late.
 const leastWindow = 10 * time.Second
 
-// times divides what a round leaves: half for the vector, and a random part of the rest, without its last tenth, which
-// uploads may need. An answer that was begun is sent however little is left.
-func (o ResponderOptions) times(a *aggregate.Announcement, begun bool) (times, error) {
+// ErrTooShort marks an announcement that comes too late for an answer.
+var ErrTooShort = errors.New("too short to hide how long the texts take. Nothing new was charged")
+
+// times divides what a round leaves: half for the vector, and a random part of the rest, without its last tenth and what
+// uploads take. An answer that was begun is sent however little is left.
+func (o ResponderOptions) times(a *aggregate.Announcement, begun bool, uploads time.Duration) (times, error) {
 	left := time.Until(a.Ends())
 	switch {
 	case o.AtOnce:
 		return times{ready: a.Ends()}, nil
 	case left < leastWindow && !begun:
-		return times{}, fmt.Errorf("client: round %d ends in %v: less than %v is too short to hide how long the texts take. "+
-			"Nothing new was charged", a.Round, left.Round(time.Second), leastWindow)
+		return times{}, fmt.Errorf("client: round %d ends in %v: less than %v is %w", a.Round, left.Round(time.Second),
+			leastWindow, ErrTooShort)
 	}
 	ready := time.Now().Add(left / 2)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	part := float64(binary.LittleEndian.Uint64(random[:])>>11) / (1 << 53)
-	return times{ready, ready.Add(time.Duration(0.9 * part * float64(left/2)))}, nil
+	return times{ready, ready.Add(time.Duration(part * max(0, 0.9*float64(left/2)-float64(uploads))))}, nil
 }
 
 // wait waits for the time to send.

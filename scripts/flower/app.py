@@ -5,11 +5,12 @@ sees none of what they say.
 The program is $POPRI (popri, or popri-client with "answer" for "client"), $POPRI_FEDERATION is federation.json. A
 node's folder is its node-config "home", or for simulated nodes $POPRI_HOMES/PARTITION: it holds client.key, the folder
 texts, and record, which the client makes. $POPRI_BUDGET is "--epsilon E --delta D"; a node's operator agrees
-beforehand (--yes --announced-encoder).
+beforehand (--yes --announced-encoder). The ServerApp waits $POPRI_TIMEOUT seconds for nodes (600): less than the round has.
 """
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -33,7 +34,8 @@ def packed(folder, names="*"):
 def unpack(message, folder):
     folder.mkdir()
     for name, content in message.content["files"].items():
-        (folder / pathlib.PurePath(name).name).write_bytes(content)
+        if re.fullmatch(r"[\w-]+(\.\w+)?", name):  # no path
+            (folder / name).write_bytes(content)
     return folder
 
 
@@ -47,10 +49,14 @@ def carry(grid, context):
         asked = pathlib.Path(work, "asked")
         popri("aggregate", "fetch", "--federation", federation, "--out", asked)
         nodes = list(grid.get_node_ids())
-        replies = grid.send_and_receive([Message(packed(asked), dst_node_id=n, message_type=QUESTION) for n in nodes])
+        replies = grid.send_and_receive([Message(packed(asked), dst_node_id=n, message_type=QUESTION) for n in nodes],
+                                        timeout=float(os.environ.get("POPRI_TIMEOUT", 600)))
         answers = [unpack(r, pathlib.Path(work, str(r.metadata.src_node_id))) for r in replies if not r.has_error()]
         print(f"{len(answers)} of {len(nodes)} nodes answer")
-        popri("aggregate", "send", "--federation", federation, *answers)
+        try:
+            popri("aggregate", "send", "--federation", federation, *answers)
+        except RuntimeError as e:  # names the nodes whose reports are not held; the others' count
+            print(e)
 
 
 client = ClientApp()

@@ -15,6 +15,7 @@ import (
 
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
+	"popri/fedsim/aggregate/service"
 	"popri/fedsim/client"
 	"popri/internal/fault"
 	"popri/model/embedding"
@@ -64,7 +65,7 @@ The time of an upload does not depend on the texts. The vector has half of the t
 it is not ready then. The reports are sent at a random time of the other half.
 
 --texts is a file of client texts (Parquet, JSON lines, CSV), a folder of text files, a mailbox (.mbox), or - for paragraphs on
-standard input. The newest 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
+standard input. The last 10 000 texts count, or as many as --most says. Each text weighs less if there are more; the vector's
 length is bounded all the same.
 
 --folder answers for another carrier than HTTPS, such as Flower: the announcement and its files, which "popri aggregate fetch"
@@ -268,21 +269,31 @@ func (f *clientFlags) recordOf(name string) (string, error) {
 	return filepath.Join(config, "popri", "clients", name), nil
 }
 
-// answer answers one question, or all until the command ends, with a line of output for each.
+// answer answers one question, or all until the command ends, with a line of output for each. A question that comes too
+// late, by this machine's clock or an aggregator's, ends nothing.
 func (f *clientFlags) answer(cmd *cobra.Command,
 	next func(context.Context, time.Duration) (*aggregate.Announcement, error),
 	respond func(context.Context, *aggregate.Announcement) (any, error)) error {
+	var missed aggregate.ID
 	for {
 		a, err := next(cmd.Context(), f.every)
 		if err != nil {
 			return err
 		}
 		line, err := respond(cmd.Context(), a)
-		if err != nil && (f.once || time.Now().Before(a.Ends())) {
+		late := errors.Is(err, client.ErrTooShort) || service.OutcomeOf(err) == aggregate.Late
+		if err != nil && (f.once || !late && time.Now().Before(a.Ends())) {
 			return err
 		}
-		if err != nil { // too late for this one
-			fmt.Fprintf(cmd.ErrOrStderr(), "round %d was not answered: %v\n", a.Round, err)
+		if err != nil {
+			if a.ID() != missed {
+				fmt.Fprintf(cmd.ErrOrStderr(), "round %d was not answered: %v\n", a.Round, err)
+			}
+			missed = a.ID()
+			select { // it may be announced for a while
+			case <-cmd.Context().Done():
+			case <-time.After(f.every):
+			}
 			continue
 		}
 		if err := answer(cmd, line); err != nil || f.once {

@@ -180,13 +180,15 @@ func ReadClientKey(path string) (ed25519.PrivateKey, error) {
 const revokedPrefix = "revoked "
 
 // ReadEnrolled reads the list of enrolled clients: a public key a line; empty lines and those that begin with # do not
-// count. A client whose line begins with "revoked" stays among the keys, because what was released depends on it.
+// count, and a key that is there twice counts once. A client with a line that begins with "revoked" stays among the keys,
+// because what was released depends on it.
 func ReadEnrolled(path string) (keys, revoked []ed25519.PublicKey, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fault.User(err)
 	}
 	defer f.Close()
+	seen := map[string]bool{}
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -198,7 +200,10 @@ func ReadEnrolled(path string) (keys, revoked []ed25519.PublicKey, err error) {
 		if err != nil || len(key) != ed25519.PublicKeySize {
 			return nil, nil, fault.Userf("%s: line %d is %.60q, want the base64 of a client's public key", path, n, line)
 		}
-		if keys = append(keys, key); out {
+		if !seen[string(key)] {
+			keys = append(keys, key)
+		}
+		if seen[string(key)] = true; out {
 			revoked = append(revoked, key)
 		}
 	}

@@ -97,11 +97,12 @@ func TestOwnKeys(t *testing.T) {
 	}
 }
 
-// TestRevoked: a revoked client stays on the list, on which the ledger goes by, and is named apart.
+// TestRevoked: a revoked client stays on the list, on which the ledger goes by, and is named apart; a client that is there
+// twice counts once.
 func TestRevoked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), EnrolledFile)
 	one, two := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
-	testfile.Write(t, path, one+"\nrevoked "+two+"\n")
+	testfile.Write(t, path, one+"\nrevoked "+two+"\n"+one+"\n"+two+"\n")
 	keys, revoked, err := ReadEnrolled(path)
 	if err != nil || len(keys) != 2 || len(revoked) != 1 || !revoked[0].Equal(keys[1]) {
 		t.Errorf("%d keys, %d revoked: %v", len(keys), len(revoked), err)
