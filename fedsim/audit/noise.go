@@ -123,11 +123,11 @@ func (r *Report) testNoise(rounds func(round int) (Round, error)) error {
 func (r *Report) reject(what string, n NoiseTest) {
 	switch {
 	case n.tooLittle():
-		r.problem("%s is %s of what was charged, in the part that no true sum reaches: with the charged noise, so "+
+		r.problem("%s is %s of what was to be added, in the part that no true sum reaches: with that noise, so "+
 			"little has a probability of %.2g.",
 			what, accountant.RoundUp(n.Ratio, 3), n.Less)
 	case n.tooMuch():
-		r.problem("%s is %s times what was charged, in the part that no true sum reaches: with the charged noise, so "+
+		r.problem("%s is %s times what was to be added, in the part that no true sum reaches: with that noise, so "+
 			"much has a probability of %.2g. "+
 			"The release is not a sum of such vectors.", what, accountant.RoundDown(n.Ratio, 3), n.More)
 	}
@@ -211,8 +211,8 @@ func (r *Report) nearZero(f foundRelease) string {
 		}
 		p := atLeast(near, n, math.Erf(d/math.Sqrt2)+f.release.Step/std)
 		if least = min(least, p*float64(len(distances))); p < falseAlarms/float64(2*len(distances)*len(r.found)) {
-			r.problem("%s has less noise than was charged: %.3g of its %d values are within %.3g standard deviations of "+
-				"zero, of which the charged noise alone gives %.3g at most (p = %.2g).", f.name, near/n,
+			r.problem("%s has less noise than was to be added: %.3g of its %d values are within %.3g standard deviations of "+
+				"zero, of which that noise alone gives %.3g at most (p = %.2g).", f.name, near/n,
 				len(f.release.Sum), d, math.Erf(d/math.Sqrt2), p)
 			break
 		}
@@ -272,11 +272,11 @@ func (r *Report) NoiseWords() []string {
 	if p := r.NoisePooled; p != nil {
 		out = append(out, fmt.Sprintf("The noise was measured where it can be told from the clients' vectors, "+
 			"in the part of a release that no true sum reaches: over %s, "+
-			"with %d degrees of freedom, its standard deviation is %.4g of the charged one (p = %.3g).",
+			"with %d degrees of freedom, its standard deviation is %.4g of the planned one (p = %.3g).",
 			quote.Count(len(r.Noise), "release", ""), p.Freedom, p.Ratio, min(1, 2*min(p.Less, p.More))),
-			fmt.Sprintf("Noise of %s of the charged one, or less, would have been found with a probability of 99 %% "+
+			fmt.Sprintf("Noise of %s of the planned one, or less, would have been found with a probability of 99 %% "+
 				"(%s in a single release); "+
-				"a run with the noise that it charges fails with a probability of %g.",
+				"a run with the planned noise fails with a probability of %g.",
 				accountant.RoundDown(p.Finds, 3), r.single(), float64(falseAlarms)),
 			"Who forges a release and has the clients' texts can evade this test: the noise in the rest is not "+
 				"measured.")

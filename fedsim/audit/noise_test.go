@@ -163,8 +163,8 @@ func TestNoiseIsMeasured(t *testing.T) {
 			change func([]float64)
 			want   string
 		}{
-			"halved": {scaled(0.5), "of what was charged"},
-			"zeroed": {scaled(0), "of what was charged"},
+			"halved": {scaled(0.5), "of what was to be added"},
+			"zeroed": {scaled(0), "of what was to be added"},
 			"others": {scaled(3), "not a sum of such vectors"},
 		} {
 			f := measured(t, forged(t, dir, c.change))
@@ -301,7 +301,7 @@ func TestPowerOfTheNoiseTest(t *testing.T) {
 	if !(n.Finds > 0.87 && n.Finds < 0.89) || n.Ratio != 1 || n.Less < 0.4 || n.Less > 0.6 {
 		t.Errorf("%+v", n)
 	}
-	t.Logf("one release of 2000 samples, rank 128: noise of %.4f or less of the charged one is found", n.Finds)
+	t.Logf("one release of 2000 samples, rank 128: noise of %.4f or less of the planned one is found", n.Finds)
 	random := rng.New(5, t.Name())
 	found, alarms := 0, 0
 	const trials = 1000

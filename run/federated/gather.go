@@ -35,13 +35,22 @@ func (a *Aggregators) of() map[aggregate.Role]*service.Remote {
 	return map[aggregate.Role]*service.Remote{aggregate.Leader: a.Leader, aggregate.Helper: a.Helper}
 }
 
-// both does the same with both at once.
-func (a *Aggregators) both(do func(aggregate.Role, *service.Remote) error) error {
+// both does the same with both at once. If one refuses, the other is not waited for.
+func (a *Aggregators) both(ctx context.Context, do func(context.Context, aggregate.Role, *service.Remote) error) error {
+	either, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var done sync.WaitGroup
 	errs := make([]error, len(aggregate.Roles))
 	for i, role := range aggregate.Roles {
 		done.Go(func() {
-			if err := do(role, a.of()[role]); err != nil {
+			err := do(either, role, a.of()[role])
+			switch {
+			case errors.As(err, new(*service.Refused)):
+				cancel()
+			case errors.Is(err, context.Canceled) && ctx.Err() == nil:
+				return // the other one refuses
+			}
+			if err != nil {
 				errs[i] = fmt.Errorf("the %s: %w", role, err)
 			}
 		})
@@ -91,7 +100,9 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		if err != nil {
 			return nil, 0, err
 		}
-		err = to.both(func(_ aggregate.Role, remote *service.Remote) error { return announce(ctx, remote, a, asked) })
+		err = to.both(ctx, func(ctx context.Context, _ aggregate.Role, remote *service.Remote) error {
+			return announce(ctx, remote, a, asked)
+		})
 		if err != nil {
 			return nil, 0, g.over(err)
 		}
@@ -101,7 +112,7 @@ func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, cl
 		}
 		shares := map[aggregate.Role]*aggregate.Share{}
 		var lock sync.Mutex
-		err = to.both(func(role aggregate.Role, remote *service.Remote) error {
+		err = to.both(ctx, func(ctx context.Context, role aggregate.Role, remote *service.Remote) error {
 			share, err := remote.Share(ctx, a.ID())
 			lock.Lock()
 			defer lock.Unlock()
