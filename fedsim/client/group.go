@@ -66,6 +66,7 @@ func NewGroup(o GroupOptions) (*Group, error) {
 		return nil, err
 	}
 	g := &Group{GroupOptions: o, remotes: remotes, encoders: map[string]embedding.Encoder{}}
+	g.fetched = map[string]string{}
 	open := o.Open
 	g.Open = func(path string) (embedding.Encoder, error) { // once for all clients
 		if e := g.encoders[path]; e != nil {
@@ -212,7 +213,7 @@ func (g *Group) responder(c clients.Client) (*Responder, error) {
 		texts = texts[len(texts)-g.Most:]
 	}
 	o := g.ResponderOptions
-	o.Key, o.Files, o.carriers = key, g.Record, g.remotes
+	o.Key, o.Files, o.carriers, o.fetched = key, g.Record, g.remotes, g.fetched
 	o.Dir = filepath.Join(g.Record, fmt.Sprintf("%x", key.Public())[:16])
 	o.Texts = func(string) ([]string, error) { return texts, nil }
 	return NewResponder(o)

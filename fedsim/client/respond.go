@@ -61,6 +61,8 @@ type ResponderOptions struct {
 	agreed []byte
 	// enrolled says that both aggregators know the key.
 	enrolled bool
+	// fetched has the paths of files whose hashes were compared, for all clients of a machine.
+	fetched map[string]string
 	// Folder, if not "", has the announcement and its files ([Fetch]), and gets the reports ([Send]), for another
 	// carrier than HTTPS.
 	Folder string
@@ -441,8 +443,14 @@ func (r *Responder) vector(ctx context.Context, a *aggregate.Announcement, ready
 }
 
 // fetch is the path of a file that was announced by its hash.
-func (r *Responder) fetch(ctx context.Context, hash []byte) (string, error) {
-	return fetch(ctx, r.remotes[aggregate.Leader], r.Files, hash)
+func (r *Responder) fetch(ctx context.Context, hash []byte) (path string, err error) {
+	if path = r.fetched[string(hash)]; path != "" {
+		return path, nil
+	}
+	if path, err = fetch(ctx, r.remotes[aggregate.Leader], r.Files, hash); err == nil && r.fetched != nil {
+		r.fetched[string(hash)] = path
+	}
+	return path, err
 }
 
 // fetch gets a file that was announced by its hash from a carrier, once, and returns its path in dir.
