@@ -16,6 +16,7 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -73,13 +74,7 @@ type Result struct {
 }
 
 // Verdict joins the verdicts of all runs.
-func (a Result) Verdict() error {
-	var faults []error
-	for _, run := range a.Runs {
-		faults = append(faults, run.Verdict())
-	}
-	return errors.Join(faults...)
-}
+func (a Result) Verdict() error { return errors.Join(numeric.Map(a.Runs, Audited.Verdict)...) }
 
 // Runs audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be
 // read; problems of a run are in its Problems.

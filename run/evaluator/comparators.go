@@ -69,7 +69,7 @@ func (r *Comparators) Keys() []string {
 		keys = append(keys, evaluation.KeyUntrained)
 	}
 	keys = append(keys, d.Name)
-	if public, written := parts(r.mixes); len(public) > 0 && len(written) > 0 {
+	if public, written := Parts(r.mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
 	}
 	if classifies(r.Config) {
@@ -96,7 +96,7 @@ func (r *Comparators) Sources(ctx context.Context, keys []string) (list []downst
 
 // productName is what tables call a product. It says how much of it is public text, where the method writes text, too.
 func productName(d method.Description, epsilon float64, product []sampling.Row) string {
-	if public, _ := parts(product); d.Mixes && len(public) > 0 {
+	if public, _ := Parts(product); d.Mixes && len(public) > 0 {
 		return fmt.Sprintf("%s's synthetic set, %.0f %% public text (ε = %g)", d.Title,
 			100*float64(len(public))/float64(len(product)), epsilon)
 	}
@@ -105,7 +105,7 @@ func productName(d method.Description, epsilon float64, product []sampling.Row) 
 
 func (r *Comparators) source(ctx context.Context, key string) (downstream.Source, error) {
 	d := methods.Of(r.Config)
-	public, own := parts(r.mixes)
+	public, own := Parts(r.mixes)
 	written := func(name string, texts []sampling.Row) downstream.Source {
 		return Source(r.Config, key, name, texts)
 	}
@@ -115,7 +115,7 @@ func (r *Comparators) source(ctx context.Context, key string) (downstream.Source
 		return written("untuned model's text", untuned), err
 	case evaluation.KeyUntrained:
 		untrained, err := r.Untrained(ctx)
-		if public, own := parts(r.product); len(own) > 0 { // with the same public texts as the synthetic set
+		if public, own := Parts(r.product); len(own) > 0 { // with the same public texts as the synthetic set
 			untrained = append(public, untrained...)
 		}
 		return written("the same without training", untrained), err
@@ -153,8 +153,8 @@ func (r *Comparators) allPublic() (string, error) {
 	return name, nil
 }
 
-// parts returns the public texts of a product and those that a model wrote.
-func parts(product []sampling.Row) (public, written []sampling.Row) {
+// Parts returns the public texts of a product and those that a model wrote.
+func Parts(product []sampling.Row) (public, written []sampling.Row) {
 	for _, row := range product {
 		if row.Finish == sampling.Public {
 			public = append(public, row)

@@ -9,6 +9,7 @@ import (
 
 	"popri/eval/incontext"
 	"popri/eval/metrics"
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tokenizer"
 )
@@ -116,11 +117,9 @@ func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels [
 	if err != nil {
 		return nil, err
 	}
-	out := make([]incontext.Example, len(lists))
-	for i, d := range drawn {
-		out[i] = w.read(w.tokenizer.Decode(d[0].IDs, true), labels)
-	}
-	return out, nil
+	return numeric.Map(drawn, func(samples []lm.Sample) incontext.Example {
+		return w.read(w.tokenizer.Decode(samples[0].IDs, true), labels)
+	}), nil
 }
 
 func (w writer) read(text string, labels []string) incontext.Example {

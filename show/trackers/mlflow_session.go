@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 )
 
@@ -269,10 +270,9 @@ func metricName(key string) string {
 
 // log sends points.
 func (s *mlflowSession) log(ctx context.Context, points []Point) error {
-	list := make([]fields, len(points))
-	for i, p := range points {
-		list[i] = fields{"key": metricName(p.Key), "value": p.Value, "timestamp": p.Time.UnixMilli(), "step": p.Step}
-	}
+	list := numeric.Map(points, func(p Point) fields {
+		return fields{"key": metricName(p.Key), "value": p.Value, "timestamp": p.Time.UnixMilli(), "step": p.Step}
+	})
 	return s.server.call(ctx, "POST", "runs/log-batch", fields{"run_id": s.state.RunID, "metrics": list}, nil)
 }
 
