@@ -174,13 +174,9 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 	step = math.Min(step, 100*accuracy*math.Max(aim, math.Min(5, 0.1*math.Cbrt(n)))/math.Sqrt(10*n))
 	cut := math.Max(1e-7*delta/n, 1e-300)
 
-	var pairs []pair
-	for _, e := range events {
-		made, err := e.pair(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		pairs = append(pairs, made)
+	pairs, err := numeric.TryMap(events, func(e Event) (pair, error) { return e.pair(r) })
+	if err != nil {
+		return nil, nil, err
 	}
 	if mu > 0 {
 		pairs = append(pairs, sampledPair(1, 1, 1/mu))

@@ -151,11 +151,6 @@ func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
 // maxGameRounds keeps the game of a long run short. The claimed ε is then for this number of rounds.
 const maxGameRounds = 50
 
-// ask is the run's query about the samples of a game.
-func (a *Audited) ask(samples embedding.Matrix, loose float64) (query.Query, error) {
-	return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
-}
-
 // play plays the canary game with the run's query, clipping and noise, over as many rounds as the run was charged for.
 // Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
 // charges or without noise plays no game.
@@ -179,7 +174,9 @@ func (a *Audited) play(g fedsim.Game) error {
 			g.Picks, g.Slack = e.Picks, e.Slack
 		}
 	default:
-		g.Ask = a.ask
+		g.Ask = func(samples embedding.Matrix, loose float64) (query.Query, error) {
+			return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
+		}
 	}
 	g.Delta = a.Record.Budget.Delta
 	outcome, err := g.Play()

@@ -11,6 +11,7 @@ import (
 	"popri/datasets"
 	"popri/eval/downstream"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -83,15 +84,8 @@ func (r *Comparators) Keys() []string {
 }
 
 // Sources are the training texts of rows.
-func (r *Comparators) Sources(ctx context.Context, keys []string) (list []downstream.Source, err error) {
-	for _, key := range keys {
-		src, err := r.source(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, src)
-	}
-	return list, nil
+func (r *Comparators) Sources(ctx context.Context, keys []string) ([]downstream.Source, error) {
+	return numeric.TryMap(keys, func(key string) (downstream.Source, error) { return r.source(ctx, key) })
 }
 
 // productName is what tables call a product. It says how much of it is public text, where the method writes text, too.

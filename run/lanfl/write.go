@@ -101,13 +101,12 @@ func (w writer) prompt(examples []incontext.Example) []int32 {
 // zero Example.
 func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels []string,
 	told func(done, total int)) ([]incontext.Example, error) {
-	prompts := make([][]int32, len(lists))
-	for i, list := range lists {
+	prompts, err := numeric.TryMap(lists, func(list []incontext.Example) ([]int32, error) {
 		list, err := w.explained(ctx, list)
-		if err != nil {
-			return nil, err
-		}
-		prompts[i] = w.prompt(list)
+		return w.prompt(list), err
+	})
+	if err != nil {
+		return nil, err
 	}
 	over := func(_, ids []int32) bool {
 		return strings.Contains(w.tokenizer.Decode(ids, true), "\n\n")
