@@ -213,7 +213,9 @@ func (f Facts) sampling() []string {
 			order = append(order, s)
 		}
 	}
-	return numeric.Map(order, func(s string) string { return fmt.Sprintf("%s %s.", quote.Count(kinds[s], what, ""), s) })
+	return numeric.Map(order, func(s string) string {
+		return fmt.Sprintf("%s %s.", quote.Count(kinds[s], what, ""), s)
+	})
 }
 
 // Warnings name who or what is outside of the guarantee.

@@ -167,7 +167,8 @@ func spans(words []string) [][]string {
 
 func sentenceEnd(word, next string) bool {
 	word = strings.TrimRight(word, `)"'”`)
-	if strings.TrimRight(word, ".?!:") == word || slices.Contains([]string{"e.g.", "i.e.", "etc.", "cf.", "vs."}, word) {
+	abbreviations := []string{"e.g.", "i.e.", "etc.", "cf.", "vs."}
+	if strings.TrimRight(word, ".?!:") == word || slices.Contains(abbreviations, word) {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, `("'“`))

@@ -182,7 +182,8 @@ func lastWords(text string) string {
 
 // Cancel implements Engine.
 func (*Ray) Cancel(s Submission) string {
-	return strings.Join(numeric.Map(s.Tasks, func(task int) string { return "ray job stop " + rayID(s.ID, task) }), "; ")
+	stops := numeric.Map(s.Tasks, func(task int) string { return "ray job stop " + rayID(s.ID, task) })
+	return strings.Join(stops, "; ")
 }
 
 // Log implements Engine.
