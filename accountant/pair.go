@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"sort"
+
+	"popri/internal/numeric"
 )
 
 // pair is a pair of distributions P, Q of a real number z that dominates a release: an observer distinguishes P and Q
@@ -165,17 +167,7 @@ func climb(f func(float64) float64, target float64) float64 {
 	for f(high) < target && high < 1e300 {
 		high *= 2
 	}
-	for range 200 {
-		middle := low + (high-low)/2
-		if middle <= low || middle >= high {
-			break
-		}
-		if f(middle) <= target {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
+	low, _ = numeric.Bisect(low, high, func(z float64) bool { return f(z) <= target })
 	return low
 }
 

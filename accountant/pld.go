@@ -3,6 +3,11 @@ package accountant
 import (
 	"cmp"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"popri/internal/numeric"
 )
 
 // PLD follows the distribution of the privacy loss itself, L = ln P(x)/Q(x) for an outcome x of P, for a pair P, Q that
@@ -137,12 +142,7 @@ func (p PLD) split(events []Event) (r Relation, mu float64, rest []Event, err er
 // silent reports whether some release has no noise. Where clients are sampled, δ would be finite, but ε is not
 // meaningful, and libraries agree to answer +Inf.
 func silent(events []Event) bool {
-	for _, e := range events {
-		if e.Sigma == 0 && e.Count > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(events, func(e Event) bool { return e.Sigma == 0 && e.Count > 0 })
 }
 
 func (p PLD) directions(forward, backward []release) [][]release {
@@ -159,14 +159,11 @@ func (p PLD) directions(forward, backward []release) [][]release {
 // finer than memory allows for a sum of that spread. backward is nil where it is the same as forward.
 func (p PLD) losses(r Relation, mu float64, events []Event,
 	order, epsilon, delta, spread float64) (forward, backward []release, err error) {
-	count := 0
-	for _, e := range events {
-		count += e.Count
-	}
+	counts := numeric.Map(events, func(e Event) int { return e.Count })
 	if mu > 0 {
-		count++
+		counts = append(counts, 1)
 	}
-	n := float64(count)
+	n := floats.Sum(numeric.Convert[float64](counts))
 	accuracy := cmp.Or(p.Accuracy, 1e-5)
 	// The grid adds at most step²/4 to the variance of each loss, which moves ε by n·(λ+1)·step²/8 with λ = order − 1.
 	// The lower bound lags by about step·√(10n); the step aims at a lag of a thousandth of ε. With few losses the
@@ -177,20 +174,15 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 	step = math.Min(step, 100*accuracy*math.Max(aim, math.Min(5, 0.1*math.Cbrt(n)))/math.Sqrt(10*n))
 	cut := math.Max(1e-7*delta/n, 1e-300)
 
-	var pairs []pair
-	width := 0.0
-	for _, e := range events {
-		made, err := e.pair(r)
-		if err != nil {
-			return nil, nil, err
-		}
-		pairs = append(pairs, made)
-		least, most := made.span(cut)
-		width = math.Max(width, math.Min(most, largestLoss)-math.Max(least, -largestLoss))
+	pairs, err := numeric.TryMap(events, func(e Event) (pair, error) { return e.pair(r) })
+	if err != nil {
+		return nil, nil, err
 	}
 	if mu > 0 {
-		made := sampledPair(1, 1, 1/mu)
-		pairs = append(pairs, made)
+		pairs = append(pairs, sampledPair(1, 1, 1/mu))
+	}
+	width := 0.0
+	for _, made := range pairs {
 		least, most := made.span(cut)
 		width = math.Max(width, math.Min(most, largestLoss)-math.Max(least, -largestLoss))
 	}
@@ -202,11 +194,7 @@ func (p PLD) losses(r Relation, mu float64, events []Event,
 	mirrored := true
 	for i, made := range pairs {
 		f, b := made.discretise(step, cut)
-		c := 1
-		if i < len(events) {
-			c = events[i].Count
-		}
-		forward, backward = append(forward, release{f, c}), append(backward, release{b, c})
+		forward, backward = append(forward, release{f, counts[i]}), append(backward, release{b, counts[i]})
 		mirrored = mirrored && (made.folded || r == Replace)
 	}
 	if mirrored {

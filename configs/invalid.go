@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // Problem is one mistake in a configuration.
@@ -75,10 +77,7 @@ func levenshtein(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return longest
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
+	row := numeric.Indices(len(b) + 1)
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1

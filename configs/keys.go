@@ -10,6 +10,7 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 	"gopkg.in/yaml.v3"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -75,12 +76,7 @@ func typeName(t reflect.Type) string {
 func Keys() []Key { return slices.Clone(keys) }
 
 // Names returns the names of all settings in the same order.
-func Names() (names []string) {
-	for _, k := range keys {
-		names = append(names, k.Name)
-	}
-	return names
-}
+func Names() []string { return numeric.Map(keys, func(k Key) string { return k.Name }) }
 
 // lookup finds a key by its name.
 func lookup(name string) (Key, bool) {

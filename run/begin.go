@@ -147,14 +147,11 @@ func (o *Options) configuration() error {
 		}
 	}
 	o.Config.Model.Device = cmp.Or(o.Device, o.Config.Model.Device)
-	if err := o.Config.Validate(); err != nil {
-		return err
+	for _, check := range []func(configs.Config) error{configs.Config.Validate, evaluator.CheckTask,
+		assembly.CheckSampleWeights, assembly.SetCompute} {
+		if err := check(o.Config); err != nil {
+			return err
+		}
 	}
-	if err := evaluator.CheckTask(o.Config); err != nil {
-		return err
-	}
-	if err := assembly.CheckSampleWeights(o.Config); err != nil {
-		return err
-	}
-	return assembly.SetCompute(o.Config)
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"popri/datasets"
 	"popri/eval/downstream"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/methods"
 	"popri/methods/method"
@@ -105,10 +106,8 @@ func (s *Session) given(ctx context.Context, needs method.Needs) (g method.Given
 // newTopics divides public texts, drawn by the seed, into topics.
 func (s *Session) newTopics(ctx context.Context) (*scoring.Topics, error) {
 	public, random, n := s.Data.Public, rng.New(s.Config.Seed, "topics"), s.budget.Clients
-	var texts []string
-	for _, i := range random.Perm(len(public.Prompts))[:min(len(public.Prompts), scoring.TopicTexts(n))] {
-		texts = append(texts, public.Prompts[i].Text)
-	}
+	drawn := random.Perm(len(public.Prompts))[:min(len(public.Prompts), scoring.TopicTexts(n))]
+	texts := datasets.Strings(numeric.Pick(public.Prompts, drawn))
 	vectors, err := embedding.InParts(ctx, s.encoder, texts, nil)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/run/assembly"
@@ -144,12 +145,12 @@ func Ablate(ctx context.Context, axes []grid.Axis, cells []grid.Cell, o Options)
 	if len(evaluated) == 0 {
 		return nil, errors.Join(a.failures...)
 	}
-	for from := 0; from < len(cells); from += len(a.Seeds) { // the seeds of a combination are side by side
+	for combination := range slices.Chunk(cells, len(a.Seeds)) { // its seeds are side by side
 		var done []grid.Cell
 		var theirs []*evaluation.Outcome
-		for i := from; i < from+len(a.Seeds); i++ {
-			if e := evaluated[cells[i].Name]; e != nil {
-				done, theirs = append(done, cells[i]), append(theirs, e)
+		for _, c := range combination {
+			if e := evaluated[c.Name]; e != nil {
+				done, theirs = append(done, c), append(theirs, e)
 			}
 		}
 		if len(done) == 0 {
@@ -186,11 +187,7 @@ func (a *Ablation) failed(c grid.Cell, err error, o Options) error {
 
 // Keys joins the names of the axes.
 func (a *Ablation) Keys(separator string) string {
-	var keys []string
-	for _, x := range a.Axes {
-		keys = append(keys, x.Key)
-	}
-	return strings.Join(keys, separator)
+	return strings.Join(numeric.Map(a.Axes, func(x grid.Axis) string { return x.Key }), separator)
 }
 
 // spentBy is the ε that the run in dir has spent.

@@ -112,10 +112,7 @@ func (a *Ablation) halve(ctx context.Context, cells []grid.Cell, o Options) ([]g
 		}
 		a.Adaptive.Rungs = append(a.Adaptive.Rungs, done)
 		slices.Sort(on) // the grid's order
-		cells = nil
-		for _, i := range on {
-			cells = append(cells, theirs[i]...)
-		}
+		cells = slices.Concat(numeric.Pick(theirs, on)...)
 		if len(cells) == 0 {
 			break
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"popri/accountant"
+	"popri/accountant/ledger"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
@@ -69,9 +71,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 				"validation clients; the released distance is from their mean embedding to the clients' noised one. " +
 				"The time is of a run's stages without its evaluation, of which runs share parts, and without the clients' part: " +
 				"votes, and a small model's training at the clients, take time that no page tells."}}
-	for _, c := range a.Composed {
-		g.Composed = append(g.Composed, c.Words("runs")+".")
-	}
+	g.Composed = numeric.Map(a.Composed, func(c ledger.Composed) string { return c.Words("runs") + "." })
 	if len(a.Composed) == 1 && a.Composed[0].Unknown == "" {
 		if c := a.Composed[0]; c.Seeded {
 			g.Together = "no bound"
@@ -100,8 +100,8 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 			g.Settings = append(g.Settings, s)
 		}
 	}
-	for from := 0; from < len(cells); from += len(a.Seeds) {
-		c, err := a.gridCell(dir, cells[from:from+len(a.Seeds)])
+	for combination := range slices.Chunk(cells, len(a.Seeds)) {
+		c, err := a.gridCell(dir, combination)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"popri/eval/downstream"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/rounds"
@@ -123,13 +124,5 @@ func distanceOf(run string) (*float64, error) {
 
 // Costs are the costs of the first run of each row.
 func (a *Ablation) Costs() ([]reporting.Cost, error) {
-	var out []reporting.Cost
-	for _, row := range a.Rows {
-		cost, err := reporting.CostOf(row.Runs[0])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, cost)
-	}
-	return out, nil
+	return numeric.TryMap(a.Rows, func(row Row) (reporting.Cost, error) { return reporting.CostOf(row.Runs[0]) })
 }

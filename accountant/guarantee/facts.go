@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/configs"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 )
 
@@ -144,9 +144,7 @@ func Read(dir string) (Facts, error) {
 	if f.Spent, err = ledger.Spent(record.Budget, record.Entries); err != nil {
 		return f, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, rundir.Unsafe)); err == nil {
-		f.UnsafeDiagnostics = true
-	}
+	f.UnsafeDiagnostics = f.UnsafeDiagnostics || rundir.Has(dir, rundir.Unsafe)
 	var inputs struct {
 		Changes []string `json:"changes"`
 	}
@@ -203,12 +201,10 @@ func ReadChosen(dir string) (Facts, error) {
 
 // Compose returns what runs spend together, for each of their private data sets. A run without a ledger is an error.
 func Compose(runs []string) ([]ledger.Composed, error) {
-	records := make([]ledger.Record, len(runs))
-	for i, dir := range runs {
-		var err error
-		if records[i], err = ledger.Inspect(filepath.Join(dir, rundir.Ledger)); err != nil {
-			return nil, err
-		}
+	records, err := numeric.TryMap(runs,
+		func(dir string) (ledger.Record, error) { return ledger.Inspect(filepath.Join(dir, rundir.Ledger)) })
+	if err != nil {
+		return nil, err
 	}
 	return ledger.Compose(records)
 }

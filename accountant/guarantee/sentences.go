@@ -8,6 +8,7 @@ import (
 
 	"popri/accountant"
 	"popri/accountant/ledger"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -136,10 +137,8 @@ func (f Facts) chosen() bool {
 
 // whose says whose vectors a sum holds.
 func (f Facts) whose() string {
-	for _, e := range f.Record.Entries {
-		if e.Sampling != ledger.Full {
-			return fmt.Sprintf("the vectors of clients drawn from %d", f.Record.Budget.Clients)
-		}
+	if slices.ContainsFunc(f.Record.Entries, func(e ledger.Entry) bool { return e.Sampling != ledger.Full }) {
+		return fmt.Sprintf("the vectors of clients drawn from %d", f.Record.Budget.Clients)
 	}
 	if f.selected() {
 		return fmt.Sprintf("%d clients' votes", f.Record.Budget.Clients)
@@ -214,11 +213,9 @@ func (f Facts) sampling() []string {
 			order = append(order, s)
 		}
 	}
-	var out []string
-	for _, s := range order {
-		out = append(out, fmt.Sprintf("%s %s.", quote.Count(kinds[s], what, ""), s))
-	}
-	return out
+	return numeric.Map(order, func(s string) string {
+		return fmt.Sprintf("%s %s.", quote.Count(kinds[s], what, ""), s)
+	})
 }
 
 // Warnings name who or what is outside of the guarantee.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"popri/accountant"
 )
@@ -84,10 +85,8 @@ func (b Budget) Validate() error {
 // Differs lists in words the values that differ: "epsilon is 7, was 3". b is the wanted budget, other the existing one.
 // Hashes are left out, because people do not compare them by eye.
 func (b Budget) Differs(other Budget) []string {
-	out := compare("epsilon", b.Epsilon, other.Epsilon)
-	out = append(out, compare("delta", b.Delta, other.Delta)...)
-	out = append(out, compare("forced delta", b.ForcedDelta, other.ForcedDelta)...)
-	return append(out, b.protects(other)...)
+	return slices.Concat(compare("epsilon", b.Epsilon, other.Epsilon), compare("delta", b.Delta, other.Delta),
+		compare("forced delta", b.ForcedDelta, other.ForcedDelta), b.protects(other))
 }
 
 // protects lists the differences in whom the budgets protect, and how.
@@ -102,15 +101,14 @@ func (b Budget) protects(other Budget) []string {
 	default:
 		out = append(out, "the private data is not what it was")
 	}
-	out = append(out, compare("relation", string(b.Relation), string(other.Relation))...)
-	out = append(out, compare("number of clients", b.Clients, other.Clients)...)
-	out = append(out, compare("clients in a group", max(1, b.Group), max(1, other.Group))...)
-	out = append(out, compare("privacy unit", b.Unit, other.Unit)...)
-	out = append(out, compare("mechanism", b.Mechanism, other.Mechanism)...)
-	return append(out, compare("insecure seeded noise", b.InsecureSeededNoise, other.InsecureSeededNoise)...)
+	return slices.Concat(out, compare("relation", string(b.Relation), string(other.Relation)),
+		compare("number of clients", b.Clients, other.Clients),
+		compare("clients in a group", max(1, b.Group), max(1, other.Group)),
+		compare("privacy unit", b.Unit, other.Unit), compare("mechanism", b.Mechanism, other.Mechanism),
+		compare("insecure seeded noise", b.InsecureSeededNoise, other.InsecureSeededNoise))
 }
 
-// compare returns the sentence about a value that differs, or "".
+// compare returns the sentence about a value that differs, or none.
 func compare[T comparable](name string, is, was T) []string {
 	if is == was {
 		return nil

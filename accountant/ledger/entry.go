@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"popri/accountant"
 )
@@ -143,15 +144,11 @@ func Events(b Budget, entries []Entry) []accountant.Event {
 
 // Accountant returns the accountant that decides about charges: the tightest one that covers them.
 func Accountant(b Budget, entries []Entry) accountant.Accountant {
-	for _, e := range entries {
-		if e.Mechanism == accountant.Gumbel {
-			return accountant.RDP{Relation: b.Relation}
-		}
-	}
-	for _, e := range entries {
-		if e.Sampling == Poisson || e.Sampling == Fixed {
-			return accountant.PLD{Relation: b.Relation}
-		}
+	switch {
+	case slices.ContainsFunc(entries, func(e Entry) bool { return e.Mechanism == accountant.Gumbel }):
+		return accountant.RDP{Relation: b.Relation}
+	case slices.ContainsFunc(entries, func(e Entry) bool { return e.Sampling == Poisson || e.Sampling == Fixed }):
+		return accountant.PLD{Relation: b.Relation}
 	}
 	return accountant.Exact{Relation: b.Relation}
 }

@@ -169,11 +169,7 @@ func (l *Ledger) Spent() (float64, error) { return Spent(l.Budget(), l.Entries()
 
 // After returns the ε that would be spent after count more charges like e.
 func (l *Ledger) After(e Entry, more int) (float64, error) {
-	entries := l.Entries()
-	for range more {
-		entries = append(entries, e)
-	}
-	return Spent(l.Budget(), entries)
+	return Spent(l.Budget(), append(l.Entries(), slices.Repeat([]Entry{e}, more)...))
 }
 
 // Charge records a release. When it returns nil, the charge is on disk, and the release that it covers may be

@@ -15,6 +15,7 @@ import (
 	"popri/accountant"
 	"popri/accountant/ledger"
 	"popri/configs"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/run/reporting"
@@ -284,16 +285,9 @@ func (a *app) cost(flags ablateFlags, cells []grid.Cell) ([]ledger.Composed, err
 	if err := study.Unused(flags.out, cells); err != nil {
 		return nil, err
 	}
-	all := true
-	for _, c := range cells {
-		done, err := study.Finished(c, flags.out)
-		if err != nil {
-			return nil, err
-		}
-		all = all && done
-	}
-	if all {
-		return nil, nil
+	done, err := numeric.TryMap(cells, func(c grid.Cell) (bool, error) { return study.Finished(c, flags.out) })
+	if err != nil || !slices.Contains(done, false) {
+		return nil, err
 	}
 	composed, fixed, err := cost.Epsilon(cells, h, flags.shares())
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"popri/accountant"
 	"popri/cmd/internal/federated"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -94,11 +95,7 @@ func (r answers) MarshalJSON() ([]byte, error) {
 }
 
 func (a *app) account() *cobra.Command {
-	var verbs []*cobra.Command
-	for _, q := range quantities {
-		verbs = append(verbs, a.accountVerb(q))
-	}
-	verbs = append(verbs, a.accountTree(), a.accountTable3(), a.accountAudit())
+	verbs := append(numeric.Map(quantities, a.accountVerb), a.accountTree(), a.accountTable3(), a.accountAudit())
 	return group("account", "Privacy spent or noise needed, by every accountant side by side; audits",
 		"  popri account epsilon --noise-multiplier 19.3 --rounds 20 --delta 3e-6\n"+
 			"  popri account sigma --epsilon 7 --delta 1e-4 --rounds 3\n  popri account audit runs/one", verbs...)
@@ -195,11 +192,8 @@ func (asked quantity) print(w io.Writer, q question, r answers) {
 		"rounds":           quote.Count(q.event.Count, "round", "rounds"),
 		"epsilon":          fmt.Sprintf("ε = %g", q.epsilon), "delta": fmt.Sprintf("δ = %g", q.delta),
 	}
-	var parts []string
-	for _, flag := range asked.given {
-		parts = append(parts, given[flag])
-	}
-	fmt.Fprintf(w, "%s, %s\n\n", strings.Join(parts, ", "), q.taking())
+	parts := numeric.Map(asked.given, func(flag string) string { return given[flag] })
+	fmt.Fprintf(w, "%s, %s\n\n", joined(parts), q.taking())
 	fmt.Fprintf(w, "accountant\t%s\n", map[string]string{"epsilon": "ε", "delta": "δ",
 		"sigma": "noise multiplier", "rounds": "rounds"}[asked.name])
 	for _, n := range r.byName {

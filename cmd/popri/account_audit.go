@@ -12,6 +12,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/fedsim"
 	"popri/fedsim/audit"
+	"popri/internal/numeric"
 	"popri/run/auditing"
 )
 
@@ -116,10 +117,7 @@ func (a *app) runAudit(dirs []string, asked auditing.Options) error {
 	if err != nil {
 		return err
 	}
-	result := auditedRuns{Sound: found.Verdict() == nil, Composed: found.Composed}
-	for _, run := range found.Runs {
-		result.Runs = append(result.Runs, newAudited(run))
-	}
+	result := auditedRuns{found.Verdict() == nil, numeric.Map(found.Runs, newAudited), found.Composed}
 	if len(dirs) == 1 {
 		err = a.emit(result.Runs[0], result.Runs[0].print)
 	} else {

@@ -13,6 +13,7 @@ import (
 	"popri/configs"
 	"popri/configs/worlds"
 	"popri/internal/modelcache"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/run/auditing"
 	"popri/study"
@@ -107,10 +108,7 @@ func (a *app) runCompareMethods(cmd *cobra.Command, o compareOptions) error {
 
 // auditedAll audits the runs of a comparison, and says what was found.
 func (a *app) auditedAll(r *study.Ablation) ([]string, error) {
-	var runs []string
-	for _, row := range r.Rows {
-		runs = append(runs, row.Runs...)
-	}
+	runs := slices.Concat(numeric.Map(r.Rows, func(row study.Row) []string { return row.Runs })...)
 	result, err := auditing.Runs(runs, auditing.Options{})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"popri/configs"
 	"popri/configs/worlds"
 	"popri/internal/modelcache"
+	"popri/internal/numeric"
 )
 
 // completions are what the shell completes the values of flags to, by their names, wherever a verb has them.
@@ -56,12 +57,9 @@ func names(list []string, directive cobra.ShellCompDirective) cobra.CompletionFu
 // settingsFor completes to a key and "=", and then to the key's values where it has a list of them.
 func settingsFor(models, encoders []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		var all []string
 		key, _, found := strings.Cut(begun, "=")
 		if !found {
-			for _, name := range configs.Names() {
-				all = append(all, name+"=")
-			}
+			all := numeric.Map(configs.Names(), func(name string) string { return name + "=" })
 			return beginning(begun, all), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 		}
 		values := configs.Choices(key)
@@ -71,9 +69,7 @@ func settingsFor(models, encoders []string) cobra.CompletionFunc {
 		case "scoring.encoder":
 			values = encoders
 		}
-		for _, value := range values {
-			all = append(all, key+"="+value)
-		}
+		all := numeric.Map(values, func(value string) string { return key + "=" + value })
 		return beginning(begun, all), cobra.ShellCompDirectiveNoFileComp
 	}
 }

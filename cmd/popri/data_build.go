@@ -7,10 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
 	"popri/datasets/records"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/version"
 )
@@ -100,10 +102,8 @@ func (a *app) buildEmbedded(out, public string, o clients.ImportOptions) error {
 		return usage(err)
 	}
 	if public != "" {
-		var lines []map[string]string
-		for _, t := range corpus.Public.Prompts {
-			lines = append(lines, map[string]string{"text": t.Text})
-		}
+		lines := numeric.Map(datasets.Strings(corpus.Public.Prompts),
+			func(text string) map[string]string { return map[string]string{"text": text} })
 		if err := rows.WriteLines(public, lines); err != nil {
 			return err
 		}

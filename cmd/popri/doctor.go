@@ -16,6 +16,7 @@ import (
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
 	"popri/internal/modelcache"
+	"popri/internal/numeric"
 	"popri/internal/version"
 	"popri/model/lm"
 	"popri/model/shipped"
@@ -82,9 +83,7 @@ func (a *app) examine() error {
 		{Name: "instructions", OK: true, Found: "popri's own kernels: " + tensor.Kernels()},
 		findBFloat16(), findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
 		findWeights("small model's weights", shipped.Device)}
-	for _, s := range modelcache.Sources {
-		findings = append(findings, findFetched(s))
-	}
+	findings = append(findings, numeric.Map(modelcache.Sources, findFetched)...)
 	missing := 0
 	for _, f := range findings {
 		if !f.OK {

@@ -11,6 +11,7 @@ import (
 	"github.com/cheggaaa/pb/v3"
 	"golang.org/x/term"
 
+	"popri/internal/parallel"
 	"popri/methods/rounds"
 	"popri/show/report"
 	"popri/show/series"
@@ -31,7 +32,7 @@ type progress struct {
 	pace   pace
 	told   bool // the stage has said how much is done
 	bar    *pb.ProgressBar
-	ticker *clock // of the stage under way; nil if there is none
+	ticker func() // ends the clock of the stage under way; nil if there is none
 }
 
 const logEvery = 30 * time.Second
@@ -61,37 +62,6 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// clock calls a function again and again until it is stopped.
-type clock struct {
-	ended chan struct{}
-	group sync.WaitGroup
-}
-
-func newClock(every time.Duration, f func()) *clock {
-	c := &clock{ended: make(chan struct{})}
-	c.group.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-c.ended:
-				return
-			case <-tick.C:
-				f()
-			}
-		}
-	})
-	return c
-}
-
-// stop returns when no call is under way. A nil clock is stopped.
-func (c *clock) stop() {
-	if c != nil {
-		close(c.ended)
-		c.group.Wait()
-	}
-}
-
 func (p *progress) begin(name string) {
 	p.stop()
 	p.a.show(p)
@@ -102,7 +72,7 @@ func (p *progress) begin(name string) {
 	if p.a.quiet {
 		return
 	}
-	p.ticker = newClock(min(p.every, quietFor), p.lasts)
+	p.ticker = parallel.Every(min(p.every, quietFor), p.lasts)
 }
 
 // lasts shows that a stage lasts which has told nothing yet, or nothing for long.
@@ -159,7 +129,9 @@ func paceWords(rate float64) string {
 
 // stop ends what shows the stage, without a line.
 func (p *progress) stop() {
-	p.ticker.stop() // without the mutex, which its function takes
+	if p.ticker != nil { // without the mutex, which its function takes
+		p.ticker()
+	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.ticker = nil; p.bar != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"popri/accountant/guarantee"
+	"popri/internal/numeric"
 	"popri/run/reporting"
 	"popri/show/report"
 )
@@ -28,15 +29,12 @@ exists so far. Only report.html changes.`,
 
 // runReport writes the reports.
 func (a *app) runReport(runs []string) error {
-	paths := make([]string, len(runs))
-	for i, run := range runs {
-		path, err := reporting.Write(run)
-		if err != nil {
-			return err
-		}
-		if paths[i], err = filepath.Abs(path); err != nil {
-			return err
-		}
+	paths, err := numeric.TryMap(runs, reporting.Write)
+	if err == nil {
+		paths, err = numeric.TryMap(paths, filepath.Abs)
+	}
+	if err != nil {
+		return err
 	}
 	return a.emit(map[string]any{"reports": paths}, func(w io.Writer) { fmt.Fprintln(w, strings.Join(paths, "\n")) })
 }
@@ -63,12 +61,9 @@ func (a *app) runCompare(runs []string, out string) error {
 	if err := checkOut(out); err != nil {
 		return err
 	}
-	list := make([]report.Report, len(runs))
-	for i, run := range runs {
-		var err error
-		if list[i], err = reporting.Of(run); err != nil {
-			return err
-		}
+	list, err := numeric.TryMap(runs, reporting.Of)
+	if err != nil {
+		return err
 	}
 	if err := report.Compare(out, list); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"popri/eval/downstream"
+	"popri/internal/numeric"
 	"popri/run/evaluation"
 )
 
@@ -74,10 +75,7 @@ func writeColumns(w io.Writer, results []downstream.Result, columns []column) {
 		return !slices.ContainsFunc(results, func(r downstream.Result) bool { return c.cell(r) != "" })
 	})
 	line := func(cell func(column) string) {
-		cells := make([]string, len(columns))
-		for i, c := range columns {
-			cells[i] = cmp.Or(cell(c), "–")
-		}
+		cells := numeric.Map(columns, func(c column) string { return cmp.Or(cell(c), "–") })
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	line(func(c column) string { return c.head })

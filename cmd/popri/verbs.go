@@ -8,6 +8,7 @@ import (
 
 	"popri/accountant/ledger"
 	"popri/cmd/internal/federated"
+	"popri/internal/numeric"
 	"popri/run"
 )
 
@@ -39,10 +40,7 @@ func refused(err error) bool { return errors.Is(err, ledger.ErrBudget) }
 
 // group makes a verb that only contains other verbs. Called alone or with an unknown word, it lists them.
 func group(use, short, example string, verbs ...*cobra.Command) *cobra.Command {
-	var names []string
-	for _, v := range verbs {
-		names = append(names, v.Name())
-	}
+	names := numeric.Map(verbs, (*cobra.Command).Name)
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   short,

@@ -17,6 +17,7 @@ import (
 	"popri/configs"
 	"popri/datasets/speeches"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 // Default is the world of the embedded default.
@@ -89,13 +90,7 @@ var all = []World{
 }
 
 // Names returns the names of all worlds.
-func Names() []string {
-	var names []string
-	for _, w := range all {
-		names = append(names, w.Name)
-	}
-	return names
-}
+func Names() []string { return numeric.Map(all, func(w World) string { return w.Name }) }
 
 // List returns all worlds.
 func List() []World { return append([]World(nil), all...) }

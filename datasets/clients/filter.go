@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"popri/internal/fault"
 )
@@ -99,10 +100,7 @@ func sentences(text string) (list []string) {
 }
 
 func lastRune(s string) rune {
-	last := rune(0)
-	for _, r := range strings.TrimRight(s, `"'”’)]`) {
-		last = r
-	}
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, `"'”’)]`))
 	return last
 }
 

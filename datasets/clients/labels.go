@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/internal/parquetio"
 )
 
@@ -87,16 +88,13 @@ func countLabels(list []Client) []LabelCounts {
 	if none := counts[""]; len(counts) == 0 || len(counts) == 1 && none != nil {
 		return nil
 	}
-	var out []LabelCounts
-	for _, n := range slices.SortedFunc(maps.Values(counts), func(a, b *LabelCounts) int {
+	sorted := slices.SortedFunc(maps.Values(counts), func(a, b *LabelCounts) int {
 		if (a.Label == "") != (b.Label == "") {
 			return cmp.Compare(b.Label, a.Label)
 		}
 		return cmp.Or(cmp.Compare(b.Texts, a.Texts), cmp.Compare(a.Label, b.Label))
-	}) {
-		out = append(out, *n)
-	}
-	return out
+	})
+	return numeric.Map(sorted, func(n *LabelCounts) LabelCounts { return *n })
 }
 
 // labelledRow is what the check of labels needs of a row.

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"popri/datasets/minhash"
@@ -28,12 +29,7 @@ func (p *Population) Overlap(public []string, leastWords int) Overlap {
 			}
 		}
 	}
-	var long []string
-	for _, t := range public {
-		if len(minhash.Words(t)) >= leastWords {
-			long = append(long, t)
-		}
-	}
+	long := slices.DeleteFunc(slices.Clone(public), func(t string) bool { return len(minhash.Words(t)) < leastWords })
 	found := map[int]Split{} // by index in long
 	note := func(at int, split Split) {
 		if found[at] != Train { // train counts first

@@ -71,12 +71,7 @@ func (s shipped) corpus(root string, err error) (*Corpus, error) {
 func (c *Corpus) WithoutDomain() datasets.Public {
 	p := c.Public
 	p.Name += " without the clients' domain"
-	p.Generator = nil
-	for _, t := range c.Public.Generator {
-		if !inDomain(t.Source) {
-			p.Generator = append(p.Generator, t)
-		}
-	}
+	p.Generator = slices.DeleteFunc(slices.Clone(p.Generator), func(t datasets.Text) bool { return inDomain(t.Source) })
 	return p
 }
 

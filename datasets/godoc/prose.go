@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -47,12 +48,8 @@ var unwantedMarks = []string{"copyright", "license", "all rights reserved", "per
 
 func unwanted(raw string) bool {
 	lower := strings.ToLower(raw)
-	for _, mark := range unwantedMarks {
-		if strings.Contains(lower, mark) {
-			return true
-		}
-	}
-	return strings.ContainsFunc(raw, func(r rune) bool {
+	marked := func(mark string) bool { return strings.Contains(lower, mark) }
+	return slices.ContainsFunc(unwantedMarks, marked) || strings.ContainsFunc(raw, func(r rune) bool {
 		return r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 	})
 }
@@ -170,11 +167,8 @@ func spans(words []string) [][]string {
 
 func sentenceEnd(word, next string) bool {
 	word = strings.TrimRight(word, `)"'”`)
-	if !strings.HasSuffix(word, ".") && !strings.HasSuffix(word, "?") && !strings.HasSuffix(word, "!") &&
-		!strings.HasSuffix(word, ":") {
-		return false
-	}
-	if word == "e.g." || word == "i.e." || word == "etc." || word == "cf." || word == "vs." {
+	abbreviations := []string{"e.g.", "i.e.", "etc.", "cf.", "vs."}
+	if strings.TrimRight(word, ".?!:") == word || slices.Contains(abbreviations, word) {
 		return false
 	}
 	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, `("'“`))

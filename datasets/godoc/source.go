@@ -2,6 +2,7 @@ package godoc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,10 +101,7 @@ func readTree(src string) ([]file, error) {
 		return nil, fmt.Errorf("godoc: list %s: %w", src, err)
 	}
 	slices.SortFunc(paths, func(a, b string) int {
-		if c := strings.Compare(path.Dir(a), path.Dir(b)); c != 0 {
-			return c
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(strings.Compare(path.Dir(a), path.Dir(b)), strings.Compare(a, b))
 	})
 
 	files := make([]file, len(paths))

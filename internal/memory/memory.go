@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"popri/internal/parallel"
 )
 
 // interval is short against a stage that matters and long against the 10 µs that a reading takes.
@@ -15,30 +17,15 @@ const interval = 20 * time.Millisecond
 // A Watch follows the resident size from [Begin] to [Watch.End].
 type Watch struct {
 	before int64 // the largest size of the process until Begin
-	stop   chan struct{}
-	most   chan int64
+	most   int64
+	stop   func()
 }
 
 // Begin starts a watch.
 func Begin() *Watch {
-	w := &Watch{before: Peak(), stop: make(chan struct{}), most: make(chan int64, 1)}
-	go w.sample()
+	w := &Watch{before: Peak(), most: Resident()}
+	w.stop = parallel.Every(interval, func() { w.most = max(w.most, Resident()) })
 	return w
-}
-
-func (w *Watch) sample() {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	most := Resident()
-	for {
-		select {
-		case <-tick.C:
-			most = max(most, Resident())
-		case <-w.stop:
-			w.most <- max(most, Resident())
-			return
-		}
-	}
 }
 
 // End is the largest resident size since Begin, in bytes: exact if the process was never larger before, otherwise the
@@ -46,12 +33,11 @@ func (w *Watch) sample() {
 //
 // The kernel's own mark could be reset for each stage, but then the tools that read it after the end would be misled.
 func (w *Watch) End() int64 {
-	close(w.stop)
-	most := <-w.most
+	w.stop()
 	if peak := Peak(); peak > w.before {
 		return peak
 	}
-	return most
+	return max(w.most, Resident())
 }
 
 // Resident is the resident size now, in bytes, or 0 where /proc cannot be read.

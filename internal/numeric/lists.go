@@ -9,6 +9,18 @@ func Map[From, To any](list []From, f func(From) To) []To {
 	return out
 }
 
+// TryMap is [Map] of a function that may fail, up to its first error.
+func TryMap[From, To any](list []From, f func(From) (To, error)) ([]To, error) {
+	out := make([]To, len(list))
+	for i, x := range list {
+		var err error
+		if out[i], err = f(x); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // Pick returns the elements of list at indices.
 func Pick[T any](list []T, indices []int) []T {
 	return Map(indices, func(i int) T { return list[i] })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 
 	"popri/internal/numeric"
@@ -33,6 +34,12 @@ func TestLists(t *testing.T) {
 	list := []string{"a", "bcd", "ef"}
 	if got := numeric.Map(list, func(s string) int { return len(s) }); !slices.Equal(got, []int{1, 3, 2}) {
 		t.Errorf("the lengths are %v", got)
+	}
+	if got, err := numeric.TryMap([]string{"1", "2"}, strconv.Atoi); err != nil || !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("the numbers are %v, %v", got, err)
+	}
+	if got, err := numeric.TryMap([]string{"1", "a"}, strconv.Atoi); err == nil {
+		t.Errorf("what is no number gives %v", got)
 	}
 	if got := numeric.Pick(list, []int{2, 0, 2}); !slices.Equal(got, []string{"ef", "a", "ef"}) {
 		t.Errorf("picked %q", got)

@@ -1,4 +1,4 @@
-// Package parallel divides work over the processors.
+// Package parallel divides work over the processors, and repeats a call while other work goes on.
 package parallel
 
 import (

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Every index is visited once, and ranges begin at multiples of the grain.
@@ -42,4 +43,21 @@ func TestPanic(t *testing.T) {
 			panic("broken")
 		}
 	})
+}
+
+// A call is repeated until it is stopped, and then no more.
+func TestEvery(t *testing.T) {
+	calls, enough := 0, make(chan struct{})
+	stop := Every(time.Millisecond, func() {
+		if calls++; calls == 3 {
+			close(enough)
+		}
+	})
+	<-enough
+	stop()
+	last := calls
+	time.Sleep(10 * time.Millisecond)
+	if calls != last {
+		t.Errorf("%d calls, and %d when it was stopped", calls, last)
+	}
 }

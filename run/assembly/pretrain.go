@@ -11,6 +11,7 @@ import (
 	"popri/datasets"
 	"popri/internal/cachedir"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/version"
 	"popri/trainer/pretrain"
 )
@@ -107,9 +108,5 @@ func PretrainedName(dir string) string {
 
 // FileNames are the names of files between commas, without their folders.
 func FileNames(list string) string {
-	var names []string
-	for _, name := range strings.Split(list, ", ") {
-		names = append(names, filepath.Base(name))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(numeric.Map(strings.Split(list, ", "), filepath.Base), ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/records"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 // publicFiles returns the paths that data.public names: itself where such a file is there, else its parts between
@@ -17,11 +18,7 @@ func publicFiles(value string) []string {
 	if _, err := os.Stat(value); err == nil {
 		return []string{value}
 	}
-	var files []string
-	for name := range strings.SplitSeq(value, ",") {
-		files = append(files, strings.TrimSpace(name))
-	}
-	return files
+	return numeric.Map(strings.Split(value, ","), strings.TrimSpace)
 }
 
 // ReadPublic reads files of public text, one after the other, or what the name of an embedded public half stands for.

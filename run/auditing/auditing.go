@@ -16,6 +16,7 @@ import (
 	"popri/fedsim"
 	"popri/fedsim/audit"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -73,13 +74,7 @@ type Result struct {
 }
 
 // Verdict joins the verdicts of all runs.
-func (a Result) Verdict() error {
-	var faults []error
-	for _, run := range a.Runs {
-		faults = append(faults, run.Verdict())
-	}
-	return errors.Join(faults...)
-}
+func (a Result) Verdict() error { return errors.Join(numeric.Map(a.Runs, Audited.Verdict)...) }
 
 // Runs audits the runs in dirs and computes the ε that they spend together. It returns an error if a run cannot be
 // read; problems of a run are in its Problems.
@@ -156,11 +151,6 @@ func auditRun(dir string, o Options, common *assembly.Common) (Audited, error) {
 // maxGameRounds keeps the game of a long run short. The claimed ε is then for this number of rounds.
 const maxGameRounds = 50
 
-// ask is the run's query about the samples of a game.
-func (a *Audited) ask(samples embedding.Matrix, loose float64) (query.Query, error) {
-	return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
-}
-
 // play plays the canary game with the run's query, clipping and noise, over as many rounds as the run was charged for.
 // Every client takes part in every round, so the claimed ε is the one without amplification by sampling. A run without
 // charges or without noise plays no game.
@@ -184,7 +174,9 @@ func (a *Audited) play(g fedsim.Game) error {
 			g.Picks, g.Slack = e.Picks, e.Slack
 		}
 	default:
-		g.Ask = a.ask
+		g.Ask = func(samples embedding.Matrix, loose float64) (query.Query, error) {
+			return scoring.Ask(a.Query, loose*a.Bound, samples, "canary")
+		}
 	}
 	g.Delta = a.Record.Budget.Delta
 	outcome, err := g.Play()

@@ -11,6 +11,7 @@ import (
 	"popri/datasets"
 	"popri/eval/downstream"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
@@ -69,7 +70,7 @@ func (r *Comparators) Keys() []string {
 		keys = append(keys, evaluation.KeyUntrained)
 	}
 	keys = append(keys, d.Name)
-	if public, written := parts(r.mixes); len(public) > 0 && len(written) > 0 {
+	if public, written := Parts(r.mixes); len(public) > 0 && len(written) > 0 {
 		keys = append(keys, evaluation.KeyWritten, evaluation.KeySelected)
 	}
 	if classifies(r.Config) {
@@ -83,20 +84,13 @@ func (r *Comparators) Keys() []string {
 }
 
 // Sources are the training texts of rows.
-func (r *Comparators) Sources(ctx context.Context, keys []string) (list []downstream.Source, err error) {
-	for _, key := range keys {
-		src, err := r.source(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, src)
-	}
-	return list, nil
+func (r *Comparators) Sources(ctx context.Context, keys []string) ([]downstream.Source, error) {
+	return numeric.TryMap(keys, func(key string) (downstream.Source, error) { return r.source(ctx, key) })
 }
 
 // productName is what tables call a product. It says how much of it is public text, where the method writes text, too.
 func productName(d method.Description, epsilon float64, product []sampling.Row) string {
-	if public, _ := parts(product); d.Mixes && len(public) > 0 {
+	if public, _ := Parts(product); d.Mixes && len(public) > 0 {
 		return fmt.Sprintf("%s's synthetic set, %.0f %% public text (ε = %g)", d.Title,
 			100*float64(len(public))/float64(len(product)), epsilon)
 	}
@@ -105,7 +99,7 @@ func productName(d method.Description, epsilon float64, product []sampling.Row) 
 
 func (r *Comparators) source(ctx context.Context, key string) (downstream.Source, error) {
 	d := methods.Of(r.Config)
-	public, own := parts(r.mixes)
+	public, own := Parts(r.mixes)
 	written := func(name string, texts []sampling.Row) downstream.Source {
 		return Source(r.Config, key, name, texts)
 	}
@@ -115,7 +109,7 @@ func (r *Comparators) source(ctx context.Context, key string) (downstream.Source
 		return written("untuned model's text", untuned), err
 	case evaluation.KeyUntrained:
 		untrained, err := r.Untrained(ctx)
-		if public, own := parts(r.product); len(own) > 0 { // with the same public texts as the synthetic set
+		if public, own := Parts(r.product); len(own) > 0 { // with the same public texts as the synthetic set
 			untrained = append(public, untrained...)
 		}
 		return written("the same without training", untrained), err
@@ -153,8 +147,8 @@ func (r *Comparators) allPublic() (string, error) {
 	return name, nil
 }
 
-// parts returns the public texts of a product and those that a model wrote.
-func parts(product []sampling.Row) (public, written []sampling.Row) {
+// Parts returns the public texts of a product and those that a model wrote.
+func Parts(product []sampling.Row) (public, written []sampling.Row) {
 	for _, row := range product {
 		if row.Finish == sampling.Public {
 			public = append(public, row)

@@ -7,6 +7,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/eval/downstream"
+	"popri/internal/numeric"
 	"popri/methods/sampling"
 	"popri/methods/target"
 )
@@ -27,10 +28,8 @@ type Mixed struct {
 
 // String says what was chosen, and from what.
 func (m Mixed) String() string {
-	var list []string
-	for _, x := range m.Mixes {
-		list = append(list, fmt.Sprintf("%s %.2f %% (%d rows)", x.Name, 100*x.Accuracy, x.Rows))
-	}
+	list := numeric.Map(m.Mixes,
+		func(x Mix) string { return fmt.Sprintf("%s %.2f %% (%d rows)", x.Name, 100*x.Accuracy, x.Rows) })
 	return fmt.Sprintf("the synthetic set is %q; accuracy on the validation clients: %s", m.Chosen, strings.Join(list, ", "))
 }
 
@@ -39,7 +38,7 @@ func (m Mixed) String() string {
 // choose.
 func ChooseMix(ctx context.Context, r Comparators, population *clients.Population, product []sampling.Row,
 	tell func(done, planned int)) (chosen []sampling.Row, mixed *Mixed, err error) {
-	public, written := parts(product)
+	public, written := Parts(product)
 	if len(public) == 0 || len(written) == 0 {
 		return product, nil, nil
 	}

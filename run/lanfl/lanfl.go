@@ -13,6 +13,7 @@ import (
 	"popri/eval/incontext"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/run/assembly"
@@ -193,9 +194,7 @@ func (o Options) exchange(ctx context.Context, w writer, held []holdings, labels
 		random := rng.New(seed, "lanfl", "records", fmt.Sprint(i))
 		lists := make([][]incontext.Example, o.Samples)
 		for s := range lists {
-			for _, at := range drawnOf(len(h.own), o.Records, random) {
-				lists[s] = append(lists[s], h.own[at])
-			}
+			lists[s] = numeric.Pick(h.own, drawnOf(len(h.own), o.Records, random))
 		}
 		told := func(done, total int) {
 			if o.Told != nil {

@@ -9,6 +9,7 @@ import (
 
 	"popri/eval/incontext"
 	"popri/eval/metrics"
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tokenizer"
 )
@@ -100,13 +101,12 @@ func (w writer) prompt(examples []incontext.Example) []int32 {
 // zero Example.
 func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels []string,
 	told func(done, total int)) ([]incontext.Example, error) {
-	prompts := make([][]int32, len(lists))
-	for i, list := range lists {
+	prompts, err := numeric.TryMap(lists, func(list []incontext.Example) ([]int32, error) {
 		list, err := w.explained(ctx, list)
-		if err != nil {
-			return nil, err
-		}
-		prompts[i] = w.prompt(list)
+		return w.prompt(list), err
+	})
+	if err != nil {
+		return nil, err
 	}
 	over := func(_, ids []int32) bool {
 		return strings.Contains(w.tokenizer.Decode(ids, true), "\n\n")
@@ -116,11 +116,9 @@ func (w writer) write(ctx context.Context, lists [][]incontext.Example, labels [
 	if err != nil {
 		return nil, err
 	}
-	out := make([]incontext.Example, len(lists))
-	for i, d := range drawn {
-		out[i] = w.read(w.tokenizer.Decode(d[0].IDs, true), labels)
-	}
-	return out, nil
+	return numeric.Map(drawn, func(samples []lm.Sample) incontext.Example {
+		return w.read(w.tokenizer.Decode(samples[0].IDs, true), labels)
+	}), nil
 }
 
 func (w writer) read(text string, labels []string) incontext.Example {

@@ -7,12 +7,14 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/methods/sampling"
 	"popri/run/assembly"
+	"popri/run/evaluator"
 	"popri/show/report"
 )
 
@@ -21,8 +23,9 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	const n = 8
 	add := func(name, note string, texts []string) {
 		if len(texts) > 0 {
+			drawn := rng.New(1, "report", "samples").Perm(len(texts))[:min(n, len(texts))]
 			r.Samples.Columns = append(r.Samples.Columns,
-				report.SampleColumn{Name: name, Note: note, Texts: pick(texts, n)})
+				report.SampleColumn{Name: name, Note: note, Texts: numeric.Pick(texts, drawn)})
 		}
 	}
 	before, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Untuned))
@@ -34,14 +37,9 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	var written, public []string
-	for _, row := range product {
-		if row.Finish == sampling.Public {
-			public = append(public, row.Text)
-		} else {
-			written = append(written, row.Text)
-		}
-	}
+	chosen, own := evaluator.Parts(product)
+	text := func(r sampling.Row) string { return r.Text } // also an empty one
+	written, public := numeric.Map(own, text), numeric.Map(chosen, text)
 	if r.Product, r.Learns = productWords(len(written), len(public)), c.Learns(); r.Learns {
 		r.Product = "The run publishes the model in the folder " + rundir.Small + ": the small model, " +
 			methods.Of(*c).Product + "."
@@ -88,13 +86,4 @@ func productWords(written, public int) string {
 		return "The run publishes a synthetic set, which is not written yet."
 	}
 	return "The run publishes a synthetic set: " + strings.Join(parts, " and ") + "."
-}
-
-func pick(texts []string, n int) []string {
-	random := rng.New(1, "report", "samples")
-	var out []string
-	for _, i := range random.Perm(len(texts))[:min(n, len(texts))] {
-		out = append(out, texts[i])
-	}
-	return out
 }

@@ -2,11 +2,11 @@ package tracking
 
 import (
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"popri/internal/memory"
+	"popri/internal/parallel"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/show/eventlog"
@@ -29,9 +29,8 @@ type underway struct {
 	name  string
 	round int
 	watch *memory.Watch
-	ended chan struct{} // closed at its end
-	// alive waits for the goroutine that reports progress, so that no event of the stage follows its end.
-	alive       sync.WaitGroup
+	// stop ends the reports of progress, so that no event of the stage follows its end.
+	stop        func()
 	done, total atomic.Int64
 }
 
@@ -81,21 +80,12 @@ func (l *Log) Stage(name string, f func() error) error {
 
 func (l *Log) begin(name string, round int) {
 	l.finish() // of a stage that failed
-	s := &underway{name: name, round: round, watch: memory.Begin(), ended: make(chan struct{})}
+	s := &underway{name: name, round: round, watch: memory.Begin()}
 	l.stage = s
 	l.Write("stage_begin", map[string]any{"stage": name, "round": round})
-	s.alive.Go(func() {
-		tick := time.NewTicker(aliveEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-s.ended:
-				return
-			case <-tick.C:
-				l.Write("progress", map[string]any{"stage": name, "round": round, "done": s.done.Load(),
-					"total": s.total.Load(), "bytes": memory.Resident()})
-			}
-		}
+	s.stop = parallel.Every(aliveEvery, func() {
+		l.Write("progress", map[string]any{"stage": name, "round": round, "done": s.done.Load(),
+			"total": s.total.Load(), "bytes": memory.Resident()})
 	})
 }
 
@@ -113,8 +103,7 @@ func (l *Log) finish() (s *underway, peak int64) {
 		return nil, 0
 	}
 	l.stage = nil
-	close(s.ended)
-	s.alive.Wait()
+	s.stop()
 	return s, s.watch.End()
 }
 

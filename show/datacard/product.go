@@ -9,6 +9,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/parquetio"
 	"popri/internal/rows"
 )
@@ -82,10 +83,7 @@ func write(path string, product []row, labelled bool) (t table, err error) {
 		t.features = append(t.features, feature{"label", "string"})
 		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, product, nil) })
 	} else {
-		plain := make([]plainRow, len(product))
-		for i, r := range product {
-			plain[i] = plainRow{r.Text, r.Finish}
-		}
+		plain := numeric.Map(product, func(r row) plainRow { return plainRow{r.Text, r.Finish} })
 		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, plain, nil) })
 	}
 	if err != nil {

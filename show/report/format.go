@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"popri/accountant"
+	"popri/internal/numeric"
 )
 
 const (
@@ -144,12 +145,7 @@ func Readable(text string) string {
 
 // readable makes all sentences and names of a report readable.
 func (r *Report) readable() {
-	list := func(texts []string) (out []string) {
-		for _, t := range texts {
-			out = append(out, Readable(t))
-		}
-		return out
-	}
+	list := func(texts []string) []string { return numeric.Map(texts, Readable) }
 	r.Subtitle, r.Verdict, r.Product = Readable(r.Subtitle), Readable(r.Verdict), Readable(r.Product)
 	r.SmallModel = list(r.SmallModel)
 	r.Notes, r.Privacy.Statement, r.Privacy.Warnings = list(r.Notes), list(r.Privacy.Statement),

@@ -13,6 +13,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/show/texts"
 )
@@ -194,11 +195,8 @@ var linkable = regexp.MustCompile(`^[A-Za-z0-9_=,+-][A-Za-z0-9._=,+-]*$`)
 func (g Grid) visible() Grid {
 	const shownText = 400
 	show := func(text string) string { return texts.Visible(text, shownText) }
-	all := func(list []string, limit int) (out []string) {
-		for _, text := range list {
-			out = append(out, texts.Visible(text, limit))
-		}
-		return out
+	all := func(list []string, limit int) []string {
+		return numeric.Map(list, func(text string) string { return texts.Visible(text, limit) })
 	}
 	g.Title, g.Subtitle, g.Command, g.Together = show(g.Title), show(g.Subtitle), show(g.Command), show(g.Together)
 	for _, list := range []*[]string{&g.Notes, &g.Composed, &g.Statement, &g.Warnings} {
@@ -287,9 +285,7 @@ func (p *gridPage) table() {
 	known := slices.DeleteFunc(slices.Clone(g.Figures), func(f GridFigure) bool { // a column without a figure is left out
 		return !slices.ContainsFunc(g.Cells, func(c GridCell) bool { return len(c.values(f.Key)) > 0 })
 	})
-	for _, f := range known {
-		p.Head = append(p.Head, f.head())
-	}
+	p.Head = numeric.Map(known, GridFigure.head)
 	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
 	best, _, _ := g.chosen()
 	for i, c := range g.Cells {

@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
+
+	"popri/internal/numeric"
 )
 
 // draw draws the first figure of all combinations, for paper and for readers without JavaScript.
@@ -18,10 +20,7 @@ func (p *gridPage) draw() (err error) {
 	// A line between values that are not numbers would mean nothing.
 	means := line{name: "mean over seeds", points: len(g.Axes) != 1 || g.Axes[0].Numbers == nil}
 	seeds := line{name: "one seed", index: 1, points: true}
-	var keys []string
-	for _, a := range g.Axes {
-		keys = append(keys, a.Key)
-	}
+	keys := numeric.Map(g.Axes, func(a GridAxis) string { return a.Key })
 	opt := plotOptions{width: 460, height: 240, xLabel: strings.Join(keys, ", ")}
 	for i, c := range g.Cells {
 		values := c.values(f.Key)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 )
 
 //go:embed page.html
@@ -178,11 +179,8 @@ func (p *page) results(results []Result, main string) {
 		p.HasSecond = p.HasSecond || row.Second != missing
 		p.HasUse = p.HasUse || row.Bits != missing
 		if len(r.Deciles) > 0 {
-			deciles := decileRow{Name: r.Name, Main: row.Main}
-			for _, v := range r.Deciles {
-				deciles.Cells = append(deciles.Cells, fixed(v, 1))
-			}
-			p.Deciles = append(p.Deciles, deciles)
+			cells := numeric.Map(r.Deciles, func(v float64) string { return fixed(v, 1) })
+			p.Deciles = append(p.Deciles, decileRow{r.Name, row.Main, cells})
 		}
 		p.HasGap = p.HasGap || row.Gap != missing
 		if ok {

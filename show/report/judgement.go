@@ -10,6 +10,7 @@ import (
 
 	"popri/eval/judge"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -34,17 +35,11 @@ var judgementPage = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // WriteJudgement writes the page "quality and privacy" of what eval/judge found about a product in one step.
 func WriteJudgement(path, name string, r *judge.Result) error {
+	sets := numeric.Map(r.Likeness, func(l judge.Likeness) string { return l.Name })
 	return atomicfile.Write(path, func(w io.Writer) error {
 		return judgementPage.Execute(w, map[string]any{"Style": template.CSS(StyleSheet), "Name": name, "R": r,
-			"Sentences": Judgement(r), "Sets": judgedSets(r), "Mind": JudgementCaveats(r)})
+			"Sentences": Judgement(r), "Sets": sets, "Mind": JudgementCaveats(r)})
 	})
-}
-
-func judgedSets(r *judge.Result) (names []string) {
-	for _, l := range r.Likeness {
-		names = append(names, l.Name)
-	}
-	return names
 }
 
 // Judgement answer what readers ask first: is the synthetic set like the clients' texts, does it repeat anybody, and can it

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/show/series"
 )
 
@@ -18,10 +19,7 @@ var SaveScript string
 // PlotRounds draws a plot of a method's rounds as HTML, "" if none of its figures is known. budget is the run's ε, 0 if
 // it is not known.
 func PlotRounds(p series.Plot, rounds []series.Round, budget float64) (string, error) {
-	list := make([]Round, len(rounds))
-	for i, r := range rounds {
-		list[i].Figures = r
-	}
+	list := numeric.Map(rounds, func(r series.Round) Round { return Round{Figures: r} })
 	fig, ok, err := drawRounds(p, list, budget)
 	if err != nil || !ok {
 		return "", err
@@ -133,11 +131,7 @@ func (p *page) rounds(r Report) error {
 			p.Curves = append(p.Curves, fig)
 		}
 	}
-	rounds := make([]series.Round, len(r.Rounds))
-	for i, round := range r.Rounds {
-		rounds[i] = round.Figures
-	}
-	head, rows := RoundTable(r.Series, rounds)
+	head, rows := RoundTable(r.Series, numeric.Map(r.Rounds, func(r Round) series.Round { return r.Figures }))
 	timed := slices.ContainsFunc(r.Rounds, func(r Round) bool { return r.Seconds > 0 })
 	if p.RoundHead = head; timed {
 		p.RoundHead = append(head, "Time")

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 )
 
@@ -220,24 +222,17 @@ func (s *mlflowSession) create(ctx context.Context, experiment string) (string, 
 // describe sends the parameters and tags, 100 at a time, which is the most that the server takes.
 func (s *mlflowSession) describe(ctx context.Context) error {
 	for _, x := range []struct {
-		kind  string
-		pairs []Pair
-	}{{"params", s.run.Params}, {"tags", s.run.Tags}} {
-		for pairs := x.pairs; len(pairs) > 0; {
-			n := min(len(pairs), 100)
-			var list []fields
-			for _, p := range pairs[:n] {
-				name := p.Name
-				if x.kind == "tags" {
-					name = "popri." + name
-				}
-				list = append(list, fields{"key": name, "value": shortened(p.Value)})
-			}
+		kind, prefix string
+		pairs        []Pair
+	}{{"params", "", s.run.Params}, {"tags", "popri.", s.run.Tags}} {
+		for pairs := range slices.Chunk(x.pairs, 100) {
+			list := numeric.Map(pairs, func(p Pair) fields {
+				return fields{"key": x.prefix + p.Name, "value": shortened(p.Value)}
+			})
 			if err := s.server.call(ctx, "POST", "runs/log-batch", fields{"run_id": s.state.RunID, x.kind: list},
 				nil); err != nil {
 				return err
 			}
-			pairs = pairs[n:]
 		}
 	}
 	return nil
@@ -269,10 +264,9 @@ func metricName(key string) string {
 
 // log sends points.
 func (s *mlflowSession) log(ctx context.Context, points []Point) error {
-	list := make([]fields, len(points))
-	for i, p := range points {
-		list[i] = fields{"key": metricName(p.Key), "value": p.Value, "timestamp": p.Time.UnixMilli(), "step": p.Step}
-	}
+	list := numeric.Map(points, func(p Point) fields {
+		return fields{"key": metricName(p.Key), "value": p.Value, "timestamp": p.Time.UnixMilli(), "step": p.Step}
+	})
 	return s.server.call(ctx, "POST", "runs/log-batch", fields{"run_id": s.state.RunID, "metrics": list}, nil)
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"popri/internal/numeric"
 )
 
 // Point is the value of a figure at a step.
@@ -79,12 +81,7 @@ var kinds = []kind{
 }
 
 // Names lists the trackers.
-func Names() (names []string) {
-	for _, k := range kinds {
-		names = append(names, k.name)
-	}
-	return names
-}
+func Names() []string { return numeric.Map(kinds, func(k kind) string { return k.name }) }
 
 func find(name string) (kind, bool) {
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })

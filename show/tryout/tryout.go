@@ -45,7 +45,7 @@ func Handler(addr string, m Models) http.Handler {
 	mux.HandleFunc("GET /page.js", watch.Static("text/javascript", pageJS))
 	mux.HandleFunc("GET /about", func(out http.ResponseWriter, _ *http.Request) {
 		small, generator := m.Names()
-		answer(out, map[string]any{"small": small, "generator": generator, "prompts": m.Prompts()}, nil)
+		watch.Answer(out, map[string]any{"small": small, "generator": generator, "prompts": m.Prompts()}, nil)
 	})
 	mux.HandleFunc("POST /suggest", func(out http.ResponseWriter, in *http.Request) {
 		var asked struct{ Text string }
@@ -53,7 +53,7 @@ func Handler(addr string, m Models) http.Handler {
 			return
 		}
 		before, after, err := m.Suggest(asked.Text)
-		answer(out, map[string][]string{"before": before, "after": after}, err)
+		watch.Answer(out, map[string][]string{"before": before, "after": after}, err)
 	})
 	mux.HandleFunc("POST /write", func(out http.ResponseWriter, in *http.Request) {
 		var asked struct {
@@ -68,7 +68,7 @@ func Handler(addr string, m Models) http.Handler {
 			return
 		}
 		before, after, err := m.Write(in.Context(), asked.Prompt, asked.Seed)
-		answer(out, map[string]string{"before": before, "after": after}, err)
+		watch.Answer(out, map[string]string{"before": before, "after": after}, err)
 	})
 	return watch.Guard(addr, mux)
 }
@@ -84,13 +84,4 @@ func read(out http.ResponseWriter, in *http.Request, into any) bool {
 		return false
 	}
 	return true
-}
-
-func answer(out http.ResponseWriter, v any, err error) {
-	if err != nil {
-		http.Error(out, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(v) // the page may be gone
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -48,6 +49,16 @@ func Static(kind string, content []byte) http.HandlerFunc {
 		out.Header().Set("Content-Type", kind+"; charset=utf-8")
 		_, _ = out.Write(content)
 	}
+}
+
+// Answer answers with a value as JSON, or with an error of the server.
+func Answer(out http.ResponseWriter, v any, err error) {
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	out.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(out).Encode(v) // the page may be gone
 }
 
 // Guard sends h the requests that the user meant for the server at addr, and lets its pages load nothing from elsewhere.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -152,15 +151,11 @@ func (w *Watcher) withdraw(out http.ResponseWriter, in *http.Request) {
 	}
 	err := os.Remove(filepath.Join(w.Dir, rundir.Stop))
 	w.look(time.Now())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		http.Error(out, "no stop is asked for, or it has taken effect", http.StatusConflict)
-	case err != nil:
-		http.Error(out, err.Error(), http.StatusInternalServerError)
-	default:
-		out.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(out).Encode(map[string]any{"withdrawn": true})
+		return
 	}
+	Answer(out, map[string]any{"withdrawn": true}, err)
 }
 
 // stop writes the request to stop after the round under way.
@@ -176,13 +171,11 @@ func (w *Watcher) stop(out http.ResponseWriter, in *http.Request) {
 		return
 	}
 	request := fmt.Appendf(nil, "requested at %s\n", time.Now().UTC().Format(time.RFC3339))
-	if err := atomicfile.WriteBytes(filepath.Join(w.Dir, rundir.Stop), request); err != nil {
-		http.Error(out, err.Error(), http.StatusInternalServerError)
-		return
+	err := atomicfile.WriteBytes(filepath.Join(w.Dir, rundir.Stop), request)
+	if err == nil {
+		w.look(time.Now())
 	}
-	w.look(time.Now())
-	out.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(out).Encode(map[string]any{"stops_after_round": round})
+	Answer(out, map[string]any{"stops_after_round": round}, err)
 }
 
 // statuses are all values of a run's status, for the metrics.

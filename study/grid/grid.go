@@ -14,6 +14,7 @@ import (
 
 	"popri/configs"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 // Varied is what an ablation varies: a grid of axes, or changes of which each row has one.
@@ -34,21 +35,10 @@ func Parse(over, instead []string, seeds int) (v Varied, err error) {
 	if v.Seeds = seeds; seeds > mostSeeds {
 		return v, fault.Userf("--seeds is %d, must be at most %d", seeds, mostSeeds)
 	}
-	for _, text := range over {
-		axis, err := parseAxis(text)
-		if err != nil {
-			return v, err
-		}
-		v.Axes = append(v.Axes, axis)
+	if v.Axes, err = numeric.TryMap(over, parseAxis); err == nil {
+		v.Changes, err = numeric.TryMap(instead, parseChange)
 	}
-	for _, text := range instead {
-		c, err := parseChange(text)
-		if err != nil {
-			return v, err
-		}
-		v.Changes = append(v.Changes, c)
-	}
-	return v, nil
+	return v, err
 }
 
 // Cells are the runs, and the columns of the table that tell them apart.

@@ -12,6 +12,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/filelock"
+	"popri/internal/numeric"
 )
 
 // Follower submits the tasks of an array that are not done, and again those that are lost.
@@ -61,10 +62,8 @@ type FailedError struct {
 
 // Error names each task.
 func (e *FailedError) Error() string {
-	var lines []string
-	for _, task := range slices.Sorted(maps.Keys(e.Tasks)) {
-		lines = append(lines, fmt.Sprintf("task %d: %s", task, e.Tasks[task]))
-	}
+	lines := numeric.Map(slices.Sorted(maps.Keys(e.Tasks)),
+		func(task int) string { return fmt.Sprintf("task %d: %s", task, e.Tasks[task]) })
 	return fmt.Sprintf("%d of %d tasks failed:\n%s", len(e.Tasks), e.Of, strings.Join(lines, "\n"))
 }
 

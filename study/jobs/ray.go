@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 // The variables that Ray's own command reads.
@@ -181,10 +182,7 @@ func lastWords(text string) string {
 
 // Cancel implements Engine.
 func (*Ray) Cancel(s Submission) string {
-	var stops []string
-	for _, task := range s.Tasks {
-		stops = append(stops, "ray job stop "+rayID(s.ID, task))
-	}
+	stops := numeric.Map(s.Tasks, func(task int) string { return "ray job stop " + rayID(s.ID, task) })
 	return strings.Join(stops, "; ")
 }
 

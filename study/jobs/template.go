@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -40,13 +41,7 @@ type fields struct {
 }
 
 // List is the tasks between commas.
-func (f fields) List() string {
-	var list []string
-	for _, t := range f.Tasks {
-		list = append(list, strconv.Itoa(t))
-	}
-	return strings.Join(list, ",")
-}
+func (f fields) List() string { return strings.Join(numeric.Map(f.Tasks, strconv.Itoa), ",") }
 
 // file is a submission of a single file.
 func (a Array) file(engine, extension string, s *Submission) ([]File, error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/study/grid"
 )
@@ -35,11 +36,8 @@ var readMethods = grid.Embedded[methodList]("methods.yaml", methodsFile)
 
 // MethodNames are the names of all methods that are compared. All ask the same clients under the same ε, and methods
 // that write text write as many rows.
-func MethodNames() (names []string) {
-	for _, m := range readMethods().Methods {
-		names = append(names, m.Name)
-	}
-	return names
+func MethodNames() []string {
+	return numeric.Map(readMethods().Methods, func(m method) string { return m.Name })
 }
 
 // MethodBase is what the methods have in common at a scale.

@@ -13,6 +13,7 @@ import (
 	"popri/fedsim/aggregate"
 	"popri/fedsim/aggregate/identity"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 func authority() *cobra.Command {
@@ -135,13 +136,9 @@ the old one: federation.json then has the new key, and goes to every client betw
 			if err != nil {
 				return err
 			}
-			var requests []*identity.Request
-			for _, file := range files {
-				r, err := identity.ReadRequest(file)
-				if err != nil {
-					return err
-				}
-				requests = append(requests, r)
+			requests, err := numeric.TryMap(files, identity.ReadRequest)
+			if err != nil {
+				return err
 			}
 			return identity.Renew(dir, requests, valid)
 		},
