@@ -1,5 +1,14 @@
 package numeric
 
+// Tabulate returns f of 0 to n−1, in order.
+func Tabulate[T any](n int, f func(i int) T) []T {
+	out := make([]T, n)
+	for i := range out {
+		out[i] = f(i)
+	}
+	return out
+}
+
 // Map returns what f makes of each element of list, in order.
 func Map[From, To any](list []From, f func(From) To) []To {
 	out := make([]To, len(list))
@@ -12,6 +21,40 @@ func Map[From, To any](list []From, f func(From) To) []To {
 // Pick returns the elements of list at indices.
 func Pick[T any](list []T, indices []int) []T {
 	return Map(indices, func(i int) T { return list[i] })
+}
+
+// Set returns the elements of list as keys.
+func Set[T comparable](list []T) map[T]bool {
+	set := make(map[T]bool, len(list))
+	for _, x := range list {
+		set[x] = true
+	}
+	return set
+}
+
+// Sum adds up what f makes of each element of list.
+func Sum[T any, N int | int64](list []T, f func(T) N) (sum N) {
+	for _, x := range list {
+		sum += f(x)
+	}
+	return sum
+}
+
+// Greatest returns the greatest of what f makes of each element of list, 0 at least.
+func Greatest[T any](list []T, f func(T) int) (greatest int) {
+	for _, x := range list {
+		greatest = max(greatest, f(x))
+	}
+	return greatest
+}
+
+// Product returns the product of numbers; 1 of none.
+func Product(numbers []int64) int64 {
+	product := int64(1)
+	for _, n := range numbers {
+		product *= n
+	}
+	return product
 }
 
 // Convert returns numbers in another type, as a conversion rounds each.
