@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -34,12 +35,7 @@ func Mean(each []RowScore) (loss, accuracy float64, err error) {
 }
 
 // Tokens is the number of tokens of rows.
-func Tokens(rows []Row) (n int) {
-	for _, r := range rows {
-		n += len(r.Tokens)
-	}
-	return n
-}
+func Tokens(rows []Row) int { return numeric.Sum(rows, func(r Row) int { return len(r.Tokens) }) }
 
 // RowScore is the evaluation of one row.
 type RowScore struct {
