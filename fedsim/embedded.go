@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"popri/datasets/clients"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 	"popri/scoring/query"
 )
@@ -144,8 +145,6 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 // Label notes the labels of the clients' texts, which [Embed] kept, by their numbers in a list of classes. A text whose
 // label is none of them, or that has none, gets -1: it answers no question about labels.
 func Label(embedded *query.Clients, train []clients.Client, classes []string) {
-	embedded.Labels = make([]int32, 0, embedded.Texts.Rows)
-	for _, label := range clients.Labels(train) {
-		embedded.Labels = append(embedded.Labels, int32(slices.Index(classes, label)))
-	}
+	embedded.Labels = numeric.Map(clients.Labels(train),
+		func(label string) int32 { return int32(slices.Index(classes, label)) })
 }

@@ -42,11 +42,7 @@ func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, floa
 		slope = covariance / variance
 	}
 	mean := total / float64(max(1, len(lengths)))
-	out := make([]float64, len(scores))
-	for i := range out {
-		out[i] = scores[i] - slope*(lengths[i]-mean)
-	}
-	return out, slope, nil
+	return numeric.Tabulate(len(scores), func(i int) float64 { return scores[i] - slope*(lengths[i]-mean) }), slope, nil
 }
 
 // LogLengths returns ln(1 + length), for lengths in tokens or words.

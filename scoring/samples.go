@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/scoring/query"
@@ -224,10 +225,7 @@ func (s *Samples) weight(mean, gm []float64) (float64, bool) {
 
 // ownWeight is weight for a client whose norm the Gram matrix does not give: from its scores.
 func (s *Samples) ownWeight(mean []float64) float64 {
-	scores := make([]float64, s.n)
-	for i := range scores {
-		scores[i] = s.score(i, mean)
-	}
+	scores := numeric.Tabulate(s.n, func(i int) float64 { return s.score(i, mean) })
 	if s.options.Normalize == None {
 		return s.factor(0, length(scores))
 	}

@@ -15,10 +15,7 @@ type deviceAdam struct {
 }
 
 func newDeviceAdam(params []tensor.Tensor) *deviceAdam {
-	d, n := &deviceAdam{}, int64(0)
-	for _, p := range params {
-		n += p.NumElements()
-	}
+	d, n := &deviceAdam{}, numeric.Sum(params, tensor.Tensor.NumElements)
 	// Making zeros fails only where memory ends, which the first update then says.
 	_ = tensor.Run(func(s *tensor.Scope) error {
 		d.m, d.v = s.Keep(s.Zeros(tensor.Float32, n)), s.Keep(s.Zeros(tensor.Float32, n))

@@ -99,10 +99,7 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	if err != nil {
 		return Batch{}, err
 	}
-	b := Batch{Examples: len(rows), What: "row", Free: free}
-	for _, r := range rows {
-		b.Tokens += int64(len(r.Tokens))
-	}
+	b := Batch{Examples: len(rows), Tokens: int64(lm.Tokens(rows)), What: "row", Free: free}
 	total, parts := o.Model.Counted(rows), 1
 	if o.Parts != nil {
 		parts = o.Parts(len(rows))

@@ -8,6 +8,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/eval/keyboard"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -214,11 +215,7 @@ func deciles(scores, zero []Score) (of []float64) {
 	each := func(i int) float64 { return zero[i].Loss / float64(zero[i].Tokens) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(each(a), each(b)) })
 	for d := range 10 {
-		var tenth []Score
-		for _, i := range order[d*len(order)/10 : (d+1)*len(order)/10] {
-			tenth = append(tenth, scores[i])
-		}
-		of = append(of, perplexityOf(tenth))
+		of = append(of, perplexityOf(numeric.Pick(scores, order[d*len(order)/10:(d+1)*len(order)/10])))
 	}
 	return of
 }

@@ -157,10 +157,7 @@ func (in Input) embed(ctx context.Context) (e embedded, err error) {
 	controls, controlOf := list(in.Controls, "controls")
 	e.memberOf, e.controlOf = memberOf, controlOf
 	e.productOf = in.random("embedded product").Perm(len(in.Product))[:min(len(in.Product), mostEmbedded)]
-	product := make([]string, len(e.productOf))
-	for i, at := range e.productOf {
-		product[i] = in.Product[at]
-	}
+	product := numeric.Pick(in.Product, e.productOf)
 	for _, x := range []struct {
 		what  string
 		texts []string
@@ -188,21 +185,13 @@ func some[T any](list []T, n int, random *rand.Rand) []T {
 	if len(list) <= n {
 		return list
 	}
-	out := make([]T, n)
-	for i, at := range random.Perm(len(list))[:n] {
-		out[i] = list[at]
-	}
-	return out
+	return numeric.Pick(list, random.Perm(len(list))[:n])
 }
 
 // groups separates members' and controls' texts by a linear classifier of embeddings; 0.5 where there are too few.
 func (e embedded) groups() (float64, error) {
 	halves := func(m embedding.Matrix, of []int) metrics.Halves {
-		h := metrics.Halves{Points: m.Data}
-		for _, client := range of {
-			h.Second = append(h.Second, client%2 == 1)
-		}
-		return h
+		return metrics.Halves{Points: m.Data, Second: numeric.Map(of, func(client int) bool { return client%2 == 1 })}
 	}
 	auc, err := metrics.DomainAUC(halves(e.members, e.memberOf), halves(e.controls, e.controlOf), e.members.Dim)
 	if errors.Is(err, metrics.ErrTooFew) {

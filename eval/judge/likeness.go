@@ -10,6 +10,7 @@ import (
 
 	"popri/datasets"
 	"popri/eval/metrics"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 )
 
@@ -134,19 +135,13 @@ func distances(texts, clients embedding.Matrix) (l Likeness, err error) {
 }
 
 // countWords is the number of words of texts together.
-func countWords(texts ...string) (n int) {
-	for _, text := range texts {
-		n += len(words(text))
-	}
-	return n
+func countWords(texts ...string) int {
+	return numeric.Sum(texts, func(text string) int { return len(words(text)) })
 }
 
 // median is the median of a count of each item of a list; 0 of none.
 func median[T any](list []T, count func(T) int) int {
-	counts := make([]int, len(list))
-	for i, item := range list {
-		counts[i] = count(item)
-	}
+	counts := numeric.Map(list, count)
 	if slices.Sort(counts); len(counts) == 0 {
 		return 0
 	}

@@ -72,10 +72,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		list := make([]scored, len(set))
-		for i, gain := range gains {
-			list[i] = scored{Text: set[i].Text, Gain: gain}
-		}
+		list := numeric.Tabulate(len(set), func(i int) scored { return scored{Text: set[i].Text, Gain: gains[i]} })
 		for _, i := range choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress")) {
 			list[i].Copies = 1
 		}

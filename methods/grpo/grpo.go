@@ -10,6 +10,7 @@ import (
 
 	"popri/configs"
 	"popri/dpo/preference"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -165,10 +166,8 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	if !c.CarriesMoments() {
 		o.optimizer.Reset()
 	}
-	o.groups, o.tokens, o.record = list, 0, record{Progress: trainer.Begun()}
-	for _, x := range o.samples() {
-		o.tokens += len(x.tokens)
-	}
+	o.groups, o.record = list, record{Progress: trainer.Begun()}
+	o.tokens = numeric.Sum(o.samples(), func(x *sample) int { return len(x.tokens) })
 	if o.tokens == 0 {
 		return errors.New("all samples are empty: there is none to train on")
 	}

@@ -227,10 +227,8 @@ func (m *Method) ask(ctx context.Context, r *rounds.Round, texts []row) ([]float
 
 // public are the labelled public texts as voters.
 func (m *Method) public(ctx context.Context, s rounds.Stage) (query.Clients, error) {
-	labels := make([]int32, len(m.Public.Prompts))
-	for i, label := range datasets.Labels(m.Public.Prompts) {
-		labels[i] = int32(slices.Index(m.classes, label))
-	}
+	labels := numeric.Map(datasets.Labels(m.Public.Prompts),
+		func(label string) int32 { return int32(slices.Index(m.classes, label)) })
 	vectors, err := embedding.InParts(ctx, m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress)
 	if err != nil {
 		return query.Clients{}, err
