@@ -45,7 +45,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 	for i, v := range evalAll(t.Loss, examples) {
 		e := examples[i]
 		losses[i] = v.Loss
-		if !trainer.Finite(losses[i]) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
+		if !numeric.Finite(losses[i]) || !numeric.Finite(e.chosen()) || !numeric.Finite(e.rejected()) {
 			refused.Add(i, e.describe(losses[i]))
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -134,10 +133,9 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 			tell(done, n)
 		}
 	}
-	for i, v := range all.Data {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v, i/dim)
-		}
+	if i := numeric.NotFinite(all.Data); i >= 0 {
+		return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(),
+			all.Data[i], i/dim)
 	}
 	return all, nil
 }

@@ -22,7 +22,7 @@ func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, floa
 		return nil, 0, fmt.Errorf("scoring: %d scores are not %d a prompt", len(scores), perPrompt)
 	}
 	for i := range scores {
-		if x := scores[i] + lengths[i]; math.IsNaN(x) || math.IsInf(x, 0) {
+		if !numeric.Finite(scores[i] + lengths[i]) {
 			return nil, 0, fmt.Errorf("scoring: sample %d has score %g and length %g", i, scores[i], lengths[i])
 		}
 	}

@@ -72,7 +72,7 @@ func Prepare(samples embedding.Matrix, options Options) (*Samples, error) {
 	}
 	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples, v: make([]float64, len(samples.Data))}
 	for i, x := range samples.Data {
-		if x != x || math.IsInf(float64(x), 0) {
+		if !numeric.Finite(x) {
 			return nil, fmt.Errorf("scoring: sample %d has value %g", i/s.d, x)
 		}
 		s.v[i] = float64(x)
@@ -284,7 +284,7 @@ func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 	scores := make([]float64, s.n)
 	for i := range scores {
 		sum := s.score(i, mean)
-		if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		if !numeric.Finite(sum) {
 			return nil, fmt.Errorf("scoring: the score of sample %d is %g: the client's embedding is no finite vector", i, sum)
 		}
 		scores[i] = sum

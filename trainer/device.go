@@ -44,7 +44,7 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 		}
 		g := joinedElements(s, grads)
 		norm = math.Sqrt(float64(s.Float32s(s.Sum(s.Mul(g, g)))[0]))
-		if !Finite(norm) {
+		if !numeric.Finite(norm) {
 			return notFinite(norm)
 		}
 		a.Step++
@@ -69,7 +69,7 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 func (d *deviceAdam) update(s *tensor.Scope, o *Optimizer, grads []tensor.Tensor, lr float64) (float64, error) {
 	dense := numeric.Map(grads, s.Contiguous)
 	norm := math.Sqrt(s.SquareSums(dense))
-	if !Finite(norm) {
+	if !numeric.Finite(norm) {
 		return norm, notFinite(norm)
 	}
 	o.adam.Step++

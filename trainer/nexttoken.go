@@ -107,7 +107,8 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	losses := make([]float64, parts)
 	pass := func(from, to int, loss *float64, drop lm.Dropout) Pass {
 		return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
-			if *loss, grads = o.Model.LossGradients(s, rows[from:to], o.Adapter, leaves, total, drop); !Finite(*loss) {
+			*loss, grads = o.Model.LossGradients(s, rows[from:to], o.Adapter, leaves, total, drop)
+			if !numeric.Finite(*loss) {
 				return nil, fmt.Errorf("the loss is %g", *loss)
 			}
 			return grads, nil

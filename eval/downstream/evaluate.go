@@ -203,12 +203,7 @@ func folded(scores []Score, n int) []Score {
 // deciles are the perplexities of the tenths of the clients that have tokens, from those whose texts the model at ε = 0
 // finds easiest to those that it finds hardest; nil of fewer than ten clients.
 func deciles(scores, zero []Score) (of []float64) {
-	var order []int
-	for i, c := range zero {
-		if c.Tokens > 0 {
-			order = append(order, i)
-		}
-	}
+	order := numeric.Where(len(zero), func(i int) bool { return zero[i].Tokens > 0 })
 	if len(order) < 10 {
 		return nil
 	}
@@ -258,7 +253,7 @@ func bootstrap(n, draws int, seed uint64, statistic func(lists ...[]Score) float
 				}
 			}
 		}
-		if v := statistic(drawn...); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v := statistic(drawn...); numeric.Finite(v) {
 			values = append(values, v)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/blas/blas32"
 
@@ -76,7 +75,7 @@ func Judge(ctx context.Context, in Input) (*Result, error) {
 		return nil, fmt.Errorf("judge: %d clients behind the synthetic set and %d held out, at least 1 and %d are needed",
 			len(in.Members), len(in.Controls), leastControls)
 	}
-	rows := slices.DeleteFunc(numeric.Indices(len(in.Product)), func(i int) bool { return len(words(in.Product[i])) == 0 })
+	rows := numeric.Where(len(in.Product), func(i int) bool { return len(words(in.Product[i])) > 0 })
 	in.Product = numeric.Pick(in.Product, rows)
 	if len(in.Labels) > 0 {
 		in.Labels = numeric.Pick(in.Labels, rows)

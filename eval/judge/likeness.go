@@ -110,11 +110,7 @@ func (in Input) likeness(ctx context.Context, first, second []int) ([]Likeness, 
 
 // rows draws n rows.
 func rows(m embedding.Matrix, n int, random *rand.Rand) embedding.Matrix {
-	out := embedding.NewMatrix(n, m.Dim)
-	for i, at := range random.Perm(m.Rows)[:n] {
-		copy(out.Row(i), m.Row(at))
-	}
-	return out
+	return m.Pick(random.Perm(m.Rows)[:n])
 }
 
 func distances(texts, clients embedding.Matrix) (l Likeness, err error) {

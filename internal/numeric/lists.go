@@ -1,5 +1,7 @@
 package numeric
 
+import "math"
+
 // Tabulate returns f of 0 to n−1, in order.
 func Tabulate[T any](n int, f func(i int) T) []T {
 	out := make([]T, n)
@@ -21,6 +23,16 @@ func Map[From, To any](list []From, f func(From) To) []To {
 // Pick returns the elements of list at indices.
 func Pick[T any](list []T, indices []int) []T {
 	return Map(indices, func(i int) T { return list[i] })
+}
+
+// Where returns the numbers from 0 to n−1 for which holds is true, ascending. It asks in that order.
+func Where(n int, holds func(i int) bool) (found []int) {
+	for i := range n {
+		if holds(i) {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // Set returns the elements of list as keys.
@@ -55,6 +67,21 @@ func Product(numbers []int64) int64 {
 		product *= n
 	}
 	return product
+}
+
+// Finite reports whether x is neither NaN nor infinite.
+func Finite[F float32 | float64](x F) bool {
+	return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0)
+}
+
+// NotFinite returns the index of the first of numbers that is not finite; -1 if all are.
+func NotFinite[F float32 | float64](numbers []F) int {
+	for i, x := range numbers {
+		if !Finite(x) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Convert returns numbers in another type, as a conversion rounds each.

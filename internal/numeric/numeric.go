@@ -1,5 +1,5 @@
 // Package numeric has bisection, the exact bounds on a binomial probability, clusters of points, indices in the order of
-// a comparison, and what is made of lists: lists, sets and numbers.
+// a comparison, what is made of lists (lists, sets and numbers), and whether numbers are finite.
 package numeric
 
 import (

@@ -149,11 +149,6 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if !slices.EqualFunc(set, list, same) {
 		return nil, fault.Userf("%s holds other texts than when they were scored: restore it, or make this run again", m.texts)
 	}
-	var out []sampling.Row
-	for i, row := range set {
-		if list[i].Copies > 0 {
-			out = append(out, row)
-		}
-	}
+	out := numeric.Pick(set, numeric.Where(len(set), func(i int) bool { return list[i].Copies > 0 }))
 	return out, rows.Write(file, out)
 }

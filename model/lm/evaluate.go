@@ -2,7 +2,6 @@ package lm
 
 import (
 	"fmt"
-	"math"
 
 	"popri/internal/numeric"
 	"popri/model/tensor"
@@ -102,7 +101,7 @@ func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batch
 		return nil, ended
 	}
 	for i, r := range out {
-		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
+		if !numeric.Finite(r.Loss) {
 			return nil, fmt.Errorf("lm: row %d has the loss %g", i, r.Loss)
 		}
 	}

@@ -183,10 +183,12 @@ func (s *Scope) Keep(t Tensor) Tensor {
 	return t
 }
 
-// Own gives a kept tensor back to a scope. The zero Tensor is allowed.
-func (s *Scope) Own(t Tensor) {
-	if t.c != nil {
-		s.owned = append(s.owned, t.c)
+// Own gives kept tensors back to a scope. The zero Tensor is allowed.
+func (s *Scope) Own(ts ...Tensor) {
+	for _, t := range ts {
+		if t.c != nil {
+			s.owned = append(s.owned, t.c)
+		}
 	}
 }
 

@@ -76,10 +76,7 @@ func (s *Server) models(ctx context.Context) (base string, length int, err error
 		return "", 0, err
 	}
 	for _, m := range list.Data {
-		if m.Parent != nil || m.ID == "" {
-			continue // an adapter
-		}
-		if s.base == "" {
+		if s.base == "" && m.ID != "" && m.Parent == nil { // an adapter has a parent
 			s.base, s.length = m.ID, m.Length
 		}
 	}
