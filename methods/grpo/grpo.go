@@ -119,17 +119,9 @@ func (m *Method) Restore(round int) error {
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	candidates, answer, err := m.Begin(ctx, r)
-	if err != nil {
-		return err
-	}
 	var list []group
-	err = r.Stage("advantages", func(rounds.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		list = groups(candidates, scores, m.Config.Generate.Samples)
+	err := m.Begin(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
+		list = groups(c, scores, m.Config.Generate.Samples)
 		return m.check(r, list)
 	})
 	if err != nil {

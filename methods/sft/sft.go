@@ -70,18 +70,10 @@ func newMethod(e method.Env) (rounds.Method, error) {
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	candidates, answer, err := m.Begin(ctx, r)
-	if err != nil {
-		return err
-	}
 	var texts []lm.Row
-	err = r.Stage("choose", func(rounds.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		chosen, err := m.choose(r, candidates, scores)
-		texts = examples(candidates, chosen)
+	err := m.Begin(ctx, r, "choose", func(c policy.Candidates, scores []float64) error {
+		chosen, err := m.choose(r, c, scores)
+		texts = examples(c, chosen)
 		return err
 	})
 	if err != nil {
