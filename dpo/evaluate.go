@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/trainer"
 )
 
@@ -44,7 +45,7 @@ func (t *Tuner) Evaluate(ctx context.Context, pairs []Pair) (Evaluation, error) 
 	for i, v := range evalAll(t.Loss, examples) {
 		e := examples[i]
 		losses[i] = v.Loss
-		if !trainer.Finite(losses[i]) || !trainer.Finite(e.chosen()) || !trainer.Finite(e.rejected()) {
+		if !numeric.Finite(losses[i]) || !numeric.Finite(e.chosen()) || !numeric.Finite(e.rejected()) {
 			refused.Add(i, e.describe(losses[i]))
 		}
 	}
@@ -77,10 +78,7 @@ func HoldOut(pairs []Pair, fraction float64, perm func(n int) []int) (train, hel
 		of[i] = number[key]
 	}
 	n := min(max(1, int(fraction*float64(len(number))+0.5)), len(number)-1)
-	out := map[int]bool{}
-	for _, prompt := range perm(len(number))[:max(0, n)] {
-		out[prompt] = true
-	}
+	out := numeric.Set(perm(len(number))[:max(0, n)])
 	for i, p := range pairs {
 		if out[of[i]] {
 			held = append(held, p)

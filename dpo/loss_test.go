@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"popri/trainer"
+	"popri/internal/numeric"
 )
 
 // kinked are the margins β·d at which a loss has no derivative.
@@ -83,7 +83,7 @@ func TestExtremeMargins(t *testing.T) {
 		}
 		for _, d := range []float64{1e3, -1e3, 1e6, -1e6, 1e15, -1e15, 1e-300, -1e-300} {
 			loss, gc, gr := l.Eval(Example{PolicyChosen: d, ChosenLen: 3, RejectedLen: 4, MeanChosenLen: 3})
-			if !trainer.Finite(loss) || !trainer.Finite(gc) || !trainer.Finite(gr) {
+			if !numeric.Finite(loss) || !numeric.Finite(gc) || !numeric.Finite(gr) {
 				t.Errorf("%s at %g: %g, %g, %g", name, d, loss, gc, gr)
 			}
 		}

@@ -62,7 +62,7 @@ func (t *Tuner) pass(all []Pair, values []Value, indices []int, m *part) trainer
 				} else {
 					v = value(t.Loss.Eval(e))
 				}
-				if !trainer.Finite(v.Loss) || !trainer.Finite(v.GradChosen) || !trainer.Finite(v.GradRejected) {
+				if !numeric.Finite(v.Loss) || !numeric.Finite(v.GradChosen) || !numeric.Finite(v.GradRejected) {
 					refused.Add(indices[i], e.describe(v.Loss))
 					continue
 				}

@@ -27,9 +27,6 @@ func meansOf(pairs []Pair) (m means) {
 }
 
 // countTokens counts as TRL does: each completion with a prompt of its own.
-func countTokens(pairs []Pair) (n int64) {
-	for _, p := range pairs {
-		n += int64(len(p.Prompt) + p.length())
-	}
-	return n
+func countTokens(pairs []Pair) int64 {
+	return numeric.Sum(pairs, func(p Pair) int64 { return int64(len(p.Prompt) + p.length()) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/lora"
 	"popri/model/lm"
 	"popri/trainer"
@@ -97,11 +98,7 @@ func (t *Tuner) ResetSchedule(s trainer.Schedule) error {
 
 // Upcoming returns the learning rates of the next n updates.
 func (t *Tuner) Upcoming(n int) []float64 {
-	rates := make([]float64, n)
-	for i := range rates {
-		rates[i] = t.Schedule.At(t.Optimizer.Done.Position + i)
-	}
-	return rates
+	return numeric.Tabulate(n, func(i int) float64 { return t.Schedule.At(t.Optimizer.Done.Position + i) })
 }
 
 // Advance notes updates that another program did. Their numbers and tokens, counted from its beginning, are added to

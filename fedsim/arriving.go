@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"popri/internal/numeric"
 	"popri/internal/rng"
 )
 
@@ -25,12 +26,8 @@ func (p Participation) Arriving(round int) []int {
 	swing := math.Min(p.Available, 1-p.Available)
 	chance := rng.New(p.Seed, "arriving", fmt.Sprint(round))
 	own := rng.New(p.Seed, "hours")
-	var arrived []int
-	for i := range p.Clients {
+	return numeric.Where(p.Clients, func(int) bool {
 		probability := p.Available + swing*math.Cos(2*math.Pi*(float64(round)/day+own.Float64()))
-		if chance.Float64() < probability {
-			arrived = append(arrived, i)
-		}
-	}
-	return arrived
+		return chance.Float64() < probability
+	})
 }

@@ -279,11 +279,8 @@ type spelling struct{}
 func (spelling) N() int { return gameClients + 1 }
 
 func (spelling) Rows(client int) [][]int32 {
-	random, row := rng.New(1, "canary", "counts", strconv.Itoa(client)), make([]int32, 10*(client+1))
-	for i := range row {
-		row[i] = int32(random.IntN(8))
-	}
-	return [][]int32{row}
+	random := rng.New(1, "canary", "counts", strconv.Itoa(client))
+	return [][]int32{numeric.Tabulate(10*(client+1), func(int) int32 { return int32(random.IntN(8)) })}
 }
 
 // playing are clients with made-up changes of up to three times a bound.
@@ -294,10 +291,8 @@ func (playing) Workers() int { return 1 }
 
 func (p playing) Each(q update.Question, which []int, use func(worker, client int, change []float64) error) error {
 	for _, i := range which {
-		random, v := rng.New(1, "canary", "update", strconv.Itoa(i)), make([]float64, q.Len())
-		for k := range v {
-			v[k] = random.NormFloat64()
-		}
+		random := rng.New(1, "canary", "update", strconv.Itoa(i))
+		v := numeric.Tabulate(q.Len(), func(int) float64 { return random.NormFloat64() })
 		length := 3 * p.bound * float64(i+1) / (gameClients + 1)
 		for k, norm := 0, update.Norm(v); k < len(v); k++ {
 			v[k] *= length / norm
@@ -465,13 +460,7 @@ func unitRows(name string, n int) embedding.Matrix {
 // world is the made-up clients, each with one text of one of two labels in turn, for questions within labels.
 func world() query.Clients {
 	texts := unitRows("clients", gameClients+1)
-	c := query.Clients{Means: query.Means{Clients: texts.Rows, Dim: texts.Dim}, Texts: texts,
-		Offsets: numeric.Indices(texts.Rows + 1)}
-	for _, v := range texts.Data {
-		c.Data = append(c.Data, float64(v))
-	}
-	for i := range texts.Rows {
-		c.Labels = append(c.Labels, int32(i%2))
-	}
-	return c
+	means := query.Means{Clients: texts.Rows, Dim: texts.Dim, Data: numeric.Convert[float64](texts.Data)}
+	return query.Clients{Means: means, Texts: texts, Offsets: numeric.Indices(texts.Rows + 1),
+		Labels: numeric.Tabulate(texts.Rows, func(i int) int32 { return int32(i % 2) })}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
 
 	"popri/datasets/clients"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 	"popri/scoring/query"
 )
@@ -133,10 +133,9 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 			tell(done, n)
 		}
 	}
-	for i, v := range all.Data {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(), v, i/dim)
-		}
+	if i := numeric.NotFinite(all.Data); i >= 0 {
+		return query.Clients{}, fmt.Errorf("fedsim: encoder %s gives %g for a text of client %d", encoder.Name(),
+			all.Data[i], i/dim)
 	}
 	return all, nil
 }
@@ -144,8 +143,6 @@ func Embed(ctx context.Context, train []clients.Client, encoder embedding.Encode
 // Label notes the labels of the clients' texts, which [Embed] kept, by their numbers in a list of classes. A text whose
 // label is none of them, or that has none, gets -1: it answers no question about labels.
 func Label(embedded *query.Clients, train []clients.Client, classes []string) {
-	embedded.Labels = make([]int32, 0, embedded.Texts.Rows)
-	for _, label := range clients.Labels(train) {
-		embedded.Labels = append(embedded.Labels, int32(slices.Index(classes, label)))
-	}
+	embedded.Labels = numeric.Map(clients.Labels(train),
+		func(label string) int32 { return int32(slices.Index(classes, label)) })
 }

@@ -126,12 +126,7 @@ func (g Gaussian) cohort(n int, random Random) []int {
 	switch g.sampling() {
 	case ledger.Poisson:
 		source, rate := random("cohort"), float64(g.Cohort)/float64(n)
-		for i := range n {
-			if noise.Chance(source, rate) {
-				drawn = append(drawn, i)
-			}
-		}
-		return drawn
+		return numeric.Where(n, func(int) bool { return noise.Chance(source, rate) })
 	case ledger.Fixed:
 		// Selection sampling (Knuth, algorithm S): each remaining client is taken with probability wanted/left.
 		source, wanted := random("cohort"), g.Cohort

@@ -6,6 +6,7 @@ import (
 	"popri/accountant/ledger"
 	"popri/fedsim/noise"
 	"popri/fedsim/release"
+	"popri/internal/numeric"
 	"popri/scoring/query"
 )
 
@@ -57,9 +58,6 @@ func (s Selection) Draw(plan *release.Release, round Round, c Clients, random Ra
 	domain, picks := round.Query.(query.Ranking).Limits() // as Plan has it
 	l := noise.LimitedDomain{Scale: s.Scale, Domain: domain, Picks: picks, Group: s.Group, Slack: s.Slack}
 	selected, err := l.Select(random("selection"), counts.Steps)
-	plan.Sum = []float64{}
-	for _, i := range selected {
-		plan.Sum = append(plan.Sum, float64(i))
-	}
+	plan.Sum = numeric.Convert[float64](selected)
 	return err
 }

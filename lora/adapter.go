@@ -66,10 +66,8 @@ func New(m *lm.Model, c Config, random *rand.Rand) (*Adapter, error) {
 			p := c.pair(name, l)
 			// Kaiming-uniform with a = √5 is uniform on ±1/√in, as in PEFT.
 			bound := 1 / math.Sqrt(float64(l.In))
-			data := make([]float32, int64(p.Rank)*l.In)
-			for i := range data {
-				data[i] = float32(bound * (2*random.Float64() - 1))
-			}
+			draw := func(int) float32 { return float32(bound * (2*random.Float64() - 1)) }
+			data := numeric.Tabulate(p.Rank*int(l.In), draw)
 			p.A = s.Keep(s.FromFloat32(data, int64(p.Rank), l.In))
 			p.B = s.Keep(s.Zeros(tensor.Float32, l.Out, int64(p.Rank)))
 			a.Modules[name] = p

@@ -13,6 +13,7 @@ import (
 	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/hfconfig"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/lm"
 	"popri/model/safetensors"
@@ -50,10 +51,7 @@ func Load(dir string, m *lm.Model) (*Adapter, error) {
 		return nil, fmt.Errorf("lora: %w", err)
 	}
 	defer f.Close()
-	left := map[string]bool{}
-	for _, name := range f.Names() {
-		left[name] = true
-	}
+	left := numeric.Set(f.Names())
 	a := &Adapter{Config: c, Modules: map[string]*Pair{}}
 	err = tensor.Run(func(s *tensor.Scope) error {
 		for _, name := range names {

@@ -50,11 +50,8 @@ func Ups(m *lm.Model, rank int, seed uint64) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Part{Model: m, Adapter: a, seed: seed}
-	for _, name := range a.Names() {
-		p.tensors = append(p.tensors, a.Modules[name].B)
-	}
-	return p, nil
+	ups := numeric.Map(a.Names(), func(name string) tensor.Tensor { return a.Modules[name].B })
+	return &Part{Model: m, Adapter: a, seed: seed, tensors: ups}, nil
 }
 
 // Another is a part of the same adapter's beginning with a vector of its own. It shares the model, which must live
@@ -78,13 +75,7 @@ func (p *Part) Free() {
 }
 
 // Len is the number of values of the vector.
-func (p *Part) Len() int {
-	n := int64(0)
-	for _, t := range p.tensors {
-		n += t.NumElements()
-	}
-	return int(n)
-}
+func (p *Part) Len() int { return int(numeric.Sum(p.tensors, tensor.Tensor.NumElements)) }
 
 // Flat copies the vector.
 func (p *Part) Flat() []float32 {

@@ -2,9 +2,9 @@ package scoring
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/model/embedding"
 	"popri/scoring/query"
 )
@@ -63,10 +63,8 @@ func (b Ballot) Counts(clients query.Clients) ([]int64, error) {
 		voters.Data = append(voters.Data, clients.Texts.Row(clients.Offsets[i]+(b.round-1)%n)...)
 		voters.Rows++
 	}
-	for _, x := range voters.Data {
-		if x != x || math.IsInf(float64(x), 0) {
-			return nil, fmt.Errorf("scoring: a text of the clients has value %g", x)
-		}
+	if i := numeric.NotFinite(voters.Data); i >= 0 {
+		return nil, fmt.Errorf("scoring: a text of the clients has value %g", voters.Data[i])
 	}
 	counts := make([]int64, b.samples.Rows)
 	if voters.Rows == 0 {

@@ -2,11 +2,11 @@ package scoring
 
 import (
 	"fmt"
-	"math"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 )
 
@@ -42,10 +42,8 @@ func (s *Samples) Project(y []float64) ([]float64, error) {
 	if len(y) != s.n {
 		return nil, fmt.Errorf("scoring: a sum of %d values for %d samples", len(y), s.n)
 	}
-	for i, v := range y {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("scoring: the sum has value %g for sample %d", v, i)
-		}
+	if i := numeric.NotFinite(y); i >= 0 {
+		return nil, fmt.Errorf("scoring: the sum has value %g for sample %d", y[i], i)
 	}
 	b := s.decompose()
 	u := make([]float64, s.d) // the least-squares solution: V u is the projection

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"sync"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/scoring/query"
 )
@@ -80,10 +81,9 @@ func inParallel(n int, sums []exactSum, add func(sums []exactSum, from, to int) 
 		first = n // where the first range with an error begins
 	)
 	parallel.Ranges(n, 256, func(from, to int) {
-		part := make([]exactSum, len(sums))
-		for k, s := range sums {
-			part[k] = exactSum{s.Exponent, make([]int128, len(s.Values))}
-		}
+		part := numeric.Map(sums, func(s exactSum) exactSum {
+			return exactSum{s.Exponent, make([]int128, len(s.Values))}
+		})
 		failed := add(part, from, to)
 		mu.Lock()
 		defer mu.Unlock()

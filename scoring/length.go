@@ -22,7 +22,7 @@ func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, floa
 		return nil, 0, fmt.Errorf("scoring: %d scores are not %d a prompt", len(scores), perPrompt)
 	}
 	for i := range scores {
-		if x := scores[i] + lengths[i]; math.IsNaN(x) || math.IsInf(x, 0) {
+		if !numeric.Finite(scores[i] + lengths[i]) {
 			return nil, 0, fmt.Errorf("scoring: sample %d has score %g and length %g", i, scores[i], lengths[i])
 		}
 	}
@@ -42,11 +42,7 @@ func LengthRegression(scores, lengths []float64, perPrompt int) ([]float64, floa
 		slope = covariance / variance
 	}
 	mean := total / float64(max(1, len(lengths)))
-	out := make([]float64, len(scores))
-	for i := range out {
-		out[i] = scores[i] - slope*(lengths[i]-mean)
-	}
-	return out, slope, nil
+	return numeric.Tabulate(len(scores), func(i int) float64 { return scores[i] - slope*(lengths[i]-mean) }), slope, nil
 }
 
 // LogLengths returns ln(1 + length), for lengths in tokens or words.

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/model/embedding"
 )
@@ -39,10 +40,8 @@ func Match(texts embedding.Matrix, prior, target []float64, radius, floor float6
 	case !(floor >= 0) || floor > float64(texts.Rows):
 		return Weighting{}, fmt.Errorf("scoring: %g effective texts of %d", floor, texts.Rows)
 	}
-	for i, v := range target {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return Weighting{}, fmt.Errorf("scoring: value %d of the mean is %g", i, v)
-		}
+	if i := numeric.NotFinite(target); i >= 0 {
+		return Weighting{}, fmt.Errorf("scoring: value %d of the mean is %g", i, target[i])
 	}
 	log, err := logPrior(prior, texts.Rows)
 	if err != nil {

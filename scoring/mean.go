@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"popri/internal/numeric"
 	"popri/scoring/query"
 )
 
@@ -88,7 +89,7 @@ func (m Mean) otherDim(clients query.Clients) error {
 func (m Mean) answer(v, mean []float64, i int) error {
 	empty := true
 	for j, x := range mean {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
+		if !numeric.Finite(x) {
 			return fmt.Errorf("scoring: client %d: value %d of the mean embedding is %g", i, j, x)
 		}
 		empty = empty && x == 0

@@ -3,8 +3,9 @@ package scoring
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
+
+	"popri/internal/numeric"
 )
 
 // Duplicates says how ranking treats equal texts.
@@ -46,10 +47,9 @@ func Rank[T comparable](scores []float64, texts []T, perPrompt, rejectedRank int
 	case rejectedRank < 2 || rejectedRank > perPrompt:
 		return Ranking{}, fmt.Errorf("scoring: rejected rank %d, want 2 to the %d samples of a prompt", rejectedRank, perPrompt)
 	}
-	for i, s := range scores {
-		if math.IsNaN(s) || math.IsInf(s, 0) {
-			return Ranking{}, fmt.Errorf("scoring: sample %d of prompt %d has score %g", i%perPrompt, i/perPrompt, s)
-		}
+	if i := numeric.NotFinite(scores); i >= 0 {
+		return Ranking{}, fmt.Errorf("scoring: sample %d of prompt %d has score %g", i%perPrompt, i/perPrompt,
+			scores[i])
 	}
 	if texts != nil && duplicates == Published {
 		first := map[T]float64{}

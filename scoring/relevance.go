@@ -2,7 +2,9 @@ package scoring
 
 import (
 	"fmt"
-	"math"
+	"slices"
+
+	"popri/internal/numeric"
 )
 
 // Level is one way in which texts belong together, such as by document or by folder.
@@ -24,20 +26,14 @@ type Level struct {
 // are of one domain, and their mean says much. Groups are public, so this is post-processing. Scores that are all equal
 // give zeros.
 func Relevance(scores []float64, levels ...Level) ([]float64, error) {
-	for i, v := range scores {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("scoring: text %d has score %g", i, v)
-		}
+	if i := numeric.NotFinite(scores); i >= 0 {
+		return nil, fmt.Errorf("scoring: text %d has score %g", i, scores[i])
 	}
-	mean, std := moments(scores)
-	s := make([]float64, len(scores))
-	if flat(mean, std) {
+	s := slices.Clone(scores)
+	if !standardize(s) {
 		return s, nil
 	}
-	for i, v := range scores {
-		s[i] = (v - mean) / std
-	}
-	out := append([]float64(nil), s...)
+	out := slices.Clone(s)
 	for _, l := range levels {
 		if len(l.Groups) != len(s) || !(l.Weight >= 0) || !(l.Prior >= 0) {
 			return nil, fmt.Errorf("scoring: %d groups with weight %g and prior %g for %d texts",

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/scoring/query"
@@ -71,7 +72,7 @@ func Prepare(samples embedding.Matrix, options Options) (*Samples, error) {
 	}
 	s := &Samples{options: options, n: samples.Rows, d: samples.Dim, given: samples, v: make([]float64, len(samples.Data))}
 	for i, x := range samples.Data {
-		if x != x || math.IsInf(float64(x), 0) {
+		if !numeric.Finite(x) {
 			return nil, fmt.Errorf("scoring: sample %d has value %g", i/s.d, x)
 		}
 		s.v[i] = float64(x)
@@ -224,10 +225,7 @@ func (s *Samples) weight(mean, gm []float64) (float64, bool) {
 
 // ownWeight is weight for a client whose norm the Gram matrix does not give: from its scores.
 func (s *Samples) ownWeight(mean []float64) float64 {
-	scores := make([]float64, s.n)
-	for i := range scores {
-		scores[i] = s.score(i, mean)
-	}
+	scores := numeric.Tabulate(s.n, func(i int) float64 { return s.score(i, mean) })
 	if s.options.Normalize == None {
 		return s.factor(0, length(scores))
 	}
@@ -286,7 +284,7 @@ func (s *Samples) ContributionOfMean(mean []float64) ([]float64, error) {
 	scores := make([]float64, s.n)
 	for i := range scores {
 		sum := s.score(i, mean)
-		if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		if !numeric.Finite(sum) {
 			return nil, fmt.Errorf("scoring: the score of sample %d is %g: the client's embedding is no finite vector", i, sum)
 		}
 		scores[i] = sum

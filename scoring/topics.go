@@ -55,7 +55,7 @@ func NewTopics(texts []string, vectors embedding.Matrix, clients int, key string
 	assigned := numeric.Cluster(points, topicsFor(clients), random)
 	var members [][]int // of the clusters that have some
 	for _, c := range slices.Compact(slices.Sorted(slices.Values(assigned))) {
-		members = append(members, slices.DeleteFunc(numeric.Indices(len(texts)), func(i int) bool { return assigned[i] != c }))
+		members = append(members, numeric.Where(len(texts), func(i int) bool { return assigned[i] == c }))
 	}
 	t := Topics{embedding.NewMatrix(len(members), vectors.Dim), make([]string, len(members)), key}
 	of, all := make([]map[string]float64, len(members)), map[string]float64{}

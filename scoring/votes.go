@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/model/embedding"
 	"popri/scoring/query"
@@ -103,10 +104,8 @@ func checkSamples(samples embedding.Matrix) error {
 
 // checkFinite refuses a row, which format names by its number, with a value that is not finite.
 func checkFinite(m embedding.Matrix, format string) error {
-	for i, x := range m.Data {
-		if x != x || math.IsInf(float64(x), 0) {
-			return fmt.Errorf("scoring: "+format+" has value %g", i/m.Dim, x)
-		}
+	if i := numeric.NotFinite(m.Data); i >= 0 {
+		return fmt.Errorf("scoring: "+format+" has value %g", i/m.Dim, m.Data[i])
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -59,7 +60,7 @@ func (o *Optimizer) update(b Batch, u Update) (Update, error) {
 	u.Step, u.Tokens = o.Done.Steps+1, o.Done.Tokens+b.Tokens
 	var err error
 	if u.GradNorm, err = o.step(b.Passes, u.LearningRate); err != nil {
-		if !Finite(u.GradNorm) {
+		if !numeric.Finite(u.GradNorm) {
 			err = b.blame(u.GradNorm)
 		}
 		return u, err

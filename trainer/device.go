@@ -15,10 +15,7 @@ type deviceAdam struct {
 }
 
 func newDeviceAdam(params []tensor.Tensor) *deviceAdam {
-	d, n := &deviceAdam{}, int64(0)
-	for _, p := range params {
-		n += p.NumElements()
-	}
+	d, n := &deviceAdam{}, numeric.Sum(params, tensor.Tensor.NumElements)
 	// Making zeros fails only where memory ends, which the first update then says.
 	_ = tensor.Run(func(s *tensor.Scope) error {
 		d.m, d.v = s.Keep(s.Zeros(tensor.Float32, n)), s.Keep(s.Zeros(tensor.Float32, n))
@@ -47,7 +44,7 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 		}
 		g := joinedElements(s, grads)
 		norm = math.Sqrt(float64(s.Float32s(s.Sum(s.Mul(g, g)))[0]))
-		if !Finite(norm) {
+		if !numeric.Finite(norm) {
 			return notFinite(norm)
 		}
 		a.Step++
@@ -72,7 +69,7 @@ func (d *deviceAdam) apply(o *Optimizer, grads []tensor.Tensor, lr float64) (nor
 func (d *deviceAdam) update(s *tensor.Scope, o *Optimizer, grads []tensor.Tensor, lr float64) (float64, error) {
 	dense := numeric.Map(grads, s.Contiguous)
 	norm := math.Sqrt(s.SquareSums(dense))
-	if !Finite(norm) {
+	if !numeric.Finite(norm) {
 		return norm, notFinite(norm)
 	}
 	o.adam.Step++

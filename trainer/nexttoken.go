@@ -99,10 +99,7 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	if err != nil {
 		return Batch{}, err
 	}
-	b := Batch{Examples: len(rows), What: "row", Free: free}
-	for _, r := range rows {
-		b.Tokens += int64(len(r.Tokens))
-	}
+	b := Batch{Examples: len(rows), Tokens: int64(lm.Tokens(rows)), What: "row", Free: free}
 	total, parts := o.Model.Counted(rows), 1
 	if o.Parts != nil {
 		parts = o.Parts(len(rows))
@@ -110,7 +107,8 @@ func (o *NextToken) batch(rows []lm.Row, done func(Update, float64)) (Batch, err
 	losses := make([]float64, parts)
 	pass := func(from, to int, loss *float64, drop lm.Dropout) Pass {
 		return func(s *tensor.Scope) (grads []tensor.Tensor, err error) {
-			if *loss, grads = o.Model.LossGradients(s, rows[from:to], o.Adapter, leaves, total, drop); !Finite(*loss) {
+			*loss, grads = o.Model.LossGradients(s, rows[from:to], o.Adapter, leaves, total, drop)
+			if !numeric.Finite(*loss) {
 				return nil, fmt.Errorf("the loss is %g", *loss)
 			}
 			return grads, nil

@@ -3,7 +3,6 @@ package trainer
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"popri/internal/numeric"
@@ -56,7 +55,7 @@ func (b Batch) blame(norm float64) error {
 		return err
 	}
 	for i, n := range norms {
-		if !Finite(n) {
+		if !numeric.Finite(n) {
 			e.Add(i, notFinite(n).Error())
 		}
 	}
@@ -67,9 +66,6 @@ func (b Batch) blame(norm float64) error {
 	}
 	return e
 }
-
-// Finite says whether x is neither NaN nor infinite.
-func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // NonFiniteExamples returns the indices in the batch that an error of an update blames, nil if it blames none.
 func NonFiniteExamples(err error) []int {

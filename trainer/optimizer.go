@@ -59,7 +59,7 @@ func (o *Optimizer) apply(grads []tensor.Tensor, lr float64) (norm float64, err 
 	for i := range grads {
 		p[i], g[i] = o.Params[i].Host(), grads[i].Host()
 	}
-	if norm = tensor.GlobalNorm(g); !Finite(norm) {
+	if norm = tensor.GlobalNorm(g); !numeric.Finite(norm) {
 		return norm, notFinite(norm)
 	}
 	if err := o.adam.Update(p, g, lr, tensor.ClipScale(norm, o.maxNorm)); err != nil {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/safetensors"
+	"popri/model/tensor"
 )
 
 // State is what an update changes: the parameters and AdamW's moments. A state without moments is of the parameters
@@ -28,11 +30,7 @@ func (o *Optimizer) State() State {
 	if o.device != nil {
 		o.device.load(o.adam)
 	}
-	x := State{M: o.adam.M, V: o.adam.V, Steps: o.adam.Step}
-	for _, p := range o.Params {
-		x.Params = append(x.Params, p.Host())
-	}
-	return x
+	return State{Params: numeric.Map(o.Params, tensor.Tensor.Host), M: o.adam.M, V: o.adam.V, Steps: o.adam.Step}
 }
 
 // Clone copies the state.

@@ -15,6 +15,7 @@ import (
 	"popri/configs"
 	"popri/dpo"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/trainer"
 )
@@ -123,12 +124,8 @@ func (j *Job) settings() (settings, error) {
 	}
 	s := settings{Model: model, DType: t.Model.Compute.String(), BatchPairs: min(t.BatchPairs, len(j.Fit.Pairs)),
 		MicroPairs: t.MicroPairs, CheckPairs: min(checkPairs, len(j.Fit.Pairs)), DPO: dpoConfig(j.Config, t.Model.Compute)}
-	for _, rate := range t.Upcoming(j.Fit.Total()) {
-		s.LearningRates = append(s.LearningRates, number(rate))
-	}
-	for epoch := range j.Fit.Epochs {
-		s.Order = append(s.Order, j.Fit.Order(epoch))
-	}
+	s.LearningRates = numeric.Map(t.Upcoming(j.Fit.Total()), func(rate float64) number { return number(rate) })
+	s.Order = numeric.Tabulate(j.Fit.Epochs, j.Fit.Order)
 	b, err := yaml.Marshal(s)
 	if err != nil {
 		return s, fmt.Errorf("trl: %w", err)

@@ -3,8 +3,10 @@ package benchmark
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
 )
@@ -42,13 +44,7 @@ func Generate(ctx context.Context, o GenerateOptions) (*Result, error) {
 	r, err := measureAgain("generate", o.DType.String(), "completion tokens", o.Profile, func() (int, error) {
 		out, err := m.Generate(ctx, prompts, o.J, lm.SampleOptions{Temperature: 1, TopP: o.TopP, MinNewTokens: o.New,
 			MaxNewTokens: o.New, IgnoreEOS: true, Seed: o.Seed})
-		items := 0
-		for _, samples := range out {
-			for _, s := range samples {
-				items += len(s.IDs)
-			}
-		}
-		return items, err
+		return numeric.Sum(slices.Concat(out...), func(s lm.Sample) int { return len(s.IDs) }), err
 	})
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"popri/internal/exactjson"
 	"popri/internal/fault"
 	"popri/internal/memory"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/embedding"
@@ -270,21 +271,15 @@ func (b *roundBench) make(config lm.Config) (err error) {
 		return err
 	}
 	for i, p := range params {
-		values := make([]float32, p.NumElements())
-		for k := range values {
-			values[k] = float32(b.random.NormFloat64()) * 1e-3
-		}
+		n := int(p.NumElements())
+		values := numeric.Tabulate(n, func(int) float32 { return float32(b.random.NormFloat64()) * 1e-3 })
 		if i%2 == 1 { // B, which is zeros otherwise
 			p.Store(values)
 		}
 	}
-	b.prompts = make([][]int32, b.K)
-	for i := range b.prompts {
-		b.prompts[i] = make([]int32, b.Prompt)
-		for k := range b.prompts[i] {
-			b.prompts[i][k] = int32(b.random.IntN(config.Vocab))
-		}
-	}
+	b.prompts = numeric.Tabulate(b.K, func(int) []int32 {
+		return numeric.Tabulate(b.Prompt, func(int) int32 { return int32(b.random.IntN(config.Vocab)) })
+	})
 	if b.Encoder != "" {
 		b.encoder, err = torch.Open(b.Encoder, b.DType)
 	}
@@ -321,23 +316,17 @@ func (b *roundBench) embed() (err error) {
 		return nil
 	}
 	words := strings.Fields("the of and to in a is that for it as was with be by on not he this are or his from at which but")
-	texts := make([]string, n)
-	for i := range texts {
-		text := make([]string, b.New)
-		for k := range text {
-			text[k] = words[b.random.IntN(len(words))]
-		}
-		texts[i] = strings.Join(text, " ")
-	}
+	texts := numeric.Tabulate(n, func(int) string {
+		text := numeric.Tabulate(b.New, func(int) string { return words[b.random.IntN(len(words))] })
+		return strings.Join(text, " ")
+	})
 	b.vectors, err = b.encoder.Encode(texts)
 	return err
 }
 
 func (b *roundBench) score() error {
-	means := query.Means{Clients: b.Clients, Dim: b.vectors.Dim, Data: make([]float64, b.Clients*b.vectors.Dim)}
-	for i := range means.Data {
-		means.Data[i] = b.random.NormFloat64() / 20 // about the length of a mean of some unit vectors
-	}
+	means := query.Means{Clients: b.Clients, Dim: b.vectors.Dim, Data: numeric.Tabulate(b.Clients*b.vectors.Dim,
+		func(int) float64 { return b.random.NormFloat64() / 20 })} // about the length of a mean of some unit vectors
 	q, err := askable("cosine/none", b.vectors)
 	if err == nil {
 		b.scores, err = q.Sum(query.Clients{Means: means})

@@ -11,6 +11,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/eval/metrics"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/embedding"
 )
@@ -50,10 +51,8 @@ const distanceTexts = 5000
 // are too few texts. tell, if not nil, is told how many of the texts are embedded.
 func Measure(ctx context.Context, pool []datasets.Text, population *clients.Population, encoder embedding.Encoder, seed uint64,
 	tell func(done, total int)) (*Distance, error) {
-	drawn := make([]datasets.Text, min(distanceTexts, len(pool)))
-	for i, from := range rng.New(seed, "experiment", "distance").Perm(len(pool))[:len(drawn)] {
-		drawn[i] = pool[from]
-	}
+	order := rng.New(seed, "experiment", "distance").Perm(len(pool))
+	drawn := numeric.Pick(pool, order[:min(distanceTexts, len(pool))])
 	held := population.Split(clients.Validation)
 	texts := [][]string{datasets.Strings(drawn), clients.Texts(held), clients.Texts(population.Split(clients.Test))}
 	total, before := len(texts[0])+len(texts[1])+len(texts[2]), 0

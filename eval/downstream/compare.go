@@ -3,6 +3,8 @@ package downstream
 import (
 	"math"
 	"slices"
+
+	"popri/internal/numeric"
 )
 
 // compare computes the figures and their intervals.
@@ -54,7 +56,7 @@ func (u Suite) compare(results []Result) error {
 			ci    **Interval
 		}{{bitsOf, &r.Bits, &r.BitsCI}, {savedOf, &r.Saved, &r.SavedCI}} {
 			v := f.of(r.scores)
-			if math.IsNaN(v) || math.IsInf(v, 0) { // of a classification
+			if !numeric.Finite(v) { // of a classification
 				continue
 			}
 			*f.value = &v
@@ -73,7 +75,7 @@ func (u Suite) compare(results []Result) error {
 			continue
 		}
 		gap := gapClosed(r.scores, zero, infinite)
-		if r.Key == Public || r.Key == Private || math.IsNaN(gap) || math.IsInf(gap, 0) {
+		if r.Key == Public || r.Key == Private || !numeric.Finite(gap) {
 			continue
 		}
 		r.GapClosed = &gap

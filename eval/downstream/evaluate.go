@@ -8,6 +8,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/eval/keyboard"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/lm"
 	"popri/model/tensor"
@@ -202,23 +203,14 @@ func folded(scores []Score, n int) []Score {
 // deciles are the perplexities of the tenths of the clients that have tokens, from those whose texts the model at ε = 0
 // finds easiest to those that it finds hardest; nil of fewer than ten clients.
 func deciles(scores, zero []Score) (of []float64) {
-	var order []int
-	for i, c := range zero {
-		if c.Tokens > 0 {
-			order = append(order, i)
-		}
-	}
+	order := numeric.Where(len(zero), func(i int) bool { return zero[i].Tokens > 0 })
 	if len(order) < 10 {
 		return nil
 	}
 	each := func(i int) float64 { return zero[i].Loss / float64(zero[i].Tokens) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(each(a), each(b)) })
 	for d := range 10 {
-		var tenth []Score
-		for _, i := range order[d*len(order)/10 : (d+1)*len(order)/10] {
-			tenth = append(tenth, scores[i])
-		}
-		of = append(of, perplexityOf(tenth))
+		of = append(of, perplexityOf(numeric.Pick(scores, order[d*len(order)/10:(d+1)*len(order)/10])))
 	}
 	return of
 }
@@ -261,7 +253,7 @@ func bootstrap(n, draws int, seed uint64, statistic func(lists ...[]Score) float
 				}
 			}
 		}
-		if v := statistic(drawn...); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v := statistic(drawn...); numeric.Finite(v) {
 			values = append(values, v)
 		}
 	}

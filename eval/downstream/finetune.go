@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
@@ -75,11 +76,7 @@ func FineTune(ctx context.Context, s *tensor.Scope, m *lm.Model, adapter *lora.A
 		return r.Best < 0 || o.better(point, r.Curve[r.Best]), nil
 	}
 	loop.OnUpdate = func(done int) error {
-		tokens := 0
-		for _, i := range loop.Batches.Indices(done - 1) {
-			tokens += len(rows[i].Tokens)
-		}
-		o.worked(backward * tokens)
+		o.worked(backward * lm.Tokens(numeric.Pick(rows, loop.Batches.Indices(done-1))))
 		return nil
 	}
 	if err := loop.Run(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/lm"
@@ -107,11 +108,8 @@ func (o Options) work(rows []lm.Row, measured int) int {
 }
 
 // measured are the rows of a measurement.
-func (o Options) measured(validation []lm.Row) (rows []lm.Row) {
-	for _, i := range drawn(len(validation), o.Measured, o.Seed, "measured") {
-		rows = append(rows, validation[i])
-	}
-	return rows
+func (o Options) measured(validation []lm.Row) []lm.Row {
+	return numeric.Pick(validation, drawn(len(validation), o.Measured, o.Seed, "measured"))
 }
 
 // drawn are most of n numbers, drawn by the seed, in ascending order; all where most is 0.

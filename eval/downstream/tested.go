@@ -3,8 +3,8 @@ package downstream
 import (
 	"cmp"
 	"fmt"
-	"math"
 
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/mixture"
 	"popri/model/tensor"
@@ -86,7 +86,7 @@ func (t Tested) rows(s *tensor.Scope, rows []lm.Row, done func(tokens int) error
 		return nil, ended
 	}
 	for i, r := range out {
-		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
+		if !numeric.Finite(r.Loss) {
 			return nil, fmt.Errorf("downstream: row %d has the loss %g with the table of its model", i, r.Loss)
 		}
 	}

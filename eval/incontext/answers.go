@@ -3,7 +3,6 @@ package incontext
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 
 	"popri/internal/numeric"
@@ -89,11 +88,9 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 			all[batches[i][scored.Row[k]/len(answers)]][scored.Row[k]%len(answers)] += float64(p)
 		}
 		for _, at := range batches[i] {
-			for l, v := range all[at] {
-				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return fmt.Errorf("the model gives the label %q of text %d the log-probability %g", labels[l], at,
-						v)
-				}
+			if l := numeric.NotFinite(all[at]); l >= 0 {
+				return fmt.Errorf("the model gives the label %q of text %d the log-probability %g", labels[l], at,
+					all[at][l])
 			}
 		}
 		lock.Lock()

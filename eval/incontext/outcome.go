@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"popri/eval/downstream"
+	"popri/internal/numeric"
 	"popri/model/lm"
 )
 
@@ -47,20 +48,15 @@ type Score struct {
 // Test asks about each test text with the same demonstrations, and compares the answers with the texts' labels.
 func (f Format) Test(ctx context.Context, m *lm.Model, demonstrations, tests []Example, labels []string,
 	told func(done int)) (*Score, error) {
-	texts := make([]string, len(tests))
-	for i, t := range tests {
-		texts[i] = t.Text
-	}
+	texts := numeric.Map(tests, func(t Example) string { return t.Text })
 	answers, err := f.Ask(ctx, m, demonstrations, texts, labels, told)
 	if err != nil {
 		return nil, err
 	}
 	measure := func(calibrated bool) (accuracy, f1 float64) {
-		pairs := make([]downstream.Named, len(tests))
-		for i, t := range tests {
-			pairs[i] = downstream.Named{int32(slices.Index(labels, t.Label)), int32(answers.Label(i, calibrated))}
-		}
-		return measured(pairs)
+		return measured(numeric.Tabulate(len(tests), func(i int) downstream.Named {
+			return downstream.Named{int32(slices.Index(labels, tests[i].Label)), int32(answers.Label(i, calibrated))}
+		}))
 	}
 	var s Score
 	s.Accuracy, s.MacroF1 = measure(false)
@@ -82,10 +78,7 @@ func measured(pairs []downstream.Named) (accuracy, f1 float64) {
 // Summed fills in the means over the draws.
 func (r Result) Summed() Result {
 	spread := func(of func(Score) float64) (mean, sd float64) {
-		values := make([]float64, len(r.Draws))
-		for i, d := range r.Draws {
-			values[i] = of(d)
-		}
+		values := numeric.Map(r.Draws, of)
 		if mean, sd = stat.MeanStdDev(values, nil); len(values) < 2 {
 			sd = 0
 		}

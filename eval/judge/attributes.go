@@ -74,10 +74,7 @@ func (in Input) attributes(first, second []int) []Attribute {
 	}
 	var out []Attribute
 	for _, l := range in.counters(size) {
-		all := make([]counts, len(sets))
-		for i, s := range sets {
-			all[i] = l.count(s)
-		}
+		all := numeric.Map(sets, l.count)
 		a := Attribute{Name: l.name, Divergence: map[string]float64{}}
 		for i := 1; i < len(sets); i++ {
 			if len(all[i]) > 0 && len(all[0]) > 0 {

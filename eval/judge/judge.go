@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"gonum.org/v1/gonum/blas/blas32"
 
@@ -76,7 +75,7 @@ func Judge(ctx context.Context, in Input) (*Result, error) {
 		return nil, fmt.Errorf("judge: %d clients behind the synthetic set and %d held out, at least 1 and %d are needed",
 			len(in.Members), len(in.Controls), leastControls)
 	}
-	rows := slices.DeleteFunc(numeric.Indices(len(in.Product)), func(i int) bool { return len(words(in.Product[i])) == 0 })
+	rows := numeric.Where(len(in.Product), func(i int) bool { return len(words(in.Product[i])) > 0 })
 	in.Product = numeric.Pick(in.Product, rows)
 	if len(in.Labels) > 0 {
 		in.Labels = numeric.Pick(in.Labels, rows)
@@ -157,10 +156,7 @@ func (in Input) embed(ctx context.Context) (e embedded, err error) {
 	controls, controlOf := list(in.Controls, "controls")
 	e.memberOf, e.controlOf = memberOf, controlOf
 	e.productOf = in.random("embedded product").Perm(len(in.Product))[:min(len(in.Product), mostEmbedded)]
-	product := make([]string, len(e.productOf))
-	for i, at := range e.productOf {
-		product[i] = in.Product[at]
-	}
+	product := numeric.Pick(in.Product, e.productOf)
 	for _, x := range []struct {
 		what  string
 		texts []string
@@ -188,21 +184,13 @@ func some[T any](list []T, n int, random *rand.Rand) []T {
 	if len(list) <= n {
 		return list
 	}
-	out := make([]T, n)
-	for i, at := range random.Perm(len(list))[:n] {
-		out[i] = list[at]
-	}
-	return out
+	return numeric.Pick(list, random.Perm(len(list))[:n])
 }
 
 // groups separates members' and controls' texts by a linear classifier of embeddings; 0.5 where there are too few.
 func (e embedded) groups() (float64, error) {
 	halves := func(m embedding.Matrix, of []int) metrics.Halves {
-		h := metrics.Halves{Points: m.Data}
-		for _, client := range of {
-			h.Second = append(h.Second, client%2 == 1)
-		}
-		return h
+		return metrics.Halves{Points: m.Data, Second: numeric.Map(of, func(client int) bool { return client%2 == 1 })}
 	}
 	auc, err := metrics.DomainAUC(halves(e.members, e.memberOf), halves(e.controls, e.controlOf), e.members.Dim)
 	if errors.Is(err, metrics.ErrTooFew) {

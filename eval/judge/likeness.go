@@ -10,6 +10,7 @@ import (
 
 	"popri/datasets"
 	"popri/eval/metrics"
+	"popri/internal/numeric"
 	"popri/model/embedding"
 )
 
@@ -109,11 +110,7 @@ func (in Input) likeness(ctx context.Context, first, second []int) ([]Likeness, 
 
 // rows draws n rows.
 func rows(m embedding.Matrix, n int, random *rand.Rand) embedding.Matrix {
-	out := embedding.NewMatrix(n, m.Dim)
-	for i, at := range random.Perm(m.Rows)[:n] {
-		copy(out.Row(i), m.Row(at))
-	}
-	return out
+	return m.Pick(random.Perm(m.Rows)[:n])
 }
 
 func distances(texts, clients embedding.Matrix) (l Likeness, err error) {
@@ -134,19 +131,13 @@ func distances(texts, clients embedding.Matrix) (l Likeness, err error) {
 }
 
 // countWords is the number of words of texts together.
-func countWords(texts ...string) (n int) {
-	for _, text := range texts {
-		n += len(words(text))
-	}
-	return n
+func countWords(texts ...string) int {
+	return numeric.Sum(texts, func(text string) int { return len(words(text)) })
 }
 
 // median is the median of a count of each item of a list; 0 of none.
 func median[T any](list []T, count func(T) int) int {
-	counts := make([]int, len(list))
-	for i, item := range list {
-		counts[i] = count(item)
-	}
+	counts := numeric.Map(list, count)
 	if slices.Sort(counts); len(counts) == 0 {
 		return 0
 	}

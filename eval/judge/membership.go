@@ -37,11 +37,8 @@ func (in Input) attacks(found runs, e embedded) []Attack {
 	}
 	members, _ := nearest(e.members, e.product, anyRow)
 	controls, _ := nearest(e.controls, e.product, anyRow)
-	lengths := func(list []run) (out []float64) {
-		for _, r := range list {
-			out = append(out, float64(r.Words))
-		}
-		return out
+	lengths := func(list []run) []float64 {
+		return numeric.Map(list, func(r run) float64 { return float64(r.Words) })
 	}
 	out := []Attack{
 		in.attack("nearest text of the synthetic set", near(members, e.memberOf), near(controls, e.controlOf)),

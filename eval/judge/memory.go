@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/combin"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 	"popri/model/embedding"
 )
@@ -124,7 +125,7 @@ func (in Input) near(e embedded, m *Memory) {
 	// As many members as controls, or the other way round: with more clients, one of them is nearer by chance.
 	members, controls := distinct(e.memberOf), distinct(e.controlOf)
 	n := min(len(members), len(controls))
-	member, control := first(members, n), first(controls, n)
+	member, control := numeric.Set(members[:n]), numeric.Set(controls[:n])
 	product := e.product.Slice(0, min(e.product.Rows, mostTexts))
 	a, atA := nearest(product, e.members, func(_, row int) bool { return member[e.memberOf[row]] })
 	b, atB := nearest(product, e.controls, func(_, row int) bool { return control[e.controlOf[row]] })
@@ -157,15 +158,6 @@ func (in Input) near(e embedded, m *Memory) {
 
 // distinct are the clients of rows, in order.
 func distinct(of []int) (clients []int) { return slices.Compact(slices.Clone(of)) }
-
-// first are the first n clients.
-func first(clients []int, n int) map[int]bool {
-	out := map[int]bool{}
-	for _, c := range clients[:n] {
-		out[c] = true
-	}
-	return out
-}
 
 func anyRow(int, int) bool { return true }
 

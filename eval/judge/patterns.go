@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // Pattern counts what looks like personal data in the synthetic set, and how much of it clients have, too.
@@ -98,11 +100,8 @@ func occurrences(texts []string, find func(text string) []string) (all int, diff
 
 func (in Input) patterns() (out []Pattern) {
 	n := min(len(in.Members), len(in.Controls))
-	texts := func(clients []Client) (list []string) {
-		for _, c := range clients {
-			list = append(list, c.Texts...)
-		}
-		return list
+	texts := func(clients []Client) []string {
+		return slices.Concat(numeric.Map(clients, func(c Client) []string { return c.Texts })...)
 	}
 	members, controls := texts(some(in.Members, n, in.random("members"))), texts(some(in.Controls, n, in.random("controls")))
 	allMembers, allControls := texts(in.Members), texts(in.Controls)

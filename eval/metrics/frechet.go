@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
+
+	"popri/internal/numeric"
 )
 
 // Gaussian is a cloud of points with its mean and a factor of its covariance, which the Fréchet distance needs. It can
@@ -100,10 +102,8 @@ func rows(points []float32, dim int) (int, error) {
 	if dim < 1 || len(points)%dim != 0 {
 		return 0, fmt.Errorf("metrics: %d values are no points of %d dimensions", len(points), dim)
 	}
-	for i, v := range points {
-		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return 0, fmt.Errorf("metrics: value %d of point %d is %v, not a finite number", i%dim, i/dim, v)
-		}
+	if i := numeric.NotFinite(points); i >= 0 {
+		return 0, fmt.Errorf("metrics: value %d of point %d is %v, not a finite number", i%dim, i/dim, points[i])
 	}
 	return len(points) / dim, nil
 }

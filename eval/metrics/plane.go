@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"popri/internal/numeric"
 )
 
 // Plane is the plane of a cloud's first two principal components, in which other clouds are looked at (POPri, Figures 2
@@ -72,10 +74,8 @@ func MedoidSpread(points [][2]float64) (float64, error) {
 			least, at = sum, i
 		}
 	}
-	distances := make([]float64, len(points))
-	for i, p := range points {
-		distances[i] = math.Hypot(p[0]-points[at][0], p[1]-points[at][1])
-	}
+	medoid := points[at]
+	distances := numeric.Map(points, func(p [2]float64) float64 { return math.Hypot(p[0]-medoid[0], p[1]-medoid[1]) })
 	slices.Sort(distances)
 	n := len(distances)
 	return (distances[(n-1)/2] + distances[n/2]) / 2, nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,10 +150,7 @@ func (b *batch) append(id ReportID, content []byte) error {
 
 // freeze ends the taking of reports and puts their identifiers on disk.
 func (b *batch) freeze() error {
-	ids := make([]ReportID, 0, len(b.held))
-	for id := range b.held {
-		ids = append(ids, id)
-	}
+	ids := slices.AppendSeq(make([]ReportID, 0, len(b.held)), maps.Keys(b.held)) // not nil, if there are none, too
 	slices.SortFunc(ids, compareIDs)
 	if err := b.log.Sync(); err != nil {
 		return err

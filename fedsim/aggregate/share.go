@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"popri/fedsim/aggregate/rangeproof"
+	"popri/internal/numeric"
 )
 
 // Role is an aggregator's part.
@@ -186,11 +187,8 @@ func (a *Announcement) words() int {
 // addUp adds up two shares that belong together.
 func (a *Announcement) addUp(leader, helper *Share) ([]int64, error) {
 	if a.Proof == NoProof {
-		steps := make([]int64, a.Values)
-		for i := range steps {
-			steps[i] = int64(leader.Values[i] + helper.Values[i])
-		}
-		return steps, nil
+		add := func(i int) int64 { return int64(leader.Values[i] + helper.Values[i]) }
+		return numeric.Tabulate(int(a.Values), add), nil
 	}
 	scheme, err := a.scheme()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"popri/internal/numeric"
 )
 
 // message is a Protocol Buffers message of aggregate.proto: the field of number i+1 is what fields()[i] points to. A
@@ -116,9 +118,5 @@ func appendWords(b []byte, words []uint64) []byte {
 
 // words is the inverse of appendWords; bytes that fill no word are left out.
 func words(b []byte) []uint64 {
-	out := make([]uint64, len(b)/8)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return out
+	return numeric.Tabulate(len(b)/8, func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) })
 }

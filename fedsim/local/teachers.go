@@ -79,11 +79,9 @@ func NewTeachers(ctx context.Context, train []clients.Client, m *lm.Model, o Tea
 // Groups divides clients among teachers as evenly as can be, in an order that follows from the seed.
 func Groups(clients, teachers int, seed uint64) [][]int {
 	order := rng.New(seed, "teachers", "clients").Perm(clients)
-	out := make([][]int, teachers)
-	for i := range out {
-		out[i] = slices.Sorted(slices.Values(order[i*clients/teachers : (i+1)*clients/teachers]))
-	}
-	return out
+	return numeric.Tabulate(teachers, func(i int) []int {
+		return slices.Sorted(slices.Values(order[i*clients/teachers : (i+1)*clients/teachers]))
+	})
 }
 
 // Close releases memory. nil has none.

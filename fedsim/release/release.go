@@ -190,7 +190,7 @@ func Decode(content []byte) (*Release, error) {
 		} else {
 			v = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
 		}
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !numeric.Finite(v) {
 			return nil, fmt.Errorf("%w: value %d is %g", ErrMalformed, i, v)
 		}
 		r.Sum[i] = v

@@ -1,5 +1,5 @@
 // Package numeric has bisection, the exact bounds on a binomial probability, clusters of points, indices in the order of
-// a comparison, and lists made of lists.
+// a comparison, what is made of lists (lists, sets and numbers), and whether numbers are finite.
 package numeric
 
 import (
@@ -49,13 +49,7 @@ func betaQuantile(a, b, p float64) float64 {
 }
 
 // Indices returns the numbers from 0 to n−1.
-func Indices(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
-}
+func Indices(n int) []int { return Tabulate(n, func(i int) int { return i }) }
 
 // SortedIndices returns the numbers from 0 to n−1 in the order of compare, which gets two of them. Equal ones ascend.
 func SortedIndices(n int, compare func(a, b int) int) []int {

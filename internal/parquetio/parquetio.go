@@ -168,13 +168,7 @@ func (f *File) checkExtents(size int64) error {
 func (f *File) Close() error { return f.handle.Close() }
 
 // Rows returns the number of rows.
-func (f *File) Rows() int64 {
-	rows := int64(0)
-	for _, g := range f.groups {
-		rows += g.NumRows()
-	}
-	return rows
-}
+func (f *File) Rows() int64 { return numeric.Sum(f.groups, parquet.RowGroup.NumRows) }
 
 // Metadata returns the value of a key of the file's own metadata, "" if it is missing.
 func (f *File) Metadata(key string) string {

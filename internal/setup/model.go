@@ -11,6 +11,7 @@ import (
 	"popri/internal/atomicfile"
 	"popri/internal/filelock"
 	"popri/internal/modelcache"
+	"popri/internal/numeric"
 	"popri/model/convert"
 )
 
@@ -20,10 +21,7 @@ import (
 func fetchModel(cache, name string) error {
 	source, ok := modelcache.Find(name)
 	if !ok {
-		var names []string
-		for _, s := range modelcache.Sources {
-			names = append(names, s.Name)
-		}
+		names := numeric.Map(modelcache.Sources, func(s modelcache.Source) string { return s.Name })
 		return problem{fmt.Sprintf("there is no model %q to fetch", name), "available: " + strings.Join(names, ", ")}
 	}
 	dir := source.Dir(cache)

@@ -72,10 +72,7 @@ func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
 		if err != nil {
 			return err
 		}
-		list := make([]scored, len(set))
-		for i, gain := range gains {
-			list[i] = scored{Text: set[i].Text, Gain: gain}
-		}
+		list := numeric.Tabulate(len(set), func(i int) scored { return scored{Text: set[i].Text, Gain: gains[i]} })
 		for _, i := range choose(gains, settings.Of(m.Config), rng.New(m.Config.Seed, "buttress")) {
 			list[i].Copies = 1
 		}
@@ -152,11 +149,6 @@ func (m *Method) Product(_ context.Context, _ rounds.Stage, file string) ([]samp
 	if !slices.EqualFunc(set, list, same) {
 		return nil, fault.Userf("%s holds other texts than when they were scored: restore it, or make this run again", m.texts)
 	}
-	var out []sampling.Row
-	for i, row := range set {
-		if list[i].Copies > 0 {
-			out = append(out, row)
-		}
-	}
+	out := numeric.Pick(set, numeric.Where(len(set), func(i int) bool { return list[i].Copies > 0 }))
 	return out, rows.Write(file, out)
 }

@@ -60,10 +60,8 @@ func newMethod(e method.Env) (rounds.Method, error) {
 	if err != nil {
 		return nil, err
 	}
-	longest := 0
-	for _, p := range m.prompts(slices.Repeat([]int{1}, len(m.topics.Keywords))) {
-		longest = max(longest, len(p.IDs))
-	}
+	prompts := m.prompts(slices.Repeat([]int{1}, len(m.topics.Keywords)))
+	longest := numeric.Greatest(prompts, func(p sampling.Prompt) int { return len(p.IDs) })
 	if room := shape.Config.Context - longest; e.Config.Downstream.Length > room {
 		return nil, fault.Userf("downstream.length is %d, must be %d at most where method is \"ctcl\": a row has up to %d tokens "+
 			"before a text, and %s takes %d", e.Config.Downstream.Length, room, longest, e.Given.Small.Dir, shape.Config.Context)

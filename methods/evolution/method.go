@@ -153,9 +153,7 @@ func (m *Method) embed(ctx context.Context, r *rounds.Round, p Population) (vect
 				return err
 			}
 		}
-		distance, err := m.Distance(own)
-		r.Figures.SetIf(keyDistance, distance)
-		return err
+		return m.NoteDistance(r, keyDistance, own)
 	})
 	return vectors, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"popri/datasets"
+	"popri/internal/numeric"
 )
 
 // Request asks a language model for one text.
@@ -99,12 +100,7 @@ func draw(texts []datasets.Text, n int, random *rand.Rand) (quotes []string, lab
 
 // drawWithout draws n texts, or as many as there are, of a label ("" for all), at different indices that are not taken.
 func drawWithout(taken []int, texts []datasets.Text, label string, n int, random *rand.Rand) []string {
-	var indices []int
-	for i, t := range texts {
-		if label == "" || t.Label == label {
-			indices = append(indices, i)
-		}
-	}
+	indices := numeric.Where(len(texts), func(i int) bool { return label == "" || texts[i].Label == label })
 	n = max(0, min(n, len(indices)-len(taken)))
 	out := make([]string, 0, n)
 	for len(out) < n {

@@ -21,6 +21,7 @@ import (
 
 	"popri/configs"
 	"popri/fedsim/release"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rundir"
 	"popri/lora"
@@ -146,7 +147,7 @@ func (m *Method) Measure(r *rounds.Round, when string) error {
 		if err != nil {
 			return err
 		}
-		if math.IsNaN(loss) || math.IsInf(loss, 0) { // too much noise, or too high a rate: no figure can hold it, and nothing chooses it
+		if !numeric.Finite(loss) { // too much noise, or too high a rate: no figure can hold it, and nothing chooses it
 			return nil
 		}
 		r.Figures.Set(configs.ValidationLoss+when, loss)

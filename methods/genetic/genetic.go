@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -197,14 +198,10 @@ func (m *Method) write(ctx context.Context, prompts []sampling.Prompt, seed uint
 // population is a round's: public texts' embeddings, and later draws from what the last round's parents describe.
 func (m *Method) population(round int) (embedding.Matrix, error) {
 	random := rng.New(m.Config.Seed, "genetic", "population", strconv.Itoa(round))
-	out := embedding.Matrix{Dim: m.pool.vectors.Dim}
 	if round == 1 {
-		for _, i := range random.Perm(m.pool.public)[:settings.Of(m.Config).Population] {
-			out.Data = append(out.Data, m.pool.vectors.Row(i)...)
-			out.Rows++
-		}
-		return out, nil
+		return m.pool.vectors.Pick(random.Perm(m.pool.public)[:settings.Of(m.Config).Population]), nil
 	}
+	out := embedding.Matrix{Dim: m.pool.vectors.Dim}
 	for _, row := range m.selected {
 		if row.Kept {
 			out.Data = append(out.Data, row.Embedding...)
@@ -247,12 +244,8 @@ func (m *Method) ask(r *rounds.Round, population embedding.Matrix) ([]int, error
 }
 
 // best are the indices of the highest counts above a threshold, up to most.
-func best(counts []float64, threshold float64, most int) (indices []int) {
-	for i, c := range counts {
-		if c > threshold {
-			indices = append(indices, i)
-		}
-	}
+func best(counts []float64, threshold float64, most int) []int {
+	indices := numeric.Where(len(counts), func(i int) bool { return counts[i] > threshold })
 	slices.SortStableFunc(indices, func(a, b int) int { return cmp.Compare(counts[b], counts[a]) })
 	return indices[:min(most, len(indices))]
 }
@@ -274,11 +267,7 @@ func (m *Method) decode(ctx context.Context, r *rounds.Round, s rounds.Stage, po
 	if len(indices) == 0 {
 		return nil, nil, nil
 	}
-	wanted := embedding.Matrix{Dim: population.Dim}
-	for _, at := range indices {
-		wanted.Data = append(wanted.Data, population.Row(at)...)
-		wanted.Rows++
-	}
+	wanted := population.Pick(indices)
 	prompted := settings.Of(m.Config).Decoder == "prompt"
 	shown := 1
 	if prompted {

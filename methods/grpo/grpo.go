@@ -10,6 +10,7 @@ import (
 
 	"popri/configs"
 	"popri/dpo/preference"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/internal/rows"
 	"popri/internal/rundir"
@@ -118,17 +119,9 @@ func (m *Method) Restore(round int) error {
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	candidates, answer, err := m.Begin(ctx, r)
-	if err != nil {
-		return err
-	}
 	var list []group
-	err = r.Stage("advantages", func(rounds.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		list = groups(candidates, scores, m.Config.Generate.Samples)
+	err := m.Begin(ctx, r, "advantages", func(c policy.Candidates, scores []float64) error {
+		list = groups(c, scores, m.Config.Generate.Samples)
 		return m.check(r, list)
 	})
 	if err != nil {
@@ -165,10 +158,8 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	if !c.CarriesMoments() {
 		o.optimizer.Reset()
 	}
-	o.groups, o.tokens, o.record = list, 0, record{Progress: trainer.Begun()}
-	for _, x := range o.samples() {
-		o.tokens += len(x.tokens)
-	}
+	o.groups, o.record = list, record{Progress: trainer.Begun()}
+	o.tokens = numeric.Sum(o.samples(), func(x *sample) int { return len(x.tokens) })
 	if o.tokens == 0 {
 		return errors.New("all samples are empty: there is none to train on")
 	}

@@ -98,7 +98,7 @@ func (o *objective) pass(p pass, n float64, tokens int, m *Metrics) trainer.Pass
 				token := x.token(at, float64(sc.LogProbs[i]))
 				v := token.Eval()
 				loss, gradient := 1/n*v.Loss, 1/n*v.Gradient
-				if err == nil && (!trainer.Finite(loss) || !trainer.Finite(gradient)) {
+				if err == nil && (!numeric.Finite(loss) || !numeric.Finite(gradient)) {
 					err = fmt.Errorf("token %d of sample %d of prompt %d has the loss %g (log-probability %g, before the round %g, "+
 						"advantage %g)", at, x.index, x.prompt, loss, token.LogProb, token.Old, token.Advantage)
 				}

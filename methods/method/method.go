@@ -12,6 +12,7 @@ import (
 	"popri/eval/metrics"
 	"popri/internal/atomicfile"
 	"popri/lora"
+	"popri/methods/rounds"
 	"popri/methods/sampling"
 	"popri/methods/sampling/vllm"
 	"popri/model/embedding"
@@ -78,6 +79,15 @@ type Small struct {
 // Distance is the Fréchet distance of samples to the reference; nil without one.
 func (e Env) Distance(vectors embedding.Matrix) (*float64, error) {
 	return e.toReference(vectors, (*metrics.Gaussian).Distance)
+}
+
+// NoteDistance notes [Env.Distance] as a round's figure of that key; nothing without a reference.
+func (e Env) NoteDistance(r *rounds.Round, key string, vectors embedding.Matrix) error {
+	distance, err := e.Distance(vectors)
+	if err == nil {
+		r.Figures.SetIf(key, distance)
+	}
+	return err
 }
 
 // Apart is the distance of the mean of samples to the reference's; nil without one.

@@ -5,6 +5,7 @@ import (
 
 	"popri/datasets"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
 	"popri/methods/target"
@@ -19,10 +20,7 @@ type Form struct {
 // readForm stores what the release says of the form of the clients' texts, and follows it.
 func (f *Single) readForm(r *rounds.Round, s rounds.Stage) error {
 	found, public := Form{Form: f.target.Form}, f.target.Texts[:min(len(f.target.Texts), countedTexts)]
-	tokens := 0
-	for _, t := range public {
-		tokens += len(f.policy.Tokenizer.Encode(t.Text))
-	}
+	tokens := numeric.Sum(public, func(t datasets.Text) int { return len(f.policy.Tokenizer.Encode(t.Text)) })
 	found.LeastTokens = found.LeastWords * tokens / max(1, datasets.Words(public))
 	s.Log("form", found)
 	if words := found.String(); words != "" {

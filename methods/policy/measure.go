@@ -36,9 +36,7 @@ func (p *Policy) End(ctx context.Context, r *rounds.Round, optimizer *trainer.Op
 			if err != nil {
 				return err
 			}
-			distance, err := p.Distance(vectors)
-			r.Figures.SetIf(rounds.FID+rounds.After, distance)
-			return err
+			return p.NoteDistance(r, rounds.FID+rounds.After, vectors)
 		}
 		single, err := p.single()
 		if err != nil {

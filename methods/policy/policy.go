@@ -108,17 +108,28 @@ func (p *Policy) Close() {
 	}
 }
 
-// Begin does what the rounds of all methods begin with: it writes candidates and asks for the clients' answer about
-// them.
-func (p *Policy) Begin(ctx context.Context, r *rounds.Round) (c Candidates, answer Answer, err error) {
+// Begin does what the rounds of all methods begin with: it writes candidates, asks for the clients' answer about them,
+// and gives use the candidates and their scores, in a stage of that name.
+func (p *Policy) Begin(ctx context.Context, r *rounds.Round, stage string,
+	use func(c Candidates, scores []float64) error) error {
 	if err := p.Feedback.Begin(ctx, r); err != nil {
-		return c, nil, err
+		return err
 	}
-	if c, err = p.generate(ctx, r); err != nil {
-		return c, nil, err
+	c, err := p.generate(ctx, r)
+	if err != nil {
+		return err
 	}
-	answer, err = p.Feedback.Ask(r, c)
-	return c, answer, err
+	answer, err := p.Feedback.Ask(r, c)
+	if err != nil {
+		return err
+	}
+	return r.Stage(stage, func(rounds.Stage) error {
+		scores, err := p.Scores(r, c, answer)
+		if err != nil {
+			return err
+		}
+		return use(c, scores)
+	})
 }
 
 // generate writes the round's candidates and embeds them.
@@ -148,11 +159,9 @@ func (p *Policy) generate(ctx context.Context, r *rounds.Round) (c Candidates, e
 		if c.Vectors, err = embedding.InParts(ctx, p.Encoder, c.Texts(), s.Progress); err != nil {
 			return err
 		}
-		distance, err := p.Distance(c.Vectors)
-		if err != nil {
+		if err := p.NoteDistance(r, rounds.FID, c.Vectors); err != nil {
 			return err
 		}
-		r.Figures.SetIf(rounds.FID, distance)
 		view, err := p.View(c.Vectors)
 		if err != nil || view == nil {
 			return err

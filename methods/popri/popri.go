@@ -10,11 +10,11 @@ import (
 	"popri/dpo"
 	"popri/dpo/preference"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 	"popri/methods/method"
 	"popri/methods/policy"
 	"popri/methods/rounds"
-	"popri/model/embedding"
 	"popri/scoring"
 )
 
@@ -62,17 +62,9 @@ func (m *Method) Restore(round int) error {
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	candidates, answer, err := m.Begin(ctx, r)
-	if err != nil {
-		return err
-	}
 	var pairs []dpo.Pair
-	err = r.Stage("pairs", func(rounds.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		pairs, err = m.pairs(r, candidates, scores)
+	err := m.Begin(ctx, r, "pairs", func(c policy.Candidates, scores []float64) (err error) {
+		pairs, err = m.pairs(r, c, scores)
 		return err
 	})
 	if err != nil {
@@ -147,15 +139,10 @@ func (m *Method) distances(r *rounds.Round, candidates policy.Candidates, pairs 
 		"fid/chosen":   func(p dpo.Pair) int { return p.ChosenIndex },
 		"fid/rejected": func(p dpo.Pair) int { return p.RejectedIndex },
 	} {
-		side := embedding.NewMatrix(len(pairs), candidates.Vectors.Dim)
-		for i, p := range pairs {
-			copy(side.Row(i), candidates.Vectors.Row(p.PromptIndex*j+index(p)))
-		}
-		distance, err := m.Distance(side)
-		if err != nil {
+		side := candidates.Vectors.Pick(numeric.Map(pairs, func(p dpo.Pair) int { return p.PromptIndex*j + index(p) }))
+		if err := m.NoteDistance(r, key, side); err != nil {
 			return err
 		}
-		r.Figures.SetIf(key, distance)
 	}
 	return nil
 }

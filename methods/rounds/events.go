@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"popri/internal/numeric"
 	"popri/model/tensor"
 	"popri/show/series"
 	"time"
@@ -92,10 +93,7 @@ func (e *Events) complete() Events {
 
 // Tee calls each of several listeners in turn.
 func Tee(list ...Events) Events {
-	all := make([]Events, len(list))
-	for i := range list {
-		all[i] = list[i].complete()
-	}
+	all := numeric.Map(list, func(e Events) Events { return e.complete() })
 	each := func(tell func(Events)) {
 		for _, e := range all {
 			tell(e)

@@ -11,6 +11,7 @@ import (
 
 	"popri/configs"
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/model/tokenizer"
 )
 
@@ -137,13 +138,7 @@ func (p *Prompter) add(t datasets.Text, ids []int32) {
 }
 
 // distinct counts the different texts.
-func (p *Prompter) distinct() int {
-	seen := make(map[string]bool, len(p.texts))
-	for _, t := range p.texts {
-		seen[t] = true
-	}
-	return len(seen)
-}
+func (p *Prompter) distinct() int { return len(numeric.Set(p.texts)) }
 
 // enough reports whether n of the texts at these indices differ.
 func (p *Prompter) enough(indices []int, n int) bool {

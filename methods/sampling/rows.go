@@ -1,5 +1,7 @@
 package sampling
 
+import "popri/internal/numeric"
+
 // PromptRow is a prompt as stored.
 type PromptRow struct {
 	Index int64   `parquet:"prompt_index"`
@@ -26,11 +28,10 @@ type Row struct {
 
 // PromptRows are the prompts as they are stored.
 func PromptRows(prompts []Prompt) []PromptRow {
-	out := make([]PromptRow, len(prompts))
-	for i, p := range prompts {
-		out[i] = PromptRow{int64(i), p.Text, p.IDs, p.Label, p.Kind}
-	}
-	return out
+	return numeric.Tabulate(len(prompts), func(i int) PromptRow {
+		p := prompts[i]
+		return PromptRow{int64(i), p.Text, p.IDs, p.Label, p.Kind}
+	})
 }
 
 // Texts returns the samples' texts that are not empty.

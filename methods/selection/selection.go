@@ -107,11 +107,9 @@ func (m *Method) note(r *rounds.Round, t *target.Target, s target.Selection) err
 		documents[c.Source] = true
 		score += c.Weight * c.Score
 	}
-	distance, err := m.Distance(vectors)
-	if err != nil {
+	if err := m.NoteDistance(r, "fid", vectors); err != nil {
 		return err
 	}
-	r.Figures.SetIf("fid", distance)
 	for key, v := range map[string]float64{"pool": float64(len(t.Texts)), "selected": float64(len(s.Chosen)),
 		"documents": float64(len(documents)), "score": score, "effective": s.Effective, "distance": s.Distance} {
 		r.Figures.Set(key, v)

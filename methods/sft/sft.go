@@ -70,18 +70,10 @@ func newMethod(e method.Env) (rounds.Method, error) {
 
 // Round implements rounds.Method.
 func (m *Method) Round(ctx context.Context, r *rounds.Round) error {
-	candidates, answer, err := m.Begin(ctx, r)
-	if err != nil {
-		return err
-	}
 	var texts []lm.Row
-	err = r.Stage("choose", func(rounds.Stage) error {
-		scores, err := m.Scores(r, candidates, answer)
-		if err != nil {
-			return err
-		}
-		chosen, err := m.choose(r, candidates, scores)
-		texts = examples(candidates, chosen)
+	err := m.Begin(ctx, r, "choose", func(c policy.Candidates, scores []float64) error {
+		chosen, err := m.choose(r, c, scores)
+		texts = examples(c, chosen)
 		return err
 	})
 	if err != nil {
@@ -160,14 +152,11 @@ func (m *Method) tune(ctx context.Context, r *rounds.Round, stage rounds.Stage, 
 	optimizer := trainer.NewOptimizer(params, preference.Optimizer(o))
 	defer optimizer.Free()
 	defer m.Model.Unpack() // what the training laid out
-	longest := 0
-	for _, e := range examples {
-		longest = max(longest, len(e.Tokens))
-	}
-	bytes := m.Model.Config.Activations(int64(longest), int64(longest), m.Model.Compute, m.Model.Recompute)
+	longest := int64(numeric.Greatest(examples, func(e lm.Row) int { return len(e.Tokens) }))
+	bytes := m.Model.Config.Activations(longest, longest, m.Model.Compute, m.Model.Recompute)
 	steps, record := o.Epochs*((len(examples)+o.Batch-1)/o.Batch), record{Progress: trainer.Begun()}
 	loss := &trainer.NextToken{Model: m.Model, Adapter: m.Adapter, Optimizer: optimizer,
-		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes, int64(longest), o.Batch)),
+		Rows: trainer.InMemory(examples), Parts: trainer.PassesOf(trainer.PassSize(bytes, longest, o.Batch)),
 		Done: func(_ trainer.Update, loss float64) { record.Loss += loss / float64(steps) }}
 	batches := &trainer.Epochs{Examples: len(examples), Size: o.Batch, Order: func(epoch int) []int {
 		return rng.New(m.Config.Seed, "round", strconv.Itoa(r.Number), "sft", strconv.Itoa(epoch)).Perm(len(examples))

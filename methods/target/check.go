@@ -3,7 +3,6 @@ package target
 import (
 	"popri/datasets"
 	"popri/methods/method"
-	"popri/model/embedding"
 	"popri/scoring"
 )
 
@@ -17,10 +16,7 @@ func Check(e method.Env) error {
 		if err != nil {
 			return err
 		}
-		rows := embedding.NewMatrix(len(which), vectors.Dim)
-		for i, at := range which {
-			copy(rows.Row(i), vectors.Row(at))
-		}
+		rows := vectors.Pick(which)
 		if _, err = gain(rows, mean(rows), scoring.ClientTexts); err == nil || len(which) == len(texts) {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -16,7 +17,6 @@ import (
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
-	"popri/model/embedding"
 	"popri/scoring"
 )
 
@@ -82,15 +82,10 @@ const headWeight = 3
 
 // weigh weights candidates, of which the most relevant are first.
 func (t *Target) weigh(candidates []int, c Settings) (scoring.Weighting, error) {
-	points := embedding.NewMatrix(len(candidates), t.Vectors.Dim)
-	prior := make([]float64, len(candidates))
-	wanted := t.wanted()
-	for n, i := range candidates {
-		copy(points.Row(n), t.Vectors.Row(i))
-		prior[n] = 1
-		if n < head(len(candidates)) {
-			prior[n] = headWeight
-		}
+	points, wanted := t.Vectors.Pick(candidates), t.wanted()
+	prior := slices.Repeat([]float64{1}, len(candidates))
+	for n := range head(len(candidates)) {
+		prior[n] = headWeight
 	}
 	unmatched, err := scoring.Weigh(points, prior, wanted)
 	if err != nil || c.Weights == "prior" {

@@ -75,11 +75,8 @@ func prompt(p *sampling.Prompter, w Settings, label, attribute string, good, bad
 	}
 }
 
-func longest(list []string) (n int) {
-	for _, text := range list {
-		n = max(n, len(text))
-	}
-	return n
+func longest(list []string) int {
+	return numeric.Greatest(list, func(text string) int { return len(text) })
 }
 
 func withoutLongest(list []string) []string {

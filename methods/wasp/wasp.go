@@ -192,11 +192,9 @@ func (m *Method) ask(ctx context.Context, r *rounds.Round, texts []row) ([]float
 		if err != nil {
 			return err
 		}
-		distance, err := m.Distance(vectors)
-		if err != nil {
+		if err := m.NoteDistance(r, keyDistance, vectors); err != nil {
 			return err
 		}
-		r.Figures.SetIf(keyDistance, distance)
 		key, err := m.Key(filepath.Join(r.Dir, rundir.Samples))
 		if err != nil {
 			return err
@@ -227,10 +225,8 @@ func (m *Method) ask(ctx context.Context, r *rounds.Round, texts []row) ([]float
 
 // public are the labelled public texts as voters.
 func (m *Method) public(ctx context.Context, s rounds.Stage) (query.Clients, error) {
-	labels := make([]int32, len(m.Public.Prompts))
-	for i, label := range datasets.Labels(m.Public.Prompts) {
-		labels[i] = int32(slices.Index(m.classes, label))
-	}
+	labels := numeric.Map(datasets.Labels(m.Public.Prompts),
+		func(label string) int32 { return int32(slices.Index(m.classes, label)) })
 	vectors, err := embedding.InParts(ctx, m.Encoder, datasets.Strings(m.Public.Prompts), s.Progress)
 	if err != nil {
 		return query.Clients{}, err
@@ -279,12 +275,7 @@ func (m *Method) choose(r *rounds.Round, texts []row, counts []float64) error {
 
 // highest are the texts of a label with the n highest counts, ties to the lower index.
 func highest(texts []row, label string, counts []float64, n int) []int {
-	var own []int
-	for i, t := range texts {
-		if t.Label == label {
-			own = append(own, i)
-		}
-	}
+	own := numeric.Where(len(texts), func(i int) bool { return texts[i].Label == label })
 	order := numeric.SortedIndices(len(own), func(a, b int) int { return cmp.Compare(counts[own[b]], counts[own[a]]) })
 	return numeric.Pick(own, order[:min(n, len(order))])
 }

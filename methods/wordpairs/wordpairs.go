@@ -26,6 +26,7 @@ import (
 	"popri/datasets"
 	"popri/fedsim/release"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/rundir"
 	"popri/lora"
 	"popri/methods/method"
@@ -73,10 +74,7 @@ func frequent(rows []lm.Row, n int) (tokens []int32, often []float64) {
 	tokens = slices.SortedFunc(maps.Keys(all), func(a, b int32) int { return cmp.Or(all[b]-all[a], int(a-b)) })
 	tokens = tokens[:min(n, len(tokens))]
 	slices.Sort(tokens)
-	for _, v := range tokens {
-		often = append(often, later[v])
-	}
-	return tokens, often
+	return tokens, numeric.Map(tokens, func(v int32) float64 { return later[v] })
 }
 
 // Close implements rounds.Method.

@@ -19,6 +19,7 @@ import (
 
 	"popri/internal/exactjson"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/chat/jinja"
 	"popri/model/tokenizer"
@@ -170,10 +171,7 @@ func ParseArguments(tools, arguments json.RawMessage) (Arguments, error) {
 
 // Render writes a conversation. prompt adds what stands before the model's next turn.
 func (t *Template) Render(messages []Message, prompt bool, more Arguments) (string, error) {
-	list := jinja.NewList()
-	for _, m := range messages {
-		list.Items = append(list.Items, m.fields)
-	}
+	list := jinja.NewList(numeric.Map(messages, func(m Message) jinja.Value { return m.fields })...)
 	var refused error
 	values := map[string]jinja.Value{"messages": list, "add_generation_prompt": prompt, "tools": nil, "documents": nil,
 		"strftime_now": function("strftime_now", func(format string) (jinja.Value, error) {

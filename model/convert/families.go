@@ -1,6 +1,10 @@
 package convert
 
-import "math"
+import (
+	"math"
+
+	"popri/internal/numeric"
+)
 
 // smolLM3 has no rotary positions in every fourth layer; the file does not say in which.
 func smolLM3(c *codec, _ *tensors) {
@@ -11,11 +15,8 @@ func smolLM3(c *codec, _ *tensors) {
 	if !c.exports() {
 		return
 	}
-	rotated := make([]int, c.config["num_hidden_layers"].(int))
-	for i := range rotated {
-		rotated[i] = min(1, (i+1)%every)
-	}
-	c.must("no_rope_layers", rotated)
+	c.must("no_rope_layers", numeric.Tabulate(c.config["num_hidden_layers"].(int),
+		func(i int) int { return min(1, (i+1)%every) }))
 }
 
 // granite is LLaMA with four factors.

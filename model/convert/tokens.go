@@ -2,6 +2,7 @@ package convert
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -180,10 +181,7 @@ func (v *vocabulary) pieces() (pieces []string, added []tokenizer.AddedToken) {
 	pieces = make([]string, len(v.tokens))
 	name, _, _ := v.file.Text("general.name")
 	strip := phi3Name.MatchString(name)
-	role := map[int32]bool{}
-	for _, id := range v.ids {
-		role[id] = true
-	}
+	role := numeric.Set(slices.Collect(maps.Values(v.ids)))
 	for id, token := range v.tokens {
 		kind := v.kind(id)
 		if kind == tokenUnused || token == "" {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"popri/internal/numeric"
 	"popri/model/gguf"
 	"popri/model/safetensors"
 )
@@ -218,9 +219,9 @@ func (c *converter) emit(values []float32) error {
 	}
 	limit, limited := limits[c.kind]
 	for _, v := range values {
-		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
+		if !numeric.Finite(v) {
 			return c.badTensor(c.weight, "holds the value %v, which is not a finite number", v)
-		} else if limited && math.Abs(f) >= limit {
+		} else if limited && math.Abs(float64(v)) >= limit {
 			return c.badTensor(c.weight, "holds the value %v, which does not fit %s: choose %s", v, c.kind,
 				map[bool]string{false: "--dtype float32", true: "--gguf f32"}[c.exports()])
 		}

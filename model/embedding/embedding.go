@@ -22,6 +22,15 @@ func (m Matrix) Slice(from, to int) Matrix {
 	return Matrix{to - from, m.Dim, m.Data[from*m.Dim : to*m.Dim : to*m.Dim]}
 }
 
+// Pick returns a copy of the rows with these indices, in their order.
+func (m Matrix) Pick(indices []int) Matrix {
+	out := NewMatrix(len(indices), m.Dim)
+	for i, at := range indices {
+		copy(out.Row(i), m.Row(at))
+	}
+	return out
+}
+
 // Check returns an error if the sizes do not fit together.
 func (m Matrix) Check() error {
 	if m.Rows < 0 || m.Dim < 1 || len(m.Data) != m.Rows*m.Dim {

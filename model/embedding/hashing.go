@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"popri/internal/numeric"
 	"popri/internal/parallel"
 )
 
@@ -135,11 +136,7 @@ func (h *Hashing) publicMean(texts []string) ([]float32, error) {
 			}
 		}
 	}
-	mean := make([]float32, h.config.Dim)
-	for j := range mean {
-		mean[j] = float32(sum[j] / float64(n))
-	}
-	return mean, nil
+	return numeric.Map(sum, func(x float64) float32 { return float32(x / float64(n)) }), nil
 }
 
 func (h *Hashing) fingerprint() string {

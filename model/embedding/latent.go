@@ -79,10 +79,7 @@ func FitLatent(public []string, config LatentConfig) (*Latent, error) {
 	}
 	texts := public
 	if len(public) > config.Texts {
-		texts = make([]string, config.Texts)
-		for i := range texts {
-			texts[i] = public[i*len(public)/config.Texts]
-		}
+		texts = numeric.Tabulate(config.Texts, func(i int) string { return public[i*len(public)/config.Texts] })
 	}
 	if err := l.decompose(l.features(texts)); err != nil {
 		return nil, err

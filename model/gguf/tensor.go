@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"popri/internal/numeric"
 )
 
 // Tensor is one named array of the file.
@@ -19,13 +21,7 @@ type Tensor struct {
 }
 
 // NumElements returns the number of values.
-func (t Tensor) NumElements() int64 {
-	n := int64(1)
-	for _, side := range t.Shape {
-		n *= side
-	}
-	return n
-}
+func (t Tensor) NumElements() int64 { return numeric.Product(t.Shape) }
 
 // Tensors returns the tensors in the file's order. The slice is shared and must not be changed.
 func (f *File) Tensors() []Tensor { return f.tensors }

@@ -3,6 +3,8 @@ package gguf
 import (
 	"fmt"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // Type is the type of a tensor's values, by ggml's number.
@@ -77,13 +79,7 @@ func (t Type) Quantized() bool { return layouts[t].values > 1 }
 // Block returns the number of values and of bytes of a block; 0, 0 for a type that is not read.
 func (t Type) Block() (values, bytes int) { return layouts[t].values, layouts[t].bytes }
 
-func typeNames() string {
-	var names []string
-	for _, t := range Types {
-		names = append(names, t.String())
-	}
-	return strings.Join(names, ", ")
-}
+func typeNames() string { return strings.Join(numeric.Map(Types, Type.String), ", ") }
 
 // Dequantize turns blocks into values. dst must hold as many values as src holds blocks; what does not agree, and a
 // type that is not read, gives an error.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 )
 
@@ -247,12 +248,6 @@ func (f *File) Ints(key string) ([]int64, error) {
 func (f *File) Floats(key string) ([]float64, error) {
 	list, _, err := read(f, key, "an array of floating-point numbers",
 		func(v value) bool { return v.array && v.kind.float() },
-		func(v value) ([]float64, error) {
-			out := make([]float64, v.count)
-			for i := range out {
-				out[i] = v.float(i)
-			}
-			return out, nil
-		})
+		func(v value) ([]float64, error) { return numeric.Tabulate(v.count, v.float), nil })
 	return list, err
 }

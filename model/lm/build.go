@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/model/tensor"
 )
@@ -27,12 +28,14 @@ type Options struct {
 // stream divided by √(2·layers), norms at one and biases at zero, as GPT-2 was initialised.
 func New(config Config, o Options, normal func() float64) (*Model, error) {
 	return initial(config, o, func(s *tensor.Scope, std float64, shape []int64) tensor.Tensor {
-		data := make([]float32, shape[0]*shape[1])
-		for i := range data {
-			data[i] = float32(std * normal())
-		}
-		return s.FromFloat32(data, shape...)
+		return drawMatrix(s, std, shape, normal)
 	})
+}
+
+// drawMatrix makes a matrix of normal numbers of a standard deviation, row after row.
+func drawMatrix(s *tensor.Scope, std float64, shape []int64, normal func() float64) tensor.Tensor {
+	data := numeric.Tabulate(int(shape[0]*shape[1]), func(int) float32 { return float32(std * normal()) })
+	return s.FromFloat32(data, shape...)
 }
 
 // Random is [New] with weights that libtorch draws where the model is: of billions of parameters in seconds, to measure
@@ -196,10 +199,7 @@ type part struct {
 
 // join puts projections of one input side by side.
 func (b *builder) join(in int64, bias bool, parts ...part) projection {
-	total := int64(0)
-	for _, p := range parts {
-		total += p.out
-	}
+	total := numeric.Sum(parts, func(p part) int64 { return p.out })
 	allocate := func(shape ...int64) tensor.Tensor {
 		t := b.s.Keep(b.s.Empty(b.o.Weights, shape...))
 		b.m.joined = append(b.m.joined, t)

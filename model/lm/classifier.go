@@ -154,11 +154,7 @@ func LoadClassifier(dir string, labels []string, o Options, normal func() float6
 		case name == classifierName+".bias", name == poolerName+".bias":
 			return s.Zeros(tensor.Float32, shape...), true
 		case name == config.classifierHead(), name == poolerName+".weight":
-			data := make([]float32, shape[0]*shape[1])
-			for i := range data {
-				data[i] = float32(initialStd * normal())
-			}
-			return s.FromFloat32(data, shape...), true
+			return drawMatrix(s, initialStd, shape, normal), true
 		}
 		return x, false
 	})

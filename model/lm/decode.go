@@ -123,10 +123,9 @@ func (m *Model) checkPrompts(prompts [][]int32, room int) error {
 // returns the hidden states [n, H] after each prompt.
 func (m *Model) prefill(s *tensor.Scope, caches []*tensor.DecodeCache, in Input, prefixes []int32,
 	prompts [][]int32) tensor.Tensor {
-	last := make([]int64, len(prompts))
-	for i, p := range prompts {
-		last[i] = int64(i)*in.IDs.Size(1) + int64(len(p)) - 1
-	}
+	last := numeric.Tabulate(len(prompts), func(i int) int64 {
+		return int64(i)*in.IDs.Size(1) + int64(len(prompts[i])) - 1
+	})
 	hidden := m.decode(s, in, m.prefillAttention(s, caches, in, prefixes, prompts))
 	return s.IndexSelect(s.Reshape(hidden, -1, hidden.Size(-1)), 0, s.FromInt64(last, int64(len(last))))
 }

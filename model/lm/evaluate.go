@@ -2,8 +2,8 @@ package lm
 
 import (
 	"fmt"
-	"math"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -34,12 +34,7 @@ func Mean(each []RowScore) (loss, accuracy float64, err error) {
 }
 
 // Tokens is the number of tokens of rows.
-func Tokens(rows []Row) (n int) {
-	for _, r := range rows {
-		n += len(r.Tokens)
-	}
-	return n
-}
+func Tokens(rows []Row) int { return numeric.Sum(rows, func(r Row) int { return len(r.Tokens) }) }
 
 // RowScore is the evaluation of one row.
 type RowScore struct {
@@ -106,7 +101,7 @@ func (m *Model) EvaluateRows(s *tensor.Scope, rows []Row, adapter Adapter, batch
 		return nil, ended
 	}
 	for i, r := range out {
-		if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
+		if !numeric.Finite(r.Loss) {
 			return nil, fmt.Errorf("lm: row %d has the loss %g", i, r.Loss)
 		}
 	}

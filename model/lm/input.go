@@ -3,6 +3,7 @@ package lm
 import (
 	"fmt"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 )
 
@@ -60,10 +61,7 @@ func (m *Model) CheckVocabulary(size int) error {
 // PaddedInput lays sequences out as right-padded rows. A row's padding comes after its tokens, so the causal mask hides
 // it. The width is rounded up within the context, because the library compiles a kernel for each new size of a product.
 func PaddedInput(s *tensor.Scope, rows [][]int32, context int) Input {
-	width := 1
-	for _, r := range rows {
-		width = max(width, len(r))
-	}
+	width := max(1, numeric.Greatest(rows, func(r []int32) int { return len(r) }))
 	width = max(width, min(roundUp(width, 8), context))
 	flat := make([]int64, len(rows)*width)
 	for i, r := range rows {

@@ -3,6 +3,8 @@ package lm
 import (
 	"fmt"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // Shape is what a checkpoint's headers say of its size.
@@ -28,11 +30,7 @@ func Inspect(dir string) (Shape, error) {
 	defer c.close()
 	s := Shape{Config: c.config, Projections: map[string][2]int64{}, Untied: c.untied}
 	for name, t := range c.tensors {
-		n := int64(1)
-		for _, side := range t.Shape {
-			n *= side
-		}
-		s.Parameters += n
+		s.Parameters += numeric.Product(t.Shape)
 		module, isWeight := strings.CutSuffix(name, ".weight")
 		if !isWeight || len(t.Shape) != 2 || !strings.Contains(name, ".h.") && !strings.Contains(name, ".layers.") {
 			continue

@@ -148,10 +148,7 @@ func (l *Lockstep) Step(ctx context.Context, tokens []int32, use func(prompt int
 // kept hidden states [n, H] after each row.
 func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (caches []*tensor.DecodeCache,
 	hidden tensor.Tensor) {
-	longest := 0
-	for _, r := range rows {
-		longest = max(longest, len(r))
-	}
+	longest := numeric.Greatest(rows, func(r []int32) int { return len(r) })
 	if l.width > 0 {
 		longest = width
 	}
@@ -170,10 +167,7 @@ func (l *Lockstep) read(s *tensor.Scope, rows [][]int32, width, room int) (cache
 				in = PaddedInput(s, append([][]int32{make([]int32, longest)}, some...), l.m.Config.Context)
 				in.IDs = s.Contiguous(s.Narrow(in.IDs, 0, 1, int64(n)))
 			}
-			prefixes := make([]int32, n)
-			for i := range some {
-				prefixes[i] = int32(from + i)
-			}
+			prefixes := numeric.Tabulate(n, func(i int) int32 { return int32(from + i) })
 			return l.m.prefill(s, caches, in, prefixes, some)
 		}))
 		from += n

@@ -33,11 +33,7 @@ func (p *replay) last(s *tensor.Scope, m *Model, x tensor.Tensor) tensor.Tensor 
 func (p *replay) backward(s *tensor.Scope, m *Model, root func(hidden tensor.Tensor) tensor.Tensor,
 	params []tensor.Tensor) []tensor.Tensor {
 	sums := make([]tensor.Tensor, len(params))
-	defer func() {
-		for _, t := range sums {
-			s.Own(t)
-		}
-	}()
+	defer func() { s.Own(sums...) }()
 	// section returns the gradient of f at x, the scalar of a graph from x, and adds the gradients of the parameters to
 	// the sums.
 	section := func(x tensor.Tensor, f func(x tensor.Tensor) tensor.Tensor) (dx tensor.Tensor) {

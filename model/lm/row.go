@@ -63,11 +63,7 @@ func (in Input) rowStarts(rows int) []int64 {
 	if len(in.starts) > 0 {
 		return in.starts[:rows]
 	}
-	starts := make([]int64, rows)
-	for i := range starts {
-		starts[i] = int64(i) * in.IDs.Size(1)
-	}
-	return starts
+	return numeric.Tabulate(rows, func(i int) int64 { return int64(i) * in.IDs.Size(1) })
 }
 
 // rowsInput lays rows out: packed into one, where attention takes them so, or padded.

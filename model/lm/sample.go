@@ -67,10 +67,7 @@ func (m *Model) Generate(ctx context.Context, prompts [][]int32, samples int, o 
 		return nil, err
 	}
 	stop := o.Stops(m.Config)
-	out := make([][]Sample, len(prompts))
-	for i := range out {
-		out[i] = make([]Sample, samples)
-	}
+	out := numeric.Tabulate(len(prompts), func(int) []Sample { return make([]Sample, samples) })
 	// Prompts of similar length go together, so that prefill pads little. The division into tasks depends on the work
 	// alone.
 	order := numeric.SortedIndices(len(prompts), func(a, b int) int { return len(prompts[b]) - len(prompts[a]) })
@@ -244,16 +241,10 @@ func (g *generation) prefill(s *tensor.Scope, which []int) {
 
 // Stops are the tokens that end a sample of a model.
 func (o SampleOptions) Stops(c Config) map[int32]bool {
-	stop := map[int32]bool{}
-	for _, id := range o.StopTokens {
-		stop[id] = true
+	if o.IgnoreEOS {
+		return numeric.Set(o.StopTokens)
 	}
-	if !o.IgnoreEOS {
-		for _, id := range c.EOS {
-			stop[id] = true
-		}
-	}
-	return stop
+	return numeric.Set(slices.Concat(o.StopTokens, c.EOS))
 }
 
 // packToDraw packs the weights for drawing. Elsewhere a second copy of them gains less than its memory costs.

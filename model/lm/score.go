@@ -215,9 +215,7 @@ func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidd
 			}
 		})
 	})
-	for _, g := range dHead {
-		s.Own(g)
-	}
+	s.Own(dHead...)
 	if sc.kept != nil { // whose memory the backward pass can use
 		s.Keep(sc.kept.logits).Free()
 		sc.kept, sc.keeps = nil, false

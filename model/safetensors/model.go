@@ -11,6 +11,7 @@ import (
 
 	"popri/internal/exactjson"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 )
 
 // The names that model folders use.
@@ -105,20 +106,11 @@ func (m *Model) Tensor(name string) (Tensor, bool) {
 }
 
 // Files returns the paths of the weight files, in the order of their first tensor's name.
-func (m *Model) Files() []string {
-	paths := make([]string, len(m.shards))
-	for i, f := range m.shards {
-		paths[i] = f.Path()
-	}
-	return paths
-}
+func (m *Model) Files() []string { return numeric.Map(m.shards, (*File).Path) }
 
 // Close unmaps all files.
 func (m *Model) Close() error {
-	var errs []error
-	for _, f := range m.shards {
-		errs = append(errs, f.Close())
-	}
+	err := errors.Join(numeric.Map(m.shards, (*File).Close)...)
 	m.where, m.names = nil, nil
-	return errors.Join(errs...)
+	return err
 }

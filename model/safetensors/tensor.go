@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"popri/internal/numeric"
 )
 
 // Tensor is one named array.
@@ -55,18 +57,13 @@ func (t Tensor) Float64s() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]float64, n)
 	if t.DType == F64 {
-		for i := range out {
-			out[i] = math.Float64frombits(binary.LittleEndian.Uint64(t.Data[8*i:]))
-		}
-		return out, nil
+		return numeric.Tabulate(n, func(i int) float64 {
+			return math.Float64frombits(binary.LittleEndian.Uint64(t.Data[8*i:]))
+		}), nil
 	}
 	narrow, err := t.Float32s()
-	for i, v := range narrow {
-		out[i] = float64(v)
-	}
-	return out, err
+	return numeric.Convert[float64](narrow), err
 }
 
 // Int64s returns a copy of the values of a tensor of type I64.
@@ -75,11 +72,7 @@ func (t Tensor) Int64s() ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]int64, n)
-	for i := range out {
-		out[i] = int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
-	}
-	return out, nil
+	return numeric.Tabulate(n, func(i int) int64 { return int64(binary.LittleEndian.Uint64(t.Data[8*i:])) }), nil
 }
 
 // CheckFinite returns an error that names the tensor and the first value that is NaN or infinite. Integers pass.

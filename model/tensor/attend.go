@@ -3,7 +3,11 @@ package tensor
 // #include "torch.h"
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"popri/internal/numeric"
+)
 
 // CanAttend reports whether [Scope.Attend] takes these queries and this mask: [Scope.CanAttendHeads], and a mask for
 // each pair of tokens, in bfloat16.
@@ -90,10 +94,7 @@ func attention(numbers []float64, saved []Tensor) (p C.popri_attention, units in
 func attendGradient(b backward) []Tensor {
 	q := b.saved[0]
 	dy := b.Contiguous(b.outGrads[0])
-	var out []Tensor
-	for _, x := range b.saved[:3] {
-		out = append(out, b.Empty(x.DType(), x.Shape()...))
-	}
+	out := numeric.Map(b.saved[:3], func(x Tensor) Tensor { return b.Empty(x.DType(), x.Shape()...) })
 	p, units := attention(b.numbers, b.saved)
 	p.dy, p.dq, p.dk, p.dv = dy.pointer(), out[0].pointer(), out[1].pointer(), out[2].pointer()
 	b.shared(attendGradKernel, unsafe.Pointer(&p), units, q.Size(2)*q.Size(3))

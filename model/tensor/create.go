@@ -6,6 +6,8 @@ import "C"
 import (
 	"fmt"
 	"unsafe"
+
+	"popri/internal/numeric"
 )
 
 // DType is the type of a tensor's elements, numbered as libtorch does.
@@ -76,13 +78,7 @@ func (t Tensor) Size(dim int) int64 {
 }
 
 // NumElements returns the product of the sizes.
-func (t Tensor) NumElements() int64 {
-	n := int64(1)
-	for _, d := range t.Shape() {
-		n *= d
-	}
-	return n
-}
+func (t Tensor) NumElements() int64 { return numeric.Product(t.Shape()) }
 
 // DType returns the type of t's elements.
 func (t Tensor) DType() DType { return DType(C.at_scalar_type(t.c)) }
@@ -99,11 +95,7 @@ func cdims(shape []int64) (*C.int64_t, C.size_t) {
 
 // onCPU copies n elements at p into a new tensor on the CPU.
 func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType) Tensor {
-	want := int64(1)
-	for _, x := range shape {
-		want *= x
-	}
-	if want != int64(n) {
+	if numeric.Product(shape) != int64(n) {
 		panic(&Error{Op: op, Shapes: []string{fmt.Sprint(shape)}, Text: fmt.Sprintf("%d values do not fill the shape", n)})
 	}
 	dims, ndims := cdims(shape)

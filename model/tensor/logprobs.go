@@ -6,6 +6,8 @@ import "C"
 import (
 	"fmt"
 	"unsafe"
+
+	"popri/internal/numeric"
 )
 
 // LogProbs scores targets under the rows of logits without making a tensor of vocabulary size.
@@ -92,11 +94,7 @@ func (l *LogProbs) scores() C.popri_gpu_scores {
 // gpu is [Scope.NewLogProbs].
 func (l *LogProbs) gpu() {
 	s, n := l.scope, int64(len(l.targets))
-	ids := make([]int64, n)
-	for i, t := range l.targets {
-		ids[i] = int64(t)
-	}
-	l.ids, l.logSums = s.FromInt64(ids, n), s.Empty(Float32, n)
+	l.ids, l.logSums = s.FromInt64(numeric.Convert[int64](l.targets), n), s.Empty(Float32, n)
 	s.Do(func() {
 		out := s.Empty(Float32, 4, n)
 		row := func(i int64) *C.float { return s.Narrow(out, 0, i, 1).floats() }

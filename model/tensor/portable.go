@@ -6,6 +6,8 @@ import "C"
 import (
 	"math"
 	"slices"
+
+	"popri/internal/numeric"
 )
 
 // The kernels of this package as operations of libtorch, for a GPU that cannot take kernels.cu, and for what has no
@@ -85,10 +87,7 @@ func groupRows(rows Rows) grouped {
 		}
 		members[number[p]] = append(members[number[p]], int64(i))
 	}
-	widest := 0
-	for _, m := range members {
-		widest = max(widest, len(m))
-	}
+	widest := numeric.Greatest(members, func(m []int64) int { return len(m) })
 	g.row, g.at = make([]int64, len(members)*widest), make([]int64, len(rows.Prefix))
 	for k, m := range members {
 		for j, i := range m {
@@ -200,11 +199,7 @@ func (d *Sampler) truncate(s *Scope, x, top Tensor, temperature float64) Tensor 
 // portable is [Scope.NewLogProbs].
 func (l *LogProbs) portable() {
 	s, n := l.scope, int64(len(l.targets))
-	ids := make([]int64, n)
-	for i, t := range l.targets {
-		ids[i] = int64(t)
-	}
-	l.ids = s.FromInt64(ids, n, 1)
+	l.ids = s.FromInt64(numeric.Convert[int64](l.targets), n, 1)
 	// Tensors of the size of the logits are freed as soon as possible.
 	l.logSums = s.Nest(func() Tensor {
 		x := s.To(l.logits, Float32)

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"unsafe"
+
+	"popri/internal/numeric"
 )
 
 // Sampler draws tokens from logits. It is not safe for concurrent use.
@@ -128,10 +130,7 @@ func (d *Sampler) gpu(s *Scope, logits Tensor, u []float64, ban []bool, out []in
 			p.p = C.double(d.TopP)
 		}
 		if len(d.Banned) > 0 && slices.Contains(ban, true) {
-			ids := make([]int64, len(d.Banned))
-			for i, id := range d.Banned {
-				ids[i] = int64(id)
-			}
+			ids := numeric.Convert[int64](d.Banned)
 			p.ban, p.banned = (*C.uint8_t)(s.FromBools(ban, n).pointer()), s.FromInt64(ids, int64(len(ids))).longs()
 			p.bans = C.int64_t(len(ids))
 		}

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	_ "github.com/sugarme/gotch/libtch" // links libtorch and the C functions declared in torch.h
+
+	"popri/internal/numeric"
 )
 
 // A Tensor is a handle on a libtorch tensor. The zero value is "no tensor", which some operations accept.
@@ -181,10 +183,12 @@ func (s *Scope) Keep(t Tensor) Tensor {
 	return t
 }
 
-// Own gives a kept tensor back to a scope. The zero Tensor is allowed.
-func (s *Scope) Own(t Tensor) {
-	if t.c != nil {
-		s.owned = append(s.owned, t.c)
+// Own gives kept tensors back to a scope. The zero Tensor is allowed.
+func (s *Scope) Own(ts ...Tensor) {
+	for _, t := range ts {
+		if t.c != nil {
+			s.owned = append(s.owned, t.c)
+		}
 	}
 }
 
@@ -229,11 +233,7 @@ func lastError() (text string, ok bool) {
 
 // refuse raises an error about the arguments of an operation.
 func refuse(op, text string, args ...Tensor) {
-	shapes := make([]string, len(args))
-	for i, a := range args {
-		shapes[i] = a.describe()
-	}
-	panic(&Error{Op: op, Shapes: shapes, Text: text})
+	panic(&Error{Op: op, Shapes: numeric.Map(args, Tensor.describe), Text: text})
 }
 
 // onThread calls f outside a scope and raises its error.

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // TrainOptions says what [TrainBPE] makes.
@@ -112,11 +114,8 @@ func newLearner(counts map[string]int64, size int) *learner {
 		l.ids[l.text[id]] = int32(id)
 	}
 	for w, word := range words {
-		s := make([]int32, len(word))
-		for i := range len(word) {
-			s[i] = rankOfByte[word[i]]
-		}
-		l.symbols[w], l.frequency[w] = s, counts[word]
+		l.symbols[w] = numeric.Map([]byte(word), func(b byte) int32 { return rankOfByte[b] })
+		l.frequency[w] = counts[word]
 		l.count(int32(w), 1, func(_ uint64, state *pairState) { state.found(int32(w)) })
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.pairs)) {
@@ -211,23 +210,15 @@ func replacePair(symbols []int32, left, right, id int32) []int32 {
 // byteOrder returns the bytes in the order in which byte-level vocabularies list them: by the character that stands
 // for each.
 func byteOrder() []byte {
-	order := make([]byte, 256)
-	for b := range order {
-		order[b] = byte(b)
-	}
+	order := numeric.Tabulate(256, func(b int) byte { return byte(b) })
 	slices.SortFunc(order, func(a, b byte) int { return cmp.Compare(runeOfByte[a], runeOfByte[b]) })
 	return order
 }
 
 // assemble makes a tokenizer of the single bytes, the pieces and the special tokens, in that order of ids.
 func assemble(pieces []string, pairs [][2]string, specials []string) (*Tokenizer, error) {
-	d := Description{Split: SplitGPT2}
-	for _, b := range byteOrder() {
-		d.Pieces = append(d.Pieces, string(runeOfByte[b]))
-	}
-	for _, piece := range pieces {
-		d.Pieces = append(d.Pieces, pieceOfBytes(piece))
-	}
+	singles := numeric.Map(byteOrder(), func(b byte) string { return string(runeOfByte[b]) })
+	d := Description{Split: SplitGPT2, Pieces: slices.Concat(singles, numeric.Map(pieces, pieceOfBytes))}
 	for _, special := range specials {
 		d.Added = append(d.Added, AddedToken{ID: int32(len(d.Pieces)), Content: special, Special: true})
 		d.Pieces = append(d.Pieces, special)

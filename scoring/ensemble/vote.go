@@ -14,15 +14,14 @@ package ensemble
 import (
 	"math"
 	"math/rand/v2"
+
+	"popri/internal/numeric"
 )
 
 // sharedNoise draws the public randomness of a coordinated vote over tokens tokens: −ln u_j, which is
 // Gumbel-distributed. Tokens that may not be chosen get −Inf.
 func sharedNoise(tokens int, banned []int32, random *rand.Rand) []float64 {
-	out := make([]float64, tokens)
-	for j := range out {
-		out[j] = -math.Log(random.ExpFloat64())
-	}
+	out := numeric.Tabulate(tokens, func(int) float64 { return -math.Log(random.ExpFloat64()) })
 	for _, j := range banned {
 		out[j] = math.Inf(-1)
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
+
+	"popri/internal/numeric"
 )
 
 // Training says how a client trains the model, and how far its update may reach.
@@ -89,7 +91,7 @@ func (q Question) Bound() float64 { return q.Clip }
 func Clip(v []float64, bound float64) (norm float64) {
 	norm = Norm(v)
 	switch {
-	case math.IsNaN(norm) || math.IsInf(norm, 0):
+	case !numeric.Finite(norm):
 		clear(v)
 	case norm > bound:
 		const less = 1 - 0x1p-40 // rounding may leave a norm above the bound

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"popri/datasets"
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tokenizer"
 )
@@ -51,10 +52,7 @@ func NewCorpus(texts []datasets.Text, tok *tokenizer.Tokenizer) *Corpus {
 
 // heldOut says of each text whether it is held out.
 func heldOut(texts []datasets.Text) []bool {
-	sources := map[string]bool{}
-	for _, t := range texts {
-		sources[t.Source] = true
-	}
+	sources := numeric.Set(numeric.Map(texts, func(t datasets.Text) string { return t.Source }))
 	held, none := make([]bool, len(texts)), true
 	for i, t := range texts {
 		h := fnv.New32a()
@@ -75,11 +73,7 @@ func heldOut(texts []datasets.Text) []bool {
 
 // Tokens returns the number of tokens of the training texts.
 func (c *Corpus) Tokens() int {
-	n := 0
-	for _, t := range c.Train {
-		n += len(t) + len(c.newline)
-	}
-	return n
+	return numeric.Sum(c.Train, func(t []int32) int { return len(t) + len(c.newline) })
 }
 
 // epoch lays out all training texts once as documents and cuts the stream into rows of length tokens.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rng"
 	"popri/model/lm"
 )
@@ -20,11 +21,7 @@ type stream struct {
 
 // Indices implements trainer.Batches: batches are read in their order.
 func (s *stream) Indices(update int) []int {
-	indices := make([]int, s.options.Batch)
-	for i := range indices {
-		indices[i] = update*s.options.Batch + i
-	}
-	return indices
+	return numeric.Tabulate(s.options.Batch, func(i int) int { return update*s.options.Batch + i })
 }
 
 // PerEpoch implements trainer.Batches.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cloudflare/circl/vdaf/prio3/arith/fp128"
 	"github.com/cloudflare/circl/vdaf/prio3/sumvec"
+
+	"popri/internal/numeric"
 )
 
 // The two parties, by their numbers in the draft.
@@ -226,11 +228,7 @@ func Words(v Vector) ([]uint64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rangeproof: %w", err)
 	}
-	out := make([]uint64, len(b)/8)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return out, nil
+	return numeric.Tabulate(len(b)/8, func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }), nil
 }
 
 // FromWords is the inverse of [Words].

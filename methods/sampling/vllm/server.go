@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -75,10 +76,7 @@ func (s *Server) models(ctx context.Context) (base string, length int, err error
 		return "", 0, err
 	}
 	for _, m := range list.Data {
-		if m.Parent != nil || m.ID == "" {
-			continue // an adapter
-		}
-		if s.base == "" {
+		if s.base == "" && m.ID != "" && m.Parent == nil { // an adapter has a parent
 			s.base, s.length = m.ID, m.Length
 		}
 	}
@@ -188,12 +186,9 @@ func (t *Sampler) draw(ctx context.Context, prompt []int32, index, samples int, 
 	q := request{Prompt: prompt, N: samples, MaxTokens: o.MaxNewTokens, MinTokens: o.MinNewTokens,
 		Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, RepetitionPenalty: 1, Stop: t.server.Stops,
 		IgnoreEOS: true, ReturnTokens: true,
+		StopTokens: slices.Sorted(maps.Keys(stop)),
 		// Sample i of a prompt is drawn with the seed + i.
 		Seed: int64(o.Seed%seedSpace) + int64(index)*int64(samples)}
-	for id := range stop {
-		q.StopTokens = append(q.StopTokens, id)
-	}
-	slices.Sort(q.StopTokens)
 	q.TopP = cmp.Or(q.TopP, 1)
 	const attempts = 5 // of a server that answers
 	for try := 1; ; try++ {

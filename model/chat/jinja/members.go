@@ -3,6 +3,8 @@ package jinja
 import (
 	"slices"
 	"strings"
+
+	"popri/internal/numeric"
 )
 
 // attribute is v.n: a method or a member of Python's, and if there is none, the item of that name.
@@ -92,11 +94,7 @@ func (in *state) slice(v Value, at [3]Value) Value {
 	indices := sliced(int64(len(items)+len(runes)), bounds)
 	in.made(16 * len(indices))
 	if l, ok := v.(*List); ok {
-		out := &List{kind: l.kind}
-		for _, i := range indices {
-			out.Items = append(out.Items, items[i])
-		}
-		return out
+		return &List{kind: l.kind, Items: numeric.Map(indices, func(i int64) Value { return items[i] })}
 	}
 	var b strings.Builder
 	for _, i := range indices {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
+
+	"popri/internal/numeric"
 )
 
 // textOf is an argument that must be a text.
@@ -197,12 +199,8 @@ func (in *state) replaced(s, old, with string, count int) string {
 }
 
 func (in *state) texts(list []string) *List {
-	out := NewList()
-	for _, s := range list {
-		out.Items = append(out.Items, s)
-	}
 	in.made(16 * len(list))
-	return out
+	return NewList(numeric.Map(list, func(s string) Value { return s })...)
 }
 
 // splitting is split or rsplit: at a text, or at white space where none is given.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"popri/internal/numeric"
 )
 
 // Value is a value as Python has it: nil (None), a bool, an int64, a float64, a string, a [*List], a [*Dict], a
@@ -100,11 +102,7 @@ func (d *Dict) Named() map[string]Value {
 
 // pairs are the keys with their values.
 func (d *Dict) pairs() []Value {
-	out := make([]Value, len(d.keys))
-	for i, k := range d.keys {
-		out[i] = tuple(k, d.values[i])
-	}
-	return out
+	return numeric.Tabulate(len(d.keys), func(i int) Value { return tuple(d.keys[i], d.values[i]) })
 }
 
 // namespace is an object whose attributes a template can set.

@@ -210,10 +210,7 @@ func (e *Encoder) columns(n int) int {
 func (e *Encoder) lay(which []int, ids [][]int32) *batch {
 	c := e.folder.Config
 	b := &batch{which: which}
-	total := 0
-	for _, i := range which {
-		total += len(ids[i])
-	}
+	total := numeric.Sum(which, func(i int) int { return len(ids[i]) })
 	texts := total // tokens that are not padding
 	switch {
 	case e.dense && e.packed == nil:
