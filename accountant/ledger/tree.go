@@ -71,7 +71,7 @@ func (e Entry) follows(entries []Entry) error {
 
 // Releases is the number of Gaussian releases that rounds planned as e count as: each of them, or under [Tree] fewer.
 func Releases(e Entry, rounds int, b Budget) int {
-	planned := numeric.Map(numeric.Indices(rounds), func(i int) Entry { return e.At(i+1, b.Clients) })
+	planned := numeric.Tabulate(rounds, func(i int) Entry { return e.At(i+1, b.Clients) })
 	total := 0
 	for _, n := range releases(planned) {
 		total += n
