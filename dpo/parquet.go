@@ -77,6 +77,10 @@ func readMessages(f *parquetio.File, path, name string) ([]content, error) {
 		return nil, fmt.Errorf("%s: column %s is not supported with conversations in Parquet: write the pairs as JSON lines",
 			path, templateArguments[i])
 	}
+	if field := f.Filled(name, "role", "content"); field != "" {
+		return nil, fmt.Errorf("%s: the messages of column %s have the field %s, which is not supported in Parquet: write the "+
+			"pairs as JSON lines", path, name, field)
+	}
 	var fields [2][][]parquetio.Cell
 	for i, field := range []string{"role", "content"} {
 		var err error

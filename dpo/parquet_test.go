@@ -136,6 +136,30 @@ func TestParquetConversations(t *testing.T) {
 		!strings.Contains(err.Error(), "a.parquet: row 1: the pairs are conversations") {
 		t.Error(err)
 	}
+	type called struct {
+		Role    string   `parquet:"role"`
+		Content string   `parquet:"content"`
+		Calls   []string `parquet:"tool_calls,list"`
+		Reason  *string  `parquet:"reasoning_content,optional"`
+	}
+	type calls struct {
+		Chosen   []called `parquet:"chosen,list"`
+		Rejected []called `parquet:"rejected,list"`
+	}
+	said := []called{{Role: "user", Content: "the"}, {Role: "assistant", Content: "cat"}}
+	other := []called{said[0], {Role: "assistant", Content: "hat"}}
+	options.Folder = chatFolder(t, "chatml", "tokenizers/gpt2-512")
+	writeParquet(t, second, []calls{{said, other}})
+	if got, _, err := Read(second, options); err != nil || !reflect.DeepEqual(got, want[:1]) {
+		t.Errorf("with fields that are all null: %v, %+v", err, got)
+	}
+	for field, turn := range map[string]called{"reasoning_content": {Role: "assistant", Content: "hat", Reason: new("so")},
+		"tool_calls": {Role: "assistant", Content: "hat", Calls: []string{"f"}}} {
+		writeParquet(t, second, []calls{{said, []called{said[0], turn}}})
+		if _, _, err := Read(second, options); err == nil || !strings.Contains(err.Error(), "column rejected have the field "+field) {
+			t.Errorf("a message with %s: %v", field, err)
+		}
+	}
 	writeParquet(t, first, []explicit{{turns("the"), turns("cat"), nil}})
 	if _, _, err := Read(first, options); err == nil ||
 		!strings.Contains(err.Error(), "a.parquet: row 1: rejected is a list of 0 roles") {

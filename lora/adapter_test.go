@@ -15,6 +15,7 @@ import (
 	"popri/model/lm"
 	"popri/model/safetensors"
 	"popri/model/tensor"
+	"popri/testkit/testfile"
 	"popri/testkit/testmodel"
 )
 
@@ -245,6 +246,29 @@ func TestPatterns(t *testing.T) {
 	if b, err := c.RankPattern.MarshalJSON(); err != nil ||
 		string(b) != `{"q_proj":2,"layers.1.self_attn.q_proj":3,"v":5}` {
 		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestAllLinear: in a list, PEFT takes "all-linear" for the name of a module, so an adapter's folder has the names.
+func TestAllLinear(t *testing.T) {
+	m, _ := kinds()
+	model, err := lm.New(m["llama"], lm.Options{}, func() float64 { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Free()
+	a, err := New(model, Config{Rank: 1, Alpha: 1, Targets: []string{AllLinear}}, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Free()
+	dir := t.TempDir()
+	if err := a.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	if saved := string(testfile.Read(t, filepath.Join(dir, ConfigFile))); strings.Contains(saved, AllLinear) ||
+		!strings.Contains(saved, `"model.layers.0.self_attn.q_proj"`) {
+		t.Errorf("adapter_config.json is %s", saved)
 	}
 }
 

@@ -116,10 +116,13 @@ func (c *Config) check() error {
 	return nil
 }
 
+// AllLinear is the target that names all projections.
+const AllLinear = "all-linear"
+
 // Targets reports whether a target module names the projection: its name or the end of it, or all of them by
-// "all-linear".
+// [AllLinear].
 func Targets(target, projection string) bool {
-	return target == "all-linear" || projection == target || strings.HasSuffix(projection, "."+target)
+	return target == AllLinear || projection == target || strings.HasSuffix(projection, "."+target)
 }
 
 // match returns the names of the projections that the configuration targets. A target that matches none is an error.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"popri/internal/atomicfile"
 	"popri/model/safetensors"
@@ -67,7 +68,7 @@ func (a *Adapter) Save(dir string) error {
 	var targets any = a.Config.Targets
 	if a.Config.targets != nil {
 		targets = a.Config.Targets[0]
-	} else if len(a.Config.Targets) == 0 {
+	} else if len(a.Config.Targets) == 0 || slices.Contains(a.Config.Targets, AllLinear) { // in a list, PEFT takes it for a name
 		targets = a.Names()
 	}
 	rawTargets, err := json.Marshal(targets)

@@ -265,6 +265,25 @@ func (f *File) HasField(name, field string) bool {
 	return false
 }
 
+// Filled returns another field of a column of lists of structs than the known ones, the first of which must be there, if
+// the file does not say that its values are all null; "" without one.
+func (f *File) Filled(name string, known ...string) string {
+	for _, group := range f.parquet.Metadata().RowGroups {
+		depth := slices.IndexFunc(group.Columns, func(c format.ColumnChunk) bool {
+			path := c.MetaData.PathInSchema
+			return path[0] == name && path[len(path)-1] == known[0]
+		})
+		for _, c := range group.Columns {
+			path, at := c.MetaData.PathInSchema, len(group.Columns[max(0, depth)].MetaData.PathInSchema)-1
+			if depth >= 0 && path[0] == name && len(path) > at && !slices.Contains(known, path[at]) &&
+				c.MetaData.NumValues > c.MetaData.Statistics.NullCount {
+				return path[at]
+			}
+		}
+	}
+	return ""
+}
+
 // FieldLists reads a field of strings of a column of lists of structs, one list for each row; "" reads a list of
 // strings.
 func (f *File) FieldLists(name, field string) ([][]Cell, error) {

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/itchyny/timefmt-go"
@@ -58,80 +59,113 @@ var ErrNone = errors.New("no chat template")
 type Template struct {
 	path   string
 	parsed *jinja.Template
-	tokens map[string]string // special ones, by their names
+	tools  func() (*jinja.Template, error) // of conversations with tools, nil where there is none of its own
+	tokens map[string]string               // special ones, by their names
 }
 
 // Files of a model's folder.
 const (
 	templateFile = "chat_template.jinja" // goes first, as in transformers
+	toolsFile    = "additional_chat_templates/tool_use.jinja"
 	configFile   = "tokenizer_config.json"
+)
+
+// The names of templates in a list.
+const (
+	byDefault = "default"
+	forTools  = "tool_use" // writes conversations with tools
 )
 
 // Load reads the template of a model's folder. A folder without one gives [ErrNone], a template that cannot be read an
 // error of the user's.
 func Load(dir string) (*Template, error) {
-	source, path, tokens, err := Source(dir)
+	sources, path, tokens, err := templates(dir)
 	if err != nil {
 		return nil, err
 	}
-	if source == "" {
+	if sources[byDefault] == "" {
 		return nil, fmt.Errorf("chat: %s: %w", dir, ErrNone)
 	}
-	parsed, err := jinja.Parse(source)
-	if err != nil {
-		return nil, fault.Userf("chat: %s: the chat template cannot be read: %w", path, err)
+	parse := func(name string) (*jinja.Template, error) {
+		parsed, err := jinja.Parse(sources[name])
+		if err != nil {
+			err = fault.Userf("chat: %s: the chat template %s cannot be read: %w", path, name, err)
+		}
+		return parsed, err
 	}
-	return &Template{path, parsed, tokens}, nil
+	t := &Template{path: path, tokens: tokens}
+	if sources[forTools] != "" {
+		t.tools = sync.OnceValues(func() (*jinja.Template, error) { return parse(forTools) })
+	}
+	t.parsed, err = parse(byDefault)
+	return t, err
 }
 
-// Source returns the template of a model's folder as it is written, "" if there is none, the file that it stands in, and
-// the special tokens by their names ([tokenizer.SpecialTokens]).
+// Source returns the default template of a model's folder as it is written, "" if there is none, the file that it stands
+// in, and the special tokens by their names ([tokenizer.SpecialTokens]).
 func Source(dir string) (source, path string, tokens map[string]string, err error) {
+	sources, path, tokens, err := templates(dir)
+	return sources[byDefault], path, tokens, err
+}
+
+// templates are the sources of a folder's templates by their names: of files, or where there are none, of
+// tokenizer_config.json.
+func templates(dir string) (sources map[string]string, path string, tokens map[string]string, err error) {
 	path = filepath.Join(dir, configFile)
 	if tokens, _, err = tokenizer.SpecialTokens(dir); err != nil {
-		return "", path, nil, fault.Userf("chat: %w", err)
+		return nil, path, nil, fault.Userf("chat: %w", err)
 	}
-	if source, err = fromConfig(path); err != nil {
-		return "", path, nil, fault.Userf("chat: %s: %w", path, err)
+	if sources, err = fromConfig(path); err != nil {
+		return nil, path, nil, fault.Userf("chat: %s: %w", path, err)
 	}
-	own := filepath.Join(dir, templateFile)
-	switch content, err := fault.ReadFile(own); {
-	case err == nil:
-		path, source = own, string(exactjson.TrimBOM(content))
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", own, nil, fault.Userf("chat: %w", err)
+	for _, name := range []string{templateFile, toolsFile} {
+		file := filepath.Join(dir, name)
+		switch content, err := fault.ReadFile(file); {
+		case errors.Is(err, fs.ErrNotExist):
+			return sources, path, tokens, nil
+		case err != nil:
+			return nil, file, nil, fault.Userf("chat: %w", err)
+		case name == templateFile:
+			path, sources = file, map[string]string{byDefault: string(exactjson.TrimBOM(content))}
+		default:
+			sources[forTools] = string(exactjson.TrimBOM(content))
+		}
 	}
-	return source, path, tokens, nil
+	return sources, path, tokens, nil
 }
 
-// fromConfig returns the template in a tokenizer_config.json, "" if there is none.
-func fromConfig(path string) (string, error) {
+// fromConfig returns the templates in a tokenizer_config.json by their names; none if there are none.
+func fromConfig(path string) (map[string]string, error) {
 	content, err := fault.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var fields struct {
 		Template json.RawMessage `json:"chat_template"`
 	}
 	if err := json.Unmarshal(exactjson.TrimBOM(content), &fields); err != nil {
-		return "", quote.JSON(err)
+		return nil, quote.JSON(err)
 	}
 	var one string
 	var named []struct{ Name, Template string }
 	if raw := fields.Template; raw == nil || json.Unmarshal(raw, &one) == nil {
-		return one, nil
+		return map[string]string{byDefault: one}, nil
 	} else if err := json.Unmarshal(raw, &named); err != nil {
-		return "", fmt.Errorf("chat_template is %s, want a text or a list of named ones", quote.Raw(raw))
+		return nil, fmt.Errorf("chat_template is %s, want a text or a list of named ones", quote.Raw(raw))
 	}
+	out := map[string]string{}
 	for _, t := range named {
-		if t.Name == "default" {
-			return t.Template, nil
+		if t.Name == byDefault || t.Name == forTools {
+			out[t.Name] = t.Template
 		}
 	}
-	return "", errors.New("of the list chat_template, none is named default")
+	if _, ok := out[byDefault]; !ok {
+		return nil, errors.New("of the list chat_template, none is named default")
+	}
+	return out, nil
 }
 
 // Today is the date that strftime_now gives. It is the one that the template of LLaMA 3 writes where it is not told the
@@ -185,7 +219,13 @@ func (t *Template) Render(messages []Message, prompt bool, more Arguments) (stri
 		values[name] = token
 	}
 	maps.Copy(values, more)
-	text, err := t.parsed.Render(values)
+	parsed, err := t.parsed, error(nil)
+	if t.tools != nil && values["tools"] != nil {
+		if parsed, err = t.tools(); err != nil {
+			return "", err
+		}
+	}
+	text, err := parsed.Render(values)
 	switch {
 	case refused != nil:
 		return "", refused

@@ -56,10 +56,41 @@ func TestLoad(t *testing.T) {
 		"tokenizer_config.json: chat_template is 7":             {configFile: `{"chat_template": 7}`},
 		"none is named default":                                 {configFile: `{"chat_template": [{"name": "rag", "template": "a"}]}`},
 		"tokenizer_config.json: ":                               {configFile: `{`},
-		"chat_template.jinja: the chat template cannot be read": {templateFile: "{% for m in %}"},
+		"chat_template.jinja: the chat template default cannot be read": {templateFile: "{% for m in %}"},
 	} {
 		if _, err := Load(folder(t, files)); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
+
+// TestToolTemplate: a conversation with tools is written by the template tool_use, of a list or of a file, which may be one
+// that cannot be read as long as nothing asks for it.
+func TestToolTemplate(t *testing.T) {
+	list := `{"chat_template": [{"name": "tool_use", "template": "{{ tools | length }}"}, {"name": "default", "template": "no"}]}`
+	tools, err := ParseArguments(json.RawMessage(`[{"type": "function"}]`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, files := range map[string]map[string]string{
+		"1":         {configFile: list},
+		"from list": {configFile: list, templateFile: "from {{ 'list' }}"},
+		"file":      {configFile: list, templateFile: "x", toolsFile: "file"},
+		"error":     {templateFile: "no", toolsFile: "{% for m in %}"},
+	} {
+		template, err := Load(folder(t, files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := template.Render(nil, false, tools)
+		if err != nil && want == "error" && fault.IsUser(err) {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%v: %q (%v)", files, got, err)
+		}
+		if got, err := template.Render(nil, false, Arguments{"tools": nil}); err != nil || got == "1" || got == "file" {
+			t.Errorf("%v without tools: %q (%v)", files, got, err)
 		}
 	}
 }

@@ -231,3 +231,24 @@ func TestClassifierDropout(t *testing.T) {
 		}
 	}
 }
+
+// TestClassifierWithoutCap: a head that tells classes has no cap of logits, in its losses and in its gradients.
+func TestClassifierWithoutCap(t *testing.T) {
+	var losses []float64
+	for _, limit := range []float64{0.01, 30} {
+		c := every()["gemma2"]
+		c.Layers, c.LogitsCap = 1, limit
+		k, _ := newCheckpoint(t, c)
+		o := newDescent(t, loadClassifier(t, k.dir, threeLabels, 7))
+		for range 3 { // the later losses show the gradients
+			loss, _, err := o.step([]Row{{Tokens: []int32{5, 6, 7}, Class: 2}, {Tokens: []int32{8}}}, 1, 1e-2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			losses = append(losses, loss)
+		}
+	}
+	if !slices.Equal(losses[:3], losses[3:]) || losses[2] >= losses[0] {
+		t.Errorf("the losses are %v with a small cap, %v with a large one", losses[:3], losses[3:])
+	}
+}

@@ -50,12 +50,20 @@ func (m *Model) draw(s *tensor.Scope, hidden tensor.Tensor, d *tensor.Sampler, u
 	return d.Draw(s, s.Contiguous(m.Logits(s, hidden)), u, ban)
 }
 
-// capped are logits with [Config.LogitsCap].
-func (m *Model) capped(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
-	if m.Config.LogitsCap == 0 || m.Config.Classifies() {
-		return logits
+// headCap is [Config.LogitsCap], which a classifier's head does not have.
+func (c Config) headCap() float64 {
+	if c.Classifies() {
+		return 0
 	}
-	return s.Capped(logits, m.Config.LogitsCap)
+	return c.LogitsCap
+}
+
+// capped are logits with [Config.headCap].
+func (m *Model) capped(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
+	if limit := m.Config.headCap(); limit != 0 {
+		return s.Capped(logits, limit)
+	}
+	return logits
 }
 
 // LogProbs returns the float32 log-probability of targets [n] under the rows of hidden [n, H], in nats.

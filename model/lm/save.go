@@ -67,7 +67,7 @@ func (m *Model) SaveLike(other, dir string, d safetensors.DType) error {
 		is := func(ends string) bool { return strings.HasSuffix(name, ends) }
 		describes := is(".json") || is(".jinja") || is(".model") || name == "merges.txt" || name == "vocab.txt"
 		if !e.Type().IsRegular() && e.Type()&fs.ModeSymlink == 0 || !describes || is(".index.json") ||
-			is("provenance.json") || is("mixture.json") {
+			is("provenance.json") || is("mixture.json") || is("adapter_config.json") {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(other, e.Name()))
@@ -94,6 +94,9 @@ func (c Config) fields() map[string]any {
 	if c.Classifies() {
 		class := config["architectures"].([]string)[0]
 		class = strings.TrimSuffix(strings.TrimSuffix(class, "LMHeadModel"), "ForCausalLM")
+		if c.Type == "gemma3_text" { // Gemma3ForSequenceClassification reads pictures, too
+			class = "Gemma3Text"
+		}
 		names, ids := map[string]string{}, map[string]int{}
 		for i, label := range c.Labels {
 			names[strconv.Itoa(i)], ids[label] = label, i

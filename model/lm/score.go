@@ -226,7 +226,7 @@ func (sc *Scored) vocabularyGradients(s *tensor.Scope, weights []float32) (dHidd
 // gradient overwrites the logits with the gradient of Σ weights[i]·LogProbs[i] with respect to them before the cap.
 func (c *chunk) gradient(s *tensor.Scope, sc *Scored, weights []float32) {
 	var ofCap tensor.Tensor
-	if limit := sc.m.Config.LogitsCap; limit != 0 {
+	if limit := sc.m.Config.headCap(); limit != 0 {
 		part := s.MulScalar(c.logits, 1/limit)
 		ofCap = s.AddScalar(s.MulScalar(s.Mul(part, part), -1), 1)
 	}
