@@ -250,3 +250,19 @@ func TestHalvingOfEquals(t *testing.T) {
 		t.Errorf("all settings are equal: %v", err)
 	}
 }
+
+// TestRungOutcomes: a setting that a later rung does not judge, because a run of it failed, did not go on to its end.
+func TestRungOutcomes(t *testing.T) {
+	judged := func(value string) JudgedSetting { return JudgedSetting{Values: []string{value}, WentOn: true} }
+	a := &Ablation{Axes: []grid.Axis{{Key: "dpo.beta"}}, Adaptive: &Halved{Rungs: []HalvedRung{
+		{Rung: cost.Rung{Rounds: 1}, Settings: []JudgedSetting{judged("1"), judged("2"), judged("3")}},
+		{Rung: cost.Rung{Rounds: 2}, Settings: []JudgedSetting{judged("1")}}}},
+		Failed:  []FailedRun{{Values: []string{"2"}, Seed: 1}},
+		Dropped: []DroppedRun{{Values: []string{"2"}, Seed: 2}, {Values: []string{"3"}, Rounds: 2, Why: "a run of it failed"}}}
+	want := []string{"went on to its end", "a run failed", "left out after 2 rounds: a run of it failed"}
+	for i, row := range a.rungs().Rows {
+		if row.Outcome != want[i] || row.Went != (i == 0) {
+			t.Errorf("%+v, want %q", row, want[i])
+		}
+	}
+}

@@ -158,7 +158,7 @@ func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, err
 			if err != nil {
 				return g, err
 			}
-			if cost.Sent > 0 {
+			if cost.Sent > 0 && r.Error == "" && r.Left == "" { // of all planned rounds
 				r.Figures[sentKey] = float64(cost.Sent)
 			}
 		}
@@ -237,6 +237,16 @@ func (a *Ablation) rungs() *report.GridRungs {
 				}
 			}
 			row.Cells = append(row.Cells, text)
+		}
+		for _, f := range a.Failed {
+			if row.Went && slices.Equal(f.Values, s.Values) {
+				row.Went, row.Outcome = false, "a run failed"
+			}
+		}
+		for _, d := range a.Dropped {
+			if row.Went && slices.Equal(d.Values, s.Values) {
+				row.Went, row.Outcome = false, fmt.Sprintf("left out after %s: %s", roundsOf(d.Rounds), d.Why)
+			}
 		}
 		g.Rows = append(g.Rows, row)
 	}

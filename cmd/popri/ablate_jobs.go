@@ -140,6 +140,9 @@ func (a *app) resumed(flags *ablateFlags) (base configs.Config, v grid.Varied, e
 		if _, flags.jobs.on, err = jobs.Saved(grid.PlanDir(flags.out)); err != nil {
 			return base, v, err
 		}
+		if flags.jobs.on == "" {
+			return base, v, usage(fmt.Errorf("the jobs of %s were planned and not submitted: name the engine with --on", flags.out))
+		}
 	}
 	return planned.Last()
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 
@@ -64,9 +63,8 @@ func (a *app) evaluating() evaluator.Options {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), fault.Endings()...)
+	ctx, stop := fault.UntilEnded()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	a := &app{out: os.Stdout, err: os.Stderr, evaluations: evaluator.CacheDir}
 	a.warnOfLimit()
 	os.Exit(a.execute(ctx, os.Args[1:]))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"popri/internal/rundir"
+	"popri/testkit/testfile"
 	"popri/testkit/testworld"
 )
 
@@ -33,6 +34,11 @@ func TestPublishVerb(t *testing.T) {
 	}
 	if code, out, errs := popri(t, "account", "audit", to, "--trials", "0"); code != 0 || strings.Contains(out, rundir.Events) {
 		t.Errorf("the copy's audit: exit code %d, %s%s", code, out, errs)
+	}
+	if code, _, errs := popri(t, "report", to); code != 0 {
+		t.Errorf("the copy's report: exit code %d, %s", code, errs)
+	} else if page := string(testfile.Read(t, filepath.Join(to, rundir.Report))); strings.Contains(page, "interrupted") {
+		t.Error("the report calls the copy of a finished run interrupted")
 	}
 	if code, out, _ := popri(t, "account", "audit", dir, "--trials", "0"); code != 0 || !strings.Contains(out, rundir.Events) {
 		t.Errorf("the run's audit names no events: exit code %d, %s", code, out)

@@ -20,7 +20,7 @@ func (a *app) report() *cobra.Command {
 		Use:   "report RUN…",
 		Short: "Write the report.html of runs again",
 		Long: `Writes each run's report.html from the files in its folder and prints the paths. The report of an unfinished run shows what
-exists so far. Only report.html changes.`,
+exists so far. The page of all samples and the small model's card are written again, too.`,
 		Example: "  popri report runs/eps1 runs/eps7",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(_ *cobra.Command, runs []string) error { return a.runReport(runs) },

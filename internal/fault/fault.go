@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // Error marks another error as one that the user can correct: a flag, a setting or an input file.
@@ -66,14 +67,20 @@ func IsResumable(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.As(err, &e) && e.Resumable()
 }
 
-// Endings are the signals that end a program in order: what a user, a system that shuts down or a closed terminal
-// sends. A program that was started to outlive its terminal (nohup) continues.
-func Endings() []os.Signal {
+// UntilEnded returns a context that a signal cancels which ends a program in order: what a user, a system that shuts down
+// or a closed terminal sends. A second signal ends the program at once, if a second or more later: a terminal and a
+// program between both pass on the first. A program that was started to outlive its terminal (nohup) continues.
+func UntilEnded() (ctx context.Context, stop func()) {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		list = append(list, syscall.SIGHUP)
 	}
-	return list
+	ctx, stop = signal.NotifyContext(context.Background(), list...)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(time.Second)
+		stop()
+	})
+	return ctx, stop
 }
 
 // Open is os.Open of an input file. A pipe or a device is refused, unless a shell opened it, as in <(zcat pairs.gz): to open

@@ -60,6 +60,7 @@ var Files = []File{
 		"elsewhere are asked", Everybody},
 	{"rounds/*/" + Announcement, "what two aggregators were given of the question", Everybody},
 	{"rounds/*/steps.jsonl", "the figures of each update, under TRL's names", Everybody},
+	{"rounds/*/evals.jsonl", "the figures on held-out pairs (`dpo.eval_share`)", Everybody},
 	{"rounds/*/*.json", "kinds and form of text that the release tells, and other settings of the round", Everybody},
 	{Encoder, "the encoder that clients elsewhere embed their texts with", Everybody},
 	{"model/", "the model that is trained at the clients", Everybody},

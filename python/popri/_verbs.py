@@ -33,7 +33,7 @@ def _arguments(config: Config, values: Mapping[str, Any], scratch: str) -> List[
         path = Path(scratch, "config.yaml")
         path.write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
         out += ["--config", str(path)]
-    elif config is not None and (Path(config).suffix in (".yaml", ".yml") or Path(config).exists()):
+    elif config is not None and (Path(config).suffix in (".yaml", ".yml") or Path(config).is_file()):
         out += ["--config", os.fspath(config)]
     elif config is not None:
         out += ["--preset", os.fspath(config)]
@@ -84,7 +84,8 @@ def ablate(config: Config = None, *, over: Mapping[str, Sequence[Any]], out: Uni
     """Does a run for every combination of values: ``over={"dpo.rejected_rank": [2, 5]}``, ``seeds=3``."""
     grid: List[str] = []
     for key, values in over.items():
-        grid += ["--over", f"{key}={','.join(map(_text, values))}"]
+        separator = ";" if any(isinstance(value, (list, tuple)) for value in values) else ","
+        grid += ["--over", f"{key}={separator.join(map(_text, values))}"]
     with tempfile.TemporaryDirectory() as scratch:
         found: Dict[str, Any] = call(["ablate", "--out", os.fspath(out), *grid,
                                       *_arguments(config, settings, scratch)], progress)

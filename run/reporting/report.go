@@ -44,7 +44,7 @@ func Of(dir string) (report.Report, error) {
 	r.Command = cmp.Or(c.Provenance["command"], again(dir, *c))
 	r.Finished = time.Now().UTC().Truncate(time.Second)
 	figures, err := rounds.ReadMetrics(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a published copy has none
 		return r, err
 	}
 	finished := rundir.Complete(dir)
@@ -102,7 +102,11 @@ func Of(dir string) (report.Report, error) {
 
 // addEnd says how the rounds ended.
 func addEnd(r *report.Report, dir string, c *configs.Config, figures []series.Round, seconds map[int]float64) error {
-	done, planned := len(figures), methods.Of(*c).Rounds(*c)
+	planned := methods.Of(*c).Rounds(*c)
+	done, err := rounds.Latest(dir)
+	if err != nil {
+		return err
+	}
 	var settled bool
 	if r.Convergence, settled = convergence(*c, planned, figures, seconds); r.Convergence != "" {
 		r.Notes = append(r.Notes, r.Convergence)
@@ -115,7 +119,7 @@ func addEnd(r *report.Report, dir string, c *configs.Config, figures []series.Ro
 		r.Notes = append(r.Notes, fmt.Sprintf("The rounds ended after %d of at most %d: %s.", done, planned, why))
 	}
 	finished := rundir.Complete(dir)
-	if !finished || !settled && why == "" {
+	if !finished || !settled && why == "" && rundir.Has(dir, rundir.Events) { // which a published copy has not
 		r.Interrupted = fmt.Sprintf("after round %d of %d", done, planned)
 		if finished {
 			r.Interrupted += ": the budget covers no more"

@@ -89,6 +89,9 @@ func headline(r Report, results []Result) string {
 		if r.Interrupted != "" {
 			return "No result yet. The run was interrupted " + r.Interrupted + "."
 		}
+		if r.Learns {
+			return "No result yet: the model that this run publishes was not tested. popri eval --run does that."
+		}
 		return "No result yet: no small model has been trained on this run's synthetic set. popri eval --run does that."
 	}
 	untrained, what, subject := "without further training", "after training on the synthetic set of this run", "The synthetic set"

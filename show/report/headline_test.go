@@ -161,3 +161,10 @@ func TestPointsTellTheirValues(t *testing.T) {
 		t.Errorf("%d points of a long curve, or not its last (%v)", n, err)
 	}
 }
+
+// TestHeadlineOfModel: a run that publishes a model is not said to lack results about a set.
+func TestHeadlineOfModel(t *testing.T) {
+	if text := headline(Report{Learns: true}, nil); strings.Contains(text, "set") || !strings.Contains(text, "popri eval") {
+		t.Error(text)
+	}
+}

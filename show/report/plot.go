@@ -308,6 +308,9 @@ func tickOf(o plotOptions, x float64) string {
 			return t.Label
 		}
 	}
+	if x == math.Trunc(x) && math.Abs(x) < 1e9 { // updates are counted
+		return fmt.Sprintf("%.0f", x)
+	}
 	return significant(x, 4)
 }
 

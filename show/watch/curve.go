@@ -31,13 +31,16 @@ func (c *curve) append(p point) {
 	if len(c.points) < maxPoints {
 		return
 	}
-	kept := c.points[:0]
+	kept, stride := c.points[:0], max(1, c.stride)
 	for i, q := range c.points {
 		if i%2 == 0 {
 			kept = append(kept, q)
 		}
 	}
-	c.points, c.stride = kept, 2*max(1, c.stride)
+	if p.fixed { // it counts for the new stride, and is the newest one only
+		p.fixed, c.seen = false, stride
+	}
+	c.points, c.stride = append(kept, p), 2*stride
 }
 
 // addStep adds an update of a round, after removing what a process that was killed did of it and after it.

@@ -140,7 +140,9 @@ func TestCurves(t *testing.T) {
 	var c curve
 	const n = 100_000
 	for i := range n {
-		c.addStep(i/100, i%100, float64(i))
+		if c.addStep(i/100, i%100, float64(i)); c.points[len(c.points)-1].y != float64(i) {
+			t.Fatalf("update %d is not the last point: %+v", i, c.points[len(c.points)-1])
+		}
 	}
 	if len(c.points) > maxPoints || len(c.points) < maxPoints/3 || c.points[0].y != 0 ||
 		c.points[len(c.points)-1].x != n {

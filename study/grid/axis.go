@@ -46,6 +46,10 @@ func parseAxis(text string) (Axis, error) {
 			}
 		}
 	}
+	if separator == ";" && strings.Contains(values, ",") && !strings.ContainsAny(values, ";[") {
+		return Axis{}, fault.Userf("--over %s: this is one value, because the key holds a list: separate values by \";\", or write "+
+			"the list as [%s]", text, values)
+	}
 	a := Axis{Key: key}
 	for _, value := range strings.Split(values, separator) {
 		numbers, err := rangeOf(value)

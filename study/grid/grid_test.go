@@ -26,7 +26,7 @@ func TestAxes(t *testing.T) {
 	}
 	for _, text := range []string{"dpo.beta", "dpo.beta=", "=1", "seed=1..3", "dpo.beta+seed=1",
 		"dpo.beta+dpo.beta=1,2", "dpo.beta=1,1", "dpo.rejected_rank=5..2", "dpo.rejected_rank=2..2", "dpo.beta=0..1:0",
-		"dpo.beta=0..1:1e-9", "dpo.rejected_rank=2..4,3"} {
+		"dpo.beta=0..1:1e-9", "dpo.rejected_rank=2..4,3", "downstream.learning_rates=1e-4,3e-4"} {
 		if a, err := parseAxis(text); err == nil {
 			t.Errorf("%s is no error: %+v", text, a)
 		}
