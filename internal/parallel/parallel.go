@@ -1,4 +1,4 @@
-// Package parallel divides work over the processors, and repeats a call while other work goes on.
+// Package parallel divides work over the processors, and repeats a call beside other work.
 package parallel
 
 import (

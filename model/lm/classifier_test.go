@@ -232,7 +232,7 @@ func TestClassifierDropout(t *testing.T) {
 	}
 }
 
-// TestClassifierWithoutCap: a head that tells classes has no cap of logits, in its losses and in its gradients.
+// TestClassifierWithoutCap: the head of a classifier has no cap of logits, in its losses and in its gradients.
 func TestClassifierWithoutCap(t *testing.T) {
 	var losses []float64
 	for _, limit := range []float64{0.01, 30} {
