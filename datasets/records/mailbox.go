@@ -189,6 +189,11 @@ func part(wanted, kind, transfer, encoding string, body io.Reader, depth int) (s
 		body = transform.NewReader(body, from.NewDecoder())
 	}
 	content, err := io.ReadAll(io.LimitReader(body, maxMessage))
+	for n := 1; len(content) == maxMessage && n < utf8.UTFMax; n++ { // a character may be cut
+		if last := content[len(content)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
+			content = content[:len(content)-n]
+		}
+	}
 	if err == nil && !utf8.Valid(content) {
 		err = fmt.Errorf("%w: its text is not UTF-8, and it names no other encoding that is known", ErrEncoding)
 	}

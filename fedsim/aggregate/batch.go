@@ -97,11 +97,14 @@ func (b *batch) openLog() (err error) {
 		b.size = offset + 4 + int64(len(content))
 		return nil
 	})
-	if err != nil && b.frozen != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !(b.frozen == nil && errors.Is(err, errDamaged)) {
 		return fmt.Errorf("%s: %w", b.log.Name(), err)
 	}
 	return b.log.Truncate(b.size)
 }
+
+// errDamaged marks a report in the log that is none.
+var errDamaged = errors.New("damaged")
 
 // each reads all reports of the log in order.
 func (b *batch) each(do func(r *Report, content []byte, offset int64) error) error {
@@ -119,15 +122,17 @@ func (b *batch) each(do func(r *Report, content []byte, offset int64) error) err
 			return io.ErrUnexpectedEOF
 		}
 		if length > MaxReport(b.Announcement, Leader) {
-			return fmt.Errorf("a report of %d bytes at byte %d", length, offset)
+			return fmt.Errorf("%w: a report of %d bytes at byte %d", errDamaged, length, offset)
 		}
 		content = slices.Grow(content[:0], int(length))[:length]
-		if _, err := io.ReadFull(in, content); err != nil {
+		if _, err := io.ReadFull(in, content); errors.Is(err, io.EOF) {
 			return io.ErrUnexpectedEOF
+		} else if err != nil {
+			return err
 		}
 		r := &Report{}
 		if err := decode(content, r); err != nil {
-			return fmt.Errorf("the report at byte %d: %w", offset, err)
+			return fmt.Errorf("%w: the report at byte %d: %w", errDamaged, offset, err)
 		}
 		if err := do(r, content, offset); err != nil {
 			return err

@@ -138,7 +138,7 @@ func (g *Group) Answer(ctx context.Context, a *aggregate.Announcement) (tally Ta
 		})
 	}
 	err = each(func(r *Responder) error {
-		err := r.checkEnrolled(ctx)
+		err := r.checkEnrolled(ctx, a)
 		if errors.Is(err, ErrNotEnrolled) && tally.Unknown < all-1 {
 			out[r.Dir], err = true, nil
 			tally.Unknown++

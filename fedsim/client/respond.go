@@ -102,6 +102,7 @@ func NewResponder(o ResponderOptions) (*Responder, error) {
 	r.Files = cmp.Or(r.Files, o.Dir)
 	var err error
 	if r.remotes = o.carriers; r.remotes == nil {
+		r.forgetPast()
 		if r.remotes, err = carriers(o.Federation, o.Folder, o.Tell); err != nil {
 			return nil, err
 		}
@@ -204,6 +205,22 @@ func next(ctx context.Context, remotes map[aggregate.Role]carrier, every time.Du
 	}
 }
 
+// forgetPast removes reports whose deadline is past.
+func (r *Responder) forgetPast() {
+	files, _ := filepath.Glob(filepath.Join(r.Dir, "*."+begun))
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if a, err := aggregate.ParseAnnouncement(content); err == nil && time.Now().After(a.Ends()) {
+			for _, name := range []string{string(aggregate.Leader), string(aggregate.Helper), begun} {
+				os.Remove(r.path(a, name))
+			}
+		}
+	}
+}
+
 func (r *Responder) path(a *aggregate.Announcement, name string) string {
 	return filepath.Join(r.Dir, a.ID().String()+"."+name)
 }
@@ -276,7 +293,9 @@ func (r *Responder) remove(a *aggregate.Announcement, name string) error {
 var ErrNotEnrolled = errors.New("does not know this client's key")
 
 // checkEnrolled refuses a client whose key the aggregators do not know, before it is charged.
-func (r *Responder) checkEnrolled(ctx context.Context) error {
+func (r *Responder) checkEnrolled(ctx context.Context, a *aggregate.Announcement) error {
+	ctx, cancel := context.WithDeadline(ctx, a.Ends())
+	defer cancel()
 	for _, role := range aggregate.Roles {
 		if !r.enrolled && !r.remotes[role].Enrolled(ctx, r.Key.Public().(ed25519.PublicKey)) {
 			return fault.Userf("client: the %s %w, or its line was revoked: the federation's operator must add its line to "+
@@ -302,7 +321,7 @@ func (r *Responder) reports(ctx context.Context, a *aggregate.Announcement,
 	if err := r.affordable(a); err != nil {
 		return nil, err
 	}
-	if err := r.checkEnrolled(ctx); err != nil {
+	if err := r.checkEnrolled(ctx, a); err != nil {
 		return nil, err
 	}
 	vector, offer, err := r.vector(ctx, a, ready)

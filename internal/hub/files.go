@@ -29,7 +29,7 @@ var (
 	// Files are patterns of the files that popri reads where a model has them: settings, tokenizer, weights, and the
 	// modules of an encoder.
 	Files = []string{Config, "generation_config.json", Tokenizer, "tokenizer_config.json", "chat_template.jinja",
-		"spiece.model", "sentencepiece.bpe.model", "model*.safetensors", safetensors.ModelIndex, Modules,
+		"additional_chat_templates/*.jinja", "spiece.model", "sentencepiece.bpe.model", "model*.safetensors", safetensors.ModelIndex, Modules,
 		"sentence_bert_config.json", "config_sentence_transformers.json", "[0-9]_*/" + Config, "[0-9]_*/" + safetensors.ModelFile}
 	// pieces are SentencePiece's own files, which do without a tokenizer.json.
 	pieces = []string{"spiece.model", "sentencepiece.bpe.model"}

@@ -89,7 +89,11 @@ func Load(dir string) (*Template, error) {
 	parse := func(name string) (*jinja.Template, error) {
 		parsed, err := jinja.Parse(sources[name])
 		if err != nil {
-			err = fault.Userf("chat: %s: the chat template %s cannot be read: %w", path, name, err)
+			where := path
+			if name == forTools && filepath.Base(path) == templateFile {
+				where = filepath.Join(dir, toolsFile)
+			}
+			err = fault.Userf("chat: %s: the chat template %s cannot be read: %w", where, name, err)
 		}
 		return parsed, err
 	}

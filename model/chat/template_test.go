@@ -53,9 +53,9 @@ func TestLoad(t *testing.T) {
 		t.Errorf("no folder: %v", err)
 	}
 	for want, files := range map[string]map[string]string{
-		"tokenizer_config.json: chat_template is 7":             {configFile: `{"chat_template": 7}`},
-		"none is named default":                                 {configFile: `{"chat_template": [{"name": "rag", "template": "a"}]}`},
-		"tokenizer_config.json: ":                               {configFile: `{`},
+		"tokenizer_config.json: chat_template is 7":                     {configFile: `{"chat_template": 7}`},
+		"none is named default":                                         {configFile: `{"chat_template": [{"name": "rag", "template": "a"}]}`},
+		"tokenizer_config.json: ":                                       {configFile: `{`},
 		"chat_template.jinja: the chat template default cannot be read": {templateFile: "{% for m in %}"},
 	} {
 		if _, err := Load(folder(t, files)); !fault.IsUser(err) || !strings.Contains(err.Error(), want) {

@@ -62,6 +62,7 @@ func (m *Model) SaveLike(other, dir string, d safetensors.DType) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("lm: %w", err)
 	}
+	var names []string
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
 		is := func(ends string) bool { return strings.HasSuffix(name, ends) }
@@ -70,11 +71,22 @@ func (m *Model) SaveLike(other, dir string, d safetensors.DType) error {
 			is("provenance.json") || is("mixture.json") || is("adapter_config.json") {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(other, e.Name()))
+		names = append(names, e.Name())
+	}
+	const templates = "additional_chat_templates"
+	further, _ := filepath.Glob(filepath.Join(other, templates, "*.jinja"))
+	for _, path := range further {
+		names = append(names, filepath.Join(templates, filepath.Base(path)))
+	}
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join(other, name))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)
+		}
 		if err != nil {
 			return fmt.Errorf("lm: %w", err)
 		}
-		if err := atomicfile.WriteBytes(filepath.Join(dir, e.Name()), content); err != nil {
+		if err := atomicfile.WriteBytes(filepath.Join(dir, name), content); err != nil {
 			return err
 		}
 	}

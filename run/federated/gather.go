@@ -45,10 +45,10 @@ func (a *Aggregators) both(ctx context.Context, do func(context.Context, aggrega
 		done.Go(func() {
 			err := do(either, role, a.of()[role])
 			switch {
+			case errors.Is(err, context.Canceled) && ctx.Err() == nil:
+				return // the other one refuses; err may hold why this one was waited for
 			case errors.As(err, new(*service.Refused)):
 				cancel()
-			case errors.Is(err, context.Canceled) && ctx.Err() == nil:
-				return // the other one refuses
 			}
 			if err != nil {
 				errs[i] = fmt.Errorf("the %s: %w", role, err)

@@ -146,9 +146,10 @@ func TestCallersWhoDoNotRead(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begun, end := make(chan bool), make(chan bool)
+	var lost atomic.Int64
 	var asked sync.WaitGroup
 	for range 4 {
-		asked.Go(func() { ask("10.0.0.1", &stuck{httptest.NewRecorder(), begun, end}, "/v1/files/"+hash) })
+		asked.Go(func() { ask("10.0.0.1", &stuck{httptest.NewRecorder(), begun, end, &lost}, "/v1/files/"+hash) })
 	}
 	for range 4 {
 		<-begun
@@ -164,7 +165,7 @@ func TestCallersWhoDoNotRead(t *testing.T) {
 		}
 	}
 	for range 4 {
-		asked.Go(func() { ask("10.0.0.2", &stuck{httptest.NewRecorder(), begun, end}, "/v1/files/"+hash) })
+		asked.Go(func() { ask("10.0.0.2", &stuck{httptest.NewRecorder(), begun, end, &lost}, "/v1/files/"+hash) })
 	}
 	for range 4 {
 		<-begun
@@ -189,13 +190,10 @@ func TestCallersWhoDoNotRead(t *testing.T) {
 	}
 }
 
-// lost is how many callers who do not read were ended.
-var lost atomic.Int64
-
 // SetWriteDeadline is called with a time that is past to end the request.
 func (s *stuck) SetWriteDeadline(at time.Time) error {
 	if at.Before(time.Now()) {
-		lost.Add(1)
+		s.lost.Add(1)
 	}
 	return nil
 }
@@ -204,6 +202,7 @@ func (s *stuck) SetWriteDeadline(at time.Time) error {
 type stuck struct {
 	*httptest.ResponseRecorder
 	begun, end chan bool
+	lost       *atomic.Int64 // callers who were ended
 }
 
 func (s *stuck) Write(b []byte) (int, error) {
