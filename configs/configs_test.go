@@ -407,7 +407,7 @@ func TestAutoRounds(t *testing.T) {
 		set      []string
 		patience int
 	}{{[]string{"trainer.rounds=auto"}, 3}, {[]string{"trainer.patience=5", "trainer.rounds=auto"}, 5},
-		{[]string{"trainer.rounds=auto", "trainer.patience=5"}, 5}} {
+		{[]string{"trainer.rounds=auto", "trainer.patience=5"}, 5}, {[]string{"trainer.rounds=4", "trainer.rounds=auto"}, 3}} {
 		got, err := Load(LoadOptions{Set: c.set})
 		if err != nil || got.Trainer != (Trainer{Rounds: 32, Select: "distance", Patience: c.patience}) {
 			t.Errorf("%v: %+v (%v)", c.set, got, err)

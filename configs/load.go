@@ -218,7 +218,7 @@ func (l *loader) merge(values layer) {
 func (l *loader) set(out layer, name string, value any, where string) {
 	if name == roundsKey && value == "auto" {
 		for _, a := range auto {
-			if _, there := out[a.key]; !there {
+			if _, there := out[a.key]; !there || a.key == roundsKey {
 				l.set(out, a.key, a.value, where)
 			}
 		}

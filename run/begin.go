@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"popri/configs"
 	"popri/datasets/clients"
+	"popri/fedsim/release"
 	"popri/internal/atomicfile"
 	"popri/internal/fault"
 	"popri/internal/filelock"
@@ -122,6 +125,23 @@ func (s *Session) accept(c inputs.Changed) error {
 		}
 	}
 	of := methods.Of(s.Config)
+	once := s.Config.Scoring.Release == "once" && of.Releases(s.Config) == 1
+	answered := rundir.Has(rundir.Round(s.Dir, 1), release.File)
+	for _, key := range []string{"data.public", "scoring.encoder", "scoring.form", "scoring.words", "scoring.release"} {
+		if once && answered && slices.Contains(c.Keys, key) {
+			return fault.Userf("%s is part of the question that the clients have answered: change it back, or begin again in "+
+				"another folder", key)
+		}
+	}
+	if c.Texts {
+		samples := slices.ContainsFunc(c.Keys, func(key string) bool {
+			section, _, _ := strings.Cut(key, ".")
+			return !slices.Contains([]string{"trainer", "optimizer", "lora", "dpo", "synthetic", "privacy"}, section)
+		})
+		if err := rounds.ForgetBegun(s.Dir, samples, once); err != nil {
+			return err
+		}
+	}
 	if texts := c.Texts || c.Evaluation && (of.ChoosesMix(s.Config) || of.Needs(s.Config).Small); texts || c.Evaluation {
 		return rounds.Forget(s.Dir, texts)
 	}

@@ -99,7 +99,7 @@ func releases(entries []Entry) []int {
 // tree counts as another one from there on: what its nodes cost so far says nothing of those with less noise.
 func (e Entry) begins(last Entry) bool {
 	return e.Sampling == Tree && (last.Sampling != Tree || e.Tree != last.Tree || e.Leaf < last.Leaf ||
-		e.Leaves != last.Leaves || e.Sigma != last.Sigma || e.Inherited != last.Inherited)
+		e.Leaves != last.Leaves || e.Order != last.Order || e.Sigma != last.Sigma || e.Inherited != last.Inherited)
 }
 
 // nodes counts the charged nodes of a tree.

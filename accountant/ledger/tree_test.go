@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"popri/accountant"
@@ -144,6 +145,19 @@ func TestTreeWithOtherNoise(t *testing.T) {
 	alone, errAlone := accountant.Exact{}.Epsilon([]accountant.Event{accountant.TreeEvent(0.5, 1)}, b.Delta)
 	if err != nil || errAlone != nil || spent < alone {
 		t.Errorf("ε = %g, one release with the least noise %g (%v, %v)", spent, alone, err, errAlone)
+	}
+}
+
+// Leaves of clients in another order are of another tree, whatever their numbers are: a client may be in both.
+func TestTreesOfTwoOrders(t *testing.T) {
+	b := budget()
+	b.Clients, b.Data = 1000, "data"
+	entries := []Entry{leaf(1, b, 10, 250), leaf(2, b, 10, 250), leaf(3, b, 10, 250), leaf(3, b, 10, 250)}
+	for i := range entries[1:] {
+		entries[i+1].Order = "another seed's"
+	}
+	if got := releases(entries); !slices.Equal(got, []int{1, 1, 0, 1}) { // 1 of the first tree, 2 of leaf 3 of the second
+		t.Errorf("the charges count as %v releases", got)
 	}
 }
 

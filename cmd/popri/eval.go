@@ -146,7 +146,28 @@ func (o *evalOptions) config() (configs.Config, error) {
 	}
 	o.flags.set = append(of, o.flags.set...)
 	o.flags.name(map[string]string{"data.private": o.private, "downstream.model": o.model})
+	if o.run != "" {
+		if err := o.ofSmall(); err != nil {
+			return configs.Config{}, err
+		}
+		c, err := configs.Load(configs.LoadOptions{File: filepath.Join(o.run, rundir.Config), Set: o.flags.set})
+		if err != nil {
+			return configs.Config{}, usage(err)
+		}
+		return *c, nil
+	}
 	return o.flags.load()
+}
+
+// ofSmall refuses settings of more than the small model, for a run has its own configuration.
+func (o *evalOptions) ofSmall() error {
+	for _, setting := range o.flags.set {
+		if !strings.HasPrefix(setting, "downstream.") {
+			return usage(fmt.Errorf("--set %s cannot be combined with --run, which has its own configuration: only the small "+
+				"model can be another (downstream.…)", setting))
+		}
+	}
+	return nil
 }
 
 // evalTexts trains the small model on texts of a file.
@@ -185,13 +206,10 @@ func (a *app) evalRun(cmd *cobra.Command, o evalOptions) error {
 	if options.By, err = smallSettings(o.small, others...); err != nil {
 		return err
 	}
-	for _, setting := range o.flags.set {
-		if !strings.HasPrefix(setting, "downstream.") {
-			return usage(fmt.Errorf("--set %s cannot be combined with --run, which has its own configuration: only the small "+
-				"model can be another (downstream.…)", setting))
-		}
-		options.By = append(options.By, setting)
+	if err := o.ofSmall(); err != nil {
+		return err
 	}
+	options.By = append(options.By, o.flags.set...)
 	if rundir.Exists(dir) {
 		if err := atomicfile.Check(filepath.Join(dir, rundir.Eval)); err != nil {
 			return usage(err)

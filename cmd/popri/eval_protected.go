@@ -40,7 +40,7 @@ func (a *app) evalProtected(cmd *cobra.Command, o evalOptions) error {
 		if file = filepath.Join(run, rundir.Synthetic); !rundir.Has(run, rundir.Synthetic) {
 			file = filepath.Join(run, rundir.Small)
 		}
-		o.flags.file, out = filepath.Join(run, rundir.Config), filepath.Join(run, rundir.ProtectedEval)
+		out = filepath.Join(run, rundir.ProtectedEval)
 	} else if out == "" {
 		return usage(errors.New("--protect-test with --synthetic needs --out, the folder of ledger and release"))
 	}

@@ -20,6 +20,7 @@ func TestEvalProtected(t *testing.T) {
 		"trainer.rounds=1"); code != 0 {
 		t.Fatal(errs)
 	}
+	t.Setenv("POPRI_DATA_PRIVATE", "/other/clients.parquet") // of other work: a run has its own configuration
 	code, out, errs := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3")
 	if code != 0 || !strings.Contains(out, "synthetic.parquet") ||
 		!strings.Contains(out, "ε = 3 ") && !strings.Contains(out, "ε = 2.9") {
@@ -29,10 +30,11 @@ func TestEvalProtected(t *testing.T) {
 		t.Errorf("again:\n%s\nwant:\n%s", again, out)
 	}
 	for mistake, flags := range map[string][]string{
-		"must be above 0": {"--run", dir, "--protect-test", "0"},
-		"needs --out":     {"--config", w.File, "--synthetic", w.Public, "--protect-test", "1"},
-		"--out cannot be": {"--run", dir, "--out", t.TempDir(), "--protect-test", "1"},
-		"another budget":  {"--run", dir, "--protect-test", "1"},
+		"must be above 0":   {"--run", dir, "--protect-test", "0"},
+		"needs --out":       {"--config", w.File, "--synthetic", w.Public, "--protect-test", "1"},
+		"--out cannot be":   {"--run", dir, "--out", t.TempDir(), "--protect-test", "1"},
+		"another budget":    {"--run", dir, "--protect-test", "1"},
+		"own configuration": {"--run", dir, "--protect-test", "3", "--private", w.Public},
 	} {
 		if code, _, errs := popri(t, append([]string{"eval", "--quiet"}, flags...)...); code != 2 ||
 			!strings.Contains(errs, mistake) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,7 +99,11 @@ func (o *runOptions) follow(cmd *cobra.Command) error {
 	if !rundir.Has(o.after, rundir.Small) {
 		return usage(fmt.Errorf("%s has no small model: popri eval --run %[1]s trains it", o.after))
 	}
-	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(methods.Further(o.after), o.flags.set...)
+	further := methods.Further(o.after)
+	if slices.Contains(o.flags.set, "trainer.rounds=auto") {
+		further = slices.DeleteFunc(further, func(s string) bool { return strings.HasPrefix(s, "trainer.patience=") })
+	}
+	o.flags.file, o.flags.set = filepath.Join(o.after, rundir.Config), append(further, o.flags.set...)
 	return nil
 }
 

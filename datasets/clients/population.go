@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,6 +46,7 @@ type Population struct {
 	Unit    string // a sentence that says who or what a client is, for reports
 	Clients []Client
 	whole   *Population // that this one is a part of; nil if it is none
+	all     *Population // with the texts that [Population.Since] left out; nil if there are none
 }
 
 // Split returns the clients of one split, in order. The clients share their texts with p.
@@ -94,6 +96,11 @@ func (p *Population) Tag(key []byte, splits ...Split) string {
 	if p.whole != nil {
 		return p.whole.Tag(key, splits...)
 	}
+	return p.TagOfPart(key, splits...)
+}
+
+// TagOfPart is [Population.Tag] of a part itself.
+func (p *Population) TagOfPart(key []byte, splits ...Split) string {
 	h := hmac.New(sha256.New, key)
 	field := func(s string) { fmt.Fprintf(h, "%d %s\n", len(s), s) }
 	for _, c := range Sorted(p.Clients) {
@@ -114,10 +121,11 @@ func (p *Population) Tag(key []byte, splits ...Split) string {
 }
 
 // Sketch is a sample of a split's clients by which the owner of the key finds out whether two splits share clients: the
-// least n of their clients' hex HMAC-SHA-256, over the texts. A part of a population has the sketch of the whole.
+// least n of their clients' hex HMAC-SHA-256, over the texts. A part of a population has the sketch of the whole, and one
+// without old texts that of all texts.
 func (p *Population) Sketch(key []byte, split Split, n int) []string {
-	if p.whole != nil {
-		return p.whole.Sketch(key, split, n)
+	if of := cmp.Or(p.whole, p.all); of != nil {
+		return of.Sketch(key, split, n)
 	}
 	var out []string
 	for _, c := range p.Split(split) {

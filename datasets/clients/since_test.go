@@ -16,7 +16,7 @@ func TestSince(t *testing.T) {
 			Dates: []string{"1940-01-01", "1946-01-01", "1947-01-01"}},
 		{ID: "none left", Split: Train, Texts: []string{"l", "m"}, Dates: []string{"1900-01-01", ""}},
 	}}
-	want := &Population{Name: "n", Unit: "u", Clients: []Client{
+	want := &Population{Name: "n", Unit: "u", all: p, Clients: []Client{
 		{ID: "first day", Split: Train, Date: "1945-01-01", Texts: []string{"b", "c"}},
 		{ID: "both", Split: Test, Date: "1950-01-01", Label: "y", Texts: []string{"f", "g"}},
 		{ID: "differing", Split: Validation, Label: "l", Texts: []string{"j", "k"},

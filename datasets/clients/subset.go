@@ -62,7 +62,7 @@ func (s *subset) chosen() map[string]bool {
 // have no other texts. since is a date or the beginning of one, such as "1945". Texts are shared with p, and of a part of a
 // population the part has the tag of the whole.
 func (p *Population) Since(since string) *Population {
-	out := &Population{Name: p.Name, Unit: p.Unit, whole: p.whole}
+	out := &Population{Name: p.Name, Unit: p.Unit, whole: p.whole, all: p}
 	for _, c := range p.Clients {
 		kept := Client{ID: c.ID, Split: c.Split}
 		for i, text := range c.Texts {

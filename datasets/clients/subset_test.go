@@ -46,6 +46,16 @@ func TestSubset(t *testing.T) {
 	if few.Tag(key, Train) != p.Tag(key, Train) || few.Tag(key) != p.Tag(key) {
 		t.Error("a subset counts as other data")
 	}
+	few.Clients[0].Texts, few.Clients[0].Dates = []string{"old", "new"}, []string{"2001", "2024"}
+	if recent := few.Since("2020"); recent.Tag(key) == recent.TagOfPart(key) {
+		t.Error("what is left without old texts has the tag of all")
+	}
+	for _, q := range []*Population{few, {Clients: few.Clients}} { // a part of a population, and none
+		recent := q.Since("2020")
+		if split := few.Clients[0].Split; !slices.Equal(recent.Sketch(key, split, 9), q.Sketch(key, split, 9)) {
+			t.Error("clients without their old texts are not found to be the same")
+		}
+	}
 	if all, err := p.Subset(40, 1); err != nil || !slices.Equal(ids(all, Train), ids(p, Train)) {
 		t.Errorf("all clients: %v", err)
 	}

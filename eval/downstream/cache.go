@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"popri/datasets/clients"
 	"popri/internal/atomicfile"
 	"popri/model/safetensors"
 	"popri/model/tensor"
@@ -111,7 +112,7 @@ func (u Suite) commonKey() (string, error) {
 		fmt.Fprintf(h, "\n%+v", *o.LoRA)
 		o.LoRA = nil
 	}
-	fmt.Fprintf(h, "\n%+v\n%s\n%s\n", o, tensor.Arithmetic(), u.Population.Tag(u.CacheKey))
+	fmt.Fprintf(h, "\n%+v\n%s\n%s\n", o, tensor.Arithmetic(), u.Population.TagOfPart(u.CacheKey, clients.Validation, clients.Test))
 	for _, l := range u.Labels {
 		fmt.Fprintf(h, "label %d %s\n", len(l), l)
 	}

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
 )
@@ -24,6 +26,43 @@ func Forget(dir string, texts bool) error {
 	}
 	for _, name := range names {
 		if err := removeWithParts(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ForgetBegun removes what the round under way made of other settings: the state of its training, and with samples all
+// but what the clients were asked and answered. It refuses where they answered about those samples; once says that the
+// run's one answer is about none.
+func ForgetBegun(dir string, samples, once bool) error {
+	done, err := Latest(dir)
+	if err != nil {
+		return err
+	}
+	round := rundir.Round(dir, done+1)
+	entries, err := os.ReadDir(round)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var made []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case strings.HasPrefix(name, "release"):
+			if samples && !once {
+				return fault.Userf("round %d has an answer about samples that other settings wrote: change these settings back, and "+
+					"let the round end first", done+1)
+			}
+		case name == rundir.Announcement, name == rundir.Question:
+		case samples, strings.HasPrefix(name, "training"):
+			made = append(made, name)
+		}
+	}
+	for _, name := range made {
+		if err := os.RemoveAll(filepath.Join(round, name)); err != nil {
 			return err
 		}
 	}

@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"popri/fedsim/release"
+	"popri/internal/fault"
 	"popri/internal/rundir"
 	"popri/methods/sampling"
 	"popri/model/embedding"
@@ -177,5 +179,32 @@ func TestStopsAfterTheRound(t *testing.T) {
 	}
 	if err := run(0); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestForgetBegun: the round under way keeps what it was asked and answered, and nothing that other settings made; an answer
+// about samples cannot outlive them.
+func TestForgetBegun(t *testing.T) {
+	for _, c := range []struct {
+		samples, once bool
+		want          []string
+	}{{true, true, []string{"announcement.bin", "release.bin"}},
+		{false, false, []string{"announcement.bin", "prompts.parquet", "release.bin", "samples.parquet"}}, {true, false, nil}} {
+		dir := t.TempDir()
+		for _, name := range []string{"announcement.bin", "prompts.parquet", "release.bin", "samples.parquet", "training.safetensors"} {
+			testfile.Write(t, filepath.Join(rundir.Round(dir, 1), name), "x")
+		}
+		err := ForgetBegun(dir, c.samples, c.once)
+		var left []string
+		entries, _ := os.ReadDir(rundir.Round(dir, 1))
+		for _, e := range entries {
+			left = append(left, e.Name())
+		}
+		if c.want == nil && (!fault.IsUser(err) || len(left) != 5) || c.want != nil && (err != nil || !slices.Equal(left, c.want)) {
+			t.Errorf("%+v: %q are left (%v)", c, left, err)
+		}
+	}
+	if err := ForgetBegun(t.TempDir(), true, false); err != nil {
+		t.Errorf("no round: %v", err)
 	}
 }

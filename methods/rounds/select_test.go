@@ -19,6 +19,8 @@ func TestProgressOf(t *testing.T) {
 	}
 	after := list(0.4, 0.3)
 	after[1].Set(Distance+After, 0.2)
+	further := list(0.4, 0.3, 0.2) // the second round was the last one at first
+	further[1].Set(Distance+After, 0.2)
 	for name, c := range map[string]struct {
 		rounds []series.Round
 		least  float64
@@ -30,6 +32,7 @@ func TestProgressOf(t *testing.T) {
 		"small steps":      {list(0.4, 0.397, 0.394, 0.391), 0.394, 1, 0.391},
 		"up and down":      {list(0.4, 0.3, 0.35, 0.32, 0.29), 0.29, 0, 0.29},
 		"the last adapter": {after, 0.2, 0, 0.2},
+		"further rounds":   {further, 0.2, 0, 0.2},
 	} {
 		p := ProgressOf(c.rounds, Distance)
 		if p.Least != c.least || p.Idle != c.idle || p.Last != c.last || p.First != 0.4 {
