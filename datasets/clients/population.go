@@ -121,8 +121,8 @@ func (p *Population) TagOfPart(key []byte, splits ...Split) string {
 }
 
 // Sketch is a sample of a split's clients by which the owner of the key finds out whether two splits share clients: the
-// least n of their clients' hex HMAC-SHA-256, over the texts. A part of a population has the sketch of the whole, and one
-// without old texts that of all texts.
+// least n of their clients' hex HMAC-SHA-256, over the texts. A part of a population has the sketch of the whole, also
+// without its old texts.
 func (p *Population) Sketch(key []byte, split Split, n int) []string {
 	if of := cmp.Or(p.whole, p.all); of != nil {
 		return of.Sketch(key, split, n)
