@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"math"
 	"runtime"
+	"syscall"
 
 	"popri/internal/atomicfile"
 	"popri/model/lm"
@@ -63,7 +64,7 @@ func (t *Tuner) ReferenceFrom(ctx context.Context, pairs []Pair, path string) (C
 func CheckReference(path string) error {
 	f, err := safetensors.Open(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return atomicfile.Check(path) // it will be written
 	case err != nil:
 		return fmt.Errorf("dpo: %s is there and holds no reference log-probabilities: %w", path, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func TestEvalProtected(t *testing.T) {
 		!strings.Contains(out, "ε = 3 ") && !strings.Contains(out, "ε = 2.9") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
+	os.Unsetenv("POPRI_DATA_PRIVATE")
 	if _, again, _ := popri(t, "eval", "--run", dir, "--quiet", "--protect-test", "3"); again != out {
 		t.Errorf("again:\n%s\nwant:\n%s", again, out)
 	}
