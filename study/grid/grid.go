@@ -35,7 +35,10 @@ func Parse(over, instead []string, seeds int) (v Varied, err error) {
 	if v.Seeds = seeds; seeds > mostSeeds {
 		return v, fault.Userf("--seeds is %d, must be at most %d", seeds, mostSeeds)
 	}
-	if v.Axes, err = numeric.TryMap(over, parseAxis); err == nil {
+	switch {
+	case len(over) > 0:
+		v.Axes, err = numeric.TryMap(over, parseAxis)
+	case len(instead) > 0:
 		v.Changes, err = numeric.TryMap(instead, parseChange)
 	}
 	return v, err
