@@ -127,7 +127,8 @@ func (s *Session) accept(c inputs.Changed) error {
 	of := methods.Of(s.Config)
 	once := s.Config.Scoring.Release == "once" && of.Releases(s.Config) == 1
 	answered := rundir.Has(rundir.Round(s.Dir, 1), release.File)
-	for _, key := range []string{"data.public", "scoring.encoder", "scoring.form", "scoring.words", "scoring.release"} {
+	// The encoder is another one, too, where the words or the public text are.
+	for _, key := range []string{"scoring.words", "scoring.form", "scoring.release", "data.public", "scoring.encoder"} {
 		if once && answered && slices.Contains(c.Keys, key) {
 			return fault.Userf("%s is part of the question that the clients have answered: change it back, or begin again in "+
 				"another folder", key)
