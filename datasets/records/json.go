@@ -135,9 +135,11 @@ func (f *finite) Transform(out, in []byte, atEnd bool) (written, read int, err e
 // notNumber is the length of a float that is no number at the beginning of b, or 0. more says that b ends inside one.
 func notNumber(b []byte) (length int, more bool) {
 	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-		n := min(len(b), len(word))
-		if string(b[:n]) == word[:n] {
-			return len(word) * (n / len(word)), n < len(word)
+		switch {
+		case bytes.HasPrefix(b, []byte(word)):
+			return len(word), false
+		case len(b) < len(word) && word[:len(b)] == string(b):
+			return 0, true
 		}
 	}
 	return 0, false

@@ -102,8 +102,11 @@ func (in Input) runs() runs {
 	product, public := newIndex(v, in.Product), newIndex(v, in.Public)
 	r := runs{most: most}
 	for _, c := range in.Members {
-		first, _ := product.longest(c.Texts, most, public)
 		whole, words := product.longest(c.Texts, math.MaxInt, public)
+		first := whole
+		if words > most {
+			first, _ = product.longest(c.Texts, most, public)
+		}
 		r.members, r.whole = append(r.members, first), append(r.whole, whole)
 		r.times = append(r.times, max(1, float64(words)/float64(max(1, most))))
 	}

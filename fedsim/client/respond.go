@@ -161,10 +161,18 @@ const begun = "announcement"
 // unfinished is an announcement in dir whose answer was begun and is not sent, and whose deadline has not come; nil for
 // none.
 func unfinished(dir string) *aggregate.Announcement {
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // [next] waits for what is announced
+	for _, a := range begunIn(dir) {
+		if time.Now().Before(a.Ends()) {
+			return a
+		}
 	}
+	return nil
+}
+
+// begunIn are the announcements in dir whose answers were begun. What cannot be read is none: [next] waits for what is
+// announced.
+func begunIn(dir string) (list []*aggregate.Announcement) {
+	files, _ := os.ReadDir(dir)
 	for _, f := range files {
 		if filepath.Ext(f.Name()) != "."+begun {
 			continue
@@ -173,11 +181,11 @@ func unfinished(dir string) *aggregate.Announcement {
 		if err != nil {
 			continue
 		}
-		if a, err := aggregate.ParseAnnouncement(content); err == nil && time.Now().Before(a.Ends()) {
-			return a
+		if a, err := aggregate.ParseAnnouncement(content); err == nil {
+			list = append(list, a)
 		}
 	}
-	return nil
+	return list
 }
 
 // next waits for an announcement of both aggregators that is wanted.
@@ -207,16 +215,9 @@ func next(ctx context.Context, remotes map[aggregate.Role]carrier, every time.Du
 
 // forgetPast removes reports whose deadline is past.
 func (r *Responder) forgetPast() {
-	files, _ := filepath.Glob(filepath.Join(r.Dir, "*."+begun))
-	for _, path := range files {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		if a, err := aggregate.ParseAnnouncement(content); err == nil && time.Now().After(a.Ends()) {
-			for _, name := range []string{string(aggregate.Leader), string(aggregate.Helper), begun} {
-				os.Remove(r.path(a, name))
-			}
+	for _, a := range begunIn(r.Dir) {
+		if !time.Now().Before(a.Ends()) {
+			_, _, _ = r.remove(a, begun), r.remove(a, string(aggregate.Leader)), r.remove(a, string(aggregate.Helper))
 		}
 	}
 }

@@ -76,10 +76,7 @@ func UntilEnded() (ctx context.Context, stop func()) {
 		list = append(list, syscall.SIGHUP)
 	}
 	ctx, stop = signal.NotifyContext(context.Background(), list...)
-	context.AfterFunc(ctx, func() {
-		time.Sleep(time.Second)
-		stop()
-	})
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	return ctx, stop
 }
 

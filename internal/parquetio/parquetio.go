@@ -269,13 +269,15 @@ func (f *File) HasField(name, field string) bool {
 // the file does not say that its values are all null; "" without one.
 func (f *File) Filled(name string, known ...string) string {
 	for _, group := range f.parquet.Metadata().RowGroups {
-		depth := slices.IndexFunc(group.Columns, func(c format.ColumnChunk) bool {
-			path := c.MetaData.PathInSchema
-			return path[0] == name && path[len(path)-1] == known[0]
-		})
+		at := 0 // where paths have the field
 		for _, c := range group.Columns {
-			path, at := c.MetaData.PathInSchema, len(group.Columns[max(0, depth)].MetaData.PathInSchema)-1
-			if depth >= 0 && path[0] == name && len(path) > at && !slices.Contains(known, path[at]) &&
+			if path := c.MetaData.PathInSchema; at == 0 && path[0] == name && path[len(path)-1] == known[0] {
+				at = len(path) - 1
+			}
+		}
+		for _, c := range group.Columns {
+			path := c.MetaData.PathInSchema
+			if at > 0 && path[0] == name && len(path) > at && !slices.Contains(known, path[at]) &&
 				c.MetaData.NumValues > c.MetaData.Statistics.NullCount {
 				return path[at]
 			}

@@ -42,10 +42,7 @@ func ForgetBegun(dir string, samples, once bool) error {
 	}
 	round := rundir.Round(dir, done+1)
 	entries, err := os.ReadDir(round)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var made []string

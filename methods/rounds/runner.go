@@ -166,14 +166,14 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if err := atomicfile.WriteJSON(filepath.Join(r.Dir, rundir.Metrics), r.Figures); err != nil {
 		return err
 	}
-	forget := func() error { return nil }
+	var err error
 	switch { // what was written after fewer rounds, or begun
 	case rundir.Complete(t.Dir):
-		forget = func() error { return Forget(t.Dir, true) }
+		err = Forget(t.Dir, true)
 	case number > 1:
-		forget = func() error { return ForgetWritten(t.Dir) }
+		err = ForgetWritten(t.Dir)
 	}
-	if err := forget(); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(t.Dir, rundir.Latest),
