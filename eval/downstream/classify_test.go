@@ -164,14 +164,22 @@ func TestClassification(t *testing.T) {
 	if after, _ := filepath.Glob(filepath.Join(u.Cache, "*.json")); len(after) != len(before)+1 {
 		t.Errorf("another label leaves %d files of %d", len(after), len(before))
 	}
-	u.Cache = ""
 
-	points, err := u.Validate(t.Context(),
-		[]Source{turned, {Key: "right", Name: "private", Texts: clients.Texts(p.Split(clients.Train)),
-			Labels: clients.Labels(p.Split(clients.Train))}})
+	sources := []Source{turned, {Key: "right", Name: "private", Texts: clients.Texts(p.Split(clients.Train)),
+		Labels: clients.Labels(p.Split(clients.Train))}}
+	points, err := u.Validate(t.Context(), sources)
 	if err != nil || points[1].Accuracy < 0.95 || points[0].Accuracy >= points[1].Accuracy {
 		t.Errorf("on validation clients: %+v (%v)", points, err)
 	}
+	u.Progress = func(done, _ int) {
+		if done > 0 {
+			t.Error("a model was trained again")
+		}
+	}
+	if again, err := u.Validate(t.Context(), sources); err != nil || !reflect.DeepEqual(again, points) {
+		t.Errorf("on validation clients, read back: %+v, %+v (%v)", again, points, err)
+	}
+	u.Cache, u.Progress = "", told
 
 	// A label that a test client alone has changes the accuracy of its text and nothing else: no model has the label.
 	odd := *p

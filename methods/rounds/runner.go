@@ -160,6 +160,11 @@ func (t *Runner) round(ctx context.Context, number int) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err
 	}
+	for _, dir := range []string{filepath.Dir(r.Dir), t.Dir} { // so that a release that is charged has its folder after a power cut
+		if err := atomicfile.SyncDir(dir); err != nil {
+			return err
+		}
+	}
 	if err := t.Method.Round(ctx, r); err != nil {
 		return err
 	}

@@ -20,14 +20,13 @@ import (
 const resamples = 1000
 
 // Validate trains the configuration's small model on each source and measures it on the validation clients, not on test
-// clients. tell, if not nil, is told how many updates of all models are done, and of how many at most.
+// clients. tell, if not nil, is told the work on all models. What was trained before a kill is not trained again.
 func Validate(ctx context.Context, c configs.Config, population *clients.Population, public []datasets.Text,
 	tell func(done, planned int), sources ...downstream.Source) ([]downstream.Point, error) {
-	suite, err := newSuite(c, population, public)
+	suite, err := Options{Cache: CacheDir(), Progress: Progress{Updated: tell}}.suite(c, population, public)
 	if err != nil {
 		return nil, err
 	}
-	suite.Progress = tell
 	return suite.Validate(ctx, sources)
 }
 
