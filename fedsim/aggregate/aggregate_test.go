@@ -291,6 +291,28 @@ func TestReportsAreRefused(t *testing.T) {
 	testReportsAreRefused(t, RangeProof, NoProof)
 }
 
+// TestRevokedIsNotAwaited: reports are complete without a client who was revoked, before the deadline.
+func TestRevokedIsNotAwaited(t *testing.T) {
+	w := newWorld(t, true)
+	config := w.configs[Leader]
+	config.Revoked = config.Enrolled[3:4]
+	w.configs[Leader] = config
+	w.open(Leader)
+	w.announce()
+	leader := w.sides[Leader]
+	for i := range w.clients {
+		if _, err := leader.IDs(w.asked.ID()); OutcomeOf(err) != Waiting {
+			t.Fatalf("with %d reports: %v", i, err)
+		}
+		if i != 3 {
+			want(t, "a report", leader.Accept(w.report(i, Leader, vector(i))), Accepted)
+		}
+	}
+	if ids, err := leader.IDs(w.asked.ID()); err != nil || len(ids) != len(w.clients)-1 {
+		t.Errorf("%d identifiers (%v)", len(ids), err)
+	}
+}
+
 func testReportsAreRefused(t *testing.T, proof, other string) {
 	w := newWorld(t, true)
 	w.asked.Proof = proof

@@ -274,13 +274,26 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 		return b.ids()
 	case b.frozen != nil:
 		return b.frozen, nil
-	case a.Now().Before(b.Ends()) && len(b.held) < int(b.Clients):
+	case a.Now().Before(b.Ends()) && !a.full(b):
 		return nil, Refuse(Waiting, "%d of %d clients have reported; the deadline is %v", len(b.held), b.Clients, b.Ends())
 	}
 	if err := b.freeze(); err != nil {
 		return nil, err
 	}
 	return b.frozen, nil
+}
+
+// full reports whether a batch has the reports of all clients whose reports are taken.
+func (a *Aggregator) full(b *batch) bool {
+	if len(b.held) < len(a.Enrolled)-len(a.Revoked) {
+		return false
+	}
+	for key, taken := range a.enrolled {
+		if _, held := b.held[reportID(b.id, []byte(key))]; taken && !held {
+			return false
+		}
+	}
+	return true
 }
 
 // Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it
@@ -431,7 +444,7 @@ func (a *Aggregator) Pending() (id ID, wait time.Duration, ok bool) {
 	if a.current == nil || a.current.done {
 		return id, 0, false
 	}
-	if a.current.frozen == nil && len(a.current.held) < int(a.current.Clients) {
+	if a.current.frozen == nil && !a.full(a.current) {
 		wait = max(0, a.current.Ends().Sub(a.Now()))
 	}
 	return a.current.id, wait, true
