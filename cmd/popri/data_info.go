@@ -13,6 +13,7 @@ import (
 	"popri/datasets"
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
+	"popri/internal/quote"
 	"popri/model/tokenizer"
 )
 
@@ -152,7 +153,7 @@ func (info dataInformation) printSizes(w io.Writer) {
 		}
 		if seen > 0 { // not below the smallest client
 			bySplit(w, fmt.Sprintf("%d to %d %s", 1<<k/2, max(0, 1<<k-1), unit),
-				func(split clients.Split) string { return fmt.Sprintf("%d clients", counts[split]) })
+				func(split clients.Split) string { return quote.Count(counts[split], "client", "") })
 		}
 	}
 }
