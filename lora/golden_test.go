@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"popri/internal/numeric"
 	"popri/model/lm"
 	"popri/model/tensor"
 	"popri/testkit/golden"
@@ -127,7 +128,8 @@ func TestGoldenPEFT(t *testing.T) {
 					}
 					if what == "on" {
 						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, int64(m.Config.Hidden))
-						lp := m.LogProbs(s, flat, s.Reshape(s.Narrow(in.IDs, 1, 1, n-1), -1))
+						next := numeric.Convert[int32](s.Int64s(s.Narrow(in.IDs, 1, 1, n-1)))
+						lp := s.FromFloat32(s.NewLogProbs(m.Logits(s, flat), next, false, false).Values, int64(len(next)))
 						both := []int64{}
 						for i := range mask {
 							if int64(i)%n > 0 {

@@ -92,16 +92,12 @@ func sentences(text string) (list []string) {
 			begin, ended = i, false
 		case r == '\n':
 			ended = true
-		case unicode.IsSpace(r) && i > begin && strings.ContainsRune(".?!…", lastRune(text[begin:i])):
-			ended = true
+		case unicode.IsSpace(r) && i > begin:
+			last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text[begin:i], `"'”’)]`))
+			ended = ended || strings.ContainsRune(".?!…", last)
 		}
 	}
 	return append(list, text[begin:])
-}
-
-func lastRune(s string) rune {
-	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(s, `"'”’)]`))
-	return last
 }
 
 func lettersOf(s string) (letters, all int) {

@@ -243,7 +243,7 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 	if total == 0 {
 		return fault.Userf("nothing is left to write: %s", i.m.LeftOut)
 	}
-	i.m.Name, i.m.Unit = i.name(), i.unit()
+	i.m.Name, i.m.Unit = cmp.Or(i.o.Name, strings.SplitN(filepath.Base(i.files[0].Path), ".", 2)[0]), i.unit()
 	if i.drawn {
 		i.m.Options.Shares = defaultShares
 	}
@@ -293,11 +293,6 @@ func (i *importer) write(out string, kept map[Split]*spool) error {
 
 // rowGroupBytes bounds the text of a row group, which the writer holds in memory.
 const rowGroupBytes = 32 << 20
-
-func (i *importer) name() string {
-	base := filepath.Base(i.files[0].Path)
-	return cmp.Or(i.o.Name, strings.SplitN(base, ".", 2)[0])
-}
 
 // unit says what a client is, and which filters decide the number of clients: that number is published without noise.
 func (i *importer) unit() string {

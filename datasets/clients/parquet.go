@@ -86,7 +86,7 @@ func readRows(f *parquetio.File, path string, b *builder) error {
 	var texts []parquetio.Cell
 	var perClient [][]parquetio.Cell
 	if lists {
-		perClient, err = f.Lists("texts")
+		perClient, err = f.FieldLists("texts", "")
 	} else {
 		texts, err = f.Strings("text")
 	}

@@ -21,30 +21,29 @@ const (
 // breaks hide nothing. Make one with [newBorder].
 type Border struct {
 	seed     maphash.Seed
-	prefixes map[uint64]struct{}
-	runs     map[uint64]struct{}
+	prefixes map[uint64]bool
+	runs     map[uint64]bool
 }
 
 // newBorder returns a border whose stricter side is empty.
 func newBorder() *Border {
-	return &Border{seed: maphash.MakeSeed(), prefixes: map[uint64]struct{}{}, runs: map[uint64]struct{}{}}
+	return &Border{seed: maphash.MakeSeed(), prefixes: map[uint64]bool{}, runs: map[uint64]bool{}}
 }
 
 // Repeats reports whether text begins like a text that was added before: the same first words, or the same whole if
 // shorter.
 func (b *Border) Repeats(text string) bool {
-	_, ok := b.prefixes[b.prefix(b.hashes(text))]
-	return ok
+	return b.prefixes[b.prefix(b.hashes(text))]
 }
 
 // Shares reports whether text repeats a text that was added before, or shares a run of 12 words with one.
 func (b *Border) Shares(text string) bool {
 	words := b.hashes(text)
-	if _, ok := b.prefixes[b.prefix(words)]; ok {
+	if b.prefixes[b.prefix(words)] {
 		return true
 	}
 	for i := 0; i == 0 || i+runWords <= len(words); i++ {
-		if _, ok := b.runs[combine(words[i:min(len(words), i+runWords)])]; ok {
+		if b.runs[combine(words[i:min(len(words), i+runWords)])] {
 			return true
 		}
 	}
@@ -54,9 +53,9 @@ func (b *Border) Shares(text string) bool {
 // Add adds text to the stricter side.
 func (b *Border) Add(text string) {
 	words := b.hashes(text)
-	b.prefixes[b.prefix(words)] = struct{}{}
+	b.prefixes[b.prefix(words)] = true
 	for i := 0; i == 0 || i+runWords <= len(words); i++ {
-		b.runs[combine(words[i:min(len(words), i+runWords)])] = struct{}{}
+		b.runs[combine(words[i:min(len(words), i+runWords)])] = true
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"popri/dpo"
@@ -20,6 +19,7 @@ import (
 	"popri/internal/fault"
 	"popri/internal/memory"
 	"popri/internal/numeric"
+	"popri/internal/parallel"
 	"popri/internal/rng"
 	"popri/lora"
 	"popri/model/embedding"
@@ -241,19 +241,9 @@ func peakMemory() (peak *int64, end func()) {
 	if tensor.GPUMemory() == 0 {
 		return peak, func() { *peak = memory.Peak() }
 	}
-	stop := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		for {
-			*peak = max(*peak, tensor.GPUUsed())
-			select {
-			case <-stop:
-				return
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
-	})
-	return peak, func() { close(stop); watching.Wait() }
+	watch := func() { *peak = max(*peak, tensor.GPUUsed()) }
+	watch()
+	return peak, parallel.Every(50*time.Millisecond, watch)
 }
 
 // make makes the model, adapters that change it, the prompts and the encoder.

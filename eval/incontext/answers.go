@@ -64,15 +64,8 @@ func (f Format) Ask(ctx context.Context, m *lm.Model, demonstrations []Example, 
 		return nil, err
 	}
 	defer shared.Free()
-	var batches [][]int // indices of questions, the longest first
-	for _, at := range numeric.SortedIndices(len(questions),
-		func(a, b int) int { return len(questions[b]) - len(questions[a]) }) {
-		n := len(batches) - 1
-		if n < 0 || (len(batches[n])+1)*(len(questions[batches[n][0]])+words) > batchTokens {
-			batches, n = append(batches, nil), n+1
-		}
-		batches[n] = append(batches[n], at)
-	}
+	batches := numeric.ByLength(len(questions), func(i int) int { return len(questions[i]) },
+		func(count, longest, _ int) bool { return count*(longest+words) <= batchTokens })
 	all, done, lock := make([][]float64, len(questions)), 0, sync.Mutex{}
 	err = tensor.Parallel(len(batches), func(i int, s *tensor.Scope) error {
 		if err := ctx.Err(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -74,14 +75,10 @@ const explained = 0.9
 func principal(p, q embedding.Matrix) (*mat.Dense, error) {
 	n, dim := p.Rows+q.Rows, p.Dim
 	all := mat.NewDense(n, dim, nil)
+	points := slices.Concat(p.Data, q.Data)
 	for i := range n {
-		row := p
-		at := i
-		if i >= p.Rows {
-			row, at = q, i-p.Rows
-		}
 		norm := 0.0
-		for j, v := range row.Row(at) {
+		for j, v := range points[i*dim : (i+1)*dim] {
 			all.Set(i, j, float64(v))
 			norm += float64(v) * float64(v)
 		}

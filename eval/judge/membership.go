@@ -79,13 +79,8 @@ func (in Input) attack(name string, members, controls []float64) Attack {
 // shown is the ε that a guess at a threshold shows with 95 % confidence, never below 0 (Jagielski et al. 2020, with δ):
 // both fractions of right and wrong guesses are bounded by Clopper and Pearson at 97.5 %.
 func (in Input) shown(members, controls []float64, threshold float64) float64 {
-	least := func(list []float64) (above int) {
-		for _, x := range list {
-			if x >= threshold {
-				above++
-			}
-		}
-		return above
+	least := func(list []float64) int {
+		return numeric.Sum(list, func(x float64) int { return one(x >= threshold) })
 	}
 	const miss = 0.025
 	k, n, f, m := least(members), len(members), least(controls), len(controls)

@@ -62,13 +62,8 @@ const mostFound = 50
 
 func (in Input) memory(found runs, e embedded) Memory {
 	m := Memory{WordsLooked: found.most}
-	count := func(list []run, least int) (n int) {
-		for _, r := range list {
-			if r.Words >= least {
-				n++
-			}
-		}
-		return n
+	count := func(list []run, least int) int {
+		return numeric.Sum(list, func(r run) int { return one(r.Words >= least) })
 	}
 	for _, least := range []int{8, 12, 16, 24, 32, 48} {
 		k, c := count(found.members, least), count(found.controls, least)

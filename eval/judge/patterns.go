@@ -107,9 +107,8 @@ func (in Input) patterns() (out []Pattern) {
 	allMembers, allControls := texts(in.Members), texts(in.Controls)
 	add := func(name string, find func(string) []string) {
 		p := Pattern{Name: name}
-		var product map[string]bool
-		p.Product, product = occurrences(in.Product, find)
-		p.Different = len(product)
+		all, product := occurrences(in.Product, find)
+		p.Product, p.Different = all, len(product)
 		_, a := occurrences(members, find)
 		_, b := occurrences(controls, find)
 		_, whole := occurrences(allMembers, find)

@@ -36,12 +36,9 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	open := true
 	defer func() {
-		if open {
-			temp.Close()
-		}
 		if err != nil {
+			temp.Close() // if it is open
 			os.Remove(temp.Name())
 		}
 	}()
@@ -63,7 +60,6 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	if err := temp.Sync(); err != nil {
 		return err
 	}
-	open = false
 	if err := temp.Close(); err != nil {
 		return err
 	}
@@ -96,15 +92,12 @@ func WriteBytes(path string, content []byte) error {
 
 // CreateBytes writes a new file with the given mode less the umask. An existing file stays as it is and gives an error
 // that is fs.ErrExist: of several processes that create one file, one succeeds.
-func CreateBytes(path string, content []byte, mode fs.FileMode) error {
-	err := createBytes(path, content, mode)
-	if err != nil {
-		return fmt.Errorf("creating %s: %w", path, err)
-	}
-	return nil
-}
-
-func createBytes(path string, content []byte, mode fs.FileMode) error {
+func CreateBytes(path string, content []byte, mode fs.FileMode) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("creating %s: %w", path, err)
+		}
+	}()
 	dir := filepath.Dir(path)
 	temp, err := createTemp(dir, filepath.Base(path), mode)
 	if err != nil {

@@ -100,3 +100,17 @@ func NotFinite[F float32 | float64](numbers []F) int {
 func Convert[To, From int | int32 | int64 | float32 | float64](list []From) []To {
 	return Map(list, func(x From) To { return To(x) })
 }
+
+// ByLength divides the indices of n things into batches of similar length, the longest first. Each has as many as fit,
+// at least one: fits is asked of a number of them with the lengths of the longest and of the shortest one.
+func ByLength(n int, length func(i int) int, fits func(count, longest, shortest int) bool) (batches [][]int) {
+	order := SortedIndices(n, func(a, b int) int { return length(b) - length(a) })
+	for len(order) > 0 {
+		count := 1
+		for count < len(order) && fits(count+1, length(order[0]), length(order[count])) {
+			count++
+		}
+		batches, order = append(batches, order[:count]), order[count:]
+	}
+	return batches
+}

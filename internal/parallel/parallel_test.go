@@ -38,8 +38,8 @@ func TestPanic(t *testing.T) {
 			t.Errorf("recovered %v", got)
 		}
 	}()
-	Ranges(100, 1, func(from, _ int) {
-		if from > 50 {
+	Ranges(100, 1, func(_, to int) {
+		if to > 50 {
 			panic("broken")
 		}
 	})

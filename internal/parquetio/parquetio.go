@@ -6,6 +6,7 @@
 package parquetio
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -123,7 +124,7 @@ func checkFrame(r io.ReaderAt, size int64) error {
 	if string(tail[4:]) != magic {
 		return fmt.Errorf("the file is cut off: its last bytes are not %q", magic)
 	}
-	footer := int64(tail[0]) | int64(tail[1])<<8 | int64(tail[2])<<16 | int64(tail[3])<<24
+	footer := int64(binary.LittleEndian.Uint32(tail[:]))
 	if footer > size-12 {
 		return fmt.Errorf("the footer claims %d bytes of a file of %d", footer, size)
 	}
@@ -249,9 +250,6 @@ func (f *File) Values(column Column) ([]Cell, error) {
 	return cells, err
 }
 
-// Lists reads a column of lists of strings, one list for each row. A null list is an empty one.
-func (f *File) Lists(name string) ([][]Cell, error) { return f.FieldLists(name, "") }
-
 // HasField reports whether the column is a list of structs with a field of this name.
 func (f *File) HasField(name, field string) bool {
 	for c := f.parquet.Root().Column(name); c != nil && !c.Leaf(); c = c.Columns()[0] {
@@ -287,7 +285,7 @@ func (f *File) Filled(name string, known ...string) string {
 }
 
 // FieldLists reads a field of strings of a column of lists of structs, one list for each row; "" reads a list of
-// strings.
+// strings. A null list is an empty one.
 func (f *File) FieldLists(name, field string) ([][]Cell, error) {
 	lists := make([][]Cell, 0, min(f.Rows(), 1<<20))
 	err := f.scan([]Column{{Name: name, Field: field}}, []bool{true}, func(_ int64, row [][]Cell) error {
@@ -307,7 +305,7 @@ type leaf struct {
 }
 
 func (f *File) leaf(of Column, list bool) (leaf, error) {
-	name, convert := of.Name, of.conversion()
+	name := of.Name
 	wrong := func(format string, args ...any) (leaf, error) {
 		return leaf{}, fmt.Errorf("%s: %w: column %s %s", f.path, ErrFormat, name, fmt.Sprintf(format, args...))
 	}
@@ -337,10 +335,7 @@ func (f *File) leaf(of Column, list bool) (leaf, error) {
 			if isString(c.Type()) {
 				break
 			}
-			if convert != nil {
-				l.text = convert(c.Type())
-			}
-			if l.text == nil {
+			if l.text = of.text(c.Type()); l.text == nil {
 				return wrong("holds %s, want strings", c.Type())
 			}
 			break

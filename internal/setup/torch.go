@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"popri/internal/filelock"
+	"popri/internal/version"
 )
 
 // The wheel that gotch v0.9.1 is written for. The checksum is PyPI's.
@@ -80,16 +82,8 @@ func existing(dir, variable string) (libtorch, error) {
 				"it must be an unpacked libtorch: a folder with lib/ and include/"}
 		}
 	}
-	version := "of unknown version"
-	if b, err := os.ReadFile(filepath.Join(dir, "build-version")); err == nil {
-		version = strings.TrimSpace(string(b))
-	} else if b, err := os.ReadFile(filepath.Join(dir, "version.py")); err == nil {
-		if m := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); m != nil {
-			version = string(m[1])
-		}
-	}
 	abs, err := filepath.Abs(dir)
-	return libtorch{dir: abs, version: version}, err
+	return libtorch{dir: abs, version: cmp.Or(version.OfLibtorch(dir), "of unknown version")}, err
 }
 
 // fetchWheel downloads the wheel through pip, checks it, and keeps its CPU part in dir. It works in a folder next to

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"go/ast"
@@ -117,7 +116,7 @@ var measures = []string{goLines, testLines, cLines, packages, keys, longest, ove
 const aFunction = 80
 
 // settingRow is a row of docs/settings.md that describes a key: its name, its type, its default.
-var settingRow = regexp.MustCompile("^\\| `[a-z0-9_.]+` \\| [a-z ]+ \\| ")
+var settingRow = regexp.MustCompile("(?m)^\\| `[a-z0-9_.]+` \\| [a-z ]+ \\| ")
 
 // measure returns each figure, and where the longest things are.
 func measure(dir string) (got map[string]int, where map[string]string, err error) {
@@ -154,7 +153,7 @@ func measure(dir string) (got map[string]int, where map[string]string, err error
 		lines := bytes.Count(content, []byte("\n"))
 		switch {
 		case name == "settings.md": // made from comments, as commands.md is
-			got[keys] += countSettings(content)
+			got[keys] += len(settingRow.FindAll(content, -1))
 		case name == "commands.md":
 		case extension == ".md":
 			got[words] += len(bytes.Fields(content))
@@ -203,15 +202,6 @@ func functions(path string, content []byte, got map[string]int, where map[string
 		}
 	}
 	return nil
-}
-
-func countSettings(page []byte) (n int) {
-	for lines := bufio.NewScanner(bytes.NewReader(page)); lines.Scan(); {
-		if settingRow.Match(lines.Bytes()) {
-			n++
-		}
-	}
-	return n
 }
 
 // repetition finds lines that stand in a run of at least [run] lines which occurs again, in any file. Empty lines,

@@ -22,18 +22,25 @@ func Libtorch() string {
 		return "unknown"
 	}
 	dir := filepath.Dir(string(m[1]))
-	if b, err := read(filepath.Join(dir, "build-version")); err == nil {
-		return strings.TrimSpace(string(b))
-	}
-	if b, err := read(filepath.Join(dir, "version.py")); err == nil { // Python's
-		if v := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); v != nil {
-			return string(v[1])
-		}
+	if stated := OfLibtorch(dir); stated != "" {
+		return stated
 	}
 	if v := regexp.MustCompile(`libtorch-([0-9.]+)`).FindStringSubmatch(dir); v != nil {
 		return v[1]
 	}
 	return "unknown"
+}
+
+// OfLibtorch is the version that the files of a libtorch's folder state, "" if none does.
+func OfLibtorch(dir string) string {
+	if b, err := read(filepath.Join(dir, "build-version")); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	b, _ := read(filepath.Join(dir, "version.py")) // Python's
+	if v := regexp.MustCompile(`__version__ = '([^']+)'`).FindSubmatch(b); v != nil {
+		return string(v[1])
+	}
+	return ""
 }
 
 // read reads a file, and once more where that fails for another reason than that it is not there: a version is noted in

@@ -119,82 +119,60 @@ func (f *File) BadTensor(name, format string, args ...any) error {
 }
 
 func (f *File) parse(c *cursor) error {
-	head, err := c.take(4)
-	if err != nil {
-		return err
+	if head := string(c.take(uint64(len(magic)))); head != magic {
+		return c.fail(f.bad("begins with %q, not with %q: not a GGUF file", head, magic))
 	}
-	if string(head) != magic {
-		return f.bad("begins with %q, not with %q: not a GGUF file", string(head), magic)
-	}
-	if f.Version, err = c.uint32(); err != nil {
-		return err
-	}
-	switch {
+	switch f.Version = c.uint32(); {
 	case f.Version&0xffff == 0 && f.Version != 0:
 		return f.bad("is big endian, which is not supported")
 	case f.Version != 2 && f.Version != 3:
-		return f.bad("has version %d, supported are 2 and 3", f.Version)
+		return c.fail(f.bad("has version %d, supported are 2 and 3", f.Version))
 	}
-	tensors, err := c.uint64()
-	if err != nil {
-		return err
-	}
-	entries, err := c.uint64()
-	if err != nil {
-		return err
-	}
+	tensors, entries := c.uint64(), c.uint64()
 	// The shortest entry is an empty key with a byte; the shortest tensor has a name of no bytes and one dimension.
-	if err := c.fits("entries of metadata", entries, 8+4+1); err != nil {
-		return err
-	}
-	for range entries {
+	for range c.fits("entries of metadata", entries, 8+4+1) {
 		if err := f.parseEntry(c); err != nil {
 			return err
 		}
 	}
-	if err := c.fits("tensors", tensors, 8+4+8+4+8); err != nil {
-		return err
-	}
-	for range tensors {
+	for range c.fits("tensors", tensors, 8+4+8+4+8) {
 		if err := f.parseTensor(c); err != nil {
 			return err
 		}
 	}
-	return f.locate(c.at, c.size)
+	return c.fail(f.locate(c.at, c.size))
 }
 
 func (f *File) parseEntry(c *cursor) error {
-	key, err := c.text()
-	if err != nil {
-		return err
-	}
+	key := c.text()
 	switch {
 	case len(key) > longestKey || key == "":
-		return f.bad("a key of the metadata has %d bytes, allowed are 1 to %d", len(key), longestKey)
+		return c.fail(f.bad("a key of the metadata has %d bytes, allowed are 1 to %d", len(key), longestKey))
 	case !utf8.ValidString(key):
 		return f.bad("the key %q of the metadata is not UTF-8", key)
 	}
 	if _, twice := f.values[key]; twice {
 		return f.Bad(key, "stands twice in the metadata")
 	}
-	number, err := c.uint32()
-	if err != nil {
-		return err
-	}
-	v, err := c.value(key, kind(number))
-	if err != nil {
-		return err
-	}
 	f.keys = append(f.keys, key)
-	f.values[key] = v
-	return nil
+	f.values[key] = c.value(key, kind(c.uint32()))
+	return c.err
 }
 
-// cursor reads a header and knows what is left of the file.
+// cursor reads a header and knows what is left of the file. It keeps the first error, after which it reads zeros.
 type cursor struct {
 	r        *bufio.Reader
 	at, size int64
 	file     *File
+	err      error
+}
+
+// fail notes an error, or nil, and returns the first one.
+func (c *cursor) fail(err error) error {
+	if c.err == nil {
+		c.err = err
+	}
+	return c.err
 }
 
 // need says that n more bytes will be read.
@@ -208,48 +186,44 @@ func (c *cursor) need(n uint64) error {
 	return nil
 }
 
-// fits checks a count that the file claims against the bytes that this number of items needs at least.
-func (c *cursor) fits(what string, count, each uint64) error {
+// fits checks a count that the file claims against the bytes that this number of items needs at least. It returns the
+// count, or 0 after an error.
+func (c *cursor) fits(what string, count, each uint64) uint64 {
 	left := uint64(c.size - c.at)
 	if count > left/each {
-		return c.file.bad("claims %d %s, which take at least %d bytes each, but only %d bytes follow", count, what, each, left)
+		c.fail(c.file.bad("claims %d %s, which take at least %d bytes each, but only %d bytes follow", count, what, each, left))
 	}
-	return nil
+	if c.err != nil {
+		return 0
+	}
+	return count
 }
 
 // take reads n bytes, whose number was not checked yet.
-func (c *cursor) take(n uint64) ([]byte, error) {
-	if err := c.need(n); err != nil {
-		return nil, err
+func (c *cursor) take(n uint64) []byte {
+	if c.err != nil || c.fail(c.need(n)) != nil {
+		return nil
 	}
 	b := make([]byte, n)
 	read, err := io.ReadFull(c.r, b)
 	c.at += int64(read)
-	return b, err
+	c.err = err
+	return b
 }
 
-func (c *cursor) uint32() (uint32, error) {
-	b, err := c.take(4)
-	if err != nil {
-		return 0, err
+func (c *cursor) uint32() (n uint32) {
+	if b := c.take(4); c.err == nil {
+		n = binary.LittleEndian.Uint32(b)
 	}
-	return binary.LittleEndian.Uint32(b), nil
+	return n
 }
 
-func (c *cursor) uint64() (uint64, error) {
-	b, err := c.take(8)
-	if err != nil {
-		return 0, err
+func (c *cursor) uint64() (n uint64) {
+	if b := c.take(8); c.err == nil {
+		n = binary.LittleEndian.Uint64(b)
 	}
-	return binary.LittleEndian.Uint64(b), nil
+	return n
 }
 
 // text reads a length and then that number of bytes, which need not be UTF-8.
-func (c *cursor) text() (string, error) {
-	n, err := c.uint64()
-	if err != nil {
-		return "", err
-	}
-	b, err := c.take(n)
-	return string(b), err
-}
+func (c *cursor) text() string { return string(c.take(c.uint64())) }

@@ -36,41 +36,28 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 }
 
 func (f *File) parseTensor(c *cursor) error {
-	name, err := c.text()
-	if err != nil {
-		return err
-	}
+	name := c.text()
 	if !utf8.ValidString(name) || name == "" {
-		return f.bad("a tensor's name, %q, is empty or not UTF-8", name)
+		return c.fail(f.bad("a tensor's name, %q, is empty or not UTF-8", name))
 	}
 	if _, twice := f.byName[name]; twice {
 		return f.BadTensor(name, "stands twice")
 	}
-	dimensions, err := c.uint32()
-	if err != nil {
-		return err
-	}
+	dimensions := c.uint32()
 	if dimensions == 0 || dimensions > mostDimensions {
-		return f.BadTensor(name, "has %d dimensions, supported are 1 to %d", dimensions, mostDimensions)
+		return c.fail(f.BadTensor(name, "has %d dimensions, supported are 1 to %d", dimensions, mostDimensions))
 	}
 	t := Tensor{Name: name, Shape: make([]int64, dimensions)}
 	elements := int64(1)
 	for i := range t.Shape {
-		n, err := c.uint64()
-		if err != nil {
-			return err
-		}
+		n := c.uint64()
 		if n == 0 || n > math.MaxInt64 || elements > math.MaxInt64/int64(n) {
-			return f.BadTensor(name, "dimension %d is %d: the tensor is empty or its size overflows", i, n)
+			return c.fail(f.BadTensor(name, "dimension %d is %d: the tensor is empty or its size overflows", i, n))
 		}
 		elements *= int64(n)
 		t.Shape[len(t.Shape)-1-i] = int64(n)
 	}
-	number, err := c.uint32()
-	if err != nil {
-		return err
-	}
-	t.Type = Type(number)
+	t.Type = Type(c.uint32())
 	values, bytes := t.Type.Block()
 	if values == 0 {
 		return f.BadTensor(name, "the type %s is not supported (supported: %s)", t.Type.String(), typeNames())
@@ -78,17 +65,14 @@ func (f *File) parseTensor(c *cursor) error {
 	if row := t.Shape[len(t.Shape)-1]; row%int64(values) != 0 {
 		return f.BadTensor(name, "rows of %d values are no multiple of the %d of a block of %s", row, values, t.Type.String())
 	}
-	offset, err := c.uint64()
-	if err != nil {
-		return err
-	}
+	offset := c.uint64()
 	if offset > math.MaxInt64 || elements/int64(values) > math.MaxInt64/int64(bytes) {
-		return f.BadTensor(name, "offset %d or size overflows", offset)
+		return c.fail(f.BadTensor(name, "offset %d or size overflows", offset))
 	}
 	t.offset, t.bytes = int64(offset), elements/int64(values)*int64(bytes)
 	f.byName[name] = len(f.tensors)
 	f.tensors = append(f.tensors, t)
-	return nil
+	return c.err
 }
 
 // locate finds where the blocks begin, after a header of the given length, and checks that every tensor's are inside

@@ -64,46 +64,30 @@ type value struct {
 	texts []string // of texts
 }
 
-func (c *cursor) value(key string, k kind) (value, error) {
+func (c *cursor) value(key string, k kind) value {
 	v := value{kind: k, count: 1}
 	if k == kindArray {
-		number, err := c.uint32()
-		if err != nil {
-			return v, err
-		}
-		n, err := c.uint64()
-		if err != nil {
-			return v, err
-		}
-		v.kind, v.array = kind(number), true
-		if v.kind == kindArray {
-			return v, c.file.Bad(key, "is an array of arrays, which is not supported")
-		}
-		least := max(v.kind.size(), 1)
-		if v.kind == kindText {
+		v.kind, v.array = kind(c.uint32()), true
+		n, least := c.uint64(), max(v.kind.size(), 1)
+		switch v.kind {
+		case kindArray:
+			c.fail(c.file.Bad(key, "is an array of arrays, which is not supported"))
+		case kindText:
 			least = 8 // of its length
 		}
-		if err := c.fits(v.kind.String()+" in "+quote.Raw(key), n, least); err != nil {
-			return v, err
-		}
-		v.count = int(n)
+		v.count = int(c.fits(v.kind.String()+" in "+quote.Raw(key), n, least))
 	}
 	switch size := v.kind.size(); {
 	case v.kind == kindText:
-		for range v.count {
-			text, err := c.text()
-			if err != nil {
-				return v, err
-			}
-			v.texts = append(v.texts, text)
+		for len(v.texts) < v.count && c.err == nil {
+			v.texts = append(v.texts, c.text())
 		}
-		return v, nil
 	case size > 0:
-		var err error
-		v.raw, err = c.take(uint64(v.count) * size)
-		return v, err
+		v.raw = c.take(uint64(v.count) * size)
+	default:
+		c.fail(c.file.Bad(key, "has a value of unknown type (%s)", v.kind.String()))
 	}
-	return v, c.file.Bad(key, "has a value of unknown type (%s)", v.kind.String())
+	return v
 }
 
 // integer returns element i. ok is false for a number past int64.

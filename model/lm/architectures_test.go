@@ -520,7 +520,7 @@ func TestYaRN(t *testing.T) {
 			[]float64{1, 0.201111, 0.02719377, 0.003952847, 0.00125, 0.0003952847, 0.000125, 3.952847e-05},
 			1.4158883083359672 / 1.2079441541679836},
 	} {
-		c, err := llamaConfig([]byte(`{"max_position_embeddings": 256, ` + k.fields + `}`))
+		c, err := llama.config([]byte(`{"max_position_embeddings": 256, ` + k.fields + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -539,7 +539,7 @@ func TestYaRN(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := llamaConfig(saved); err != nil || !reflect.DeepEqual(again.Rotary, r) {
+		if again, err := llama.config(saved); err != nil || !reflect.DeepEqual(again.Rotary, r) {
 			t.Errorf("%s: saved and read again: %+v, want %+v (%v)", k.fields, again.Rotary, r, err)
 		}
 	}
@@ -547,7 +547,7 @@ func TestYaRN(t *testing.T) {
 		`"rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "original_max_position_embeddings": 64}`: 64,
 		`"rope_scaling": {"type": "dynamic", "factor": 4}`:                                                                      256,
 	} {
-		if c, err := llamaConfig([]byte(`{"max_position_embeddings": 256, ` + fields + `}`)); err != nil || c.Context != context {
+		if c, err := llama.config([]byte(`{"max_position_embeddings": 256, ` + fields + `}`)); err != nil || c.Context != context {
 			t.Errorf("%s: context %d, %v, want %d", fields, c.Context, err, context)
 		}
 	}

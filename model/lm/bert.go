@@ -102,7 +102,6 @@ func bertBuild(b *builder) {
 		}
 	})
 	if b.Classifies() {
-		b.m.norm = identity{}
 		return
 	}
 	const head = "cls.predictions."

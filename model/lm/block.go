@@ -93,15 +93,14 @@ func checkActivation(field, name string) error {
 	return nil
 }
 
+// ungated are the activations without gates.
+var ungated = map[activation]tensor.Activation{gelu: tensor.ActGelu, geluTanh: tensor.ActGeluTanh, relu: tensor.ActRelu}
+
 func (a activation) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	switch a {
-	case gelu:
-		return s.Activate(tensor.ActGelu, x)
-	case geluTanh:
-		return s.Activate(tensor.ActGeluTanh, x)
-	case relu:
-		return s.Activate(tensor.ActRelu, x)
-	case swiGLU:
+	if act, ok := ungated[a]; ok {
+		return s.Activate(act, x)
+	}
+	if a == swiGLU {
 		return s.SwiGLU(s.Contiguous(x))
 	}
 	n := x.Size(-1) / 2

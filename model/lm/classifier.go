@@ -172,11 +172,6 @@ func (b *builder) takeClassifier() {
 	b.m.head.bias = b.take(classifierName+".bias", labels)
 }
 
-// identity is the norm of a model without one at the end.
-type identity struct{}
-
-func (identity) apply(_ *tensor.Scope, x tensor.Tensor) tensor.Tensor { return x }
-
 // targets are the [targets] of rows; for a classifier, the position that it reads of each row, and the row's class.
 func (m *Model) targets(rows []Row, starts []int64) (positions []int64, tokens []int32, sequence []int) {
 	if !m.Config.Classifies() {

@@ -31,7 +31,7 @@ func (m *Model) decode(s *tensor.Scope, in Input, attend func(layer int, qkv ten
 			return p.decode(s, b, x, attend)
 		})
 	}
-	return m.norm.apply(s, x)
+	return normed(s, m.norm, x)
 }
 
 // decode is the fast form of a block for decoding.
@@ -70,19 +70,9 @@ func (p projection) decode(s *tensor.Scope, x tensor.Tensor, compute tensor.DTyp
 }
 
 func (f *mlp) decode(s *tensor.Scope, x tensor.Tensor, compute tensor.DType, o tensor.Epilogue) tensor.Tensor {
-	act, applied := tensor.NoActivation, true
-	switch {
-	case f.act == gelu:
-		act = tensor.ActGelu
-	case f.act == geluTanh:
-		act = tensor.ActGeluTanh
-	case f.act == relu:
-		act = tensor.ActRelu
-	default:
-		applied = f.up.packed != nil && f.up.packed.Gated
-	}
+	act, applied := ungated[f.act]
 	y := f.up.decode(s, x, compute, tensor.Epilogue{Act: act, DType: compute})
-	if !applied {
+	if !applied && (f.up.packed == nil || !f.up.packed.Gated) {
 		y = f.act.apply(s, y)
 	}
 	return f.down.decode(s, y, compute, o)

@@ -60,7 +60,7 @@ func (m *Model) Hidden(s *tensor.Scope, in Input, adapter Adapter) tensor.Tensor
 	for i := range m.blocks {
 		x = p.block(s, i, x)
 	}
-	return m.norm.apply(s, x)
+	return normed(s, m.norm, x)
 }
 
 // rowsAt returns the rows [1, n, H] of x [B, T, H] at flat positions [n]; all of x if there are none.

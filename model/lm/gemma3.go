@@ -33,7 +33,8 @@ func (f gemmaLike) gemma() (Config, error) {
 		return Config{}, fmt.Errorf("query_pre_attn_scalar is %g", f.QueryScale)
 	}
 	f.Act = "silu" // hidden_act is not read
-	c, err := f.resolve(true)
+	f.windowed = true
+	c, err := f.resolve()
 	c.AttnScale = 1 / math.Sqrt(f.QueryScale)
 	return c, err
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"popri/internal/numeric"
 	"popri/model/tensor"
 	"popri/testkit/golden"
 	"popri/testkit/goldentensor"
@@ -117,8 +118,8 @@ func goldenModels(t *testing.T, root string) {
 					if c.Has(p + "logprobs") {
 						ids := in.IDs
 						flat := s.Reshape(s.Narrow(hidden, 1, 0, n-1), -1, hidden.Size(-1))
-						next := s.Reshape(s.Narrow(ids, 1, 1, n-1), -1)
-						got := s.View(m.LogProbs(s, flat, next), k.Shape[0], n-1)
+						next := numeric.Convert[int32](s.Int64s(s.Narrow(ids, 1, 1, n-1)))
+						got := s.FromFloat32(s.NewLogProbs(m.Logits(s, flat), next, false, false).Values, k.Shape[0], n-1)
 						want := s.Narrow(c.Load(s, p+"logprobs"), 1, 1, n-1)
 						both := make([]int64, 0, len(real))
 						for i := range real {

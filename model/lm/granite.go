@@ -30,7 +30,7 @@ func graniteConfig(raw []byte) (Config, error) {
 			return Config{}, fmt.Errorf("%s is 0", name)
 		}
 	}
-	c, err := f.resolve(false)
+	c, err := f.resolve()
 	c.EmbedScale, c.AttnScale, c.ResidualScale, c.LogitsScale = f.Embedding, f.Attention, f.Residual, f.Logits
 	return c, err
 }

@@ -66,13 +66,6 @@ func (m *Model) capped(s *tensor.Scope, logits tensor.Tensor) tensor.Tensor {
 	return logits
 }
 
-// LogProbs returns the float32 log-probability of targets [n] under the rows of hidden [n, H], in nats.
-func (m *Model) LogProbs(s *tensor.Scope, hidden, targets tensor.Tensor) tensor.Tensor {
-	logits := m.Logits(s, hidden)
-	picked := s.Gather(logits, 1, s.Unsqueeze(targets, 1))
-	return s.Sub(s.Select(picked, 1, 0), s.LogSumExp(logits, 1))
-}
-
 // projectHead maps hidden states [n, H] to logits [n, V] of their type, without a bias, a cap and a gradient.
 func (m *Model) projectHead(s *tensor.Scope, h tensor.Tensor) tensor.Tensor {
 	if m.head.laidOut(h.DType()) {

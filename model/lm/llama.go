@@ -11,8 +11,9 @@ import (
 
 // LLaMA (Touvron et al. 2023; Llama 3, Grattafiori et al. 2024): rotary positions, RMS norm before attention and MLP,
 // groups of query heads that share keys and values, SwiGLU, no biases unless the config says so.
-var llama = architecture{config: llamaConfig, fields: llamaFields("LlamaForCausalLM"), build: llamaBuild,
-	rename: llamaName, residual: llamaResidual}
+var llama = architecture{config: llamaLike{Vocab: 32000, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008,
+	Eps: 1e-6, Act: "silu", rotaryFields: rotaryFields{Theta: 10000}}.config, fields: llamaFields("LlamaForCausalLM"),
+	build: llamaBuild, rename: llamaName, residual: llamaResidual}
 
 var llamaResidual = []string{"o_proj", "down_proj"}
 
@@ -42,20 +43,23 @@ type llamaLike struct {
 	// Original is the context before its rotary positions were stretched, where it is stated here.
 	Original int `json:"original_max_position_embeddings"`
 
-	partial bool // a part of a head's dimensions may rotate
+	// What the architecture says.
+	partial  bool     // a part of a head's dimensions may rotate
+	windowed bool     // sliding_window counts by itself: the class in transformers has no use_sliding_window
+	biased   bool     // queries, keys and values have biases
+	harmless []string // further fields that change nothing
 }
 
-// config reads the fields of one architecture. windowed says that its sliding_window counts by itself: its class in
-// transformers has no use_sliding_window.
-func (f llamaLike) config(raw []byte, windowed bool, harmless ...string) (Config, error) {
-	if err := hfconfig.Decode(raw, &f, harmless...); err != nil {
+// config reads the fields of one architecture.
+func (f llamaLike) config(raw []byte) (Config, error) {
+	if err := hfconfig.Decode(raw, &f, f.harmless...); err != nil {
 		return Config{}, err
 	}
-	return f.resolve(windowed)
+	return f.resolve()
 }
 
 // resolve is what the fields mean.
-func (f llamaLike) resolve(windowed bool) (Config, error) {
+func (f llamaLike) resolve() (Config, error) {
 	rotary, err := f.rotary(f.partial, f.Original, f.Context)
 	if f.Act != "silu" {
 		err = both(quote.Errorf("hidden_act: %q is not supported (silu)", f.Act), err)
@@ -74,18 +78,12 @@ func (f llamaLike) resolve(windowed bool) (Config, error) {
 	if rotary.Scaling == "longrope" { // longer contexts have other frequencies
 		f.Context = min(f.Context, rotary.OriginalContext)
 	}
-	if f.Window != nil && (windowed || f.UseWindow != nil && *f.UseWindow) {
+	if f.Window != nil && (f.windowed || f.UseWindow != nil && *f.UseWindow) {
 		f.Context = min(f.Context, *f.Window)
 	}
 	return Config{Vocab: f.Vocab, Context: f.Context, Hidden: f.Hidden, Layers: f.Layers, Heads: f.Heads,
 		KVHeads: f.KVHeads, Dim: f.Dim, Inner: f.Inner, NormEps: f.Eps, TiedHead: f.Tied, EOS: f.EOS, ScaleAttn: true,
-		Rotary: rotary, QKVBias: f.AttnBias, OutBias: f.AttnBias, MLPBias: f.MLPBias}, nil
-}
-
-func llamaConfig(raw []byte) (Config, error) {
-	f := llamaLike{Vocab: 32000, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008, Eps: 1e-6,
-		Act: "silu", rotaryFields: rotaryFields{Theta: 10000}}
-	return f.config(raw, false)
+		Rotary: rotary, QKVBias: f.AttnBias || f.biased, OutBias: f.AttnBias, MLPBias: f.MLPBias}, nil
 }
 
 func llamaFields(class string) func(c Config) map[string]any {

@@ -76,13 +76,8 @@ func (m *Model) Fill(ctx context.Context, rows [][]int32, masked [][]int, o Fill
 			out[i][at] = o.Mask
 		}
 	}
-	// Rows of similar length go together. The division depends on the work alone.
-	order := numeric.SortedIndices(len(rows), func(a, b int) int { return len(rows[b]) - len(rows[a]) })
-	var batches [][]int
-	for from := 0; from < len(order); {
-		to := min(len(order), from+max(1, fillTokens/max(1, len(rows[order[from]]))))
-		batches, from = append(batches, order[from:to]), to
-	}
+	batches := numeric.ByLength(len(rows), func(i int) int { return len(rows[i]) }, // whatever the number of threads is
+		func(count, longest, _ int) bool { return count*longest <= fillTokens })
 	err := tensor.Parallel(len(batches), func(i int, s *tensor.Scope) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err

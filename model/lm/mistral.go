@@ -6,7 +6,6 @@ var mistral = architecture{config: mistralConfig, fields: llamaFields("MistralFo
 	rename: llamaName, residual: llamaResidual}
 
 func mistralConfig(raw []byte) (Config, error) {
-	f := llamaLike{Vocab: 32000, Context: 4096 * 32, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 8, Inner: 14336,
-		Eps: 1e-6, Act: "silu", Window: new(4096), rotaryFields: rotaryFields{Theta: 10000}}
-	return f.config(raw, true)
+	return llamaLike{Vocab: 32000, Context: 4096 * 32, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 8, Inner: 14336,
+		Eps: 1e-6, Act: "silu", Window: new(4096), windowed: true, rotaryFields: rotaryFields{Theta: 10000}}.config(raw)
 }

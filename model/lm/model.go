@@ -28,7 +28,7 @@ type Model struct {
 	weights
 	embedding embedding
 	blocks    []block
-	norm      norm // of the last block's output
+	norm      norm // of the last block's output, or nil
 	head      head
 	rotary    frequencies
 	files     origin

@@ -4,14 +4,9 @@ import "popri/model/tensor"
 
 // OLMo 2 (OLMo Team 2025) has RMS norms of the outputs of attention and MLP instead of their inputs, and of all queries
 // and all keys of a token before positions rotate them.
-var olmo2 = architecture{config: olmo2Config, fields: llamaFields("Olmo2ForCausalLM"), build: olmo2Build,
-	rename: llamaName, residual: llamaResidual}
-
-func olmo2Config(raw []byte) (Config, error) {
-	f := llamaLike{Vocab: 50304, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008, Eps: 1e-5,
-		Act: "silu", rotaryFields: rotaryFields{Theta: 10000}}
-	return f.config(raw, false)
-}
+var olmo2 = architecture{config: llamaLike{Vocab: 50304, Context: 2048, Hidden: 4096, Layers: 32, Heads: 32, Inner: 11008,
+	Eps: 1e-5, Act: "silu", rotaryFields: rotaryFields{Theta: 10000}}.config, fields: llamaFields("Olmo2ForCausalLM"),
+	build: olmo2Build, rename: llamaName, residual: llamaResidual}
 
 func olmo2Build(b *builder) {
 	b.decoder(func(_ int, p string) block {

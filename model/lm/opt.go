@@ -112,7 +112,6 @@ func optBuild(b *builder) {
 				act: b.activation()},
 		}
 	})
-	b.m.norm = identity{}
 	if !b.OPT.NormAfter && !b.OPT.NoEndNorm {
 		b.m.norm = layerNorm(top + "final_layer_norm")
 	}
@@ -137,5 +136,5 @@ type projected struct {
 }
 
 func (n projected) apply(s *tensor.Scope, x tensor.Tensor) tensor.Tensor {
-	return n.out.matrix.fast(s, n.norm.apply(s, x))
+	return n.out.matrix.fast(s, normed(s, n.norm, x))
 }

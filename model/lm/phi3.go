@@ -10,8 +10,9 @@ var phi3 = architecture{config: phi3Config, fields: phi3Fields, build: phi3Build
 
 func phi3Config(raw []byte) (Config, error) {
 	f := llamaLike{Vocab: 32064, Context: 4096, Hidden: 3072, Layers: 32, Heads: 32, Inner: 8192, Eps: 1e-5,
-		Act: "silu", Original: 4096, partial: true, rotaryFields: rotaryFields{Theta: 10000}}
-	c, err := f.config(raw, true, "full_attn_mod", "interpolate_factor") // as the published folders have them, both 1
+		Act: "silu", Original: 4096, partial: true, windowed: true, rotaryFields: rotaryFields{Theta: 10000},
+		harmless: []string{"full_attn_mod", "interpolate_factor"}} // as the published folders have them, both 1
+	c, err := f.config(raw)
 	if err != nil {
 		return c, err
 	}

@@ -7,16 +7,10 @@ import (
 )
 
 // Qwen2 (Yang et al. 2024) is LLaMA with biases on queries, keys and values.
-var qwen2 = architecture{config: qwen2Config, fields: llamaFields("Qwen2ForCausalLM"), build: llamaBuild,
+var qwen2 = architecture{config: qwenLike{llamaLike{Vocab: 151936, Context: 32768, Hidden: 4096, Layers: 32, Heads: 32,
+	KVHeads: 32, Inner: 22016, Eps: 1e-6, Act: "silu", biased: true,
+	rotaryFields: rotaryFields{Theta: 10000}}, 28}.config, fields: llamaFields("Qwen2ForCausalLM"), build: llamaBuild,
 	rename: llamaName, residual: llamaResidual}
-
-func qwen2Config(raw []byte) (Config, error) {
-	f := qwenLike{llamaLike{Vocab: 151936, Context: 32768, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 32, Inner: 22016,
-		Eps: 1e-6, Act: "silu", Window: new(4096), rotaryFields: rotaryFields{Theta: 10000}}, 28}
-	c, err := f.config(raw)
-	c.QKVBias = true
-	return c, err
-}
 
 // qwenLike has a window in the layers from a number on, or in those that layer_types names.
 type qwenLike struct {
@@ -25,6 +19,7 @@ type qwenLike struct {
 }
 
 func (f qwenLike) config(raw []byte) (Config, error) {
+	f.Window = new(4096) // which is overwritten
 	if err := hfconfig.Decode(raw, &f); err != nil {
 		return Config{}, err
 	}
@@ -35,5 +30,5 @@ func (f qwenLike) config(raw []byte) (Config, error) {
 	if !windowed {
 		f.Window = nil
 	}
-	return f.resolve(false)
+	return f.resolve()
 }

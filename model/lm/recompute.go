@@ -25,7 +25,7 @@ func (p *replay) forward(s *tensor.Scope, m *Model) tensor.Tensor {
 }
 
 func (p *replay) last(s *tensor.Scope, m *Model, x tensor.Tensor) tensor.Tensor {
-	return m.pick(s, m.norm.apply(s, x), p.positions, p.in.drop)
+	return m.pick(s, normed(s, m.norm, x), p.positions, p.in.drop)
 }
 
 // backward computes the blocks again, the last one first, each with its own graph. root makes a scalar of the hidden

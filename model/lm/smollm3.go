@@ -22,7 +22,7 @@ func smollm3Config(raw []byte) (Config, error) {
 		return Config{}, err
 	}
 	f.Parallelism = 1
-	c, err := f.resolve(false)
+	c, err := f.resolve()
 	if err != nil || f.Turned == nil && f.Interval == 0 {
 		return c, err
 	}

@@ -27,20 +27,10 @@ const (
 // one alignment.
 var layoutOrder = []DType{I64, F64, F32, I32, BF16, F16, I16, I8, U8, BOOL}
 
+var sizes = map[DType]int{F64: 8, I64: 8, F32: 4, I32: 4, F16: 2, BF16: 2, I16: 2, I8: 1, U8: 1, BOOL: 1}
+
 // Size returns the bytes of one value, or 0 for a type that is not supported.
-func (d DType) Size() int {
-	switch d {
-	case F64, I64:
-		return 8
-	case F32, I32:
-		return 4
-	case F16, BF16, I16:
-		return 2
-	case I8, U8, BOOL:
-		return 1
-	}
-	return 0
-}
+func (d DType) Size() int { return sizes[d] }
 
 // IsFloat reports whether the type is a floating-point one.
 func (d DType) IsFloat() bool { return d == F64 || d == F32 || d == F16 || d == BF16 }

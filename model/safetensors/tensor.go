@@ -80,39 +80,18 @@ func (t Tensor) CheckFinite() error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	bad := -1
-	// A float is NaN or infinite exactly if its exponent bits are all ones.
-	switch data := t.Data; t.DType {
-	case F32:
-		for i := 0; i < len(data); i += 4 {
-			if binary.LittleEndian.Uint32(data[i:])&0x7f800000 == 0x7f800000 {
-				bad = i / 4
-				break
-			}
-		}
-	case F16, BF16:
-		mask := uint16(0x7c00)
-		if t.DType == BF16 {
-			mask = 0x7f80
-		}
-		for i := 0; i < len(data); i += 2 {
-			if binary.LittleEndian.Uint16(data[i:])&mask == mask {
-				bad = i / 2
-				break
-			}
-		}
-	case F64:
-		for i := 0; i < len(data); i += 8 {
-			if binary.LittleEndian.Uint64(data[i:])&0x7ff0000000000000 == 0x7ff0000000000000 {
-				bad = i / 8
-				break
-			}
+	// A float is NaN or infinite exactly if its exponent bits are all ones. They are in its upper two bytes.
+	mask := map[DType]uint16{F64: 0x7ff0, F32: 0x7f80, BF16: 0x7f80, F16: 0x7c00}[t.DType]
+	bad, size := -1, t.DType.Size()
+	for i := size - 2; t.DType.IsFloat() && i < len(t.Data); i += size {
+		if binary.LittleEndian.Uint16(t.Data[i:])&mask == mask {
+			bad = i / size
+			break
 		}
 	}
 	if bad < 0 {
 		return nil
 	}
-	size := t.DType.Size()
 	value, err := Tensor{Name: t.Name, DType: t.DType, Shape: []int64{1}, Data: t.Data[bad*size : (bad+1)*size]}.Float64s()
 	if err != nil {
 		return err
@@ -184,10 +163,9 @@ func FromFloat32(name string, shape []int64, data []float32) Tensor {
 // type that is not a float, the tensor has no data, and [Write] refuses it.
 func FromFloat32As(name string, shape []int64, data []float32, d DType) Tensor {
 	t := Tensor{Name: name, DType: d, Shape: slices.Clone(shape)}
-	if !d.IsFloat() {
-		return t
+	if d.IsFloat() {
+		t.Data = AppendFloat32s(make([]byte, 0, len(data)*d.Size()), d, data)
 	}
-	t.Data = AppendFloat32s(make([]byte, 0, len(data)*d.Size()), d, data)
 	return t
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -131,19 +130,9 @@ func encodeHeader(sorted []Stream, sizes []int64, metadata map[string]string) ([
 			out = append(out, ',')
 		}
 		out = appendString(out, t.Name)
-		out = append(out, `:{"dtype":"`+string(t.DType)+`","shape":[`...)
-		for d, n := range t.Shape {
-			if d > 0 {
-				out = append(out, ',')
-			}
-			out = strconv.AppendInt(out, n, 10)
-		}
-		out = append(out, `],"data_offsets":[`...)
-		out = strconv.AppendInt(out, offset, 10)
+		shape := strings.ReplaceAll(fmt.Sprint(t.Shape), " ", ",")
+		out = fmt.Appendf(out, `:{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`, t.DType, shape, offset, offset+sizes[i])
 		offset += sizes[i]
-		out = append(out, ',')
-		out = strconv.AppendInt(out, offset, 10)
-		out = append(out, `]}`...)
 	}
 	out = append(out, '}')
 	for len(out)%8 != 0 {
@@ -161,24 +150,14 @@ func encodeHeader(sorted []Stream, sizes []int64, metadata map[string]string) ([
 // appendString appends a JSON string that escapes only what JSON requires. encoding/json escapes more (<, U+2028), and
 // the bytes would differ from the reference's.
 func appendString(out []byte, s string) []byte {
-	const hex = "0123456789abcdef"
+	const escaped, letters = "\"\\\n\r\t\b\f", `"\nrtbf`
 	out = append(out, '"')
 	for i := range len(s) {
 		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			out = append(out, '\\', c)
-		case c == '\n':
-			out = append(out, `\n`...)
-		case c == '\r':
-			out = append(out, `\r`...)
-		case c == '\t':
-			out = append(out, `\t`...)
-		case c == '\b':
-			out = append(out, `\b`...)
-		case c == '\f':
-			out = append(out, `\f`...)
+		case strings.IndexByte(escaped, c) >= 0:
+			out = append(out, '\\', letters[strings.IndexByte(escaped, c)])
 		case c < 0x20:
-			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			out = fmt.Appendf(out, `\u%04x`, c)
 		default:
 			out = append(out, c)
 		}

@@ -8,9 +8,7 @@ func (s *Scope) Detach(a Tensor) Tensor { return s.unary("Detach", C.atg_detach,
 
 // RequireGrad says whether t, a leaf, is a parameter that gets gradients.
 func (s *Scope) RequireGrad(t Tensor, on bool) {
-	var out C.tensor
-	C.atg_set_requires_grad(&out, t.c, cbool(on))
-	s.inPlace("RequireGrad", out, t)
+	s.inPlace("RequireGrad", func(out *C.tensor) { C.atg_set_requires_grad(out, t.c, cbool(on)) }, t)
 }
 
 // Backward returns the gradients of the scalar loss with respect to params, in their order, and frees the graph. The

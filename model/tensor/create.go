@@ -4,6 +4,7 @@ package tensor
 import "C"
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
 
@@ -24,38 +25,17 @@ const (
 	BFloat16 DType = 15
 )
 
-func (d DType) String() string {
-	switch d {
-	case Uint8:
-		return "uint8"
-	case Int64:
-		return "int64"
-	case Float16:
-		return "float16"
-	case Float32:
-		return "float32"
-	case Float64:
-		return "float64"
-	case Bool:
-		return "bool"
-	case BFloat16:
-		return "bfloat16"
-	}
-	return fmt.Sprintf("dtype%d", int(d))
-}
+// dtypes are the types' names and the bytes of an element.
+var dtypes = map[DType]struct {
+	name string
+	size int
+}{Uint8: {"uint8", 1}, Int64: {"int64", 8}, Float16: {"float16", 2}, Float32: {"float32", 4}, Float64: {"float64", 8},
+	Bool: {"bool", 1}, BFloat16: {"bfloat16", 2}}
+
+func (d DType) String() string { return cmp.Or(dtypes[d].name, fmt.Sprintf("dtype%d", int(d))) }
 
 // Size returns the bytes of one element.
-func (d DType) Size() int {
-	switch d {
-	case Uint8, Bool:
-		return 1
-	case Float16, BFloat16:
-		return 2
-	case Float32:
-		return 4
-	}
-	return 8
-}
+func (d DType) Size() int { return cmp.Or(dtypes[d].size, 8) }
 
 // Shape returns the sizes of t's dimensions.
 func (t Tensor) Shape() []int64 {
@@ -100,9 +80,7 @@ func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType
 	}
 	dims, ndims := cdims(shape)
 	if n == 0 {
-		var out C.tensor
-		C.atg_empty(&out, dims, C.int(ndims), C.int(d), C.int(CPU))
-		return s.own(op, out)
+		return s.result(op, func(out *C.tensor) { C.atg_empty(out, dims, C.int(ndims), C.int(d), C.int(CPU)) })
 	}
 	return s.own(op, C.at_tensor_of_data(p, dims, ndims, C.size_t(d.Size()), C.int(d)))
 }
@@ -110,12 +88,10 @@ func (s *Scope) onCPU(op string, p unsafe.Pointer, n int, shape []int64, d DType
 // fromData is onCPU on the scope's device.
 func (s *Scope) fromData(op string, p unsafe.Pointer, n int, shape []int64, d DType) Tensor {
 	t := s.onCPU(op, p, n, shape, d)
-	if s.device != CPU {
-		var out C.tensor
-		C.atg_to(&out, t.c, C.int(s.device))
-		return s.own(op, out, t)
+	if s.device == CPU {
+		return t
 	}
-	return t
+	return s.result(op, func(out *C.tensor) { C.atg_to(out, t.c, C.int(s.device)) }, t)
 }
 
 // FromFloat32 copies data into a new tensor of the given shape.
@@ -149,48 +125,38 @@ func (s *Scope) FromBools(data []bool, shape ...int64) Tensor {
 
 // Zeros makes a tensor of zeros.
 func (s *Scope) Zeros(d DType, shape ...int64) Tensor {
-	var out C.tensor
 	dims, n := cdims(shape)
-	C.atg_zeros(&out, dims, C.int(n), C.int(d), C.int(s.device))
-	return s.own("Zeros", out)
+	return s.result("Zeros", func(out *C.tensor) { C.atg_zeros(out, dims, C.int(n), C.int(d), C.int(s.device)) })
 }
 
 // Empty makes a tensor with undefined elements.
 func (s *Scope) Empty(d DType, shape ...int64) Tensor {
-	var out C.tensor
 	dims, n := cdims(shape)
-	C.atg_empty(&out, dims, C.int(n), C.int(d), C.int(s.device))
-	return s.own("Empty", out)
+	return s.result("Empty", func(out *C.tensor) { C.atg_empty(out, dims, C.int(n), C.int(d), C.int(s.device)) })
 }
 
 // Full makes a tensor whose elements are all v.
 func (s *Scope) Full(d DType, v float64, shape ...int64) Tensor {
-	var out C.tensor
 	dims, n := cdims(shape)
 	k := C.ats_float(C.double(v))
 	defer C.ats_free(k)
-	C.atg_full(&out, dims, C.int(n), k, C.int(d), C.int(s.device))
-	return s.own("Full", out)
+	return s.result("Full", func(out *C.tensor) { C.atg_full(out, dims, C.int(n), k, C.int(d), C.int(s.device)) })
 }
 
 // Normal draws a tensor of type d from a normal distribution with mean 0, where the scope's tensors are, by libtorch's
 // generator, which a seed begins again.
 func (s *Scope) Normal(d DType, std float64, seed int64, shape ...int64) Tensor {
 	x := s.Empty(d, shape...)
-	var out C.tensor
 	C.at_manual_seed(C.int64_t(seed))
-	C.atg_normal_(&out, x.c, 0, C.double(std))
-	return s.own("Normal", out, x)
+	return s.result("Normal", func(out *C.tensor) { C.atg_normal_(out, x.c, 0, C.double(std)) }, x)
 }
 
 // Arange makes the int64 vector from, from+1, …, to-1.
 func (s *Scope) Arange(from, to int64) Tensor {
-	var out C.tensor
 	a, b := C.ats_int(C.int64_t(from)), C.ats_int(C.int64_t(to))
 	defer C.ats_free(a)
 	defer C.ats_free(b)
-	C.atg_arange_start(&out, a, b, C.int(Int64), C.int(s.device))
-	return s.own("Arange", out)
+	return s.result("Arange", func(out *C.tensor) { C.atg_arange_start(out, a, b, C.int(Int64), C.int(s.device)) })
 }
 
 // copyOut copies the elements of t, as type d, which E must be, too.

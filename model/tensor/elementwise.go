@@ -15,16 +15,12 @@ import "unsafe"
 
 // unary is one of the C functions that make a tensor of one other.
 func (s *Scope) unary(op string, f unsafe.Pointer, a Tensor) Tensor {
-	var out C.tensor
-	C.call_unary(C.unary(f), &out, a.c)
-	return s.own(op, out, a)
+	return s.result(op, func(out *C.tensor) { C.call_unary(C.unary(f), out, a.c) }, a)
 }
 
 // binary is one of the C functions that make a tensor of two others.
 func (s *Scope) binary(op string, f unsafe.Pointer, a, b Tensor) Tensor {
-	var out C.tensor
-	C.call_binary(C.binary(f), &out, a.c, b.c)
-	return s.own(op, out, a, b)
+	return s.result(op, func(out *C.tensor) { C.call_binary(C.binary(f), out, a.c, b.c) }, a, b)
 }
 
 // Element by element.
@@ -51,20 +47,16 @@ func (s *Scope) Sqrt(a Tensor) Tensor { return s.unary("Sqrt", C.atg_sqrt, a) }
 
 // AddScalar adds k to every element.
 func (s *Scope) AddScalar(a Tensor, k float64) Tensor {
-	var out C.tensor
 	v := C.ats_float(C.double(k))
-	C.atg_add_scalar(&out, a.c, v)
-	C.ats_free(v)
-	return s.own("AddScalar", out, a)
+	defer C.ats_free(v)
+	return s.result("AddScalar", func(out *C.tensor) { C.atg_add_scalar(out, a.c, v) }, a)
 }
 
 // MulScalar multiplies every element by k.
 func (s *Scope) MulScalar(a Tensor, k float64) Tensor {
-	var out C.tensor
 	v := C.ats_float(C.double(k))
-	C.atg_mul_scalar(&out, a.c, v)
-	C.ats_free(v)
-	return s.own("MulScalar", out, a)
+	defer C.ats_free(v)
+	return s.result("MulScalar", func(out *C.tensor) { C.atg_mul_scalar(out, a.c, v) }, a)
 }
 
 // relu is the positive part.
@@ -77,30 +69,22 @@ func (s *Scope) Capped(a Tensor, limit float64) Tensor {
 
 // portableGeluTanh is [Scope.geluTanh].
 func (s *Scope) portableGeluTanh(a Tensor) Tensor {
-	var out C.tensor
-	C.gelu_tanh(&out, a.c)
-	return s.own("GeluTanh", out, a)
+	return s.result("GeluTanh", func(out *C.tensor) { C.gelu_tanh(out, a.c) }, a)
 }
 
 // gelu is the exact GELU, with the error function.
 func (s *Scope) gelu(a Tensor) Tensor {
-	var out C.tensor
-	C.gelu_erf(&out, a.c)
-	return s.own("Gelu", out, a)
+	return s.result("Gelu", func(out *C.tensor) { C.gelu_erf(out, a.c) }, a)
 }
 
 // Where takes from a where cond is true and from b elsewhere.
 func (s *Scope) Where(cond, a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_where_self(&out, cond.c, a.c, b.c)
-	return s.own("Where", out, cond, a, b)
+	return s.result("Where", func(out *C.tensor) { C.atg_where_self(out, cond.c, a.c, b.c) }, cond, a, b)
 }
 
 // Tril keeps the elements on and below the given diagonal.
 func (s *Scope) Tril(a Tensor, diagonal int) Tensor {
-	var out C.tensor
-	C.atg_tril(&out, a.c, C.int64_t(diagonal))
-	return s.own("Tril", out, a)
+	return s.result("Tril", func(out *C.tensor) { C.atg_tril(out, a.c, C.int64_t(diagonal)) }, a)
 }
 
 // To converts to another type; it returns the same tensor if the type is equal.
@@ -108,7 +92,5 @@ func (s *Scope) To(a Tensor, d DType) Tensor {
 	if a.DType() == d {
 		return a
 	}
-	var out C.tensor
-	C.atg_to_dtype(&out, a.c, C.int(d), 0, 0)
-	return s.own("To", out, a)
+	return s.result("To", func(out *C.tensor) { C.atg_to_dtype(out, a.c, C.int(d), 0, 0) }, a)
 }

@@ -32,13 +32,21 @@ func (s *Scope) RMSNormResidual(x, weight Tensor, eps float64) (y, same Tensor) 
 	if !s.fused("RMSNorm", x, weight) {
 		return s.portableRMSNorm(x, weight, eps), x
 	}
-	w := s.Contiguous(s.To(weight, Float32))
+	return s.norm(stepRMSNorm, rmsNormKernel, x, s.Contiguous(s.To(weight, Float32)), Tensor{}, eps)
+}
+
+// norm runs the kernel k of the step op, with a float32 weight and bias, which may be none.
+func (s *Scope) norm(op int, k kernel, x, weight, bias Tensor, eps float64) (y, same Tensor) {
+	n := x.Size(-1)
 	y, same = s.Empty(x.DType(), x.Shape()...), s.passThrough(x)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
-		x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
-	s.shared(rmsNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
-	s.record(step{op: stepRMSNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w},
-		outputs: []Tensor{y, same}})
+	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: weight.floats(),
+		b: bias.floats(), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
+	s.shared(k, unsafe.Pointer(&p), x.NumElements()/n, n)
+	inputs := []Tensor{x, weight}
+	if bias.Defined() {
+		inputs = append(inputs, bias)
+	}
+	s.record(step{op: op, numbers: []float64{eps}, saved: []Tensor{x, weight}, inputs: inputs, outputs: []Tensor{y, same}})
 	return y, same
 }
 
@@ -73,14 +81,7 @@ func (s *Scope) LayerNormResidual(x, weight, bias Tensor, eps float64) (y, same 
 		y = s.portableLayerNorm(s.To(x, Float32), s.To(weight, Float32), s.To(bias, Float32), eps)
 		return s.To(y, x.DType()), x
 	}
-	w, b := s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32))
-	y, same = s.Empty(x.DType(), x.Shape()...), s.passThrough(x)
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), eps: C.float(eps), n: C.int64_t(n), w: w.floats(),
-		b: b.floats(), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
-	s.shared(layerNormKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
-	s.record(step{op: stepLayerNorm, numbers: []float64{eps}, saved: []Tensor{x, w}, inputs: []Tensor{x, w, b},
-		outputs: []Tensor{y, same}})
-	return y, same
+	return s.norm(stepLayerNorm, layerNormKernel, x, s.Contiguous(s.To(weight, Float32)), s.Contiguous(s.To(bias, Float32)), eps)
 }
 
 func layerNormGradient(b backward) []Tensor {
@@ -251,10 +252,16 @@ func (s *Scope) SwiGLU(x Tensor) Tensor {
 	if !s.fused("SwiGLU", x) {
 		return s.portableSwiGLU(x, n)
 	}
-	y := s.Empty(x.DType(), append(shape[:len(shape)-1:len(shape)-1], n)...)
+	return s.rows(stepSwiGLU, swiGLUKernel, x, append(shape[:len(shape)-1:len(shape)-1], n)...)
+}
+
+// rows makes a tensor of a shape from the rows of x, by the kernel k of the step op.
+func (s *Scope) rows(op int, k kernel, x Tensor, shape ...int64) Tensor {
+	y := s.Empty(x.DType(), shape...)
+	n := max(1, y.Size(-1))
 	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
-	s.shared(swiGLUKernel, unsafe.Pointer(&p), y.NumElements()/max(1, n), n)
-	s.record(step{op: stepSwiGLU, saved: []Tensor{x}, inputs: []Tensor{x}, outputs: []Tensor{y}})
+	s.shared(k, unsafe.Pointer(&p), y.NumElements()/n, n)
+	s.record(step{op: op, saved: []Tensor{x}, inputs: []Tensor{x}, outputs: []Tensor{y}})
 	return y
 }
 
@@ -278,12 +285,7 @@ func (s *Scope) geluTanh(x Tensor) Tensor {
 		return s.portableGeluTanh(x)
 	}
 	x = s.Contiguous(x) // whatever it is a part of, its values are the same
-	y := s.Empty(x.DType(), x.Shape()...)
-	n := max(1, x.Size(-1))
-	p := C.popri_rows{bf16: cbool(x.DType() == BFloat16), n: C.int64_t(n), x: C.at_data_ptr(x.c), y: C.at_data_ptr(y.c)}
-	s.shared(geluKernel, unsafe.Pointer(&p), x.NumElements()/n, n)
-	s.record(step{op: stepGelu, saved: []Tensor{x}, inputs: []Tensor{x}, outputs: []Tensor{y}})
-	return y
+	return s.rows(stepGelu, geluKernel, x, x.Shape()...)
 }
 
 func geluGradient(b backward) []Tensor { return b.rowsGradient(geluGradKernel) }

@@ -11,14 +11,6 @@ func (s *Scope) Copy_(dst, src Tensor) {
 	s.check("Copy_", dst, src)
 }
 
-// inPlace frees the second handle that in-place operations return.
-func (s *Scope) inPlace(op string, out C.tensor, args ...Tensor) {
-	if out == nil {
-		s.fail(op, args...)
-	}
-	C.at_free(out)
-}
-
 // Add_ adds b to a in place.
 func (s *Scope) Add_(a, b Tensor) {
 	// The library waits for memory, and first makes a float32 copy of b where that is bfloat16.
@@ -28,28 +20,24 @@ func (s *Scope) Add_(a, b Tensor) {
 		C.popri_add(a.floats(), b.pointer(), cbool(d == BFloat16), C.int64_t(a.NumElements()))
 		return
 	}
-	var out C.tensor
-	C.atg_add_(&out, a.c, b.c)
-	s.inPlace("Add_", out, a, b)
+	s.inPlace("Add_", func(out *C.tensor) { C.atg_add_(out, a.c, b.c) }, a, b)
 }
 
 // AddMM_ adds the product of the matrices a and b to sum in place. The three have one type.
 func (s *Scope) AddMM_(sum, a, b Tensor) {
-	var out C.tensor
-	C.atg_addmm_(&out, sum.c, a.c, b.c)
-	s.inPlace("AddMM_", out, sum, a, b)
+	s.inPlace("AddMM_", func(out *C.tensor) { C.atg_addmm_(out, sum.c, a.c, b.c) }, sum, a, b)
 }
 
 // IndexAdd_ adds the slices of src to the slices of dimension dim that index names, which may name one several times.
 func (s *Scope) IndexAdd_(a Tensor, dim int, index, src Tensor) {
-	var out C.tensor
-	C.atg_index_add_(&out, a.c, C.int64_t(dim), index.c, src.c)
-	s.inPlace("IndexAdd_", out, a, index, src)
+	s.inPlace("IndexAdd_", func(out *C.tensor) {
+		C.atg_index_add_(out, a.c, C.int64_t(dim), index.c, src.c)
+	}, a, index, src)
 }
 
 // IndexCopy_ overwrites the slices of dimension dim that index names with the slices of src.
 func (s *Scope) IndexCopy_(a Tensor, dim int, index, src Tensor) {
-	var out C.tensor
-	C.atg_index_copy_(&out, a.c, C.int64_t(dim), index.c, src.c)
-	s.inPlace("IndexCopy_", out, a, index, src)
+	s.inPlace("IndexCopy_", func(out *C.tensor) {
+		C.atg_index_copy_(out, a.c, C.int64_t(dim), index.c, src.c)
+	}, a, index, src)
 }

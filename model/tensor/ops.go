@@ -11,76 +11,54 @@ func (s *Scope) MatMul(a, b Tensor) Tensor { return s.binary("MatMul", C.atg_mat
 
 // addMM returns c + a·b.
 func (s *Scope) addMM(c, a, b Tensor) Tensor {
-	var out C.tensor
-	C.atg_addmm(&out, c.c, a.c, b.c)
-	return s.own("addMM", out, c, a, b)
+	return s.result("addMM", func(out *C.tensor) { C.atg_addmm(out, c.c, a.c, b.c) }, c, a, b)
 }
 
 // Linear returns a·wᵀ + bias, for a weight stored [out, in]; bias may be the zero Tensor.
 func (s *Scope) Linear(a, w, bias Tensor) Tensor {
-	var out C.tensor
 	if bias.c == nil {
 		return s.MatMul(a, s.Transpose(w, 0, 1))
 	}
-	C.atg_linear(&out, a.c, w.c, bias.c)
-	return s.own("Linear", out, a, w, bias)
+	return s.result("Linear", func(out *C.tensor) { C.atg_linear(out, a.c, w.c, bias.c) }, a, w, bias)
 }
 
 // portableLayerNorm is [Scope.LayerNorm].
 func (s *Scope) portableLayerNorm(a, weight, bias Tensor, eps float64) Tensor {
-	var out C.tensor
 	n := C.int64_t(a.Size(-1))
-	C.atg_layer_norm(&out, a.c, &n, 1, weight.c, bias.c, C.double(eps), 1)
-	return s.own("LayerNorm", out, a, weight, bias)
+	return s.result("LayerNorm", func(out *C.tensor) {
+		C.atg_layer_norm(out, a.c, &n, 1, weight.c, bias.c, C.double(eps), 1)
+	}, a, weight, bias)
 }
 
 // Embedding takes the rows of weight that ids name.
 func (s *Scope) Embedding(weight, ids Tensor) Tensor {
-	var out C.tensor
-	C.atg_embedding(&out, weight.c, ids.c, -1, 0, 0)
-	return s.own("Embedding", out, weight, ids)
+	return s.result("Embedding", func(out *C.tensor) { C.atg_embedding(out, weight.c, ids.c, -1, 0, 0) }, weight, ids)
 }
 
 // Softmax normalises dimension dim.
 func (s *Scope) Softmax(a Tensor, dim int) Tensor {
-	var out C.tensor
-	C.atg_softmax(&out, a.c, C.int64_t(dim), C.int(a.DType()))
-	return s.own("Softmax", out, a)
-}
-
-// LogSumExp reduces dimension dim.
-func (s *Scope) LogSumExp(a Tensor, dim int) Tensor {
-	var out C.tensor
-	d := C.int64_t(dim)
-	C.atg_logsumexp(&out, a.c, &d, 1, 0)
-	return s.own("LogSumExp", out, a)
+	return s.result("Softmax", func(out *C.tensor) { C.atg_softmax(out, a.c, C.int64_t(dim), C.int(a.DType())) }, a)
 }
 
 // Sum adds all elements.
 func (s *Scope) Sum(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_sum(&out, a.c, C.int(a.DType()))
-	return s.own("Sum", out, a)
+	return s.result("Sum", func(out *C.tensor) { C.atg_sum(out, a.c, C.int(a.DType())) }, a)
 }
 
 // MeanDim averages over dimension dim, which stays with size 1.
 func (s *Scope) MeanDim(a Tensor, dim int) Tensor {
-	var out C.tensor
 	d := C.int64_t(dim)
-	C.atg_mean_dim(&out, a.c, &d, 1, 1, C.int(a.DType()))
-	return s.own("MeanDim", out, a)
+	return s.result("MeanDim", func(out *C.tensor) { C.atg_mean_dim(out, a.c, &d, 1, 1, C.int(a.DType())) }, a)
 }
 
 // Gather picks along dimension dim the elements that index names.
 func (s *Scope) Gather(a Tensor, dim int, index Tensor) Tensor {
-	var out C.tensor
-	C.atg_gather(&out, a.c, C.int64_t(dim), index.c, 0)
-	return s.own("Gather", out, a, index)
+	return s.result("Gather", func(out *C.tensor) { C.atg_gather(out, a.c, C.int64_t(dim), index.c, 0) }, a, index)
 }
 
 // IndexSelect takes along dimension dim the slices that index names.
 func (s *Scope) IndexSelect(a Tensor, dim int, index Tensor) Tensor {
-	var out C.tensor
-	C.atg_index_select(&out, a.c, C.int64_t(dim), index.c)
-	return s.own("IndexSelect", out, a, index)
+	return s.result("IndexSelect", func(out *C.tensor) {
+		C.atg_index_select(out, a.c, C.int64_t(dim), index.c)
+	}, a, index)
 }

@@ -266,16 +266,14 @@ func (s *Scope) portableFinite(t Tensor) bool { return s.Int64s(s.all(s.isFinite
 
 // indexPut sets a[…, index, …] to values, for the dimensions of a whose index is not none.
 func (s *Scope) indexPut(a, values Tensor, index ...Tensor) {
-	var out C.tensor
-	C.atg_index_put_(&out, a.c, handles(index), C.int(len(index)), values.c, 0)
-	s.inPlace("indexPut", out, a, values)
+	s.inPlace("indexPut", func(out *C.tensor) {
+		C.atg_index_put_(out, a.c, handles(index), C.int(len(index)), values.c, 0)
+	}, a, values)
 }
 
 // scatter sets a[i, index[i, k]] to src[i, k].
 func (s *Scope) scatter(a, index, src Tensor) {
-	var out C.tensor
-	C.atg_scatter_(&out, a.c, 1, index.c, src.c)
-	s.inPlace("scatter", out, a, index, src)
+	s.inPlace("scatter", func(out *C.tensor) { C.atg_scatter_(out, a.c, 1, index.c, src.c) }, a, index, src)
 }
 
 func (s *Scope) greater(a, b Tensor) Tensor { return s.binary("greater", C.atg_gt_tensor, a, b) }
@@ -286,9 +284,7 @@ func (s *Scope) isFinite(a Tensor) Tensor { return s.unary("isFinite", C.atg_isf
 
 // cumSum adds along the rows of a [n, V].
 func (s *Scope) cumSum(a Tensor) Tensor {
-	var out C.tensor
-	C.atg_cumsum(&out, a.c, 1, C.int(a.DType()))
-	return s.own("cumSum", out, a)
+	return s.result("cumSum", func(out *C.tensor) { C.atg_cumsum(out, a.c, 1, C.int(a.DType())) }, a)
 }
 
 // sumRows is the sum of each row of a [n, V], [n, 1]; sumColumns is the sum of each column, [1, V].
@@ -296,9 +292,9 @@ func (s *Scope) sumRows(a Tensor) Tensor    { return s.sumOver(a, 1) }
 func (s *Scope) sumColumns(a Tensor) Tensor { return s.sumOver(a, 0) }
 
 func (s *Scope) sumOver(a Tensor, dim C.int64_t) Tensor {
-	var out C.tensor
-	C.atg_sum_dim_intlist(&out, a.c, &dim, 1, 1, C.int(a.DType()))
-	return s.own("sumOver", out, a)
+	return s.result("sumOver", func(out *C.tensor) {
+		C.atg_sum_dim_intlist(out, a.c, &dim, 1, 1, C.int(a.DType()))
+	}, a)
 }
 
 const (
@@ -308,14 +304,14 @@ const (
 
 // reduce is the minimum or maximum of each row of a [n, V], [n, 1].
 func (s *Scope) reduce(a Tensor, what int) Tensor {
-	var out C.tensor
 	d := C.int64_t(1)
-	if what == minimum {
-		C.atg_amin(&out, a.c, &d, 1, 1)
-	} else {
-		C.atg_amax(&out, a.c, &d, 1, 1)
-	}
-	return s.own("reduce", out, a)
+	return s.result("reduce", func(out *C.tensor) {
+		if what == minimum {
+			C.atg_amin(out, a.c, &d, 1, 1)
+		} else {
+			C.atg_amax(out, a.c, &d, 1, 1)
+		}
+	}, a)
 }
 
 // sortDown sorts each row of a [n, V], the largest first, equals in their order, and also returns the indices.

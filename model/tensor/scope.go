@@ -211,6 +211,22 @@ func (s *Scope) own(op string, c C.tensor, args ...Tensor) Tensor {
 	return Tensor{c}
 }
 
+// result is the tensor of an operation that writes its handle; args are what an error is about.
+func (s *Scope) result(op string, write func(out *C.tensor), args ...Tensor) Tensor {
+	var out C.tensor
+	write(&out)
+	return s.own(op, out, args...)
+}
+
+// inPlace is an operation on one of its arguments, of which libtorch returns a second handle.
+func (s *Scope) inPlace(op string, write func(out *C.tensor), args ...Tensor) {
+	var out C.tensor
+	if write(&out); out == nil {
+		s.fail(op, args...)
+	}
+	C.at_free(out)
+}
+
 func (s *Scope) fail(op string, args ...Tensor) {
 	text, ok := lastError()
 	if !ok {

@@ -18,54 +18,42 @@ func (s *Scope) Clone(a Tensor) Tensor {
 
 // View gives a another shape over the same memory; one size may be -1.
 func (s *Scope) View(a Tensor, shape ...int64) Tensor {
-	var out C.tensor
 	dims, n := cdims(shape)
-	C.atg_view(&out, a.c, dims, C.int(n))
-	return s.own("View", out, a)
+	return s.result("View", func(out *C.tensor) { C.atg_view(out, a.c, dims, C.int(n)) }, a)
 }
 
 // Reshape is [Scope.View] that copies if necessary.
 func (s *Scope) Reshape(a Tensor, shape ...int64) Tensor {
-	var out C.tensor
 	dims, n := cdims(shape)
-	C.atg_reshape(&out, a.c, dims, C.int(n))
-	return s.own("Reshape", out, a)
+	return s.result("Reshape", func(out *C.tensor) { C.atg_reshape(out, a.c, dims, C.int(n)) }, a)
 }
 
 // Permute reorders the dimensions.
 func (s *Scope) Permute(a Tensor, order ...int64) Tensor {
-	var out C.tensor
 	dims, n := cdims(order)
-	C.atg_permute(&out, a.c, dims, C.int(n))
-	return s.own("Permute", out, a)
+	return s.result("Permute", func(out *C.tensor) { C.atg_permute(out, a.c, dims, C.int(n)) }, a)
 }
 
 // Transpose swaps two dimensions.
 func (s *Scope) Transpose(a Tensor, i, j int) Tensor {
-	var out C.tensor
-	C.atg_transpose(&out, a.c, C.int64_t(i), C.int64_t(j))
-	return s.own("Transpose", out, a)
+	return s.result("Transpose", func(out *C.tensor) { C.atg_transpose(out, a.c, C.int64_t(i), C.int64_t(j)) }, a)
 }
 
 // Unsqueeze inserts a dimension of size 1.
 func (s *Scope) Unsqueeze(a Tensor, dim int) Tensor {
-	var out C.tensor
-	C.atg_unsqueeze(&out, a.c, C.int64_t(dim))
-	return s.own("Unsqueeze", out, a)
+	return s.result("Unsqueeze", func(out *C.tensor) { C.atg_unsqueeze(out, a.c, C.int64_t(dim)) }, a)
 }
 
 // Narrow is the slice [start, start+length) of dimension dim, over the same memory.
 func (s *Scope) Narrow(a Tensor, dim int, start, length int64) Tensor {
-	var out C.tensor
-	C.atg_narrow(&out, a.c, C.int64_t(dim), C.int64_t(start), C.int64_t(length))
-	return s.own("Narrow", out, a)
+	return s.result("Narrow", func(out *C.tensor) {
+		C.atg_narrow(out, a.c, C.int64_t(dim), C.int64_t(start), C.int64_t(length))
+	}, a)
 }
 
 // Select is slice i of dimension dim, which disappears.
 func (s *Scope) Select(a Tensor, dim int, i int64) Tensor {
-	var out C.tensor
-	C.atg_select(&out, a.c, C.int64_t(dim), C.int64_t(i))
-	return s.own("Select", out, a)
+	return s.result("Select", func(out *C.tensor) { C.atg_select(out, a.c, C.int64_t(dim), C.int64_t(i)) }, a)
 }
 
 // Unbind splits dimension dim into its slices.
@@ -84,9 +72,9 @@ func (s *Scope) Unbind(a Tensor, dim int) []Tensor {
 
 // Cat joins tensors along dimension dim.
 func (s *Scope) Cat(dim int, parts ...Tensor) Tensor {
-	var out C.tensor
-	C.atg_cat(&out, handles(parts), C.int(len(parts)), C.int64_t(dim))
-	return s.own("Cat", out, parts...)
+	return s.result("Cat", func(out *C.tensor) {
+		C.atg_cat(out, handles(parts), C.int(len(parts)), C.int64_t(dim))
+	}, parts...)
 }
 
 func handles(ts []Tensor) *C.tensor { return (*C.tensor)(unsafe.Pointer(unsafe.SliceData(ts))) }

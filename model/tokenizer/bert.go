@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The properties of a code point that BERT's normalizer and pre-tokenizer use. The reference mixes several versions of
@@ -85,12 +87,7 @@ func (b *bertNormalizer) normalize(text string) string {
 			out = utf8.AppendRune(out, r)
 		case flags&bertAccent != 0:
 		case r >= hangulFirst && r <= hangulLast:
-			i := r - hangulFirst
-			out = utf8.AppendRune(out, 0x1100+i/588)
-			out = utf8.AppendRune(out, 0x1161+i%588/28)
-			if t := i % 28; t > 0 {
-				out = utf8.AppendRune(out, 0x11a7+t)
-			}
+			out = norm.NFD.AppendString(out, string(r))
 		default:
 			if folded, ok := b.folded[r]; ok {
 				out = append(out, folded...)
@@ -105,7 +102,7 @@ func (b *bertNormalizer) normalize(text string) string {
 	return string(out)
 }
 
-// Arithmetic decomposes Hangul syllables into their letters (Unicode 16, 3.12).
+// Hangul syllables, which become their letters.
 const hangulFirst, hangulLast = 0xac00, 0xd7a3
 
 // nextBertWord returns the first word of a text: white space is skipped, a punctuation mark is a word.

@@ -174,12 +174,6 @@ func (m *byteLevel) encodeWord(ids []int32, word string) []int32 {
 // pieces appends the pieces of a word.
 func (m *byteLevel) pieces(ids []int32, word string) []int32 {
 	start := len(ids)
-	if m.lacks {
-		ids = m.spell(ids, word)
-	} else {
-		for i := range len(word) {
-			ids = append(ids, m.byteID[word[i]])
-		}
-	}
+	ids = m.spell(ids, word)
 	return ids[:start+m.merges.apply(ids[start:])]
 }

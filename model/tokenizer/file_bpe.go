@@ -95,13 +95,10 @@ func parseSplits(raw json.RawMessage) (Split, error) {
 		return "", fmt.Errorf("a Sequence of %d is not supported (supported: Split and ByteLevel)", len(sequence.PreTokenizers))
 	}
 	var split struct {
-		Type    string `json:"type"`
-		Pattern struct {
-			Regex  *string `json:"Regex"`
-			String *string `json:"String"`
-		} `json:"pattern"`
-		Behavior string `json:"behavior"`
-		Invert   bool   `json:"invert"`
+		Type     string  `json:"type"`
+		Pattern  pattern `json:"pattern"`
+		Behavior string  `json:"behavior"`
+		Invert   bool    `json:"invert"`
 	}
 	first, err := typeOf(sequence.PreTokenizers[0])
 	if err != nil {

@@ -56,13 +56,17 @@ func (t *Tokenizer) parseByteFallback(file *tokenizerFile, settings *bpeSettings
 
 // step is one element of a decoder's Sequence, with the settings of the known elements.
 type step struct {
-	Type    string `json:"type"`
-	Pattern *struct {
-		String *string `json:"String"`
-	} `json:"pattern"`
-	Content *string `json:"content"`
-	Start   *int    `json:"start"`
-	Stop    *int    `json:"stop"`
+	Type    string   `json:"type"`
+	Pattern *pattern `json:"pattern"`
+	Content *string  `json:"content"`
+	Start   *int     `json:"start"`
+	Stop    *int     `json:"stop"`
+}
+
+// pattern is what a step looks for.
+type pattern struct {
+	String *string `json:"String"`
+	Regex  *string `json:"Regex"`
 }
 
 func (s step) replaces(from, to string) bool {
@@ -109,14 +113,12 @@ func parseBlanks(raw json.RawMessage) (n normalizer, before prepend, err error) 
 // splitsBlanks recognises Gemma's split after spaces, of which the normalizer has left none.
 func splitsBlanks(raw json.RawMessage) bool {
 	var s struct {
-		Type    string `json:"type"`
-		Pattern struct {
-			String string `json:"String"`
-		} `json:"pattern"`
-		Behavior string `json:"behavior"`
-		Invert   bool   `json:"invert"`
+		Type     string            `json:"type"`
+		Pattern  map[string]string `json:"pattern"`
+		Behavior string            `json:"behavior"`
+		Invert   bool              `json:"invert"`
 	}
-	return strict(raw, &s) == nil && s.Type == "Split" && s.Pattern.String == " " && !s.Invert
+	return strict(raw, &s) == nil && s.Type == "Split" && s.Pattern["String"] == " " && !s.Invert
 }
 
 func parseMetaspace(raw json.RawMessage) (is bool, before prepend, err error) {

@@ -1,10 +1,10 @@
 package tokenizer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"popri/internal/quote"
 )
@@ -44,7 +44,7 @@ func (t *Tokenizer) parseUnigram(file *tokenizerFile, added []AddedToken) error 
 		if b, ok := byteOfFallback(piece); ok && model.ByteFallback {
 			return string([]byte{b})
 		}
-		return string(bytes.ReplaceAll([]byte(piece), []byte(mark), []byte(" ")))
+		return strings.ReplaceAll(piece, mark, " ")
 	}
 	if t.vocab, err = newVocabulary(model.Vocab.ids, added, bytesOf); err != nil {
 		return err
@@ -92,17 +92,14 @@ func parseNormalizer(raw json.RawMessage, outer bool) (normalizer, error) {
 		return nil, err
 	}
 	var s struct {
-		Type     string  `json:"type"`
-		Charsmap *string `json:"precompiled_charsmap"`
-		Prepend  string  `json:"prepend"`
-		Pattern  struct {
-			String *string `json:"String"`
-			Regex  *string `json:"Regex"`
-		} `json:"pattern"`
-		Content string            `json:"content"`
-		Left    bool              `json:"strip_left"`
-		Right   bool              `json:"strip_right"`
-		List    []json.RawMessage `json:"normalizers"`
+		Type     string            `json:"type"`
+		Charsmap *string           `json:"precompiled_charsmap"`
+		Prepend  string            `json:"prepend"`
+		Pattern  pattern           `json:"pattern"`
+		Content  string            `json:"content"`
+		Left     bool              `json:"strip_left"`
+		Right    bool              `json:"strip_right"`
+		List     []json.RawMessage `json:"normalizers"`
 	}
 	if err := strict(raw, &s); err != nil {
 		return nil, err

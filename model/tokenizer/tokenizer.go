@@ -22,8 +22,6 @@ type Tokenizer struct {
 // A model turns a part of a text without added tokens into ids. start says that the part begins the text.
 type model interface {
 	encode(ids []int32, text string, start bool) []int32
-	// words calls visit for the words of a part, before they are divided into pieces.
-	words(text string, visit func(string))
 }
 
 // Encode returns the ids of text. Added tokens inside the text are recognised; the template's ids (such as a token for
@@ -139,9 +137,4 @@ func (t *Tokenizer) named(configured string, customary ...string) (int32, bool) 
 		}
 	}
 	return 0, false
-}
-
-// splitWords calls visit for the words of a text, which pieces never cross; added tokens are left out.
-func (t *Tokenizer) splitWords(text string, visit func(string)) {
-	t.parts(text, func(part string, _ bool) { t.model.words(part, visit) }, func(AddedToken) {})
 }

@@ -81,7 +81,9 @@ func checkText(t *testing.T, tokenizer *Tokenizer, text string) {
 		t.Errorf("%q: %v, then %v", text, ids, again)
 	}
 	var words strings.Builder
-	tokenizer.splitWords(text, func(word string) { words.WriteString(word) })
+	tokenizer.parts(text, func(part string, _ bool) {
+		tokenizer.model.(*byteLevel).words(part, func(word string) { words.WriteString(word) })
+	}, func(AddedToken) {})
 	if !strings.Contains(text, "<|") && words.String() != text {
 		t.Errorf("%q: words make %q", text, words.String())
 	}

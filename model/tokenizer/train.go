@@ -37,13 +37,14 @@ func TrainBPE(texts iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 		return nil, err
 	}
 	counts := map[string]int64{}
-	for text := range texts {
-		blank.splitWords(text, func(word string) {
-			if _, known := counts[word]; !known {
-				word = strings.Clone(word) // a key must not hold the whole text
-			}
-			counts[word]++
-		})
+	count := func(word string) {
+		if _, known := counts[word]; !known {
+			word = strings.Clone(word) // a key must not hold the whole text
+		}
+		counts[word]++
+	}
+	for text := range texts { // added tokens are left out
+		blank.parts(text, func(part string, _ bool) { blank.model.(*byteLevel).words(part, count) }, func(AddedToken) {})
 	}
 	pieces, pairs := learn(counts, opt.VocabSize-len(opt.SpecialTokens))
 	return assemble(pieces, pairs, opt.SpecialTokens)

@@ -61,10 +61,6 @@ func (m *unigram) encode(ids []int32, text string, start bool) []int32 {
 	return ids
 }
 
-func (m *unigram) words(text string, visit func(string)) {
-	cutAll(m.cutters, piece{text: text}, func(p piece) { visit(p.text) })
-}
-
 // step is the best path to a position in a word: its score and its last piece.
 type pathStep struct {
 	score float64

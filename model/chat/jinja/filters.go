@@ -81,9 +81,7 @@ func absolute(_ *state, v Value, a args) Value {
 
 func attr(in *state, v Value, a args) Value {
 	of, _ := a.given("attr", "name")
-	if u, ok := v.(undefined); ok {
-		fail("%s is undefined", u.what)
-	}
+	defined(v)
 	if m, ok := in.own(v, textOf("attr", of[0])); ok {
 		return m
 	}

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -191,11 +192,7 @@ func (m *macro) further(s *scope, a args) {
 	more := NewDict()
 	for i, k := range a.named.keys {
 		n := k.(string)
-		known := n == "caller" && m.used["caller"]
-		for _, p := range m.names {
-			known = known || p == n
-		}
-		if !known {
+		if !(n == "caller" && m.used["caller"]) && !slices.Contains(m.names, n) {
 			more.Set(k, a.named.values[i])
 		}
 	}
@@ -236,9 +233,8 @@ func (in *state) call(f Value, a args) Value {
 		return v
 	case *loopState:
 		return f.again(in, a)
-	case undefined:
-		fail("%s is undefined", f.what)
 	}
+	defined(f)
 	fail("%s cannot be called", typeName(f))
 	return nil
 }
@@ -354,12 +350,10 @@ func (l *loopState) attribute(in *state, n string) Value {
 
 // functions are Jinja's own.
 var functions = map[string]*Function{
-	"range": {Name: "range", call: func(in *state, a args) Value { return in.rangeOf(a) }},
-	"dict":  {Name: "dict", call: func(in *state, a args) Value { return dictOf(a) }},
-	"namespace": {Name: "namespace", call: func(in *state, a args) Value {
-		return namespace{dictOf(a)}
-	}},
-	"joiner": absent("joiner"), "lipsum": absent("lipsum"), "cycler": absent("cycler"), "self": absent("self"),
+	"range":     {Name: "range", call: func(in *state, a args) Value { return in.rangeOf(a) }},
+	"dict":      {Name: "dict", call: func(in *state, a args) Value { return dictOf(a) }},
+	"namespace": {Name: "namespace", call: func(in *state, a args) Value { return namespace{dictOf(a)} }},
+	"joiner":    absent("joiner"), "lipsum": absent("lipsum"), "cycler": absent("cycler"), "self": absent("self"),
 }
 
 // absent is a function that Jinja has.

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,14 +35,7 @@ func (t token) is(op string) bool { return t.kind == operator && t.text == op }
 
 // named reports whether the token is one of the given names.
 func (t token) named(names ...string) bool {
-	if t.kind == name {
-		for _, n := range names {
-			if t.text == n {
-				return true
-			}
-		}
-	}
-	return false
+	return t.kind == name && slices.Contains(names, t.text)
 }
 
 func (t token) String() string {
@@ -100,10 +94,8 @@ func (l *lexer) advance(n int) {
 func (l *lexer) root() {
 	rest := l.source[l.at:]
 	i := 0
-	for ; i < len(rest); i++ {
-		if rest[i] == '{' && i+1 < len(rest) && strings.IndexByte("{%#", rest[i+1]) >= 0 {
-			break
-		}
+	for i < len(rest) && (rest[i] != '{' || i+1 == len(rest) || strings.IndexByte("{%#", rest[i+1]) < 0) {
+		i++
 	}
 	if i == len(rest) {
 		l.add(data, rest)

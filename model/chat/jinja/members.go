@@ -9,9 +9,7 @@ import (
 
 // attribute is v.n: a method or a member of Python's, and if there is none, the item of that name.
 func (in *state) attribute(v Value, n string) Value {
-	if u, ok := v.(undefined); ok {
-		fail("%s is undefined", u.what)
-	}
+	defined(v)
 	if m, ok := in.own(v, n); ok {
 		return m
 	}
@@ -25,10 +23,9 @@ func (in *state) attribute(v Value, n string) Value {
 
 // item is v[key]; of a text for which there is no item, the method of that name.
 func (in *state) item(v, key Value) Value {
+	defined(v)
 	i, _, whole, isNumber := number(key)
 	switch of := plain(v).(type) {
-	case undefined:
-		fail("%s is undefined", of.what)
 	case *Dict:
 		if x, ok := of.Get(key); ok {
 			return x

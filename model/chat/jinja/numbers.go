@@ -16,9 +16,8 @@ func toInt(in *state, v Value, a args) Value {
 	if has[1] {
 		base = wholeOf("int", of[1])
 	}
+	defined(v)
 	switch x := plain(v).(type) {
-	case undefined:
-		fail("%s is undefined", x.what)
 	case bool:
 		return integerOf(x)
 	case int64:
@@ -78,9 +77,7 @@ func toFloat(_ *state, v Value, a args) Value {
 	if _, f, _, ok := number(v); ok {
 		return f
 	}
-	if u, ok := v.(undefined); ok {
-		fail("%s is undefined", u.what)
-	}
+	defined(v)
 	return of[0]
 }
 

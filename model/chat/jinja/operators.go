@@ -103,11 +103,8 @@ func arithmetic(op string) func(in *state, a, b Value) Value {
 		ai, af, aw, ok := number(a)
 		bi, bf, bw, too := number(b)
 		if !ok || !too {
-			for _, v := range []Value{a, b} {
-				if u, ok := v.(undefined); ok {
-					fail("%s is undefined", u.what)
-				}
-			}
+			defined(a)
+			defined(b)
 			fail("%s %s %s cannot be computed", typeName(a), op, typeName(b))
 		}
 		if bf == 0 && strings.ContainsAny(op, "/%") {

@@ -173,12 +173,7 @@ func (a args) given(function string, parameters ...string) (of []Value, has []bo
 		of[i], has[i] = v, true
 	}
 	for i, k := range a.named.keys {
-		at := -1
-		for j, n := range parameters {
-			if n == k {
-				at = j
-			}
-		}
+		at := slices.IndexFunc(parameters, func(n string) bool { return n == k })
 		if at < 0 || has[at] {
 			fail("%s takes no argument %v, or has it already", function, k)
 		}

@@ -111,6 +111,13 @@ type namespace struct{ *Dict }
 // undefined is a name or a member that is not there.
 type undefined struct{ what string }
 
+// defined fails for an undefined value.
+func defined(v Value) {
+	if u, ok := v.(undefined); ok {
+		fail("%s is undefined", u.what)
+	}
+}
+
 // safe is a text that the filter safe was applied to: what + adds to it is escaped for HTML.
 type safe string
 

@@ -167,19 +167,13 @@ func (e *Encoder) Encode(texts []string) (embedding.Matrix, error) {
 			ids[i] = e.folder.IDs(texts[i])
 		}
 	})
-	order := numeric.SortedIndices(len(texts), func(a, b int) int { return len(ids[b]) - len(ids[a]) })
-	var batches [][]int
-	for len(order) > 0 {
-		n := min(len(order), max(1, batchTokens/max(1, len(ids[order[0]]))))
-		if columns := e.columns(len(ids[order[0]])); !e.dense {
-			n = min(len(order), max(1, batchTokens/columns))
-			if other := slices.IndexFunc(order[:n], func(i int) bool { return e.columns(len(ids[i])) != columns }); other > 0 {
-				n = other
-			}
+	batches := numeric.ByLength(len(texts), func(i int) int { return len(ids[i]) }, func(count, longest, shortest int) bool {
+		if e.dense {
+			return count*max(1, longest) <= batchTokens
 		}
-		batches = append(batches, order[:n])
-		order = order[n:]
-	}
+		columns := e.columns(longest)
+		return count*columns <= batchTokens && e.columns(shortest) == columns
+	})
 	err := tensor.Parallel(len(batches), func(i int, s *tensor.Scope) error {
 		return e.batch(s, batches[i], ids, out)
 	})
