@@ -15,11 +15,7 @@ import (
 // Compare writes one page at path that shows several runs side by side: guarantees, results, overlaid curves, and the
 // settings in which they differ. Runs without a title are numbered.
 func Compare(path string, runs []Report) error {
-	p, err := newComparison(runs)
-	if err != nil {
-		return fmt.Errorf("report: %s: %w", path, err)
-	}
-	return writePage(path, "compare", p)
+	return writePage(path, "compare", newComparison(runs))
 }
 
 type comparison struct {
@@ -58,7 +54,7 @@ type cell struct {
 	Best       bool
 }
 
-func newComparison(runs []Report) (*comparison, error) {
+func newComparison(runs []Report) *comparison {
 	runs = slices.Clone(runs)
 	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: quote.Count(len(runs), "run", "")}
 	for i := range runs {
@@ -114,11 +110,12 @@ func newComparison(runs []Report) (*comparison, error) {
 	}
 
 	p.differences(titles, runs)
-	return p, p.curves(titles, runs)
+	p.curves(titles, runs)
+	return p
 }
 
 // curves draws one line for each run in each plot that all share: the first of the plot's figures.
-func (p *comparison) curves(titles []string, runs []Report) error {
+func (p *comparison) curves(titles []string, runs []Report) {
 	for _, plot := range sharedPlots(runs) {
 		var lines []line
 		for i, r := range runs {
@@ -128,17 +125,11 @@ func (p *comparison) curves(titles []string, runs []Report) error {
 		if len(plot.Lines) > 1 {
 			title += ", " + plot.Lines[0].Name
 		}
-		fig, ok, err := drawPlot(title, lines, plotOptions{width: curveWidth, height: curveHeight,
-			xLabel: "round", percent: plot.Percent})
-		if err != nil {
-			return fmt.Errorf("curve %q: %w", plot.Title, err)
-		}
-		if ok {
-			fig.Note = plot.Note
+		options := plotOptions{width: curveWidth, height: curveHeight, xLabel: "round", percent: plot.Percent}
+		if fig := drawPlot(title, plot.Note, lines, options); fig.Drawing != "" {
 			p.Curves = append(p.Curves, fig)
 		}
 	}
-	return nil
 }
 
 // differences lists the settings in which the runs differ.

@@ -106,11 +106,7 @@ type GridRungRow struct {
 
 // WriteGrid writes the page of an ablation.
 func WriteGrid(path string, g Grid) error {
-	p, err := newGridPage(g)
-	if err != nil {
-		return fmt.Errorf("report: %s: %w", path, err)
-	}
-	return writePage(path, "grid", p)
+	return writePage(path, "grid", newGridPage(g))
 }
 
 // gridPage is the input of the template.
@@ -128,7 +124,6 @@ type gridPage struct {
 	Rows     []gridRow
 	Paired   string // the figure of which rows have a difference to the default; "" for none
 	Figure   figure // without JavaScript
-	HasFig   bool
 	Sections []settingSection
 }
 
@@ -155,7 +150,7 @@ type gridRow struct {
 
 type gridCell struct{ Text, Small string }
 
-func newGridPage(g Grid) (*gridPage, error) {
+func newGridPage(g Grid) *gridPage {
 	g = g.visible()
 	p := &gridPage{Style: template.CSS(StyleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
 		Data: gridData{g.Axes, g.Seeds, g.Figures, g.Cells, halfWidths(len(g.Seeds))}}
@@ -175,9 +170,7 @@ func newGridPage(g Grid) (*gridPage, error) {
 		p.Status, p.Open = fmt.Sprintf("%d of %d runs failed", failed, runs), true
 	}
 	p.table()
-	if err := p.draw(); err != nil {
-		return nil, err
-	}
+	p.draw()
 	p.Headline = p.headline()
 	if g.Together != "" {
 		p.Tiles = append(p.Tiles, tile{"All runs together", g.Together, "the price of choosing among them"})
@@ -185,7 +178,7 @@ func newGridPage(g Grid) (*gridPage, error) {
 	p.Tiles = append(p.Tiles, tile{"Settings", count(len(g.Cells)), "combinations of values"},
 		tile{"Runs", count(runs), quote.Count(len(g.Seeds), "seed", "") + " each"})
 	p.Sections = sectionsOf(g.Settings)
-	return p, nil
+	return p
 }
 
 // linkable are the names of folders that a link can lead to as they are. Names of runs' folders are made so.

@@ -11,10 +11,10 @@ import (
 )
 
 // draw draws the first figure of all combinations, for paper and for readers without JavaScript.
-func (p *gridPage) draw() (err error) {
+func (p *gridPage) draw() {
 	g := p.Grid
 	if len(g.Figures) == 0 {
-		return nil
+		return
 	}
 	f := g.Figures[0]
 	// A line between values that are not numbers would mean nothing.
@@ -28,7 +28,7 @@ func (p *gridPage) draw() (err error) {
 		text := strings.Join(g.valuesOf(c), ", ")
 		opt.ticks = append(opt.ticks, plot.Tick{Value: float64(i), Label: clean(shorten(text, 16))})
 		means.x, means.y = append(means.x, float64(i)), append(means.y, f.Scale*mean)
-		if len(values) > 1 {
+		if len(values) > 1 && finite(f.Scale*sd) {
 			opt.whiskers = append(opt.whiskers,
 				whisker{float64(i), f.Scale * mean, f.Scale * (mean - sd), f.Scale * (mean + sd)})
 		}
@@ -44,8 +44,7 @@ func (p *gridPage) draw() (err error) {
 	if n := len(opt.ticks); n > 0 {
 		opt.ticks = append(opt.ticks, plot.Tick{Value: -0.4}, plot.Tick{Value: float64(n) - 0.6})
 	}
-	p.Figure, p.HasFig, err = drawPlot(f.head(), slices.Clip(lines), opt)
-	return err
+	p.Figure = drawPlot(f.head(), "", lines, opt)
 }
 
 // spread returns mean and standard deviation (n−1) of the finite figures; NaN of none.

@@ -131,11 +131,7 @@ func TestGridHeadline(t *testing.T) {
 			}
 			g.Cells = append(g.Cells, c)
 		}
-		p, err := newGridPage(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p.Headline
+		return newGridPage(g).Headline
 	}
 	better := [2][]float64{{0.20, 0.22, 0.21}, {0.30, 0.32, 0.31}}
 	for _, c := range []struct {

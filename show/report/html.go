@@ -27,10 +27,7 @@ var pages = template.Must(template.New("page").Parse(pageSource))
 func Write(path string, r Report) error { return write(path, r, maxEmbedded) }
 
 func write(path string, r Report, limit int) error {
-	p, err := newPage(r)
-	if err != nil {
-		return fmt.Errorf("report: %s: %w", path, err)
-	}
+	p := newPage(r)
 	if err := p.texts(path, r.Texts, limit); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
@@ -128,7 +125,7 @@ type settingRow struct {
 	Changed             bool
 }
 
-func newPage(r Report) (*page, error) {
+func newPage(r Report) *page {
 	r.readable()
 	p := &page{Style: template.CSS(StyleSheet), Script: pageScript, Report: r, Status: "complete"}
 	if r.Interrupted != "" {
@@ -142,19 +139,15 @@ func newPage(r Report) (*page, error) {
 	}
 	p.Facts = r.Privacy.facts()
 	p.results(r.Results, r.Main)
-	if err := p.rounds(r); err != nil {
-		return nil, err
-	}
-	if err := p.views(r.Views); err != nil {
-		return nil, err
-	}
+	p.rounds(r)
+	p.views(r.Views)
 	p.samples(r.Samples)
 	p.stages(r.Stages)
 	p.Sections = sectionsOf(r.Settings)
 	p.first(r)
 	first := min(2, len(r.Privacy.Statement))
 	p.Guarantee, p.Long = strings.Join(r.Privacy.Statement[:first], " "), r.Privacy.Statement[first:]
-	return p, nil
+	return p
 }
 
 // results fills the table and the track, a scale of the accuracy, or else the perplexity, for all rows.

@@ -3,6 +3,7 @@ package report
 import (
 	_ "embed"
 	"fmt"
+	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -18,30 +19,23 @@ var SaveScript string
 
 // PlotRounds draws a plot of a method's rounds as HTML, "" if none of its figures is known. budget is the run's ε, 0 if
 // it is not known.
-func PlotRounds(p series.Plot, rounds []series.Round, budget float64) (string, error) {
+func PlotRounds(p series.Plot, rounds []series.Round, budget float64) string {
 	list := numeric.Map(rounds, func(r series.Round) Round { return Round{Figures: r} })
-	fig, ok, err := drawRounds(p, list, budget)
-	if err != nil || !ok {
-		return "", err
-	}
-	return fig.html()
+	return drawRounds(p, list, budget).html()
 }
 
 // PlotCurve draws one line without marks at its points as HTML, "" if it has no finite point.
-func PlotCurve(title, note, xLabel string, x, y []float64) (string, error) {
-	fig, ok, err := drawPlot(title, []line{{x: x, y: y, bare: true}},
-		plotOptions{width: curveWidth, height: curveHeight, xLabel: xLabel})
-	if err != nil || !ok {
-		return "", err
-	}
-	fig.Note = note
-	return fig.html()
+func PlotCurve(title, note, xLabel string, x, y []float64) string {
+	return drawPlot(title, note, []line{{x: x, y: y, bare: true}},
+		plotOptions{width: curveWidth, height: curveHeight, xLabel: xLabel}).html()
 }
 
-func (f figure) html() (string, error) {
+func (f figure) html() string {
 	var b strings.Builder
-	err := pages.ExecuteTemplate(&b, "figure", f)
-	return b.String(), err
+	if f.Drawing != "" {
+		template.Must(pages, pages.ExecuteTemplate(&b, "figure", f))
+	}
+	return b.String()
 }
 
 // RoundTable is the table of the rounds' figures: those that some round has.
@@ -64,27 +58,22 @@ func RoundTable(set series.Set, rounds []series.Round) (head []string, rows [][]
 	return head, rows
 }
 
-// drawRounds draws a plot of the rounds; ok is false if none of its figures is known.
-func drawRounds(plot series.Plot, rounds []Round, budget float64) (fig figure, ok bool, err error) {
+// drawRounds draws a plot of the rounds, and nothing if none of its figures is known.
+func drawRounds(plot series.Plot, rounds []Round, budget float64) figure {
 	var lines []line
 	for i, l := range plot.Lines {
 		lines = append(lines, takeLine(l.Name, rounds, l.Key, i))
 	}
 	if !slices.ContainsFunc(lines, func(l line) bool { return slices.ContainsFunc(l.y, finite) }) {
-		return fig, false, nil
+		return figure{}
 	}
 	if plot.Budget && budget > 0 && finite(budget) {
 		first, last := float64(rounds[0].Figures.Number), float64(rounds[len(rounds)-1].Figures.Number)
 		lines = append(lines, line{name: "budget", index: 1, dashed: true, x: []float64{first, last},
 			y: []float64{budget, budget}})
 	}
-	options := plotOptions{width: curveWidth, height: curveHeight, xLabel: "round", percent: plot.Percent,
-		fromZero: plot.Budget, bound: plot.Budget}
-	if fig, ok, err = drawPlot(plot.Title, lines, options); err != nil {
-		return fig, false, fmt.Errorf("curve %q: %w", plot.Title, err)
-	}
-	fig.Note = plot.Note
-	return fig, ok, nil
+	return drawPlot(plot.Title, plot.Note, lines, plotOptions{width: curveWidth, height: curveHeight, xLabel: "round",
+		percent: plot.Percent, fromZero: plot.Budget, bound: plot.Budget})
 }
 
 const (
@@ -108,7 +97,7 @@ func Figure(s series.Series, v float64) string {
 	return fixed(v, s.Decimals)
 }
 
-// takeLine removes a figure of the rounds from a list and returns it.
+// takeLine is a figure of the rounds as a line.
 func takeLine(name string, rounds []Round, key string, index int) line {
 	l := line{name: name, index: index}
 	for _, r := range rounds {
@@ -118,16 +107,12 @@ func takeLine(name string, rounds []Round, key string, index int) line {
 	return l
 }
 
-func (p *page) rounds(r Report) error {
+func (p *page) rounds(r Report) {
 	if len(r.Rounds) == 0 {
-		return nil
+		return
 	}
 	for _, plot := range r.Series.Plots {
-		fig, ok, err := drawRounds(plot, r.Rounds, r.Privacy.Epsilon)
-		if err != nil {
-			return err
-		}
-		if ok {
+		if fig := drawRounds(plot, r.Rounds, r.Privacy.Epsilon); fig.Drawing != "" {
 			p.Curves = append(p.Curves, fig)
 		}
 	}
@@ -143,7 +128,6 @@ func (p *page) rounds(r Report) error {
 		p.Rounds = append(p.Rounds, roundRow{cells, r.Rounds[i].Selected})
 		p.HasSelected = p.HasSelected || r.Rounds[i].Selected
 	}
-	return nil
 }
 
 // mostViews is the number of rounds whose samples are drawn.
@@ -166,7 +150,7 @@ func Views(rounds, selected int) (chosen []int) {
 }
 
 // views draws the samples of some rounds, all to the same scale.
-func (p *page) views(list []View) error {
+func (p *page) views(list []View) {
 	var left, right, low, high float64
 	for _, v := range list {
 		for _, at := range append([][2]float64{{2 * v.Reference[0], 2 * v.Reference[1]},
@@ -192,15 +176,8 @@ func (p *page) views(list []View) error {
 			lines = append(lines, ellipse)
 		}
 		ticks, _, _ := niceTicks(left, right, false)
-		fig, ok, err := drawPlot(fmt.Sprintf("Samples of round %d", v.Round), lines,
+		p.Views = append(p.Views, drawPlot(fmt.Sprintf("Samples of round %d", v.Round), "", lines,
 			plotOptions{width: curveWidth, height: curveWidth * 0.75, ticks: ticks,
-				bounds: &[4]float64{left, right, low, high}})
-		if err != nil {
-			return fmt.Errorf("samples of round %d: %w", v.Round, err)
-		}
-		if ok {
-			p.Views = append(p.Views, fig)
-		}
+				bounds: &[4]float64{left, right, low, high}}))
 	}
-	return nil
 }

@@ -71,8 +71,8 @@ type figure struct {
 	Title   string
 	Note    string
 	Legend  []legendEntry
-	Drawing template.HTML
-	Last    string // what the last point of the first line shows; "" if no point shows its value
+	Drawing template.HTML // "" if no line has a finite value
+	Last    string        // what the last point of the first line shows; "" if no point shows its value
 }
 
 type legendEntry struct {
@@ -94,28 +94,27 @@ type plotOptions struct {
 	bounds        *[4]float64 // left, right, low and high of the axes; nil: what the lines need
 }
 
-// drawPlot draws the series that have a finite value; ok is false if none has.
-func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool, err error) {
-	fig.Title = title
+// drawPlot draws the series that have a finite value.
+func drawPlot(title, note string, lines []line, opt plotOptions) figure {
+	fig := figure{Title: title, Note: note}
 	p := newPlot(opt)
 	e := extent{low: math.Inf(1), high: math.Inf(-1), left: math.Inf(1), right: math.Inf(-1)}
-	if err := addWhiskers(p, &e, opt.whiskers); err != nil {
-		return fig, false, err
+	for _, w := range opt.whiskers {
+		e.see(w.x, w.low)
+		e.see(w.x, w.high)
+		p.Add(path(plotter.XYs{{X: w.x, Y: w.low}, {X: w.x, Y: w.high}}, 0, 1.4))
 	}
 	for _, s := range lines {
 		stretches := s.stretches(&e)
 		if len(stretches) == 0 {
 			continue
 		}
-		ok = true
 		fig.Legend = append(fig.Legend, legendEntry{s.name, template.CSS("var(" + seriesVariable(s.index) + ")"),
 			s.dashed, s.points})
-		if err := s.draw(p, stretches); err != nil {
-			return fig, false, err
-		}
+		s.draw(p, stretches)
 	}
-	if !ok {
-		return fig, false, nil
+	if fig.Legend == nil {
+		return fig
 	}
 	e.setAxes(p, opt)
 
@@ -128,12 +127,10 @@ func drawPlot(title string, lines []line, opt plotOptions) (fig figure, ok bool,
 		return toX(x).Points(), (opt.height - toY(y)).Points()
 	})
 	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return fig, false, err
-	}
+	_, _ = canvas.WriteTo(&out) // never fails
 	fig.Last = last
 	fig.Drawing = inlineSVG(out.String(), title, points, opt.width, opt.height)
-	return fig, true, nil
+	return fig
 }
 
 // newPlot is an empty plot in the report's style.
@@ -192,18 +189,10 @@ func (e *extent) setAxes(p *plot.Plot, opt plotOptions) {
 	p.X.Min, p.X.Max = e.left, e.right
 }
 
-func addWhiskers(p *plot.Plot, e *extent, whiskers []whisker) error {
-	for _, w := range whiskers {
-		e.see(w.x, w.low)
-		e.see(w.x, w.high)
-		line, err := plotter.NewLine(plotter.XYs{{X: w.x, Y: w.low}, {X: w.x, Y: w.high}})
-		if err != nil {
-			return err
-		}
-		line.Color, line.Width = seriesColor(0), 1.4
-		p.Add(line)
-	}
-	return nil
+// path is a line through points, in the colour of a series.
+func path(points plotter.XYs, index int, width vg.Length, dashes ...vg.Length) *plotter.Line {
+	return &plotter.Line{XYs: points,
+		LineStyle: draw.LineStyle{Color: seriesColor(index), Width: width, Dashes: dashes}}
 }
 
 // stretches are the runs of finite values of a line.
@@ -226,33 +215,25 @@ func (s line) stretches(e *extent) (list []plotter.XYs) {
 }
 
 // draw adds a line's stretches: a path, and its points as dots where there are few.
-func (s line) draw(p *plot.Plot, stretches []plotter.XYs) error {
+func (s line) draw(p *plot.Plot, stretches []plotter.XYs) {
+	radius := vg.Length(2.6)
+	if s.points {
+		radius = 1.8
+	}
 	for _, stretch := range stretches {
-		if !s.points && len(stretch) > 1 {
-			path, err := plotter.NewLine(stretch)
-			if err != nil {
-				return err
-			}
-			path.Color, path.Width = seriesColor(s.index), 1.8
-			if s.dashed {
-				path.Width, path.Dashes = 1.2, []vg.Length{4, 3}
-			}
-			p.Add(path)
+		switch {
+		case s.points || len(stretch) < 2:
+		case s.dashed:
+			p.Add(path(stretch, s.index, 1.2, 4, 3))
+		default:
+			p.Add(path(stretch, s.index, 1.8))
 		}
 		if s.dashed || s.bare && len(stretch) > 1 {
 			continue
 		}
-		dots, err := plotter.NewScatter(stretch)
-		if err != nil {
-			return err
-		}
-		dots.GlyphStyle = draw.GlyphStyle{Color: seriesColor(s.index), Radius: 2.6, Shape: draw.CircleGlyph{}}
-		if s.points {
-			dots.Radius = 1.8
-		}
-		p.Add(dots)
+		p.Add(&plotter.Scatter{XYs: stretch,
+			GlyphStyle: draw.GlyphStyle{Color: seriesColor(s.index), Radius: radius, Shape: draw.CircleGlyph{}}})
 	}
-	return nil
 }
 
 // mostValues is the number of points of a line that tell their values: a longer one has them at even distances.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"popri/accountant/guarantee"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/show/report"
@@ -147,9 +147,7 @@ func (w *Watcher) readPrivacy() (changed bool) {
 		if f.Protects() {
 			w.privacy.Share, w.privacy.Words = f.Share()+" spent", report.Readable(f.Spending()+" "+f.Protected())
 		}
-		for _, warning := range f.Warnings() {
-			w.privacy.Warnings = append(w.privacy.Warnings, report.Readable(warning))
-		}
+		w.privacy.Warnings = numeric.Map(f.Warnings(), report.Readable)
 		w.delta = b.Delta
 	}
 	w.ledgerMark, w.ledgerTries = mark, 0
@@ -161,34 +159,21 @@ type htmlSection struct {
 }
 
 // charts draws the plots of the rounds.
-func (w *Watcher) charts() (htmlSection, error) {
-	var all strings.Builder
+func (w *Watcher) charts() (all htmlSection) {
 	for _, p := range w.about.Series.Plots {
-		fig, err := report.PlotRounds(p, w.state.rounds, w.privacy.Epsilon)
-		if err != nil {
-			return htmlSection{}, err
-		}
-		all.WriteString(fig)
+		all.HTML += report.PlotRounds(p, w.state.rounds, w.privacy.Epsilon)
 	}
-	return htmlSection{all.String()}, nil
+	return all
 }
 
 // steps draws the curves that grow within a round.
-func (w *Watcher) steps() (htmlSection, error) {
-	var all strings.Builder
-	draw := func(title, note, xLabel string, x, y []float64) error {
-		fig, err := report.PlotCurve(title, note, xLabel, x, y)
-		all.WriteString(fig)
-		return err
-	}
+func (w *Watcher) steps() (all htmlSection) {
 	for _, name := range slices.Sorted(maps.Keys(w.state.steps)) {
 		c := w.state.steps[name]
 		last := c.points[len(c.points)-1]
 		x, y := c.xy()
 		note := fmt.Sprintf("the last one %.4f", last.y)
-		if err := draw(strings.ToUpper(name)+" loss of each update", note, "update", x, y); err != nil {
-			return htmlSection{}, err
-		}
+		all.HTML += report.PlotCurve(strings.ToUpper(name)+" loss of each update", note, "update", x, y)
 	}
 	if n := len(w.state.memory.points); n > 0 {
 		x, y := w.state.memory.xy()
@@ -200,11 +185,9 @@ func (w *Watcher) steps() (htmlSection, error) {
 			}
 		}
 		note := fmt.Sprintf("GiB; now %.2f, the most %.2f", w.state.bytes/(1<<30), w.state.peak/(1<<30))
-		if err := draw("Memory", note, unit, x, y); err != nil {
-			return htmlSection{}, err
-		}
+		all.HTML += report.PlotCurve("Memory", note, unit, x, y)
 	}
-	return htmlSection{all.String()}, nil
+	return all
 }
 
 type table struct {
@@ -248,7 +231,7 @@ func (w *Watcher) set(name string, v any) error {
 
 // known is a number as JSON can hold it.
 func known(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !numeric.Finite(v) {
 		return nil
 	}
 	return &v

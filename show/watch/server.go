@@ -96,8 +96,8 @@ func (w *Watcher) stream(out http.ResponseWriter, in *http.Request) {
 	defer ticker.Stop()
 	for version, over := 0, false; ; {
 		news, newest, changed := w.since(version)
-		for _, name := range order(news) {
-			if !send("event: %s\ndata: %s\n\n", name, news[name]) { // JSON has no line ends
+		for _, name := range order {
+			if data, ok := news[name]; ok && !send("event: %s\ndata: %s\n\n", name, data) { // JSON has no line ends
 				return
 			}
 		}
@@ -119,15 +119,7 @@ func (w *Watcher) stream(out http.ResponseWriter, in *http.Request) {
 }
 
 // order is the order of the sections on the page.
-func order(news map[string][]byte) (names []string) {
-	for _, name := range []string{"problem", secHead, secStage, secPrivacy, secCharts, secSteps, secTexts, secTable,
-		secTimes} {
-		if _, ok := news[name]; ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
+var order = []string{"problem", secHead, secStage, secPrivacy, secCharts, secSteps, secTexts, secTable, secTimes}
 
 // mayStop reports whether a request may decide about the run's end, and refuses it if it may not.
 func (w *Watcher) mayStop(out http.ResponseWriter, in *http.Request) bool {

@@ -13,8 +13,7 @@ import (
 // state is what the events of a run add up to.
 type state struct {
 	last    time.Time // of the newest event
-	opened  bool      // a process has begun to work on the run,
-	closed  bool      // and has ended in order
+	closed  bool      // the process that worked on the run has ended in order
 	stopped int       // the round after which the run stopped because it was asked to; 0 if it did not
 
 	stage  stage
@@ -60,7 +59,7 @@ func (s *state) add(e eventlog.Event) {
 	round := int(e.Number("round"))
 	switch e.Name {
 	case "open":
-		s.opened, s.closed, s.stopped, s.stage = true, false, 0, stage{}
+		s.closed, s.stopped, s.stage = false, 0, stage{}
 	case "close":
 		s.closed, s.stage, s.bytes = true, stage{}, 0
 	case "stopped":

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"path/filepath"
 	"sync"
@@ -26,8 +25,6 @@ type Options struct {
 	Describe func(dir string) (About, error)
 	// Token allows anyone who sends it to request a stop; "" allows nobody.
 	Token string
-	// Every is the time between two looks at the folder; 0 is a second.
-	Every time.Duration
 }
 
 // Watcher follows a run and serves it to any number of viewers. [Watcher.Run] does the reading, once for all of them.
@@ -63,14 +60,13 @@ type section struct {
 
 // New makes a watcher.
 func New(o Options) *Watcher {
-	o.Every = cmp.Or(o.Every, time.Second)
 	return &Watcher{Options: o, over: make(chan struct{}), changed: make(chan struct{}), state: newState(), fresh: true,
 		sections: map[string]section{}, follower: eventlog.Follower{Path: filepath.Join(o.Dir, rundir.Events)}}
 }
 
-// Run looks at the folder until ctx ends.
+// Run looks at the folder each second until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
-	tick := time.NewTicker(w.Every)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		w.look(time.Now())
@@ -122,26 +118,21 @@ func (w *Watcher) read(now time.Time) error {
 	for _, s := range []struct {
 		name string
 		due  bool
-		make func() (any, error)
+		make func() any
 	}{
-		{secHead, true, func() (any, error) { return w.head(now), nil }},
-		{secStage, events, func() (any, error) { return w.state.stage, nil }},
-		{secPrivacy, fresh, func() (any, error) { return w.privacy, nil }},
-		{secCharts, fresh, func() (any, error) { return w.charts() }},
-		{secSteps, events, func() (any, error) { return w.steps() }},
-		{secTable, fresh, func() (any, error) { return w.table(), nil }},
-		{secTimes, fresh, func() (any, error) { return w.times(), nil }},
-		{secTexts, w.readTexts() || fresh, func() (any, error) { return w.texts, nil }},
+		{secHead, true, func() any { return w.head(now) }},
+		{secStage, events, func() any { return w.state.stage }},
+		{secPrivacy, fresh, func() any { return w.privacy }},
+		{secCharts, fresh, func() any { return w.charts() }},
+		{secSteps, events, func() any { return w.steps() }},
+		{secTable, fresh, func() any { return w.table() }},
+		{secTimes, fresh, func() any { return w.times() }},
+		{secTexts, w.readTexts() || fresh, func() any { return w.texts }},
 	} {
-		if !s.due {
-			continue
-		}
-		v, err := s.make()
-		if err == nil {
-			err = w.set(s.name, v)
-		}
-		if err != nil {
-			return err
+		if s.due {
+			if err := w.set(s.name, s.make()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -152,11 +143,9 @@ func (w *Watcher) read(now time.Time) error {
 func (w *Watcher) since(version int) (news map[string][]byte, newest int, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	news = map[string][]byte{}
 	for name, s := range w.sections {
 		if s.version > version {
-			if news == nil {
-				news = map[string][]byte{}
-			}
 			news[name] = s.data
 		}
 	}
