@@ -78,7 +78,10 @@ func Write(run, out string, o Options) (r Result, err error) {
 		if err := o.replaces(run, out); err != nil {
 			return r, err
 		}
-		return writeModel(run, out, facts, r, o)
+		if r.SHA256, err = copyModel(run, out); err != nil {
+			return r, err
+		}
+		return r, card{Options: o, Result: r, Facts: facts}.writeModel(run, out)
 	}
 	product, err := r.read(filepath.Join(run, rundir.Synthetic))
 	if err != nil {
@@ -94,7 +97,7 @@ func Write(run, out string, o Options) (r Result, err error) {
 	if r.SHA256, err = atomicfile.SHA256(filepath.Join(out, Data)); err != nil {
 		return r, err
 	}
-	return r, writeCard(run, out, facts, r, t, o)
+	return r, card{Options: o, Result: r, table: t, Facts: facts}.write("data", run, out)
 }
 
 // replaces refuses a folder whose card is not of this run.

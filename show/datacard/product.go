@@ -65,22 +65,17 @@ func (r *Result) read(path string) (product []row, err error) {
 }
 
 // table describes the Parquet file of the synthetic set.
-type table struct {
-	bytes, size int64 // of all cells, of the file
-	features    []feature
-}
+type table struct{ CellBytes, FileBytes int64 }
 
 // write writes the rows, without the column label where no row has one.
 func write(path string, product []row, labelled bool) (t table, err error) {
-	t.features = []feature{{"text", "string"}, {"finish", "string"}}
 	for _, r := range product {
-		t.bytes += int64(len(r.Text) + len(r.Finish) + len(r.Label))
+		t.CellBytes += int64(len(r.Text) + len(r.Finish) + len(r.Label))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return t, err
 	}
 	if labelled {
-		t.features = append(t.features, feature{"label", "string"})
 		err = atomicfile.Write(path, func(w io.Writer) error { return parquetio.Write(w, product, nil) })
 	} else {
 		plain := numeric.Map(product, func(r row) plainRow { return plainRow{r.Text, r.Finish} })
@@ -91,7 +86,7 @@ func write(path string, product []row, labelled bool) (t table, err error) {
 	}
 	info, err := os.Stat(path)
 	if err == nil {
-		t.size = info.Size()
+		t.FileBytes = info.Size()
 	}
 	return t, err
 }
