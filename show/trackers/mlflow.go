@@ -18,6 +18,7 @@ type mlflow struct {
 	session *mlflowSession
 	limits  limits
 	wake    chan struct{} // of capacity 1: something has changed
+	closing chan struct{} // closed when Close has set the end
 	done    chan struct{} // closed when the goroutine has ended
 	stop    context.CancelFunc
 
@@ -77,8 +78,8 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 	}
 	l.queue += len(run.History)
 	ctx, stop := context.WithCancel(context.Background())
-	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), done: make(chan struct{}), stop: stop,
-		queue: slices.Clip(run.History)}
+	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), closing: make(chan struct{}),
+		done: make(chan struct{}), stop: stop, queue: slices.Clip(run.History)}
 	go func() {
 		defer close(m.done)
 		m.work(ctx)
@@ -98,7 +99,10 @@ func (m *mlflow) Log(points []Point) error {
 	m.lost += len(points) - fit
 	err := m.tell()
 	m.mu.Unlock()
-	m.poke()
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has been woken already
+	}
 	return err
 }
 
@@ -111,7 +115,7 @@ func (m *mlflow) Close(end End) error {
 		patience = m.limits.lastChance
 	}
 	m.mu.Unlock()
-	m.poke()
+	close(m.closing)
 	late := time.AfterFunc(patience, m.stop)
 	<-m.done
 	late.Stop()
@@ -132,44 +136,41 @@ func (m *mlflow) tell() error {
 	return err
 }
 
-func (m *mlflow) poke() {
-	select {
-	case m.wake <- struct{}{}:
-	default: // it has been woken already
-	}
-}
-
 // work sends until the run has ended, or until the server refuses for good.
 func (m *mlflow) work(ctx context.Context) {
 	begun, pause := false, m.limits.pause
-	for {
-		batch, end := m.next(ctx, begun)
-		if ctx.Err() != nil {
-			return
-		}
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		batch, end := m.queue[:min(len(m.queue), m.limits.batch)], m.end
+		m.mu.Unlock()
 		var err error
-		if !begun {
-			// Whatever the failed request did, the server says what it has.
+		switch {
+		case !begun: // whatever a failed request did, the server says what it has
 			var has map[string]int64
 			if has, err = m.session.begin(ctx); err == nil {
 				begun = true
 				m.forget(has)
-				m.failed(nil)
-				continue
 			}
-		} else if len(batch) > 0 {
+		case len(batch) > 0:
 			if err = m.session.log(ctx, batch); err == nil {
+				pause = m.limits.pause
 				m.mu.Lock()
 				m.queue = m.queue[len(batch):]
 				m.mu.Unlock()
 			}
-		} else if end != nil {
+		case end != nil:
 			m.failed(m.session.end(ctx, *end))
 			return
+		default:
+			select {
+			case <-m.wake:
+			case <-m.closing:
+			case <-ctx.Done():
+			}
+			continue
 		}
 		m.failed(err)
 		if err == nil {
-			pause = m.limits.pause
 			continue
 		}
 		if _, refused := errors.AsType[*refusal](err); refused {
@@ -182,25 +183,12 @@ func (m *mlflow) work(ctx context.Context) {
 			return
 		}
 		begun = false
-		m.rest(ctx, pause)
-		pause = min(2*pause, m.limits.longest)
-	}
-}
-
-// next waits until there is something to do, and returns the points to send and the end of the run, if it has come.
-func (m *mlflow) next(ctx context.Context, begun bool) ([]Point, *End) {
-	for {
-		m.mu.Lock()
-		batch, end := m.queue[:min(len(m.queue), m.limits.batch)], m.end
-		m.mu.Unlock()
-		if !begun || len(batch) > 0 || end != nil {
-			return batch, end
-		}
 		select {
-		case <-m.wake:
+		case <-time.After(pause):
+		case <-m.closing:
 		case <-ctx.Done():
-			return nil, nil
 		}
+		pause = min(2*pause, m.limits.longest)
 	}
 }
 
@@ -228,25 +216,4 @@ func (m *mlflow) failed(err error) {
 	defer m.mu.Unlock()
 	m.failing = err != nil
 	m.untold = cmp.Or(m.untold, err)
-}
-
-// rest waits for a pause, or until the run ends.
-func (m *mlflow) rest(ctx context.Context, pause time.Duration) {
-	over := time.NewTimer(pause)
-	defer over.Stop()
-	for {
-		select {
-		case <-over.C:
-			return
-		case <-ctx.Done():
-			return
-		case <-m.wake:
-			m.mu.Lock()
-			ended := m.end != nil
-			m.mu.Unlock()
-			if ended {
-				return
-			}
-		}
-	}
 }

@@ -10,17 +10,15 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // mlflowServer speaks with a server. The environment has the credentials, under MLflow's names.
 type mlflowServer struct {
-	url     *url.URL // may hold a user and a password
-	token   string
-	user    string
-	secret  string
-	timeout time.Duration
-	client  *http.Client
+	url    *url.URL // may hold a user and a password
+	token  string
+	user   string
+	secret string
+	client http.Client
 }
 
 // name is the address without credentials.
@@ -56,9 +54,6 @@ const largestAnswer = 16 << 20
 // call makes a request of the API and reads the answer into out, unless it is nil. An error that is no refusal may
 // pass.
 func (s *mlflowServer) call(ctx context.Context, method, request string, body fields, out any) error {
-	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	name, _, _ := strings.Cut(request, "?")
 	var content io.Reader
 	if body != nil {
@@ -82,7 +77,7 @@ func (s *mlflowServer) call(ctx context.Context, method, request string, body fi
 	}
 	answer, err := s.client.Do(r)
 	switch {
-	case err != nil && whole.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%s: %s has not answered before the end", name, s.name())
 	case err != nil:
 		return fmt.Errorf("%s: %s: %w", name, s.name(), hideAddress(err))

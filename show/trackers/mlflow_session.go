@@ -42,10 +42,10 @@ const (
 )
 
 func checkMLflow(getenv func(string) string) error {
-	if _, err := mlflowURL(getenv); err != nil {
-		return err
+	_, err := mlflowURL(getenv)
+	if err == nil {
+		_, err = mlflowTimeout(getenv)
 	}
-	_, err := mlflowTimeout(getenv)
 	return err
 }
 
@@ -72,7 +72,7 @@ func newMLflowSession(run Run, timeout time.Duration) (*mlflowSession, error) {
 		return nil, err
 	}
 	s := &mlflowSession{run: run, path: filepath.Join(run.Dir, rundir.MLflow),
-		server: &mlflowServer{url: u, token: run.Getenv("MLFLOW_TRACKING_TOKEN"), timeout: timeout, client: &http.Client{},
+		server: &mlflowServer{url: u, token: run.Getenv("MLFLOW_TRACKING_TOKEN"), client: http.Client{Timeout: timeout},
 			user: run.Getenv("MLFLOW_TRACKING_USERNAME"), secret: run.Getenv("MLFLOW_TRACKING_PASSWORD")}}
 	if _, err := atomicfile.ReadJSONIfAny(s.path, &s.state); err != nil {
 		return nil, err

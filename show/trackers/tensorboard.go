@@ -3,6 +3,7 @@ package trackers
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func openTensorBoard(run Run) (Tracker, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	old, err := eventFiles(dir)
+	old, err := fs.Glob(os.DirFS(dir), "*"+eventsMark+"*")
 	if err != nil {
 		return nil, err
 	}
@@ -49,26 +50,6 @@ func openTensorBoard(run Run) (Tracker, error) {
 	return &tensorBoard{file: file}, nil
 }
 
-// eventFiles are the names of the event files in a folder, sorted. A process that was killed while it wrote one left a
-// temporary file, which is removed.
-func eventFiles(dir string) (names []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		switch {
-		case e.Name() == temporaryEvents:
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-				return nil, err
-			}
-		case strings.Contains(e.Name(), eventsMark):
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
-}
-
 // eventFileName is a name that sorts behind the others, since readers read files in the order of their names.
 func eventFileName(now time.Time, old []string) string {
 	second := now.Unix()
@@ -81,13 +62,14 @@ func eventFileName(now time.Time, old []string) string {
 	return fmt.Sprintf("events.out.%s.%010d.popri", eventsMark, second)
 }
 
-// temporaryEvents has no name that readers know, and one that a killed run's leftovers have.
+// temporaryEvents has no name that readers know, and one that a killed run's leftovers have. The next process writes over
+// what a killed one left.
 const temporaryEvents = atomicfile.TempPrefix + "tensorboard"
 
 // writeEvents makes the file with its first records, which readers see all at once, and leaves it open.
 func writeEvents(path string, records []byte) (*os.File, error) {
 	temporary := filepath.Join(filepath.Dir(path), temporaryEvents)
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return nil, err
 	}
