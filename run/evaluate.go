@@ -3,8 +3,6 @@ package run
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -117,17 +115,19 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		}
 	}
 	e, err := evaluation.Read(s.Dir)
-	complete := func(key string) bool { return e.Result(key) != nil }
-	config, anew := s.Config, o.Own && err == nil && e.Differs(s.Config) != nil
+	if err != nil {
+		return nil, err
+	}
+	complete := func(key string) bool { return e != nil && e.Result(key) != nil }
+	config, anew := s.Config, o.Own && e != nil && e.Differs(s.Config) != nil
 	if len(o.By) > 0 {
-		var refused error
-		if config, refused = s.otherSmall(o.By); refused != nil {
-			return nil, refused
+		if config, err = s.otherSmall(o.By); err != nil {
+			return nil, err
 		}
-		anew = err == nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
+		anew = e != nil && !maps.Equal(e.Small, evaluation.SmallOf(config))
 	}
 	keys := slices.DeleteFunc(texts.Keys(), func(key string) bool { // rows that are there stay
-		return len(only) > 0 && !slices.Contains(only, key) && (err != nil || anew || !complete(key))
+		return len(only) > 0 && !slices.Contains(only, key) && (anew || !complete(key))
 	})
 	product := methods.Of(s.Config).Name
 	if !s.Config.Learns() {
@@ -136,12 +136,9 @@ func (s *Session) evaluate(ctx context.Context, o evaluator.Options, only []stri
 		o.Replacing = func() error { return os.RemoveAll(filepath.Join(s.Dir, rundir.Eval)) }
 	}
 	kept := rundir.Has(s.Dir, rundir.Small) || !slices.Contains(keys, product)
-	if err == nil && kept && !anew && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
+	if e != nil && kept && !anew && !slices.ContainsFunc(keys, func(key string) bool { return !complete(key) }) &&
 		e.HasReference() == s.Config.Eval.ReferencePrivate {
 		return e, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
 	}
 	sources, err := texts.Sources(ctx, keys)
 	if err != nil {

@@ -2,8 +2,6 @@ package study
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"popri/configs"
@@ -47,10 +45,7 @@ func matches(c grid.Cell, dir string) error {
 // result reads the evaluation of the cell, nil if it is not there or not complete.
 func result(c grid.Cell, dir string) (*evaluation.Outcome, error) {
 	e, err := evaluation.Read(filepath.Join(dir, c.Name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate ||
+	if e == nil || e.Result(methods.Of(c.Config).Name) == nil || e.HasReference() != c.Config.Eval.ReferencePrivate ||
 		e.Differs(c.Config) != nil {
 		return nil, err
 	}

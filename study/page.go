@@ -60,7 +60,7 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 		Finished: time.Now().UTC().Truncate(time.Second), Subtitle: fmt.Sprintf("%s with a result, %s",
 			quote.Count(len(a.Rows), "setting", ""), quote.Count(len(a.Seeds), "seed", "")),
 		Statement: first.Privacy.Statement, Warnings: first.Privacy.Warnings, Versions: first.Versions, Seeds: a.Seeds,
-		Choice: validationKey,
+		Figures: ablationFigures, Choice: validationKey,
 		Notes: []string{
 			fmt.Sprintf("The guarantee and the settings shown belong to the run %s. Every run spends its own "+
 				"budget on the same clients: publishing all of them, or choosing the best one, spends more than one "+
@@ -106,13 +106,6 @@ func (a *Ablation) writeReport(o Options, cells []grid.Cell) error {
 			return err
 		}
 		g.Cells = append(g.Cells, c)
-	}
-	for _, f := range ablationFigures {
-		if slices.ContainsFunc(g.Cells, func(c report.GridCell) bool {
-			return slices.ContainsFunc(c.Runs, func(r report.GridRun) bool { _, ok := r.Figures[f.Key]; return ok })
-		}) {
-			g.Figures = append(g.Figures, f)
-		}
 	}
 	return report.WriteGrid(filepath.Join(dir, rundir.Report), g)
 }

@@ -289,7 +289,7 @@ func (a *app) evalProgress() evaluator.Progress {
 func freeFolder(dir string) string {
 	name := dir
 	for i := 2; rundir.Exists(name); i++ {
-		if _, err := evaluation.Read(name); err != nil {
+		if e, _ := evaluation.Read(name); e == nil {
 			break
 		}
 		name = fmt.Sprintf("%s-%d", dir, i)

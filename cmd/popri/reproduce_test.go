@@ -52,7 +52,7 @@ func TestReproductions(t *testing.T) {
 				set = append([]string{"data.private=a.parquet", "data.public=b.parquet",
 					"downstream.model=" + configs.Trained}, set...)
 			}
-			if g.Condition != "" {
+			if scale == "paper" {
 				set = append(set, "data.private=a.parquet", "data.public=b.parquet", "model.path=m",
 					"scoring.encoder=./e", "downstream.model=d")
 			}

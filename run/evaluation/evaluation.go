@@ -4,9 +4,7 @@
 package evaluation
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -104,10 +102,7 @@ func RunConfig(run string) (configs.Config, error) {
 		return configs.Config{}, err
 	}
 	e, err := Read(run)
-	if errors.Is(err, fs.ErrNotExist) {
-		return *c, nil
-	}
-	if err != nil {
+	if e == nil {
 		return *c, err
 	}
 	return e.Config(*c)
@@ -150,10 +145,10 @@ func (e *Outcome) Write(dir string) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, rundir.Eval), e)
 }
 
-// Read reads a run's eval.json.
+// Read reads a run's eval.json; nil if it is not there.
 func Read(dir string) (*Outcome, error) {
 	var e Outcome
-	if err := atomicfile.ReadJSON(filepath.Join(dir, rundir.Eval), &e); err != nil {
+	if there, err := atomicfile.ReadJSONIfAny(filepath.Join(dir, rundir.Eval), &e); !there {
 		return nil, err
 	}
 	if e.Protocol == "" { // of an earlier version

@@ -34,14 +34,13 @@ type InContextOptions struct {
 	Told   func(stage string, done, of int) // of answers; may be nil
 }
 
-func (o InContextOptions) check(c configs.Config) error {
-	if len(o.Shots) == 0 || slices.Min(o.Shots) < 1 || slices.Max(o.Shots) > 1000 {
+func (o InContextOptions) check() error {
+	switch {
+	case len(o.Shots) == 0 || slices.Min(o.Shots) < 1 || slices.Max(o.Shots) > 1000:
 		return fault.Userf("shots are %v: name numbers from 1 to 1000", o.Shots)
-	}
-	if o.Draws < 1 || o.Draws > 1000 {
+	case o.Draws < 1 || o.Draws > 1000:
 		return fault.Userf("draws are %d: from 1 to 1000 sets of demonstrations can be drawn", o.Draws)
-	}
-	if o.Texts < 0 {
+	case o.Texts < 0:
 		return fault.Userf("test texts are %d: name a number above 0, or 0 for all", o.Texts)
 	}
 	return nil
@@ -51,7 +50,7 @@ func (o InContextOptions) check(c configs.Config) error {
 // demonstrations of a file of labelled texts: none, labelled public text, if data.public names files, and the train
 // clients' own, if eval.reference_private allows it. Test texts are read without noise, as in every evaluation.
 func (o InContextOptions) Evaluate(ctx context.Context, c configs.Config, file string) (*incontext.Outcome, error) {
-	if err := o.check(c); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
 	c.Downstream.Task = configs.Classification // all texts need labels

@@ -131,10 +131,7 @@ func addEnd(r *report.Report, dir string, c *configs.Config, figures []series.Ro
 // addEvaluation adds the figures of a run's evaluation, and which small model they are of, if there are any.
 func addEvaluation(r *report.Report, dir string, c *configs.Config) error {
 	e, err := evaluation.Read(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if e == nil {
 		return err
 	}
 	addResults(r, e, methods.Of(*c))

@@ -2,9 +2,7 @@ package reporting
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +30,7 @@ func SmallCard(dir string) (s datacard.Small, err error) {
 		return s, err
 	}
 	e, err := evaluation.Read(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return s, err
 	}
 	c := *config

@@ -57,10 +57,7 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 		}
 	}
 	e, err := evaluation.Read(t.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return points, nil
-	}
-	if err != nil {
+	if e == nil {
 		return points, err
 	}
 	return append(points, t.accuracies(e, modified(filepath.Join(t.dir, rundir.Eval)))...), nil

@@ -10,6 +10,7 @@ import (
 	"popri/configs"
 	"popri/eval/downstream"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 	"popri/methods/rounds"
@@ -117,11 +118,8 @@ func (m *Models) Suggest(text string) (before, after []string, err error) {
 }
 
 // Prompts implements tryout.Models.
-func (m *Models) Prompts() (texts []string) {
-	for _, p := range m.prompts {
-		texts = append(texts, p.Text)
-	}
-	return texts
+func (m *Models) Prompts() []string {
+	return numeric.Map(m.prompts, func(p sampling.PromptRow) string { return p.Text })
 }
 
 // Names implements tryout.Models.

@@ -19,16 +19,22 @@ func Compare(path string, runs []Report) error {
 }
 
 type comparison struct {
-	Style                                    template.CSS
-	Script                                   script
-	Title, Headline                          string
-	Picture                                  picture
-	Runs                                     []runLegend
-	Warnings                                 []string
-	Privacy                                  matrix
-	Accuracy, Gap, Perplexity, Bits, MacroF1 matrix
-	Curves                                   []figure
-	Settings                                 matrix
+	Style           template.CSS
+	Script          script
+	Title, Headline string
+	Picture         picture
+	Runs            []runLegend
+	Warnings        []string
+	Privacy         matrix
+	Results         []figureTable
+	Curves          []figure
+	Settings        matrix
+}
+
+// figureTable is the table of a figure of results.
+type figureTable struct {
+	Title, Note string
+	Matrix      matrix
 }
 
 type runLegend struct {
@@ -78,31 +84,23 @@ func newComparison(runs []Report) *comparison {
 				add(f.Name, cell{Text: f.Value})
 			}
 		})
-	figures := func(caption string, decimals int, share bool, get func(Result) (*float64, *Interval)) matrix {
-		show, factor := fixed, 1.0
-		if share {
-			show, factor = percent, 100
-		}
-		return collect(caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
+	same := sameTest(runs)
+	for i, c := range resultColumns {
+		m := collect(c.caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
-				if v, ci := get(row); v != nil {
-					add(rowName(r, row), cell{Text: show(*v, decimals), Note: interval(ci, decimals, factor)})
+				if v, _ := c.of(row); v != nil {
+					add(rowName(r, row), c.cell(row))
 				}
 			}
 		})
+		if i == 0 && same {
+			markBest(&m, runs)
+		}
+		if len(m.Rows) > 0 && c.caption != "" {
+			p.Results = append(p.Results, figureTable{c.title, c.note, m})
+		}
 	}
-	p.Accuracy = figures("Accuracy of small models by what they were trained on", 2, true,
-		func(r Result) (*float64, *Interval) { return r.Accuracy, r.AccuracyCI })
-	p.Gap = figures("Share of the gap between ε = 0 and ε = ∞ that is closed", 0, true,
-		func(r Result) (*float64, *Interval) { return r.GapClosed, r.GapClosedCI })
-	p.Perplexity = figures("Perplexity of small models; less is better", 2, false,
-		func(r Result) (*float64, *Interval) { return r.Perplexity, r.PerplexityCI })
-	p.Bits = figures("Bits of a character; less is better", 3, false,
-		func(r Result) (*float64, *Interval) { return r.Bits, r.BitsCI })
-	p.MacroF1 = figures("Macro F1 of small models", 2, true,
-		func(r Result) (*float64, *Interval) { return r.MacroF1, r.MacroF1CI })
-	if sameTest(runs) {
-		markBest(&p.Accuracy, runs)
+	if same {
 		p.products(titles, runs)
 	} else {
 		p.Headline = "The runs' rows of ε = 0 differ or are missing: their small models or test clients may not be " +
@@ -191,16 +189,16 @@ func sameTest(runs []Report) bool {
 		if first == nil {
 			first = x
 		}
-		if !same(x.Accuracy, first.Accuracy) || !same(x.Perplexity, first.Perplexity) ||
-			!same(x.MacroF1, first.MacroF1) {
+		if !equal(x.Accuracy, first.Accuracy) || !equal(x.Perplexity, first.Perplexity) ||
+			!equal(x.MacroF1, first.MacroF1) {
 			return false
 		}
 	}
 	return true
 }
 
-// same reports whether two figures are equal, or both unknown.
-func same(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
+// equal reports whether two figures are equal, or both unknown.
+func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // markBest marks the highest accuracy of each row of the table, unless all runs have the same.
 func markBest(m *matrix, runs []Report) {

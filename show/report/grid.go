@@ -232,6 +232,9 @@ func (g Grid) visible() Grid {
 		}
 		g.Cells[i] = c
 	}
+	g.Figures = slices.DeleteFunc(slices.Clone(g.Figures), func(f GridFigure) bool { // a figure that no run has is left out
+		return !slices.ContainsFunc(g.Cells, func(c GridCell) bool { return len(c.values(f.Key)) > 0 })
+	})
 	return g
 }
 
@@ -275,15 +278,12 @@ func (f GridFigure) head() string {
 // table fills the table of all combinations, which needs no script.
 func (p *gridPage) table() {
 	g := p.Grid
-	known := slices.DeleteFunc(slices.Clone(g.Figures), func(f GridFigure) bool { // a column without a figure is left out
-		return !slices.ContainsFunc(g.Cells, func(c GridCell) bool { return len(c.values(f.Key)) > 0 })
-	})
-	p.Head = numeric.Map(known, GridFigure.head)
+	p.Head = numeric.Map(g.Figures, GridFigure.head)
 	base := slices.IndexFunc(g.Cells, func(c GridCell) bool { return c.Default })
 	best, _, _ := g.chosen()
 	for i, c := range g.Cells {
 		row := gridRow{Values: g.valuesOf(c), Default: c.Default, Runs: c.Runs, Against: missing, Best: i == best}
-		for _, f := range known {
+		for _, f := range g.Figures {
 			values := c.values(f.Key)
 			mean, sd := spread(values)
 			cell := gridCell{Text: f.show(mean)}

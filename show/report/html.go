@@ -56,16 +56,13 @@ type page struct {
 	Guarantee string   // in a paragraph
 	Long      []string // the rest of it, a paragraph each
 
-	Facts       []fact
-	Results     []resultRow
-	Axis        []axisMark
-	HasAccuracy bool
-	HasSecond   bool // perplexity or macro F1
-	HasUse      bool // bits a character and keystrokes saved
-	Deciles     []decileRow
-	HasGap      bool
-	Labelled    bool // small models give texts labels: macro F1 instead of perplexity
-	HasTrack    bool
+	Facts      []fact
+	ResultHead []string // the figures that some result has
+	Results    []resultRow
+	Axis       []axisMark
+	Deciles    []decileRow
+	Labelled   bool // small models give texts labels: macro F1 instead of perplexity
+	HasTrack   bool
 
 	Curves      []figure
 	Views       []figure
@@ -89,14 +86,45 @@ type decileRow struct {
 
 // resultRow is a row of the table of results.
 type resultRow struct {
-	Name, Note           string
-	Accuracy, AccuracyCI string
-	Second, SecondCI     string // perplexity or macro F1
-	Bits, BitsCI         string
-	Saved, SavedCI       string
-	Gap, GapCI           string
-	Main, Reference      bool
-	Track                track
+	Name, Note      string
+	Cells           []cell
+	Main, Reference bool
+	Track           track
+}
+
+// resultColumn is a figure of results: a column of a run's table, and a table of its own where runs are compared.
+type resultColumn struct {
+	head                 string
+	caption, title, note string // of the table; no caption: there is none
+	decimals             int
+	share                bool // in per cent
+	of                   func(Result) (*float64, *Interval)
+}
+
+var resultColumns = []resultColumn{
+	{"Accuracy", "Accuracy of small models by what they were trained on", "", "Accuracy of next tokens, or of labels, on " +
+		"private test clients, with its confidence interval. A run's product is the synthetic set that it publishes, as " +
+		"said at the top. A – stands for a row that a run's evaluation does not have.", 2, true,
+		func(r Result) (*float64, *Interval) { return r.Accuracy, r.AccuracyCI }},
+	{"Gap closed", "Share of the gap between ε = 0 and ε = ∞ that is closed", "Share of the gap closed", "", 0, true,
+		func(r Result) (*float64, *Interval) { return r.GapClosed, r.GapClosedCI }},
+	{"Macro F1", "Macro F1 of small models", "Macro F1", "", 2, true,
+		func(r Result) (*float64, *Interval) { return r.MacroF1, r.MacroF1CI }},
+	{"Perplexity", "Perplexity of small models; less is better", "Perplexity", "", 2, false,
+		func(r Result) (*float64, *Interval) { return r.Perplexity, r.PerplexityCI }},
+	{"Bits a character", "Bits of a character; less is better", "Bits of a character",
+		"Bits of a character compare small models of different vocabularies.", 3, false,
+		func(r Result) (*float64, *Interval) { return r.Bits, r.BitsCI }},
+	{"Keystrokes saved", "", "", "", 1, true, func(r Result) (*float64, *Interval) { return r.Saved, r.SavedCI }},
+}
+
+// cell is the figure of a result, with its interval.
+func (c resultColumn) cell(r Result) cell {
+	v, ci := c.of(r)
+	if c.share {
+		return cell{Text: percent(value(v), c.decimals), Note: interval(ci, c.decimals, 100)}
+	}
+	return cell{Text: fixed(value(v), c.decimals), Note: interval(ci, c.decimals, 1)}
 }
 
 type axisMark struct {
@@ -156,26 +184,18 @@ func (p *page) results(results []Result, main string) {
 	place, ok := m.scale(results)
 	p.HasTrack = ok
 	p.Labelled = labelled(results)
+	columns := slices.DeleteFunc(slices.Clone(resultColumns), func(c resultColumn) bool {
+		return !slices.ContainsFunc(results, func(r Result) bool { return c.cell(r).Text != missing })
+	})
+	p.ResultHead = numeric.Map(columns, func(c resultColumn) string { return c.head })
 	for _, r := range results {
-		row := resultRow{
-			Name: r.Name, Note: r.Note, Main: r.Key == main, Reference: r.Key == keyPublic || r.Key == keyPrivate,
-			Accuracy: percent(value(r.Accuracy), 2), AccuracyCI: interval(r.AccuracyCI, 2, 100),
-			Second: fixed(value(r.Perplexity), 2), SecondCI: interval(r.PerplexityCI, 2, 1),
-			Bits: fixed(value(r.Bits), 3), BitsCI: interval(r.BitsCI, 3, 1),
-			Saved: percent(value(r.Saved), 1), SavedCI: interval(r.SavedCI, 1, 100),
-			Gap: percent(value(r.GapClosed), 0), GapCI: interval(r.GapClosedCI, 0, 100),
-		}
-		if r.MacroF1 != nil {
-			row.Second, row.SecondCI = percent(*r.MacroF1, 2), interval(r.MacroF1CI, 2, 100)
-		}
-		p.HasAccuracy = p.HasAccuracy || row.Accuracy != missing
-		p.HasSecond = p.HasSecond || row.Second != missing
-		p.HasUse = p.HasUse || row.Bits != missing
+		row := resultRow{Name: r.Name, Note: r.Note, Main: r.Key == main,
+			Reference: r.Key == keyPublic || r.Key == keyPrivate,
+			Cells:     numeric.Map(columns, func(c resultColumn) cell { return c.cell(r) })}
 		if len(r.Deciles) > 0 {
 			cells := numeric.Map(r.Deciles, func(v float64) string { return fixed(v, 1) })
 			p.Deciles = append(p.Deciles, decileRow{r.Name, row.Main, cells})
 		}
-		p.HasGap = p.HasGap || row.Gap != missing
 		if ok {
 			row.Track = m.track(r, place)
 		}
@@ -189,6 +209,9 @@ func (p *page) results(results []Result, main string) {
 		p.Results = append(p.Results, row)
 	}
 }
+
+// Shows reports whether the table of results has a column.
+func (p *page) Shows(head string) bool { return slices.Contains(p.ResultHead, head) }
 
 // samples turns columns into rows, so that texts that belong together are side by side.
 func (p *page) samples(s Samples) {

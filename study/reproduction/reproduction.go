@@ -67,13 +67,12 @@ var Scales = []string{Demo, Small, "paper"}
 
 // Grid is an experiment at one scale: a preset, settings on top of it, and what varies.
 type Grid struct {
-	Preset    string
-	World     string // of package worlds, or empty
-	Set       []string
-	Over      []string
-	Instead   []string
-	Condition string // empty, or what the user must add
-	Runs      string // the experiment whose runs these are, or empty
+	Preset  string
+	World   string // of package worlds, or empty
+	Set     []string
+	Over    []string
+	Instead []string
+	Runs    string // the experiment whose runs these are, or empty
 }
 
 type list struct {
@@ -102,33 +101,32 @@ func Find(name string) (Experiment, error) {
 // Grid returns the experiment at a scale.
 func (e Experiment) Grid(scale string) (Grid, error) {
 	l := read()
-	switch scale {
-	case Demo:
-		return Grid{Preset: cmp.Or(e.DemoPreset, l.Demo.Preset), Set: slices.Concat(l.Demo.Set, e.Set, e.DemoSet),
-			Over: slices.Concat(e.Over, e.DemoOver), Instead: e.rows(e.DemoInstead), Runs: e.Runs}, nil
-	case Small:
-		if !e.Small {
-			var names []string
-			for _, other := range All() {
-				if other.Small {
-					names = append(names, other.Name)
-				}
+	part, ok := map[string]struct {
+		base               Base
+		preset             string
+		set, over, instead []string
+	}{Demo: {l.Demo, e.DemoPreset, e.DemoSet, e.DemoOver, e.DemoInstead},
+		Small:   {l.Small, "", e.SmallSet, e.SmallOver, e.SmallInstead},
+		"paper": {l.Paper, e.PaperPreset, e.PaperSet, e.PaperOver, e.PaperInstead}}[scale]
+	switch {
+	case !ok:
+		return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, ", "))
+	case scale == Small && !e.Small:
+		var names []string
+		for _, other := range All() {
+			if other.Small {
+				names = append(names, other.Name)
 			}
-			return Grid{}, quote.Errorf("%q has no scale small; %s have one", e.Name, strings.Join(names, ", "))
 		}
-		return Grid{Preset: l.Small.Preset, World: l.Small.World, Set: slices.Concat(l.Small.Set, e.Set, e.SmallSet),
-			Over: slices.Concat(e.Over, e.SmallOver), Instead: e.rows(e.SmallInstead), Runs: e.Runs}, nil
-	case "paper":
-		runs := e.Runs
-		if e.PaperPreset != "" {
-			runs = "" // another preset makes other runs
-		}
-		return Grid{Runs: runs, Preset: cmp.Or(e.PaperPreset, l.Paper.Preset),
-			Set: slices.Concat(l.Paper.Set, e.Set, e.PaperSet), Over: slices.Concat(e.Over,
-				e.PaperOver), Instead: e.rows(e.PaperInstead),
-			Condition: "data.private, data.public, model.path, scoring.encoder and downstream.model"}, nil
+		return Grid{}, quote.Errorf("%q has no scale small; %s have one", e.Name, strings.Join(names, ", "))
 	}
-	return Grid{}, quote.Errorf("the scale is %q, want %s", scale, strings.Join(Scales, ", "))
+	g := Grid{Preset: cmp.Or(part.preset, part.base.Preset), World: part.base.World,
+		Set: slices.Concat(part.base.Set, e.Set, part.set), Over: slices.Concat(e.Over, part.over),
+		Instead: e.rows(part.instead), Runs: e.Runs}
+	if scale == "paper" && e.PaperPreset != "" { // another preset makes other runs
+		g.Runs = ""
+	}
+	return g, nil
 }
 
 // rows are what replaces settings at a scale.
