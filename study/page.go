@@ -2,9 +2,7 @@ package study
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,26 +130,20 @@ func (a *Ablation) gridCell(dir string, cells []grid.Cell) (report.GridCell, err
 		} else if row := a.row(c); row != nil {
 			row.figures(slices.Index(row.Seeds, c.Seed), r.Figures)
 		}
-		if rundir.Exists(path) {
-			seconds, err := trainingSeconds(path)
-			if err != nil {
+		if r.Error == "" && rundir.Exists(path) {
+			seconds, failed := trainingSeconds(path)
+			distances, unread := curveOf(path, rounds.Distance)
+			cost, err := reporting.CostOf(path)
+			if err = cmp.Or(failed, unread, err); err != nil {
 				return g, err
 			}
-			if seconds > 0 && r.Error == "" {
+			if seconds > 0 {
 				r.Figures["seconds"] = seconds
 			}
-			distances, err := curveOf(path, rounds.Distance)
-			if err != nil {
-				return g, err
-			}
-			if n := len(distances); n > 0 && r.Error == "" {
+			if n := len(distances); n > 0 {
 				r.Figures[distanceKey] = distances[n-1]
 			}
-			cost, err := reporting.CostOf(path)
-			if err != nil {
-				return g, err
-			}
-			if cost.Sent > 0 && r.Error == "" && r.Left == "" { // of all planned rounds
+			if cost.Sent > 0 && r.Left == "" { // of all planned rounds
 				r.Figures[sentKey] = float64(cost.Sent)
 			}
 		}
@@ -184,15 +176,12 @@ func (r *Row) figures(i int, to map[string]float64) {
 // trainingSeconds is the time of a run's stages, of all its processes, without the evaluation.
 func trainingSeconds(dir string) (sum float64, err error) {
 	stages, _, err := reporting.Shared(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
 	for _, s := range stages {
 		if s.Name != evaluator.Stage && s.Name != run.JudgeStage {
 			sum += s.Seconds
 		}
 	}
-	return sum, nil
+	return sum, err
 }
 
 // rungs is the page's table of an adaptive order.
@@ -224,10 +213,6 @@ func (a *Ablation) rungs() *report.GridRungs {
 				if o.Accuracy.SD != nil {
 					text += fmt.Sprintf(" ± %.2f", 100**o.Accuracy.SD)
 				}
-				if !o.WentOn {
-					row.Went, row.Outcome = false, fmt.Sprintf("dropped after %s: place %d of %d, and the best "+
-						"%d went on", roundsOf(rung.Rounds), i+1, len(rung.Settings), rung.Keep)
-				}
 			}
 			row.Cells = append(row.Cells, text)
 		}
@@ -238,7 +223,7 @@ func (a *Ablation) rungs() *report.GridRungs {
 		}
 		for _, d := range a.Dropped {
 			if row.Went && slices.Equal(d.Values, s.Values) {
-				row.Went, row.Outcome = false, fmt.Sprintf("left out after %s: %s", roundsOf(d.Rounds), d.Why)
+				row.Went, row.Outcome = false, d.Why
 			}
 		}
 		g.Rows = append(g.Rows, row)

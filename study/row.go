@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -68,12 +69,9 @@ func newRow(cells []grid.Cell, results []*evaluation.Outcome, dir string) (Row, 
 			return row, fmt.Errorf("%s lacks results: remove it to have it made again",
 				filepath.Join(path, rundir.Eval))
 		}
-		spent, err := spentBy(path)
-		if err != nil {
-			return row, err
-		}
+		spent, failed := spentBy(path)
 		distance, err := distanceOf(path)
-		if err != nil {
+		if err = cmp.Or(failed, err); err != nil {
 			return row, err
 		}
 		add("accuracy", &popri.Accuracy)

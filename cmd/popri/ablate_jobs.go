@@ -288,18 +288,13 @@ func (a *app) array(flags ablateFlags, planned *grid.Plan) (jobs.Array, error) {
 // taskEnvironment is what tasks need to find on their machines as here: the key for tags of private data and the cache,
 // and what decides how models compute. Settings are in the plan.
 func taskEnvironment() (map[string]string, error) {
-	key, err := datakey.Path()
-	if err == nil {
-		key, err = filepath.Abs(key)
-	}
-	if err != nil {
+	key, noKey := datakey.Path()
+	cache, noCache := cachedir.Dir()
+	absolute, err := filepath.Abs(key)
+	if err = cmp.Or(noKey, noCache, err); err != nil {
 		return nil, usage(err)
 	}
-	cache, err := cachedir.Dir()
-	if err != nil {
-		return nil, usage(err)
-	}
-	vars := map[string]string{datakey.Variable: key, cachedir.Variable: cache}
+	vars := map[string]string{datakey.Variable: absolute, cachedir.Variable: cache}
 	for _, name := range []string{"POPRI_KERNELS", "POPRI_AMX", "POPRI_MKL", "POPRI_DEVICE", "LD_LIBRARY_PATH"} {
 		if value := os.Getenv(name); value != "" {
 			vars[name] = value

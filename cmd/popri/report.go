@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -68,12 +69,9 @@ func (a *app) runCompare(runs []string, out string) error {
 	if err := report.Compare(out, list); err != nil {
 		return err
 	}
-	composed, err := guarantee.Compose(runs)
-	if err != nil {
-		return err
-	}
+	composed, failed := guarantee.Compose(runs)
 	abs, err := filepath.Abs(out)
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return err
 	}
 	return a.emit(map[string]any{"runs": runs, "report": abs, "composed": composed}, func(w io.Writer) {

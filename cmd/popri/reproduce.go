@@ -166,12 +166,9 @@ func printCurves(w io.Writer, curves []study.Curve) {
 
 // planAblation prints what an ablation would do.
 func (a *app) planAblation(flags ablateFlags, base configs.Config, cells []grid.Cell) error {
-	composed, _, err := cost.Epsilon(cells, flags.order(), flags.shares())
-	if err != nil {
-		return err
-	}
+	composed, _, failed := cost.Epsilon(cells, flags.order(), flags.shares())
 	counts, err := cost.CountsOf(base)
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return err
 	}
 	var plan []cost.Work

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,16 +45,10 @@ type result struct {
 
 // summary prints the results of a run: the table for people, or one object. e may be nil.
 func (a *app) summary(dir, path string, e *evaluation.Outcome) error {
-	r, err := reporting.Of(dir)
-	if err != nil {
-		return err
-	}
-	facts, err := guarantee.ReadChosen(dir)
-	if err != nil {
-		return err
-	}
+	r, unread := reporting.Of(dir)
+	facts, failed := guarantee.ReadChosen(dir)
 	abs, err := filepath.Abs(path)
-	if err != nil {
+	if err = cmp.Or(unread, failed, err); err != nil {
 		return err
 	}
 	out := result{Guarantee: facts.Headline(), Warnings: nonNil(facts.Warnings()),

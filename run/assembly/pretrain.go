@@ -19,7 +19,7 @@ import (
 // trainedFolder is the folder of pretrained models in the user's cache folder.
 const trainedFolder = "trained"
 
-// Pretraining is told what is being trained on public text; nil functions are left out.
+// Pretraining is told what is being trained on public text.
 type Pretraining struct {
 	Begin func(role string, texts, tokens int, dir string)
 	Step  func(s pretrain.Stats, of int)
@@ -56,15 +56,9 @@ func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (conf
 		recipe := pretrain.Small(public, w.role, ComputeType(c.Model.DType))
 		cache := pretrain.Cache{Dir: filepath.Join(root, trainedFolder), Waiting: progress.Wait,
 			Begin: func(corpus *pretrain.Corpus, dir string) {
-				if progress.Begin != nil {
-					progress.Begin(w.role, len(corpus.Train), corpus.Tokens(), dir)
-				}
+				progress.Begin(w.role, len(corpus.Train), corpus.Tokens(), dir)
 			},
-			Each: func(s pretrain.Stats) {
-				if progress.Step != nil {
-					progress.Step(s, recipe.Options.Steps)
-				}
-			}}
+			Each: func(s pretrain.Stats) { progress.Step(s, recipe.Options.Steps) }}
 		dir, made, err := cache.Model(ctx, public, recipe, func(vocab int) pretrain.Provenance {
 			return recipe.Provenance(vocab, public, version.Program(), runtime.Version(), publicFiles(c.Data.Public)...)
 		})
@@ -72,7 +66,7 @@ func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (conf
 			return c, err
 		}
 		*w.path = dir
-		if p, ok := pretrain.ReadProvenance(dir); ok && progress.End != nil {
+		if p, ok := pretrain.ReadProvenance(dir); ok {
 			progress.End(w.role, dir, made, p)
 		}
 	}

@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,16 +65,10 @@ func Protect(ctx context.Context, c configs.Config, file, dir string, epsilon fl
 	if src.Model != "" {
 		identity, of = lm.Identity, src.Model
 	}
-	key, err := identity(of)
-	if err != nil {
-		return nil, err
-	}
-	public, err := labelledPublic(c)
-	if err != nil {
-		return nil, err
-	}
+	key, unread := identity(of)
+	public, failed := labelledPublic(c)
 	budget, err := testBudget(c, population, epsilon)
-	if err != nil {
+	if err = cmp.Or(unread, failed, err); err != nil {
 		return nil, err
 	}
 	if err := budget.Validate(); err != nil {

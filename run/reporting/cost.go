@@ -1,6 +1,7 @@
 package reporting
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"popri/configs"
@@ -30,12 +31,9 @@ func CostOf(dir string) (Cost, error) {
 	d := methods.Of(*c)
 	cost := Cost{Name: filepath.Base(dir), Rounds: d.Rounds(*c)}
 	cost.Sent, cost.Received = d.Traffic(*c).Bytes()
-	stages, took, err := timesOf(dir, "")
-	if err != nil {
-		return cost, err
-	}
+	stages, took, failed := timesOf(dir, "")
 	metrics, err := rounds.ReadMetrics(dir)
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return cost, err
 	}
 	for _, seconds := range took {

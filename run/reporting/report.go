@@ -66,7 +66,7 @@ func Of(dir string) (report.Report, error) {
 			"to change its log-probabilities of prompts as it does in popri. Another run may draw other samples.", url))
 	}
 	stages, perRound, err := Shared(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return r, err
 	}
 	for _, m := range figures {

@@ -1,6 +1,7 @@
 package reporting
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -28,15 +29,12 @@ func addSamples(r *report.Report, dir string, c *configs.Config) error {
 				report.SampleColumn{Name: name, Note: note, Texts: numeric.Pick(texts, drawn)})
 		}
 	}
-	before, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Untuned))
-	if err != nil {
+	before, failed := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Untuned))
+	product, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Synthetic))
+	if err = cmp.Or(failed, err); err != nil {
 		return err
 	}
 	add("Before", "the generator as it comes", sampling.Texts(before))
-	product, err := rows.Optional[sampling.Row](filepath.Join(dir, rundir.Synthetic))
-	if err != nil {
-		return err
-	}
 	chosen, own := evaluator.Parts(product)
 	text := func(r sampling.Row) string { return r.Text } // also an empty one
 	written, public := numeric.Map(own, text), numeric.Map(chosen, text)

@@ -1,8 +1,6 @@
 package reporting
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -49,12 +47,10 @@ func timesOf(dir, without string) (stages []report.Stage, rounds map[int]float64
 // endedBy is why a run's method ended it after the given round, as the log says; "" if it did not.
 func endedBy(dir string, round int) (why string, err error) {
 	for e, err := range eventlog.Read(filepath.Join(dir, rundir.Events)) {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return "", nil
-		case err != nil:
+		if err != nil {
 			return "", err
-		case e.Name == rounds.EndedEvent && int(e.Number("round")) == round:
+		}
+		if e.Name == rounds.EndedEvent && int(e.Number("round")) == round {
 			why = e.Text("why")
 		}
 	}

@@ -1,8 +1,6 @@
 package tracking
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -25,9 +23,6 @@ func (t *Listener) history() (points []trackers.Point, err error) {
 	}
 	times := map[key]time.Time{}
 	for e, err := range eventlog.Read(filepath.Join(t.dir, rundir.Events)) {
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
 		if err != nil {
 			return nil, err
 		}

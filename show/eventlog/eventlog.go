@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"sync"
@@ -126,11 +127,14 @@ func (e Event) Text(field string) string {
 	return v
 }
 
-// Read iterates over the log at path. It skips a last line without an end, which a killed or a writing process
-// leaves. Any other line that is not an event ends the iteration with an error that names it.
+// Read iterates over the log at path. A log that is not there has no events. It skips a last line without an end, which a
+// killed or a writing process leaves. Any other line that is not an event ends the iteration with an error that names it.
 func Read(path string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		file, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
 		if err != nil {
 			yield(Event{}, fmt.Errorf("eventlog: %w", err))
 			return

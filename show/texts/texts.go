@@ -141,8 +141,10 @@ func (r *Round) readPrompts(dir string, samples []sampleRow) error {
 
 // readScores reads the scores or votes, and what was chosen by them. Each file may be missing.
 func (r *Round) readScores(dir string, index map[at]int) error {
-	scores, err := rows.Optional[scoreRow](filepath.Join(dir, rundir.Scores))
-	if err != nil {
+	scores, noScores := rows.Optional[scoreRow](filepath.Join(dir, rundir.Scores))
+	pairs, noPairs := rows.Optional[pairRow](filepath.Join(dir, rundir.Pairs))
+	chosen, err := rows.Optional[scoreRow](filepath.Join(dir, rundir.Chosen))
+	if err = cmp.Or(noScores, noPairs, err); err != nil {
 		return err
 	}
 	for _, s := range scores {
@@ -150,17 +152,9 @@ func (r *Round) readScores(dir string, index map[at]int) error {
 			r.Samples[i].Score = s.Score
 		}
 	}
-	pairs, err := rows.Optional[pairRow](filepath.Join(dir, rundir.Pairs))
-	if err != nil {
-		return err
-	}
 	for _, p := range pairs {
 		r.mark(index, at{p.Prompt, p.Chosen}, Chosen)
 		r.mark(index, at{p.Prompt, p.Rejected}, Rejected)
-	}
-	chosen, err := rows.Optional[scoreRow](filepath.Join(dir, rundir.Chosen))
-	if err != nil {
-		return err
 	}
 	for _, c := range chosen {
 		r.mark(index, at{c.Prompt, c.Sample}, Chosen)

@@ -273,28 +273,16 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 	if err != nil {
 		return err
 	}
-	key, err := sealing.ReadPrivateKey(filepath.Join(f.identity, identity.SealFile))
-	if err != nil {
+	key, noKey := sealing.ReadPrivateKey(filepath.Join(f.identity, identity.SealFile))
+	enrolled, revoked, noClients := identity.ReadEnrolled(f.enrolled)
+	server, noServer := federation.ServerTLS(f.identity)
+	secrets, noSecrets := federation.ClientTLS(f.identity)
+	token, noToken := f.metricsToken()
+	if err := cmp.Or(noKey, noClients, noServer, noSecrets, noToken); err != nil {
 		return err
 	}
 	if own := federation.Party(role).Key; string(own) != string(key.Public().Bytes()) {
 		return fault.Userf("%s holds another key than the key of the %s in %s", f.identity, role, identity.FederationFile)
-	}
-	enrolled, revoked, err := identity.ReadEnrolled(f.enrolled)
-	if err != nil {
-		return err
-	}
-	server, err := federation.ServerTLS(f.identity)
-	if err != nil {
-		return err
-	}
-	secrets, err := federation.ClientTLS(f.identity)
-	if err != nil {
-		return err
-	}
-	token, err := f.metricsToken()
-	if err != nil {
-		return err
 	}
 	if err := os.MkdirAll(f.state, 0o700); err != nil {
 		return fault.User(err)
