@@ -151,7 +151,7 @@ func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, ru
 		}
 	}
 	if len(accuracy) < len(group) {
-		a.drop(group, rung.Rounds, "dropped because another seed of the setting failed")
+		a.drop(group, rung.Rounds, fmt.Sprintf("left out after %s: another seed of the setting failed", roundsOf(rung.Rounds)))
 		return nil, nil
 	}
 	return &JudgedSetting{Values: group[0].Values, Accuracy: summarize(accuracy), Loss: summarize(loss)}, nil

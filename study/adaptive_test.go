@@ -258,7 +258,7 @@ func TestRungOutcomes(t *testing.T) {
 		{Rung: cost.Rung{Rounds: 1}, Settings: []JudgedSetting{judged("1"), judged("2"), judged("3")}},
 		{Rung: cost.Rung{Rounds: 2}, Settings: []JudgedSetting{judged("1")}}}},
 		Failed:  []FailedRun{{Values: []string{"2"}, Seed: 1}},
-		Dropped: []DroppedRun{{Values: []string{"2"}, Seed: 2}, {Values: []string{"3"}, Rounds: 2, Why: "a run of it failed"}}}
+		Dropped: []DroppedRun{{Values: []string{"2"}, Seed: 2}, {Values: []string{"3"}, Rounds: 2, Why: "left out after 2 rounds: a run of it failed"}}}
 	want := []string{"went on to its end", "a run failed", "left out after 2 rounds: a run of it failed"}
 	for i, row := range a.rungs().Rows {
 		if row.Outcome != want[i] || row.Went != (i == 0) {
