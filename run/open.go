@@ -44,7 +44,7 @@ type Options struct {
 	// Trackers are the programs that show the run's figures (trackers.Names).
 	Trackers []string
 	// Aggregators are asked where the clients are behind them (fed.clients and aggregate.least above 0).
-	Aggregators *federated.Aggregators
+	Aggregators federated.Aggregators
 	// Common, if not nil, keeps what further runs of this process may have in common with this one.
 	Common *assembly.Common
 	// Evaluates refuses a run that could not be evaluated afterwards; without it, that is a warning.

@@ -220,9 +220,7 @@ the paper. utilisation is the rate of the matrix products over the rate of large
 			if err != nil {
 				return err
 			}
-			if r.PredictedPeak, err = roundMemory(o, r); err != nil {
-				return err
-			}
+			r.PredictedPeak = roundMemory(o, r)
 			return a.emit(r, func(w io.Writer) { printRound(w, r) })
 		},
 	}
@@ -248,17 +246,13 @@ the paper. utilisation is the rate of the matrix products over the rate of large
 
 // roundMemory is what a plan says of the memory of a round: of the weights, which have the type of the arithmetic, keys and
 // values, and the pairs computed at once. Adapters are left out, which need a hundredth.
-func roundMemory(o benchmark.RoundOptions, r *benchmark.Round) (int64, error) {
+func roundMemory(o benchmark.RoundOptions, r *benchmark.Round) int64 {
 	c := configs.Default()
-	for key, value := range map[string]any{"model.dtype": r.DType, "model.weights": "compute", "generate.max_new_tokens": o.New,
-		"generate.examples": 1, "data.max_tokens": o.Prompt, "optimizer.batch": o.Batch, "dpo.micro_pairs": o.Micro,
-		"optimizer.gradient_checkpointing": o.Recompute} {
-		if err := c.Set(key, fmt.Sprint(value)); err != nil {
-			return 0, err
-		}
-	}
+	c.Model.DType, c.Model.Weights = r.DType, "compute"
+	c.Generate.MaxNewTokens, c.Generate.Examples, c.Data.MaxTokens = o.New, 1, o.Prompt
+	c.Optimizer.Batch, c.Optimizer.GradientCheckpointing, c.DPO.MicroPairs = o.Batch, o.Recompute, o.Micro
 	_, most := assembly.Most(assembly.MemoryPlan(c, lm.Shape{Config: r.Config, Parameters: r.Parameters}))
-	return most, nil
+	return most
 }
 
 func printRound(w io.Writer, r *benchmark.Round) {

@@ -25,7 +25,7 @@ func (f *clientsFlag) add(cmd *cobra.Command) {
 }
 
 // connect returns the aggregators; nil where none are named.
-func (f *clientsFlag) connect() (*federated.Aggregators, error) {
+func (f *clientsFlag) connect() (federated.Aggregators, error) {
 	if len(f.urls) == 0 && f.identity == "" {
 		return nil, nil
 	}
@@ -46,6 +46,6 @@ func (f *clientsFlag) connect() (*federated.Aggregators, error) {
 			return nil, usage(fmt.Errorf("--clients: %w", err))
 		}
 	}
-	return &federated.Aggregators{Leader: service.NewRemote(f.urls[0], aggregate.Leader, secrets),
-		Helper: service.NewRemote(f.urls[1], aggregate.Helper, secrets)}, nil
+	return federated.Aggregators{aggregate.Leader: service.NewRemote(f.urls[0], aggregate.Leader, secrets),
+		aggregate.Helper: service.NewRemote(f.urls[1], aggregate.Helper, secrets)}, nil
 }

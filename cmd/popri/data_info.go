@@ -72,7 +72,6 @@ swapped. All counts are without noise: they are for the owner of the file.`,
 
 // runDataInfo counts what a client file, or the embedded default, holds.
 func (a *app) runDataInfo(source string, o infoOptions) error {
-	info := dataInformation{Source: source, Seen: map[string]string{}, Tokenizer: o.tokenizer}
 	count := func(text string) int { return len(strings.Fields(text)) }
 	if o.tokenizer != "" {
 		tok, err := tokenizer.Load(o.tokenizer)
@@ -81,31 +80,30 @@ func (a *app) runDataInfo(source string, o infoOptions) error {
 		}
 		count = func(text string) int { return len(tok.Encode(text)) }
 	}
-	population := new(clients.Population)
+	var population *clients.Population
+	var err error
+	var public []publicPart
 	if source == embedded {
 		corpus, err := godoc.Load("")
 		if err != nil {
 			return usage(err)
 		}
-		population, info.Source = corpus.Private, corpus.Root
+		population, source = corpus.Private, corpus.Root
 		part := func(name string, texts []datasets.Text, use string) {
-			info.Public = append(info.Public, publicPart{name, len(texts), datasets.Words(texts), use})
+			public = append(public, publicPart{name, len(texts), datasets.Words(texts), use})
 		}
 		part("prompts", corpus.Public.Prompts,
 			"everybody: prompts quote it, and the small model (ε = 0) was trained on it")
 		part("generator", corpus.Public.Generator, "everybody: the generator was trained on it")
 		part("in-domain", corpus.Public.InDomain,
 			"everybody: a public sample of the clients' domain, for comparison; a part of generator")
-	} else {
-		var err error
-		if population, err = clients.Read(source); err != nil {
-			return usage(err)
-		}
+	} else if population, err = clients.Read(source); err != nil {
+		return usage(err)
 	}
-	info.Information, info.Sizes = population.Info(), map[clients.Split]clients.Sizes{}
+	info := informationOf(population.Info(), source)
+	info.Public, info.Tokenizer, info.Sizes = public, o.tokenizer, map[clients.Split]clients.Sizes{}
 	info.hideLabels(o.labels)
 	for split := range info.Splits {
-		info.Seen[string(split)] = seenBy[split]
 		info.Sizes[split] = clients.SizesOf(population.Split(split), count)
 	}
 	return a.emit(info, info.print)

@@ -101,29 +101,27 @@ func (f *worldFlags) options(preset string, settings []string) (o configs.LoadOp
 }
 
 // world is what the flags choose, as a layer of the configuration.
-func (f *worldFlags) world() (worlds.World, configs.World, error) {
-	var w worlds.World
-	var err error
+func (f *worldFlags) world() (w worlds.World, layer configs.World, err error) {
 	switch {
 	case f.name == "":
-		return w, configs.World{}, nil
+		return w, layer, nil
 	case f.private != "" && f.name != worlds.Default:
-		return w, configs.World{}, usage(errors.New("--private stands for a world; do not combine it with --world"))
+		return w, layer, usage(errors.New("--private stands for a world; do not combine it with --world"))
 	case f.private != "" && len(f.public) == 0:
-		return w, configs.World{}, usage(errors.New("--private needs --public: a file of public text"))
+		return w, layer, usage(errors.New("--private needs --public: a file of public text"))
 	case f.private != "":
 		files, err := hub.Data(f.private)
 		if err != nil || len(files) > 1 {
-			return w, configs.World{}, usage(cmp.Or(err, fmt.Errorf("--private: popri init %s makes one file of it", f.private)))
+			return w, layer, usage(cmp.Or(err, fmt.Errorf("--private: popri init %s makes one file of it", f.private)))
 		}
 		f.private = files[0]
 		w = worlds.Own(f.private, f.public...)
 	default:
 		if w, err = worlds.Find(f.name); err != nil {
-			return w, configs.World{}, err
+			return w, layer, err
 		}
 	}
-	layer, err := w.Layer(worlds.DataFolder(f.folder, os.Getenv))
+	layer, err = w.Layer(worlds.DataFolder(f.folder, os.Getenv))
 	if err == nil && f.private == "" && len(f.public) > 0 {
 		layer.Set = append(layer.Set[:len(layer.Set):len(layer.Set)], "data.public="+strings.Join(f.public, ","))
 		if w.Name == worlds.Default {

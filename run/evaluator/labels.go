@@ -9,6 +9,7 @@ import (
 	"popri/datasets/clients"
 	"popri/eval/downstream"
 	"popri/internal/fault"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/methods/sampling"
 	"popri/model/lm"
@@ -138,27 +139,13 @@ func Source(c configs.Config, key, name string, written []sampling.Row) downstre
 func labelNotes(population *clients.Population, all []string, sources []downstream.Source) (notes []string) {
 	test := clients.Labels(population.Split(clients.Test))
 	all = datasets.Classes(append(test, all...)...)
-	missing := func(of downstream.Source) (labels, texts int) {
-		for _, l := range all {
-			if slices.Contains(of.Labels, l) {
-				continue
-			}
-			n := 0
-			for _, own := range test {
-				if own == l {
-					n++
-				}
-			}
-			if n > 0 {
-				labels, texts = labels+1, texts+n
-			}
-		}
-		return labels, texts
-	}
 	for _, src := range sources {
-		if labels, texts := missing(src); labels > 0 {
+		known := numeric.Set(src.Labels)
+		missing := slices.DeleteFunc(slices.Clone(test), func(l string) bool { return known[l] })
+		if len(missing) > 0 {
 			notes = append(notes, fmt.Sprintf("%d of %d test texts have labels that no text of %q has (%d of %d "+
-				"labels): what is trained on it gives them to none.", texts, len(test), src.Name, labels, len(all)))
+				"labels): what is trained on it gives them to none.", len(missing), len(test), src.Name,
+				len(numeric.Set(missing)), len(all)))
 		}
 	}
 	return notes

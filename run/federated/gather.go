@@ -28,22 +28,17 @@ import (
 )
 
 // Aggregators are the two that a run asks.
-type Aggregators struct{ Leader, Helper *service.Remote }
-
-// of returns both, by their roles.
-func (a *Aggregators) of() map[aggregate.Role]*service.Remote {
-	return map[aggregate.Role]*service.Remote{aggregate.Leader: a.Leader, aggregate.Helper: a.Helper}
-}
+type Aggregators map[aggregate.Role]*service.Remote
 
 // both does the same with both at once. If one refuses, the other is not waited for.
-func (a *Aggregators) both(ctx context.Context, do func(context.Context, aggregate.Role, *service.Remote) error) error {
+func (a Aggregators) both(ctx context.Context, do func(context.Context, aggregate.Role, *service.Remote) error) error {
 	either, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var done sync.WaitGroup
 	errs := make([]error, len(aggregate.Roles))
 	for i, role := range aggregate.Roles {
 		done.Go(func() {
-			err := do(either, role, a.of()[role])
+			err := do(either, role, a[role])
 			switch {
 			case errors.Is(err, context.Canceled) && ctx.Err() == nil:
 				return // the other one refuses; err may hold why this one was waited for
@@ -79,14 +74,14 @@ func (e *FewError) Resumable() bool { return true }
 // Without aggregators, as in an evaluation, asking is an error. tell, if not nil, gets a line when the waiting begins, and
 // one if uploads were refused; rundir.Refusals in the round's folder counts them.
 func Gather(ctx context.Context, dir string, c configs.Config, sigma float64, clients int, encoder embedding.Encoder,
-	to *Aggregators, tell func(string)) func(release.Request) ([]int64, int, error) {
+	to Aggregators, tell func(string)) func(release.Request) ([]int64, int, error) {
 	if to == nil {
 		return func(release.Request) ([]int64, int, error) {
 			return nil, 0, fault.Userf("the clients are elsewhere, and an evaluation asks none: popri run --resume --out %s", dir)
 		}
 	}
 	if tell != nil {
-		for role, remote := range to.of() {
+		for role, remote := range to {
 			remote.Tell(role, tell)
 		}
 	}

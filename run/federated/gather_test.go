@@ -205,9 +205,9 @@ func sound(t *testing.T, dir string, releases int) {
 }
 
 // trainer reaches both aggregators as a run does.
-func trainer(f *testfederation.Federation) *federated.Aggregators {
-	return &federated.Aggregators{Leader: f.Remote(aggregate.Leader, identity.Trainer),
-		Helper: f.Remote(aggregate.Helper, identity.Trainer)}
+func trainer(f *testfederation.Federation) federated.Aggregators {
+	return federated.Aggregators{aggregate.Leader: f.Remote(aggregate.Leader, identity.Trainer),
+		aggregate.Helper: f.Remote(aggregate.Helper, identity.Trainer)}
 }
 
 // same compares files of a run with its simulation's.
@@ -258,7 +258,7 @@ func TestReadsNoTrainClient(t *testing.T) {
 	c.Aggregate.Least = 10
 	private := elsewhere(t, &c)
 	c.Data.Private = private
-	err := train(t.Context(), run.Options{Config: c, Dir: t.TempDir(), Aggregators: &federated.Aggregators{}})
+	err := train(t.Context(), run.Options{Config: c, Dir: t.TempDir(), Aggregators: federated.Aggregators{}})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), private) || !strings.Contains(err.Error(), "30 train clients") {
 		t.Errorf("%v", err)
 	}

@@ -144,7 +144,7 @@ func TestAllWeightsAreTooLong(t *testing.T) {
 	c := testworld.Shared(t).Config
 	c.Method, c.Aggregate.Least = "dp_fedavg", 10
 	elsewhere(t, &c)
-	err := train(t.Context(), run.Options{Config: c, Dir: t.TempDir(), Aggregators: &federated.Aggregators{}})
+	err := train(t.Context(), run.Options{Config: c, Dir: t.TempDir(), Aggregators: federated.Aggregators{}})
 	if !fault.IsUser(err) || !strings.Contains(err.Error(), "fedavg.lora_rank: is 0") {
 		t.Errorf("%v", err)
 	}

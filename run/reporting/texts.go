@@ -47,14 +47,10 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 			return out, err
 		}
 		for _, s := range r.Samples {
-			t := report.Text{Round: n, Prompt: -1, Rank: s.Rank, Mark: s.Mark, Text: s.Text}
 			if s.Prompt >= 0 {
-				t.Prompt = prompt(n, s.Prompt, r.Prompts[s.Prompt])
+				s.Prompt = prompt(n, s.Prompt, r.Prompts[s.Prompt])
 			}
-			if !math.IsNaN(s.Score) {
-				t.Score = new(s.Score)
-			}
-			out.Samples = append(out.Samples, t)
+			out.Samples = append(out.Samples, report.Text{Round: n, Sample: s})
 		}
 	}
 	before, after, err := samePrompts(dir, c, rounds)
@@ -65,8 +61,8 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 		list = slices.DeleteFunc(list, func(s sampling.Row) bool { return s.Finish == sampling.Public })
 		for _, s := range list[:min(alike, len(list))] {
 			// One key for both kinds: their prompts are the same, and their text is not stored.
-			out.Samples = append(out.Samples,
-				report.Text{Round: round, Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text})
+			written := texts.Sample{Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text, Score: math.NaN()}
+			out.Samples = append(out.Samples, report.Text{Round: round, Sample: written})
 		}
 	}
 	if len(before) > 0 && len(after) > 0 {

@@ -43,18 +43,14 @@ func (s script) Policy() string {
 
 // Texts are the samples of a run for its browser of texts.
 type Texts struct {
-	Prompts []string `json:"prompts,omitempty"` // each text once; "" for one that is not stored
-	Samples []Text   `json:"samples,omitempty"`
+	Prompts []string // each text once; "" for one that is not stored
+	Samples []Text
 }
 
-// Text is a sample.
+// Text is a sample. Its prompt is an index in [Texts.Prompts].
 type Text struct {
-	Round  int        `json:"round"`  // from 1, or BeforeTraining, or AfterTraining
-	Prompt int        `json:"prompt"` // index in [Texts.Prompts]; -1 if it has none
-	Score  *float64   `json:"score,omitempty"`
-	Rank   int        `json:"rank,omitempty"` // among the samples of its prompt; 1 has the highest score, 0 is unknown
-	Mark   texts.Mark `json:"mark,omitempty"`
-	Text   string     `json:"text"`
+	Round int // from 1, or BeforeTraining, or AfterTraining
+	texts.Sample
 }
 
 // Rounds of texts that are not of a round: what the models write for the same prompts without and with the training.
@@ -108,8 +104,8 @@ func (t Texts) pack() (string, error) {
 	for _, s := range t.Samples {
 		p.Round, p.Prompt, p.Rank = append(p.Round, s.Round), append(p.Prompt, s.Prompt), append(p.Rank, s.Rank)
 		score := json.RawMessage("null")
-		if finite(value(s.Score)) {
-			score = strconv.AppendFloat(nil, *s.Score, 'g', 6, 64)
+		if finite(s.Score) {
+			score = strconv.AppendFloat(nil, s.Score, 'g', 6, 64)
 		}
 		p.Score = append(p.Score, score)
 		p.Text = append(p.Text, texts.Visible(s.Text, maxText))

@@ -36,7 +36,7 @@ func unpack(t testing.TB, page string) (p packed) {
 }
 
 func sample(round, rank int, score float64, mark texts.Mark, text string) Text {
-	return Text{Round: round, Rank: rank, Score: &score, Mark: mark, Text: text}
+	return Text{round, texts.Sample{Rank: rank, Score: score, Mark: mark, Text: text}}
 }
 
 // Every sample is on the page with what is known of it; hostile ones can do nothing.
@@ -46,7 +46,7 @@ func TestTexts(t *testing.T) {
 		sample(1, 1, 0.5, texts.Chosen, `</script><script>alert("x")</script>`),
 		sample(1, 2, -0.25, texts.Rejected, "\u202eturned\x00"),
 		sample(AfterTraining, 0, math.NaN(), texts.None, strings.Repeat("x", 1<<20)),
-		{Round: BeforeTraining, Prompt: -1, Text: "no score"},
+		{BeforeTraining, texts.Sample{Prompt: -1, Score: math.NaN(), Text: "no score"}},
 	}}
 	page := render(t, r)
 	checkPage(t, page)

@@ -37,16 +37,9 @@ type otel struct {
 	watched  *watchedExporter
 	drain    time.Duration // how long Close waits
 
-	inProcess context.Context
-	process   trace.Span
-	rounds    map[int]openSpan // that have begun
-	stage     trace.Span       // that is under way; nil for none
-}
-
-// openSpan is a span under which others begin.
-type openSpan struct {
-	context.Context
-	trace.Span
+	process context.Context         // of its span
+	rounds  map[int]context.Context // of the spans of those that have begun
+	stage   trace.Span              // that is under way; nil for none
 }
 
 // otelState is otel.json in the run's folder.
@@ -96,15 +89,16 @@ func newOTel(run Run, times otelTimes) (*otel, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &otel{watched: &watchedExporter{SpanExporter: exporter}, drain: times.drain, rounds: map[int]openSpan{}}
+	t := &otel{watched: &watchedExporter{SpanExporter: exporter}, drain: times.drain, rounds: map[int]context.Context{}}
 	t.provider = sdk.NewTracerProvider(sdk.WithResource(what), sdk.WithIDGenerator(inTrace(id)), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithBatcher(t.watched, sdk.WithBatchTimeout(times.batch), sdk.WithMaxQueueSize(4096)))
 	t.tracer = t.provider.Tracer("popri")
-	t.inProcess, t.process = t.tracer.Start(context.Background(), "popri", trace.WithAttributes(
-		attribute.String("popri.run", run.Name), attribute.Bool("popri.resumed", len(run.History) > 0)))
+	about := []attribute.KeyValue{attribute.String("popri.run", run.Name),
+		attribute.Bool("popri.resumed", len(run.History) > 0)}
 	for _, p := range run.Tags {
-		t.process.SetAttributes(attribute.String("popri."+p.Name, p.Value))
+		about = append(about, attribute.String("popri."+p.Name, p.Value))
 	}
+	t.process, _ = t.tracer.Start(context.Background(), "popri", trace.WithAttributes(about...))
 	return t, nil
 }
 
@@ -182,15 +176,14 @@ func (e *watchedExporter) tell() error {
 // StageBegin implements Stages.
 func (t *otel) StageBegin(name string, round int, at time.Time) {
 	t.endStage(at) // it failed, or nobody told of its end
-	parent := t.inProcess
+	parent := t.process
 	var number []attribute.KeyValue
 	if round > 0 {
 		number = append(number, attribute.Int("popri.round", round))
 		if _, begun := t.rounds[round]; !begun {
-			ctx, span := t.tracer.Start(t.inProcess, "round", trace.WithTimestamp(at), trace.WithAttributes(number...))
-			t.rounds[round] = openSpan{ctx, span}
+			t.rounds[round], _ = t.tracer.Start(t.process, "round", trace.WithTimestamp(at), trace.WithAttributes(number...))
 		}
-		parent = t.rounds[round].Context
+		parent = t.rounds[round]
 	}
 	_, t.stage = t.tracer.Start(parent, name, trace.WithTimestamp(at), trace.WithAttributes(number...))
 }
@@ -231,12 +224,12 @@ func (t *otel) Log(points []Point) error {
 	for _, p := range points {
 		key, ofRound := strings.CutPrefix(p.Key, roundPrefix)
 		if r, ok := t.rounds[int(p.Step)]; ok && ofRound {
-			r.SetAttributes(attribute.Float64("popri."+key, p.Value))
+			trace.SpanFromContext(r).SetAttributes(attribute.Float64("popri."+key, p.Value))
 			ended[int(p.Step)] = p.Time
 		}
 	}
 	for number, at := range ended {
-		t.rounds[number].End(trace.WithTimestamp(at))
+		trace.SpanFromContext(t.rounds[number]).End(trace.WithTimestamp(at))
 		delete(t.rounds, number)
 	}
 	return t.watched.tell()
@@ -246,18 +239,20 @@ func (t *otel) Log(points []Point) error {
 func (t *otel) Close(end End) error {
 	t.endStage(time.Now())
 	for _, number := range slices.Sorted(maps.Keys(t.rounds)) {
-		t.rounds[number].SetAttributes(attribute.Bool("popri.complete", false))
-		t.rounds[number].End()
+		round := trace.SpanFromContext(t.rounds[number])
+		round.SetAttributes(attribute.Bool("popri.complete", false))
+		round.End()
 	}
 	clear(t.rounds)
-	t.process.SetAttributes(attribute.String("popri.status", string(end.Status)))
+	process := trace.SpanFromContext(t.process)
+	process.SetAttributes(attribute.String("popri.status", string(end.Status)))
 	if end.Guarantee != "" {
-		t.process.SetAttributes(attribute.String("popri.guarantee", end.Guarantee))
+		process.SetAttributes(attribute.String("popri.guarantee", end.Guarantee))
 	}
 	if end.Status == Failed {
-		t.process.SetStatus(codes.Error, "the run failed")
+		process.SetStatus(codes.Error, "the run failed")
 	}
-	t.process.End()
+	process.End()
 	ctx, stop := context.WithTimeout(context.Background(), t.drain)
 	defer stop()
 	return cmp.Or(t.provider.Shutdown(ctx), t.watched.tell())
