@@ -19,25 +19,18 @@ import (
 // Unused returns an error if a cell's folder in dir holds a run with other settings.
 func Unused(dir string, cells []grid.Cell) error {
 	for _, c := range cells {
-		if err := matches(c, filepath.Join(dir, c.Name)); err != nil {
+		run := filepath.Join(dir, c.Name)
+		if !rundir.Exists(run) {
+			continue
+		}
+		found, err := configs.Load(configs.LoadOptions{File: filepath.Join(run, rundir.Config)})
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// matches refuses a folder that holds a run with other settings than the cell's.
-func matches(c grid.Cell, dir string) error {
-	if !rundir.Exists(dir) {
-		return nil
-	}
-	found, err := configs.Load(configs.LoadOptions{File: filepath.Join(dir, rundir.Config)})
-	if err != nil {
-		return err
-	}
-	if key, have, want := c.Differs(*found); key != "" {
-		return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", dir, key, have,
-			want)
+		if key, have, want := c.Differs(*found); key != "" {
+			return fault.Userf("%s holds a run with %s = %v, and %v is asked for: name another folder", run, key, have,
+				want)
+		}
 	}
 	return nil
 }

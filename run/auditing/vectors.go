@@ -1,6 +1,7 @@
 package auditing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -35,12 +36,9 @@ func RoundVectors(dir string, common *assembly.Common) (rounds func(round int) (
 		if !rundir.Has(rundir.Round(dir, round), rundir.Samples) {
 			return audit.Round{}, errors.New("the clients were not asked about samples")
 		}
-		key, err := atomicfile.SHA256(path)
-		if err != nil {
-			return audit.Round{}, err
-		}
+		key, unread := atomicfile.SHA256(path)
 		samples, err := rows.Read[sampling.Row](path)
-		if err != nil {
+		if err = cmp.Or(unread, err); err != nil {
 			return audit.Round{}, err
 		}
 		vectors, err := encoder.Encode(policy.Candidates{Rows: samples}.Texts())

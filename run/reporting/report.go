@@ -157,20 +157,16 @@ func addEvaluation(r *report.Report, dir string, c *configs.Config) error {
 // releaseNotes says what the first release told of the kinds and the form of texts.
 func releaseNotes(round string) (notes []string, err error) {
 	var kinds policy.Found
-	if found, err := atomicfile.ReadJSONIfAny(filepath.Join(round, rundir.Kinds), &kinds); err != nil {
-		return nil, err
-	} else if found {
+	var form policy.Form
+	hasKinds, failed := atomicfile.ReadJSONIfAny(filepath.Join(round, rundir.Kinds), &kinds)
+	hasForm, err := atomicfile.ReadJSONIfAny(filepath.Join(round, rundir.Form), &form)
+	if hasKinds {
 		notes = append(notes, "Kinds of text: "+kinds.String()+".")
 	}
-	var form policy.Form
-	found, err := atomicfile.ReadJSONIfAny(filepath.Join(round, rundir.Form), &form)
-	if err != nil {
-		return nil, err
-	}
-	if words := form.String(); found && words != "" {
+	if words := form.String(); hasForm && words != "" {
 		notes = append(notes, "What the release shows of "+words+".")
 	}
-	return notes, nil
+	return notes, cmp.Or(failed, err)
 }
 
 // settings are all keys with their values and defaults.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
-	"math"
 	"slices"
 	"strings"
 
@@ -58,6 +57,7 @@ type matrixRow struct {
 type cell struct {
 	Text, Note string
 	Best       bool
+	value      float64 // of a figure
 }
 
 func newComparison(runs []Report) *comparison {
@@ -94,7 +94,7 @@ func newComparison(runs []Report) *comparison {
 			}
 		})
 		if i == 0 && same {
-			markBest(&m, runs)
+			markBest(m)
 		}
 		if len(m.Rows) > 0 && c.caption != "" {
 			p.Results = append(p.Results, figureTable{c.title, c.note, m})
@@ -200,27 +200,20 @@ func sameTest(runs []Report) bool {
 // equal reports whether two figures are equal, or both unknown.
 func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// markBest marks the highest accuracy of each row of the table, unless all runs have the same.
-func markBest(m *matrix, runs []Report) {
-	if len(runs) < 2 {
-		return
-	}
-	for i := range m.Rows {
-		values := make([]float64, len(runs))
-		worst, best, found := math.Inf(1), 0.0, 0
-		for j, r := range runs {
-			for _, row := range r.Results {
-				if rowName(r, row) == m.Rows[i].Name {
-					values[j] = value(row.Accuracy)
-				}
-			}
-			if finite(values[j]) && m.Rows[i].Cells[j].Text != missing {
-				found++
-				worst, best = min(worst, values[j]), max(best, values[j])
+// markBest marks the highest figure of each row of the table, unless all runs have the same.
+func markBest(m matrix) {
+	for _, row := range m.Rows {
+		var known []float64
+		for _, c := range row.Cells {
+			if c.Text != missing {
+				known = append(known, c.value)
 			}
 		}
-		for j := range values {
-			m.Rows[i].Cells[j].Best = found > 1 && worst < best && values[j] == best
+		if len(known) < 2 || slices.Min(known) == slices.Max(known) {
+			continue
+		}
+		for i, c := range row.Cells {
+			row.Cells[i].Best = c.Text != missing && c.value == slices.Max(known)
 		}
 	}
 }

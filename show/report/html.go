@@ -120,11 +120,12 @@ var resultColumns = []resultColumn{
 
 // cell is the figure of a result, with its interval.
 func (c resultColumn) cell(r Result) cell {
-	v, ci := c.of(r)
+	show, factor := fixed, 1.0
 	if c.share {
-		return cell{Text: percent(value(v), c.decimals), Note: interval(ci, c.decimals, 100)}
+		show, factor = percent, 100
 	}
-	return cell{Text: fixed(value(v), c.decimals), Note: interval(ci, c.decimals, 1)}
+	v, ci := c.of(r)
+	return cell{Text: show(value(v), c.decimals), Note: interval(ci, c.decimals, factor), value: value(v)}
 }
 
 type axisMark struct {

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,12 +78,9 @@ func Dry(c configs.Config, evaluate bool, rows []string, warn func(string)) (*Dr
 		d.Trained, d.Work.Flops = append(d.Trained, role), d.Work.Flops+flops
 		return shape, nil
 	}
-	small, err := shape(c.Downstream.Model, shipped.Device, pretrain.Device)
-	if err != nil {
-		return nil, fault.User(err)
-	}
+	small, failed := shape(c.Downstream.Model, shipped.Device, pretrain.Device)
 	generator, err := shape(c.Model.Path, shipped.Generator, pretrain.Generator)
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return nil, fault.User(err)
 	}
 	first := d.Work.Flops
