@@ -114,10 +114,9 @@ type gridPage struct {
 	Style    template.CSS
 	Script   script
 	Grid     Grid
-	Finished string
-	Status   string
 	Headline string
-	Open     bool // a run failed
+	Runs     int
+	Failed   int // of the runs
 	Tiles    []tile
 	Data     gridData
 	Head     []string
@@ -152,22 +151,11 @@ type gridCell struct{ Text, Small string }
 
 func newGridPage(g Grid) *gridPage {
 	g = g.visible()
-	p := &gridPage{Style: template.CSS(StyleSheet + gridStyle), Script: gridScript, Grid: g, Status: "complete",
+	p := &gridPage{Style: template.CSS(StyleSheet + gridStyle), Script: gridScript, Grid: g,
 		Data: gridData{g.Axes, g.Seeds, g.Figures, g.Cells, halfWidths(len(g.Seeds))}}
-	if !g.Finished.IsZero() {
-		p.Finished = g.Finished.Format("2 January 2006, 15:04 MST")
-	}
-	runs, failed := 0, 0
 	for _, c := range g.Cells {
-		runs += len(c.Runs)
-		for _, r := range c.Runs {
-			if r.Error != "" {
-				failed++
-			}
-		}
-	}
-	if failed > 0 {
-		p.Status, p.Open = fmt.Sprintf("%d of %d runs failed", failed, runs), true
+		p.Runs += len(c.Runs)
+		p.Failed += len(numeric.Where(len(c.Runs), func(i int) bool { return c.Runs[i].Error != "" }))
 	}
 	p.table()
 	p.draw()
@@ -176,7 +164,7 @@ func newGridPage(g Grid) *gridPage {
 		p.Tiles = append(p.Tiles, tile{"All runs together", g.Together, "the price of choosing among them"})
 	}
 	p.Tiles = append(p.Tiles, tile{"Settings", count(len(g.Cells)), "combinations of values"},
-		tile{"Runs", count(runs), quote.Count(len(g.Seeds), "seed", "") + " each"})
+		tile{"Runs", count(p.Runs), quote.Count(len(g.Seeds), "seed", "") + " each"})
 	p.Sections = sectionsOf(g.Settings)
 	return p
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -20,7 +21,8 @@ var pageSource string
 //go:embed style.css
 var StyleSheet string
 
-var pages = template.Must(template.New("page").Parse(pageSource))
+var pages = template.Must(template.New("page").Funcs(template.FuncMap{"fixed": fixed, "percent": percent,
+	"duration": Duration, "width": width, "divided": func(a, b float64) float64 { return a / b }}).Parse(pageSource))
 
 // Write writes the page of a run at path in one step; the old page stays until then. If the run has very many texts,
 // their browser becomes a page of its own next to it (see [TextsFile]).
@@ -44,15 +46,13 @@ func writePage(path, name string, data any) error {
 
 // page is the input of the template: words and numbers as they appear on the screen.
 type page struct {
-	Style    template.CSS
-	Script   script
-	Report   Report
-	Status   string
-	Finished string
+	Style  template.CSS
+	Script script
+	Report Report
 
 	Headline  string
 	Picture   picture
-	Time      string   // that the run took
+	Time      string   // that the run took, in all its stages
 	Guarantee string   // in a paragraph
 	Long      []string // the rest of it, a paragraph each
 
@@ -60,7 +60,7 @@ type page struct {
 	ResultHead []string // the figures that some result has
 	Results    []resultRow
 	Axis       []axisMark
-	Deciles    []decileRow
+	HasDeciles bool
 	Labelled   bool // small models give texts labels: macro F1 instead of perplexity
 	HasTrack   bool
 
@@ -71,18 +71,13 @@ type page struct {
 	Rounds      []roundRow
 	SampleRow   [][]string
 	Texts       textsView
-	Stages      []stageRow
+	Stages      []Stage
+	Total       float64 // seconds of all stages
+	Longest     float64 // seconds of a stage
 	Sections    []settingSection
 }
 
 type fact struct{ Name, Value string }
-
-// decileRow is a row of the perplexities of tenths of the clients.
-type decileRow struct {
-	Name  string
-	Main  bool
-	Cells []string
-}
 
 // resultRow is a row of the table of results.
 type resultRow struct {
@@ -138,34 +133,17 @@ type roundRow struct {
 	Selected bool
 }
 
-type stageRow struct {
-	Name, Time, Share string
-	Width             template.CSS
-}
-
+// settingSection is a section of the settings, whose keys lack its name.
 type settingSection struct {
 	Name     string
 	Changed  int
-	Settings []settingRow
-}
-
-type settingRow struct {
-	Key, Value, Default string
-	Changed             bool
+	Settings []Setting
 }
 
 func newPage(r Report) *page {
 	r.readable()
-	p := &page{Style: template.CSS(StyleSheet), Script: pageScript, Report: r, Status: "complete"}
-	if r.Interrupted != "" {
-		p.Status = "interrupted " + r.Interrupted
-	}
-	if r.Title == "" {
-		p.Report.Title = "POPri run"
-	}
-	if !r.Finished.IsZero() {
-		p.Finished = r.Finished.Format("2 January 2006, 15:04 MST")
-	}
+	p := &page{Style: template.CSS(StyleSheet), Script: pageScript, Report: r}
+	p.Report.Title = cmp.Or(r.Title, "POPri run")
 	p.Facts = r.Privacy.facts()
 	p.results(r.Results, r.Main)
 	p.rounds(r)
@@ -193,10 +171,7 @@ func (p *page) results(results []Result, main string) {
 		row := resultRow{Name: r.Name, Note: r.Note, Main: r.Key == main,
 			Reference: r.Key == keyPublic || r.Key == keyPrivate,
 			Cells:     numeric.Map(columns, func(c resultColumn) cell { return c.cell(r) })}
-		if len(r.Deciles) > 0 {
-			cells := numeric.Map(r.Deciles, func(v float64) string { return fixed(v, 1) })
-			p.Deciles = append(p.Deciles, decileRow{r.Name, row.Main, cells})
-		}
+		p.HasDeciles = p.HasDeciles || len(r.Deciles) > 0
 		if ok {
 			row.Track = m.track(r, place)
 		}
@@ -234,24 +209,22 @@ func (p *page) samples(s Samples) {
 }
 
 func (p *page) stages(stages []Stage) {
-	total, longest := 0.0, 0.0
 	for _, s := range stages {
 		if finite(s.Seconds) {
-			total += s.Seconds
-			longest = max(longest, s.Seconds)
+			p.Total, p.Longest = p.Total+s.Seconds, max(p.Longest, s.Seconds)
 		}
 	}
-	if total <= 0 {
-		return
+	if p.Total > 0 {
+		p.Stages, p.Time = stages, Duration(p.Total)
 	}
-	p.Time = Duration(total)
-	for _, s := range stages {
-		row := stageRow{Name: s.Name, Time: Duration(s.Seconds), Share: percent(s.Seconds/total, 0), Width: "0%"}
-		if finite(s.Seconds) && s.Seconds > 0 {
-			row.Width = template.CSS(fmt.Sprintf("%.2f%%", 100*s.Seconds/longest))
-		}
-		p.Stages = append(p.Stages, row)
+}
+
+// width is the width of a bar, of the longest one's.
+func width(seconds, longest float64) template.CSS {
+	if !finite(seconds) {
+		seconds = 0
 	}
+	return template.CSS(fmt.Sprintf("%.2f%%", 100*max(0, seconds)/longest))
 }
 
 // sectionsOf are settings by their section.
@@ -265,11 +238,10 @@ func sectionsOf(settings []Setting) (sections []settingSection) {
 		if i < 0 {
 			i, sections = len(sections), append(sections, settingSection{Name: section})
 		}
-		row := settingRow{Key: key, Value: s.Value, Default: s.Default, Changed: s.Value != s.Default}
-		if row.Changed {
+		if s.Value != s.Default {
 			sections[i].Changed++
 		}
-		sections[i].Settings = append(sections[i].Settings, row)
+		sections[i].Settings = append(sections[i].Settings, Setting{key, s.Value, s.Default})
 	}
 	return sections
 }
