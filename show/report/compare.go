@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/show/series"
 )
@@ -22,7 +23,7 @@ type comparison struct {
 	Script          script
 	Title, Headline string
 	Picture         picture
-	Runs            []runLegend
+	Runs            []Report
 	Warnings        []string
 	Privacy         matrix
 	Results         []figureTable
@@ -34,12 +35,6 @@ type comparison struct {
 type figureTable struct {
 	Title, Note string
 	Matrix      matrix
-}
-
-type runLegend struct {
-	Title, Note, Product string
-	SmallModel           []string
-	Variable             template.CSS
 }
 
 // matrix is a table with a column for every run.
@@ -62,23 +57,16 @@ type cell struct {
 
 func newComparison(runs []Report) *comparison {
 	runs = slices.Clone(runs)
-	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: quote.Count(len(runs), "run", "")}
-	for i := range runs {
+	p := &comparison{Style: template.CSS(StyleSheet), Script: pageScript, Title: quote.Count(len(runs), "run", ""),
+		Runs: runs}
+	for i, title := range titlesOf(runs) {
+		runs[i].Title = title
 		runs[i].readable()
 	}
-	titles := titlesOf(runs)
-	for i, r := range runs {
-		legend := runLegend{Title: titles[i], Note: r.Subtitle, Product: r.Product, SmallModel: r.SmallModel,
-			Variable: template.CSS("var(" + seriesVariable(i) + ")")}
-		if r.Interrupted != "" {
-			legend.Note = "interrupted " + r.Interrupted
-		}
-		p.Runs = append(p.Runs, legend)
-	}
-	p.warn(titles, runs)
+	p.warn(runs)
 
 	// Facts, results and settings are matched by name; the order is the order of first appearance.
-	p.Privacy = collect("The guarantee of each run", "Fact", titles, runs,
+	p.Privacy = collect("The guarantee of each run", "Fact", runs,
 		func(r Report, add func(name string, c cell)) {
 			for _, f := range r.Privacy.facts() {
 				add(f.Name, cell{Text: f.Value})
@@ -86,7 +74,7 @@ func newComparison(runs []Report) *comparison {
 		})
 	same := sameTest(runs)
 	for i, c := range resultColumns {
-		m := collect(c.caption, "Trained on", titles, runs, func(r Report, add func(string, cell)) {
+		m := collect(c.caption, "Trained on", runs, func(r Report, add func(string, cell)) {
 			for _, row := range r.Results {
 				if v, _ := c.of(row); v != nil {
 					add(rowName(r, row), c.cell(row))
@@ -101,23 +89,23 @@ func newComparison(runs []Report) *comparison {
 		}
 	}
 	if same {
-		p.products(titles, runs)
+		p.products(runs)
 	} else {
 		p.Headline = "The runs' rows of ε = 0 differ or are missing: their small models or test clients may not be " +
 			"the same, so the accuracies of different runs are not compared."
 	}
 
-	p.differences(titles, runs)
-	p.curves(titles, runs)
+	p.differences(runs)
+	p.curves(runs)
 	return p
 }
 
 // curves draws one line for each run in each plot that all share: the first of the plot's figures.
-func (p *comparison) curves(titles []string, runs []Report) {
+func (p *comparison) curves(runs []Report) {
 	for _, plot := range sharedPlots(runs) {
 		var lines []line
 		for i, r := range runs {
-			lines = append(lines, takeLine(titles[i], r.Rounds, plot.Lines[0].Key, i))
+			lines = append(lines, takeLine(r.Title, r.Rounds, plot.Lines[0].Key, i))
 		}
 		title := plot.Title
 		if len(plot.Lines) > 1 {
@@ -131,25 +119,22 @@ func (p *comparison) curves(titles []string, runs []Report) {
 }
 
 // differences lists the settings in which the runs differ.
-func (p *comparison) differences(titles []string, runs []Report) {
-	all := collect("Settings in which the runs differ", "Setting", titles, runs,
+func (p *comparison) differences(runs []Report) {
+	all := collect("Settings in which the runs differ", "Setting", runs,
 		func(r Report, add func(string, cell)) {
 			for _, s := range r.Settings {
 				add(s.Key, cell{Text: s.Value})
 			}
 		})
-	p.Settings = matrix{Caption: all.Caption, Corner: all.Corner, Head: titles}
-	for _, row := range all.Rows {
-		if slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text }) {
-			p.Settings.Rows = append(p.Settings.Rows, row)
-		}
-	}
+	all.Rows = slices.DeleteFunc(all.Rows, func(row matrixRow) bool {
+		return !slices.ContainsFunc(row.Cells, func(c cell) bool { return c.Text != row.Cells[0].Text })
+	})
+	p.Settings = all
 }
 
 // collect builds a matrix of what visit adds for every run.
-func collect(caption, corner string, titles []string, runs []Report,
-	visit func(r Report, add func(name string, c cell))) matrix {
-	m := matrix{Caption: caption, Corner: corner, Head: titles}
+func collect(caption, corner string, runs []Report, visit func(r Report, add func(name string, c cell))) matrix {
+	m := matrix{Caption: caption, Corner: corner, Head: numeric.Map(runs, func(r Report) string { return r.Title })}
 	for column, r := range runs {
 		visit(r, func(name string, c cell) {
 			i := slices.IndexFunc(m.Rows, func(row matrixRow) bool { return row.Name == name })
@@ -233,12 +218,12 @@ func sharedPlots(runs []Report) []series.Plot {
 }
 
 // products compares the runs' products by the accuracy of small models, if two or more are measured.
-func (p *comparison) products(titles []string, runs []Report) {
+func (p *comparison) products(runs []Report) {
 	var list []Result
 	for i, r := range runs {
 		m := measureOf(r.Results)
 		if x, ok := m.find(r.Results, r.Main); ok && !m.less && labelled(r.Results) == labelled(runs[0].Results) {
-			x.Name, x.Key = titles[i], fmt.Sprint("run ", i)
+			x.Name, x.Key = r.Title, fmt.Sprint("run ", i)
 			list = append(list, x)
 		}
 	}
@@ -278,15 +263,15 @@ func titlesOf(runs []Report) (titles []string) {
 }
 
 // warn adds the runs' warnings, each once, with the runs that it is about.
-func (p *comparison) warn(titles []string, runs []Report) {
+func (p *comparison) warn(runs []Report) {
 	about := map[string][]string{}
 	var order []string
-	for i, r := range runs {
+	for _, r := range runs {
 		for _, w := range r.Privacy.Warnings {
 			if about[w] == nil {
 				order = append(order, w)
 			}
-			about[w] = append(about[w], titles[i])
+			about[w] = append(about[w], r.Title)
 		}
 	}
 	for _, w := range order {

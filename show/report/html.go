@@ -22,7 +22,8 @@ var pageSource string
 var StyleSheet string
 
 var pages = template.Must(template.New("page").Funcs(template.FuncMap{"fixed": fixed, "percent": percent,
-	"duration": Duration, "width": width, "divided": func(a, b float64) float64 { return a / b }}).Parse(pageSource))
+	"duration": Duration, "width": width, "divided": func(a, b float64) float64 { return a / b },
+	"variable": func(i int) template.CSS { return template.CSS("var(" + seriesVariable(i) + ")") }}).Parse(pageSource))
 
 // Write writes the page of a run at path in one step; the old page stays until then. If the run has very many texts,
 // their browser becomes a page of its own next to it (see [TextsFile]).
@@ -69,7 +70,7 @@ type page struct {
 	RoundHead   []string
 	HasSelected bool
 	Rounds      []roundRow
-	SampleRow   [][]string
+	SampleRows  int
 	Texts       textsView
 	Stages      []Stage
 	Total       float64 // seconds of all stages
@@ -148,7 +149,7 @@ func newPage(r Report) *page {
 	p.results(r.Results, r.Main)
 	p.rounds(r)
 	p.views(r.Views)
-	p.samples(r.Samples)
+	p.SampleRows = numeric.Greatest(r.Samples.Columns, func(c SampleColumn) int { return len(c.Texts) })
 	p.stages(r.Stages)
 	p.Sections = sectionsOf(r.Settings)
 	p.first(r)
@@ -188,25 +189,6 @@ func (p *page) results(results []Result, main string) {
 
 // Shows reports whether the table of results has a column.
 func (p *page) Shows(head string) bool { return slices.Contains(p.ResultHead, head) }
-
-// samples turns columns into rows, so that texts that belong together are side by side.
-func (p *page) samples(s Samples) {
-	rows := 0
-	for _, c := range s.Columns {
-		rows = max(rows, len(c.Texts))
-	}
-	for i := range rows {
-		var row []string
-		for _, c := range s.Columns {
-			text := ""
-			if i < len(c.Texts) {
-				text = c.Texts[i]
-			}
-			row = append(row, text)
-		}
-		p.SampleRow = append(p.SampleRow, row)
-	}
-}
 
 func (p *page) stages(stages []Stage) {
 	for _, s := range stages {
