@@ -244,7 +244,7 @@ func (m measure) picture(title string, list []Result, main string, names map[str
 	decimals := m.decimals(list)
 	for _, x := range list {
 		row := pictureRow{Name: cmp.Or(names[x.Key], x.Name), Value: m.text(m.value(x), decimals), Main: x.Key == main,
-			Reference: x.Key == keyPublic || x.Key == keyPrivate, Track: m.track(x, place)}
+			Reference: x.Reference(), Track: m.track(x, place)}
 		if i := m.interval(x); i.finite() {
 			row.Interval = m.text(i[0], decimals) + " to " + m.text(i[1], decimals)
 			p.Intervals = true

@@ -60,7 +60,6 @@ type page struct {
 	Facts      []fact
 	ResultHead []string // the figures that some result has
 	Results    []resultRow
-	Axis       []axisMark
 	HasDeciles bool
 	Labelled   bool // small models give texts labels: macro F1 instead of perplexity
 	HasTrack   bool
@@ -82,10 +81,10 @@ type fact struct{ Name, Value string }
 
 // resultRow is a row of the table of results.
 type resultRow struct {
-	Name, Note      string
-	Cells           []cell
-	Main, Reference bool
-	Track           track
+	Result
+	Cells []cell
+	Main  bool
+	Track track
 }
 
 // resultColumn is a figure of results: a column of a run's table, and a table of its own where runs are compared.
@@ -122,11 +121,6 @@ func (c resultColumn) cell(r Result) cell {
 	}
 	v, ci := c.of(r)
 	return cell{Text: show(value(v), c.decimals), Note: interval(ci, c.decimals, factor), value: value(v)}
-}
-
-type axisMark struct {
-	Position template.CSS
-	Label    string
 }
 
 type roundRow struct {
@@ -169,19 +163,11 @@ func (p *page) results(results []Result, main string) {
 	})
 	p.ResultHead = numeric.Map(columns, func(c resultColumn) string { return c.head })
 	for _, r := range results {
-		row := resultRow{Name: r.Name, Note: r.Note, Main: r.Key == main,
-			Reference: r.Key == keyPublic || r.Key == keyPrivate,
-			Cells:     numeric.Map(columns, func(c resultColumn) cell { return c.cell(r) })}
+		row := resultRow{Result: r, Main: r.Key == main,
+			Cells: numeric.Map(columns, func(c resultColumn) cell { return c.cell(r) })}
 		p.HasDeciles = p.HasDeciles || len(r.Deciles) > 0
 		if ok {
 			row.Track = m.track(r, place)
-		}
-		if row.Reference && row.Track.HasDot {
-			label := "ε = 0"
-			if r.Key == keyPrivate {
-				label = "ε = ∞"
-			}
-			p.Axis = append(p.Axis, axisMark{row.Track.Dot, label})
 		}
 		p.Results = append(p.Results, row)
 	}

@@ -99,6 +99,9 @@ type Result struct {
 	GapClosedCI *Interval `json:"gap_closed_ci,omitempty"`
 }
 
+// Reference reports whether the row is an end of the gap: ε = 0 or ε = ∞.
+func (r Result) Reference() bool { return r.Key == keyPublic || r.Key == keyPrivate }
+
 // Typed is the beginning of a text, and the words that the small model suggests before and after its training.
 type Typed struct {
 	Text          string
