@@ -169,9 +169,9 @@ func (a *app) runDemo(cmd *cobra.Command, o demoOptions) (err error) {
 		return err
 	}
 	defer func() { stop(err) }()
-	return a.complete(cmd, o.rows, run.Options{Config: ready, Dir: o.out, Resume: resume, Device: a.device,
-		Title: methods.Of(*c).Title + " on " + world.Title, Command: o.command(cmd, *c), Shortened: shortened,
-		Trackers: o.track.names})
+	return a.finish(cmd, quote.Shell(append(typed(cmd, "out"), "--out", o.out)...), run.Options{Config: ready, Dir: o.out,
+		Resume: resume, Evaluates: true, Title: methods.Of(*c).Title + " on " + world.Title,
+		Command: o.command(cmd, *c), Shortened: shortened, Trackers: o.track.names}, o.rows...)
 }
 
 // embeddedModel is the name of the generator that comes with the program.
@@ -240,29 +240,33 @@ func (a *app) fitted(c configs.Config, rows []string, minutes int) (fitted confi
 	return fitted, shortened, nil
 }
 
-// complete trains, evaluates, writes the report and prints the results.
-func (a *app) complete(cmd *cobra.Command, rows []string, o run.Options) error {
-	o.Warn, o.Listen, o.Evaluates = a.warn, a.events, true
+// finish trains, evaluates if the run is opened for that, by these rows, writes the report and prints the results. again
+// is the command that continues the run.
+func (a *app) finish(cmd *cobra.Command, again string, o run.Options, rows ...string) error {
+	o.Warn, o.Listen, o.Device = a.warn, a.events, a.device
 	begun := time.Now()
-	again := quote.Shell(append(typed(cmd, "out"), "--out", o.Dir)...)
 	s, err := run.Open(cmd.Context(), o)
 	if err != nil {
-		return err
+		return a.stopped(err, o.Dir, again)
 	}
 	defer s.Close()
-	a.say("read data and models in %s: %d train clients, noise multiplier %.4g",
-		time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
+	if o.Evaluates {
+		a.say("read data and models in %s: %d train clients, noise multiplier %.4g",
+			time.Since(begun).Round(100*time.Millisecond), len(s.Data.Private.Split("train")), s.Sigma)
+	}
 	ended := s.Train(cmd.Context()) // the budget's error, where that ended the rounds
 	if ended != nil && !refused(ended) {
 		return a.stopped(ended, o.Dir, again)
 	}
-	e, err := s.Evaluate(cmd.Context(), a.evaluating(), rows...)
-	if err != nil {
-		return a.stopped(err, o.Dir, again)
+	var e *evaluation.Outcome
+	if o.Evaluates {
+		if e, err = s.Evaluate(cmd.Context(), a.evaluating(), rows...); err != nil {
+			return a.stopped(err, o.Dir, again)
+		}
 	}
 	path, err := reporting.Write(o.Dir)
 	if err != nil {
-		return err
+		return a.stopped(err, o.Dir, again)
 	}
 	return cmp.Or(a.summary(o.Dir, path, e), ended)
 }

@@ -16,7 +16,6 @@ import (
 	"popri/internal/rundir"
 	"popri/methods"
 	"popri/run"
-	"popri/run/reporting"
 )
 
 // runOptions are the flags of the verb run.
@@ -161,22 +160,7 @@ func (a *app) runRounds(cmd *cobra.Command, o runOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	again := "popri run --resume --out " + quote.Shell(o.out)
-	s, err := run.Open(cmd.Context(),
-		run.Options{Config: c, Aggregators: to, Announced: func(text string) { a.say("%s", text) },
-			Dir: o.out, Resume: o.resume, AcceptChanges: o.accept,
-			Device: a.device, Warn: a.warn, Listen: a.events, Trackers: o.track.names})
-	if err != nil {
-		return a.stopped(err, o.out, again)
-	}
-	defer s.Close()
-	ended := s.Train(cmd.Context())
-	if ended != nil && !refused(ended) {
-		return a.stopped(ended, o.out, again)
-	}
-	path, err := reporting.Write(o.out)
-	if err != nil {
-		return a.stopped(err, o.out, again)
-	}
-	return cmp.Or(a.summary(o.out, path, nil), ended)
+	return a.finish(cmd, "popri run --resume --out "+quote.Shell(o.out), run.Options{Config: c, Aggregators: to,
+		Announced: func(text string) { a.say("%s", text) }, Dir: o.out, Resume: o.resume, AcceptChanges: o.accept,
+		Trackers: o.track.names})
 }

@@ -141,13 +141,11 @@ type gridData struct {
 // gridRow is a row of the table of all combinations.
 type gridRow struct {
 	Values        []string
-	Cells         []gridCell
+	Cells         []cell
 	Against       string
 	Runs          []GridRun
 	Default, Best bool
 }
-
-type gridCell struct{ Text, Small string }
 
 func newGridPage(g Grid) *gridPage {
 	g = g.visible()
@@ -274,11 +272,11 @@ func (p *gridPage) table() {
 		for _, f := range g.Figures {
 			values := c.values(f.Key)
 			mean, sd := spread(values)
-			cell := gridCell{Text: f.show(mean)}
+			shown := cell{Text: f.show(mean)}
 			if len(values) > 1 {
-				cell.Small = "± " + fixed(sd*f.Scale, f.Decimals)
+				shown.Note = "± " + fixed(sd*f.Scale, f.Decimals)
 			}
-			row.Cells = append(row.Cells, cell)
+			row.Cells = append(row.Cells, shown)
 		}
 		if base >= 0 && base != i && len(g.Figures) > 0 {
 			if text := against(c, g.Cells[base], g.Figures[0]); text != "" {

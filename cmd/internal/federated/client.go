@@ -24,13 +24,12 @@ import (
 
 // clientFlags are the flags of a client.
 type clientFlags struct {
-	federation, key, keys, keygen, encoder, record string
-	folder, small                                  string
-	open                                           func(small string) (Trainer, error)
-	texts                                          client.Source
-	epsilon, delta                                 float64
-	yes, once, insecure, announced, atOnce         bool
-	every                                          time.Duration
+	client.ResponderOptions
+	federation, key, keys, keygen, record, small string
+	open                                         func(small string) (Trainer, error)
+	texts                                        client.Source
+	yes, once                                    bool
+	every                                        time.Duration
 }
 
 // Trainer trains the small model, which a folder has.
@@ -93,7 +92,7 @@ a folder's name and --texts makes the keys that are missing and prints a line fo
 		"this client's texts: a file, a folder, a mailbox, or - for standard input")
 	c.Flags().StringVar(&f.texts.Client, "client", "", "whose texts count in a file of several clients (default: all)")
 	c.Flags().IntVar(&f.texts.Most, "most", f.texts.Most, "texts that count, from the end; 0 for all")
-	c.Flags().StringVar(&f.encoder, "encoder", "",
+	c.Flags().StringVar(&f.Encoder, "encoder", "",
 		"folder of the sentence encoder; without it, an encoder that comes with a question is used if the owner agrees")
 	if open != nil {
 		c.Long += `
@@ -103,19 +102,19 @@ vector is the change of an adapter. Other models are refused.`
 		c.Flags().StringVar(&f.small, "small", "",
 			"folder of the small model, to train it on the texts where a question asks for that")
 	}
-	c.Flags().BoolVar(&f.announced, "announced-encoder", false,
+	c.Flags().BoolVar(&f.AnnouncedEncoder, "announced-encoder", false,
 		"agree to encoders that come with questions (--yes alone does not)")
 	c.Flags().StringVar(&f.record, "record", "",
 		"folder of what the client, or each of many, has spent (default: popri/clients/ in the user's configuration folder, by key)")
-	c.Flags().StringVar(&f.folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
-	c.Flags().Float64Var(&f.epsilon, "epsilon", 0, "ε of all answers together at most")
-	c.Flags().Float64Var(&f.delta, "delta", 0, "the δ of that; below 1/clients")
+	c.Flags().StringVar(&f.Folder, "folder", "", "answer the announcement in this folder, and leave the reports there")
+	c.Flags().Float64Var(&f.Epsilon, "epsilon", 0, "ε of all answers together at most")
+	c.Flags().Float64Var(&f.Delta, "delta", 0, "the δ of that; below 1/clients")
 	c.Flags().BoolVar(&f.yes, "yes", false, "agree to what would be asked")
 	c.Flags().BoolVar(&f.once, "once", false, "answer one question and end")
-	c.Flags().BoolVar(&f.atOnce, "at-once", false,
+	c.Flags().BoolVar(&f.AtOnce, "at-once", false,
 		"send as soon as the vector is ready: for tests, because the time of the upload tells how much this client wrote")
 	c.Flags().DurationVar(&f.every, "every", f.every, "how often to look for a question")
-	c.Flags().BoolVar(&f.insecure, "insecure-seeds", false,
+	c.Flags().BoolVar(&f.InsecureSeeds, "insecure-seeds", false,
 		"accept questions whose noise comes from a seed: for tests, protects nobody")
 	return c
 }
@@ -133,18 +132,16 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		return fault.Userf("--federation is not given")
 	case f.texts.Path == "":
 		return fault.Userf("--texts is not given")
-	case !(f.epsilon > 0) || !(f.delta > 0 && f.delta < 1) || f.every <= 0:
+	case !(f.Epsilon > 0) || !(f.Delta > 0 && f.Delta < 1) || f.every <= 0:
 		return fault.Userf("--epsilon %g, --delta %g, --every %v: want ε and the time above 0, and δ between 0 and 1",
-			f.epsilon, f.delta, f.every)
+			f.Epsilon, f.Delta, f.every)
 	}
-	federation, err := identity.ReadFederation(f.federation)
-	if err != nil {
+	o, in := f.ResponderOptions, bufio.NewReader(cmd.InOrStdin())
+	var err error
+	if o.Federation, err = identity.ReadFederation(f.federation); err != nil {
 		return err
 	}
-	in := bufio.NewReader(cmd.InOrStdin())
-	o := client.ResponderOptions{Federation: federation, Epsilon: f.epsilon, Delta: f.delta, Encoder: f.encoder,
-		AnnouncedEncoder: f.announced, Open: openEncoder, InsecureSeeds: f.insecure, Folder: f.folder, AtOnce: f.atOnce,
-		Tell: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) }}
+	o.Open, o.Tell = openEncoder, func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), text) }
 	if !f.yes {
 		o.Confirm = func(offer client.Offer) error { return f.ask(offer, in, cmd.ErrOrStderr()) }
 	}
@@ -156,9 +153,9 @@ func (f *clientFlags) run(cmd *cobra.Command) error {
 		defer small.Close()
 		o.Small = small
 	}
-	if f.folder == "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", federation.Leader.URL,
-			federation.Helper.URL)
+	if f.Folder == "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "waiting for questions from %s and %s\n", o.Federation.Leader.URL,
+			o.Federation.Helper.URL)
 	}
 	if f.keys != "" {
 		return f.runGroup(cmd, o)
@@ -189,7 +186,7 @@ func (f *clientFlags) runOne(cmd *cobra.Command, o client.ResponderOptions, in *
 	if o.Dir, err = f.recordOf(fmt.Sprintf("%x", o.Key.Public())[:16]); err != nil {
 		return err
 	}
-	f.once = f.once || f.folder != ""
+	f.once = f.once || f.Folder != ""
 	if f.texts.In = in; f.texts.Path == "-" {
 		if !f.yes {
 			return fault.Userf("--texts - takes standard input, so nobody can be asked: give --yes, or a file")
@@ -235,7 +232,7 @@ func (f *clientFlags) readable(w io.Writer) error {
 
 // runGroup answers for each client of a file.
 func (f *clientFlags) runGroup(cmd *cobra.Command, o client.ResponderOptions) (err error) {
-	if f.folder != "" || f.texts.Client != "" {
+	if f.Folder != "" || f.texts.Client != "" {
 		return fault.Userf("--keys answers for all train clients of --texts: leave --folder and --client out")
 	}
 	g := client.GroupOptions{ResponderOptions: o, Private: f.texts.Path, Keys: f.keys, Most: f.texts.Most}
