@@ -36,25 +36,13 @@ func Open(path string) (*Log, error) {
 
 // seekToWholeLines cuts the file after the last line end and moves there.
 func seekToWholeLines(file *os.File) error {
-	end, err := file.Seek(0, io.SeekEnd)
+	content, err := io.ReadAll(file)
 	if err != nil {
 		return err
 	}
-	block := make([]byte, 64<<10)
-	for start := end; start > 0; {
-		n := min(start, int64(len(block)))
-		start -= n
-		if _, err := file.ReadAt(block[:n], start); err != nil {
-			return err
-		}
-		if i := bytes.LastIndexByte(block[:n], '\n'); i >= 0 {
-			end = start + int64(i) + 1
-			_, err := file.Seek(end, io.SeekStart)
-			return errors.Join(file.Truncate(end), err)
-		}
-	}
-	_, err = file.Seek(0, io.SeekStart)
-	return errors.Join(file.Truncate(0), err)
+	end := int64(bytes.LastIndexByte(content, '\n') + 1)
+	_, err = file.Seek(end, io.SeekStart)
+	return errors.Join(file.Truncate(end), err)
 }
 
 // Write appends one event in one system call. Fields named "time" and "event" are refused.

@@ -1,7 +1,7 @@
 package eventlog
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,7 +23,7 @@ type Follower struct {
 	file     os.FileInfo // what was read last
 	offset   int64       // after the last whole line
 	skipping bool        // offset is inside of a line that is too long
-	buffer   []byte
+	reader   *bufio.Reader
 }
 
 // Poll calls each for every event that was completed since the last call. If the file is another one than before, or
@@ -43,7 +43,7 @@ func (f *Follower) Poll(restart func(), each func(Event)) error {
 		return err
 	}
 	if f.file != nil && (!os.SameFile(f.file, info) || info.Size() < f.offset) {
-		*f = Follower{Path: f.Path, buffer: f.buffer}
+		*f = Follower{Path: f.Path, reader: f.reader}
 		restart()
 	}
 	f.file = info
@@ -58,38 +58,30 @@ func (f *Follower) Poll(restart func(), each func(Event)) error {
 
 // read consumes the whole lines of what is left of the log.
 func (f *Follower) read(log io.Reader, each func(Event)) error {
-	if f.buffer == nil {
-		f.buffer = make([]byte, maxLine)
+	if f.reader == nil {
+		f.reader = bufio.NewReaderSize(nil, maxLine)
 	}
-	kept := 0 // bytes of a line that has no end yet
+	f.reader.Reset(log)
 	for {
-		n, err := log.Read(f.buffer[kept:])
-		rest := f.buffer[:kept+n]
-		for {
-			i := bytes.IndexByte(rest, '\n')
-			if i < 0 {
-				break
+		line, err := f.reader.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull): // the line is too long: what follows of it is not kept
+			f.skipping = true
+		case errors.Is(err, io.EOF):
+			if f.skipping {
+				f.offset += int64(len(line))
 			}
-			if event, err := parseEvent(rest[:i]); err != nil || f.skipping { // or the end of a line that was too long
+			return nil
+		case err != nil:
+			return err
+		default:
+			if event, err := parseEvent(line); err != nil || f.skipping { // or the end of a line that was too long
 				f.skipping = false
 				f.Skipped++
 			} else {
 				each(event)
 			}
-			f.offset += int64(i) + 1
-			rest = rest[i+1:]
 		}
-		if f.skipping || len(rest) == len(f.buffer) { // the line is too long: what follows of it is not kept
-			f.skipping = true
-			f.offset += int64(len(rest))
-			rest = nil
-		}
-		kept = copy(f.buffer, rest)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+		f.offset += int64(len(line))
 	}
 }
