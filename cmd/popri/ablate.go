@@ -200,7 +200,7 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 // ablateCells does the runs of a grid here, and shows the results.
 func (a *app) ablateCells(cmd *cobra.Command, flags ablateFlags, axes []grid.Axis, cells []grid.Cell,
 	options study.Options) error {
-	options.Command = cmp.Or(options.Command, typedLine(cmd))
+	options.Command = cmp.Or(options.Command, quote.Shell(typed(cmd)...))
 	result, err := study.Ablate(cmd.Context(), axes, cells, options)
 	if errors.Is(err, context.Canceled) {
 		a.say("interrupted; the same command continues")

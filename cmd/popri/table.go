@@ -48,7 +48,12 @@ func evaluationColumns(e *evaluation.Outcome) []column {
 	}
 	percent := func(v *float64, decimals int) string { return number(v, 100, decimals) }
 	interval := func(of func(downstream.Result) *downstream.Interval, decimals int) column {
-		return column{"95 % interval", func(r downstream.Result) string { return percentages(of(r), decimals) }}
+		return column{"95 % interval", func(r downstream.Result) string {
+			if i := of(r); i != nil {
+				return fmt.Sprintf("%.*f … %.*f", decimals, 100*i[0], decimals, 100*i[1])
+			}
+			return ""
+		}}
 	}
 	list := []column{
 		{"trained on", func(r downstream.Result) string { return r.Name }},
@@ -82,12 +87,4 @@ func writeColumns(w io.Writer, results []downstream.Result, columns []column) {
 	for _, r := range results {
 		line(func(c column) string { return c.cell(r) })
 	}
-}
-
-// percentages prints an interval of shares, or nothing for nil.
-func percentages(i *downstream.Interval, decimals int) string {
-	if i == nil {
-		return ""
-	}
-	return fmt.Sprintf("%.*f … %.*f", decimals, 100*i[0], decimals, 100*i[1])
 }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"popri/internal/quote"
 )
 
 // typed are the words of the command line that was given, without some flags and those that change the output alone.
@@ -32,6 +30,3 @@ func typed(cmd *cobra.Command, without ...string) []string {
 	})
 	return words
 }
-
-// typedLine is [typed] for a shell.
-func typedLine(cmd *cobra.Command) string { return quote.Shell(typed(cmd)...) }

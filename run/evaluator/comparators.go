@@ -124,27 +124,17 @@ func (r *Comparators) source(ctx context.Context, key string) (downstream.Source
 	case evaluation.KeySelected:
 		return written("the weighted public text alone", public), nil
 	case evaluation.KeyPublicAll:
-		name, err := r.allPublic()
+		name := "all public text"
+		dir, err := assembly.ModelDir(r.Config.Model.Path, shipped.Generator)
+		if p, ok := pretrain.ReadProvenance(dir); err == nil && ok && p.CorpusHash == r.Public.Hash() {
+			name += evaluation.SeenSuffix
+		}
 		return downstream.Source{Key: key, Name: name, Texts: datasets.Strings(r.Public.Generator)}, err
 	case evaluation.KeyInDomain:
 		return downstream.Source{Key: key, Name: "real public text of the clients' domain",
 			Texts: datasets.Strings(r.Public.InDomain)}, nil
 	}
 	panic("evaluator: no text has the key " + key)
-}
-
-// allPublic names the texts of the comparator "all public text": what the generator was trained on, where its folder
-// says so, and what data.public holds otherwise.
-func (r *Comparators) allPublic() (string, error) {
-	name := "all public text"
-	dir, err := assembly.ModelDir(r.Config.Model.Path, shipped.Generator)
-	if err != nil {
-		return "", err
-	}
-	if p, ok := pretrain.ReadProvenance(dir); ok && p.CorpusHash == r.Public.Hash() {
-		name += evaluation.SeenSuffix
-	}
-	return name, nil
 }
 
 // Parts returns the public texts of a product and those that a model wrote.

@@ -89,21 +89,16 @@ func Of(c configs.Config, public, encoder string) (Inputs, error) {
 			}
 			return in, err
 		}
-		if err := in.addModel(m.Key, dir); err != nil {
-			return in, err
+		hashes, err := lm.Hashes(dir, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+			"chat_template.jinja") // which determine the model's computation
+		if err != nil {
+			return in, fault.User(err)
+		}
+		for name, hash := range hashes {
+			in.Content[m.Key+" "+name] = hash
 		}
 	}
 	return in, nil
-}
-
-// addModel notes the files of a model folder that determine the model's computation.
-func (in Inputs) addModel(key, dir string) error {
-	hashes, err := lm.Hashes(dir, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-		"chat_template.jinja")
-	for name, hash := range hashes {
-		in.Content[key+" "+name] = hash
-	}
-	return fault.User(err)
 }
 
 // Write writes inputs.json into a run's folder.

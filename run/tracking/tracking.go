@@ -129,7 +129,7 @@ func (t *Listener) End() {
 	if t == nil {
 		return
 	}
-	attributes := map[string]any{"popri.resident_bytes": memory.Resident()}
+	attributes := map[string]int64{"popri.resident_bytes": memory.Resident()}
 	if done := t.done.Load(); done > 0 {
 		attributes["popri.items"] = done
 	}
@@ -137,7 +137,7 @@ func (t *Listener) End() {
 }
 
 // EndWith is End with attributes of the caller's alone.
-func (t *Listener) EndWith(attributes map[string]any) {
+func (t *Listener) EndWith(attributes map[string]int64) {
 	if t != nil {
 		t.set.StageEnd(time.Now(), attributes)
 	}

@@ -198,21 +198,12 @@ func (t *otel) endStage(at time.Time) {
 }
 
 // StageEnd implements Stages.
-func (t *otel) StageEnd(at time.Time, attributes map[string]any) {
+func (t *otel) StageEnd(at time.Time, attributes map[string]int64) {
 	if t.stage == nil {
 		return
 	}
 	for key, v := range attributes {
-		switch v := v.(type) {
-		case string:
-			t.stage.SetAttributes(attribute.String(key, v))
-		case bool:
-			t.stage.SetAttributes(attribute.Bool(key, v))
-		case int64:
-			t.stage.SetAttributes(attribute.Int64(key, v))
-		case float64:
-			t.stage.SetAttributes(attribute.Float64(key, v))
-		}
+		t.stage.SetAttributes(attribute.Int64(key, v))
 	}
 	t.stage.End(trace.WithTimestamp(at))
 	t.stage = nil

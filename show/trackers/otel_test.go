@@ -178,7 +178,7 @@ func traced(t *testing.T, c *collector, dir string, times otelTimes, more ...str
 func (o *otel) round(number int, begin time.Time) {
 	second := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Second) }
 	o.StageBegin("generate", number, second(0))
-	o.StageEnd(second(2), map[string]any{"popri.items": int64(40), "popri.resident_bytes": int64(1 << 33)})
+	o.StageEnd(second(2), map[string]int64{"popri.items": 40, "popri.resident_bytes": 1 << 33})
 	o.StageBegin("dpo", number, second(3))
 	o.StageEnd(second(5), nil)
 	_ = o.Log([]Point{{"loss", 7, second(5), 0.3}, {"round/loss", int64(number), second(6), 0.5},

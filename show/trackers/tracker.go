@@ -63,8 +63,8 @@ type Tracker interface {
 type Stages interface {
 	// StageBegin reports that a stage of a round begins; 0 is outside of rounds.
 	StageBegin(name string, round int, at time.Time)
-	// StageEnd reports that it has ended. Attributes are of type string, bool, int64 or float64.
-	StageEnd(at time.Time, attributes map[string]any)
+	// StageEnd reports that it has ended.
+	StageEnd(at time.Time, attributes map[string]int64)
 }
 
 // kind is a kind of tracker.
@@ -180,7 +180,7 @@ func (s *Set) StageBegin(name string, round int, at time.Time) {
 }
 
 // StageEnd reports to them that it has ended.
-func (s *Set) StageEnd(at time.Time, attributes map[string]any) {
+func (s *Set) StageEnd(at time.Time, attributes map[string]int64) {
 	s.stages(func(t Stages) { t.StageEnd(at, attributes) })
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"popri/internal/parallel"
 	"popri/internal/rundir"
 	"popri/show/eventlog"
 	"popri/show/series"
@@ -66,16 +67,9 @@ func New(o Options) *Watcher {
 
 // Run looks at the folder each second until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		w.look(time.Now())
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	w.look(time.Now())
+	defer parallel.Every(time.Second, func() { w.look(time.Now()) })()
+	<-ctx.Done()
 }
 
 // look reads what is new and shows it to the viewers. An error is shown on the page; the next look may not have it.

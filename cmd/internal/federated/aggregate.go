@@ -28,6 +28,7 @@ import (
 	"popri/fedsim/client"
 	"popri/fedsim/sealing"
 	"popri/internal/fault"
+	"popri/internal/parallel"
 	"popri/internal/rng"
 )
 
@@ -148,17 +149,10 @@ func askHealth(ctx context.Context, out io.Writer, federation, name string) erro
 // certificateNotice is how long before its end a certificate is spoken of.
 const certificateNotice = 14 * 24 * time.Hour
 
-// warnOfEnd logs once a day that the certificate ends soon.
-func warnOfEnd(ctx context.Context, log *slog.Logger, ends time.Time) {
-	for {
-		if time.Until(ends) < certificateNotice {
-			log.Warn("the certificate ends soon: popri aggregate renew", "ends", ends.Format(time.RFC3339))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(24 * time.Hour):
-		}
+// warnOfEnd logs that the certificate ends soon.
+func warnOfEnd(log *slog.Logger, ends time.Time) {
+	if time.Until(ends) < certificateNotice {
+		log.Warn("the certificate ends soon: popri aggregate renew", "ends", ends.Format(time.RFC3339))
 	}
 }
 
@@ -316,7 +310,8 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 	}
 	log.Info("listening", "address", listener.Addr().String(), "clients", len(enrolled))
 	ends := server.Certificates[0].Leaf.NotAfter
-	go warnOfEnd(ctx, log, ends)
+	warnOfEnd(log, ends)
+	defer parallel.Every(24*time.Hour, func() { warnOfEnd(log, ends) })()
 	peer := service.NewRemote(federation.Party(role.Peer()).URL, role.Peer(), secrets)
 	peer.Waits = func(err error) { log.Warn("the other aggregator is tried again", "reason", err.Error()) }
 	return service.New(service.Options{Aggregator: a, Peer: peer, Dir: filepath.Join(f.state, "files"),
