@@ -15,6 +15,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/datasets/godoc"
+	"popri/internal/memory"
 	"popri/internal/modelcache"
 	"popri/internal/numeric"
 	"popri/internal/version"
@@ -169,7 +170,7 @@ func findBFloat16() finding {
 
 func findMemory() finding {
 	f := finding{Name: "memory", OK: true}
-	total, free, err := memory()
+	total, free, err := machineMemory()
 	if err != nil {
 		f.Found = "unknown: " + err.Error()
 		return f
@@ -182,23 +183,13 @@ func findMemory() finding {
 	return f
 }
 
-// memory returns the machine's memory and its available part, in bytes, within the limit of a container.
-func memory() (total, available uint64, err error) {
+// machineMemory returns the machine's memory and its available part, in bytes, within the limit of a container.
+func machineMemory() (total, available uint64, err error) {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0, 0, err
 	}
-	for line := range strings.Lines(string(info)) {
-		var name string
-		var kib uint64
-		fmt.Sscan(line, &name, &kib)
-		switch name {
-		case "MemTotal:":
-			total = kib << 10
-		case "MemAvailable:":
-			available = kib << 10
-		}
-	}
+	total, available = uint64(memory.Field(info, "MemTotal:")), uint64(memory.Field(info, "MemAvailable:"))
 	number := func(name string) (uint64, bool) {
 		b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", name))
 		if err != nil {

@@ -40,7 +40,7 @@ func planMemory(c configs.Config) (*memoryPlan, error) {
 	}
 	p.Stage, p.Bytes = assembly.Most(p.Plan)
 	if tensor.DefaultDevice() == tensor.CPU {
-		if _, p.Available, err = memory(); err != nil {
+		if _, p.Available, err = machineMemory(); err != nil {
 			return nil, err
 		}
 	}

@@ -47,11 +47,13 @@ func Resident() int64 { return status("VmRSS:") }
 func Peak() int64 { return status("VmHWM:") }
 
 func status(key string) int64 {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	_, rest, found := bytes.Cut(b, []byte("\n"+key))
+	b, _ := os.ReadFile("/proc/self/status") // elsewhere there is none
+	return Field(b, key)
+}
+
+// Field is the field of a file of /proc with that key, which states it in kB, in bytes; 0 if the file lacks it.
+func Field(file []byte, key string) int64 {
+	_, rest, found := bytes.Cut(append([]byte("\n"), file...), []byte("\n"+key))
 	if !found {
 		return 0
 	}

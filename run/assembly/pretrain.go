@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"popri/configs"
-	"popri/datasets"
 	"popri/internal/cachedir"
 	"popri/internal/fault"
 	"popri/internal/numeric"
@@ -41,8 +41,13 @@ func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (conf
 	if err := SetCompute(c); err != nil {
 		return c, err
 	}
-	public, err := checkedPublic(c)
+	corpus, err := LoadRun(c, nil)
 	if err != nil {
+		return c, err
+	}
+	public := corpus.Public
+	budget, err := Budget(c, corpus.Private)
+	if err = cmp.Or(err, fault.User(budget.Validate())); err != nil {
 		return c, err
 	}
 	root, err := cachedir.Dir()
@@ -71,19 +76,6 @@ func Pretrain(ctx context.Context, c configs.Config, progress Pretraining) (conf
 		}
 	}
 	return c, nil
-}
-
-// checkedPublic reads the public text of a run whose data and budget make sense.
-func checkedPublic(c configs.Config) (datasets.Public, error) {
-	corpus, err := LoadRun(c, nil)
-	if err != nil {
-		return datasets.Public{}, err
-	}
-	budget, err := Budget(c, corpus.Private)
-	if err != nil {
-		return datasets.Public{}, err
-	}
-	return corpus.Public, fault.User(budget.Validate())
 }
 
 // PretrainedName describes a model that [Pretrain] trained, "" for any other folder.
