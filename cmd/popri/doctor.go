@@ -85,12 +85,7 @@ func (a *app) examine() error {
 		findBFloat16(), findMemory(), findSource(), findWeights("generator weights", shipped.Generator),
 		findWeights("small model's weights", shipped.Device)}
 	findings = append(findings, numeric.Map(modelcache.Sources, findFetched)...)
-	missing := 0
-	for _, f := range findings {
-		if !f.OK {
-			missing++
-		}
-	}
+	missing := len(numeric.Where(len(findings), func(i int) bool { return !findings[i].OK }))
 	err := a.emit(map[string]any{"ok": missing == 0, "findings": findings}, func(w io.Writer) {
 		for _, f := range findings {
 			state := "ok"

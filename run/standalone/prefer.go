@@ -28,9 +28,7 @@ import (
 	"popri/internal/rundir"
 	"popri/internal/version"
 	"popri/lora"
-	"popri/model/lm"
 	"popri/model/tensor"
-	"popri/model/tokenizer"
 	"popri/run/assembly"
 	"popri/run/tracking"
 	"popri/show/trackers"
@@ -315,11 +313,9 @@ func (o *Options) begin() error {
 
 // loaded is the model with its new adapter and what trains it.
 type loaded struct {
-	model     *lm.Model
-	tokenizer *tokenizer.Tokenizer
-	folder    string // of the model
-	adapter   *lora.Adapter
-	tuner     *dpo.Tuner
+	assembly.Generator
+	adapter *lora.Adapter
+	tuner   *dpo.Tuner
 }
 
 func load(c configs.Config) (l *loaded, err error) {
@@ -327,16 +323,16 @@ func load(c configs.Config) (l *loaded, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &loaded{model: g.Model, tokenizer: g.Tokenizer, folder: g.Dir}
+	l = &loaded{Generator: g}
 	defer func() {
 		if err != nil {
 			l.free()
 		}
 	}()
-	if l.adapter, err = lora.New(l.model, preference.Adapter(c.LoRA, g.Dir), rng.New(c.Seed, "lora")); err != nil {
+	if l.adapter, err = lora.New(l.Model, preference.Adapter(c.LoRA, g.Dir), rng.New(c.Seed, "lora")); err != nil {
 		return l, fault.Userf("%w", err)
 	}
-	l.tuner, err = preference.NewDPO(c, l.model, l.adapter, 1)
+	l.tuner, err = preference.NewDPO(c, l.Model, l.adapter, 1)
 	return l, err
 }
 
@@ -347,21 +343,19 @@ func (l *loaded) free() {
 	if l.adapter != nil {
 		l.adapter.Free()
 	}
-	if l.model != nil {
-		l.model.Free()
-	}
+	l.Model.Free()
 }
 
 // pairs reads the pairs to train on, and those to measure on.
 func (l *loaded) pairs(o Options) (train, held []dpo.Pair, cut dpo.Cut, err error) {
-	context := l.model.Config.Context
+	context := l.Model.Config.Context
 	length := cmp.Or(o.Config.DPO.MaxLength, context)
 	if length > context {
 		return nil, nil, cut, fault.Userf("dpo.max_length is %d, must be at most the model's context, %d", length,
 			context)
 	}
 	read := func(path string) ([]dpo.Pair, error) {
-		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.tokenizer, Folder: l.folder, MaxLength: length})
+		pairs, lost, err := dpo.Read(path, dpo.ReadOptions{Tokenizer: l.Tokenizer, Folder: l.Dir, MaxLength: length})
 		cut.Truncated, cut.Dropped = cut.Truncated+lost.Truncated, cut.Dropped+lost.Dropped
 		if err == nil {
 			err = l.tuner.Check(pairs)

@@ -137,13 +137,8 @@ func (f *Follower) Look(ctx context.Context) (open int, err error) {
 }
 
 // open counts the tasks that are neither done nor given up.
-func (f *Follower) open() (n int) {
-	for _, task := range f.Tasks {
-		if !f.done[task] && f.failed[task] == "" {
-			n++
-		}
-	}
-	return n
+func (f *Follower) open() int {
+	return len(numeric.Where(len(f.Tasks), func(i int) bool { return !f.done[f.Tasks[i]] && f.failed[f.Tasks[i]] == "" }))
 }
 
 // lost decides about a task that was submitted, has ended and is not done. It must be missing twice, for a network

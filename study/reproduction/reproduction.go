@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/study/grid"
 )
@@ -87,15 +88,14 @@ func All() []Experiment { return read().Experiments }
 
 // Find returns an experiment by name.
 func Find(name string) (Experiment, error) {
-	var names []string
-	for _, e := range All() {
-		if e.Name == name {
-			return e, nil
-		}
-		names = append(names, e.Name)
+	list := All()
+	i := slices.IndexFunc(list, func(e Experiment) bool { return e.Name == name })
+	if i < 0 {
+		names := numeric.Map(list, func(e Experiment) string { return e.Name })
+		return Experiment{}, quote.Errorf("%q is none of the paper's tables and figures here: %s", name,
+			strings.Join(names, ", "))
 	}
-	return Experiment{}, quote.Errorf("%q is none of the paper's tables and figures here: %s", name,
-		strings.Join(names, ", "))
+	return list[i], nil
 }
 
 // Grid returns the experiment at a scale.
