@@ -14,6 +14,7 @@ import (
 	"popri/accountant/guarantee"
 	"popri/configs"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/internal/quote"
 	"popri/internal/rundir"
 	"popri/internal/version"
@@ -94,9 +95,8 @@ func Of(dir string) (report.Report, error) {
 		return r, err
 	}
 	r.Stages, r.Settings = stages, settings(c)
-	for _, name := range slices.Sorted(maps.Keys(c.Provenance)) {
-		r.Versions = append(r.Versions, report.Version{Name: name, Value: c.Provenance[name]})
-	}
+	r.Versions = numeric.Map(slices.Sorted(maps.Keys(c.Provenance)),
+		func(name string) report.Version { return report.Version{Name: name, Value: c.Provenance[name]} })
 	return r, nil
 }
 
@@ -170,14 +170,13 @@ func releaseNotes(round string) (notes []string, err error) {
 }
 
 // settings are all keys with their values and defaults.
-func settings(c *configs.Config) (list []report.Setting) {
+func settings(c *configs.Config) []report.Setting {
 	standard := configs.Default()
-	for _, k := range configs.Keys() {
-		v, _ := c.Get(k.Name)
-		d, _ := standard.Get(k.Name)
-		list = append(list, report.Setting{Key: k.Name, Value: shownValue(k.Name, v), Default: fmt.Sprint(d)})
-	}
-	return list
+	return numeric.Map(configs.Names(), func(key string) report.Setting {
+		v, _ := c.Get(key)
+		d, _ := standard.Get(key)
+		return report.Setting{Key: key, Value: shownValue(key, v), Default: fmt.Sprint(d)}
+	})
 }
 
 // Write writes report.html into the run's folder, and the card of its small model, and returns the report's path.

@@ -183,15 +183,13 @@ func (g Grid) visible() Grid {
 	}
 	if g.Rungs != nil {
 		r := *g.Rungs
-		r.Rows = slices.Clone(r.Rows)
-		for i, row := range r.Rows {
+		r.Rows = numeric.Map(r.Rows, func(row GridRungRow) GridRungRow {
 			row.Name, row.Outcome = show(row.Name), show(row.Outcome)
-			r.Rows[i] = row
-		}
+			return row
+		})
 		g.Rungs = &r
 	}
-	g.Axes = slices.Clone(g.Axes)
-	for i, a := range g.Axes {
+	g.Axes = numeric.Map(g.Axes, func(a GridAxis) GridAxis {
 		a = GridAxis{Key: show(a.Key), Values: all(a.Values, shownText), Changes: a.Changes}
 		for _, v := range a.Values {
 			if x, err := strconv.ParseFloat(v, 64); err == nil && finite(x) {
@@ -201,23 +199,20 @@ func (g Grid) visible() Grid {
 		if len(a.Numbers) != len(a.Values) || len(a.Values) < 2 {
 			a.Numbers = nil
 		}
-		g.Axes[i] = a
-	}
-	g.Cells = slices.Clone(g.Cells)
-	for i, c := range g.Cells {
-		c.Runs = slices.Clone(c.Runs)
-		for k, r := range c.Runs {
+		return a
+	})
+	g.Cells = numeric.Map(g.Cells, func(c GridCell) GridCell {
+		c.Runs = numeric.Map(c.Runs, func(r GridRun) GridRun {
 			known := map[string]float64{}
 			for key, v := range r.Figures {
 				if finite(v) {
 					known[key] = v
 				}
 			}
-			c.Runs[k] = GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error),
-				show(r.Left)}
-		}
-		g.Cells[i] = c
-	}
+			return GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error), show(r.Left)}
+		})
+		return c
+	})
 	g.Figures = slices.DeleteFunc(slices.Clone(g.Figures), func(f GridFigure) bool { // a figure that no run has is left out
 		return !slices.ContainsFunc(g.Cells, func(c GridCell) bool { return len(c.values(f.Key)) > 0 })
 	})

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"popri/internal/numeric"
 	"popri/internal/rows"
 	"popri/internal/rundir"
 )
@@ -197,12 +198,7 @@ func (r *Round) mark(index map[at]int, where at, m Mark) {
 
 // rank numbers the samples of each prompt by descending score; equal scores keep their order.
 func (r *Round) rank() {
-	order := make([]int, 0, len(r.Samples))
-	for i, s := range r.Samples {
-		if !math.IsNaN(s.Score) {
-			order = append(order, i)
-		}
-	}
+	order := numeric.Where(len(r.Samples), func(i int) bool { return !math.IsNaN(r.Samples[i].Score) })
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := r.Samples[a], r.Samples[b]
 		return cmp.Or(cmp.Compare(x.Prompt, y.Prompt), cmp.Compare(y.Score, x.Score))

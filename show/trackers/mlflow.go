@@ -201,13 +201,11 @@ func (m *mlflow) forget(has map[string]int64) {
 }
 
 // lacking returns the points that the server lacks: those above the newest step of their key.
-func (m *mlflow) lacking(points []Point) (out []Point) {
-	for _, p := range points {
-		if last, ok := m.has[metricName(p.Key)]; !ok || p.Step > last {
-			out = append(out, p)
-		}
-	}
-	return out
+func (m *mlflow) lacking(points []Point) []Point {
+	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool {
+		last, ok := m.has[metricName(p.Key)]
+		return ok && p.Step <= last
+	})
 }
 
 // failed notes how the last attempt ended.

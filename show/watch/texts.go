@@ -76,13 +76,10 @@ func pickTexts(run string, round int) roundTexts {
 		return out
 	}
 	out.Samples = len(r.Samples)
-	order := numeric.Indices(len(r.Samples))
-	out.Scored = slices.ContainsFunc(r.Samples, func(s texts.Sample) bool { return !math.IsNaN(s.Score) })
-	if out.Scored {
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Samples[b].Score, r.Samples[a].Score) })
-		for len(order) > 0 && math.IsNaN(r.Samples[order[len(order)-1]].Score) {
-			order = order[:len(order)-1]
-		}
+	order := numeric.Where(len(r.Samples), func(i int) bool { return !math.IsNaN(r.Samples[i].Score) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Samples[b].Score, r.Samples[a].Score) })
+	if out.Scored = len(order) > 0; !out.Scored {
+		order = numeric.Indices(len(r.Samples))
 	}
 	show := func(list []int) (shown []shownText) {
 		for _, i := range list {
