@@ -151,7 +151,7 @@ func (a *Ablation) judge(ctx context.Context, group []grid.Cell, from, n int, ru
 		}
 	}
 	if len(accuracy) < len(group) {
-		a.drop(group, rung.Rounds, fmt.Sprintf("left out after %s: another seed of the setting failed", roundsOf(rung.Rounds)))
+		a.drop(group, rung.Rounds, "left out after "+roundsOf(rung.Rounds)+": another seed of the setting failed")
 		return nil, nil
 	}
 	return &JudgedSetting{Values: group[0].Values, Accuracy: summarize(accuracy), Loss: summarize(loss)}, nil

@@ -61,8 +61,8 @@ func roundTexts(dir string, c *configs.Config, rounds int) (report.Texts, error)
 		list = slices.DeleteFunc(list, func(s sampling.Row) bool { return s.Finish == sampling.Public })
 		for _, s := range list[:min(alike, len(list))] {
 			// One key for both kinds: their prompts are the same, and their text is not stored.
-			written := texts.Sample{Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text, Score: math.NaN()}
-			out.Samples = append(out.Samples, report.Text{Round: round, Sample: written})
+			out.Samples = append(out.Samples, report.Text{Round: round, Sample: texts.Sample{
+				Prompt: prompt(report.BeforeTraining, int(s.Prompt), ""), Text: s.Text, Score: math.NaN()}})
 		}
 	}
 	if len(before) > 0 && len(after) > 0 {

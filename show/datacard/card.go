@@ -44,7 +44,7 @@ type card struct {
 // hashed is a file of the run.
 type hashed struct{ Name, SHA256 string }
 
-// write writes the card of a kind into the folder out, with the hashes of those of the run's files that are there.
+// write writes the card of a kind into the folder out, with the hashes of the run's files as far as they are there.
 func (c card) write(kind, run, out string, files ...string) error {
 	c.File = Data
 	for _, name := range append(files, rundir.Synthetic, rundir.Config, rundir.Ledger, rundir.Inputs) {

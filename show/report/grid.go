@@ -209,7 +209,8 @@ func (g Grid) visible() Grid {
 					known[key] = v
 				}
 			}
-			return GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error), show(r.Left)}
+			return GridRun{r.Seed, show(r.Name), r.Report && linkable.MatchString(r.Name), known, show(r.Error),
+				show(r.Left)}
 		})
 		return c
 	})

@@ -181,7 +181,8 @@ func (t *otel) StageBegin(name string, round int, at time.Time) {
 	if round > 0 {
 		number = append(number, attribute.Int("popri.round", round))
 		if _, begun := t.rounds[round]; !begun {
-			t.rounds[round], _ = t.tracer.Start(t.process, "round", trace.WithTimestamp(at), trace.WithAttributes(number...))
+			t.rounds[round], _ = t.tracer.Start(t.process, "round", trace.WithTimestamp(at),
+				trace.WithAttributes(number...))
 		}
 		parent = t.rounds[round]
 	}
