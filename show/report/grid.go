@@ -14,7 +14,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"popri/internal/numeric"
-	"popri/internal/quote"
 	"popri/show/texts"
 )
 
@@ -117,16 +116,12 @@ type gridPage struct {
 	Headline string
 	Runs     int
 	Failed   int // of the runs
-	Tiles    []tile
 	Data     gridData
 	Head     []string
 	Rows     []gridRow
 	Paired   string // the figure of which rows have a difference to the default; "" for none
 	Figure   figure // without JavaScript
-	Sections []settingSection
 }
-
-type tile struct{ Label, Value, Note string }
 
 // gridData is what the page's script reads.
 type gridData struct {
@@ -158,12 +153,6 @@ func newGridPage(g Grid) *gridPage {
 	p.table()
 	p.draw()
 	p.Headline = p.headline()
-	if g.Together != "" {
-		p.Tiles = append(p.Tiles, tile{"All runs together", g.Together, "the price of choosing among them"})
-	}
-	p.Tiles = append(p.Tiles, tile{"Settings", count(len(g.Cells)), "combinations of values"},
-		tile{"Runs", count(p.Runs), quote.Count(len(g.Seeds), "seed", "") + " each"})
-	p.Sections = sectionsOf(g.Settings)
 	return p
 }
 

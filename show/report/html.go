@@ -11,6 +11,7 @@ import (
 
 	"popri/internal/atomicfile"
 	"popri/internal/numeric"
+	"popri/internal/quote"
 )
 
 //go:embed page.html
@@ -22,7 +23,7 @@ var pageSource string
 var StyleSheet string
 
 var pages = template.Must(template.New("page").Funcs(template.FuncMap{"fixed": fixed, "percent": percent,
-	"duration": Duration, "width": width, "divided": func(a, b float64) float64 { return a / b },
+	"duration": Duration, "count": count, "counted": quote.Count, "sections": sectionsOf, "width": width, "divided": func(a, b float64) float64 { return a / b },
 	"variable": func(i int) template.CSS { return template.CSS("var(" + seriesVariable(i) + ")") }}).Parse(pageSource))
 
 // Write writes the page of a run at path in one step; the old page stays until then. If the run has very many texts,
@@ -74,7 +75,6 @@ type page struct {
 	Stages      []Stage
 	Total       float64 // seconds of all stages
 	Longest     float64 // seconds of a stage
-	Sections    []settingSection
 }
 
 type fact struct{ Name, Value string }
@@ -83,7 +83,6 @@ type fact struct{ Name, Value string }
 type resultRow struct {
 	Result
 	Cells []cell
-	Main  bool
 	Track track
 }
 
@@ -140,12 +139,11 @@ func newPage(r Report) *page {
 	p := &page{Style: template.CSS(StyleSheet), Script: pageScript, Report: r}
 	p.Report.Title = cmp.Or(r.Title, "POPri run")
 	p.Facts = r.Privacy.facts()
-	p.results(r.Results, r.Main)
+	p.results(r.Results)
 	p.rounds(r)
 	p.views(r.Views)
 	p.SampleRows = numeric.Greatest(r.Samples.Columns, func(c SampleColumn) int { return len(c.Texts) })
 	p.stages(r.Stages)
-	p.Sections = sectionsOf(r.Settings)
 	p.first(r)
 	first := min(2, len(r.Privacy.Statement))
 	p.Guarantee, p.Long = strings.Join(r.Privacy.Statement[:first], " "), r.Privacy.Statement[first:]
@@ -153,7 +151,7 @@ func newPage(r Report) *page {
 }
 
 // results fills the table and the track, a scale of the accuracy, or else the perplexity, for all rows.
-func (p *page) results(results []Result, main string) {
+func (p *page) results(results []Result) {
 	m := measureOf(results)
 	place, ok := m.scale(results)
 	p.HasTrack = ok
@@ -163,8 +161,7 @@ func (p *page) results(results []Result, main string) {
 	})
 	p.ResultHead = numeric.Map(columns, func(c resultColumn) string { return c.head })
 	for _, r := range results {
-		row := resultRow{Result: r, Main: r.Key == main,
-			Cells: numeric.Map(columns, func(c resultColumn) cell { return c.cell(r) })}
+		row := resultRow{Result: r, Cells: numeric.Map(columns, func(c resultColumn) cell { return c.cell(r) })}
 		p.HasDeciles = p.HasDeciles || len(r.Deciles) > 0
 		if ok {
 			row.Track = m.track(r, place)
