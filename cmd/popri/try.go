@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 
 	"github.com/spf13/cobra"
 
@@ -37,11 +36,10 @@ func (a *app) runTry(ctx context.Context, run, addr string) error {
 		return err
 	}
 	defer models.Close()
-	l, err := net.Listen("tcp", addr)
+	l, err := a.listen(addr)
 	if err != nil {
-		return usage(fmt.Errorf("cannot serve at %q: %w", addr, err))
+		return err
 	}
-	a.warnOfViewers(l)
 	err = a.emit(map[string]any{"url": address(l, ""), "run": run}, func(w io.Writer) { fmt.Fprintln(w, address(l, "")) })
 	if err != nil {
 		return err

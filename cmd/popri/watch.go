@@ -59,12 +59,11 @@ func (a *app) runWatch(ctx context.Context, run string, f watchFlags) error {
 	if !rundir.Exists(run) {
 		return usage(fmt.Errorf("%s holds no run: there is no %s", run, rundir.Config))
 	}
-	w, l, token, err := f.open(run)
+	w, l, err := a.open(f, run)
 	if err != nil {
 		return err
 	}
-	a.warnOfViewers(l)
-	url := address(l, token)
+	url := address(l, w.Token)
 	err = a.emit(map[string]any{"url": url, "metrics": address(l, "") + "metrics", "run": run},
 		func(w io.Writer) { fmt.Fprintln(w, url) })
 	if err != nil {
@@ -74,14 +73,13 @@ func (a *app) runWatch(ctx context.Context, run string, f watchFlags) error {
 }
 
 // open listens at the address and makes the watcher of the run in dir.
-func (f watchFlags) open(dir string) (w *watch.Watcher, l net.Listener, token string, err error) {
+func (a *app) open(f watchFlags, dir string) (*watch.Watcher, net.Listener, error) {
+	o := watch.Options{Dir: dir, Describe: reporting.About}
 	if f.allowStop {
-		token = rand.Text()
+		o.Token = rand.Text()
 	}
-	if l, err = net.Listen("tcp", f.addr); err != nil {
-		return nil, nil, "", usage(fmt.Errorf("cannot serve at %q: %w", f.addr, err))
-	}
-	return watch.New(watch.Options{Dir: dir, Describe: reporting.About, Token: token}), l, token, nil
+	l, err := a.listen(f.addr)
+	return watch.New(o), l, err
 }
 
 // address is what a browser opens. The token stands behind a #, which browsers keep to themselves.
@@ -93,11 +91,16 @@ func address(l net.Listener, token string) string {
 	return url
 }
 
-// warnOfViewers says who else can open the page.
-func (a *app) warnOfViewers(l net.Listener) {
+// listen listens at an address, and says who else can open a page there.
+func (a *app) listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, usage(fmt.Errorf("cannot serve at %q: %w", addr, err))
+	}
 	if !watch.Loopback(l.Addr().String()) {
 		a.warn("watch: every machine that reaches " + l.Addr().String() + " can read the page; it is not encrypted")
 	}
+	return l, nil
 }
 
 // serve follows the run and serves its page until ctx ends.
@@ -118,12 +121,11 @@ func (a *app) watchRun(cmd *cobra.Command, f watchFlags, dir string) (stop func(
 		}
 		return func(error) {}, nil
 	}
-	w, l, token, err := f.open(dir)
+	w, l, err := a.open(f, dir)
 	if err != nil {
 		return nil, err
 	}
-	a.warnOfViewers(l)
-	fmt.Fprintln(a.err, "watch: "+address(l, token))
+	fmt.Fprintln(a.err, "watch: "+address(l, w.Token))
 	ctx, cancel := context.WithCancel(cmd.Context())
 	served := make(chan struct{})
 	go func() {

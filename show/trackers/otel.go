@@ -78,8 +78,10 @@ func newOTel(run Run, times otelTimes) (*otel, error) {
 	if err != nil {
 		return nil, err
 	}
-	version := ""
+	version, about := "", []attribute.KeyValue{attribute.String("popri.run", run.Name),
+		attribute.Bool("popri.resumed", len(run.History) > 0)}
 	for _, p := range run.Tags {
+		about = append(about, attribute.String("popri."+p.Name, p.Value))
 		if p.Name == "program" {
 			version = p.Value
 		}
@@ -93,11 +95,6 @@ func newOTel(run Run, times otelTimes) (*otel, error) {
 	t.provider = sdk.NewTracerProvider(sdk.WithResource(what), sdk.WithIDGenerator(inTrace(id)), sdk.WithSampler(sdk.AlwaysSample()),
 		sdk.WithBatcher(t.watched, sdk.WithBatchTimeout(times.batch), sdk.WithMaxQueueSize(4096)))
 	t.tracer = t.provider.Tracer("popri")
-	about := []attribute.KeyValue{attribute.String("popri.run", run.Name),
-		attribute.Bool("popri.resumed", len(run.History) > 0)}
-	for _, p := range run.Tags {
-		about = append(about, attribute.String("popri."+p.Name, p.Value))
-	}
 	t.process, _ = t.tracer.Start(context.Background(), "popri", trace.WithAttributes(about...))
 	return t, nil
 }
