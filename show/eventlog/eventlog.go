@@ -18,7 +18,6 @@ import (
 type Log struct {
 	mu   sync.Mutex
 	file *os.File
-	now  func() time.Time
 }
 
 // Open opens the log at path to append to it, or makes it. It removes a last line without an end, which a killed
@@ -31,7 +30,7 @@ func Open(path string) (*Log, error) {
 	if err := seekToWholeLines(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("eventlog: %s: %w", path, err), file.Close())
 	}
-	return &Log{file: file, now: time.Now}, nil
+	return &Log{file: file}, nil
 }
 
 // seekToWholeLines cuts the file after the last line end and moves there.
@@ -56,7 +55,7 @@ func (l *Log) Write(event string, fields map[string]any) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line["time"], line["event"] = l.now().UTC().Format(time.RFC3339Nano), event
+	line["time"], line["event"] = time.Now().UTC().Format(time.RFC3339Nano), event
 	encoded, err := json.Marshal(line)
 	if err != nil {
 		return fmt.Errorf("eventlog: event %q: %w", event, err)

@@ -17,9 +17,9 @@ import (
 type mlflow struct {
 	session *mlflowSession
 	limits  limits
-	wake    chan struct{} // of capacity 1: something has changed
-	closing chan struct{} // closed when Close has set the end
-	done    chan struct{} // closed when the goroutine has ended
+	wake    chan struct{}  // of capacity 1: something has changed
+	closing chan struct{}  // closed when Close has set the end
+	ended   sync.WaitGroup // of the goroutine
 	stop    context.CancelFunc
 
 	mu      sync.Mutex // guards all below
@@ -79,11 +79,8 @@ func newMLflow(run Run, l limits) (*mlflow, error) {
 	l.queue += len(run.History)
 	ctx, stop := context.WithCancel(context.Background())
 	m := &mlflow{session: session, limits: l, wake: make(chan struct{}, 1), closing: make(chan struct{}),
-		done: make(chan struct{}), stop: stop, queue: slices.Clip(run.History)}
-	go func() {
-		defer close(m.done)
-		m.work(ctx)
-	}()
+		stop: stop, queue: slices.Clip(run.History)}
+	m.ended.Go(func() { m.work(ctx) })
 	return m, nil
 }
 
@@ -117,7 +114,7 @@ func (m *mlflow) Close(end End) error {
 	m.mu.Unlock()
 	close(m.closing)
 	late := time.AfterFunc(patience, m.stop)
-	<-m.done
+	m.ended.Wait()
 	late.Stop()
 	m.stop()
 	m.mu.Lock()

@@ -110,7 +110,7 @@ func Check(names []string, getenv func(string) string) error {
 	return nil
 }
 
-// Set gives points to several trackers. A nil one gives them to none. Its methods may be called concurrently.
+// Set gives points to several trackers. Its methods may be called concurrently.
 type Set struct {
 	mu   sync.Mutex
 	list []*member
