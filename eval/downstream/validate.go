@@ -51,7 +51,7 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 			best[i].Loss, best[i].Accuracy, err = m.Evaluate(s, o.measured(validation.Rows), nil, evalTokens, o.during(ctx))
 			return err
 		}
-		r, err := u.cached(common+" validation", sources[i], func(state string) (r Result, err error) {
+		r, err := u.cached(common+" validation", sources[i], func(state string) (Result, error) {
 			m, t, err := u.train(ctx, s, e, rows[i], validation.Rows, o, state)
 			if err == nil {
 				m.Free()

@@ -291,28 +291,6 @@ func TestReportsAreRefused(t *testing.T) {
 	testReportsAreRefused(t, RangeProof, NoProof)
 }
 
-// TestRevokedIsNotAwaited: reports are complete without a client who was revoked, before the deadline.
-func TestRevokedIsNotAwaited(t *testing.T) {
-	w := newWorld(t, true)
-	config := w.configs[Leader]
-	config.Revoked = config.Enrolled[3:4]
-	w.configs[Leader] = config
-	w.open(Leader)
-	w.announce()
-	leader := w.sides[Leader]
-	for i := range w.clients {
-		if _, err := leader.IDs(w.asked.ID()); OutcomeOf(err) != Waiting {
-			t.Fatalf("with %d reports: %v", i, err)
-		}
-		if i != 3 {
-			want(t, "a report", leader.Accept(w.report(i, Leader, vector(i))), Accepted)
-		}
-	}
-	if ids, err := leader.IDs(w.asked.ID()); err != nil || len(ids) != len(w.clients)-1 {
-		t.Errorf("%d identifiers (%v)", len(ids), err)
-	}
-}
-
 func testReportsAreRefused(t *testing.T, proof, other string) {
 	w := newWorld(t, true)
 	w.asked.Proof = proof
@@ -338,7 +316,16 @@ func testReportsAreRefused(t *testing.T, proof, other string) {
 	w.configs[Helper] = revoking
 	w.open(Helper)
 	want(t, "a revoked client", w.sides[Helper].Accept(w.report(3, Helper, vector(3))), NotEnrolled)
-	want(t, "another client", w.sides[Helper].Accept(w.report(4, Helper, vector(4))), Accepted)
+	for i := range w.clients {
+		_, err := w.sides[Helper].IDs(w.asked.ID())
+		want(t, "before all clients' reports are there", err, Waiting)
+		if i != 3 {
+			want(t, "another client", w.sides[Helper].Accept(w.report(i, Helper, vector(i))), Accepted)
+		}
+	}
+	if ids, err := w.sides[Helper].IDs(w.asked.ID()); err != nil || len(ids) != testClients-1 {
+		t.Errorf("a revoked client is waited for: %d reports (%v)", len(ids), err)
+	}
 	var parsed Report
 	if err := decode(w.report(2, Leader, vector(2)), &parsed); err != nil {
 		t.Fatal(err)

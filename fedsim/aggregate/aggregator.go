@@ -283,19 +283,6 @@ func (a *Aggregator) ids(id ID) ([]ReportID, error) {
 	return b.frozen, nil
 }
 
-// full reports whether a batch has the reports of all clients whose reports are taken.
-func (a *Aggregator) full(b *batch) bool {
-	if len(b.held) < len(a.Enrolled)-len(a.Revoked) {
-		return false
-	}
-	for key, taken := range a.enrolled {
-		if _, held := b.held[reportID(b.id, []byte(key))]; taken && !held {
-			return false
-		}
-	}
-	return true
-}
-
 // Aggregate makes the share of a batch, given the identifiers that the other aggregator holds. It is charged before it
 // can be seen, and a batch has one: called again, after a crash too, Aggregate makes no other.
 func (a *Aggregator) Aggregate(ctx context.Context, id ID, peer []ReportID) error {

@@ -243,3 +243,16 @@ func Intersect(a, b []ReportID) []ReportID {
 	}
 	return both
 }
+
+// full reports whether a batch has the reports of all clients whose reports are taken.
+func (a *Aggregator) full(b *batch) bool {
+	if len(b.held) < len(a.Enrolled)-len(a.Revoked) {
+		return false
+	}
+	for key, taken := range a.enrolled {
+		if _, held := b.held[reportID(b.id, []byte(key))]; taken && !held {
+			return false
+		}
+	}
+	return true
+}
