@@ -64,6 +64,8 @@ type Options struct {
 	Begin func(i, n int, c grid.Cell, done bool)
 	// Failed is called for each run that fails.
 	Failed func(err error)
+	// Elsewhere says why cells failed that were run elsewhere, by their names. They are not run here.
+	Elsewhere map[string]string
 	// Listen makes a listener to the runs, as in [run.Options].
 	Listen func([]series.Series) rounds.Events
 	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail, and of a task whether

@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"popri/configs"
@@ -93,6 +94,9 @@ func complete(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluatio
 	}
 	if e != nil {
 		return e, nil
+	}
+	if why, failed := o.Elsewhere[c.Name]; failed {
+		return nil, errors.New(why)
 	}
 	s, err := open(ctx, c, o)
 	if err != nil {

@@ -186,13 +186,14 @@ func (a *app) ablateAll(cmd *cobra.Command, flags ablateFlags) error {
 	if err != nil {
 		return err
 	}
+	options := a.ablateOptions(flags.out, flags.track)
 	if flags.jobs.on != "" {
-		finished, err := a.ablateOn(cmd, flags, base, varied, cells, composed)
+		var finished bool
+		options.Elsewhere, finished, err = a.ablateOn(cmd, flags, base, varied, cells, composed)
 		if err != nil || !finished {
 			return err
 		}
 	}
-	options := a.ablateOptions(flags.out, flags.track)
 	options.Halving, options.AskEach, options.Title = flags.order(), !flags.shares(), flags.title
 	return a.ablateCells(cmd, flags, axes, cells, options)
 }

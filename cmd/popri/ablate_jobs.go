@@ -157,20 +157,21 @@ type submitted struct {
 	Cancel   []string          `json:"cancel"`   // commands that end the jobs
 }
 
-// ablateOn submits the cells that are not done and follows them. finished says that all are done.
+// ablateOn submits the cells that are not done and follows them. finished says that all have ended, and failed why cells
+// did without a result, by their names.
 func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied grid.Varied,
-	cells []grid.Cell, cost []ledger.Composed) (finished bool, err error) {
+	cells []grid.Cell, cost []ledger.Composed) (failed map[string]string, finished bool, err error) {
 	engine, err := jobs.New(flags.jobs.on)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	planned, numbers, err := grid.WritePlan(flags.out, base, varied, cells)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	array, err := a.array(flags, planned)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	byNumber := map[int]grid.Cell{}
 	for i, number := range numbers {
@@ -183,28 +184,34 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 		Say:   func(text string) { a.say("%s", text) }}
 	result := submitted{Engine: engine.Name(), Cells: len(cells), Composed: cost}
 	if flags.jobs.dryRun {
-		return false, a.writeJobs(f, result)
+		return nil, false, a.writeJobs(f, result)
 	}
 	if err := array.Save(engine.Name()); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if err := f.Open(); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer f.Close()
 	if !flags.jobs.detach {
 		err := f.Follow(cmd.Context())
+		if gaveUp, ok := errors.AsType[*jobs.FailedError](err); ok {
+			failed, err = map[string]string{}, nil
+			for task, why := range gaveUp.Tasks {
+				failed[byNumber[task].Name] = why
+			}
+		}
 		if errors.Is(err, context.Canceled) {
 			a.say("the jobs go on; follow them again with: popri ablate --resume --out %s\nor end them with: %s",
 				quote.Shell(flags.out), strings.Join(f.Cancels(), "; "))
 		}
-		return err == nil, err
+		return failed, err == nil, err
 	}
 	if result.Open, err = f.Look(cmd.Context()); err != nil || result.Open == 0 {
-		return err == nil, err
+		return failed, err == nil, err
 	}
 	result.Cancel = nonNil(f.Cancels())
-	return false, a.emit(result, func(w io.Writer) {
+	return nil, false, a.emit(result, func(w io.Writer) {
 		fmt.Fprintf(w, "open\t%d of %d cells\nfollow\tpopri ablate --resume --out %s\n", result.Open, result.Cells,
 			quote.Shell(flags.out))
 		for _, c := range result.Cancel {

@@ -92,23 +92,23 @@ func TestAblateOnSlurm(t *testing.T) {
 	}
 }
 
+// A run that failed elsewhere is not run here: the table has the others, and the command fails.
 func TestAblateTaskFails(t *testing.T) {
 	w := testworld.Make(t)
 	fakeSlurm(t)
 	t.Chdir(t.TempDir())
-	args := []string{"ablate", "--config", w.File, "--over", "dpo.beta=0.1", "--out", "grid", "--every", "10ms", "--on",
-		"slurm"}
-	if code, _, errs := popri(t, append(args, "--dry-run")...); code != 0 {
-		t.Fatal(errs)
-	}
-	// The model disappears between the check and the task: a mistake that no other attempt corrects.
-	if err := os.RemoveAll(w.Generator); err != nil {
-		t.Fatal(err)
-	}
-	code, _, errs := popri(t, args...)
-	if code != exitFailed || !strings.Contains(errs, "1 of 1 tasks failed") ||
-		strings.Contains(errs, "submitted again, 3") {
-		t.Errorf("exit code %d: %s", code, errs)
+	args := []string{"ablate", "--config", w.File, "--set", "trainer.rounds=1", "--over", "dpo.beta=0.05,0.1", "--out", "grid",
+		"--every", "10ms", "--on", "slurm", "--attempts", "1", "--json"}
+	for _, reason := range []string{"submitted 1 times", "is not there"} {
+		code, out, errs := popri(t, args...)
+		var got study.Ablation
+		if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitFailed || len(got.Rows) != 1 ||
+			len(got.Failed) != 1 || !strings.Contains(got.Failed[0].Error, reason) || !strings.Contains(errs, "1 of 2 runs failed") {
+			t.Errorf("exit code %d, %v: %s\n%s", code, err, out, errs)
+		}
+		if err := os.RemoveAll(w.Generator); err != nil { // a mistake that no other attempt corrects
+			t.Fatal(err)
+		}
 	}
 }
 
