@@ -55,7 +55,7 @@ def main():
           f"| {'dp-acc. s':>9} {'epsilon':>9}")
     for q, sigma, rounds, delta, seconds, metrics in rows:
         peer, epsilon = theirs(q, sigma, rounds, delta)
-        print(f"{q:9g} {sigma:6g} {rounds:7d} {delta:9g} | {seconds:8.3f} {metrics['epsilon']:9.5f} "
+        print(f"{q:9g} {sigma:6g} {rounds:7d} {delta:9g} | {seconds:8.3f} {metrics['epsilon']:9.4g} "
               f"{metrics['gap']:8.5f} | {peer:9.3f} {epsilon:9.5f}")
 
 

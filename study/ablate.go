@@ -64,8 +64,9 @@ type Options struct {
 	Begin func(i, n int, c grid.Cell, done bool)
 	// Failed is called for each run that fails.
 	Failed func(err error)
-	// Elsewhere says why cells failed that were run elsewhere, by their names. They are not run here.
-	Elsewhere map[string]string
+	// Elsewhere names cells that failed where they were run. They are not run here. The reason may be made
+	// of clients' texts, so it stays in the jobs' folder.
+	Elsewhere map[string]bool
 	// Listen makes a listener to the runs, as in [run.Options].
 	Listen func([]series.Series) rounds.Events
 	// Trackers show the runs' figures, as in [run.Options], and Warn says which of them fail, and of a task whether

@@ -95,8 +95,8 @@ func complete(ctx context.Context, c grid.Cell, i, n int, o Options) (*evaluatio
 	if e != nil {
 		return e, nil
 	}
-	if why, failed := o.Elsewhere[c.Name]; failed {
-		return nil, errors.New(why)
+	if o.Elsewhere[c.Name] {
+		return nil, errors.New("its job failed: jobs/failed and the job's output say why")
 	}
 	s, err := open(ctx, c, o)
 	if err != nil {

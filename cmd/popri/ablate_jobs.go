@@ -157,10 +157,10 @@ type submitted struct {
 	Cancel   []string          `json:"cancel"`   // commands that end the jobs
 }
 
-// ablateOn submits the cells that are not done and follows them. finished says that all have ended, and failed why cells
-// did without a result, by their names.
+// ablateOn submits the cells that are not done and follows them. finished says that all have ended, and failed which
+// cells did without a result, by their names.
 func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Config, varied grid.Varied,
-	cells []grid.Cell, cost []ledger.Composed) (failed map[string]string, finished bool, err error) {
+	cells []grid.Cell, cost []ledger.Composed) (failed map[string]bool, finished bool, err error) {
 	engine, err := jobs.New(flags.jobs.on)
 	if err != nil {
 		return nil, false, err
@@ -196,9 +196,9 @@ func (a *app) ablateOn(cmd *cobra.Command, flags ablateFlags, base configs.Confi
 	if !flags.jobs.detach {
 		err := f.Follow(cmd.Context())
 		if gaveUp, ok := errors.AsType[*jobs.FailedError](err); ok {
-			failed, err = map[string]string{}, nil
-			for task, why := range gaveUp.Tasks {
-				failed[byNumber[task].Name] = why
+			failed, err = map[string]bool{}, nil
+			for task := range gaveUp.Tasks {
+				failed[byNumber[task].Name] = true
 			}
 		}
 		if errors.Is(err, context.Canceled) {

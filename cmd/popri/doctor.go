@@ -222,7 +222,7 @@ func findFetched(s modelcache.Source) finding {
 	dir, err := s.Installed()
 	if f.Found = "in " + dir; err != nil {
 		f.Found = "not fetched"
-		f.Advice = fmt.Sprintf("%s fetches it (%s)", s.Fetch, s.Size)
+		f.Advice = s.Advice()
 	}
 	return f
 }

@@ -51,7 +51,7 @@ var getModel string
 // runModelGet fetches a model from the hub: config.json first, so that weights that popri could not use are not fetched.
 func (a *app) runModelGet(ctx context.Context, name, revision string) error {
 	if s, ok := modelcache.Find(name); ok {
-		return usage(fmt.Errorf("%s is %s, which does not come from the hub: %s fetches it", s.Name, s.Title, s.Fetch))
+		return usage(fmt.Errorf("%s is %s, which does not come from the hub: %s", s.Name, s.Title, s.Advice()))
 	}
 	if err := errors.Join(hub.CheckName(name), hub.CheckRevision(revision)); err != nil {
 		return usage(err)

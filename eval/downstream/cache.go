@@ -15,6 +15,7 @@ import (
 
 	"popri/datasets/clients"
 	"popri/internal/atomicfile"
+	"popri/internal/numeric"
 	"popri/model/safetensors"
 	"popri/model/tensor"
 )
@@ -57,6 +58,9 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 	}
 	if err := os.MkdirAll(u.Cache, 0o755); err != nil {
 		return r, err
+	}
+	if slices.ContainsFunc(r.Curve, func(p Point) bool { return !numeric.Finite(p.Loss) }) { // JSON has no such number
+		return r, nil
 	}
 	k = kept{BestStep: r.BestStep, LearningRate: r.LearningRate, Curve: r.Curve, Scores: r.scores}
 	if u.keeps(src) {

@@ -37,8 +37,8 @@ func Write(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	defer func() {
+		temp.Close() // if it is open, as after a panic
 		if err != nil {
-			temp.Close() // if it is open
 			os.Remove(temp.Name())
 		}
 	}()

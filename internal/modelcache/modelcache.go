@@ -72,6 +72,12 @@ func (s Source) Dir(root string) string {
 	return filepath.Join(root, "models", fmt.Sprintf("%s-%.16s-%d", s.Name, s.SHA256, layout))
 }
 
+// Advice says how to get the model, with the program's source and without it.
+func (s Source) Advice() string {
+	return fmt.Sprintf("in the folder of popri's source, %s fetches it (%s); elsewhere, name %s, which popri model get fetches",
+		s.Fetch, s.Size, s.Hub)
+}
+
 // Installed returns the folder of the model. An error that is fs.ErrNotExist says that it was not fetched.
 func (s Source) Installed() (string, error) {
 	root, err := cachedir.Dir()
@@ -80,8 +86,7 @@ func (s Source) Installed() (string, error) {
 	}
 	dir := s.Dir(root)
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fmt.Errorf("%s is not in the cache folder %s: %w; %s fetches it (%s)", s.Title, root,
-			fs.ErrNotExist, s.Fetch, s.Size)
+		return "", fmt.Errorf("%s is not in the cache folder %s: %w; %s", s.Title, root, fs.ErrNotExist, s.Advice())
 	} else if err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/zip"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func pip(tmp, requirement, size, sha string, flags ...string) (string, error) {
 	said, err := exec.Command(python, append(args, "--progress-bar", "off", "-q", "-d", tmp, requirement)...).CombinedOutput()
 	stop()
 	if err != nil {
-		return "", problem{"pip could not download " + requirement + ": " + strings.TrimSpace(string(said)),
+		return "", problem{"pip could not download " + requirement + ": " + cmp.Or(strings.TrimSpace(string(said)), err.Error()),
 			"check the network or the pip configuration and run it again"}
 	}
 	wheels, _ := filepath.Glob(filepath.Join(tmp, "*.whl"))

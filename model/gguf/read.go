@@ -149,10 +149,10 @@ func (f *File) parseEntry(c *cursor) error {
 	case len(key) > longestKey || key == "":
 		return c.fail(f.bad("a key of the metadata has %d bytes, allowed are 1 to %d", len(key), longestKey))
 	case !utf8.ValidString(key):
-		return f.bad("the key %q of the metadata is not UTF-8", key)
+		return c.fail(f.bad("the key %q of the metadata is not UTF-8", key))
 	}
 	if _, twice := f.values[key]; twice {
-		return f.Bad(key, "stands twice in the metadata")
+		return c.fail(f.Bad(key, "stands twice in the metadata"))
 	}
 	f.keys = append(f.keys, key)
 	f.values[key] = c.value(key, kind(c.uint32()))

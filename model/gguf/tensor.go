@@ -41,7 +41,7 @@ func (f *File) parseTensor(c *cursor) error {
 		return c.fail(f.bad("a tensor's name, %q, is empty or not UTF-8", name))
 	}
 	if _, twice := f.byName[name]; twice {
-		return f.BadTensor(name, "stands twice")
+		return c.fail(f.BadTensor(name, "stands twice"))
 	}
 	dimensions := c.uint32()
 	if dimensions == 0 || dimensions > mostDimensions {
