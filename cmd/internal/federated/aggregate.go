@@ -267,16 +267,19 @@ func (f *aggregatorFlags) serve(ctx context.Context, cmd *cobra.Command, role ag
 	if err != nil {
 		return err
 	}
-	key, noKey := sealing.ReadPrivateKey(filepath.Join(f.identity, identity.SealFile))
-	enrolled, revoked, noClients := identity.ReadEnrolled(f.enrolled)
-	server, noServer := federation.ServerTLS(f.identity)
-	secrets, noSecrets := federation.ClientTLS(f.identity)
-	token, noToken := f.metricsToken()
-	if err := cmp.Or(noKey, noClients, noServer, noSecrets, noToken); err != nil {
+	key, err := sealing.ReadPrivateKey(filepath.Join(f.identity, identity.SealFile))
+	if err != nil {
 		return err
 	}
 	if own := federation.Party(role).Key; string(own) != string(key.Public().Bytes()) {
 		return fault.Userf("%s holds another key than the key of the %s in %s", f.identity, role, identity.FederationFile)
+	}
+	enrolled, revoked, noClients := identity.ReadEnrolled(f.enrolled)
+	server, noServer := federation.ServerTLS(f.identity)
+	secrets, noSecrets := federation.ClientTLS(f.identity)
+	token, noToken := f.metricsToken()
+	if err := cmp.Or(noClients, noServer, noSecrets, noToken); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(f.state, 0o700); err != nil {
 		return fault.User(err)
