@@ -31,10 +31,10 @@ type kept struct {
 }
 
 // cached returns the result of an earlier suite with the same model, texts, population and options, or does the
-// fine-tuning and keeps its result. work gets the beginning of the paths of its state, "" without a cache. The file's
-// name is an HMAC, under the secret CacheKey, of everything that the result depends on except the program itself: a
-// plain hash would let others test guesses about private text. common is the part of it that [Suite.commonKey] returns,
-// with the number of a further training.
+// fine-tuning and keeps its result. work gets the beginning of the paths of its state: "" without a cache, and for the
+// clients' own texts, of which no state is kept. The file's name is an HMAC, under the secret CacheKey, of everything that
+// the result depends on except the program itself: a plain hash would let others test guesses about private text. common
+// is the part of it that [Suite.commonKey] returns, with the number of a further training or the mark of a validation.
 func (u Suite) cached(common string, src Source, work func(state string) (Result, error)) (Result, error) {
 	if u.Cache == "" || src.Model != "" { // testing a model takes no longer than identifying it
 		return work("")
@@ -52,7 +52,11 @@ func (u Suite) cached(common string, src Source, work func(state string) (Result
 		return Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts), BestStep: k.BestStep, Curve: k.Curve,
 			LearningRate: k.LearningRate, scores: k.Scores}, nil
 	}
-	r, err := work(filepath.Join(u.Cache, key))
+	state := filepath.Join(u.Cache, key)
+	if src.Key == Private {
+		state = ""
+	}
+	r, err := work(state)
 	if err != nil {
 		return r, err
 	}

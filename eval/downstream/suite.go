@@ -103,11 +103,7 @@ func (u Suite) Accuracies(ctx context.Context, sources []Source) (of [][]float64
 
 // measure trains a model on each source and tests it.
 func (u Suite) measure(ctx context.Context, sources []Source) ([]Result, error) {
-	e, err := u.encoder()
-	if err != nil {
-		return nil, err
-	}
-	validation, err := u.set(e, clients.Validation)
+	e, validation, err := u.validation()
 	if err != nil {
 		return nil, err
 	}
@@ -225,6 +221,14 @@ func (u Suite) encoder() (Encoder, error) {
 	return OpenEncoder(u.ModelDir, u.Options.Rows, u.Options.Length)
 }
 
+// validation is the set of texts by which steps are chosen, and the encoder of all texts.
+func (u Suite) validation() (e Encoder, set Set, err error) {
+	if e, err = u.encoder(); err == nil {
+		set, err = u.set(e, clients.Validation)
+	}
+	return e, set, err
+}
+
 // test is the set of texts that judge the models.
 func (u Suite) test(e Encoder) (Set, error) {
 	set, err := u.set(e, clients.Test)
@@ -252,8 +256,7 @@ func (u Suite) model(tok *tokenizer.Tokenizer) (*lm.Model, error) {
 	return m, nil
 }
 
-// one trains a model on a source and tests it. The training's state is kept under the path that state begins; of the
-// clients' own texts, none is.
+// one trains a model on a source and tests it. The training's state is kept under the path that state begins.
 func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, rows []lm.Row, validation, test Set,
 	o Options, state string) (r Result, err error) {
 	r = Result{Key: src.Key, Name: src.Name, Texts: len(src.Texts)}
@@ -271,9 +274,6 @@ func (u Suite) one(ctx context.Context, s *tensor.Scope, src Source, e Encoder, 
 		}
 		m, err = u.model(e.Tokenizer)
 	} else {
-		if src.Key == Private {
-			state = ""
-		}
 		m, t, err = u.train(ctx, s, e, rows, validation.Rows, o, state)
 		r.BestStep, r.Curve, r.LearningRate = t.best.Step, t.curve, t.rate
 	}

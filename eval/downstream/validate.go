@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"popri/datasets/clients"
 	"popri/model/lm"
 	"popri/model/tensor"
 )
@@ -13,11 +12,7 @@ import (
 // Validate fine-tunes on every source and returns the best measurement of each on the validation clients. Test clients
 // and the train clients' texts are not read, except that the name of a cached result depends on the test clients.
 func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) {
-	e, err := u.encoder()
-	if err != nil {
-		return nil, err
-	}
-	validation, err := u.set(e, clients.Validation)
+	e, validation, err := u.validation()
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +47,6 @@ func (u Suite) Validate(ctx context.Context, sources []Source) ([]Point, error) 
 			return err
 		}
 		r, err := u.cached(common+" validation", sources[i], func(state string) (Result, error) {
-			if sources[i].Key == Private { // as in a suite's run
-				state = ""
-			}
 			m, t, err := u.train(ctx, s, e, rows[i], validation.Rows, o, state)
 			if err == nil {
 				m.Free()
